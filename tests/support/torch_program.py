@@ -1,7 +1,7 @@
 """What PyTorch jobs do to be recorded: `torch_program.py CASE STEPS [BACKEND]`, under torchrun.
 
 It knows nothing of toposeat. What each case moves, `torch_bytes.py` says. With nccl all ranks share
-the first GPU. If DUMPS is set, what the flight recorder has is left in that folder.
+the first GPU. If DUMPS is set, what the flight recorder and the profiler have is left there.
 """
 
 import gc
@@ -13,11 +13,12 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import nn, profiler
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 HIDDEN, BATCH = 32, 8
+ACTIVITY = profiler.ProfilerActivity.CPU
 BACKEND = sys.argv[3] if len(sys.argv) > 3 else "gloo"
 DEVICE = torch.device("cuda", 0) if BACKEND == "nccl" else torch.device("cpu")
 
@@ -218,10 +219,16 @@ if __name__ == "__main__":
     torch.set_default_dtype(torch.bfloat16)
     dist.init_process_group(BACKEND)
     torch.manual_seed(0)
-    next(case for case in CASES if case.__name__ == sys.argv[1])(int(sys.argv[2]))
-    dist.barrier()
+    run = next(case for case in CASES if case.__name__ == sys.argv[1])
     if "DUMPS" in os.environ:
+        with profiler.profile(activities=[ACTIVITY], record_shapes=True) as traced:
+            run(int(sys.argv[2]))
+        dist.barrier()
         dump(Path(os.environ["DUMPS"]))
+        traced.export_chrome_trace(str(Path(os.environ["DUMPS"], f"{dist.get_rank()}.trace.json")))
+    else:
+        run(int(sys.argv[2]))
+    dist.barrier()
     gc.collect()
     dist.destroy_process_group()
     time.sleep(0.3)  # torch itself may abort when a gloo thread outlives the interpreter

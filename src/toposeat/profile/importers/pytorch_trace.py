@@ -8,7 +8,7 @@ Traces of hundreds of megabytes are read event by event.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +20,13 @@ from toposeat.profile.importers.json_stream import members_of
 from toposeat.profile.importers.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
 from toposeat.profile.importers.pytorch_calls import (
     IGNORED,
+    Operator,
     TraceCall,
     TraceCallError,
     group_call,
     message_of,
+    operator_call,
+    operator_event,
     trace_call,
     vector_call,
 )
@@ -31,6 +34,14 @@ from toposeat.profile.importers.pytorch_calls import (
 _HINT = (
     "record it with torch.profiler.profile(...).export_chrome_trace(F) in every rank, with process"
     " groups of the nccl backend"
+)
+_SHAPES_HINT = (
+    "of gloo, record it with torch.profiler.profile(record_shapes=True); `toposeat profile --"
+    " torchrun ...` records more"
+)
+_GROUP_HINT = (
+    "a trace of gloo does not say which of several process groups a call is of; `toposeat profile"
+    " -- torchrun ...` records that"
 )
 _RANKS = re.compile(r"\[\s*(\d{1,7}(?:\s*,\s*\d{1,7})*)\s*\]", re.ASCII)
 _CAVEATS = (
@@ -63,7 +74,7 @@ def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
         raise InputError(
             f"none of its {job.calls} calls of process groups says what it sends to whom",
             path=files[0],
-            hint=_HINT,
+            hint=_SHAPES_HINT if job.shapeless else _GROUP_HINT if job.without_group else _HINT,
         )
     plural = "" if len(files) == 1 else "s"
     return job.job.traffic(
@@ -84,6 +95,8 @@ class _Trace:
     ranks_of_group: dict[str, tuple[int, ...]] = field(default_factory=dict)
     from_host: Counter[TraceCall] = field(default_factory=Counter)
     from_device: Counter[TraceCall] = field(default_factory=Counter)
+    operators: Counter[Operator] = field(default_factory=Counter)
+    types: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @staticmethod
     def read(path: Path) -> _Trace:
@@ -96,9 +109,21 @@ class _Trace:
                 if isinstance(args, dict) and "Collective name" in args:
                     seen = trace.from_device if value.get("cat") == "kernel" else trace.from_host
                     seen[trace_call(args)] += 1
+                elif isinstance(args, dict):
+                    trace._operator(str(value.get("name")), args)
         if trace.rank is None:
             raise InputError("the trace does not state its rank", path=path, hint=_HINT)
         return trace
+
+    def _operator(self, name: str, args: dict[str, Any]) -> None:
+        """An event of the dispatcher, or one of gloo's own, which tells a type."""
+        if name.startswith("c10d::"):
+            self.operators[operator_event(name, args)] += 1
+        elif name.startswith("gloo:"):
+            shapes, kinds = args.get("Input Dims"), args.get("Input type")
+            if isinstance(shapes, list) and isinstance(kinds, list):
+                for shape, kind in zip(shapes, kinds, strict=False):
+                    self.types[str(shape)].add(str(kind))
 
     def _distributed(self, info: Any, line: int) -> None:
         """The rank, the world and its process groups; an empty list of ranks means all."""
@@ -151,6 +176,8 @@ class _Job:
     understood: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
     without_group: int = 0
+    shapeless: int = 0
+    assumed: int = 0
     backends: set[str] = field(default_factory=set)
     _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
     _members: int = 0
@@ -162,6 +189,9 @@ class _Job:
         self.backends.add(trace.backend)
         if "nccl" not in trace.backend and "gloo" in trace.backend:
             self.job.space = MemorySpace.HOST
+            self.job.library = ""
+        if not trace.from_host and not trace.from_device:
+            self._add_operators(trace, trace.rank)
         for call, count in (trace.from_host or trace.from_device).items():
             if call.name in IGNORED:
                 continue
@@ -170,6 +200,26 @@ class _Job:
                 self._one(trace, trace.rank, call, count)
             except TraceCallError as error:
                 self.unknown[str(error)] += count
+
+    def _add_operators(self, trace: _Trace, rank: int) -> None:
+        """Calls of a backend that says of each only what its operator does."""
+        groups = list(trace.ranks_of_group)
+        for event, count in trace.operators.items():
+            if event.name.strip("_") in IGNORED or event.name == "monitored_barrier_":
+                continue
+            self.calls += count
+            if not event.shapes:
+                self.shapeless += count
+            elif len(groups) != 1:
+                self.without_group += count
+            else:
+                try:
+                    call = operator_call(event, groups[0], trace.types)
+                    if call is not None:
+                        self._one(trace, rank, call, count)
+                        self.assumed += count
+                except TraceCallError as error:
+                    self.unknown[str(error)] += count
 
     def _one(self, trace: _Trace, rank: int, call: TraceCall, count: int) -> None:
         members = trace.members(call)
@@ -217,6 +267,13 @@ class _Job:
                 f"{missing} of {self.job.ranks} ranks have no trace: only groups of the others are"
                 " known, and messages between ranks without a trace are missing"
             )
+        if self.assumed:
+            notes.append(
+                f"{self.assumed} calls do not name their process group: they are taken to be of the"
+                " only one that there was when the profiler started"
+            )
+        if self.shapeless:
+            notes.append(f"{self.shapeless} calls do not say what they send; {_SHAPES_HINT}")
         if self.without_group:
             notes.append(f"{self.without_group} calls do not say which ranks take part; left out")
         if self.unknown:
