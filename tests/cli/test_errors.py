@@ -142,7 +142,7 @@ def test_existing_files_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ([], ["VERB"]),
         (["run"], ["--"]),
         (["profile"], ["--"]),
-        (["map", "ring:4", "-t", "dgx-1v", "--", "mpirun"], ["does not run"]),
+        (["discover", "-t", "dgx-1v", "--", "mpirun"], ["does not run"]),
     ],
 )
 def test_usage_errors(
