@@ -24,7 +24,14 @@ from toposeat.mapping.cluster import (
 from toposeat.mapping.joined_domains import with_domains
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import Network, NetworkLink
-from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premise
+from toposeat.model.premise import (
+    PORT_PREMISE,
+    UPLINK_PREMISE,
+    Premise,
+    assumed,
+    joined,
+    with_named_premises,
+)
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import (
     Component,
@@ -91,7 +98,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
         for name in network.switches
     )
     hosts_named = compress_hostlist(network.host_names)
-    machine = _with_named_premises(
+    machine = with_named_premises(
         Topology(
             name=hosts_named if len(hosts_named) <= _MOST_NAME else network.name,
             origin=f"{network.origin} and {', '.join(dict.fromkeys(n.origin for n in nodes))}",
@@ -113,7 +120,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
             sources=_distinct(network.sources, *(node.sources for node in nodes)),
             hidden=_distinct(*(node.hidden for node in nodes)),
             tells=tuple(x for x in nodes[0].tells if all(x in each.tells for each in nodes)),
-            premises=_joined([*(x for n in nodes for x in n.premises), _PORT, _UPLINKS]),
+            premises=joined([*(x for n in nodes for x in n.premises), _PORT, _UPLINKS]),
         )
     )
     return with_domains(machine, network, hosts)
@@ -121,25 +128,6 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
 
 def _distinct(*lists: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for own in lists for each in own))
-
-
-def _joined(premises: Iterable[Premise]) -> tuple[Premise, ...]:
-    found: dict[str, Premise] = {}
-    for each in premises:
-        found[each.what] = found[each.what].joined_with(each) if each.what in found else each
-    return tuple(found.values())
-
-
-def _with_named_premises(machine: Topology) -> Topology:
-    named = {
-        what
-        for link in machine.links
-        for rate in (link.forward_bytes_per_s, link.backward_bytes_per_s)
-        for what in rate.premises
-    }
-    own = {_PORT.what, _UPLINKS.what}
-    kept = tuple(each for each in machine.premises if each.what in named or each.what not in own)
-    return replace(machine, premises=kept)
 
 
 # ---- inside a host
@@ -222,7 +210,7 @@ class _Exits:
         for port, vertices in sorted(users.items()):
             listed = host.ports[port % len(host.ports)]
             is_told = bool(own or network.rates.bandwidths_bytes_per_s or listed.bytes_per_s)
-            rate = Quantity(rates[port]) if is_told else _assumed(rates[port], _PORT)
+            rate = Quantity(rates[port]) if is_told else assumed(rates[port], _PORT)
             end = f"{host.name}/port{port}"
             alone = next(iter(vertices)) if len(vertices) == 1 else ""
             if alone in adapters:
@@ -266,10 +254,6 @@ def _or(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def _assumed(value: float, *premises: Premise) -> Quantity:
-    return Quantity(value, Source.ASSUMED, premises=tuple(each.what for each in premises))
-
-
 def _link(id: str, kind: LinkKind, ends: tuple[str, str], rate: Quantity, latency_s: float) -> Link:
     return Link(
         id=id,
@@ -301,7 +285,7 @@ def _cables(network: Network, exits: Sequence[_Exits]) -> list[Link]:
         if link.bytes_per_s is not None or link.level <= given:
             rate = link.bytes_per_s or Quantity(value, Source.USER)
         else:
-            rate = _assumed(value, _UPLINKS, *(() if ports_are_told else (_PORT,)))
+            rate = assumed(value, _UPLINKS, *(() if ports_are_told else (_PORT,)))
         low, high = (network.switches[end] for end in link.ends)
         latency = hop if link.latency_s is None else link.latency_s.value
         ends = (_switch(low), _switch(high))

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from toposeat.model.quantity import Quantity, Source
+
+if TYPE_CHECKING:
+    from toposeat.model.topology import Topology
 
 WORTH_SAYING = 0.01  # share of the default's time: a gain range below it is not in doubt
 PORT_PREMISE = "rate of a network port"
@@ -86,3 +93,48 @@ class Premises:
     def deciding(self) -> tuple[Assumed, ...]:
         """The premises that move the gain."""
         return tuple(each for each in self.assumed if each.decides)
+
+
+def assumed(value: float, *premises: Premise, of: Quantity | None = None) -> Quantity:
+    """A number that is proportional to premises, and to those of the number it is made from."""
+    made_from = of.premises if of else ()
+    return Quantity(
+        value,
+        Source.ASSUMED,
+        premises=tuple(dict.fromkeys([*made_from, *(p.what for p in premises)])),
+    )
+
+
+def joined(premises: Iterable[Premise]) -> tuple[Premise, ...]:
+    """One premise of each kind."""
+    found: dict[str, Premise] = {}
+    for each in premises:
+        found[each.what] = found[each.what].joined_with(each) if each.what in found else each
+    return tuple(found.values())
+
+
+def with_named_premises(topology: Topology) -> Topology:
+    """The topology without the premises that none of its numbers names."""
+    if not topology.premises:
+        return topology
+    named = {what for each in _numbers(topology) for what in each.premises}
+    kept = tuple(premise for premise in topology.premises if premise.what in named)
+    return topology if len(kept) == len(topology.premises) else replace(topology, premises=kept)
+
+
+def _numbers(topology: Topology) -> Iterator[Quantity]:
+    for record in (*topology.links, *topology.routes):
+        for name in quantity_fields(type(record)):
+            quantity = getattr(record, name)
+            if quantity is not None:
+                yield quantity
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def quantity_fields(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a dataclass that hold a quantity, or may."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(f.name for f in fields(kind) if "Quantity" in str(f.type))
+    return _FIELDS[kind]

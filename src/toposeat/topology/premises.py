@@ -9,13 +9,12 @@ runs of NVIDIA's p2pBandwidthLatencyTest sample; data sheets of QPI, UPI and EPY
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from toposeat.model.premise import Premise
+from toposeat.model.premise import Premise, quantity_fields
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Link, Pair, PathClass, Route, Topology
+from toposeat.model.topology import PathClass, Topology
 from toposeat.topology import constants as k
 
 _GB = k.GB_PER_S
@@ -116,51 +115,10 @@ def lane_of_untold_product(lane: k.DeviceLink) -> Premise:
     )
 
 
-def assumed(value: float, *premises: Premise, of: Quantity | None = None) -> Quantity:
-    """A number that is proportional to premises, and to those of the number it is made from."""
-    made_from = of.premises if of else ()
-    return Quantity(
-        value,
-        Source.ASSUMED,
-        premises=tuple(dict.fromkeys([*made_from, *(p.what for p in premises)])),
-    )
-
-
 def scaled(quantity: Quantity, factor: float) -> Quantity:
     """What is made from a number that is nominal or assumed: it rests on the same premises."""
     source = Source.ASSUMED if quantity.premises else Source.NOMINAL
     return Quantity(quantity.value * factor, source, premises=quantity.premises)
-
-
-def joined(premises: Iterable[Premise]) -> tuple[Premise, ...]:
-    """One premise of each kind."""
-    found: dict[str, Premise] = {}
-    for each in premises:
-        found[each.what] = found[each.what].joined_with(each) if each.what in found else each
-    return tuple(found.values())
-
-
-def with_named_premises(topology: Topology) -> Topology:
-    """The topology without the premises that none of its numbers names."""
-    if not topology.premises:
-        return topology
-    named = {what for each in _numbers(topology) for what in each.premises}
-    kept = tuple(premise for premise in topology.premises if premise.what in named)
-    return topology if len(kept) == len(topology.premises) else replace(topology, premises=kept)
-
-
-def _numbers(topology: Topology) -> Iterator[Quantity]:
-    for record in (*topology.links, *topology.routes):
-        for name in _QUANTITIES[type(record)]:
-            quantity = getattr(record, name)
-            if quantity is not None:
-                yield quantity
-
-
-_QUANTITIES: dict[type, tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind) if "Quantity" in str(field.type))
-    for kind in (Link, Pair, Route)
-}
 
 
 def without_premises(topology: Topology) -> Topology:
@@ -171,7 +129,7 @@ def without_premises(topology: Topology) -> Topology:
     def certain(record: Any) -> Any:
         doubtful = {
             name: Quantity(quantity.value)
-            for name in _QUANTITIES[type(record)]
+            for name in quantity_fields(type(record))
             if (quantity := getattr(record, name)) is not None and quantity.premises
         }
         return replace(record, **doubtful) if doubtful else record

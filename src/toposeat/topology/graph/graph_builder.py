@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toposeat.model.premise import Premise
+from toposeat.model.premise import Premise, assumed, joined
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
     ANY_HOST,
@@ -26,9 +26,7 @@ from toposeat.topology.premises import (
     PCIE_DUPLEX,
     PCIE_RATE,
     SOCKET_DUPLEX,
-    assumed,
     between_sockets,
-    joined,
 )
 from toposeat.topology.told import told_pairs
 

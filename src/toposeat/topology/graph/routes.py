@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from toposeat import _core
+from toposeat.model.premise import with_named_premises
 from toposeat.model.quantity import Quantity
 from toposeat.model.topology import (
     Component,
@@ -25,7 +26,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.topology.graph.staged_routes import with_staged_routes
-from toposeat.topology.premises import scaled, with_named_premises
+from toposeat.topology.premises import scaled
 
 DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK})
 

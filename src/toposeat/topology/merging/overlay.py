@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toposeat.evaluation.route_numbers import walk
 from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.premise import with_named_premises
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     MEASURED_PORTS,
@@ -36,7 +37,6 @@ from toposeat.topology.merging.numbers import (
     report_slow_access,
     report_unmeasured,
 )
-from toposeat.topology.premises import with_named_premises
 
 # A flow this much faster than its route can be by nominal numbers takes another way: the graph
 # lacks links. Below, the nominal numbers are too small.
