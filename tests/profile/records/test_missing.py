@@ -36,6 +36,18 @@ def test_names_of_hosts_that_are_none(tmp_path: Path) -> None:
     assert "rank 1 (nothing came" in missing_ranks(read_records(tmp_path), [tmp_path])
 
 
+@pytest.mark.parametrize(("started", "host"), [(7, " on n1"), (8, "")])
+def test_tasks_that_are_no_ranks_of_pytorch_say_no_host(
+    tmp_path: Path, started: int, host: str
+) -> None:
+    """torchrun on the second of two nodes is task 1, not rank 1."""
+    write_record(tmp_path, 0, 2)
+    (tmp_path / "rank-0-7.tpstorch").touch()
+    (tmp_path / f"rank-0-{started}.host").write_text("n0")
+    (tmp_path / "rank-1-9.host").write_text("n1")
+    assert f"rank 1{host} (" in missing_ranks(read_records(tmp_path), [tmp_path])
+
+
 def test_merging_needs_all_ranks_or_partial(tmp_path: Path) -> None:
     write_record(tmp_path, 0, 2)
     with pytest.raises(ToposeatError, match="1 of 2 ranks have no record: rank 1"):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from toposeat.model.input_file import beginning
+from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.model.traffic import Traffic
 from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX
 
@@ -29,7 +30,7 @@ def missing_ranks(traffic: Traffic, folders: Sequence[Path], why: str = "") -> s
     missing = set(range(traffic.ranks)).difference(info.rank for info in traffic.rank_info)
     if not missing:
         return ""
-    host_of = noted_hosts(folders)
+    host_of = {} if _others_start_ranks(folders) else noted_hosts(folders)
     cause_of: dict[int, str] = {}
     for folder in folders:
         for path in folder.glob("rank-*"):
@@ -66,6 +67,18 @@ def noted_hosts(folders: Sequence[Path]) -> dict[int, str]:
             if match is not None and name.isprintable():
                 hosts[int(match[1])] = name
     return hosts
+
+
+def _others_start_ranks(folders: Sequence[Path]) -> bool:
+    """Whether what a launcher started, torchrun for example, has other numbers than the ranks."""
+    started: defaultdict[str, set[str]] = defaultdict(set)
+    recorded: defaultdict[str, set[str]] = defaultdict(set)
+    for suffix, processes in ((HOST_SUFFIX, started), (TORCH_SUFFIX, recorded)):
+        for folder in folders:
+            for path in folder.glob(f"rank-*{suffix}"):
+                rank, _, process = path.name.removesuffix(suffix)[5:].partition("-")
+                processes[rank].add(process)
+    return any(rank in started and not started[rank] & recorded[rank] for rank in recorded)
 
 
 def _group(ranks: Sequence[int], host: str, cause: str) -> str:
