@@ -292,6 +292,18 @@ def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
     assert (line in out.splitlines()) == ("default kept" not in out)
 
 
+@pytest.mark.parametrize("network", ["fattree:64:16:32", "blue-waters"])
+def test_an_overview_of_a_network_fits_30_lines(
+    capsys: pytest.CaptureFixture[str], network: str
+) -> None:
+    assert main(["discover", "-t", network]) == 0
+    out, err = capsys.readouterr()
+    assert len((out + err).splitlines()) <= 30
+    assert "more switches with hosts" in out
+    assert main(["discover", "-t", network, "-v"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 40
+
+
 @pytest.mark.parametrize("machine", catalogue_names())
 def test_an_overview_of_a_machine_fits_30_lines(
     capsys: pytest.CaptureFixture[str], machine: str

@@ -208,5 +208,9 @@ def _show_network(args: argparse.Namespace) -> int:
     if args.json or args.format == "json":
         print_json(report.network_json(network))
     else:
-        show(sys.stdout, report.render_network_text, network)
+        lines = None if args.verbose else _LINES
+        show(sys.stdout, partial(report.render_network_text, lines=lines), network)
+        if lines is not None:
+            source = quoted(args.topology[0])
+            tell(f"Next: toposeat map TRAFFIC -t {source} --node SRC; -v says more")
     return 0

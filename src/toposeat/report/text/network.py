@@ -10,16 +10,34 @@ from rich.console import RenderableType
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind, NetworkLink
 from toposeat.model.quantity import Quantity
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.text.console import (
+    PLAIN,
+    TextStyle,
+    columns,
+    height,
+    labelled,
+    lay_out,
+    sentences,
+)
 from toposeat.report.units import clean, format_rate, plural
 
 _MOST_SWITCHES = 40
+_MOST_LEVELS = 6  # of an overview
 _HOSTS_WIDTH = 60
+_BESIDE_SWITCHES = 3  # lines: a blank, the header, what is left out
 _AXES = "XYZW"
 
 
-def render_network_text(network: Network, style: TextStyle = PLAIN) -> str:
-    """The network as text, at the width of the terminal."""
+def render_network_text(
+    network: Network, style: TextStyle = PLAIN, *, lines: int | None = None
+) -> str:
+    """The network as text, at the width of the terminal.
+
+    Args:
+        network: what is shown.
+        style: how text is laid out.
+        lines: the most that there should be, without sources; None for everything.
+    """
     kind = {"graph": "graph of switches"}.get(network.kind.value, network.kind.value)
     parts: list[RenderableType] = [
         labelled(
@@ -34,20 +52,30 @@ def render_network_text(network: Network, style: TextStyle = PLAIN) -> str:
     if network.devices_per_host is not None:
         parts.append(labelled("Devices", f"{network.devices_per_host} per host"))
     if network.levels or network.own_fabrics:
-        parts += ["", columns(("level", "groups", "hosts in each"), _levels(network), right=(1,))]
+        levels = _levels(network)
+        shown = levels if lines is None else levels[:_MOST_LEVELS]
+        parts += ["", columns(("level", "groups", "hosts in each"), shown, right=(1,))]
+        if len(levels) > len(shown):
+            parts.append(f"and {len(levels) - len(shown)} more levels")
     parts += [
         "",
         columns(("links", "number", "cables", "rate each"), _rates(network), right=(1, 2)),
     ]
-    parts += ["", columns(("switch", "hosts", "which"), _switches(network), right=(1,), fold=(2,))]
-    hidden = len(network.hosts_of_switch()) - _MOST_SWITCHES
+    doubts: list[RenderableType] = []
+    if network.report:
+        doubts = ["", "Doubts", *sentences(network.report)]
+    most, width = _MOST_SWITCHES, 4 * _HOSTS_WIDTH
+    if lines is not None:
+        room = lines - height([*parts, *doubts], style) - _BESIDE_SWITCHES
+        most, width = max(1, min(most, room)), _HOSTS_WIDTH
+    rows = _switches(network, most, width)
+    parts += ["", columns(("switch", "hosts", "which"), rows, right=(1,), fold=(2,))]
+    hidden = len(network.hosts_of_switch()) - len(rows)
     if hidden > 0:
         parts.append(f"and {hidden} more switches with hosts (--json has them all)")
-    if network.sources:
+    if network.sources and lines is None:
         parts += ["", "Sources", *sentences(network.sources)]
-    if network.report:
-        parts += ["", "Doubts", *sentences(network.report)]
-    return lay_out(parts, style)
+    return lay_out([*parts, *doubts], style)
 
 
 def _levels(network: Network) -> list[list[str]]:
@@ -91,17 +119,17 @@ def _range(rates: Sequence[Quantity | None]) -> str:
     return words + (f", {unknown} not stated" if unknown else "")
 
 
-def _switches(network: Network) -> list[list[str]]:
+def _switches(network: Network, most: int, width: int) -> list[list[str]]:
     hosts: dict[int, list[str]] = defaultdict(list)
     for host in network.hosts:
         for switch in dict.fromkeys(port.switch for port in host.ports):
             hosts[switch].append(host.name)
     rows = []
-    for switch, names in list(hosts.items())[:_MOST_SWITCHES]:
+    for switch, names in list(hosts.items())[:most]:
         listed = compress_hostlist(names)
-        rows.append([network.switches[switch], str(len(names)), _cut(listed)])
+        rows.append([network.switches[switch], str(len(names)), _cut(listed, width)])
     return rows
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 4 * _HOSTS_WIDTH else f"{text[: 4 * _HOSTS_WIDTH - 3]}..."
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
