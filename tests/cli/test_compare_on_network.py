@@ -89,6 +89,21 @@ def test_a_page_of_placements_alone_is_of_what_they_were_made_for(places, capsys
     assert "CPU set, memory node and NIC of each rank" in captured.out
 
 
+def test_a_shape_with_nodes_is_found_in_the_header_with_its_nodes(tmp_path, capsys):
+    """Without the node, each device would have an uplink of its own: another machine."""
+    places = [str(tmp_path / f"{node}.place") for node in ("hgx-h100", "dgx-1v")]
+    for node, place in zip(("hgx-h100", "dgx-1v"), places, strict=True):
+        command = ["map", TRAFFIC, "-t", "fattree:8:2:2", "--node", node, "-o", place]
+        assert main([*command, "--solver", "random"]) == 0
+    capsys.readouterr()
+    assert main(["compare", places[0]]) == 0
+    assert "fattree:8:2:2 of hgx-h100" in capsys.readouterr().out
+    assert main(["report", places[0], "--format", "html"]) == 0
+    assert "fattree:8:2:2 of hgx-h100" in capsys.readouterr().out
+    assert main(["compare", *places]) == 2
+    assert "do not have the same node" in capsys.readouterr().err
+
+
 def test_hosts_of_another_job_are_refused(machine, places, capsys):
     others = [*machine[:-1], "n[1-3]"]
     assert main(["compare", places[1], *others, "--traffic", TRAFFIC]) == 1

@@ -23,10 +23,19 @@ def take_from_headers(
     if args.topology is None:
         sources = [header.get("source") or header.get("topology") for header in headers]
         args.topology = _only(sources, paths, "machine", "-t SRC")
+        has_nodes = True
+    else:
+        has_nodes = topology.is_network(args.topology)
     for name in ("node", "hosts"):
         found = {header.get(name) for header in headers}
-        if getattr(args, name) is None and len(found) == 1 and topology.is_network(args.topology):
-            setattr(args, name, found.pop())
+        if getattr(args, name) is not None or not has_nodes:
+            continue
+        if len(found) > 1 and name == "node":
+            raise UsageError(
+                f"the placements do not have the same node: {', '.join(map(str, found))}",
+                hint="say with --node which one they are to be compared on",
+            )
+        setattr(args, name, found.pop() if len(found) == 1 else None)
     if args.traffic is None:
         traffic = [header.get("traffic") for header in headers]
         args.traffic = _only(traffic, paths, "traffic", "--traffic F")
