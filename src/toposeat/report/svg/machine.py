@@ -16,6 +16,7 @@ from toposeat.report.machine_words import (
     link_medium,
     link_words,
     short_device_name,
+    topology_sentence,
     vertex_words,
 )
 from toposeat.report.svg.element import (
@@ -26,11 +27,11 @@ from toposeat.report.svg.element import (
     fitted,
     joined,
     standalone_svg,
-    text_line,
     text_width,
     tooltip,
 )
 from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
+from toposeat.report.svg.sheet import Sheet
 from toposeat.report.svg.wire import Wire, wires
 from toposeat.report.units import format_bytes, format_rate, format_seconds
 from toposeat.report.words import is_default_kept, moved_ranks
@@ -85,16 +86,11 @@ def caption_of(seating: Seating) -> str:
 def mapping_svg(result: MappingResult, topology: Topology) -> str:
     """A standalone SVG file: the machine with its ranks, by default and as placed."""
     layout = lay_out_machine(topology)
-    parts: list[Child] = []
-    y = 0.0
+    sheet = Sheet(topology_sentence(topology))
     for name, seating in seatings(result):
-        caption = f"{name}, {caption_of(seating)}"
-        at: Attributes = {"transform": f"translate(0 {y + 34:.0f})"}
-        drawn = machine_svg(topology, label=name, seating=seating, layout=layout)
-        parts += [text_line(16, y + 22, caption, "legend"), element("g", at, drawn)]
-        y += layout.height + 40
-    size = (max(layout.width, 560.0), y)
-    return standalone_svg("machine", size, f"placement on {topology.name}", *parts)
+        sheet.heading(f"{name}, {caption_of(seating)}")
+        sheet.chart(machine_svg(topology, label=name, seating=seating, layout=layout))
+    return sheet.svg(f"placement on {topology.name}")
 
 
 def topology_svg(topology: Topology) -> str:

@@ -6,66 +6,37 @@ from collections.abc import Sequence
 
 from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
-from toposeat.report.svg import network
-from toposeat.report.svg.element import (
-    Child,
-    Markup,
-    drawn_size,
-    element,
-    standalone_svg,
-    text_line,
-)
+from toposeat.report.svg.network import can_draw, network_svg
+from toposeat.report.svg.sheet import Sheet
 from toposeat.report.units import clean, format_seconds
 from toposeat.report.words import traffic_sentence
 
-_MARGIN = 16.0
 _LINKS = 6
-_LINE = 18.0
-_NAMES, _BARS = 180.0, 600.0
+_LOOKS = {"default": "fill-before", "placed": "fill-after"}
 
 
 def scale_svg(result: ScaleResult, traffic: Traffic) -> str:
     """A standalone SVG file. Every number is predicted."""
     shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
-    y = _MARGIN + 14
-    parts: list[Child] = [text_line(_MARGIN, y, clean(result.shape), "title")]
-    y += _LINE
-    parts.append(text_line(_MARGIN, y, traffic_sentence(traffic)))
+    sheet = Sheet(clean(result.shape))
+    sheet.line(traffic_sentence(traffic))
     for name, each in shown:
-        y += _LINE
-        parts += [_bar(y, name, _MARGIN, 14), text_line(_MARGIN + 22, y, _words(name, each))]
-    for name, _ in shown if network.can_draw(result) else ():
+        sheet.line(_words(name, each), sample=_LOOKS[name])
+    for name, _ in shown if can_draw(result) else ():
         heading = f"The machine, {'as placed' if name == 'placed' else 'by default'} (predicted)"
-        y += 2 * _LINE
-        parts.append(text_line(_MARGIN, y, heading, "title"))
-        picture = network.network_svg(result, name, label=heading)
-        parts.append(element("g", {"transform": f"translate({_MARGIN:.0f} {y + 8:.0f})"}, picture))
-        y += drawn_size(picture)[1]
-    y += 2 * _LINE
-    parts.append(text_line(_MARGIN, y, "Busiest link of each level (predicted)", "title"))
+        sheet.heading(heading)
+        sheet.chart(network_svg(result, name, label=heading))
+    sheet.heading("Busiest link of each level (predicted)")
     levels = used_levels([each for _, each in shown])
     top = max((max(seconds) for *_, seconds in levels), default=0.0)
     for _, level, seconds in levels:
-        y += 6
-        parts.append(text_line(_MARGIN, y + _LINE, level))
-        for (name, _), value in zip(shown, seconds, strict=True):
-            y += _LINE
-            width = _BARS * value / top
-            at = _MARGIN + _NAMES + width + 6
-            parts += [
-                _bar(y, name, _MARGIN + _NAMES, width),
-                text_line(at, y, format_seconds(value)),
-            ]
+        both = zip(shown, seconds, strict=True)
+        sheet.bars(level, [(_LOOKS[name], s / top, format_seconds(s)) for (name, _), s in both])
     for name, each in shown:
-        y += 2 * _LINE
-        parts.append(text_line(_MARGIN, y, f"Busiest links, {name} (predicted)", "title"))
+        sheet.heading(f"Busiest links, {name} (predicted)")
         for load in each.links[:_LINKS]:
-            y += _LINE
-            words = f"{clean(load.link)}: {format_seconds(load.congestion_s)}"
-            parts.append(text_line(_MARGIN, y, words))
-    label = f"placement on {clean(result.shape)}"
-    size = (network.WIDTH + 2 * _MARGIN, y + _MARGIN)
-    return standalone_svg("chart", size, label, *parts)
+            sheet.line(f"{clean(load.link)}: {format_seconds(load.congestion_s)}")
+    return sheet.svg(f"placement on {clean(result.shape)}")
 
 
 def used_levels(placements: Sequence[ScaleEvaluation]) -> list[tuple[int, str, list[float]]]:
@@ -79,8 +50,3 @@ def _words(name: str, each: ScaleEvaluation) -> str:
     time = format_seconds(each.predicted_s or 0.0)
     worst = format_seconds(each.max_congestion_s or 0.0)
     return f"{name}: predicted time {time}, busiest link {worst}"
-
-
-def _bar(y: float, name: str, x: float, width: float) -> Markup:
-    look = "fill-before" if name == "default" else "fill-after"
-    return element("rect", {"class": look, "x": x, "y": y - 10, "width": width, "height": 11})
