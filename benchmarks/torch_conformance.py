@@ -7,8 +7,9 @@
 Four ranks train and exchange under `toposeat profile -- torchrun ...`, one job per case of
 `tests/support/torch_program.py`. The bytes of every collective per group and member, and those from
 rank to rank, are compared with `tests/support/torch_bytes.py`; the dumps that the flight recorder
-leaves of the same jobs, with the profile. With nccl all ranks share the first GPU: each says that
-it is a host of its own (NCCL_HOSTID), and sends over sockets of the loopback device.
+leaves of the same jobs, with the profile; the traces of PyTorch's profiler, with the formulas. With
+nccl all ranks share the first GPU: each says that it is a host of its own (NCCL_HOSTID), and sends
+over sockets of the loopback device.
 
 TOPOSEAT_TEST_TORCH names the Python that has PyTorch, if this one has not. toposeat need not be
 built: PYTHONPATH=src, with numpy, msgspec and pyelftools. Exit code 1 if anything differs.
@@ -30,6 +31,7 @@ from tests.support.torch_bytes import MOVED, RANKS, differences, dump_difference
 from toposeat.errors import ToposeatError
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.profile import read_traffic
+from toposeat.profile.importers.pytorch_trace import read_pytorch_traces
 
 STEPS = 3
 _TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
@@ -97,7 +99,18 @@ def _case(case: str, backend: str) -> list[str]:
                 continue
             told = dump_differences(live, dump, gloo=backend == "gloo")
             found += [f"dumps, {form}: {each}" for each in told]
-        return found
+        return [*found, *_traces(case, sorted(dumps.glob("*.trace.json")), live, backend)]
+
+
+def _traces(case: str, paths: Sequence[Path], live: Traffic, backend: str) -> list[str]:
+    """What the profiler's traces say otherwise; of gloo no group made later is known."""
+    if backend == "gloo" and len(live.communicators) > 1:
+        return []
+    try:
+        traced = read_pytorch_traces(paths)
+    except ToposeatError as error:
+        return [f"traces: {error}"]
+    return [f"traces: {each}" for each in differences(case, STEPS, traced)]
 
 
 def _form(live: Traffic, backend: str) -> list[str]:

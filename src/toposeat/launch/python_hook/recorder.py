@@ -122,7 +122,8 @@ class Recorder:
         key = torch._C.DispatchKey.BackendSelect
         after = torch._C._dispatch_keyset_full_after(key)
         # What `redispatch` itself calls, where it does.
-        redispatch = getattr(operator._handle, "redispatch_boxed", operator.redispatch)
+        handle = getattr(operator, "_handle", None)
+        redispatch = getattr(handle, "redispatch_boxed", operator.redispatch)
         count = self._counter(place, shares)
 
         def kernel(keys: Any, *args: Any) -> Any:
