@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toposeat.mapping import SlotEvaluator, map_to_shape, shape_of_network
+from toposeat.mapping import SlotEvaluator, map_to_shape, map_traffic, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.scale_result import ScaleResult
@@ -89,3 +89,22 @@ def test_no_objective_promises_an_order_inside_groups(objective: str, node: str,
     turned = np.arange(8 * count).reshape(8, count)[:, ::-1].ravel()
     values = [evaluator.evaluate(slots).value(objective) for slots in (evaluator.default, turned)]
     assert values[1] == pytest.approx(values[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_groups_get_the_sets_of_devices_that_are_best_on_each_host(seed: int | None) -> None:
+    """Pairs on hosts of eight V100, of which some have two links: as on one host alone."""
+    names = NAMES[:8] if seed is None else random.Random(seed).sample(NAMES[:8], 8)
+    machine = read_topology("dgx-1v")
+    shape = shape_of_network(leaves_of_four(names, 4), machine)
+    result = map_to_shape(shape, pattern_traffic("llm:tp=2,pp=1,dp=32"))
+    alone = map_traffic(machine, pattern_traffic("llm:tp=2,pp=1,dp=4"))
+    for found, phases in ((result.default, alone.default), (result.placed, alone.placed)):
+        assert found.phases[0].seconds == pytest.approx(phases.phases[0].seconds)
+    assert result.placed.sum_s < 0.8 * result.default.sum_s
+    local = (result.slot_of_rank % 8).reshape(8, 8)
+    assert (local == local[0]).all()
+    pairs = result.slot_of_rank.reshape(-1, 2) % 8
+    assert {frozenset(pair) for pair in pairs.tolist()} == {
+        *map(frozenset, ((0, 3), (1, 2), (4, 7), (5, 6)))
+    }

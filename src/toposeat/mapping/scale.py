@@ -18,6 +18,7 @@ from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.explain_slots import explain_slots
 from toposeat.mapping.installed import check_installed
+from toposeat.mapping.local_sets import with_local_sets
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.model.map_options import Constraints, MapOptions
@@ -91,6 +92,9 @@ def map_to_shape(
         slots, placed = _in_rank_order(
             shape.slots_per_host, evaluator, slots, placed, options.objective
         )
+        if traffic.groups and options.objective == "time":
+            other = with_local_sets(shape, traffic, slots, seed=options.seed)
+            slots, placed = _if_it_gains(evaluator, slots, placed, other)
     kept = bool((slots == evaluator.default).all())
     too_little = why_keep_default(default, placed, options)
     if too_little and not kept and not options.is_fixed:
@@ -156,6 +160,18 @@ def _in_rank_order(
     if now is not None and before is not None and now > before * (1 + _WORTH):
         return slots, placed
     return plain, replace(found, cpu_s=placed.cpu_s, also=placed.also)
+
+
+def _if_it_gains(
+    evaluator: SlotEvaluator, slots: Slots, placed: ScaleEvaluation, other: Slots | None
+) -> tuple[Slots, ScaleEvaluation]:
+    """Other slots where they are faster by the sum of the phases, and not slower by one of them."""
+    if other is None:
+        return slots, placed
+    found = evaluator.evaluate(other, placed.name)
+    if found.sum_s > placed.sum_s * (1 - _WORTH) or found.low_s > placed.low_s * (1 + _WORTH):
+        return slots, placed
+    return other, replace(found, cpu_s=placed.cpu_s, also=placed.also)
 
 
 def why_keep_default(default: ScaleEvaluation, placed: ScaleEvaluation, options: MapOptions) -> str:
