@@ -20,7 +20,7 @@ def test_text_shows_before_and_after(capsys):
     assert out.startswith("Verdict   Predicted gain from moving ")
     assert "256 slots" in out
     assert "worst link congestion" in out
-    assert "8x16 process grid" in out
+    assert "process grid 8x16" in out
 
 
 def test_json_is_sparse_and_its_seats_are_distinct(capsys):

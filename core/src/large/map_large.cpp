@@ -163,7 +163,7 @@ private:
     for (const std::uint32_t extent : seen->grid.extents)
       shape.append(shape.empty() ? "" : "x").append(std::to_string(extent));
     if (regular_)
-      answer_.notes.push_back("the traffic is that of a " + shape + " process grid" +
+      answer_.notes.push_back("the traffic is that of the process grid " + shape +
                               (seen->place.empty() ? "" : ", its ranks in another order"));
     return grid_placements(*seen, request_.machine, tree_, ranks_, take);
   }
@@ -224,20 +224,20 @@ private:
   /// Scotch as one more candidate, if there is a Scotch and time for it.
   void try_scotch() {
     if (!scotch_available()) {
-      answer_.notes.push_back("the scotch library was not found: it is no candidate");
+      answer_.notes.push_back("scotch was not tried: its library was not found");
       return;
     }
     double own = 0; // it takes about as long as the multilevel search
     for (const LargeCandidate &each : answer_.candidates)
       own += each.name == "multilevel" ? each.cpu_s : 0;
     if (deadline_.expired() || deadline_.left() < 1.5 * own) {
-      answer_.notes.push_back("no time was left for scotch as a candidate");
+      answer_.notes.push_back("scotch was not tried: no time was left");
       return;
     }
     try {
       add_scotch();
     } catch (const std::runtime_error &error) {
-      answer_.notes.push_back(std::string("scotch is no candidate: ") + error.what());
+      answer_.notes.push_back(std::string("scotch was not tried: ") + error.what());
       return;
     }
     Assignment placement = placements_.back();

@@ -44,13 +44,13 @@ ScotchTarget target_of(const GroupedMachine &machine) {
   const std::uint32_t seats = machine.slots() / machine.nodes();
   for (std::uint32_t node = 0; node < machine.nodes(); ++node) {
     if (machine.node_of(node * seats) != node || machine.node_of((node + 1) * seats - 1) != node)
-      throw std::runtime_error("scotch cannot be told of nodes of different sizes");
+      throw std::runtime_error("scotch knows no nodes of different sizes");
   }
   return {false, {machine.nodes()}, {1}, seats};
 }
 
 ScotchTarget target_of(const ClusterMachine & /*machine*/) {
-  throw std::runtime_error("scotch is not told of networks of switches");
+  throw std::runtime_error("scotch knows no networks of switches");
 }
 
 template <class Number> struct Arcs {

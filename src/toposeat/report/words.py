@@ -214,7 +214,7 @@ def verdict_words(result: MappingResult) -> str:
             )
         why = f"nothing better was found for {goal}"
         if any(note.startswith(KEPT) for note in result.notes):
-            why = "what was found for it is not sure to be worth it"
+            why = "no gain is certain"
         return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
     changes = ", ".join(_change_words(*figure) for figure in _figures_told(result))

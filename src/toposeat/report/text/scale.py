@@ -32,7 +32,7 @@ from toposeat.report.words import Figure, figure_rows, phase_words, traffic_sent
 
 _LINES = 13  # of the whole answer, unless all is asked for
 # How notes on the search begin; they come after those on the machine and the traffic.
-_OF_SEARCH = ("the traffic is that of", "scotch is no candidate", "kept the default: no better")
+_OF_SEARCH = ("the traffic is that of", "scotch was not tried", "kept the default: no better")
 _SHOWN_CANDIDATES = 8
 _SHOWN_NAMES = 3  # of the same placement
 _SHOWN_LINKS = 3
