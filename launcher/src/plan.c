@@ -319,13 +319,15 @@ static bool is_there(const char *program) {
   const char *folders = getenv("PATH");
   if (folders == NULL)
     folders = "/bin:/usr/bin";
-  while (folders != NULL) {
-    size_t length = strcspn(folders, ":");
+  for (const char *colon = folders; colon != NULL; folders = colon + 1) {
+    colon = strchr(folders, ':');
+    int length = (int)(colon == NULL ? strlen(folders) : (size_t)(colon - folders));
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%.*s%s%s", (int)length, folders, length > 0 ? "/" : "", program);
+    snprintf(path, sizeof path, "%.*s%s%s", length, folders, length > 0 ? "/" : "", program);
     if (access(path, X_OK) == 0)
       return true;
-    folders = folders[length] == ':' ? folders + length + 1 : NULL;
+    if (colon == NULL)
+      break;
   }
   return false;
 }
