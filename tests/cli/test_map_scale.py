@@ -154,7 +154,7 @@ def test_the_order_of_nodes_is_in_the_answer(tmp_path, capsys):
     assert main([*command, "-o", str(place)]) == 0
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) <= 16  # the file, its export and what is next included
-    assert "time 3.12 s to 1.56 s (-50 %)" in out
+    assert "time 3.09 s to 1.55 s (-50 %)" in out
     order = list(dict.fromkeys(seat.host for seat in load_placement(place).seats))
     assert f"by first rank: {', '.join(order)}\n" in out
     assert main([*command, "--json"]) == 0
