@@ -137,7 +137,9 @@ class Workers:
         for rank, words in answers.items():
             if words[:1] != ["ok"]:
                 cause = " ".join(words[1:]) or "an answer without sense"
-                raise MeasureError(f"GPU {rank}, {lines[rank].split()[0]}: {cause}", hint=_HINT)
+                word = lines[rank].split()[0]
+                where = "" if word == "devices" else f"GPU {rank}, {word}: "
+                raise MeasureError(f"{where}{cause}", hint=_HINT)
         return {rank: words[1:] for rank, words in answers.items()}
 
     def link(self, a: int, b: int) -> None:
