@@ -1,0 +1,99 @@
+"""The tarball of C parts: unpacked anywhere, its programs seat and its libraries record."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from tests.launcher.support import placement_text, seat_line
+from tests.support.interposed import read_truth, run_ranks
+from tests.support.mpi import MpiToolchain, find_mpi
+from toposeat.installed import native_path
+from toposeat.model.traffic import TrafficKind
+from toposeat.profile import read_traffic
+
+TOOL = Path(__file__).parents[2] / "tools" / "native_tarball.py"
+
+
+@pytest.fixture(scope="module")
+def mpi() -> MpiToolchain:
+    found = find_mpi("wheel-mpich")
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "toposeat-native-0-linux.tar.gz"
+    native = native_path("bin/toposeat-exec").parents[1]
+    subprocess.run([sys.executable, TOOL, native, path], check=True)
+    return path
+
+
+@pytest.fixture
+def unpacked(archive: Path, tmp_path: Path) -> Path:
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path / "somewhere", filter="data")
+    (folder,) = (tmp_path / "somewhere").iterdir()
+    return folder
+
+
+def test_the_same_parts_make_the_same_file(archive: Path, tmp_path: Path) -> None:
+    again = tmp_path / archive.name
+    native = native_path("bin/toposeat-exec").parents[1]
+    subprocess.run([sys.executable, TOOL, native, again], check=True)
+    assert again.read_bytes() == archive.read_bytes()
+
+
+def test_nothing_in_it_needs_python_or_is_emulated(unpacked: Path) -> None:
+    names = {path.name for path in unpacked.rglob("*")}
+    assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", "toposeat-exec"} <= names
+    assert not [name for name in names if "cuda" in name or "nvidia" in name or ".py" in name]
+
+
+def test_the_reordering_library_exports_mpi_and_nothing_of_the_cpp_runtime(unpacked: Path) -> None:
+    with (unpacked / "lib" / "libtoposeat_reorder.so").open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".dynsym").iter_symbols()
+        names = [symbol.name for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"]
+    assert "MPI_Cart_create" in names
+    assert [name for name in names if not name.startswith(("MPI_", "PMPI_"))] == []
+
+
+def test_a_rank_is_seated_and_tells_what_it_got(unpacked: Path, tmp_path: Path) -> None:
+    place, reports = tmp_path / "app.place", tmp_path / "reports"
+    place.write_text(placement_text([seat_line(0, 2), seat_line(1, 0)]))
+    reports.mkdir()
+    line = [unpacked / "bin" / "toposeat-exec", "-m", place, "--report", reports, "--", "env"]
+    shown = subprocess.run(
+        line,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"], "PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"},
+    ).stdout
+    assert "CUDA_VISIBLE_DEVICES=2,0" in shown
+    preloaded = next(line for line in shown.splitlines() if line.startswith("LD_PRELOAD="))
+    assert str(unpacked) in os.path.realpath(preloaded.partition("=")[2])  # its own rank probe
+    assert (reports / "rank-0.seat").exists()
+
+
+@pytest.mark.mpi
+def test_ranks_are_recorded_from_there(
+    unpacked: Path, mpi: MpiToolchain, halo3d: Path, tmp_path: Path
+) -> None:
+    library = unpacked / "lib" / f"libtoposeat_{mpi.abi}.so"
+    truth, records = tmp_path / "truth", tmp_path / "records"
+    program = [halo3d, "--grid", "2x2x1", "--bytes", "1000", "--iterations", "3", "--truth", truth]
+    done = run_ranks(mpi, 4, program, records, preload=library)
+    assert done.returncode == 0, done.stderr
+    expected = read_truth(truth, 4)[0]
+    assert expected.sum() > 0
+    recorded = read_traffic(records).table(kind=TrafficKind.POINT_TO_POINT)
+    assert (recorded.dense_bytes(4) == expected[0]).all()
