@@ -129,14 +129,13 @@ docs: setup-docs build ## build/site: the documentation, strict about links, wit
 	@sphinx-build --fail-on-warning --keep-going --quiet -b html -d build/site-cache docs build/site
 	@echo 'Next: open build/site/index.html'
 
-.PHONY: dist
-dist: setup-release ## build/dist: the wheel, and its list of parts with their digests (CycloneDX)
-	@mkdir -p build/dist
-	@pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/dist .
-	@{ cat packaging/lock/run.txt; sed -n '/^nanobind==/,/[^\]$$/p' packaging/lock/build.txt; } | \
-	  PYTHONWARNINGS=ignore::UserWarning cyclonedx-py requirements - --pyproject pyproject.toml --mc-type application \
-	  --output-reproducible -o build/dist/toposeat.cdx.json
-	@ls build/dist
+.PHONY: release
+release: setup-release build ## build/dist: sdist, wheels, C parts, recipe, list of parts, digests; RELEASE='--machines x86_64' for less
+	@python tools/release.py $(RELEASE)
+
+.PHONY: release-check
+release-check: ## install what is in build/dist into an empty Debian, and try it there (as root)
+	@tools/release_check.sh
 
 .PHONY: lock
 lock: setup-release ## write packaging/lock anew: the newest versions that the package index has

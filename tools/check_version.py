@@ -1,0 +1,90 @@
+"""Version, tag and changelog say the same, or nothing is released: `make release`.
+
+Usage: check_version.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# Where the version is written, and how. A file that is missing in a release is an error.
+_WRITTEN = {
+    "src/toposeat/installed.py": r'^VERSION = "([^"]+)"$',
+    "pyproject.toml": r'^version = "([^"]+)"$',
+    "CMakeLists.txt": r"^project\(toposeat VERSION (\S+) ",
+    "core/CMakeLists.txt": r"^  project\(toposeat VERSION (\S+) ",
+    "packaging/spack_repo/toposeat/packages/py_toposeat/package.py": r'^    version\("([^"]+)"',
+    "packaging/conda/recipe.yaml": r'^  version: "([^"]+)"$',
+    "packaging/containers/toposeat.def": r"^    Version (\S+)$",
+    "packaging/containers/Dockerfile": r'^LABEL org.opencontainers.image.version="([^"]+)"',
+}
+_HEADING = re.compile(r"^## \[([^\]]+)\](?: - (\d{4}-\d{2}-\d{2}))?$", re.MULTILINE)
+
+
+class VersionError(Exception):
+    """What contradicts what."""
+
+
+def check_version(root: Path) -> tuple[str, str]:
+    """The version, and whether this is its release or a trial.
+
+    Raises:
+        VersionError: two places disagree, or the version is another commit's already.
+    """
+    found = {name: _version_in(root / name, form) for name, form in _WRITTEN.items()}
+    version = found["pyproject.toml"]
+    others = {name: other for name, other in found.items() if other != version}
+    if others:
+        raise VersionError(f"pyproject.toml has version {version}, but {others}")
+    headings = _HEADING.findall((root / "CHANGELOG.md").read_text())
+    if not headings:
+        raise VersionError("CHANGELOG.md has no heading `## [Unreleased]` or `## [X] - DATE`")
+    return version, _remark(root, version, headings)
+
+
+def _version_in(path: Path, form: str) -> str:
+    found = re.findall(form, path.read_text(), re.MULTILINE)
+    if len(found) != 1:
+        raise VersionError(f"{path}: {len(found)} lines like {form}, expected one")
+    return str(found[0])
+
+
+def _remark(root: Path, version: str, headings: list[tuple[str, str]]) -> str:
+    here = _git(root, "tag", "--points-at", "HEAD", "--list", "v*").split()
+    if not here:
+        if _git(root, "tag", "--list", f"v{version}").strip():
+            raise VersionError(f"v{version} is the tag of another commit: raise the version")
+        return f"a trial of {version}: this commit has no tag v{version}"
+    if here != [f"v{version}"]:
+        raise VersionError(f"the tag of this commit is {', '.join(here)}, the version is {version}")
+    name, day = headings[0]
+    if name != version or not day:
+        raise VersionError(f"CHANGELOG.md begins with [{name}], not with [{version}] and its day")
+    if changed := _git(root, "status", "--porcelain").strip():
+        raise VersionError(f"files differ from the tagged commit: {changed}")
+    return f"release {version} of {day}"
+
+
+def _git(root: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(root), *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def main() -> int:
+    """Say what contradicts what."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
+    try:
+        print(check_version(root)[1])
+    except VersionError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
