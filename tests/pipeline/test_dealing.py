@@ -73,10 +73,10 @@ def test_only_srun_with_pmi2_deals() -> None:
     dealing = Dealing.of(["srun", "--mpi=pmi2", "-n16", "./app"], HOSTS, environment)
     assert dealing.order == HOSTS
     default = [host for host in HOSTS for _ in range(4)]
-    assert {name: list(plan) for name, plan in dealing.plans(default).items()} == {
+    assert {name: list(plan) for name, plan in dealing.plans(default, default[::-1]).items()} == {
         name: dealt_by_hand(size) for name, size in SIZES.items()
     }
-    assert not dealing.plans(default[:-1])  # hosts with different numbers of ranks
+    assert not dealing.plans(default[:-1], default)  # hosts with different numbers of ranks
     for words in ("srun --mpi=pmix -n16 ./app", "srun --mpi=cray_shasta -n16 ./app"):
         assert Dealing.of(words.split(), HOSTS, environment).order == ()
 
@@ -130,3 +130,18 @@ def test_large_jobs(network: str) -> None:
     assert best.placed.predicted_s is not None
     assert found.default.predicted_s is not None
     assert best.placed.predicted_s < found.placed.predicted_s < found.default.predicted_s
+
+
+def test_torchrun_below_srun_has_blocks_of_nodes_in_any_order(machine: Topology) -> None:
+    command = ["srun", "-N4", "torchrun", "--nnodes=4", "--nproc-per-node=4", "t.py"]
+    dealing = Dealing.of(command, HOSTS, {})
+    default = dealt_by_hand(4)
+    reordered = [host for host in ("n3", "n1", "n4", "n2") for _ in range(4)]
+    assert not dealing.plans(default, reordered)  # which torchrun can start
+    traffic, options = far_ones(swapped=0), MapOptions(budget_s=0.5)
+    best = map_traffic(machine, traffic, options)
+    found, words = dealt_mapping(machine, traffic, options, StackPath(), best, dealing=dealing)
+    hosts = [machine.devices[device].host for device in found.device_of_rank]
+    assert all(len(set(hosts[at : at + 4])) == 1 for at in range(0, 16, 4))
+    assert words[0].startswith("Order     block")
+    assert "the best that torchrun can start" in words[0]

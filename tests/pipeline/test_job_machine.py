@@ -140,3 +140,10 @@ def test_srun_that_does_not_say_its_nodes(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match="16 ranks do not fit on the 4 devices") as error:
         found(line("srun -n16 ./app", LauncherKind.SRUN), MachineSource())
     assert "srun -N NODES" in str(error.value.hint)
+
+
+def test_torchrun_below_srun_says_how_many_ranks_a_node_takes(network: str) -> None:
+    source = MachineSource(topology=network, node="polaris-4")
+    text = "srun -N4 --ntasks-per-node=1 torchrun --nnodes=4 --nproc-per-node=3 t.py"
+    job = found(line(text, LauncherKind.SRUN), source)
+    assert job.devices == tuple(position for position in range(16) if position % 4 < 3)

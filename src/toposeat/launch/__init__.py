@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from toposeat.launch.launchers import LauncherKind, identify_launcher
     from toposeat.launch.misfit import oversubscribes
+    from toposeat.launch.nested import torchrun_below
     from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
     from toposeat.launch.realise import refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered

@@ -24,42 +24,62 @@ _FINALISTS = 2  # orders within whose hosts devices are searched for
 
 @dataclass(frozen=True, kw_only=True)
 class Dealing:
-    """What a line can say: hosts in the order in which it deals ranks out; none: any plan."""
+    """What a line can say: hosts in the order in which it deals ranks out; none: any plan.
+
+    `below` is torchrun's line, where srun starts that on each node: its ranks are in blocks.
+    """
 
     line: LaunchLine
     order: tuple[str, ...]
+    below: LaunchLine | None = None
 
     @staticmethod
     def of(command: Sequence[str], hosts: Sequence[str], environment: Mapping[str, str]) -> Dealing:
         """What a command can say about these hosts."""
         line = launch.parse_launch_line(command)
-        order = launch.dealing_order(line, hosts, environment) if len(hosts) > 1 else ()
-        return Dealing(line=line, order=order)
+        below = launch.torchrun_below(line)
+        if len(hosts) < 2:
+            order: tuple[str, ...] = ()
+        elif below is not None:
+            order = tuple(hosts)
+        else:
+            order = launch.dealing_order(line, hosts, environment)
+        return Dealing(line=line, order=order, below=below)
 
-    def plans(self, default: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def plans(self, default: Sequence[str], best: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """By their names the hosts of all ranks, with as many ranks on each as the default has.
 
-        Empty where the line says any plan, or hosts have different numbers of ranks.
+        Empty where the line says any plan, where `best` is one of them, and where hosts have
+        different numbers of ranks.
         """
         counts = Counter(default)
         order = [host for host in self.order if host in counts]
         if len(order) < len(counts) or len(set(counts.values())) > 1:
             return {}
         per_host = counts[order[0]]
-        return {
-            launch.dealing_name(size, per_host): launch.dealt(counts, order, size)
-            for size in range(1, per_host + 1)
-        }
+        if self.below is None:
+            plans = {
+                launch.dealing_name(size, per_host): launch.dealt(counts, order, size)
+                for size in range(1, per_host + 1)
+            }
+        else:  # node ranks are the plan's: nodes may have any order
+            plans = {"block": launch.dealt(counts, order, per_host)}
+            other = tuple(dict.fromkeys(best))
+            if set(other) == set(order):
+                plans["block, nodes in another order"] = launch.dealt(counts, other, per_host)
+        return {} if tuple(best) in plans.values() else plans
 
     def words(self, name: str, objective: str, saved: float, could: float) -> tuple[str, ...]:
         """What to say of the best plan that can be started, and of a better one that cannot."""
         ranks = () if self.line.ranks is None else ("-n", str(self.line.ranks))
         hydra = shlex.join(["mpiexec", *ranks, *self.line.program])
         less = f"less {objective} than the default"
+        by, how = "srun --mpi=pmi2", f"Hydra starts it inside the job: toposeat tune -- {hydra}"
+        if self.below is not None:
+            by, how = "torchrun", "one task of srun for each GPU, without torchrun, can start it"
         return (
-            f"Order     {name}: {saved:.2g} % {less}, the best that srun --mpi=pmi2 can start",
-            f"          another order has {could:.2g} % {less}; Hydra starts it inside the job:"
-            f" toposeat tune -- {hydra}",
+            f"Order     {name}: {saved:.2g} % {less}, the best that {by} can start",
+            f"          another order has {could:.2g} % {less}; {how}",
         )
 
 
@@ -79,8 +99,8 @@ def dealt_mapping(
     """
     hosts = [machine.devices[device].host for device in best.device_of_rank]
     default = [machine.devices[device].host for device in best.default.device_of_rank]
-    plans = dealing.plans(default)
-    if not plans or tuple(hosts) in plans.values() or options.is_fixed:
+    plans = dealing.plans(default, hosts)
+    if not plans or options.is_fixed:
         return best, ()
     used = path.machine_for(machine, traffic)
     evaluator = evaluation.Evaluator(used, traffic, metric=options.metric)
@@ -136,8 +156,8 @@ def dealt_at_scale(
     per_host, number = shape.slots_per_host, {host: at for at, host in enumerate(shape.hosts)}
     names = [shape.hosts[slot // per_host] for slot in range(traffic.ranks)]
     hosts = [shape.hosts[slot] for slot in (best.slot_of_rank // per_host).tolist()]
-    plans = dealing.plans(names)
-    if not plans or tuple(hosts) in plans.values() or options.is_fixed:
+    plans = dealing.plans(names, hosts)
+    if not plans or options.is_fixed:
         return best, ()
     evaluator = mapping.SlotEvaluator(shape, traffic)
     found = {}

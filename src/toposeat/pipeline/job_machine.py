@@ -266,6 +266,7 @@ def _ranks_of_hosts(
     Raises:
         InputError: the job leaves devices without a place for a rank, and they are needed.
     """
+    line = launch.torchrun_below(line) or line  # whose ranks they are
     hosts, total = tuple(room), sum(room.values())
     each, nodes = _number(line, "per_host"), _number(line, "nodes")
     if each is not None:

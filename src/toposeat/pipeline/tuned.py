@@ -82,7 +82,7 @@ def tune(
     line = launch.parse_launch_line(command)
     _check_cache(_tuned_folder(command).parent)
     found = machine_of_job(line, source, os.environ, progress)
-    machine, ranks = found.topology, line.ranks
+    machine, ranks = found.topology, (launch.torchrun_below(line) or line).ranks
     for words in found.words:
         progress(words)
     options = options_for(machine)
