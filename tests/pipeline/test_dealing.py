@@ -145,3 +145,10 @@ def test_torchrun_below_srun_has_blocks_of_nodes_in_any_order(machine: Topology)
     assert all(len(set(hosts[at : at + 4])) == 1 for at in range(0, 16, 4))
     assert words[0].startswith("Order     block")
     assert "the best that torchrun can start" in words[0]
+
+
+def test_no_gain_is_not_called_one() -> None:
+    dealing = Dealing(line=line("srun --mpi=pmi2 -n16 ./app"), order=HOSTS)
+    words = dealing.words("block", "time", 0.0, 31.4)
+    assert words[0] == "Order     block: the default, the best that srun --mpi=pmi2 can start"
+    assert "31 % less time than the default" in words[1]

@@ -77,8 +77,9 @@ class Dealing:
         by, how = "srun --mpi=pmi2", f"Hydra starts it inside the job: toposeat tune -- {hydra}"
         if self.below is not None:
             by, how = "torchrun", "one task of srun for each GPU, without torchrun, can start it"
+        gain = f"{saved:.2g} % {less}" if saved > 0 else "the default"
         return (
-            f"Order     {name}: {saved:.2g} % {less}, the best that {by} can start",
+            f"Order     {name}: {gain}, the best that {by} can start",
             f"          another order has {could:.2g} % {less}; {how}",
         )
 
