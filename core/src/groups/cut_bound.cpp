@@ -59,7 +59,7 @@ CutBound::CutBound(const GroupWiring &wiring)
       routes_.push_back(
           {a, b, uses.front(), uses.back(), *narrowest, wiring.path_class[a * n + b]});
     }
-  if (n <= most_covered)
+  if (n >= 2 && n <= most_covered)
     cover_cuts();
 }
 
