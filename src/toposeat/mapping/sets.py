@@ -88,11 +88,12 @@ def map_sets(
     if search.best_sum > bound * (1 + _SAME) and len(problem.devices) <= MOST_DEVICES:
         cover = SetCover(model, search.allowed, problem.devices, pairs_s, search.deadline)
         bound = max(bound, cover.bound())
-    if search.best_sum > bound * (1 + _SAME):  # else each phase takes its least time
-        search.improve(tuple(default))
     proved = search.best_sum <= bound * (1 + _SAME)
-    if not proved and cover is not None:
-        proved = cover.run(search.best_sum, search.beaten_by) and not search.was_refused()
+    if not proved:  # else each phase takes its least time, and the slowest does
+        if cover is not None:
+            proved = cover.run(search.best_sum, search.beaten_by) and not search.was_refused()
+        search.improve(search.best)  # of equal sums the least slowest phase
+        proved = proved or search.best_sum <= bound * (1 + _SAME)
     if not proved:
         search.wander(random.Random(seed))
     return SetsAnswer(
