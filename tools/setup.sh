@@ -90,7 +90,7 @@ if [ "$purpose" = test ] && [ -n "${TOPOSEAT_TEST_CLUSTER:-}" ]; then install_pa
 fresh && exit 0
 install_packages demo required
 if [ "$purpose" = test ] || [ "$purpose" = bench ]; then install_packages test optional; fi
-if [ "$purpose" = bench ]; then install_packages bench optional; fi
+if [ "$purpose" = bench ] || [ "$purpose" = release ]; then install_packages "$purpose" optional; fi
 if [ ! -x .venv/bin/python ]; then
   say "making .venv"
   python3 -m venv .venv
