@@ -141,8 +141,10 @@ def _build_wheel(machine: str, source: Path, python: str, tag: str) -> Path:
     folder = _WORK / machine
     target = f"{machine}-linux-gnu.{_GLIBC}"
     compilers = _compilers(folder, target)
+    objects = _WORK / f"{machine}-{tag}"
+    shutil.rmtree(objects, ignore_errors=True)  # an sdist's files all have one date
     settings = {
-        "build-dir": str(_WORK / f"{machine}-{tag}"),
+        "build-dir": str(objects),
         "cmake.define.TOPOSEAT_BUILD_SPANK": "OFF",  # of one release of Slurm, by its headers
         "cmake.define.CMAKE_AR": str(compilers["AR"]),
         "install.strip": "false",  # what the linker does, for any machine
