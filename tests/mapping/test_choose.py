@@ -35,6 +35,12 @@ def test_one_device_breaks_no_pair(crossed: Topology) -> None:
     assert choose_devices(crossed, 1, [0, 1, 3]).devices == (0,)
 
 
+def test_of_equal_sets_the_one_that_cuts_no_island() -> None:
+    """Summit's islands are 0 to 2 and 3 to 5: a job of four leaves the GPU beside the busy one."""
+    chosen = choose_devices(read_topology("summit-6"), 4, [0, 1, 3, 4, 5])
+    assert chosen.devices in ((0, 3, 4, 5), (1, 3, 4, 5))
+
+
 @pytest.mark.parametrize("name", ["dgx-1v", CROSSED, "a100-pcie-8-bridged", "mi250x-8"])
 def test_no_set_of_free_devices_is_faster(name: str) -> None:
     machine = read_topology(name)

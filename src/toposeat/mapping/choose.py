@@ -20,7 +20,7 @@ def choose_devices(topology: Topology, count: int, free: Sequence[int] | None = 
     """Choose devices for a job of which only their number is known, as its all-reduce wants them.
 
     First counts the rate of a ring over the chosen devices, then how well the others divide into
-    pairs, then into fours, then low numbers.
+    pairs, then into fours, then how fast the pairs within are, then low numbers.
 
     Args:
         topology: one node.
@@ -126,9 +126,13 @@ def _fastest(sets: list[tuple[int, ...]], rates: SetRates) -> list[tuple[int, ..
 def _leaves_most(
     sets: list[tuple[int, ...]], free: tuple[int, ...], rates: SetRates
 ) -> tuple[int, ...]:
-    """The set whose rest divides best; the first of equals."""
+    """The set whose rest divides best, also when the busy devices are free; the first of equals."""
     for size in _SIZES:
         worth = {each: rates.division(size, without(free, each)).bytes_per_s for each in sets}
         most = max(worth.values())
         sets = [each for each in sets if worth[each] >= most * (1 - _SAME)]
+    if len(sets) > 1:  # the more fast pairs are within, the fewer are cut
+        within = {each: sum(map(rates.of, combinations(each, 2))) for each in sets}
+        most = max(within.values())
+        sets = [each for each in sets if within[each] >= most * (1 - _SAME)]
     return sets[0]
