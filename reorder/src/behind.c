@@ -103,35 +103,25 @@ static bool facts_of_openmpi(void) {
          tpr__abi.info_null != 0 && tpr__abi.errors_return != 0;
 }
 
+/* Of an ABI whose constants are numbers. */
+#define FACTS_BY_NUMBER(abi, bytes, pointer_to_none, pointer_to_empty)                             \
+  (struct tpr_abi) {                                                                               \
+    .handle_bytes = (bytes), .comm_world = abi##_COMM_WORLD, .comm_null = abi##_COMM_NULL,         \
+    .type_int = abi##_INT, .op_min = abi##_MIN, .info_null = abi##_INFO_NULL,                      \
+    .errors_return = abi##_ERRORS_RETURN, .comm_type_shared = abi##_COMM_TYPE_SHARED,              \
+    .unweighted = (pointer_to_none), .weights_empty = (pointer_to_empty)                           \
+  }
+
 static bool facts_of_mpich(void) {
   int *const *unweighted = (int *const *)find_data("MPI_UNWEIGHTED");
   int *const *empty = (int *const *)find_data("MPI_WEIGHTS_EMPTY");
-  if (unweighted == NULL || empty == NULL)
-    return false;
-  tpr__abi = (struct tpr_abi){.handle_bytes = sizeof(int),
-                              .comm_world = MPICH_COMM_WORLD,
-                              .comm_null = MPICH_COMM_NULL,
-                              .type_int = MPICH_INT,
-                              .op_min = MPICH_MIN,
-                              .info_null = MPICH_INFO_NULL,
-                              .errors_return = MPICH_ERRORS_RETURN,
-                              .comm_type_shared = MPICH_COMM_TYPE_SHARED,
-                              .unweighted = *unweighted,
-                              .weights_empty = *empty};
-  return true;
+  if (unweighted != NULL && empty != NULL)
+    tpr__abi = FACTS_BY_NUMBER(MPICH, sizeof(int), *unweighted, *empty);
+  return unweighted != NULL && empty != NULL;
 }
 
 static bool facts_of_standard(void) {
-  tpr__abi = (struct tpr_abi){.handle_bytes = sizeof(void *),
-                              .comm_world = STANDARD_COMM_WORLD,
-                              .comm_null = STANDARD_COMM_NULL,
-                              .type_int = STANDARD_INT,
-                              .op_min = STANDARD_MIN,
-                              .info_null = STANDARD_INFO_NULL,
-                              .errors_return = STANDARD_ERRORS_RETURN,
-                              .comm_type_shared = STANDARD_COMM_TYPE_SHARED,
-                              .unweighted = STANDARD_UNWEIGHTED,
-                              .weights_empty = STANDARD_WEIGHTS_EMPTY};
+  tpr__abi = FACTS_BY_NUMBER(STANDARD, sizeof(void *), STANDARD_UNWEIGHTED, STANDARD_WEIGHTS_EMPTY);
   return true;
 }
 

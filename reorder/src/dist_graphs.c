@@ -86,10 +86,9 @@ int MPI_Dist_graph_create(tpr_word comm_old, int n, const int sources[], const i
   tpr_word permuted;
   if (next == NULL)
     return TPR_NO_MPI;
-  if (!reorder || tpr__depth > 0 || !tpr__order_begin(&order, "MPI_Dist_graph_create", comm_old))
+  if (!reorder || !tpr__order_begin(&order, "MPI_Dist_graph_create", comm_old))
     return next(comm_old, n, sources, degrees, destinations, weights, info, reorder,
                 comm_dist_graph);
-  tpr__depth += 1;
   bool done = false;
   struct tpr_triples edges = listed(order.size, n, sources, degrees, destinations, weights);
   bool good = comm_dist_graph != NULL && edges.count >= 0;
@@ -100,8 +99,7 @@ int MPI_Dist_graph_create(tpr_word comm_old, int n, const int sources[], const i
     const char *unit = weighted ? "weight of edges" : "edges";
     /* Edges are between roles, whoever tells them: the MPI itself brings them to their processes.
      */
-    if (tpr__order_decide(&order, answer, &links, "", unit) &&
-        tpr__order_split(&order, &permuted)) {
+    if (tpr__order_move(&order, answer, &links, "", unit, &permuted)) {
       int code =
           next(permuted, n, sources, degrees, destinations, weights, info, 0, comm_dist_graph);
       done = tpr__order_finish(&order, permuted, code, comm_dist_graph);
@@ -109,7 +107,6 @@ int MPI_Dist_graph_create(tpr_word comm_old, int n, const int sources[], const i
   }
   free(edges.numbers);
   tpr__order_end(&order);
-  tpr__depth -= 1;
   return done ? TPR_SUCCESS
               : next(comm_old, n, sources, degrees, destinations, weights, info, reorder,
                      comm_dist_graph);
@@ -146,11 +143,9 @@ int MPI_Dist_graph_create_adjacent(tpr_word comm_old, int indegree, const int so
   tpr_word permuted;
   if (next == NULL)
     return TPR_NO_MPI;
-  if (!reorder || tpr__depth > 0 ||
-      !tpr__order_begin(&order, "MPI_Dist_graph_create_adjacent", comm_old))
+  if (!reorder || !tpr__order_begin(&order, "MPI_Dist_graph_create_adjacent", comm_old))
     return next(comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights,
                 info, reorder, comm_dist_graph);
-  tpr__depth += 1;
   bool weighted = sourceweights != tpr__abi.unweighted;
   struct tpr_neighbours own = {.weighted = weighted,
                                .in = indegree,
@@ -169,8 +164,7 @@ int MPI_Dist_graph_create_adjacent(tpr_word comm_old, int indegree, const int so
     struct tpr_links links = {0};
     enum tpr_answer answer = tpr__edges_map(&order, &edges, &links);
     const char *unit = weighted ? "weight of edges" : "edges";
-    if (tpr__order_decide(&order, answer, &links, "", unit) &&
-        tpr__order_split(&order, &permuted)) {
+    if (tpr__order_move(&order, answer, &links, "", unit, &permuted)) {
       struct tpr_neighbours role = {0};
       int code = TPR_UNDEFINED;
       if (tpr__edges_exchange(&order, permuted, &own, &role))
@@ -184,7 +178,6 @@ int MPI_Dist_graph_create_adjacent(tpr_word comm_old, int indegree, const int so
   }
   free(edges.numbers);
   tpr__order_end(&order);
-  tpr__depth -= 1;
   return done ? TPR_SUCCESS
               : next(comm_old, indegree, sources, sourceweights, outdegree, destinations,
                      destweights, info, reorder, comm_dist_graph);

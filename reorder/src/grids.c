@@ -77,9 +77,8 @@ int MPI_Cart_create(tpr_word comm_old, int ndims, const int dims[], const int pe
   const struct tpr_grid grid = {ndims, dims, periods};
   if (next == NULL)
     return TPR_NO_MPI;
-  if (!reorder || tpr__depth > 0 || !tpr__order_begin(&order, "MPI_Cart_create", comm_old))
+  if (!reorder || !tpr__order_begin(&order, "MPI_Cart_create", comm_old))
     return next(comm_old, ndims, dims, periods, reorder, comm_cart);
-  tpr__depth += 1;
   int cells = comm_cart != NULL ? cells_of(&grid, order.size) : 0;
   bool done = false;
   if (tpr__order_agree(&order, cells > 0)) {
@@ -91,8 +90,7 @@ int MPI_Cart_create(tpr_word comm_old, int ndims, const int dims[], const int pe
       describe_grid(&grid, shape, sizeof shape);
       answer = tpr__map_grid(cells, &order.places, &grid, order.new_rank, &links);
     }
-    if (tpr__order_decide(&order, answer, &links, shape, "neighbour links") &&
-        tpr__order_split(&order, &permuted)) {
+    if (tpr__order_move(&order, answer, &links, shape, "neighbour links", &permuted)) {
       int code = TPR_SUCCESS;
       if (tpr__order_is_member(&order))
         code = next(permuted, ndims, dims, periods, 0, comm_cart);
@@ -100,7 +98,6 @@ int MPI_Cart_create(tpr_word comm_old, int ndims, const int dims[], const int pe
     }
   }
   tpr__order_end(&order);
-  tpr__depth -= 1;
   return done ? TPR_SUCCESS : next(comm_old, ndims, dims, periods, reorder, comm_cart);
 }
 
@@ -111,9 +108,8 @@ int MPI_Graph_create(tpr_word comm_old, int nnodes, const int index[], const int
   tpr_word permuted;
   if (next == NULL)
     return TPR_NO_MPI;
-  if (!reorder || tpr__depth > 0 || !tpr__order_begin(&order, "MPI_Graph_create", comm_old))
+  if (!reorder || !tpr__order_begin(&order, "MPI_Graph_create", comm_old))
     return next(comm_old, nnodes, index, edges, reorder, comm_graph);
-  tpr__depth += 1;
   bool done = false;
   if (tpr__order_agree(&order, comm_graph != NULL && is_graph(nnodes, index, edges, order.size))) {
     struct tpr_links links = {0};
@@ -121,8 +117,7 @@ int MPI_Graph_create(tpr_word comm_old, int nnodes, const int index[], const int
     order.members = nnodes;
     if (order.rank == 0)
       answer = map_graph(&order, index, edges, &links);
-    if (tpr__order_decide(&order, answer, &links, "", "edges") &&
-        tpr__order_split(&order, &permuted)) {
+    if (tpr__order_move(&order, answer, &links, "", "edges", &permuted)) {
       int code = TPR_SUCCESS;
       if (tpr__order_is_member(&order))
         code = next(permuted, nnodes, index, edges, 0, comm_graph);
@@ -130,7 +125,6 @@ int MPI_Graph_create(tpr_word comm_old, int nnodes, const int index[], const int
     }
   }
   tpr__order_end(&order);
-  tpr__depth -= 1;
   return done ? TPR_SUCCESS : next(comm_old, nnodes, index, edges, reorder, comm_graph);
 }
 
@@ -147,7 +141,7 @@ int MPI_Cart_map(tpr_word comm, int ndims, const int dims[], const int periods[]
   const struct tpr_grid grid = {ndims, dims, periods};
   if (next == NULL)
     return TPR_NO_MPI;
-  if (tpr__depth > 0 || !tpr__order_begin(&order, "MPI_Cart_map", comm))
+  if (!tpr__order_begin(&order, "MPI_Cart_map", comm))
     return next(comm, ndims, dims, periods, newrank);
   int cells = cells_of(&grid, order.size);
   bool good = cells > 0 && newrank != NULL && order.new_rank != NULL;
@@ -165,7 +159,7 @@ int MPI_Graph_map(tpr_word comm, int nnodes, const int index[], const int edges[
   struct tpr_links links;
   if (next == NULL)
     return TPR_NO_MPI;
-  if (tpr__depth > 0 || !tpr__order_begin(&order, "MPI_Graph_map", comm))
+  if (!tpr__order_begin(&order, "MPI_Graph_map", comm))
     return next(comm, nnodes, index, edges, newrank);
   bool good =
       newrank != NULL && order.new_rank != NULL && is_graph(nnodes, index, edges, order.size);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nodes.h"
+#include "wrapped.h"
 
 #define MOST_LINES 8 /* that one rank writes about its communicators */
 
@@ -21,7 +22,7 @@ static bool several(const struct tpr_places *places, int size) {
 bool tpr__order_begin(struct tpr_order *order, const char *call, tpr_word comm) {
   int inter = 0;
   *order = (struct tpr_order){.call = call, .comm = tpr__handle(comm)};
-  if (!tpr__nodes_known() || order->comm == tpr__abi.comm_null ||
+  if (tpr__depth > 0 || !tpr__nodes_known() || order->comm == tpr__abi.comm_null ||
       tpr__mpi.Comm_test_inter(order->comm, &inter) != TPR_SUCCESS || inter ||
       tpr__mpi.Comm_size(order->comm, &order->size) != TPR_SUCCESS ||
       tpr__mpi.Comm_rank(order->comm, &order->rank) != TPR_SUCCESS || order->size < 2 ||
@@ -31,6 +32,7 @@ bool tpr__order_begin(struct tpr_order *order, const char *call, tpr_word comm) 
     tpr__places_free(&order->places);
     return false;
   }
+  tpr__depth += 1;
   order->members = order->size;
   order->new_rank = malloc(sizeof *order->new_rank * (size_t)order->size);
   order->has_handler =
@@ -80,23 +82,21 @@ static void tell(const struct tpr_order *order, enum tpr_answer answer,
           order->members, links->nodes, links->nodes == 1 ? "" : "s", text);
 }
 
-bool tpr__order_decide(struct tpr_order *order, enum tpr_answer answer,
-                       const struct tpr_links *links, const char *shape, const char *unit) {
+bool tpr__order_is_member(const struct tpr_order *order) { return order->rank < order->members; }
+
+bool tpr__order_move(const struct tpr_order *order, enum tpr_answer answer,
+                     const struct tpr_links *links, const char *shape, const char *unit,
+                     tpr_word *permuted) {
+  bool member = tpr__order_is_member(order);
   int told = (int)answer;
   if (order->rank == 0)
     tell(order, answer, links, shape, unit);
+  *permuted = 0;
   return tpr__mpi.Bcast(&told, 1, tpr__abi.type_int, 0, order->comm) == TPR_SUCCESS &&
          told == TPR_MOVED &&
          tpr__mpi.Bcast(order->new_rank, order->members, tpr__abi.type_int, 0, order->comm) ==
-             TPR_SUCCESS;
-}
-
-bool tpr__order_is_member(const struct tpr_order *order) { return order->rank < order->members; }
-
-bool tpr__order_split(const struct tpr_order *order, tpr_word *permuted) {
-  bool member = tpr__order_is_member(order);
-  *permuted = 0;
-  return tpr__mpi.Comm_split(order->comm, member ? 0 : TPR_UNDEFINED,
+             TPR_SUCCESS &&
+         tpr__mpi.Comm_split(order->comm, member ? 0 : TPR_UNDEFINED,
                              member ? order->new_rank[order->rank] : 0, permuted) == TPR_SUCCESS;
 }
 
@@ -123,4 +123,5 @@ void tpr__order_end(struct tpr_order *order) {
   }
   tpr__places_free(&order->places);
   free(order->new_rank);
+  tpr__depth -= 1;
 }

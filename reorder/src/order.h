@@ -19,23 +19,21 @@ struct tpr_order {
 };
 
 /*
- * Whether there is something to decide. False: the call is the MPI's own business; all ranks come
- * to that answer by themselves, without a message.
+ * Whether there is something to decide. False: the call is the MPI's own business, or an MPI's that
+ * calls itself; all ranks come to that answer by themselves, without a message.
  */
 bool tpr__order_begin(struct tpr_order *order, const char *call, tpr_word comm);
 /* Collective: whether every rank says so. */
 bool tpr__order_agree(const struct tpr_order *order, bool good);
 /*
  * Collective: rank 0's `answer` and new_rank (of `members` ranks), told to all and to the user:
- * of which shape, and what its links are counted in. True: ranks move.
+ * of which shape, and what its links are counted in. True: ranks move, and `permuted` is the
+ * communicator of the topology's members in their new order; a rank that is no member has
+ * MPI_COMM_NULL there.
  */
-bool tpr__order_decide(struct tpr_order *order, enum tpr_answer answer,
-                       const struct tpr_links *links, const char *shape, const char *unit);
-/*
- * Collective: the communicator of the topology's members in their new order. A rank that is no
- * member gets MPI_COMM_NULL.
- */
-bool tpr__order_split(const struct tpr_order *order, tpr_word *permuted);
+bool tpr__order_move(const struct tpr_order *order, enum tpr_answer answer,
+                     const struct tpr_links *links, const char *shape, const char *unit,
+                     tpr_word *permuted);
 /* Whether this rank is in the topology. */
 bool tpr__order_is_member(const struct tpr_order *order);
 /*
