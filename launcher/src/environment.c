@@ -14,12 +14,9 @@ static struct tps_variable *find(const struct tps_environment *environment, cons
 static void change(struct tps_environment *environment, const char *name, const char *value) {
   struct tps_variable *variable = find(environment, name);
   if (variable == NULL) {
-    struct tps_variable *grown = tps_allocate(environment->count + 1, sizeof *grown);
-    if (environment->count > 0)
-      memcpy(grown, environment->changes, environment->count * sizeof *grown);
-    free(environment->changes);
-    environment->changes = grown;
-    variable = &grown[environment->count++];
+    environment->changes =
+        tps_grow(environment->changes, environment->count, sizeof *environment->changes);
+    variable = &environment->changes[environment->count++];
     variable->name = tps_copy_string(name);
   } else {
     free(variable->value);

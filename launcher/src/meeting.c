@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "meeting.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "placement.h"
+
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -124,14 +123,9 @@ static bool send_text(int peer, uint32_t kind, uint32_t number, const char *text
 }
 
 static void add_neighbour(struct tps_meeting *meeting, struct tps_neighbour one) {
-  size_t count = meeting->neighbour_count;
-  struct tps_neighbour *grown = tps_allocate(count + 1, sizeof *grown);
-  if (count > 0)
-    memcpy(grown, meeting->neighbours, count * sizeof *grown);
-  free(meeting->neighbours);
-  grown[count] = one;
-  meeting->neighbours = grown;
-  meeting->neighbour_count = count + 1;
+  size_t count = meeting->neighbour_count++;
+  meeting->neighbours = tps_grow(meeting->neighbours, count, sizeof one);
+  meeting->neighbours[count] = one;
 }
 
 /* "RANK LOCAL_RANK"; the rest of the line's end. */
@@ -154,21 +148,14 @@ static void close_home(struct tps_meeting *meeting) {
 }
 
 static bool read_own_file(struct tps_text *text, const char *path) {
-  struct stat status;
-  int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (file < 0)
+  char error[512];
+  size_t length = 0;
+  char *data = tps_placement_text(path, &length, error, sizeof error);
+  if (data == NULL)
     return false;
-  bool whole = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
-               status.st_size <= (off_t)MAX_SEATS_BYTES;
-  size_t size = whole ? (size_t)status.st_size : 0, at = 0;
-  char *data = tps_allocate(size + 1, 1);
-  for (ssize_t got = 1; at < size && got > 0; at += got > 0 ? (size_t)got : 0)
-    got = read(file, data + at, size - at);
-  close(file);
-  data[at] = '\0';
   free(text->data);
-  *text = (struct tps_text){.data = data, .length = at, .capacity = size + 1};
-  return whole && at == size;
+  *text = (struct tps_text){.data = data, .length = length, .capacity = length + 1};
+  return true;
 }
 
 static void ask_home(struct tps_meeting *meeting, const char *home, const char *placement_path) {
@@ -202,13 +189,7 @@ static struct tps_guest *accept_guest(struct tps_meeting *meeting) {
     return NULL;
   }
   size_t count = meeting->guest_count;
-  if ((count & (count - 1)) == 0) { /* full at every power of two */
-    struct tps_guest *grown = tps_allocate(count == 0 ? 1 : count * 2, sizeof *grown);
-    if (count > 0)
-      memcpy(grown, meeting->guests, count * sizeof *grown);
-    free(meeting->guests);
-    meeting->guests = grown;
-  }
+  meeting->guests = tps_grow(meeting->guests, count, sizeof *meeting->guests);
   meeting->guests[count] = (struct tps_guest){.peer = peer, .who = {-1, -1}};
   return &meeting->guests[meeting->guest_count++];
 }

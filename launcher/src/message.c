@@ -37,47 +37,47 @@ static void keep(struct tps_messages *messages, const char *level, const char *m
 
 enum { MESSAGE_SIZE = 1024 };
 
-void tps_warn(struct tps_messages *messages, const char *format, ...) {
+/* Kept for the report under one name, and said under another unless `says` is false; `instead` is
+   only said. */
+static void tell(struct tps_messages *messages, const char *kept, const char *level, bool says,
+                 const char *instead, const char *format, va_list arguments) {
   char message[MESSAGE_SIZE];
-  va_list arguments;
-  va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
-  va_end(arguments);
-  messages->warnings++;
-  keep(messages, "warning", message);
-  if (!messages->silent)
-    print(messages, "warning", message);
-}
-
-void tps_refuse(struct tps_messages *messages, const char *instead, const char *format, ...) {
-  char message[MESSAGE_SIZE];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
-  va_end(arguments);
-  messages->warnings++;
-  messages->refusals++;
-  keep(messages, "refusal", message);
-  if (messages->silent)
+  keep(messages, kept, message);
+  if (!says)
     return;
   struct tps_text line;
   tps_text_init(&line);
   tps_text_add(&line, "%s%s", message, instead == NULL ? "" : instead);
-  print(messages, "warning", line.data);
+  print(messages, level, line.data);
   tps_text_free(&line);
 }
 
-void tps_leave_out(struct tps_messages *messages, const char *what, const char *format, ...) {
-  char message[MESSAGE_SIZE], level[32];
+void tps_warn(struct tps_messages *messages, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
-  va_end(arguments);
   messages->warnings++;
-  snprintf(level, sizeof level, "left_out_%s", what);
-  keep(messages, level, message);
-  if (!messages->silent)
-    print(messages, "warning", message);
+  tell(messages, "warning", "warning", !messages->silent, NULL, format, arguments);
+  va_end(arguments);
+}
+
+void tps_refuse(struct tps_messages *messages, const char *instead, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  messages->warnings++;
+  messages->refusals++;
+  tell(messages, "refusal", "warning", !messages->silent, instead, format, arguments);
+  va_end(arguments);
+}
+
+void tps_leave_out(struct tps_messages *messages, const char *what, const char *format, ...) {
+  char kept[32];
+  va_list arguments;
+  va_start(arguments, format);
+  messages->warnings++;
+  snprintf(kept, sizeof kept, "left_out_%s", what);
+  tell(messages, kept, "warning", !messages->silent, NULL, format, arguments);
+  va_end(arguments);
 }
 
 void tps_messages_speak(struct tps_messages *messages) {
@@ -98,14 +98,10 @@ void tps_messages_speak(struct tps_messages *messages) {
 }
 
 void tps_note(struct tps_messages *messages, const char *format, ...) {
-  char message[MESSAGE_SIZE];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
+  tell(messages, "note", "note", messages->speaks && !messages->silent, NULL, format, arguments);
   va_end(arguments);
-  keep(messages, "note", message);
-  if (messages->speaks && !messages->silent)
-    print(messages, "note", message);
 }
 
 void tps_error(const struct tps_messages *messages, const char *format, ...) {

@@ -26,7 +26,6 @@ struct parser {
   const char *path;
   size_t line;
   bool has_columns;
-  size_t seat_capacity;
   char *error;
   size_t error_size;
 };
@@ -44,15 +43,6 @@ static bool fail(struct parser *parser, const char *format, ...) {
     va_end(arguments);
   }
   return false;
-}
-
-/* Doubles an array that is full. */
-static void *grow(void *items, size_t count, size_t capacity, size_t size) {
-  void *grown = tps_allocate(capacity, size);
-  if (count > 0)
-    memcpy(grown, items, count * size);
-  free(items);
-  return grown;
 }
 
 /* ---- the file ---- */
@@ -86,7 +76,7 @@ static const char *refuse_file(int file, const struct stat *status) {
   return status->st_size > MAX_FILE_BYTES ? "too large to be a placement" : NULL;
 }
 
-static char *read_file(const char *path, size_t *length, char *error, size_t error_size) {
+char *tps_placement_text(const char *path, size_t *length, char *error, size_t error_size) {
   struct stat status = {0};
   int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a pipe waits for nobody */
   if (file >= 0 && fstat(file, &status) != 0) {
@@ -219,9 +209,7 @@ static bool read_devices(struct parser *parser, const char *name, char *list) {
   if (!is_host(name))
     return fail(parser, "not a host name: '%.60s'", name);
   size_t count = placement->host_count;
-  if ((count & (count - 1)) == 0) /* full at every power of two */
-    placement->hosts =
-        grow(placement->hosts, count, count == 0 ? 1 : count * 2, sizeof *placement->hosts);
+  placement->hosts = tps_grow(placement->hosts, count, sizeof *placement->hosts);
   struct tps_host *host = &placement->hosts[placement->host_count++];
   *host = (struct tps_host){.name = name};
   return read_device_list(parser, host, list);
@@ -313,11 +301,7 @@ static bool read_seat(struct parser *parser, char *line) {
       !read_memory_node(parser, cells[7], &seat.memory_node) ||
       !read_word(parser, cells[8], "nic", "_.:-", 64, &seat.nic))
     return false;
-  if (placement->seat_count == parser->seat_capacity) {
-    parser->seat_capacity = parser->seat_capacity == 0 ? 16 : parser->seat_capacity * 2;
-    placement->seats = grow(placement->seats, placement->seat_count, parser->seat_capacity,
-                            sizeof *placement->seats);
-  }
+  placement->seats = tps_grow(placement->seats, placement->seat_count, sizeof *placement->seats);
   placement->seats[placement->seat_count++] = seat;
   return true;
 }
@@ -362,7 +346,7 @@ bool tps_placement_load(struct tps_placement *placement, const char *path, char 
                         size_t error_size) {
   *placement = (struct tps_placement){0};
   size_t length = 0;
-  char *text = read_file(path, &length, error, error_size);
+  char *text = tps_placement_text(path, &length, error, error_size);
   return text != NULL && tps_placement_read(placement, text, length, path, error, error_size);
 }
 

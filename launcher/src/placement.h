@@ -46,7 +46,11 @@ struct tps_placement {
 bool tps_placement_read(struct tps_placement *placement, char *text, size_t length,
                         const char *name, char *error, size_t error_size);
 
-/* The same for a file. */
+/* The text of a file, `length` bytes and a zero, for the caller to free; NULL with "NAME: cause".
+ */
+char *tps_placement_text(const char *path, size_t *length, char *error, size_t error_size);
+
+/* Reads a file. */
 bool tps_placement_load(struct tps_placement *placement, const char *path, char *error,
                         size_t error_size);
 void tps_placement_free(struct tps_placement *placement);

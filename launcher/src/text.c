@@ -26,6 +26,16 @@ void *tps_allocate(size_t count, size_t size) {
   return never_null(calloc(count ? count : 1, size ? size : 1));
 }
 
+void *tps_grow(void *items, size_t count, size_t size) {
+  if ((count & (count - 1)) != 0)
+    return items;
+  void *grown = tps_allocate(count == 0 ? 1 : count * 2, size);
+  if (count > 0)
+    memcpy(grown, items, count * size);
+  free(items);
+  return grown;
+}
+
 char *tps_copy_string(const char *value) {
   size_t size = strlen(value) + 1;
   return memcpy(tps_allocate(size, 1), value, size);

@@ -27,6 +27,8 @@ extern void (*tps_out_of_memory)(void);
 
 /* Memory that is never NULL. */
 void *tps_allocate(size_t count, size_t size);
+/* Room for one more behind `count` items: they are moved where their number is a power of two. */
+void *tps_grow(void *items, size_t count, size_t size);
 char *tps_copy_string(const char *value);
 
 /* Cuts blanks and tabs off both ends, in place; returns where the rest begins. */
