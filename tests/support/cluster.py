@@ -82,6 +82,17 @@ class Cluster:
             text=True,
         )
 
+    def on_all(self, words: Sequence[str | Path]) -> None:
+        """Run a command on the login node and all others, at the same time.
+
+        Raises:
+            RuntimeError: it failed on one.
+        """
+        started = [self.start(node, words) for node in (LOGIN, *self.nodes)]
+        for each, (_, error) in [(each, each.communicate(timeout=_SECONDS)) for each in started]:
+            if each.returncode != 0:
+                raise RuntimeError(error)
+
     def bytes_sent(self) -> dict[str, int]:
         """Bytes that every node has sent into its leaf switch so far, by name of the node."""
         done = self.on(LOGIN, ["ip", "-s", "-j", "link"])
@@ -89,24 +100,20 @@ class Cluster:
         return {node: sent[f"v{node.removeprefix('tb')}"] for node in self.nodes}
 
     def emulated(self, machine: str) -> dict[str, str]:
-        """This process's environment, with the GPUs of a machine emulated on every node."""
-        folder = Path("/tmp/local")  # of every node: each has devices of its own
-        words = [
-            "sh",
-            "-c",
-            f'"$0" emulate -t {machine} --dry-run > {folder}/{machine}',
-            toposeat(),
-        ]
-        for node in (LOGIN, *self.nodes):
-            done = self.on(node, words)
-            if done.returncode != 0:
-                raise RuntimeError(done.stderr)
+        """This process's environment, with the GPUs of a machine emulated on every node.
+
+        Each node has devices of its own, made once; a test may put another machine in their place.
+        """
+        folder = Path("/tmp/local")
+        made, used = folder / f"{machine}.made", folder / machine
+        make = f'test -s {made} || "$0" emulate -t {machine} --dry-run > {made}; cp {made} {used}'
+        self.on_all(["sh", "-ec", make, toposeat()])
         libraries = native_path("emulator/libcuda.so.1").parent
         path = os.environ.get("LD_LIBRARY_PATH", "")
         return {
             **os.environ,
             "LD_LIBRARY_PATH": f"{libraries}:{path}" if path else str(libraries),
-            "TOPOSEAT_EMULATED_MACHINE": f"{folder}/{machine}",
+            "TOPOSEAT_EMULATED_MACHINE": str(used),
             "TOPOSEAT_EMULATOR_QUIET": "1",
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         }
