@@ -63,9 +63,11 @@ Seats::Found Seats::search(const std::vector<int> &devices, const std::vector<Fl
 std::vector<std::uint32_t> Seats::assign(const std::vector<std::uint32_t> &processes,
                                          const std::vector<Flow> &flows, tpr_links &links) {
   std::vector<int> devices;
+  devices.reserve(processes.size());
   for (const std::uint32_t process : processes)
     devices.push_back(places_.device[process]);
   std::vector<std::pair<std::uint64_t, double>> pairs;
+  pairs.reserve(flows.size());
   for (const Flow &flow : flows)
     pairs.emplace_back(std::uint64_t{flow.source} << 32U | flow.target, flow.bytes);
   const auto [at, is_new] = known_.try_emplace({devices, std::move(pairs)});
