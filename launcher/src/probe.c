@@ -190,6 +190,51 @@ static void report_once(const char *when, bool before_finalize) {
 
 __attribute__((constructor)) static void remember_process(void) { loaded_in = getpid(); }
 
+/* ---- the end of a program without MPI ---- */
+
+/* The CUDA runtime shuts the driver down by a handler of its own at exit, which runs before any
+   destructor of ours: who asks then is told that the driver is gone. So the driver is asked as soon
+   as main returns or exit is called; the destructor is for programs that end otherwise. */
+EXPORTED _Noreturn void exit(int code);
+
+void exit(int code) {
+  report_once("exit", false);
+  void *symbol = dlsym(RTLD_NEXT, "exit");
+  void (*next)(int);
+  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
+  if (next != NULL)
+    next(code);
+  _exit(code);
+}
+
+#if defined(__x86_64__) || defined(__aarch64__) /* elsewhere the C library passes other arguments  \
+                                                 */
+typedef int main_function(int, char **, char **);
+typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
+                           void (*)(void), void *);
+
+static main_function *main_of_program;
+
+static int main_and_report(int count, char **words, char **environment) {
+  const int code = main_of_program(count, words, environment);
+  report_once("exit", false);
+  return code;
+}
+
+EXPORTED start_function __libc_start_main;
+
+int __libc_start_main(main_function *program, int count, char **words, void (*init)(void),
+                      void (*fini)(void), void (*loader_fini)(void), void *stack_end) {
+  void *symbol = dlsym(RTLD_NEXT, "__libc_start_main");
+  start_function *next;
+  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
+  if (next == NULL) /* no C library to start the program with */
+    _exit(127);
+  main_of_program = program;
+  return next(main_and_report, count, words, init, fini, loader_fini, stack_end);
+}
+#endif
+
 __attribute__((destructor)) static void report_at_exit(void) { report_once("exit", false); }
 
 /* ---- MPI_Finalize ---- */

@@ -15,7 +15,10 @@ static int number(const char *name, int otherwise) {
   const char *text = getenv(name);
   return text == NULL ? otherwise : atoi(text);
 }
-static int result(void) { return number("FAKE_RESULT", 0); }
+static int gone; /* the CUDA runtime shuts the driver down at exit */
+static int result(void) { return gone ? 4 : number("FAKE_RESULT", 0); }
+static void shut_down(void) { gone = 1; }
+void fake_runtime(void) { atexit(shut_down); }
 int cuDeviceGetCount(int *count) { *count = 4; return result(); }
 int cuDeviceGet(int *device, int ordinal) { *device = 100 + ordinal; return result(); }
 int cuCtxGetDevice(int *device) {
@@ -44,9 +47,16 @@ APPLICATION = r"""
 int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "load") == 0 && dlopen("libcuda.so.1", RTLD_NOW) == NULL) return 9;
+    if (strcmp(argv[i], "runtime") == 0) {
+      void *symbol = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_runtime");
+      void (*start)(void);
+      memcpy(&start, &symbol, sizeof start);
+      start();
+    }
     if (strcmp(argv[i], "fork") == 0 && fork() == 0) exit(0);
     if (strcmp(argv[i], "chdir") == 0 && chdir("/") != 0) return 8;
     if (strcmp(argv[i], "crash") == 0) abort();
+    if (strcmp(argv[i], "exit") == 0) exit(3);
     if (strcmp(argv[i], "_exit") == 0) _exit(4);
   }
   while (wait(NULL) > 0) {}

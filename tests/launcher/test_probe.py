@@ -84,6 +84,22 @@ def test_a_driver_that_refuses_proves_nothing_and_harms_nothing(
     assert rank.code == 3
 
 
+@pytest.mark.parametrize("words", [[], ["exit"]])
+def test_the_driver_is_asked_before_the_runtime_shuts_it_down(
+    rank: Rank, words: list[str]
+) -> None:
+    # as a real CUDA runtime does it, by a handler at exit: without this PyTorch was never verified
+    (found,) = rank.application("load", "runtime", *words, FAKE_ACTIVE="2")
+    assert (found["cuda"], found["cuda_devices"]) == ("asked", "00000000:12:00.0")
+    assert rank.code == 3
+
+
+def test_a_python_program_is_asked_before_the_runtime_ends(rank: Rank) -> None:
+    code = "import ctypes, sys; ctypes.CDLL('libcuda.so.1').fake_runtime(); sys.exit(3)"
+    (found,) = rank.run("python3", "-c", code, FAKE_ACTIVE="1")
+    assert (found["cuda"], found["cuda_devices"], rank.code) == ("asked", "00000000:11:00.0", 3)
+
+
 def test_a_forked_child_is_silent(rank: Rank) -> None:
     assert len(rank.application("load", "fork", FAKE_ACTIVE="1")) == 1
 
