@@ -23,6 +23,16 @@ GPU3\tSYS\tSYS\tPIX\t X \t8-15
 """
 
 
+@pytest.fixture(autouse=True)
+def no_records_of_others(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another job left on this machine is offered in a line of its own: not here."""
+    folder = tmp_path_factory.mktemp("node")
+    monkeypatch.setattr("toposeat.model.job_folder.MEMORY_FOLDER", folder)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+
 @pytest.fixture
 def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A placement of eight ranks."""
