@@ -85,9 +85,7 @@ def test_a_driver_that_refuses_proves_nothing_and_harms_nothing(
 
 
 @pytest.mark.parametrize("words", [[], ["exit"]])
-def test_the_driver_is_asked_before_the_runtime_shuts_it_down(
-    rank: Rank, words: list[str]
-) -> None:
+def test_the_driver_is_asked_before_the_runtime_shuts_it_down(rank: Rank, words: list[str]) -> None:
     # as a real CUDA runtime does it, by a handler at exit: without this PyTorch was never verified
     (found,) = rank.application("load", "runtime", *words, FAKE_ACTIVE="2")
     assert (found["cuda"], found["cuda_devices"]) == ("asked", "00000000:12:00.0")
