@@ -280,7 +280,11 @@ def test_mistakes_are_named(options: dict[str, object], error: type, words: str)
             ToposeatError,
             "4 ranks do not fit on the 2 devices that were allowed",
         ),
-        ({"devices": [0], "slots": 3}, ToposeatError, "do not fit on the 3 slots of the 1 devices"),
+        (
+            {"devices": [0], "slots": 3},
+            ToposeatError,
+            "do not fit on the 3 slots of the 1 device that",
+        ),
         ({"slots": {3: 2, 1: -1}}, UsageError, "-1 slots on device 1"),
         ({"slots": {3: 2}, "exclude": [3]}, UsageError, "device 3 has slots, but may not be used"),
         ({"pins": {7: 0}}, UsageError, "no rank 7"),

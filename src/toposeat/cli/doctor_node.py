@@ -10,6 +10,7 @@ from pathlib import Path
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
 from toposeat.model.health import Finding, Severity
+from toposeat.report.units import plural
 
 VISIBILITY_VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
@@ -48,7 +49,7 @@ def _host() -> Iterator[Finding]:
     allowed = len(os.sched_getaffinity(0))
     online = os.cpu_count() or allowed
     nodes = sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))
-    detail = f"{online} CPUs, {max(len(nodes), 1)} NUMA nodes"
+    detail = f"{plural(online, 'CPU')}, {plural(max(len(nodes), 1), 'NUMA node')}"
     yield _finding(Severity.OK, "host", detail, subject=os.uname().nodename)
     if allowed < online:
         yield _finding(

@@ -177,10 +177,14 @@ def _slots_of(
     return [by_device.get(device, 1) for device in devices]
 
 
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count} devices"
+
+
 def _room(topology: Topology, constraints: Constraints, slots: list[int]) -> str:
-    what = f"the {len(slots)} devices of {topology.name!r}"
+    what = f"the {_devices(len(slots))} of {topology.name!r}"
     if constraints.devices is not None or constraints.exclude:
-        what = f"the {len(slots)} devices that were allowed"
+        what = f"the {_devices(len(slots))} that {'was' if len(slots) == 1 else 'were'} allowed"
     return what if sum(slots) == len(slots) else f"the {sum(slots)} slots of {what}"
 
 

@@ -15,6 +15,7 @@ from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
 from toposeat.model.topology import Topology
 from toposeat.pipeline.node_discovery import discovery_command, nodes_of_answers
+from toposeat.report.units import plural
 from toposeat.topology.topology_file import topology_document
 
 
@@ -150,7 +151,8 @@ def _shape(
 
 
 def _one(machine: Topology) -> JobMachine:
-    words = f"Topology  {machine.name}, {len(machine.devices)} devices ({machine.origin})"
+    devices = plural(len(machine.devices), "device")
+    words = f"Topology  {machine.name}, {devices} ({machine.origin})"
     return JobMachine(topology=machine, words=(words,))
 
 
