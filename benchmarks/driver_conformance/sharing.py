@@ -182,13 +182,14 @@ def _ended(end: socket.socket) -> None:
     os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
 
 
+def _killed_owner(calls: Calls, end: socket.socket) -> None:
+    _own_buffer(calls, end)
+    end.recv(1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @question("ipc: the owner was killed before it was opened")
 def _killed_unopened(calls: Calls) -> Any:
-    def owner(calls: Calls, end: socket.socket) -> None:
-        _own_buffer(calls, end)
-        end.recv(1)
-        os.kill(os.getpid(), signal.SIGKILL)
-
     def opener(calls: Calls, end: socket.socket) -> Any:
         calls.start()
         handle = _heard(end)
@@ -196,16 +197,11 @@ def _killed_unopened(calls: Calls) -> Any:
         _ended(end)
         return _opened(calls, handle)
 
-    return _two(calls, owner, opener)
+    return _two(calls, _killed_owner, opener)
 
 
 @question("ipc: the owner was killed")
 def _killed(calls: Calls) -> Any:
-    def owner(calls: Calls, end: socket.socket) -> None:
-        _own_buffer(calls, end)
-        end.recv(1)
-        os.kill(os.getpid(), signal.SIGKILL)
-
     def opener(calls: Calls, end: socket.socket) -> Any:
         calls.start()
         handle = _heard(end)
@@ -215,7 +211,7 @@ def _killed(calls: Calls) -> Any:
         kept = calls.get(pointer, 5).decode()
         return [code, kept, calls.close(pointer), calls.open(handle)[0]]
 
-    return _two(calls, owner, opener)
+    return _two(calls, _killed_owner, opener)
 
 
 @question("ipc: a device that the opener does not see", gpus=2)
