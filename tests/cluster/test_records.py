@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +88,19 @@ def profile(
     path.unlink(missing_ok=True)
     words = [toposeat(), "profile", *options, "-o", path, "--", *line]
     environment = {**mpi.env, **UNSHARED}
-    done = until_no_crash(lambda: cluster.on(node, words, environment=environment, cwd=OWN))
+
+    def start() -> subprocess.CompletedProcess[str]:
+        forget(cluster)
+        return cluster.on(node, words, environment=environment, cwd=OWN)
+
+    done = until_no_crash(start)
     return Profiled(done.returncode, done.stderr, path)
+
+
+def forget(cluster: Cluster) -> None:
+    """Remove what jobs that crashed in MPI_Init left, here or in an earlier test."""
+    for node in (LOGIN, *cluster.nodes):
+        cluster.on(node, ["sh", "-c", "rm -rf /dev/shm/toposeat-records-* /tmp/toposeat-records-*"])
 
 
 def left_on_nodes(cluster: Cluster) -> str:
@@ -131,6 +143,7 @@ def test_no_record_is_lost(
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_in_a_batch_script(cluster: Cluster, mpi: MpiToolchain, ring: Path, crash: Path) -> None:
     """Once all is well, and once a rank is killed: what is left is fetched in the allocation."""
+    forget(cluster)
     lines = []
     for name, program in (("well", [ring]), ("killed", [crash, "kill", "/tmp/truth"])):
         words = [toposeat(), "profile", "-o", cluster.share / f"{name}.prof", "--"]
