@@ -27,12 +27,12 @@ static int open_file(const struct emu_handle *handle) {
   return open(path, O_RDWR | O_CLOEXEC);
 }
 
+/* A process that only waits for its parent has no program any more. */
 bool emu_owner_lives(const struct emu_handle *handle) {
   char path[64];
   char program[2];
   (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)handle->process);
-  return readlink(path, program, sizeof program) >=
-         0; /* one that only waits for its parent has none */
+  return readlink(path, program, sizeof program) >= 0;
 }
 
 void emu_follow(struct emu_handle *handle) {

@@ -199,9 +199,8 @@ EXPORTED _Noreturn void exit(int code);
 
 void exit(int code) {
   report_once("exit", false);
-  void *symbol = dlsym(RTLD_NEXT, "exit");
   void (*next)(int);
-  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
+  load_symbol(RTLD_NEXT, "exit", (void *)&next);
   if (next != NULL)
     next(code);
   _exit(code);
@@ -225,9 +224,8 @@ EXPORTED start_function __libc_start_main;
 
 int __libc_start_main(main_function *program, int count, char **words, void (*init)(void),
                       void (*fini)(void), void (*loader_fini)(void), void *stack_end) {
-  void *symbol = dlsym(RTLD_NEXT, "__libc_start_main");
   start_function *next;
-  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
+  load_symbol(RTLD_NEXT, "__libc_start_main", (void *)&next);
   if (next == NULL) /* no C library to start the program with */
     _exit(127);
   main_of_program = program;
