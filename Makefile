@@ -29,7 +29,7 @@ setup-demo setup-test setup-lint setup-bench setup-docs setup-release: setup-%:
 build: ## build the package (core, bindings, interposer, launcher) and install it into .venv
 	@mkdir -p build
 	@flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --no-deps -C build-dir=build/wheel -C cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
+	  --no-deps --config-settings build-dir=build/wheel --config-settings cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
 
 .PHONY: demo
 demo: WERROR := OFF
