@@ -107,7 +107,8 @@ static bool make_plan(spank_t spank, const struct tps_options *options, struct t
                       struct tps_messages *messages) {
   char **of_task = NULL, **own = environ;
   if (spank_get_item(spank, S_JOB_ENV, &of_task) != ESPANK_SUCCESS || of_task == NULL) {
-    tps_warn(messages, "Slurm does not tell the task's environment; started without placement");
+    tps_refuse(messages, "; started without placement",
+               "Slurm does not tell the task's environment");
     return false;
   }
   messages->silent = false;
@@ -140,14 +141,16 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
   struct tps_options options;
   char error[512];
   if (!parse(&line, &options, error, sizeof error))
-    tps_warn(&messages, "%s; started without placement", error);
+    tps_refuse(&messages, "; started without placement", "%s", error);
   else if (options.placement == NULL)
-    tps_warn(&messages, "--toposeat=FILE is missing; started without placement");
+    tps_refuse(&messages, "; started without placement", "--toposeat=FILE is missing");
   options.local_rank_env = "SLURM_LOCALID"; /* whatever other launcher srun was called by */
   struct tps_plan plan;
   if (messages.warnings == 0 && make_plan(spank, &options, &plan, &messages))
     apply(spank, &plan, &messages);
-  if (!options.strict || messages.warnings == 0)
+  bool starts = !options.strict || messages.warnings == 0;
+  tps_messages_say(&messages, starts);
+  if (starts)
     return 0;
   if (!messages.silent)
     tps_error(&messages, "not started: --toposeat-strict and %zu warning%s above",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "home.h"
 
+#include "trust.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,18 +11,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
   HEADER_BYTES = 16,
   SHORT_BYTES = 2048,
-  MAX_ADDRESS = 64,
-  MAX_TOKEN = 128,
+  MAX_ADDRESS = 128,
+  MAX_PATIENCE_S = 3600,
+  PATIENCE_MS = 8000,
   /* An address that drops packets must not use up the time of those behind it. */
   ADDRESS_MS = 1500,
 };
+
+#define KEY_VARIABLE "TOPOSEAT_HOME_KEY"
 
 long tps_now_ms(void) {
   struct timespec now;
@@ -118,94 +125,206 @@ bool tps_receive_header(int peer, struct tps_frame *frame, long deadline_ms) {
 
 /* ---- connections ---- */
 
-static int connect_to(const char *address, uint16_t port, long deadline_ms) {
-  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-  struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
-  bool is_six = inet_pton(AF_INET6, address, &six.sin6_addr) == 1;
-  if (!is_six && inet_pton(AF_INET, address, &four.sin_addr) != 1)
+struct home_words {
+  uint16_t port;
+  long patience_ms;
+  const char *addresses;
+};
+
+/* What became of an attempt to reach home at one address. */
+enum outcome { AT_HOME, NOT_HOME, BUSY };
+
+/* Splits PORT:SECONDS:ADDRESSES; false if `words` is something else. */
+static bool split(const char *words, struct home_words *home) {
+  char *end;
+  unsigned long port = strtoul(words, &end, 10);
+  if (end == words || *end != ':' || port > UINT16_MAX)
+    return false;
+  const char *seconds = end + 1;
+  long patience = strtol(seconds, &end, 10);
+  if (end == seconds || *end != ':' || patience < 1 || patience > MAX_PATIENCE_S)
+    return false;
+  *home = (struct home_words){
+      .port = (uint16_t)port, .patience_ms = patience * 1000, .addresses = end + 1};
+  return true;
+}
+
+long tps_home_patience_ms(const char *words) {
+  struct home_words home;
+  return split(words, &home) ? home.patience_ms : PATIENCE_MS;
+}
+
+void tps_home_describe(const char *words, char *text, size_t size) {
+  struct home_words home;
+  if (getenv(KEY_VARIABLE) == NULL)
+    snprintf(text, size, "cannot be asked: the launcher did not hand on " KEY_VARIABLE);
+  else if (!split(words, &home))
+    snprintf(text, size, "cannot be asked: its address is damaged");
+  else
+    snprintf(text, size, "did not answer at %.300s, port %u, within %ld s", home.addresses,
+             (unsigned)home.port, home.patience_ms / 1000);
+}
+
+/* ---- the greeting ---- */
+
+struct greeting {
+  unsigned char who[4]; /* "home" or "node": no side can send the other's proof back */
+  unsigned char client[TPS_NONCE_BYTES];
+  unsigned char home[TPS_NONCE_BYTES];
+};
+
+static bool prove(const struct greeting *greeting, const char *who,
+                  unsigned char digest[TPS_DIGEST_BYTES]) {
+  const char *key = getenv(KEY_VARIABLE);
+  if (key == NULL || *key == '\0')
+    return false;
+  struct greeting said = *greeting;
+  memcpy(said.who, who, sizeof said.who);
+  tps_hmac(key, strlen(key), &said, sizeof said, digest);
+  return true;
+}
+
+bool tps_home_secret(const char *what, const char *text, unsigned char digest[TPS_DIGEST_BYTES]) {
+  const char *key = getenv(KEY_VARIABLE);
+  if (key == NULL || *key == '\0')
+    return false;
+  tps_hmac(key, strlen(key), what, strlen(what), digest);
+  tps_hmac(digest, TPS_DIGEST_BYTES, text, strlen(text), digest);
+  return true;
+}
+
+/* Other services may listen at an address that is not home's, and strangers at home's port. */
+static enum outcome greet(int peer, long deadline_ms) {
+  struct greeting greeting;
+  struct tps_frame answer;
+  unsigned char told[TPS_NONCE_BYTES + TPS_DIGEST_BYTES], proof[TPS_DIGEST_BYTES];
+  if (getrandom(greeting.client, sizeof greeting.client, 0) != (ssize_t)sizeof greeting.client)
+    return NOT_HOME;
+  if (!tps_send_frame(peer, TPS_HELLO, TPS_HOME_VERSION, greeting.client, sizeof greeting.client,
+                      deadline_ms) ||
+      !tps_receive_header(peer, &answer, deadline_ms))
+    return BUSY;
+  if (answer.kind != TPS_CHALLENGE || answer.number != TPS_HOME_VERSION ||
+      answer.length != sizeof told)
+    return NOT_HOME;
+  if (!tps_receive_bytes(peer, told, sizeof told, deadline_ms))
+    return BUSY;
+  memcpy(greeting.home, told, sizeof greeting.home);
+  if (!prove(&greeting, "home", proof) || !tps_same_digest(proof, told + sizeof greeting.home) ||
+      !prove(&greeting, "node", proof))
+    return NOT_HOME;
+  if (!tps_send_frame(peer, TPS_PROOF, 0, proof, sizeof proof, deadline_ms) ||
+      !tps_receive_header(peer, &answer, deadline_ms))
+    return BUSY;
+  return answer.kind == TPS_WELCOME && answer.length == 0 ? AT_HOME : NOT_HOME;
+}
+
+/* ---- addresses ---- */
+
+union address {
+  struct sockaddr any;
+  struct sockaddr_in four;
+  struct sockaddr_in6 six;
+  struct sockaddr_un here;
+};
+
+/* The size of the address that `text` names, 0 if it names none. */
+static socklen_t read_address(const char *text, uint16_t port, union address *address) {
+  memset(address, 0, sizeof *address);
+  if (*text == '/') {
+    if (strlen(text) >= sizeof address->here.sun_path)
+      return 0;
+    address->here.sun_family = AF_UNIX;
+    strcpy(address->here.sun_path, text);
+    return sizeof address->here;
+  }
+  if (inet_pton(AF_INET6, text, &address->six.sin6_addr) == 1) {
+    address->six.sin6_family = AF_INET6;
+    address->six.sin6_port = htons(port);
+    return sizeof address->six;
+  }
+  if (inet_pton(AF_INET, text, &address->four.sin_addr) != 1)
+    return 0;
+  address->four.sin_family = AF_INET;
+  address->four.sin_port = htons(port);
+  return sizeof address->four;
+}
+
+/* Whoever holds a socket of this node is a process of this user, or it is not home. */
+static bool may_be_home(int peer, const union address *address) {
+  return address->any.sa_family != AF_UNIX || tps_peer_is_mine(peer);
+}
+
+/* A connection, -1 with why there is none. */
+static int connect_to(const char *text, uint16_t port, long deadline_ms, enum outcome *outcome) {
+  union address address;
+  socklen_t size = read_address(text, port, &address);
+  *outcome = NOT_HOME;
+  if (size == 0)
     return -1;
-  int peer = socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int peer = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (peer < 0)
     return -1;
-  int done = is_six ? connect(peer, (const struct sockaddr *)&six, sizeof six)
-                    : connect(peer, (const struct sockaddr *)&four, sizeof four);
-  int cause = 0;
-  socklen_t size = sizeof cause;
-  if (done == 0 || (errno == EINPROGRESS && wait_for(peer, POLLOUT, deadline_ms) &&
-                    getsockopt(peer, SOL_SOCKET, SO_ERROR, &cause, &size) == 0 && cause == 0))
+  int cause = connect(peer, &address.any, size) == 0 ? 0 : errno;
+  if (cause == EINPROGRESS) {
+    socklen_t length = sizeof cause;
+    if (!wait_for(peer, POLLOUT, deadline_ms))
+      cause = ETIMEDOUT;
+    else if (getsockopt(peer, SOL_SOCKET, SO_ERROR, &cause, &length) != 0)
+      cause = errno;
+  }
+  if (cause == 0 && may_be_home(peer, &address))
     return peer;
+  if (cause == ETIMEDOUT || cause == EAGAIN) /* its queue is full */
+    *outcome = BUSY;
   close(peer);
   return -1;
 }
 
-/* Other services may listen at an address that is not home's. */
-static bool is_home(int peer, const char *token, size_t length, long deadline_ms) {
-  struct tps_frame answer;
-  return tps_send_frame(peer, TPS_HELLO, TPS_HOME_VERSION, token, length, deadline_ms) &&
-         tps_receive_header(peer, &answer, deadline_ms) && answer.kind == TPS_WELCOME &&
-         answer.number == TPS_HOME_VERSION && answer.length == 0;
-}
-
-/* Splits PORT:TOKEN:ADDRESSES; the address list, NULL if `words` is something else. */
-static const char *split(const char *words, uint16_t *port, const char **token,
-                         size_t *token_length) {
-  char *end;
-  unsigned long number = strtoul(words, &end, 10);
-  if (end == words || *end != ':' || number == 0 || number > UINT16_MAX)
-    return NULL;
-  *port = (uint16_t)number;
-  *token = end + 1;
-  *token_length = strcspn(*token, ":");
-  const char *colon = *token + *token_length;
-  return *colon == ':' && *token_length > 0 && *token_length <= MAX_TOKEN ? colon + 1 : NULL;
-}
-
-struct home_words {
-  uint16_t port;
-  const char *token;
-  size_t token_length;
-  const char *addresses;
-};
-
-/* Tries every address once. `*is_busy`: something took the connection and did not greet in time. */
-static int connect_once(const struct home_words *home, char address[MAX_ADDRESS], long patience_ms,
-                        long deadline_ms, bool *is_busy) {
-  *is_busy = false;
+/* Tries every address once; BUSY if one of them may answer later. */
+static enum outcome try_addresses(const struct home_words *home, char address[MAX_ADDRESS],
+                                  long patience_ms, long deadline_ms, int *peer) {
+  enum outcome best = NOT_HOME;
   for (const char *next = home->addresses; *next != '\0';) {
     size_t length = strcspn(next, ",");
     long now = tps_now_ms();
     long until = deadline_ms - now > patience_ms ? now + patience_ms : deadline_ms;
+    enum outcome outcome;
     snprintf(address, MAX_ADDRESS, "%.*s", (int)(length < MAX_ADDRESS ? length : 0), next);
-    int peer = connect_to(address, home->port, until);
-    if (peer >= 0 && is_home(peer, home->token, home->token_length, until))
-      return peer;
-    if (peer >= 0) {
-      *is_busy = *is_busy || tps_now_ms() >= until;
-      close(peer);
-    }
+    *peer = connect_to(address, home->port, until, &outcome);
+    if (*peer >= 0)
+      outcome = greet(*peer, until);
+    if (outcome == AT_HOME)
+      return AT_HOME;
+    if (*peer >= 0)
+      close(*peer);
+    if (outcome == BUSY)
+      best = BUSY;
     next += length + (next[length] == ',');
   }
-  return -1;
+  *peer = -1;
+  return best;
 }
 
 int tps_home_connect(const char *words, char *address, size_t address_size, long deadline_ms) {
   struct home_words home;
   char one[MAX_ADDRESS];
-  bool is_busy = true;
-  home.addresses = split(words, &home.port, &home.token, &home.token_length);
-  if (home.addresses == NULL)
+  int peer = -1;
+  enum outcome outcome = BUSY;
+  if (!split(words, &home) || getenv(KEY_VARIABLE) == NULL)
     return -1;
-  /* Home greets late while hundreds of nodes send to it: each time it is given longer. */
-  for (long patience_ms = ADDRESS_MS; is_busy && tps_now_ms() < deadline_ms; patience_ms *= 2) {
-    int peer = connect_once(&home, one, patience_ms, deadline_ms, &is_busy);
-    if (peer >= 0) {
-      if (address != NULL)
-        snprintf(address, address_size, "%u:%.*s:%s", (unsigned)home.port, (int)home.token_length,
-                 home.token, one);
-      return peer;
-    }
+  /* Home greets late while hundreds of nodes send to it, and drops who waits for its greeting
+     where others crowd in: each time it is given longer, and asked again. */
+  long pause_ms = 10;
+  for (long patience_ms = ADDRESS_MS; outcome == BUSY && tps_now_ms() < deadline_ms;
+       patience_ms *= 2, pause_ms = pause_ms < 320 ? pause_ms * 2 : pause_ms) {
+    outcome = try_addresses(&home, one, patience_ms, deadline_ms, &peer);
+    if (outcome == BUSY)
+      poll(NULL, 0, (int)pause_ms);
   }
-  return -1;
+  if (outcome == AT_HOME && address != NULL)
+    snprintf(address, address_size, "%u:%ld:%s", (unsigned)home.port, home.patience_ms / 1000, one);
+  return peer;
 }
 
 /* ---- bundles ---- */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #ifndef TOPOSEAT_VERSION
@@ -39,6 +40,14 @@ static void end_with(unsigned long parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if ((unsigned long)getppid() != parent) /* it has ended before */
     raise(SIGTERM);
+}
+
+static void limit_open_files(unsigned long number) {
+  struct rlimit limit;
+  if (number == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = number;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Becomes the program; returns only if that failed, with the exit code. */
@@ -100,23 +109,39 @@ static int collect(const char *words, bool at_once, const struct tps_messages *m
   return 1;
 }
 
+/* Whether the rank is started, and with what exit code it ends otherwise. */
+static bool decide(struct tps_plan *plan, const struct tps_options *options,
+                   struct tps_messages *messages, int *code) {
+  *code = EXIT_REFUSED;
+  if (plan->meeting != NULL && !tps_plan_may_start(plan, options, messages))
+    return false;
+  if (options->report_folder != NULL)
+    tps_plan_report(plan, options, messages);
+  *code = EXIT_STRICT;
+  return !options->strict || messages->warnings == 0;
+}
+
 static int seat_and_start(const struct tps_options *options, struct tps_messages *messages) {
   struct tps_plan plan;
+  int code = EXIT_STRICT;
   tps_plan_make(&plan, options, messages);
+  bool starts = !options->strict || messages->warnings == 0;
   if (options->dry_run) {
     tps_plan_print(&plan, options);
-    return options->strict && messages->warnings > 0 ? stop_strictly(messages) : 0;
+    code = starts ? 0 : EXIT_STRICT;
+  } else {
+    tps_plan_apply(&plan, messages);
+    starts = decide(&plan, options, messages, &code);
   }
-  tps_plan_apply(&plan, messages);
-  if (plan.meeting != NULL && !tps_plan_may_start(&plan, options, messages))
-    return EXIT_REFUSED; /* home says why, once for the job */
-  if (options->report_folder != NULL)
-    tps_plan_report(&plan, options, messages);
-  if (options->strict && messages->warnings > 0)
-    return stop_strictly(messages);
-  if (options->records != NULL)
+  if (starts && !options->dry_run && options->records != NULL)
     note_start(options->records, &plan.identity, messages);
+  tps_messages_say(messages, starts);
+  if (!starts && code == EXIT_STRICT)
+    return stop_strictly(messages);
+  if (!starts || options->dry_run)
+    return code;
   end_with(options->parent);
+  limit_open_files(options->open_files);
   return become(options->program, messages);
 }
 

@@ -2,6 +2,7 @@
 #include "meeting.h"
 
 #include "placement.h"
+#include "trust.h"
 
 #include <poll.h>
 #include <stddef.h>
@@ -20,9 +21,8 @@ enum local_kind {
 };
 
 enum {
-  HOME_MS = 8000,
   GATHER_MS = 10000,
-  JOIN_MS = 30000,
+  JOIN_MS = 12000,    /* a leader that has heard home and its guests tells its members */
   DECIDE_MS = 300000, /* the slowest start of a large job; home decides long before */
   LOCAL_MS = 5000,    /* a frame that has begun, between processes of one node */
   ATTEMPTS = 200,
@@ -39,7 +39,8 @@ struct tps_guest {
 
 /* ---- the socket ---- */
 
-/* A name that only processes that were told `home` know; never its token, for anybody can list it.
+/* Anybody can list the names of these sockets, and take one before its owners do. So with a job's
+   key the name tells nothing and nobody can guess it; what else tells a job from others is known.
  */
 static uint64_t add_to_hash(uint64_t state, const char *text) { /* FNV-1a */
   for (; *text != '\0'; text++)
@@ -48,17 +49,14 @@ static uint64_t add_to_hash(uint64_t state, const char *text) { /* FNV-1a */
 }
 
 static socklen_t name_socket(struct sockaddr_un *address, const char *home, const char *node) {
+  unsigned char digest[TPS_DIGEST_BYTES];
   uint64_t hash = add_to_hash(add_to_hash(UINT64_C(0xcbf29ce484222325), home), node);
+  if (tps_home_secret(home, node, digest))
+    memcpy(&hash, digest, sizeof hash);
   *address = (struct sockaddr_un){.sun_family = AF_UNIX};
   int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "toposeat-%lu-%016llx",
                         (unsigned long)geteuid(), (unsigned long long)hash);
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
-static bool is_of_this_user(int peer) {
-  struct ucred other;
-  socklen_t size = sizeof other;
-  return getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
 }
 
 static int new_socket(void) {
@@ -85,7 +83,7 @@ static void take_part(struct tps_meeting *meeting, const char *home, const char 
     close(own);
     own = new_socket();
     if (own >= 0 && connect(own, (const struct sockaddr *)&address, size) == 0) {
-      if (is_of_this_user(own))
+      if (tps_peer_is_mine(own))
         meeting->leader = own;
       else
         close(own);
@@ -158,13 +156,17 @@ static bool read_own_file(struct tps_text *text, const char *path) {
   return true;
 }
 
-static void ask_home(struct tps_meeting *meeting, const char *home, const char *placement_path) {
-  char address[512];
-  long deadline_ms = tps_now_ms() + HOME_MS;
+static void ask_home(struct tps_meeting *meeting, const char *home, const char *placement_path,
+                     const struct tps_identity *identity) {
+  char address[512], names[600];
+  long deadline_ms = tps_now_ms() + tps_home_patience_ms(home);
   struct tps_frame frame;
+  int length = snprintf(names, sizeof names, "%s\n%.255s", identity->host,
+                        identity->node == NULL ? identity->host : identity->node);
   meeting->home = tps_home_connect(home, address, sizeof address, deadline_ms);
   meeting->at_home =
-      meeting->home >= 0 && tps_send_frame(meeting->home, TPS_SEATS, 0, NULL, 0, deadline_ms) &&
+      meeting->home >= 0 &&
+      tps_send_frame(meeting->home, TPS_SEATS, 0, names, (size_t)length, deadline_ms) &&
       receive(meeting->home, TPS_PLACEMENT, MAX_SEATS_BYTES, &frame, &meeting->seats, deadline_ms);
   if (meeting->at_home) {
     meeting->address = tps_copy_string(address);
@@ -184,7 +186,7 @@ static struct tps_guest *accept_guest(struct tps_meeting *meeting) {
   int peer = accept4(meeting->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (peer < 0)
     return NULL;
-  if (!is_of_this_user(peer) || meeting->guest_count == MAX_GUESTS) {
+  if (!tps_peer_is_mine(peer) || meeting->guest_count == MAX_GUESTS) {
     close(peer);
     return NULL;
   }
@@ -362,8 +364,8 @@ static void read_neighbours(struct tps_meeting *meeting, const char *lines) {
     add_neighbour(meeting, one);
 }
 
-static bool be_informed(struct tps_meeting *meeting, const char *present) {
-  long deadline_ms = tps_now_ms() + JOIN_MS;
+static bool be_informed(struct tps_meeting *meeting, const char *present, const char *home) {
+  long deadline_ms = tps_now_ms() + tps_home_patience_ms(home) + GATHER_MS + JOIN_MS;
   struct tps_frame frame;
   struct tps_text text;
   tps_text_init(&text);
@@ -398,14 +400,14 @@ void tps_meeting_join(struct tps_meeting *meeting, const char *home, const char 
   tps_text_init(&meeting->seats);
   /* A node may go by several names of a launcher that runs it several times. */
   take_part(meeting, home, identity->node == NULL ? identity->host : identity->node);
-  if (meeting->leader >= 0 && be_informed(meeting, present))
+  if (meeting->leader >= 0 && be_informed(meeting, present, home))
     return;
   if (meeting->leader >= 0) { /* the leader has ended, or does not answer: alone, then */
     close(meeting->leader);
     meeting->leader = -1;
     meeting->neighbour_count = 0;
   }
-  ask_home(meeting, home, placement_path);
+  ask_home(meeting, home, placement_path, identity);
   add_neighbour(meeting, self);
   long expected = identity->local_size;
   if (expected < 0 && meeting->has_seats)

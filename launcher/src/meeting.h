@@ -41,9 +41,9 @@ typedef long (*tps_count_here)(const struct tps_text *text, const void *context)
 
 /* Joins the ranks of this node, and receives the placement. `home` may also be what else tells the
    job from others: nobody is at home then; without `placement_path` too, the ranks only meet.
-   Returns within half a minute, whatever happens; alone and with no placement in the worst case.
-   `count_here` is asked by the leader where the launcher does not tell the number of ranks on the
-   node. */
+   Returns within half a minute beyond the patience of home, whatever happens; alone and with no
+   placement in the worst case. `count_here` is asked by the leader where the launcher does not tell
+   the number of ranks on the node. */
 void tps_meeting_join(struct tps_meeting *meeting, const char *home, const char *placement_path,
                       const struct tps_identity *identity, tps_count_here count_here,
                       const void *context);

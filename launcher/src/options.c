@@ -38,6 +38,7 @@ const char tps_help_text[] =
     "node\n"
     "      --leave RUN:HOME        the same, once no process of the run lives on this node\n"
     "      --end-with PID          PROGRAM gets SIGTERM when this parent process ends\n"
+    "      --open-files N          PROGRAM may open so many files\n"
     "  -E KEY=VALUE                set a variable for PROGRAM; may be repeated\n"
     "      --strict                start nothing if anything is not as placed\n"
     "      --dry-run               print what would be done, start nothing\n"
@@ -107,6 +108,14 @@ static bool set_parent(struct tps_options *options, const char *value, char *err
   return false;
 }
 
+static bool set_open_files(struct tps_options *options, const char *value, char *error,
+                           size_t size) {
+  if (tps_parse_number(value, INT_MAX, &options->open_files) && options->open_files > 0)
+    return true;
+  snprintf(error, size, "--open-files must be a number, not '%s'", value);
+  return false;
+}
+
 static bool add_assignment(struct tps_options *options, const char *value, char *error,
                            size_t error_size) {
   const char *equals = strchr(value, '=');
@@ -161,6 +170,8 @@ static bool set_value(struct tps_options *options, const char *name, const char 
     return set_memory(options, value, error, error_size);
   if (strcmp(name, "--end-with") == 0)
     return set_parent(options, value, error, error_size);
+  if (strcmp(name, "--open-files") == 0)
+    return set_open_files(options, value, error, error_size);
   return add_assignment(options, value, error, error_size); /* -E */
 }
 
@@ -170,7 +181,7 @@ static const char *valued_option(const char *argument, const char **value) {
   static const char *const names[] = {
       "--placement", "--visibility",     "--ids",      "--memory-policy", "--report",  "--probe",
       "--preload",   "--local-rank-env", "--end-with", "--home",          "--records", "--collect",
-      "--leave"};
+      "--leave",     "--open-files"};
   *value = NULL;
   if (strncmp(argument, "-m", 2) == 0 || strncmp(argument, "-E", 2) == 0) {
     if (argument[2] != '\0')

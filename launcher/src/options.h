@@ -26,7 +26,8 @@ struct tps_options {
   size_t assignment_count;
   const char **preloads; /* --preload, each a library; the first given comes first */
   size_t preload_count;
-  unsigned long parent; /* --end-with; 0: nobody */
+  unsigned long open_files; /* 0: as they are */
+  unsigned long parent;     /* --end-with; 0: nobody */
   bool strict;
   bool dry_run;
   char **program; /* NULL-terminated */

@@ -26,6 +26,7 @@ struct parser {
   const char *path;
   size_t line;
   bool has_columns;
+  bool is_part; /* what home sends to one node: the file has all ranks, one line each, from 0 on */
   char *error;
   size_t error_size;
 };
@@ -215,6 +216,16 @@ static bool read_devices(struct parser *parser, const char *name, char *list) {
   return read_device_list(parser, host, list);
 }
 
+/* "# part: RANKS": the lines are those of one node of a job of so many. */
+static bool read_part(struct parser *parser, const char *value) {
+  unsigned long ranks;
+  if (!read_number(parser, value, "part", MAX_NUMBER, &ranks))
+    return false;
+  parser->is_part = true;
+  parser->placement->ranks = ranks;
+  return true;
+}
+
 static bool read_metadata(struct parser *parser, char *line) {
   char *colon = strchr(line, ':');
   if (colon == NULL)
@@ -228,6 +239,8 @@ static bool read_metadata(struct parser *parser, char *line) {
     return read_devices(parser, tps_trim(key + 8), value);
   if (strcmp(key, "costs") == 0)
     parser->placement->costs = value;
+  if (strcmp(key, "part") == 0)
+    return read_part(parser, value);
   return true;
 }
 
@@ -278,6 +291,17 @@ static bool read_memory_node(struct parser *parser, const char *text, long *node
   return true;
 }
 
+static bool check_rank(struct parser *parser, unsigned long rank) {
+  const struct tps_placement *placement = parser->placement;
+  size_t count = placement->seat_count;
+  if (!parser->is_part)
+    return rank == count ||
+           fail(parser, "expected the line of rank %zu, found rank %lu", count, rank);
+  bool rises = count == 0 || rank > placement->seats[count - 1].rank;
+  return (rises && rank < placement->ranks) ||
+         fail(parser, "rank %lu is not one of the next", rank);
+}
+
 static bool read_seat(struct parser *parser, char *line) {
   struct tps_placement *placement = parser->placement;
   char *cells[COLUMNS];
@@ -287,12 +311,11 @@ static bool read_seat(struct parser *parser, char *line) {
   unsigned long rank;
   if (!read_number(parser, cells[0], "rank", MAX_NUMBER, &rank))
     return false;
-  if (rank != placement->seat_count)
-    return fail(parser, "expected the line of rank %zu, found rank %lu", placement->seat_count,
-                rank);
+  if (!check_rank(parser, rank))
+    return false;
   if (!is_host(cells[1]))
     return fail(parser, "host is missing or wrong: '%.60s'", cells[1]);
-  struct tps_seat seat = {.host = cells[1]};
+  struct tps_seat seat = {.rank = rank, .host = cells[1]};
   if (!read_number(parser, cells[2], "local_rank", MAX_NUMBER, &seat.local_rank) ||
       !read_pci(parser, cells[3], &seat.device.pci) ||
       !read_uuid(parser, cells[4], &seat.device.uuid) ||
@@ -337,9 +360,10 @@ static bool parse(struct parser *parser, size_t length) {
       return false;
     line = end == NULL ? NULL : end + 1;
   }
-  if (parser->placement->seat_count == 0)
-    return fail(parser, "no ranks: the file is truncated");
-  return true;
+  if (parser->is_part)
+    return true;
+  parser->placement->ranks = parser->placement->seat_count;
+  return parser->placement->ranks > 0 || fail(parser, "no ranks: the file is truncated");
 }
 
 bool tps_placement_load(struct tps_placement *placement, const char *path, char *error,
@@ -371,6 +395,21 @@ void tps_placement_free(struct tps_placement *placement) {
 }
 
 /* ---- questions ---- */
+
+const struct tps_seat *tps_placement_seat_of(const struct tps_placement *placement, long rank) {
+  size_t low = 0, high = placement->seat_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const struct tps_seat *seat = &placement->seats[middle];
+    if ((long)seat->rank == rank)
+      return seat;
+    if ((long)seat->rank < rank)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return NULL;
+}
 
 const struct tps_seat *tps_placement_find_local(const struct tps_placement *placement,
                                                 const char *host, unsigned long local_rank) {

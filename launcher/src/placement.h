@@ -23,6 +23,7 @@ struct tps_host {
 };
 
 struct tps_seat {
+  unsigned long rank;
   const char *host;
   unsigned long local_rank;
   struct tps_device device;
@@ -37,8 +38,9 @@ struct tps_placement {
   struct tps_host *hosts;
   size_t host_count;
   const char *costs;      /* how near devices of a host are, for libtoposeat_reorder.so; NULL */
-  struct tps_seat *seats; /* position = rank */
+  struct tps_seat *seats; /* by rank: of all ranks, or of those of this node ("# part:") */
   size_t seat_count;
+  size_t ranks; /* of the job */
 };
 
 /* Reads `text`, `length` bytes and a zero, which it keeps and changes. False with one line
@@ -54,6 +56,9 @@ char *tps_placement_text(const char *path, size_t *length, char *error, size_t e
 bool tps_placement_load(struct tps_placement *placement, const char *path, char *error,
                         size_t error_size);
 void tps_placement_free(struct tps_placement *placement);
+
+/* The seat of `rank`, NULL if it has none here. */
+const struct tps_seat *tps_placement_seat_of(const struct tps_placement *placement, long rank);
 
 /* The seat of `local_rank` on the host called `host` in the file, NULL if there is none. */
 const struct tps_seat *tps_placement_find_local(const struct tps_placement *placement,

@@ -69,7 +69,7 @@ static bool load_placement(struct tps_plan *plan, const struct tps_options *opti
                     : tps_placement_read(&plan->placement, tps_copy_string(sent->data),
                                          sent->length, options->placement, error, sizeof error);
   if (!loaded) {
-    messages->silent |= plan->identity.local_rank > 0; /* the same for all ranks of a node */
+    messages->silent = plan->identity.local_rank > 0; /* the same for all ranks of a node */
     tps_refuse(messages, "; started without placement", "%s", error);
   }
   return loaded;
@@ -90,12 +90,10 @@ static long count_here(const struct tps_text *text, const void *context) {
   return count;
 }
 
-static void plan_meeting(struct tps_plan *plan, const struct tps_options *options,
-                         struct tps_messages *messages) {
+static void plan_meeting(struct tps_plan *plan, const struct tps_options *options) {
   plan->meeting = tps_allocate(1, sizeof *plan->meeting);
   tps_meeting_join(plan->meeting, options->home, options->placement, &plan->identity, count_here,
                    &plan->identity);
-  messages->silent = plan->meeting->at_home;
   tps_environment_set(&plan->environment, "TOPOSEAT_HOME",
                       plan->meeting->at_home ? plan->meeting->address : options->home);
 }
@@ -180,7 +178,7 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
   if (options->placement != NULL || options->report_folder != NULL)
     tps_identity_detect(&plan->identity, options->local_rank_env, messages);
   if (options->placement != NULL && options->home != NULL && !options->dry_run)
-    plan_meeting(plan, options, messages);
+    plan_meeting(plan, options);
   else if (options->home != NULL)
     tps_environment_set(&plan->environment, "TOPOSEAT_HOME", options->home);
   if (options->placement != NULL)
@@ -272,7 +270,7 @@ static void report_seat(struct tps_report *report, const struct tps_plan *plan) 
   const struct tps_seat *nearby = plan->nearby.seat;
   if (nearby == NULL || nearby == &plan->nearby.made)
     return;
-  tps_report_add_number(report, "nearby_rank", nearby - plan->placement.seats);
+  tps_report_add_number(report, "nearby_rank", (long)nearby->rank);
   for (size_t i = 0; nearby->nic != NULL && tps_nic_variables[i] != NULL; i++) {
     const char *value = getenv(tps_nic_variables[i]);
     struct tps_text text;
@@ -332,6 +330,29 @@ static bool is_there(const char *program) {
   return false;
 }
 
+/* Home says what became of a job; where it is not there, one rank of each node does. */
+static void tell_without_home(const struct tps_plan *plan, const struct tps_options *options,
+                              struct tps_messages *messages, bool starts, bool is_refused) {
+  static const char remedy[] =
+      "let that port through, or name open ones on that host: TOPOSEAT_PORTS=FROM-TO";
+  char where[512] = "has gone";
+  if (plan->meeting->address == NULL)
+    tps_home_describe(options->home, where, sizeof where);
+  bool says = messages->speaks && !messages->silent;
+  if (starts)
+    tps_note(messages,
+             "started and unverified: the host that started this job %s; seats are checked on this "
+             "node, not across nodes (%s)",
+             where, remedy);
+  else if (says && is_refused)
+    tps_error(messages, "not started: a rank of this node cannot be seated as placed");
+  else if (says)
+    tps_error(messages,
+              "not started: the host that started this job %s, and --strict starts nothing that "
+              "is checked on this node alone (%s)",
+              where, remedy);
+}
+
 bool tps_plan_may_start(struct tps_plan *plan, const struct tps_options *options,
                         struct tps_messages *messages) {
   if (plan->meeting->at_home && !is_there(options->program[0]))
@@ -342,14 +363,12 @@ bool tps_plan_may_start(struct tps_plan *plan, const struct tps_options *options
       plan->seat != NULL && messages->refusals == 0 && !(options->strict && messages->warnings > 0);
   enum tps_decision decision =
       tps_meeting_decide(plan->meeting, plan->identity.rank, seated, &report.text);
-  bool at_home = plan->meeting->at_home;
   tps_report_free(&report);
+  bool at_home = plan->meeting->at_home;
+  bool starts = decision == TPS_START && (at_home || !options->strict);
+  messages->silent |= at_home;
+  if (!at_home)
+    tell_without_home(plan, options, messages, starts, decision == TPS_END);
   tps_meeting_leave(plan->meeting);
-  if (!at_home) {
-    if (messages->silent)
-      tps_messages_speak(messages);
-    tps_note(messages, "the host that started this job cannot be reached from here: seats are "
-                       "checked on this node, not across nodes");
-  }
-  return decision == TPS_START && (at_home || !options->strict);
+  return starts;
 }

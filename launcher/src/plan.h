@@ -34,7 +34,7 @@ void tps_plan_report(const struct tps_plan *plan, const struct tps_options *opti
                      struct tps_messages *messages);
 
 /* With a meeting: sends the report, and waits until all ranks of the job may start. False if they
-   must not. What was kept silent is said where home cannot say it. */
+   must not. */
 bool tps_plan_may_start(struct tps_plan *plan, const struct tps_options *options,
                         struct tps_messages *messages);
 

@@ -28,7 +28,7 @@ static void complete_rank(const struct tps_placement *placement, struct tps_iden
       continue;
     if (found >= 0)
       return;
-    found = (long)i;
+    found = (long)seat->rank;
   }
   identity->rank = found;
   identity->rank_source = "the local rank and the placement";
@@ -37,7 +37,7 @@ static void complete_rank(const struct tps_placement *placement, struct tps_iden
 static void complete(const struct tps_placement *placement, struct tps_identity *identity) {
   if (identity->rank < 0 && identity->local_rank >= 0)
     complete_rank(placement, identity);
-  if (identity->rank < 0 && identity->local_rank < 0 && placement->seat_count == 1) {
+  if (identity->rank < 0 && identity->local_rank < 0 && placement->ranks == 1) {
     identity->rank = identity->local_rank = 0;
     identity->rank_source = identity->local_rank_source = "the only rank of the placement";
   }
@@ -48,15 +48,15 @@ static bool check_job(const struct tps_placement *placement, const struct tps_id
   if (identity->rank < 0) {
     tps_refuse(messages, "; started without placement, use --local-rank-env",
                "no variable of a launcher states the rank (of %zu in the placement)",
-               placement->seat_count);
+               placement->ranks);
     return false;
   }
-  bool fits = identity->size < 0 ? (size_t)identity->rank < placement->seat_count
-                                 : (size_t)identity->size == placement->seat_count &&
-                                       identity->rank < identity->size;
+  bool fits = identity->size < 0
+                  ? (size_t)identity->rank < placement->ranks
+                  : (size_t)identity->size == placement->ranks && identity->rank < identity->size;
   if (!fits)
     tps_refuse(messages, "; started without placement",
-               "the placement is for %zu ranks and this is rank %ld of %ld", placement->seat_count,
+               "the placement is for %zu ranks and this is rank %ld of %ld", placement->ranks,
                identity->rank, identity->size);
   return fits;
 }
@@ -111,15 +111,14 @@ const struct tps_seat **tps_seating_locals(const struct tps_placement *placement
   const struct tps_seat **seats = (const struct tps_seat **)tps_allocate(count, sizeof *seats);
   for (size_t i = 0; i < count; i++) {
     const struct tps_neighbour *one = &meeting->neighbours[i];
-    bool known = one->rank >= 0 && (size_t)one->rank < placement->seat_count &&
-                 one->local_rank >= 0 && (size_t)one->local_rank < count &&
-                 seats[one->local_rank] == NULL &&
-                 strcmp(placement->seats[one->rank].host, seat->host) == 0;
+    const struct tps_seat *other = tps_placement_seat_of(placement, one->rank);
+    bool known = other != NULL && one->local_rank >= 0 && (size_t)one->local_rank < count &&
+                 seats[one->local_rank] == NULL && strcmp(other->host, seat->host) == 0;
     if (!known) {
       free((void *)seats);
       return NULL;
     }
-    seats[one->local_rank] = &placement->seats[one->rank];
+    seats[one->local_rank] = other;
   }
   return seats;
 }
@@ -164,10 +163,11 @@ const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
     snprintf(messages->rank, sizeof messages->rank, "rank %ld: ", identity->rank);
   if (!check_job(placement, identity, messages))
     return NULL;
-  const struct tps_seat *seat = &placement->seats[identity->rank];
-  if (!tps_seating_is_here(placement, identity, seat->host)) {
+  const struct tps_seat *seat = tps_placement_seat_of(placement, identity->rank);
+  if (seat == NULL || !tps_seating_is_here(placement, identity, seat->host)) {
     tps_refuse(messages, "; started without placement (map ranks to nodes as the placement does)",
-               "runs on host %s and is placed on host %s", identity->host, seat->host);
+               "runs on host %s and is placed on %s%s", identity->host,
+               seat == NULL ? "another" : "host ", seat == NULL ? "" : seat->host);
     return NULL;
   }
   if (identity->local_rank < 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
+from toposeat.launch.home_files import Expected
 from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.bundle import BUNDLE_SUFFIX, unpack_bundles
 from toposeat.profile.records.record import State
@@ -40,11 +43,17 @@ int main(int argc, char **argv) {
 """
 
 
+BUNDLES = Expected(
+    name=re.compile(r"node-.*"), max_bytes=1 << 30, max_all_bytes=1 << 32, by_sender=True
+)
+
+
 @dataclass(frozen=True)
 class Elsewhere:
     """The environment of ranks whose node does not see the folder of the run."""
 
     home: str
+    key: dict[str, str]
     arrived: Path
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -54,6 +63,7 @@ class Elsewhere:
             "env",
             f"TOPOSEAT_PROFILE_RUN={self.run}",
             f"TOPOSEAT_PROFILE_HOME={self.home}",
+            *(f"{name}={value}" for name, value in self.key.items()),
         ]
 
     def folders(self) -> list[Path]:
@@ -62,15 +72,15 @@ class Elsewhere:
 
     def collect(self) -> int:
         line = [native_path("bin/toposeat-exec"), "--collect", f"{self.run}:{self.home}"]
-        return subprocess.run(line, check=False).returncode
+        return subprocess.run(line, env={**os.environ, **self.key}, check=False).returncode
 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
     arrived = tmp_path / "home"
     arrived.mkdir()
-    with Home(arrived) as home:
-        yield Elsewhere(home.words, arrived)
+    with Home(arrived, expected=BUNDLES) as home:
+        yield Elsewhere(home.words, home.environment, arrived)
 
 
 def test_the_last_rank_brings_all_home(
@@ -82,7 +92,7 @@ def test_the_last_rank_brings_all_home(
     assert list((tmp_path / "not-of-the-run").iterdir()) == []
     assert elsewhere.folders() == []
     assert len(list(elsewhere.arrived.glob(f"*{BUNDLE_SUFFIX}"))) == 1
-    unpack_bundles(elsewhere.arrived)
+    unpack_bundles(elsewhere.arrived, {})
     records = records_of_ranks(elsewhere.arrived, RANKS)
     assert {record.state for record in records} == {State.FINALIZED}
     sent = matrices(records, RANKS)[0]
@@ -97,7 +107,7 @@ def test_ranks_that_exit_without_finalize_come_home(
     program = compile_text(mpi, "departing", RING, build_dir)
     run_ranks(mpi, RANKS, [*elsewhere.words, program, "exit"], tmp_path / "records")
     elsewhere.collect()  # Open MPI kills the others when the first one exits like that
-    unpack_bundles(elsewhere.arrived)
+    unpack_bundles(elsewhere.arrived, {})
     records = records_of_ranks(elsewhere.arrived, RANKS)
     assert {record.state for record in records} == {State.RUNNING}
     assert matrices(records, RANKS)[0][0].sum() == 4 * RANKS
@@ -117,7 +127,7 @@ def test_what_killed_ranks_left_is_collected(
     assert run_ranks(mpi, RANKS, words, tmp_path / "records").returncode != 0
     assert elsewhere.collect() == 0
     assert elsewhere.folders() == []
-    unpack_bundles(elsewhere.arrived)
+    unpack_bundles(elsewhere.arrived, {})
     expected = read_truth(tmp_path / "truth", RANKS)[0]
     assert (matrices(records_of_ranks(elsewhere.arrived, RANKS), RANKS)[0] == expected).all()
 
@@ -126,12 +136,12 @@ def test_without_a_way_home_records_stay_until_they_are_collected(
     mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
     program = compile_text(mpi, "departing", RING, build_dir)
-    closed = Elsewhere("1:nobody:127.0.0.1", elsewhere.arrived, elsewhere.run)
+    closed = replace(elsewhere, home="1:1:127.0.0.1")
     done = run_ranks(mpi, RANKS, [*closed.words, program], tmp_path / "records")
     assert (done.returncode, done.stderr) == (0, "")
     assert closed.collect() == 1
     assert len(closed.folders()) == 1
     assert elsewhere.collect() == 0
-    unpack_bundles(elsewhere.arrived)
+    unpack_bundles(elsewhere.arrived, {})
     assert len(records_of_ranks(elsewhere.arrived, RANKS)) == RANKS
     assert elsewhere.collect() == 0  # nothing is left, which is no fault

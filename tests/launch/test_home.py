@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
+import re
 import socket
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,10 +17,23 @@ import pytest
 
 from toposeat.errors import ToposeatError
 from toposeat.launch.home import Home
+from toposeat.launch.home_files import Expected
+from toposeat.launch.home_sender import send_home
 from toposeat.launch.refusal import refusal_error, refusal_lines
 from toposeat.launch.start_decision import Decision, Verdicts
 
 HELLO, WELCOME, SEATS, PLACEMENT, SEATED, UNSEATED, GO, STOP, BUNDLE, KEPT = range(1, 11)
+CHALLENGE, PROOF = 11, 12
+VERSION = 2
+COLUMNS = "rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic\n"
+LINES = [
+    f"{i}\t{host}\t{i % 2}\t-\t-\t0\t-\t-\t-\n" for i, host in enumerate(("n1", "n1", "n2", "n2"))
+]
+SEATS_OF_FOUR = (
+    "# toposeat/placement/1\n# vendor: nvidia\n# devices n1: 0=-=-\n# devices n2: 0=-=-\n"
+    "# made: by hand\n" + COLUMNS + "".join(LINES)
+)
+ANY_NAME = Expected(name=re.compile(r"[a-z0-9.-]+"), max_bytes=1 << 22)
 REPORT = b"# toposeat/report/1\nrank\t0\nseated\tyes\n"
 NO_DEVICE = b"# toposeat/report/1\nseated\tno\nrefusal\tno such device\nrefusal\tand more\n"
 
@@ -26,10 +43,11 @@ def frame(kind: int, number: int = 0, data: bytes = b"") -> bytes:
 
 
 class Peer:
-    """One connection to a home, made of nothing but its words."""
+    """One connection to a home, made of nothing but its words and the job's key."""
 
     def __init__(self, home: Home) -> None:
-        port, self.token, addresses = home.words.split(":", 2)
+        self.key = home.environment["TOPOSEAT_HOME_KEY"].encode()
+        port, _, addresses = home.words.split(":", 2)
         self.socket = socket.create_connection((addresses.split(",")[0], int(port)), timeout=10)
 
     def send(self, kind: int, number: int = 0, data: bytes = b"") -> None:
@@ -39,9 +57,24 @@ class Peer:
         kind, number, length = struct.unpack(">IIQ", self._exactly(16))
         return kind, number, self._exactly(length)
 
-    def hello(self) -> Peer:
-        self.send(HELLO, 1, self.token.encode())
-        assert self.receive() == (WELCOME, 1, b"")
+    def proof(self, who: bytes, *nonces: bytes) -> bytes:
+        return hmac.new(self.key, who + b"".join(nonces), "sha256").digest()
+
+    def challenge(self, nonce: bytes = b"n" * 32) -> bytes:
+        """Begin the greeting; what home has drawn, after its proof was looked at."""
+        self.send(HELLO, VERSION, nonce)
+        kind, number, told = self.receive()
+        assert (kind, number, len(told)) == (CHALLENGE, VERSION, 64)
+        assert told[32:] == self.proof(b"home", nonce, told[:32])
+        return told[:32]
+
+    def hello(self, names: bytes | None = None) -> Peer:
+        """Greet, and ask for the seats of a node, if it has names."""
+        self.send(PROOF, 0, self.proof(b"node", b"n" * 32, self.challenge()))
+        assert self.receive() == (WELCOME, VERSION, b"")
+        if names is not None:
+            self.send(SEATS, 0, names)
+            assert self.receive()[0] == PLACEMENT
         return self
 
     def is_closed(self) -> bool:
@@ -76,22 +109,23 @@ def connect() -> Iterator[Connect]:
 
 
 def home_of(folder: Path, **options: object) -> Home:
-    return Home(folder, placement=b"the seats", **options)  # type: ignore[arg-type]
+    given = {"placement": SEATS_OF_FOUR.encode(), "expected": ANY_NAME, **options}
+    return Home(folder, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "first",
     [
+        frame(HELLO, VERSION, b"0" * 31),
         frame(HELLO, 1, b"0" * 32),
-        frame(HELLO, 1, b"0" * 31),
-        frame(HELLO, 2, b"0" * 32),
-        struct.pack(">IIQ", HELLO, 1, 1 << 60),
+        struct.pack(">IIQ", HELLO, VERSION, 1 << 60),
+        frame(PROOF, 0, b"0" * 32),
         frame(SEATS),
         frame(BUNDLE, 4, b"name and bytes"),
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )
-def test_who_does_not_show_the_token_first_is_shown_the_door(
+def test_who_says_something_else_first_is_shown_the_door(
     connect: Connect, tmp_path: Path, first: bytes
 ) -> None:
     with home_of(tmp_path) as home:
@@ -102,6 +136,28 @@ def test_who_does_not_show_the_token_first_is_shown_the_door(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_who_does_not_hold_the_key_is_shown_the_door(connect: Connect, tmp_path: Path) -> None:
+    with home_of(tmp_path) as home:
+        known = connect(home)
+        nonce = known.challenge()
+        replayed = known.proof(b"node", b"n" * 32, nonce)
+        mirrored = known.proof(b"home", b"n" * 32, nonce)
+        known.send(PROOF, 0, replayed)
+        assert known.receive()[0] == WELCOME
+        for told in (replayed, mirrored, b"0" * 32):
+            peer = connect(home)
+            peer.challenge()  # home draws anew: what another has said proves nothing
+            peer.send(PROOF, 0, told)
+            assert peer.is_closed()
+
+
+def test_the_key_is_in_no_word_that_others_can_read(tmp_path: Path) -> None:
+    with home_of(tmp_path) as home:
+        (key,) = home.environment.values()
+        assert len(key) == 64
+        assert key not in home.words
+
+
 @pytest.mark.parametrize(
     "second",
     [
@@ -110,28 +166,136 @@ def test_who_does_not_show_the_token_first_is_shown_the_door(
         struct.pack(">IIQ", BUNDLE, 500, 1000),
         struct.pack(">IIQ", BUNDLE, 4, 1 << 60),
         struct.pack(">IIQ", 77, 0, 0),
-        frame(SEATS, 0, b"x"),
+        frame(SEATS, 0, b"x" * 1025),
     ],
 )
 def test_amounts_without_measure_close_the_connection(
     connect: Connect, tmp_path: Path, second: bytes
 ) -> None:
     with home_of(tmp_path, ranks=1) as home:
-        peer = connect(home).hello()
+        peer = connect(home).hello(b"n1") if second[3] != SEATS else connect(home).hello()
         peer.socket.sendall(second)
         assert peer.is_closed()
         assert home.decision is Decision.OPEN
 
 
-def test_the_placement_goes_to_whoever_asks(connect: Connect, tmp_path: Path) -> None:
-    with home_of(tmp_path) as home:
+def test_a_node_gets_its_own_lines_once(connect: Connect, tmp_path: Path) -> None:
+    with home_of(tmp_path, ranks=4) as home:
         peer = connect(home).hello()
-        peer.send(SEATS)
-        assert peer.receive() == (PLACEMENT, 1, b"the seats")
+        peer.send(SEATS, 0, b"N2.cluster\nn2")
+        kind, number, text = peer.receive()
+        assert (kind, number) == (PLACEMENT, 1)
+        assert text.decode() == (
+            "# toposeat/placement/1\n# part: 4\n# vendor: nvidia\n"
+            f"{COLUMNS}# devices n2: 0=-=-\n{LINES[2]}{LINES[3]}"
+        )
+        peer.send(SEATS, 0, b"n1")
+        assert peer.is_closed()
     with Home(tmp_path) as home:
         peer = connect(home).hello()
-        peer.send(SEATS)
+        peer.send(SEATS, 0, b"n1")
         assert peer.receive() == (PLACEMENT, 0, b"")
+
+
+def test_a_node_says_that_ranks_are_seated_which_are_placed_there(
+    connect: Connect, tmp_path: Path
+) -> None:
+    with home_of(tmp_path, ranks=4) as home:
+        liar = connect(home).hello(b"n1")
+        liar.send(SEATED, 2, REPORT)
+        assert liar.is_closed()
+        stray = connect(home).hello()  # never asked for seats
+        stray.send(SEATED, 0, REPORT)
+        assert stray.is_closed()
+        assert not home.verdicts.reports
+
+
+def test_what_a_rank_said_first_stays(connect: Connect, tmp_path: Path) -> None:
+    told: list[Verdicts] = []
+    with home_of(tmp_path, ranks=4, on_stop=told.append) as home:
+        peer = connect(home).hello(b"n1")
+        peer.send(SEATED, 0, REPORT)
+        peer.send(UNSEATED, 0, NO_DEVICE)
+        assert peer.receive()[0] == STOP
+    assert home.verdicts.reports == {0: REPORT.decode()}
+    assert home.verdicts.nameless == (NO_DEVICE.decode(),)
+
+
+def test_a_peer_that_never_reads_costs_no_memory(connect: Connect, tmp_path: Path) -> None:
+    """Home takes no further word from it: the questions stay in the sockets, and then outside."""
+    with home_of(tmp_path) as home:
+        peer = connect(home).hello()
+        peer.socket.settimeout(0.2)
+        questions = frame(BUNDLE, 1, b"X") * 1024  # an answer to each
+        (connection,) = home._connections.values()
+        sent, refused = 0, 0
+        while refused < 5 or not connection.to_send:
+            try:
+                sent += peer.socket.send(questions)
+                refused = 0
+            except TimeoutError:
+                refused += 1
+        assert len(connection.to_send) == 1
+        assert len(connection.received) < 1 << 18
+
+
+_CROWD = """
+import resource, socket, sys
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+idle = []
+for i in range(2000):
+    try:
+        idle.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), 1))
+    except OSError:
+        pass
+    if i == 300:
+        print("crowded", flush=True)
+sys.stdin.read()
+"""
+_CROWDED = """
+import re, resource, subprocess, sys
+from pathlib import Path
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+crowd = subprocess.Popen(
+    ["sh", "-c", 'read a port; exec "$0" -c "$1" "$a" "$port"', sys.executable, sys.argv[2]],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+from toposeat.launch.home import Home
+from toposeat.launch.home_files import Expected
+from toposeat.launch.home_sender import send_home
+expected = Expected(name=re.compile("n[0-9]"))
+with Home(Path(sys.argv[1]), expected=expected) as home:
+    port, _, addresses = home.words.split(":", 2)
+    crowd.stdin.write(f"{addresses.split(',')[0]} {port}\\n")
+    crowd.stdin.flush()
+    assert crowd.stdout.readline() == "crowded\\n"
+    kept = sum(send_home(home.words, f"n{i}", b"x", environment=home.environment) for i in range(5))
+    print("kept", kept, "of 5")
+    open("/etc/hostname").close()
+    print("a file can be opened")
+    crowd.communicate()
+"""
+
+
+def test_ranks_are_heard_beside_a_crowd_of_idle_strangers(tmp_path: Path) -> None:
+    """With few descriptors, in a process of its own; the crowd in another."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CROWDED, str(tmp_path), _CROWD],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["kept 5 of 5", "a file can be opened"], done.stderr
+
+
+def test_on_one_node_it_listens_at_no_port(tmp_path: Path) -> None:
+    with Home(tmp_path, here=True, expected=ANY_NAME) as home:
+        assert home.words == f"0:8:{tmp_path}/.home"
+        assert send_home(home.words, "n1", b"x", environment=home.environment)
+        assert not send_home(home.words, "n2", b"x", environment={})
+    assert [path.name for path in tmp_path.iterdir()] == ["n1"]
 
 
 def test_a_bundle_arrives_whole_or_not_at_all(connect: Connect, tmp_path: Path) -> None:
@@ -146,8 +310,31 @@ def test_a_bundle_arrives_whole_or_not_at_all(connect: Connect, tmp_path: Path) 
     assert (tmp_path / "rank.rec").read_bytes() == content
 
 
+def test_nothing_is_replaced(connect: Connect, tmp_path: Path) -> None:
+    (tmp_path / "own").write_bytes(b"own")
+    with home_of(tmp_path) as home:
+        peer = connect(home).hello()
+        answers = []
+        for name in (b"own", b"new", b"new"):
+            peer.send(BUNDLE, 3, name + b"other")
+            answers.append(peer.receive()[1])
+    assert answers == [0, 1, 0]
+    assert (tmp_path / "own").read_bytes() == b"own"
+
+
+def test_files_of_ranks_are_those_of_the_job(connect: Connect, tmp_path: Path) -> None:
+    expected = Expected(name=re.compile(r"rank-(?P<rank>[0-9]+)"), ranks=2, max_files=2)
+    with home_of(tmp_path, expected=expected) as home:
+        peer = connect(home).hello()
+        answers = []
+        for name in (b"rank-0", b"rank-2", b"rank-1", b"rank-01"):
+            peer.send(BUNDLE, len(name), name + b"x")
+            answers.append(peer.receive()[1])
+    assert answers == [1, 0, 1, 0]
+
+
 @pytest.mark.parametrize(
-    "name", [b"../evil", b"/etc/evil", b".hidden", b"a/b", b"a\0b", b"..", b"\xff\xfe", b"a b"]
+    "name", [b"../evil", b"/etc/evil", b".hidden/", b"a/b", b"a\0b", b"A", b"\xff\xfe", b"a b"]
 )
 def test_names_that_lead_elsewhere_are_not_kept(
     connect: Connect, tmp_path: Path, name: bytes
@@ -163,7 +350,8 @@ def test_names_that_lead_elsewhere_are_not_kept(
 
 
 def test_all_bundles_together_are_bounded(connect: Connect, tmp_path: Path) -> None:
-    with home_of(tmp_path, max_bytes=1000) as home:
+    expected = Expected(name=re.compile("[abc]"), max_all_bytes=1000)
+    with home_of(tmp_path, expected=expected) as home:
         peer = connect(home).hello()
         answers = []
         for name in (b"a", b"b", b"c"):
@@ -175,7 +363,7 @@ def test_all_bundles_together_are_bounded(connect: Connect, tmp_path: Path) -> N
 
 def test_nobody_starts_before_the_last_rank_was_heard(connect: Connect, tmp_path: Path) -> None:
     with home_of(tmp_path, ranks=3) as home:
-        first, second = connect(home).hello(), connect(home).hello()
+        first, second = connect(home).hello(b"n1"), connect(home).hello(b"n2")
         first.send(SEATED, 0, REPORT)
         first.send(SEATED, 1, REPORT)
         first.socket.settimeout(0.2)
@@ -188,7 +376,7 @@ def test_nobody_starts_before_the_last_rank_was_heard(connect: Connect, tmp_path
         # a rank that is started anew, as torchrun does
         second.send(SEATED, 2, REPORT)
         assert second.receive()[0] == GO
-    assert {path.name for path in tmp_path.iterdir()} == {f"rank-{i}.seat" for i in range(3)}
+    assert set(home.verdicts.reports) == {0, 1, 2}
 
 
 def test_one_rank_that_cannot_be_seated_stops_all_and_is_named(
@@ -196,13 +384,13 @@ def test_one_rank_that_cannot_be_seated_stops_all_and_is_named(
 ) -> None:
     told: list[Verdicts] = []
     with home_of(tmp_path, ranks=4, on_stop=told.append) as home:
-        first, second = connect(home).hello(), connect(home).hello()
+        first, second = connect(home).hello(b"n1"), connect(home).hello(b"n2")
         first.send(SEATED, 0, REPORT)
         second.send(UNSEATED, 3, NO_DEVICE)
         first.send(UNSEATED, 1, NO_DEVICE)
         assert first.receive()[0] == second.receive()[0] == STOP
         assert len(told) == 1
-        late = connect(home).hello()
+        late = connect(home).hello(b"n2")
         late.send(SEATED, 2, REPORT)
         assert late.receive()[0] == STOP
     assert home.decision is Decision.STOP
@@ -213,6 +401,14 @@ def test_one_rank_that_cannot_be_seated_stops_all_and_is_named(
     error = refusal_error(told[0], 4)
     assert isinstance(error, ToposeatError)
     assert error.message == "no rank was started: 2 of 4 ranks cannot be seated as placed"
+
+
+def test_a_rank_on_another_node_is_told_where_it_is_placed() -> None:
+    text = "# toposeat/report/1\nseated\tno\nrefusal\truns on host n2 and is placed on another\n"
+    verdicts = Verdicts(reports={3: text}, unseated=frozenset({3}), nameless=())
+    assert refusal_lines(verdicts, 4, {3: "n1"})[1:] == [
+        "  rank 3: runs on host n2 and is placed on host n1"
+    ]
 
 
 def test_many_causes_are_ten_lines_at_most() -> None:
@@ -231,7 +427,7 @@ def test_ranks_that_never_come_are_waited_for_with_patience(
     monkeypatch.setattr("toposeat.launch.start_decision.PATIENCE_S", 0.3)
     monkeypatch.setattr("toposeat.launch.start_decision._STRICT_PATIENCE_S", 0.3)
     with home_of(tmp_path, ranks=2, strict=strict) as home:
-        peer = connect(home).hello()
+        peer = connect(home).hello(b"n1")
         peer.send(SEATED, 1, REPORT)
         assert peer.receive()[0] == (STOP if strict else GO)
     if strict:
@@ -251,7 +447,7 @@ def test_who_says_nothing_is_dropped(
 def test_it_ends_at_once_whatever_is_connected(connect: Connect, tmp_path: Path) -> None:
     start = time.monotonic()
     with home_of(tmp_path, ranks=2) as home:
-        peers = [connect(home), connect(home).hello(), connect(home).hello()]
+        peers = [connect(home), connect(home).hello(b"n1"), connect(home).hello()]
         peers[1].send(SEATED, 0, REPORT)
         peers[2].socket.sendall(struct.pack(">IIQ", BUNDLE, 3, 1 << 20) + b"abcd")
     assert time.monotonic() - start < 5

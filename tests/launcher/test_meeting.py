@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -21,11 +22,15 @@ from tests.launcher.support import (
     seat_line,
 )
 from toposeat.launch.home import Home
+from toposeat.launch.home_files import Expected
+from toposeat.launch.rank_report import parse_seat_report
 from toposeat.launch.refusal import refusal_error, refusal_lines
 from toposeat.launch.start_decision import Decision
 
 FOUR = placement_text([seat_line(rank, 3 - rank) for rank in range(4)])
-NOWHERE = "9:" + "0" * 32 + ":127.0.0.1"  # nobody listens at the port of `discard`
+NOWHERE = "9:1:127.0.0.1"  # nobody listens at the port of `discard`
+KEY = {"TOPOSEAT_HOME_KEY": "0" * 64}
+PROBES = Expected(name=re.compile(r"rank-(?P<rank>[0-9]+)-[0-9]+\.probe"), ranks=4)
 
 
 def job(rank: int, local_rank: int | None = None, **variables: str) -> dict[str, str]:
@@ -68,9 +73,9 @@ def meet(
     program: Sequence[str] = ("env", "-0"),
 ) -> tuple[list[Outcome], Home]:
     """Start ranks whose placement is at home only."""
-    with Home(folder, placement=text.encode(), ranks=4) as home:
+    with Home(folder, placement=text.encode(), ranks=4, expected=PROBES) as home:
         words = ["-m", "/no/such.place", "--home", home.words, *options, *program]
-        done = wait(start(launcher, words, ranks))
+        done = wait(start(launcher, words, [{**home.environment, **each} for each in ranks]))
     return done, home
 
 
@@ -84,7 +89,7 @@ def test_four_ranks_get_their_seats_from_home_and_report_there(
     assert home.decision is Decision.GO
     names = {path.name.split("-")[1] for path in tmp_path.glob("rank-*.probe")}
     assert names == {"0", "1", "2", "3"}
-    assert {path.name for path in tmp_path.glob("*.seat")} == {f"rank-{i}.seat" for i in range(4)}
+    assert set(home.verdicts.reports) == {0, 1, 2, 3}
 
 
 def test_a_launcher_that_numbers_local_ranks_its_own_way_gets_a_list_for_it(
@@ -100,11 +105,12 @@ def test_a_launcher_that_numbers_local_ranks_its_own_way_gets_a_list_for_it(
 
 def test_local_ranks_that_nobody_tells_are_counted(launcher: Exec, tmp_path: Path) -> None:
     ranks = [{"PMIX_RANK": str(i), "PMI_SIZE": "4"} for i in range(4)]
-    done, _ = meet(launcher, tmp_path, ranks)
+    done, home = meet(launcher, tmp_path, ranks)
     assert [each.code for each in done] == [0] * 4, done
-    report = launcher.run("true").report(tmp_path, 2)
-    assert report["local_rank"] == ["2"]
-    assert report["local_rank_source"] == ["meeting the other ranks of the node"]
+    report = parse_seat_report(home.verdicts.reports[2])
+    assert report is not None
+    assert report["local_rank"] == ("2",)
+    assert report["local_rank_source"] == ("meeting the other ranks of the node",)
 
 
 def test_one_rank_that_misses_its_device_keeps_all_from_starting(
@@ -165,16 +171,37 @@ def test_without_home_the_ranks_of_a_node_agree_among_themselves(
     launcher: Exec, tmp_path: Path
 ) -> None:
     words = ["-m", launcher.place(FOUR), "--home", NOWHERE]
-    done = wait(start(launcher, [*words, "env", "-0"], [job(i) for i in range(4)]))
+    four = [job(i, **KEY) for i in range(4)]
+    done = wait(start(launcher, [*words, "env", "-0"], four))
     assert [each.code for each in done] == [0] * 4, done
     assert {each.variables["CUDA_VISIBLE_DEVICES"] for each in done} == {"3,2,1,0"}
-    assert sorted(each.stderr.count("cannot be reached") for each in done) == [0, 0, 0, 1]
-    bad = [job(i) for i in range(3)] + [job(3, CUDA_VISIBLE_DEVICES="1,2,3")]
+    (said,) = (each.stderr for each in done if each.stderr)
+    assert said.startswith(
+        "toposeat-exec: note: rank 0: started and unverified: the host that started this job did"
+        " not answer at 127.0.0.1, port 9, within 1 s; seats are checked on this node"
+    )
+    assert "TOPOSEAT_PORTS=FROM-TO" in said
+    bad = [job(i, **KEY) for i in range(3)] + [job(3, CUDA_VISIBLE_DEVICES="1,2,3", **KEY)]
     done = wait(start(launcher, [*words, "--visibility", "mask", "true"], bad))
     assert [each.code for each in done] == [125] * 4
+    assert not any("started" in each.stderr.replace("not started", "") for each in done)
     assert sum("the placement needs device" in each.stderr for each in done) == 1
-    done = wait(start(launcher, [*words, "--strict", "true"], [job(i) for i in range(4)]))
+    assert sum("not started: a rank of this node" in each.stderr for each in done) == 1
+    done = wait(start(launcher, [*words, "--strict", "true"], four))
     assert [each.code for each in done] == [125] * 4
+    (said,) = (each.stderr for each in done if each.stderr)
+    assert "not started: the host that started this job did not answer at 127.0.0.1" in said
+    assert "let that port through, or name open ones on that host: TOPOSEAT_PORTS" in said
+
+
+def test_a_launcher_that_hands_no_key_on_is_named_as_the_cause(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    words = ["-m", launcher.place(FOUR), "--home", NOWHERE, "true"]
+    done = wait(start(launcher, words, [job(i) for i in range(4)]))
+    assert [each.code for each in done] == [0] * 4
+    (said,) = (each.stderr for each in done if each.stderr)
+    assert "cannot be asked: the launcher did not hand on TOPOSEAT_HOME_KEY" in said
 
 
 def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(
@@ -182,9 +209,9 @@ def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(
 ) -> None:
     with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:  # one never comes
         words = ["-m", "/no/such.place", "--home", home.words, "true"]
-        children = start(launcher, words, [job(i) for i in range(4)])
+        children = start(launcher, words, [job(i, **home.environment) for i in range(4)])
         deadline = time.monotonic() + 20
-        while len(list(tmp_path.glob("*.seat"))) < 4:
+        while len(home.verdicts.reports) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         for child in children[:2]:  # perhaps the one that speaks for all
@@ -197,21 +224,24 @@ def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(
 def test_home_that_ends_leaves_the_decision_to_the_node(launcher: Exec, tmp_path: Path) -> None:
     with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:
         words = ["-m", "/no/such.place", "--home", home.words, "true"]
-        children = start(launcher, words, [job(i) for i in range(4)])
+        children = start(launcher, words, [job(i, **home.environment) for i in range(4)])
         deadline = time.monotonic() + 20
-        while len(list(tmp_path.glob("*.seat"))) < 4:
+        while len(home.verdicts.reports) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.02)
     done = wait(children)
     assert [each.code for each in done] == [0] * 4
-    assert sum("cannot be reached" in each.stderr for each in done) == 1
+    assert sum("started and unverified" in each.stderr for each in done) == 1
+    assert sum("this job has gone" in each.stderr for each in done) == 1
 
 
-@pytest.mark.parametrize("words", ["x", "1:", "99999:a:127.0.0.1", "1::127.0.0.1", "5:a:b,,c:d,"])
+@pytest.mark.parametrize(
+    "words", ["x", "1:", "99999:1:127.0.0.1", "1::127.0.0.1", "5:0:127.0.0.1", "5:1:b,,c:d,"]
+)
 def test_words_that_lead_nowhere_are_no_home(launcher: Exec, words: str) -> None:
     text = placement_text([seat_line(0, 2)])
     alone = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0"}
-    alone |= node_tree(launcher.folder / "tree")
+    alone |= {**node_tree(launcher.folder / "tree"), **KEY}
     done = launcher.run("-m", launcher.place(text), "--home", words, "env", "-0", env=alone)
     assert done.variables["CUDA_VISIBLE_DEVICES"] == "2,0,1,3"
-    assert done.stderr.count("cannot be reached") == 1
+    assert done.stderr.count("started and unverified") == 1

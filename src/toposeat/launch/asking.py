@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch.child import run_child
+from toposeat.launch.here import all_here
 from toposeat.launch.home import Home
+from toposeat.launch.home_files import Expected
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.per_node import per_node_line
 from toposeat.model.job_folder import job_folder
+
+_ANSWERS = Expected(name=re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII), max_bytes=1 << 24)
 
 
 def node_answers(
@@ -38,8 +43,14 @@ def node_answers(
     """
     with ExitStack() as stack:
         folder = stack.enter_context(job_folder("nodes", memory=True))
-        home = _open_home(stack, folder, hosts)
-        step = per_node_line(line, command(home.words), environment, as_job=True)
+        home = _open_home(stack, folder, hosts, here=all_here(line, environment))
+        step = per_node_line(
+            line,
+            command(home.words),
+            {**environment, **home.environment},
+            as_job=True,
+            handed_on=tuple(home.environment),
+        )
         if step is None:
             raise _no_line(line)
         nowhere = stack.enter_context(Path(os.devnull).open("wb"))
@@ -61,9 +72,9 @@ def node_answers(
     return answers
 
 
-def _open_home(stack: ExitStack, folder: Path, hosts: Sequence[str]) -> Home:
+def _open_home(stack: ExitStack, folder: Path, hosts: Sequence[str], *, here: bool) -> Home:
     try:
-        return stack.enter_context(Home(folder, hosts=hosts))
+        return stack.enter_context(Home(folder, hosts=hosts, here=here, expected=_ANSWERS))
     except OSError as error:
         raise ToposeatError(
             f"no port can be opened for answers of nodes: {error.strerror or error}",

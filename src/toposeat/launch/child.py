@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,9 @@ from toposeat.installed import native_path
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_KEPT_FILES = 64
+_LEAST_FILES = 8
+_MANY_FILES = 1 << 20
 _Handler = Callable[[int, FrameType | None], None]
 
 
@@ -44,11 +48,13 @@ def run_child(
             f"program {argv[0]!r} not found or not executable",
             hint="check the name, or load its module",
         )
-    starter = (str(native_path("bin/toposeat-exec")), "--end-with", str(os.getpid()), "--")
+    starter = [str(native_path("bin/toposeat-exec")), "--end-with", str(os.getpid())]
+    if OpenFiles.of_children is not None:
+        starter += ["--open-files", str(OpenFiles.of_children)]
     with _Forwarder(own_group) as forwarder:
         try:
             child = subprocess.Popen(
-                [*starter, *argv],
+                [*starter, "--", *argv],
                 env=dict(environment),
                 start_new_session=own_group,
                 stdout=stdout,
@@ -61,6 +67,41 @@ def run_child(
         forwarder.attach(child)
         code = child.wait()
     return 128 - code if code < 0 else code
+
+
+class OpenFiles:
+    """Lets this process, but not its children, open many files; used as a context.
+
+    Args:
+        wanted: how many more than those that are open.
+
+    Attributes:
+        left: how many of them it may have. Some are kept for everything else that it does.
+        of_children: the limit that children have, None: as this process.
+    """
+
+    of_children: int | None = None
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._former: tuple[int, int] | None = None
+        self.left = 0
+
+    def __enter__(self) -> Self:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        used = len(os.listdir("/proc/self/fd")) + _KEPT_FILES  # noqa: PTH208
+        most = hard if hard != resource.RLIM_INFINITY else _MANY_FILES
+        if soft != resource.RLIM_INFINITY and soft < used + self._wanted and soft < most:
+            self._former, OpenFiles.of_children = (soft, hard), soft
+            soft = min(used + self._wanted, most)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        self.left = max(_LEAST_FILES, (soft if soft >= 0 else _MANY_FILES) - used)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._former is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, self._former)
+            OpenFiles.of_children = None
 
 
 class _Handling:

@@ -1,18 +1,16 @@
 """Where a job reports to: a listening socket for the time of one job.
 
 The ranks of a job on several nodes connect back, as the remote parts of srun and mpirun do, so that
-no folder needs to be shared: they receive the placement, say whether each of them can be seated,
+no folder needs to be shared: they receive their seats, say whether each of them can be seated,
 learn whether all are to start, and send reports and records. `launcher/src/home.h` documents the
 frames.
 
-Who connects is not trusted before it showed the token, and then with bounded amounts only. The
-token is part of the launch line, which other users of a node may be able to read: what it protects
-is a job's reports, not secrets.
+Who connects is not trusted before it has proved that it holds the job's key, and then with bounded
+amounts only. The key travels in the environment of the ranks, where other users cannot read it.
 """
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 import selectors
@@ -21,33 +19,55 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from toposeat.launch.home_address import listening_socket, own_addresses
-from toposeat.launch.home_files import MAX_FILES_BYTES, MAX_NAME_BYTES, Arriving, HomeFiles
-from toposeat.launch.home_frames import HEADER, VERSION, Kind
+from toposeat.launch.child import OpenFiles
+from toposeat.launch.home_address import listening_sockets
+from toposeat.launch.home_files import MAX_NAME_BYTES, Arriving, Expected, HomeFiles
+from toposeat.launch.home_frames import (
+    DIGEST_BYTES,
+    HEADER,
+    KEY_VARIABLE,
+    NONCE_BYTES,
+    VERSION,
+    Kind,
+    is_proof,
+    new_nonce,
+    proof,
+)
+from toposeat.launch.placement_parts import PlacementParts
 from toposeat.launch.start_decision import PATIENCE_S, Decision, StartDecision, Verdicts
+from toposeat.model.trust import peer_is_mine
 
 _MAX_REPORT_BYTES = 1 << 18
-_MAX_REPORTS_BYTES = 1 << 30
-_MAX_UNGREETED = 4096
+_MAX_NAMES_BYTES = 1024
 _READ_BYTES = 1 << 16
+_ACCEPTED_AT_ONCE = 64
 _GREETING_S = 5.0
 _STALLED_S = 30.0
+_TICK_S = 0.25  # how exactly deadlines are kept
+_NODE_WAITS_S = 8
+_RANKS_A_SECOND = 500  # of a start, by which nodes wait longer for their greeting
 
 
 @dataclass
 class _Connection:
+    """A peer. `sender` is its address, by which a node is known as long as the job runs."""
+
     socket: socket.socket
+    sender: str
     deadline: float
     received: bytearray = field(default_factory=bytearray)
     to_send: deque[memoryview] = field(default_factory=deque)
+    nonces: tuple[bytes, bytes] | None = None
     greeted: bool = False
     waits: bool = False
+    ranks: frozenset[int] | None = None  # those that are placed on its node, once it has asked
     file: Arriving | None = None
+    writes: bool = False
 
 
 class _RefusedError(Exception):
@@ -58,14 +78,18 @@ class Home:
     """The home of one job, used as a context: it listens in between.
 
     Args:
-        folder: where seat reports (`rank-R.seat`) and bundles arrive; this process's own.
+        folder: where files arrive; this process's own.
         placement: the content of the placement file, None where nobody is to be seated.
         ranks: how many ranks have to be heard before any starts; None starts nobody.
-        hosts: where the ranks will run, as far as known: this host's address on the way there comes
-            first.
+        hosts: where the ranks will run, as far as known: it listens where they can reach it.
+        here: all of them run on this node, so that it listens at a socket in `folder`, at no port.
+        expected: the files that may come, None for none.
         on_stop: called by the home's own thread before the ranks of a refused job are told to end.
         strict: refuse a job of which not every rank was heard.
-        max_bytes: of all bundles together.
+
+    Attributes:
+        words: how its address is said in a launch line. No secret.
+        environment: the job's key, for the environment of the ranks and nothing else.
 
     Raises:
         OSError: on entry, where this host can open no socket.
@@ -79,20 +103,29 @@ class Home:
         placement: bytes | None = None,
         ranks: int | None = None,
         hosts: Iterable[str] = (),
+        here: bool = False,
+        expected: Expected | None = None,
         on_stop: Callable[[Verdicts], None] | None = None,
         strict: bool = False,
-        max_bytes: int = MAX_FILES_BYTES,
     ) -> None:
-        self._placement, self._hosts, self._on_stop = placement, tuple(hosts), on_stop
+        self._folder, self._hosts, self._here = folder, tuple(hosts), here
+        self._parts = None if placement is None else PlacementParts(placement)
+        self._on_stop = on_stop
         self._start = StartDecision(ranks, strict=strict)
-        self._files = HomeFiles(folder, max_bytes)
-        self._report_bytes_left = _MAX_REPORTS_BYTES
-        self._token = secrets.token_hex(16)
+        self._files = HomeFiles(folder, expected)
+        self._ranks = ranks or 0
+        self._key = secrets.token_hex(DIGEST_BYTES)
+        self._sender_of: dict[int, str] = {}
         self._selector = selectors.DefaultSelector()
+        self._listeners: list[socket.socket] = []
         self._connections: dict[socket.socket, _Connection] = {}
+        self._ungreeted: dict[socket.socket, _Connection] = {}  # the oldest first
+        self._most_connections = 0
         self._wake_read, self._wake_write = -1, -1
         self._thread = threading.Thread(target=self._serve, name="toposeat-home", daemon=True)
+        self._open = ExitStack()
         self.words = ""
+        self.environment = {KEY_VARIABLE: self._key}
 
     @property
     def decision(self) -> Decision:
@@ -105,15 +138,37 @@ class Home:
         return self._start.verdicts
 
     def __enter__(self) -> Self:
-        self._listener = listening_socket()
-        port = self._listener.getsockname()[1]
-        addresses = own_addresses(self._hosts, six=self._listener.family == socket.AF_INET6)
-        self.words = f"{port}:{self._token}:{','.join(addresses)}"
-        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        self._selector.register(self._wake_read, selectors.EVENT_READ)
+        with ExitStack() as stack:
+            addresses = self._listen(stack)
+            port = 0 if self._here else self._listeners[0].getsockname()[1]
+            patience = _NODE_WAITS_S + self._ranks // _RANKS_A_SECOND
+            self.words = f"{port}:{patience}:{','.join(addresses)}"
+            self._most_connections = stack.enter_context(
+                OpenFiles(len(self._hosts) + self._ranks)
+            ).left
+            self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            self._selector.register(self._wake_read, selectors.EVENT_READ)
+            for listener in self._listeners:
+                self._selector.register(listener, selectors.EVENT_READ)
+            self._open = stack.pop_all()
         self._thread.start()
         return self
+
+    def _listen(self, stack: ExitStack) -> list[str]:
+        """Open the listening sockets; where they are."""
+        if not self._here:
+            self._listeners, addresses = listening_sockets(self._hosts)
+            for each in self._listeners:
+                stack.callback(each.close)
+            return addresses
+        path = self._folder / ".home"
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        stack.callback(path.unlink, missing_ok=True)
+        listener.listen()
+        listener.setblocking(False)
+        self._listeners = [listener]
+        return [str(path)]
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -127,7 +182,7 @@ class Home:
         for connection in list(self._connections.values()):
             self._close(connection)
         self._selector.close()
-        self._listener.close()
+        self._open.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
         self._wake_write = -1
@@ -136,17 +191,19 @@ class Home:
 
     def _serve(self) -> None:
         ending = False
+        next_look = 0.0
         while not ending:
             for key, events in self._selector.select(self._pause()):
                 if key.fileobj == self._wake_read:
                     ending = True
-                elif key.fileobj is self._listener:
-                    self._accept()
                 else:
                     assert isinstance(key.fileobj, socket.socket)  # no other kind is registered
-                    self._attend(self._connections[key.fileobj], events)
-            self._drop_late()
-            if self._start.due is not None and time.monotonic() >= self._start.due:
+                    self._attend(key.fileobj, events)
+            now = time.monotonic()
+            if now >= next_look:
+                self._drop_late(now)
+                next_look = now + _TICK_S
+            if self._start.due is not None and now >= self._start.due:
                 self._decide()
         self._drain()
 
@@ -154,40 +211,26 @@ class Home:
         """Take what lies in the sockets of a job that has ended: its last reports."""
         for _ in range(1000):
             ready = self._selector.select(0)
-            busy = [key for key, _ in ready if key.fileobj != self._wake_read]
+            busy = [key.fileobj for key, _ in ready if key.fileobj != self._wake_read]
             if not busy:
                 return
-            for key in busy:
-                if key.fileobj is self._listener:
-                    self._accept()
-                elif key.fileobj in self._connections:
-                    assert isinstance(key.fileobj, socket.socket)
-                    self._attend(self._connections[key.fileobj], selectors.EVENT_READ)
+            for each in busy:
+                assert isinstance(each, socket.socket)
+                self._attend(each, selectors.EVENT_READ)
 
     def _pause(self) -> float | None:
-        times = [each.deadline for each in self._connections.values()]
-        if self._start.due is not None:
-            times.append(self._start.due)
-        nearest = min(times, default=float("inf"))
-        return None if nearest == float("inf") else max(0.0, nearest - time.monotonic())
+        due = self._start.due
+        wait = _TICK_S if self._connections else float("inf")
+        if due is not None:
+            wait = min(wait, max(0.0, due - time.monotonic()))
+        return None if wait == float("inf") else wait
 
-    def _accept(self) -> None:
-        try:
-            peer, _ = self._listener.accept()
-        except OSError:  # it has gone away, or there are no more file descriptors
-            time.sleep(0.01)
+    def _attend(self, ready: socket.socket, events: int) -> None:
+        connection = self._connections.get(ready)
+        if connection is None:
+            if ready in self._listeners:
+                self._accept(ready)
             return
-        ungreeted = sum(not each.greeted for each in self._connections.values())
-        if ungreeted >= _MAX_UNGREETED:
-            peer.close()
-            return
-        peer.setblocking(False)
-        with suppress(OSError):
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connections[peer] = _Connection(peer, time.monotonic() + _GREETING_S)
-        self._selector.register(peer, selectors.EVENT_READ)
-
-    def _attend(self, connection: _Connection, events: int) -> None:
         try:
             if events & selectors.EVENT_WRITE:
                 self._flush(connection)
@@ -196,8 +239,39 @@ class Home:
         except (OSError, _RefusedError):
             self._close(connection)
 
-    def _drop_late(self) -> None:
-        now = time.monotonic()
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                peer, address = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # it has gone away, or the descriptors of all processes are used up
+                time.sleep(0.01)
+                return
+            if self._here and not peer_is_mine(peer):
+                peer.close()
+                continue
+            self._make_room()
+            if len(self._connections) >= self._most_connections:
+                peer.close()
+                continue
+            peer.setblocking(False)
+            with suppress(OSError):
+                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sender = "" if self._here else str(address[0])
+            connection = _Connection(peer, sender, time.monotonic() + _GREETING_S)
+            self._connections[peer] = self._ungreeted[peer] = connection
+            self._selector.register(peer, selectors.EVENT_READ)
+
+    def _make_room(self) -> None:
+        """Drop who has waited longest without a word, where there are too many connections.
+
+        A node of the job comes again; its greeting takes a moment, an idle stranger has none.
+        """
+        if len(self._connections) >= self._most_connections and self._ungreeted:
+            self._close(next(iter(self._ungreeted.values())))
+
+    def _drop_late(self, now: float) -> None:
         for connection in list(self._connections.values()):
             if connection.deadline <= now:
                 self._close(connection)
@@ -205,6 +279,7 @@ class Home:
     def _close(self, connection: _Connection) -> None:
         if connection.file is not None:
             self._files.abandon(connection.file)
+        self._ungreeted.pop(connection.socket, None)
         if self._connections.pop(connection.socket, None) is not None:
             self._selector.unregister(connection.socket)
             connection.socket.close()
@@ -214,9 +289,7 @@ class Home:
     def _send(
         self, connection: _Connection, kind: Kind, number: int = 0, data: bytes = b""
     ) -> None:
-        connection.to_send.append(memoryview(HEADER.pack(kind, number, len(data))))
-        if data:  # the placement is not copied for every node
-            connection.to_send.append(memoryview(data))
+        connection.to_send.append(memoryview(HEADER.pack(kind, number, len(data)) + data))
         self._flush(connection)
 
     def _flush(self, connection: _Connection) -> None:
@@ -229,10 +302,14 @@ class Home:
                 connection.to_send.popleft()
             else:
                 connection.to_send[0] = connection.to_send[0][sent:]
-        events = selectors.EVENT_READ
-        if connection.to_send:
-            events |= selectors.EVENT_WRITE
+        writes = bool(connection.to_send)
+        if writes == connection.writes:
+            return
+        connection.writes = writes
+        events = selectors.EVENT_WRITE if writes else selectors.EVENT_READ
         self._selector.modify(connection.socket, events)
+        if not writes:
+            self._take_all(connection)
 
     # ---- receiving ----
 
@@ -244,33 +321,40 @@ class Home:
         if not data:
             raise _RefusedError
         connection.received += data
-        while self._take(connection):
+        self._take_all(connection)
+
+    def _take_all(self, connection: _Connection) -> None:
+        """Use what was received, as long as the peer takes the answers."""
+        while not connection.to_send and self._take(connection):
             pass
         if connection.greeted:
-            in_the_midst = bool(connection.received) or connection.file is not None
+            stalls = connection.received or connection.file is not None or connection.to_send
             quiet = float("inf") if connection.waits else PATIENCE_S + _STALLED_S
-            connection.deadline = time.monotonic() + (_STALLED_S if in_the_midst else quiet)
+            connection.deadline = time.monotonic() + (_STALLED_S if stalls else quiet)
 
     def _take(self, connection: _Connection) -> bool:
-        """Use what was received; False if more is needed."""
+        """Use one frame, or a part of a file; False if more is needed."""
         if connection.file is not None:
             return self._take_part(connection, connection.file)
         if len(connection.received) < HEADER.size:
             return False
         kind, number, length = HEADER.unpack_from(connection.received)
         if not connection.greeted:
-            return self._take_hello(connection, kind, number, length)
+            return self._greet(connection, kind, number, length)
         if kind == Kind.BUNDLE:
             return self._begin_file(connection, number, length)
-        limit = {Kind.SEATS: 0, Kind.SEATED: _MAX_REPORT_BYTES, Kind.UNSEATED: _MAX_REPORT_BYTES}
+        limit = {
+            Kind.SEATS: _MAX_NAMES_BYTES,
+            Kind.SEATED: _MAX_REPORT_BYTES,
+            Kind.UNSEATED: _MAX_REPORT_BYTES,
+        }
         if length > limit.get(kind, -1):
             raise _RefusedError
         data = self._payload(connection, length)
         if data is None:
             return False
         if kind == Kind.SEATS:
-            known = self._placement is not None
-            self._send(connection, Kind.PLACEMENT, int(known), self._placement or b"")
+            self._tell_seats(connection, data)
         else:
             self._hear(connection, number, data, seated=kind == Kind.SEATED)
         return True
@@ -285,30 +369,53 @@ class Home:
         del connection.received[:end]
         return data
 
-    def _take_hello(self, connection: _Connection, kind: int, number: int, length: int) -> bool:
-        if (kind, number, length) != (Kind.HELLO, VERSION, len(self._token)):
+    def _greet(self, connection: _Connection, kind: int, number: int, length: int) -> bool:
+        due = (Kind.HELLO, VERSION, NONCE_BYTES)
+        if connection.nonces is not None:
+            due = (Kind.PROOF, 0, DIGEST_BYTES)
+        if (kind, number, length) != due:
             raise _RefusedError
-        token = self._payload(connection, length)
-        if token is None:
+        told = self._payload(connection, length)
+        if told is None:
             return False
-        if not hmac.compare_digest(token, self._token.encode()):
+        if connection.nonces is None:
+            own = new_nonce()
+            connection.nonces = (told, own)
+            challenge = own + proof(self._key, b"home", told, own)
+            self._send(connection, Kind.CHALLENGE, VERSION, challenge)
+        elif is_proof(told, self._key, b"node", *connection.nonces):
+            connection.greeted = True
+            self._ungreeted.pop(connection.socket, None)
+            self._send(connection, Kind.WELCOME, VERSION)
+        else:
             raise _RefusedError
-        connection.greeted = True
-        self._send(connection, Kind.WELCOME, VERSION)
         return True
 
-    # ---- verdicts ----
+    # ---- seats and verdicts ----
+
+    def _tell_seats(self, connection: _Connection, names: bytes) -> None:
+        if connection.ranks is not None:
+            raise _RefusedError  # it has its answer
+        connection.ranks = frozenset()
+        text = b""
+        if self._parts is not None:
+            text, connection.ranks = self._parts.of(names.decode("ascii", "replace").split("\n"))
+        self._send(connection, Kind.PLACEMENT, int(self._parts is not None), text)
 
     def _hear(self, connection: _Connection, rank: int, report: bytes, *, seated: bool) -> None:
-        self._report_bytes_left -= len(report)
-        if self._report_bytes_left < 0:
+        """Take what a rank says. One that says that it has its seat must be placed on its node."""
+        if seated and self._parts is not None and rank not in (connection.ranks or ()):
             raise _RefusedError
-        if self._start.knows(rank):
-            self._files.write(f"rank-{rank}.seat", report)
+        if self._start.knows(rank) and not self._may_speak(connection, rank):
+            rank, seated = self._ranks, False  # another process has spoken: it is one too many
         self._start.hear(rank, report.decode("utf-8", "replace"), seated=seated)
         connection.waits = True
         if self._start.decision is not Decision.OPEN:
             self._tell(connection)
+
+    def _may_speak(self, connection: _Connection, rank: int) -> bool:
+        """Whether it speaks for the rank from the node that has done so before, or is the first."""
+        return self._sender_of.setdefault(rank, connection.sender) == connection.sender
 
     def _decide(self) -> None:
         if self._start.decide() is Decision.STOP and self._on_stop is not None:
@@ -319,23 +426,26 @@ class Home:
 
     def _tell(self, connection: _Connection) -> None:
         stops = self._start.decision is Decision.STOP
+        connection.waits = False
+        connection.deadline = time.monotonic() + _STALLED_S
         try:
             self._send(connection, Kind.STOP if stops else Kind.GO)
         except OSError:
             self._close(connection)
-            return
-        connection.waits = False
-        connection.deadline = time.monotonic() + _STALLED_S
 
     # ---- files ----
 
     def _begin_file(self, connection: _Connection, name_length: int, length: int) -> bool:
-        if not 0 < name_length <= min(length, MAX_NAME_BYTES) or length > MAX_FILES_BYTES:
+        most = MAX_NAME_BYTES + self._files.most_bytes
+        if not 0 < name_length <= min(length, MAX_NAME_BYTES) or length > most:
             raise _RefusedError
         name = self._payload(connection, name_length)
         if name is None:
             return False
-        connection.file = self._files.begin(name, length - name_length)
+        rank = self._files.rank_of(name)
+        if rank is not None and not self._may_speak(connection, rank):
+            raise _RefusedError
+        connection.file = self._files.begin(name, length - name_length, connection.sender)
         return self._take_part(connection, connection.file)
 
     def _take_part(self, connection: _Connection, file: Arriving) -> bool:

@@ -100,6 +100,19 @@ class LaunchLine:
         launcher = (*self.launcher[:start], *added, *words, *end)
         return replace(self, launcher=launcher, options=kept, added=added)
 
+    def exchanged(self, option: Option, words: Sequence[str]) -> LaunchLine:
+        """The line with other words in place of one of its options."""
+        position = self.options.index(option)
+        before = sum(len(each.words) for each in self.options[:position])
+        at = _options_start(self.kind, self.launcher) + len(self.added) + before
+        behind = self.launcher[at + len(option.words) :]
+        new, _ = read_options(self.kind, (self.launcher[0], *words), 1)
+        return replace(
+            self,
+            launcher=(*self.launcher[:at], *words, *behind),
+            options=(*self.options[:position], *new, *self.options[position + 1 :]),
+        )
+
     @property
     def argv(self) -> tuple[str, ...]:
         """The command as it was given."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from toposeat.errors import InputError
 from toposeat.launch import option_tables
 from toposeat.launch.allocation import allocation_of
-from toposeat.launch.launch_line import LaunchLine
+from toposeat.launch.forwarding import hand_on
+from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.line_options import Option
 
@@ -52,6 +53,7 @@ def per_node_line(
     environment: Mapping[str, str],
     *,
     as_job: bool = False,
+    handed_on: Sequence[str] = (),
 ) -> PerNodeLine | None:
     """The line that starts `command` once on every node where `line` starts its ranks.
 
@@ -61,6 +63,7 @@ def per_node_line(
         environment: of the job.
         as_job: with the devices that the job would see. Outside of an allocation srun asks for one
             as the job would, if the line says on how many nodes; it may be given others.
+        handed_on: variables that the processes need, by their names (`forwarding`).
 
     Returns:
         None where there is no such line: without a launcher; for srun outside of an allocation,
@@ -86,7 +89,9 @@ def per_node_line(
     else:
         return None
     kept = {name: value for name, value in environment.items() if name not in _PLACING}
-    return PerNodeLine(argv=(line.launcher[0], *words, *command), environment=kept)
+    own = parse_launch_line((line.launcher[0], *words, *command), identify=lambda _: line.kind)
+    own, added = hand_on(own, handed_on, kept)
+    return PerNodeLine(argv=own.argv, environment={**kept, **added})
 
 
 def _hydra_hosts(line: LaunchLine, environment: Mapping[str, str]) -> list[str]:

@@ -54,11 +54,22 @@ def left_out(report: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     }
 
 
-def read_reports(folder: Path) -> ReportFolder:
-    """Read the reports in `folder`; damaged files are named and left out."""
+def read_reports(folder: Path, told: Mapping[int, str] | None = None) -> ReportFolder:
+    """Read the reports in `folder`; damaged ones are named and left out.
+
+    Args:
+        folder: where ranks and their probes left files.
+        told: seat reports by rank that came home instead.
+    """
     seats: dict[int, Mapping[str, tuple[str, ...]]] = {}
     probes: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
     unreadable: list[str] = []
+    for told_rank, text in (told or {}).items():
+        seat = parse_seat_report(text)
+        if seat is None:
+            unreadable.append(f"of rank {told_rank}")
+        else:
+            seats[told_rank] = seat
     for path in sorted(folder.iterdir()):
         if path.suffix not in {".seat", ".probe"} or path.name.startswith("."):
             continue

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from toposeat.errors import ToposeatError
 from toposeat.launch.rank_report import left_out, parse_seat_report
 from toposeat.launch.start_decision import Verdicts
 from toposeat.model.cpu_list import format_cpu_list
 
 _MAX_CAUSES = 8
+_ELSEWHERE = "is placed on another"
 _NO_PROGRAM = "is not found, or cannot be executed"  # of toposeat-exec
 
 
-def refusal_lines(verdicts: Verdicts, ranks: int) -> list[str]:
+def refusal_lines(
+    verdicts: Verdicts, ranks: int, hosts: Mapping[int, str] | None = None
+) -> list[str]:
     """The verdict, then every cause with its ranks, the commonest first; at most ten lines.
 
     Args:
         verdicts: of a job of which no rank was started.
         ranks: of the job.
+        hosts: where each rank is placed, which nodes are told of their own ranks only.
     """
-    causes = _causes(verdicts)
+    causes = _causes(verdicts, hosts or {})
     missing = sorted(set(range(ranks)) - set(verdicts.reports))
     if missing and not causes:
         causes["was not heard: its node cannot reach this host"] = missing
@@ -36,7 +42,7 @@ def refusal_error(verdicts: Verdicts, ranks: int) -> ToposeatError:
     return ToposeatError(
         f"no rank was started: {_heading(verdicts, ranks)}",
         hint="check the name of the program, or load its module"
-        if all(cause.endswith(_NO_PROGRAM) for cause in _causes(verdicts)) and verdicts.unseated
+        if all(cause.endswith(_NO_PROGRAM) for cause in _causes(verdicts, {})) and verdicts.unseated
         else "make a placement for the nodes and devices of this job with toposeat map, or give the"
         " job those that it was made for",
     )
@@ -49,12 +55,14 @@ def _heading(verdicts: Verdicts, ranks: int) -> str:
     return f"{ranks - len(verdicts.reports)} of {ranks} ranks could not be asked"
 
 
-def _causes(verdicts: Verdicts) -> dict[str, list[int]]:
+def _causes(verdicts: Verdicts, hosts: Mapping[int, str]) -> dict[str, list[int]]:
     causes: dict[str, list[int]] = {}
     for rank in sorted(verdicts.unseated):
         report = parse_seat_report(verdicts.reports[rank]) or {}
         found = (*report.get("refusal", ()), *report.get("warning", ()), *left_out(report).values())
         cause = found[0] if found else "gave no cause"
+        if cause.endswith(_ELSEWHERE) and rank in hosts:
+            cause = f"{cause.removesuffix(_ELSEWHERE)}is placed on host {hosts[rank]}"
         causes.setdefault(cause, []).append(rank)  # the others follow from it
     for text in verdicts.nameless:
         report = parse_seat_report(text) or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import time
@@ -16,7 +17,11 @@ from typing import IO
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
+from toposeat.launch.forwarding import hand_on
+from toposeat.launch.here import all_here, is_here
 from toposeat.launch.home import Home
+from toposeat.launch.home_address import PORTS_VARIABLE
+from toposeat.launch.home_files import Expected
 from toposeat.launch.hosts.words import needs_shared_files
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
@@ -39,6 +44,10 @@ _RECORDED_PREFIXES = (
     *("OMPI_MCA_", "PRTE_MCA_", "MPICH_", "MPIR_CVAR_", "I_MPI_", "SLURM_", "FLUX_JOB_", "OMP_"),
     *("LD_PRELOAD", "TOPOSEAT_"),
 )
+
+_PROBE_NAME = re.compile(r"rank-(?P<rank>[0-9]{1,9})-[0-9]{1,9}\.probe", re.ASCII)
+
+_REFUSED_ON_NODES = 125  # what toposeat-exec ends with where it starts nothing
 
 # Launcher options with which a relative path of the program is not relative to this process.
 _DIRECTORY_OPTIONS = frozenset(
@@ -112,6 +121,7 @@ def run_placed(
     refused: list[ToposeatError] = []
     with ExitStack() as stack:
         folder = home = None
+        secrets: Mapping[str, str] = {}  # for the ranks alone: in no line and in no record
         if not dry_run:
             shared = Path.cwd() if needs_shared_files(line, variables) else None
             folder = stack.enter_context(job_folder("run", parent=shared))
@@ -126,9 +136,10 @@ def run_placed(
         if realised.seating is not placement:
             files = (*files, seats_file(realised.seating))
         seats_path = _write(files, folder) or Path(placement_path)
-        remote = _is_remote(line, realised.seating)
+        remote = _is_remote(line, realised.seating, variables)
         if folder is not None and remote and line.kind is not LauncherKind.TORCHRUN:
             home = _home(folder, realised, seats_path, refused, strict=strict, tell=tell)
+            secrets = home.environment
             try:
                 stack.enter_context(home)
             except OSError as error:
@@ -141,8 +152,9 @@ def run_placed(
             report_dir=folder if verify else None,
             home=None if home is None else home.words,
         )
+        own_line, handed_on = hand_on(realised.line, tuple(secrets), variables)
         command = placed_command(
-            realised.line,
+            own_line,
             realised.seating,
             seats_path,
             options,
@@ -151,18 +163,26 @@ def run_placed(
             folder="" if folder is None else f"{folder}/",
         )
         _write(command.files, folder)
-        added = {**realised.environment, **command.environment}
+        added = {**realised.environment, **command.environment, **handed_on}
         variables |= added
-        code = 0 if dry_run else run_child(command.argv, variables, stdout=stdout)
+        code = 0
+        if not dry_run:
+            code = run_child(command.argv, {**variables, **secrets}, stdout=stdout)
         wall_s = time.perf_counter() - clock
         if home is not None:
             home.close()
             if home.decision is Decision.STOP:
                 raise refused[0]
+        unheard = _unheard(home, code)
         seats, notes = (
             ((), ())
             if folder is None
-            else _verify_folder(realised, folder, verify=verify, remote=remote)
+            else _verify_folder(
+                realised,
+                read_reports(folder, None if home is None else home.verdicts.reports),
+                verify=verify,
+                remote=remote,
+            )
         )
     return RunRecord(
         command=tuple(argv),
@@ -175,7 +195,7 @@ def run_placed(
         exit_code=code,
         environment=_recorded(variables),
         seats=seats,
-        notes=(*realised.notes, *command.notes, *notes),
+        notes=(*realised.notes, *command.notes, *unheard, *notes),
         launch_files={file.name: file.text for file in (*files, *command.files)},
     )
 
@@ -221,19 +241,19 @@ def _assignments(environment: Mapping[str, str]) -> tuple[str, ...]:
     return ("env", *words) if words else ()
 
 
-def _is_remote(line: LaunchLine, placement: Placement) -> bool:
+def _is_remote(line: LaunchLine, placement: Placement, environment: Mapping[str, str]) -> bool:
     """Whether ranks may be on other hosts: then they are asked before any of them starts.
 
     But not those of torchrun, which is started on every host by itself.
     """
-    return line.kind in (LauncherKind.SRUN, LauncherKind.FLUX) or bool(_other_hosts(placement))
+    if line.kind in (LauncherKind.SRUN, LauncherKind.FLUX) and not all_here(line, environment):
+        return True
+    return bool(_other_hosts(placement))
 
 
 def _other_hosts(placement: Placement) -> list[str]:
-    here = {ANY_HOST, socket.gethostname()}
-    return [
-        host for host in dict.fromkeys(seat.host for seat in placement.seats) if host not in here
-    ]
+    hosts = dict.fromkeys(seat.host for seat in placement.seats)
+    return [host for host in hosts if host != ANY_HOST and not is_here(host)]
 
 
 def _home(
@@ -256,22 +276,39 @@ def _home(
         )
         refused.append(refusal_error(own, placement.ranks))
         if tell is not None:
-            tell(*refusal_lines(own, placement.ranks))
+            hosts = {_rank_of(realised, i): seat.host for i, seat in enumerate(placement.seats)}
+            tell(*refusal_lines(own, placement.ranks, hosts))
 
     return Home(
         folder,
         placement=read_input(path),
         ranks=placement.ranks,
         hosts=_other_hosts(placement),
+        expected=Expected(name=_PROBE_NAME, ranks=placement.ranks),
         on_stop=on_stop,
         strict=strict,
     )
 
 
+def _unheard(home: Home | None, code: int) -> tuple[str, ...]:
+    """What to tell where no node has reached this host.
+
+    Raises:
+        ToposeatError: the nodes started nothing.
+    """
+    if home is None or home.verdicts.reports or home.verdicts.nameless:
+        return ()
+    port, _, addresses = home.words.split(":", 2)
+    where = f"no node has reached this host at {addresses}, port {port}"
+    remedy = f"let that port through, or name open ones here: {PORTS_VARIABLE}=FROM-TO"
+    if code == _REFUSED_ON_NODES:
+        raise ToposeatError(f"no rank was started: {where}", hint=remedy)
+    return (f"{where}: if ranks were started, their seats are unverified ({remedy})",)
+
+
 def _verify_folder(
-    realised: Realisation, folder: Path, *, verify: bool, remote: bool
+    realised: Realisation, reports: ReportFolder, *, verify: bool, remote: bool
 ) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
-    reports = read_reports(folder)
     notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)
     remarks = dict.fromkeys(
         note for own in reports.ranks.values() for note in own.seat.get("note", ())

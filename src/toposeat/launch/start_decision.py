@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-_MAX_NAMELESS = 1000
+_MAX_NAMELESS = 64
 # After the first rank that cannot be seated the others may still say the same, for one message.
 _GATHERING_S = 0.3
 # Ranks that never connect: their nodes cannot reach this host, or the job is smaller than its plan.
@@ -67,9 +67,12 @@ class StartDecision:
 
     def hear(self, rank: int, report: str, *, seated: bool) -> None:
         """Take the report of a process, and set when to decide."""
-        if self.knows(rank):
+        if rank in self._reports and seated:
+            pass  # it is started anew; what it said first stays
+        elif self.knows(rank) and rank not in self._reports:
             self._reports[rank] = report
-            (self._unseated.discard if seated else self._unseated.add)(rank)
+            if not seated:
+                self._unseated.add(rank)
         elif len(self._nameless) < _MAX_NAMELESS:
             self._nameless.append(report)
         if self.decision is not Decision.OPEN:

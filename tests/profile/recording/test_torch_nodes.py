@@ -6,6 +6,7 @@ Both are this machine: to the second one the path of that folder is another one.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from tests.support.pytorch import PROGRAM, python_with_torch, why_no_torch
 from tests.support.torch_bytes import RANKS, VALUE, differences, given
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
+from toposeat.launch.home_files import Expected
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.model.traffic import Traffic
@@ -28,6 +30,9 @@ from toposeat.profile.records.folders import read_folders
 
 pytestmark = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch())
 STEPS = 2
+BUNDLES = Expected(
+    name=re.compile(r"node-.*"), max_bytes=1 << 30, max_all_bytes=1 << 32, by_sender=True
+)
 EXEC = str(native_path("bin/toposeat-exec"))
 
 
@@ -37,6 +42,7 @@ class Job:
 
     folder: Path
     home: str
+    key: dict[str, str]
     run: str
     port: int
 
@@ -54,7 +60,7 @@ class Job:
         line = [EXEC, "--records", f"{self.run}:{folder}", *given_words, "--", *words]
         own = {"SLURM_JOB_ID": "1", "SLURM_PROCID": task, "SLURM_LOCALID": 0, "SLURM_STEP_ID": 0}
         numbers = {name: str(value) for name, value in {**own, **more}.items()}
-        env = {**os.environ, "OMP_NUM_THREADS": "1", **numbers}
+        env = {**os.environ, "OMP_NUM_THREADS": "1", **numbers, **self.key}
         return subprocess.Popen(line, env=env, stderr=subprocess.PIPE, text=True)
 
     def left(self) -> list[str]:
@@ -67,16 +73,16 @@ class Job:
 def job(folder: Path) -> Iterator[Job]:
     run = secrets.token_hex(8)
     (folder / f".run-{run}").touch()
-    with socket.socket() as free, Home(folder) as home:
+    with socket.socket() as free, Home(folder, expected=BUNDLES) as home:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        yield Job(folder, home.words, run, port)
+        yield Job(folder, home.words, home.environment, run, port)
 
 
 def arrived(folder: Path) -> Traffic:
     assert list(folder.glob(f"*{BUNDLE_SUFFIX}"))
-    unpack_bundles(folder)
+    unpack_bundles(folder, {})
     return read_folders(folder)
 
 
@@ -116,7 +122,7 @@ def test_what_a_killed_rank_left_comes_home_with_torchrun(tmp_path: Path) -> Non
         # Its record was sent, and stays: it may live where the others cannot see it.
         assert [name.split("-")[1] for name in one.left()] == ["1"]
         collect = [EXEC, "--collect", f"{one.run}:{one.home}"]
-        assert subprocess.run(collect, check=False).returncode == 0
+        assert subprocess.run(collect, env={**os.environ, **one.key}, check=False).returncode == 0
         assert one.left() == []
     traffic = arrived(tmp_path)
     assert [info.rank for info in traffic.rank_info] == list(range(RANKS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from pathlib import Path
@@ -25,8 +26,14 @@ _MAX_SIZE = 1 << 40  # files are sparse: the record of one of 2^21 ranks has 600
 _COPIED = 1 << 20
 
 
-def unpack_bundles(folder: Path) -> None:
-    """Replace every bundle in `folder` by the files in it; a later one of a node overwrites.
+def unpack_bundles(folder: Path, senders: dict[str, str]) -> None:
+    """Replace every bundle in `folder` by the files in it.
+
+    A later bundle of a node replaces what an earlier one of it brought, and nothing else.
+
+    Args:
+        folder: of this process's own.
+        senders: who has brought which file so far; bundles are named `SENDER-...`.
 
     Raises:
         InputError: a bundle is not what it should be, or there is no room; it stays.
@@ -36,7 +43,7 @@ def unpack_bundles(folder: Path) -> None:
         try:
             with bundle.open("rb") as source:
                 while head := source.read(_ENTRY.size):
-                    _unpack_file(source, head, bundle)
+                    _unpack_file(source, head, bundle, senders)
         except OSError as error:
             raise InputError(
                 f"the records in it cannot be written: {error.strerror or error}",
@@ -46,17 +53,31 @@ def unpack_bundles(folder: Path) -> None:
         bundle.unlink()
 
 
-def _unpack_file(source: IO[bytes], head: bytes, bundle: Path) -> None:
+def _unpack_file(source: IO[bytes], head: bytes, bundle: Path, senders: dict[str, str]) -> None:
     if len(head) != _ENTRY.size:
         raise _damaged(bundle, "it is cut off")
     padded, size, extents = _ENTRY.unpack(head)
     name = padded.rstrip(b"\0").decode("ascii", "replace")
     if not _NAME.fullmatch(name) or size > _MAX_SIZE:
         raise _damaged(bundle, f"it holds a file {name!r} of {size} bytes")
-    with (bundle.parent / name).open("wb") as target:
-        target.truncate(size)
+    with _target(bundle, name, senders) as target:
+        if target.name != os.devnull:
+            target.truncate(size)
         for _ in range(extents):
             _unpack_extent(source, target, size, bundle)
+
+
+def _target(bundle: Path, name: str, senders: dict[str, str]) -> IO[bytes]:
+    """Where a file goes: nowhere, if somebody else has brought one of this name."""
+    path, sender = bundle.parent / name, bundle.name.partition("-")[0]
+    if senders.get(name) == sender:
+        return path.open("wb")
+    try:
+        new = path.open("xb")
+    except FileExistsError:
+        return Path(os.devnull).open("wb")
+    senders[name] = sender
+    return new
 
 
 def _unpack_extent(source: IO[bytes], target: IO[bytes], size: int, bundle: Path) -> None:

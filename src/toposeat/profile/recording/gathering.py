@@ -8,17 +8,22 @@ node that the job's own launcher starts.
 
 from __future__ import annotations
 
+import re
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.installed import native_path
 from toposeat.launch.allocation import allocation_of
+from toposeat.launch.forwarding import hand_on
+from toposeat.launch.here import all_here
 from toposeat.launch.home import Home
+from toposeat.launch.home_files import Expected
+from toposeat.launch.home_frames import KEY_VARIABLE
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.per_node import per_node_line
@@ -27,7 +32,10 @@ from toposeat.profile.recording.bundle import unpack_bundles
 RUN_VARIABLE = "TOPOSEAT_PROFILE_RUN"
 HOME_VARIABLE = "TOPOSEAT_PROFILE_HOME"
 _COLLECTING_S = 120.0
-ON_THIS_HOST = (LauncherKind.NONE, LauncherKind.TORCHRUN)  # where these start processes
+_BUNDLE_NAME = re.compile(r"node-[A-Za-z0-9_.-]{0,64}-[0-9]{1,9}-[0-9]{1,19}\.tpsnode", re.ASCII)
+_MAX_BYTES = 1 << 36  # of a job
+_MAX_RANK_BYTES = 1 << 28
+_MANY_RANKS = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +44,16 @@ class Gathering:
 
     folder: Path
     run: str
-    home: str  # empty: nothing can come over the network
+    home: str  # empty: nothing comes over the network
+    here: bool = True  # all ranks are on this node, and see the folder
+    environment: Mapping[str, str] = field(default_factory=dict)  # for the ranks; secret
+    _senders: dict[str, str] = field(default_factory=dict)  # by file name
+
+    def line(
+        self, line: LaunchLine, environment: Mapping[str, str]
+    ) -> tuple[LaunchLine, dict[str, str]]:
+        """The job's line with which ranks find the way, and what else to set; see `hand_on`."""
+        return hand_on(line, tuple(self.environment), environment)
 
     @property
     def exec_words(self) -> list[str]:
@@ -52,7 +69,7 @@ class Gathering:
         Raises:
             InputError: it is damaged.
         """
-        unpack_bundles(self.folder)
+        unpack_bundles(self.folder, self._senders)
 
     def collect(self, line: LaunchLine, environment: Mapping[str, str]) -> str:
         """Fetch what is still on the nodes of a job that has ended.
@@ -63,7 +80,12 @@ class Gathering:
         if not self.home:
             return "this host can open no port for records to arrive at"
         command = [str(native_path("bin/toposeat-exec")), "--collect", f"{self.run}:{self.home}"]
-        found = per_node_line(line, command, environment)
+        found = per_node_line(
+            line,
+            command,
+            {**environment, **self.environment},
+            handed_on=tuple(self.environment),
+        )
         if found is None:
             if line.kind is LauncherKind.SRUN:
                 return "the job's allocation has ended with it"
@@ -95,18 +117,40 @@ def gathering(
     mark.touch(mode=0o600)
     with ExitStack() as stack:
         stack.callback(mark.unlink, missing_ok=True)
-        words = ""
-        if line.kind not in ON_THIS_HOST:
-            try:
-                hosts = _hosts(line, environment)
-                words = stack.enter_context(Home(folder, hosts=hosts)).words
-            except OSError:  # then they come where the folder is seen
-                words = ""
-        yield Gathering(folder=folder, run=run, home=words)
+        if all_here(line, environment):
+            yield Gathering(folder=folder, run=run, home="")
+            return
+        expected = Expected(
+            name=_BUNDLE_NAME,
+            max_bytes=_MAX_BYTES,
+            max_all_bytes=min(_MAX_BYTES, (line.ranks or _MANY_RANKS) * _MAX_RANK_BYTES),
+            by_sender=True,
+        )
+        words, key = "", dict[str, str]()
+        try:
+            hosts = _hosts(line, environment)
+            home = stack.enter_context(Home(folder, hosts=hosts, expected=expected))
+            words, key = home.words, home.environment
+        except OSError:  # then they come where the folder is seen
+            pass
+        yield Gathering(folder=folder, run=run, home=words, here=False, environment=key)
+
+
+def planned_gathering(folder: Path, line: LaunchLine, environment: Mapping[str, str]) -> Gathering:
+    """As `gathering` would be, for showing: XXXXXXXX stands for a name not made yet."""
+    if all_here(line, environment):
+        return Gathering(folder=folder, run="XXXXXXXX", home="")
+    return Gathering(
+        folder=folder,
+        run="XXXXXXXX",
+        home="XXXXXXXX",
+        here=False,
+        environment={KEY_VARIABLE: "XXXXXXXX"},
+    )
 
 
 def _hosts(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the ranks will run, as far as known: it decides which address is home's first."""
+    """Where the ranks will run, as far as known: home listens where they can reach it."""
     try:
         allocation = allocation_of(line, environment)
     except InputError:  # the launcher will say what it thinks of it

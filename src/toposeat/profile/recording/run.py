@@ -15,6 +15,7 @@ from toposeat.errors import ApplicationError, ToposeatError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import (
     TASK_FILE,
+    LauncherKind,
     LaunchLine,
     parse_launch_line,
     reorder_words,
@@ -26,7 +27,7 @@ from toposeat.model.files import write_atomically
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recognise import with_pattern
-from toposeat.profile.recording.gathering import ON_THIS_HOST, Gathering, gathering
+from toposeat.profile.recording.gathering import Gathering, gathering, planned_gathering
 from toposeat.profile.recording.nothing_recorded import why_nothing
 from toposeat.profile.recording.recorders import Recorders, choose_recorders
 from toposeat.profile.records.folders import a_record, read_folders
@@ -122,9 +123,10 @@ def profile_run(
         tasks = wrapped_tasks(line, words)
         if tasks is not None:
             write_atomically(folder / TASK_FILE, tasks, overwrite=False)
-        started = wrap_with_exec(line, words, str(folder / TASK_FILE)) if words else argv
+        own_line, handed_on = gathered.line(line, env)
+        started = wrap_with_exec(own_line, words, str(folder / TASK_FILE)) if words else argv
         with beside(folder) if beside else nullcontext():
-            variables = {**env, **variables}
+            variables = {**env, **variables, **handed_on, **gathered.environment}
             exit_code = run_child(started, variables, stdout=output, stderr=errors)
         if not folder.is_dir():
             raise NothingRecordedError(
@@ -196,11 +198,11 @@ def profile_line(
     env = os.environ if environment is None else environment
     recorders = choose_recorders(line, env)
     folder = MEMORY_FOLDER / "toposeat-profile-XXXXXXXX" if directory is None else Path(directory)
-    gathered = Gathering(folder=folder, run="XXXXXXXX", home="XXXXXXXX")
+    gathered = planned_gathering(folder, line, env)
     words, variables = _words(line, recorders, recording, gathered, env)
     if not words:
         return ["env", *(f"{name}={value}" for name, value in variables.items()), *argv]
-    return wrap_with_exec(line, words, str(folder / TASK_FILE))
+    return wrap_with_exec(gathered.line(line, env)[0], words, str(folder / TASK_FILE))
 
 
 def _words(
@@ -219,7 +221,8 @@ def _words(
         **recording.variables(gathered.folder),
         **recorders.variables(environment),
     }
-    if recorders.library is None and line.kind in ON_THIS_HOST and not recording.reorder:
+    hands_on = line.kind in (LauncherKind.NONE, LauncherKind.TORCHRUN)
+    if recorders.library is None and hands_on and not recording.reorder:
         return [], variables
     words = [str(native_path("bin/toposeat-exec"))]
     # In front: what the reordering library asks MPI itself is not the application's traffic.
@@ -256,7 +259,7 @@ class _Run:
 def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic:
     """The merged records, those included that have to be fetched; exit codes survive all errors."""
     noted = sum(1 for _ in run.folder.glob(f"*{HOST_SUFFIX}"))
-    elsewhere = run.line.kind not in ON_THIS_HOST
+    elsewhere = not run.gathered.here
     elsewhere &= run.line.ranks is None or noted < run.line.ranks
     try:
         run.gathered.unpack()
