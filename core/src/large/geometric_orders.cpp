@@ -107,27 +107,27 @@ private:
       best_ = chosen_;
       return;
     }
-    factor(at, below, 0, arities_[at], cost);
+    Place block = below;
+    factor(at, block, 0, arities_[at], cost);
   }
 
-  void factor(std::size_t at, const Place &block, std::size_t d, std::uint32_t rest, double cost) {
-    if (d + 1 == block.size()) {
-      Place next = block;
-      next[d] *= rest;
-      if (grid_.extents[d] % next[d] != 0)
-        return;
-      chosen_.push_back(next);
-      level(at + 1, next, cost + surface(at, next));
-      chosen_.pop_back();
-      return;
-    }
-    for (std::uint32_t f = 1; f <= rest; ++f) {
-      if (rest % f != 0 || grid_.extents[d] % (block[d] * f) != 0)
+  /// Multiplies the extents of `block` from `d` on by `rest` in all; `block` is left as it was.
+  void factor(std::size_t at, Place &block, std::size_t d, std::uint32_t rest, double cost) {
+    const std::uint32_t below = block[d];
+    const bool last = d + 1 == block.size();
+    for (std::uint32_t f = last ? rest : 1; f <= rest; ++f) {
+      if (rest % f != 0 || grid_.extents[d] % (below * f) != 0)
         continue;
-      Place next = block;
-      next[d] *= f;
-      factor(at, next, d + 1, rest / f, cost);
+      block[d] = below * f;
+      if (last) {
+        chosen_.push_back(block);
+        level(at + 1, block, cost + surface(at, block));
+        chosen_.pop_back();
+      } else {
+        factor(at, block, d + 1, rest / f, cost);
+      }
     }
+    block[d] = below;
   }
 
   /// What leaving blocks of this shape costs more than staying inside, summed over the grid.
