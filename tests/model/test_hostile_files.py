@@ -63,6 +63,9 @@ def test_numbers_that_are_none(tmp_path: Path, topology_text: str, number: str) 
     [
         "[" * 1_000_000,
         '{"schema": "toposeat/topology/2", "x": ' + "[" * 100_000 + "]" * 100_000 + "}",
+        # No deeper than the parser of some Python goes.
+        '{"schema": "toposeat/topology/2", "x": ' + '[{"y":' * 32 + "0" + "}]" * 32 + "}",
+        "[" * 65,
     ],
 )
 def test_deep_nesting(tmp_path: Path, text: str) -> None:

@@ -1,7 +1,8 @@
 """Parse JSON that anybody may have written; errors name the line.
 
 Python's parser takes more than the standard: a member stated twice, NaN, numbers that no float can
-hold, half of a surrogate pair. All of them are refused here.
+hold, half of a surrogate pair. All of them are refused here, as is what is nested too deeply: how
+deep Python's parser goes changes from version to version.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from toposeat.errors import InputError
 
 _DEEP = 64  # levels; our own files have six
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _LONE_SURROGATE = re.compile(
     r"(?<!\\)(?:\\\\)*(?:\\u[dD][89aAbB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F])"
 )
 _NESTING = re.compile(_STRING + r"|[\[\]{}]", re.DOTALL)
+_NO_NESTING = re.compile(_STRING + r'|[^\[\]{}"]+', re.DOTALL)
 _NUMBER = re.compile(_STRING + r"|(NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.DOTALL)
 _INTEGERS = range(-(2**63), 2**64)
 
@@ -59,12 +61,16 @@ def parse_json(text: str, path: str | Path, *, hint: str) -> Any:
             parse_int=_integer,
         )
     except json.JSONDecodeError as error:
+        if (deep := _line_of_depth(text[: error.pos])) is not None:
+            raise refusal("nested too deeply", deep) from None
         whole = error.pos < len(text.rstrip())
         raise refusal("not valid JSON" if whole else "truncated JSON", error.lineno) from None
     except RecursionError:
         raise refusal("nested too deeply", _line_of_depth(text)) from None
     except _RangeError:
         raise refusal("a number is out of range", _line_of_number(text)) from None
+    if _is_deep(text):
+        raise refusal("nested too deeply", _line_of_depth(text))
     if "\\u" in text and (half := _LONE_SURROGATE.search(text)):
         at = text.count("\n", 0, half.start()) + 1
         raise refusal("not valid JSON: half of a surrogate pair", at)
@@ -104,14 +110,24 @@ def _line_of_number(text: str) -> int:
     return 1
 
 
-def _line_of_depth(text: str) -> int:
+def _is_deep(text: str) -> bool:
+    """Whether valid JSON is nested deeper than any file of ours: takes innermost levels away."""
+    brackets = _NO_NESTING.sub("", text).translate({ord("{"): "[", ord("}"): "]"})
+    for _ in range(_DEEP):
+        if not brackets:
+            break
+        brackets = brackets.replace("[]", "")
+    return bool(brackets)
+
+
+def _line_of_depth(text: str) -> int | None:
     """The line where nesting goes deeper than that of any file of ours."""
     depth = 0
     for match in _NESTING.finditer(text):
         depth += 1 if match.group() in "[{" else -1 if match.group() in "]}" else 0
         if depth > _DEEP:
             return text.count("\n", 0, match.start()) + 1
-    return 1
+    return None
 
 
 def line_of_value(text: str, steps: Sequence[str | int], *, start: int = 0) -> int:
