@@ -18,7 +18,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -222,8 +221,8 @@ def _unpacked(sdist: Path) -> Path:
     """What everybody gets, and not this folder, is what wheels are made of."""
     source = _WORK / "source"
     shutil.rmtree(source, ignore_errors=True)
-    with tarfile.open(sdist) as archive, tempfile.TemporaryDirectory(dir=_WORK) as folder:
-        archive.extractall(folder, filter="data")
+    with tempfile.TemporaryDirectory(dir=_WORK) as folder:
+        subprocess.run(["tar", "-xf", sdist, "-C", folder], check=True)
         (inside,) = Path(folder).iterdir()
         inside.rename(source)
     return source
