@@ -7,8 +7,11 @@ PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PATH
 JOBS ?= $(shell nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
-# Warnings of the compiler are errors, but where somebody only wants to use it.
-WERROR ?= ON
+# Warnings of the compiler are errors in lint and in CI (.ci/run): whoever uses it has another compiler.
+WERROR ?= OFF
+TREE := build/wheel
+lint: TREE := $(if $(filter ON,$(WERROR)),build/wheel,build/lint)
+lint: WERROR := ON
 # Used where it is installed, never needed.
 ifneq ($(shell command -v ccache),)
 export CMAKE_C_COMPILER_LAUNCHER ?= ccache
@@ -29,10 +32,9 @@ setup-demo setup-test setup-lint setup-bench setup-docs setup-release: setup-%:
 build: ## build the package (core, bindings, interposer, launcher) and install it into .venv
 	@mkdir -p build
 	@flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --no-deps --config-settings build-dir=build/wheel --config-settings cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
+	  --no-deps --config-settings build-dir=$(TREE) --config-settings cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
 
 .PHONY: demo
-demo: WERROR := OFF
 demo: setup-demo build ## the whole path on this machine, no GPU needed (V=1: with all tables)
 	@toposeat demo -f $(if $(V),-v)
 	@echo 'To type these commands here: source .venv/bin/activate'
@@ -46,16 +48,16 @@ test: setup-test build native-test ## all tests
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads
-	@cmake --preset sanitizers --log-level=WARNING
+	@cmake --preset sanitizers --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
 	@cmake --build --preset sanitizers
 	@ctest --preset sanitizers -j $(JOBS) --output-on-failure
-	@cmake --preset thread-sanitizer --log-level=WARNING
+	@cmake --preset thread-sanitizer --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
 	@cmake --build --preset thread-sanitizer
 	@ctest --preset thread-sanitizer --output-on-failure
 
 .PHONY: gpu-test
 gpu-test: setup-test build ## on a node with GPUs: devcopy's scenarios on its driver, and where the stand-in answers otherwise
-	@cmake --preset dev --log-level=WARNING
+	@cmake --preset dev --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
 	@cmake --build --preset dev --target toposeat_devcopy_tests
 	@env -u TOPOSEAT_DEVCOPY_MACHINE build/dev/devcopy/toposeat_devcopy_tests
 	@python -m benchmarks.driver_conformance
@@ -75,12 +77,12 @@ lint-python:
 .PHONY: lint-native
 lint-native:
 	@clang-format --dry-run --Werror $(NATIVE)
-	@python tools/tidy.py --jobs $(JOBS)
+	@python tools/tidy.py --tree $(TREE) --jobs $(JOBS)
 
 .PHONY: lint-deep
 lint-deep: setup-lint setup-test build ## what is too slow for every commit: before an issue is called resolved
 	@python tools/tidy.py --deep --jobs $(JOBS)
-	@cmake --preset release --log-level=WARNING
+	@cmake --preset release --log-level=WARNING -D TOPOSEAT_WERROR=ON
 	@cmake --build --preset release
 	@ctest --preset release -j $(JOBS) --output-on-failure
 	@build/release/core/toposeat_fuzz_solve 100000 100000

@@ -1,6 +1,7 @@
 """Run clang-tidy over the native code.
 
-Run: python tools/tidy.py [--deep] [--jobs N], after `make build`, whose compile commands are used.
+Run: python tools/tidy.py [--deep] [--tree FOLDER] [--jobs N], after `make build`, whose compile
+commands are used: those in build/wheel, or in another FOLDER.
 
 For every commit: all checks but the clang analyzer's, which take ten times what the others take
 together, and the interposer as built for one MPI ABI of three. With --deep: everything. Says what
@@ -21,12 +22,10 @@ from itertools import dropwhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "build" / "wheel"
 CHECKED = (
     "core/src",
     "interposer",
     "reorder",
-    "build/wheel/interposer",
     "launcher",
     "emulator",
     "devcopy",
@@ -40,12 +39,13 @@ SMPI_PROGRAM = "benchmarks/referee/smpi_schedule.c"
 Unit = tuple[str, list[str]]  # the source, and how it is compiled
 
 
-def built(*, deep: bool) -> Iterator[Unit]:
+def built(tree: Path, *, deep: bool) -> Iterator[Unit]:
     """What `make build` compiled of our own code."""
-    for entry in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
+    checked = (*CHECKED, f"{tree.relative_to(ROOT)}/interposer")
+    for entry in json.loads((tree / "compile_commands.json").read_text(encoding="utf-8")):
         source = str(Path(entry["file"]).relative_to(ROOT))
         other_abi = any(name in entry["output"] for name in OTHER_ABIS)
-        if source.startswith(CHECKED) and (deep or not other_abi):
+        if source.startswith(checked) and (deep or not other_abi):
             yield source, list(_options(shlex.split(entry["command"])))
 
 
@@ -91,9 +91,10 @@ def check(unit: Unit, *, deep: bool) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="clang-tidy over the native code")
     parser.add_argument("--deep", action="store_true", help="the analyzer too, under every ABI")
+    parser.add_argument("--tree", type=Path, default=Path("build/wheel"), help="of `make build`")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
-    units = [*built(deep=arguments.deep), *programs()]
+    units = [*built(ROOT / arguments.tree, deep=arguments.deep), *programs()]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(lambda unit: check(unit, deep=arguments.deep), units))
     for text in filter(None, found):
