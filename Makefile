@@ -98,7 +98,7 @@ format: setup-lint ## rewrite files the way lint wants them
 	@clang-format -i $(NATIVE)
 
 .PHONY: bench
-bench: setup-test setup-bench build ## print the tables of benchmarks/, the long ones in short
+bench: setup-bench build ## print the tables of benchmarks/, the long ones in short
 	@for each in benchmarks/bench_*.py; do python -m benchmarks.$$(basename $$each .py); done
 	@python -m benchmarks.papers
 	@python -m benchmarks.mapping.node
@@ -134,6 +134,11 @@ docs: setup-docs build ## build/site: the documentation, strict about links, wit
 .PHONY: release
 release: setup-release build ## build/dist: sdist, wheels, C parts, recipe, list of parts, digests; RELEASE='--machines x86_64' for less
 	@python tools/release.py $(RELEASE)
+
+FRESH ?= bookworm trixie
+.PHONY: fresh
+fresh: ## make demo and make test of HEAD in an empty Debian 12 and 13 (as root); FRESH=bookworm for one
+	@tools/fresh.sh $(FRESH)
 
 .PHONY: release-check
 release-check: ## install what is in build/dist into an empty Debian, and try it there (as root)

@@ -4,11 +4,11 @@
 #     README's commands show what README says, man page and completions are in place, each verb is clocked;
 #   - the wheel for Python 3.12 and later on each such Python of this machine;
 #   - the C parts in a Debian without Python: a real MPI job is recorded, and started as placed.
-# DIST=FOLDER names another folder than build/dist. The empty Debian is made once, in build/release/debian (debootstrap).
+# DIST=FOLDER names another folder than build/dist. The empty Debian is that of tools/empty_debian.sh.
 # shellcheck disable=SC2016 # scripts in quotes are run by shells in other roots
 set -euo pipefail
 cd "$(dirname "$0")/.."
-dist=${DIST:-$PWD/build/dist} debian=$PWD/build/release/debian
+dist=${DIST:-$PWD/build/dist}
 
 say() { printf 'release-check: %s\n' "$*"; }
 fail() {
@@ -16,17 +16,10 @@ fail() {
   exit 1
 }
 
-[ "$(id -u)" = 0 ] || fail "needs root, for debootstrap and chroot"
-command -v debootstrap >/dev/null || fail "needs debootstrap: apt-get install debootstrap"
 command -v mpicc.mpich >/dev/null || fail "needs Debian's MPICH: apt-get install libmpich-dev"
 compgen -G "$dist/*.whl" >/dev/null || fail "nothing in build/dist: make release first"
 
-if [ ! -e "$debian/ready" ]; then
-  say "making an empty Debian 12 with Python and MPICH in $debian"
-  rm -rf "$debian"
-  debootstrap --variant=minbase --include=python3-venv,hwloc-nox,mpich bookworm "$debian" >"$debian.log"
-  touch "$debian/ready"
-fi
+debian=$(tools/empty_debian.sh bookworm)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -43,6 +36,8 @@ inside() { # $1: root folder; then a script, run in it by a user without rights,
 say "the wheel in an empty Debian"
 root=$scratch/python
 cp -a "$debian" "$root"
+cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+chroot "$root" sh -ec 'apt-get update -qq; apt-get install -y -qq --no-install-recommends hwloc-nox mpich' >"$scratch/apt.log"
 mkdir -p "$root/wheels" "$root/home/user/docs/tests"
 pip download --quiet --disable-pip-version-check --no-deps --require-hashes --python-version 3.11 \
   --only-binary :all: -r packaging/lock/run.txt -d "$root/wheels"
