@@ -7,8 +7,10 @@ An MPI that has `mpi_abi.h` is there a second time, for programs by the standard
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -108,9 +110,19 @@ def _debian(name: str) -> MpiToolchain | str:
         return f"{name}: no mpicc or mpirun; install its Debian package"
     fortran = Path(mpifort) if mpifort else None
     found = _toolchain(name, family, Path(mpicc), Path(mpirun), env=dict(os.environ))
-    # Without single copies osc/rdma refuses to make windows on parts of the world, in 4.1.4.
-    env = {**found.env, **({"OMPI_MCA_osc": "pt2pt,sm"} if family == "openmpi" else {})}
+    env = dict(found.env)
+    if family == "openmpi" and _has_component(found.mpirun, "osc", "pt2pt"):
+        # Without single copies osc/rdma refuses to make windows on parts of the world, in 4.1.
+        env["OMPI_MCA_osc"] = "pt2pt,sm"
     return replace(found, fortran=fortran, env=env)
+
+
+@functools.cache
+def _has_component(mpirun: Path, framework: str, component: str) -> bool:
+    """Whether this Open MPI has a component: releases of it lose some, and Debian changes release."""
+    words = [mpirun.with_name("ompi_info"), "--parsable", "--param", framework, component]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return f"mca:{framework}:{component}:" in done.stdout
 
 
 def _toolchain(
