@@ -15,6 +15,7 @@ import pytest
 
 from toposeat.errors import InputError
 from toposeat.installed import native_path
+from toposeat.launch.home_frames import KEY_VARIABLE, proof
 from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.bundle import unpack_bundles
 
@@ -33,7 +34,7 @@ def test_files_and_holes(tmp_path: Path) -> None:
     record = packed("rank-3-77.tpsrec", 1 << 30, [(0, b"head"), ((1 << 30) - 4, b"tail")])
     (tmp_path / "node-a.tpsnode").write_bytes(record + packed("rank-3-77.host", 2, [(0, b"n1")]))
     (tmp_path / "node-b.tpsnode").write_bytes(packed("rank-4-5-t12.tpsrec", 0, []))
-    unpack_bundles(tmp_path)
+    unpack_bundles(tmp_path, {})
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"rank-3-77.tpsrec", "rank-3-77.host", "rank-4-5-t12.tpsrec"}
     made = tmp_path / "rank-3-77.tpsrec"
@@ -44,6 +45,25 @@ def test_files_and_holes(tmp_path: Path) -> None:
         file.seek(-6, 2)
         assert file.read() == b"\0\0tail"
     assert (tmp_path / "rank-3-77.host").read_text() == "n1"
+
+
+def test_a_node_replaces_what_it_has_brought_and_nothing_else(tmp_path: Path) -> None:
+    def bring(bundle: str, text: bytes, *names: str) -> None:
+        files = (packed(name, len(text), [(0, text)]) for name in names)
+        (tmp_path / bundle).write_bytes(b"".join(files))
+        unpack_bundles(tmp_path, senders)
+
+    senders: dict[str, str] = {}
+    (tmp_path / "rank-0-1.tpsrec").write_bytes(b"of this node")
+    bring("0-node-a-1-1.tpsnode", b"first", "rank-1-2.tpsrec", "rank-0-1.tpsrec")
+    bring("1-node-b-1-1.tpsnode", b"forged", "rank-1-2.tpsrec", "rank-0-1.tpsrec", "rank-2-3.host")
+    bring("0-node-a-1-2.tpsnode", b"whole", "rank-1-2.tpsrec")
+    found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert found == {
+        "rank-0-1.tpsrec": b"of this node",
+        "rank-1-2.tpsrec": b"whole",
+        "rank-2-3.host": b"forged",
+    }
 
 
 @pytest.mark.parametrize(
@@ -65,7 +85,7 @@ def test_what_a_bundle_may_not_do(tmp_path: Path, content: bytes, cause: str) ->
     folder.mkdir()
     (folder / "node.tpsnode").write_bytes(content)
     with pytest.raises(InputError, match=cause):
-        unpack_bundles(folder)
+        unpack_bundles(folder, {})
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
 
 
@@ -81,17 +101,23 @@ def left() -> Iterator[Path]:
 
 
 def test_a_home_that_is_busy_greets_late(left: Path, tmp_path: Path) -> None:
-    """Whoever took a connection and did not greet in time is asked again, with more patience."""
+    """Whoever did not greet in time, or closed the door, is asked again, with more patience."""
     with socket.create_server(("127.0.0.1", 0)) as busy:
         busy.settimeout(_SECONDS)
-        words = f"{left.name.rpartition('-')[2]}:{busy.getsockname()[1]}:token:127.0.0.1"
+        words = f"{left.name.rpartition('-')[2]}:{busy.getsockname()[1]}:8:127.0.0.1"
         line = [native_path("bin/toposeat-exec"), "--collect", words]
-        with subprocess.Popen(line) as collecting:
+        key = secrets.token_hex(32)
+        with subprocess.Popen(line, env={KEY_VARIABLE: key}) as collecting:
             silent, _ = busy.accept()
+            dropped, _ = busy.accept()
+            dropped.close()
             greeting, _ = busy.accept()
             greeting.settimeout(_SECONDS)
-            assert _exactly(greeting, 16 + len("token")).endswith(b"token")
-            greeting.sendall(struct.pack(">IIQ", 2, 1, 0))
+            nonces = _exactly(greeting, 16 + 32)[16:], secrets.token_bytes(32)
+            challenge = nonces[1] + proof(key, b"home", *nonces)
+            greeting.sendall(struct.pack(">IIQ", 11, 2, len(challenge)) + challenge)
+            assert _exactly(greeting, 16 + 32)[16:] == proof(key, b"node", *nonces)
+            greeting.sendall(struct.pack(">IIQ", 2, 2, 0))
             kind, name_length, length = struct.unpack(">IIQ", _exactly(greeting, 16))
             bundle = _exactly(greeting, length)[name_length:]
             greeting.sendall(struct.pack(">IIQ", 10, 1, 0))
@@ -101,7 +127,7 @@ def test_a_home_that_is_busy_greets_late(left: Path, tmp_path: Path) -> None:
     assert kind == 9
     assert not left.exists()
     (tmp_path / "node.tpsnode").write_bytes(bundle)
-    unpack_bundles(tmp_path)
+    unpack_bundles(tmp_path, {})
     assert (tmp_path / "rank-0-1.host").read_text() == "n1"
 
 
@@ -123,7 +149,7 @@ def test_damaged_bundles_are_read_or_refused(tmp_path: Path) -> None:
             damaged[draw.randrange(len(damaged))] = draw.choice([0, 1, 255, draw.randrange(256)])
         (tmp_path / "node.tpsnode").write_bytes(damaged)
         try:
-            unpack_bundles(tmp_path)
+            unpack_bundles(tmp_path, {})
         except InputError:
             continue
         assert all(path.name.startswith(("rank-", "node")) for path in tmp_path.iterdir())
