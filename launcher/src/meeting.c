@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "meeting.h"
 
+#include "meeting_point.h"
 #include "placement.h"
-#include "trust.h"
 
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* Frames between the ranks of a node, beside those of home.h. */
@@ -25,7 +22,6 @@ enum {
   JOIN_MS = 12000,    /* a leader that has heard home and its guests tells its members */
   DECIDE_MS = 300000, /* the slowest start of a large job; home decides long before */
   LOCAL_MS = 5000,    /* a frame that has begun, between processes of one node */
-  ATTEMPTS = 200,
   MAX_GUESTS = 65536,
   MAX_LOCAL_BYTES = 1 << 20,
   MAX_SEATS_BYTES = 256 << 20, /* as placement.c */
@@ -36,64 +32,6 @@ struct tps_guest {
   struct tps_neighbour who;
   bool present, heard;
 };
-
-/* ---- the socket ---- */
-
-/* Anybody can list the names of these sockets, and take one before its owners do. So with a job's
-   key the name tells nothing and nobody can guess it; what else tells a job from others is known.
- */
-static uint64_t add_to_hash(uint64_t state, const char *text) { /* FNV-1a */
-  for (; *text != '\0'; text++)
-    state = (state ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-  return state;
-}
-
-static socklen_t name_socket(struct sockaddr_un *address, const char *home, const char *node) {
-  unsigned char digest[TPS_DIGEST_BYTES];
-  uint64_t hash = add_to_hash(add_to_hash(UINT64_C(0xcbf29ce484222325), home), node);
-  if (tps_home_secret(home, node, digest))
-    memcpy(&hash, digest, sizeof hash);
-  *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-  int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "toposeat-%lu-%016llx",
-                        (unsigned long)geteuid(), (unsigned long long)hash);
-  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
-static int new_socket(void) {
-  return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-static void pause_ms(long milliseconds) {
-  struct pollfd none = {.fd = -1};
-  poll(&none, 1, (int)milliseconds);
-}
-
-/* Becomes the leader (`listener`) or a member (`leader`); neither if a stranger holds the name. */
-static void take_part(struct tps_meeting *meeting, const char *home, const char *node) {
-  struct sockaddr_un address;
-  socklen_t size = name_socket(&address, home, node);
-  for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-    int own = new_socket();
-    if (own < 0)
-      return;
-    if (bind(own, (const struct sockaddr *)&address, size) == 0 && listen(own, SOMAXCONN) == 0) {
-      meeting->listener = own;
-      return;
-    }
-    close(own);
-    own = new_socket();
-    if (own >= 0 && connect(own, (const struct sockaddr *)&address, size) == 0) {
-      if (tps_peer_is_mine(own))
-        meeting->leader = own;
-      else
-        close(own);
-      return;
-    }
-    if (own >= 0)
-      close(own);
-    pause_ms(5); /* between bind and listen, or its backlog is full */
-  }
-}
 
 /* ---- frames ---- */
 
@@ -183,10 +121,10 @@ static void end_guest(struct tps_guest *guest) {
 }
 
 static struct tps_guest *accept_guest(struct tps_meeting *meeting) {
-  int peer = accept4(meeting->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  int peer = tps_point_accept(meeting->listener);
   if (peer < 0)
     return NULL;
-  if (!tps_peer_is_mine(peer) || meeting->guest_count == MAX_GUESTS) {
+  if (meeting->guest_count == MAX_GUESTS) {
     close(peer);
     return NULL;
   }
@@ -399,7 +337,10 @@ void tps_meeting_join(struct tps_meeting *meeting, const char *home, const char 
   snprintf(present, sizeof present, "%ld %ld", self.rank, self.local_rank);
   tps_text_init(&meeting->seats);
   /* A node may go by several names of a launcher that runs it several times. */
-  take_part(meeting, home, identity->node == NULL ? identity->host : identity->node);
+  struct tps_point point =
+      tps_point_join(home, identity->node == NULL ? identity->host : identity->node);
+  meeting->listener = point.listener;
+  meeting->leader = point.leader;
   if (meeting->leader >= 0 && be_informed(meeting, present, home))
     return;
   if (meeting->leader >= 0) { /* the leader has ended, or does not answer: alone, then */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The ranks of a node meet, and one of them speaks for all with home: no rank starts before every
-   rank of the job is known to have its seat.
-
-   They meet at a socket of the node's network namespace that has no file, so that nothing can be
-   left behind: whoever takes its name first leads. The kernel tells at once when the leader ends.
- */
+   rank of the job is known to have its seat. They meet as meeting_point.h says. */
 #ifndef TOPOSEAT_LAUNCHER_MEETING_H
 #define TOPOSEAT_LAUNCHER_MEETING_H
 
