@@ -33,6 +33,11 @@
    |           |        |                      | one cannot be seated: start, or end without       |
    | BUNDLE    | client | length of the name   | a file name, and the file's content               |
    | KEPT      | home   | 1 kept, 0 refused    | answers a BUNDLE, once the file is whole          |
+   | PRESENT   | client | rank                 | the size of its MPI_COMM_WORLD, a blank, and what |
+   |           |        |                      | tells that from others: the rank can be reordered,|
+   |           |        |                      | and waits. Answered by GO once all ranks can, else|
+   |           |        |                      | by STOP, whose number tells one of those that wait|
+   |           |        |                      | how many ranks were not heard                     |
 
    One connection may speak for many ranks. The ranks of a node speak through one of them, see
    meeting.h, whose local frames are numbered from 64. Home takes the next frame of a connection
@@ -62,6 +67,7 @@ enum tps_frame_kind {
   TPS_KEPT,
   TPS_CHALLENGE,
   TPS_PROOF,
+  TPS_PRESENT,
 };
 
 struct tps_frame {

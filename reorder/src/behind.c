@@ -60,6 +60,7 @@ static bool resolve_all(const char **missing) {
 #define WANT(member) {"PMPI_" #member, offsetof(struct tpr_mpi, member)}
       WANT(Comm_rank),
       WANT(Comm_size),
+      WANT(Comm_get_parent),
       WANT(Comm_test_inter),
       WANT(Comm_group),
       WANT(Group_translate_ranks),

@@ -24,6 +24,7 @@ enum { TPR_UNDEFINED = -32766, TPR_SUCCESS = 0 };
 struct tpr_mpi {
   int (*Comm_rank)(tpr_word, int *);
   int (*Comm_size)(tpr_word, int *);
+  int (*Comm_get_parent)(tpr_word *);
   int (*Comm_test_inter)(tpr_word, int *);
   int (*Comm_group)(tpr_word, tpr_word *);
   int (*Group_translate_ranks)(tpr_word, int, const int *, tpr_word, int *);

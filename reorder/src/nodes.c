@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "presence.h"
+
 #define SWITCH_VARIABLE "TOPOSEAT_REORDER"
 /* For tests on one machine: the node of each world rank, numbers with commas between them. */
 #define PRETENDED_VARIABLE "TOPOSEAT_REORDER_NODES"
@@ -61,17 +63,14 @@ static int pretended_node(int rank) {
 /* A node's number is the world rank of its first process. -1: MPI did not say. */
 static int own_node(int rank) {
   tpr_word node = 0;
-  int number = pretended_node(rank);
-  if (number >= 0)
-    return number;
-  number = rank;
+  int number = rank;
   if (tpr__mpi.Comm_split_type(tpr__abi.comm_world, tpr__abi.comm_type_shared, rank,
                                tpr__abi.info_null, &node) != TPR_SUCCESS)
     return -1;
   if (tpr__mpi.Bcast(&number, 1, tpr__abi.type_int, 0, node) != TPR_SUCCESS)
     number = -1;
   tpr__mpi.Comm_free(&node);
-  return number;
+  return pretended_node(rank) >= 0 ? pretended_node(rank) : number;
 }
 
 /* One row after another; how many devices there are, 0: it is no such text. */
@@ -108,22 +107,57 @@ static void learn_costs(struct place *own) {
 
 void tpr__nodes_forget(void) { __atomic_store_n(&place_of_world, NULL, __ATOMIC_RELEASE); }
 
+/* The first collective of this library. `rank` is this one's; whoever speaks for those that want it
+ * says why it is not to be. */
+static bool all_want_it(int rank, tpr_word world) {
+  static bool said;
+  bool wants = !switched_off();
+  int own[2] = {wants, wants ? rank : INT_MAX};
+  int least[2] = {0, INT_MAX};
+  if (tpr__mpi.Allreduce(own, least, 2, tpr__abi.type_int, tpr__abi.op_min, world) != TPR_SUCCESS)
+    return false;
+  if (least[0] == 0 && least[1] == rank)
+    tpr__warn(&said, SWITCH_VARIABLE "=0 in some ranks: communicators are as the MPI makes them");
+  return least[0] == 1;
+}
+
+static bool find_world(struct tpr_world *world) {
+  static bool said;
+  const char *why = NULL;
+  tpr_word parent = 0;
+  if (!tpr__find_mpi(&why)) {
+    if (!switched_off())
+      tpr__warn(&said, "%s: communicators are as the MPI makes them", why);
+    return false;
+  }
+  if (tpr__mpi.Comm_rank(tpr__abi.comm_world, &world->rank) != TPR_SUCCESS ||
+      tpr__mpi.Comm_size(tpr__abi.comm_world, &world->size) != TPR_SUCCESS ||
+      tpr__mpi.Comm_get_parent(&parent) != TPR_SUCCESS)
+    return false;
+  world->spawned = tpr__handle(parent) != tpr__abi.comm_null;
+  return world->size > 1;
+}
+
 bool tpr__nodes_known(void) { return __atomic_load_n(&place_of_world, __ATOMIC_ACQUIRE) != NULL; }
 
 void tpr__nodes_learn(void) {
   static bool said;
-  const char *why = NULL;
-  int rank = 0;
+  struct tpr_world known = {0};
+  char why[192];
   int least = 0;
-  if (switched_off())
+  /* Nothing that only this rank knows may keep it from a collective; so who cannot call one is
+     missed before the first. */
+  if (!find_world(&known))
     return;
-  if (!tpr__find_mpi(&why)) {
-    tpr__warn(&said, "%s: communicators are as the MPI makes them", why);
+  if (!tpr__all_present(&known, why, sizeof why)) {
+    if (why[0] != '\0' && !switched_off())
+      tpr__warn(&said, "%s: communicators are as the MPI makes them", why);
     return;
   }
+  int rank = known.rank;
   tpr_word world = tpr__abi.comm_world;
-  if (tpr__mpi.Comm_rank(world, &rank) != TPR_SUCCESS ||
-      tpr__mpi.Comm_size(world, &world_size) != TPR_SUCCESS || world_size < 2)
+  world_size = known.size;
+  if (!all_want_it(rank, world))
     return;
   struct place own = {.node = own_node(rank)};
   learn_costs(&own);

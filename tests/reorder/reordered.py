@@ -22,6 +22,7 @@ def run_reordered(
     *,
     preload: Sequence[Path] = (),
     variables: Mapping[str, str] | None = None,
+    limit_s: int = _TIMEOUT_S,
 ) -> subprocess.CompletedProcess[str]:
     """Run `program` with a rank for each of `nodes`, on the node of that number.
 
@@ -31,9 +32,11 @@ def run_reordered(
         program: the command.
         preload: libraries behind the reordering one.
         variables: more of the ranks' environment.
+        limit_s: after so many seconds the whole job is ended, with exit code 124.
     """
-    env = shutil.which("env")
+    env, timeout = shutil.which("env"), shutil.which("timeout")
     assert env is not None
+    assert timeout is not None
     libraries = ":".join(str(path) for path in (native_path(LIBRARY), *preload))
     made = {
         "TOPOSEAT_REORDER_NODES": ",".join(map(str, nodes)),
@@ -42,6 +45,7 @@ def run_reordered(
     }
     return subprocess.run(
         [
+            *(timeout, "--kill-after=5", str(limit_s)),
             *(str(mpi.mpirun), *mpi.run_flags, "-n", str(len(nodes)), env),
             *(f"{name}={value}" for name, value in made.items()),
             *map(str, program),
@@ -50,6 +54,6 @@ def run_reordered(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=_TIMEOUT_S,
+        timeout=limit_s + 30,
         check=False,
     )
