@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "trust.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL */
@@ -125,7 +126,7 @@ static void *map_new_file(const char *path, uint64_t length) {
     errno = EFBIG;
     return MAP_FAILED;
   }
-  int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  int file = tps_make_mark(AT_FDCWD, path);
   if (file < 0)
     return MAP_FAILED;
   void *mapping = MAP_FAILED;
@@ -161,7 +162,7 @@ static void leave_cause(int thread, int cause) {
                         (int)getpid(), cause);
   if (thread != TPS_MAIN_SEGMENT || length < 0 || (size_t)length >= sizeof path)
     return;
-  int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  int file = tps_make_mark(AT_FDCWD, path);
   if (file >= 0)
     close(file);
 }

@@ -2,6 +2,7 @@
 #include "carry.h"
 
 #include "home.h"
+#include "trust.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,11 +38,19 @@ static bool join(char *path, size_t size, const char *folder, const char *name) 
   return fits;
 }
 
+/* Another user may have made both names here first. */
 bool tps_is_folder_of_run(const char *folder, const char *run) {
-  char path[PATH_MAX];
   char name[MAX_RUN + 8];
-  snprintf(name, sizeof name, ".run-%.*s", MAX_RUN, run);
-  return is_run(run) && join(path, sizeof path, folder, name) && access(path, F_OK) == 0;
+  if (!is_run(run))
+    return false;
+  snprintf(name, sizeof name, ".run-%s", run);
+  int own = tps_own_folder(folder);
+  int mark = own < 0 ? -1 : tps_own_file(own, name);
+  if (mark >= 0)
+    close(mark);
+  if (own >= 0)
+    close(own);
+  return mark >= 0;
 }
 
 /* As `_boot` in model/job_folder.py. */
@@ -57,17 +66,6 @@ static void read_boot(char boot[BOOT_DIGITS + 1]) {
   close(file);
 }
 
-/* In a place where anybody can write, the folder may be somebody else's. */
-static bool is_own_folder(const char *folder) {
-  struct stat status;
-  if (lstat(folder, &status) != 0)
-    return false;
-  bool own = S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
-  if (!own)
-    errno = EACCES;
-  return own;
-}
-
 bool tps_node_folder(const char *run, bool make, char *folder, size_t size) {
   const char *places[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
   char boot[BOOT_DIGITS + 1];
@@ -79,12 +77,15 @@ bool tps_node_folder(const char *run, bool make, char *folder, size_t size) {
   read_boot(boot);
   snprintf(name, sizeof name, "toposeat-records-%s-%s", boot, run);
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    if (places[i] == NULL || places[i][0] != '/' || !join(folder, size, places[i], name))
+    if (places[i] == NULL || !tps_is_safe_place(places[i]) || !join(folder, size, places[i], name))
       continue;
     if (make && mkdir(folder, 0700) != 0 && errno != EEXIST)
       continue;
-    if (is_own_folder(folder))
+    int own = tps_own_folder(folder);
+    if (own >= 0) {
+      close(own);
       return true;
+    }
   }
   return false;
 }
@@ -136,9 +137,13 @@ static bool parse(struct entry *entry, const char *name) {
 
 static bool list_folder(struct listing *listing, const char *folder) {
   *listing = (struct listing){0};
-  DIR *directory = opendir(folder);
-  if (directory == NULL)
+  int own = tps_own_folder(folder);
+  DIR *directory = own < 0 ? NULL : fdopendir(own);
+  if (directory == NULL) {
+    if (own >= 0)
+      close(own);
     return false;
+  }
   size_t room = 0;
   for (struct dirent *found; (found = readdir(directory)) != NULL;) {
     struct entry entry = {0};
@@ -197,15 +202,25 @@ static bool is_busy(const struct listing *listing, const struct entry *entry) {
 
 /* ---- marks ---- */
 
+/* The handle of a new file in an own folder, for writing; -1: errno tells why. */
+static int make_mark(const char *folder, const char *name) {
+  int own = tps_own_folder(folder);
+  if (own < 0)
+    return -1;
+  int mark = tps_make_mark(own, name);
+  int reason = errno;
+  close(own);
+  errno = reason;
+  return mark;
+}
+
+/* A mark that is there already is this process's: one program may become another. */
 static bool write_mark(const char *folder, long rank, const char *suffix, const char *text) {
-  char path[PATH_MAX];
   char name[NAME_BYTES];
   snprintf(name, sizeof name, "rank-%ld-%ld%s", rank, (long)getpid(), suffix);
-  if (!join(path, sizeof path, folder, name))
-    return false;
-  int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int file = make_mark(folder, name);
   if (file < 0)
-    return false;
+    return errno == EEXIST;
   size_t length = strlen(text);
   bool written = length == 0 || write(file, text, length) == (ssize_t)length;
   return close(file) == 0 && written;
@@ -213,10 +228,7 @@ static bool write_mark(const char *folder, long rank, const char *suffix, const 
 
 /* Of all processes of the node, one is. */
 static bool is_first(const char *folder, const char *name) {
-  char path[PATH_MAX];
-  int file = -1;
-  if (join(path, sizeof path, folder, name))
-    file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  int file = make_mark(folder, name);
   if (file >= 0)
     close(file);
   return file >= 0;
@@ -354,10 +366,10 @@ static bool send_part(int peer, const struct part *part) {
 /* A file is open while its extents are known, and no longer than it takes: a node can have more
    files than a process may open. So each is opened twice, and must be as long the second time. */
 static bool open_part(struct part *part, const char *folder) {
-  char path[PATH_MAX];
-  if (!join(path, sizeof path, folder, part->entry->name))
-    return false;
-  part->file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  int own = tps_own_folder(folder);
+  part->file = own < 0 ? -1 : tps_own_file(own, part->entry->name);
+  if (own >= 0)
+    close(own);
   return part->file >= 0;
 }
 

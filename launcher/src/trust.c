@@ -60,7 +60,7 @@ int tps_own_folder(const char *path) {
 }
 
 int tps_make_mark(int folder, const char *name) {
-  return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 int tps_own_file(int folder, const char *name) {
@@ -70,8 +70,9 @@ int tps_own_file(int folder, const char *name) {
     return -1;
   if (fstat(file, &status) != 0)
     return refuse(file, errno);
-  bool own = S_ISREG(status.st_mode) && (status.st_uid == geteuid() || status.st_uid == 0) &&
-             !others_may_write(&status, fgetxattr(file, access_list, NULL, 0) > 0);
+  bool alone =
+      folder != AT_FDCWD || !others_may_write(&status, fgetxattr(file, access_list, NULL, 0) > 0);
+  bool own = S_ISREG(status.st_mode) && (status.st_uid == geteuid() || status.st_uid == 0) && alone;
   return own ? file : refuse(file, EACCES);
 }
 

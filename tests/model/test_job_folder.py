@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -68,13 +67,17 @@ def test_what_a_killed_job_left_is_removed_by_the_next() -> None:
         assert not left.exists()
 
 
-def test_records_of_a_killed_job_are_kept_for_a_week() -> None:
+def test_records_of_a_killed_job_are_kept_for_a_week(monkeypatch: pytest.MonkeyPatch) -> None:
     record = f"rank-0-{dead_pid()}{RECORD_SUFFIX}"
     left = folder_of_killed_job(record)
-    assert left_records() == [left]
-    assert left.is_dir()
-    old = time.time() - module.KEPT_S - 60
-    os.utime(left / record, (old, old))
+    assert [(each.folder, each.records) for each in left_records()] == [(left, 1)]
+    os.utime(left / record, (0, 0))  # a clock that was set wrong
+    assert [each.folder for each in left_records()] == [left]
+    (mark,) = left.glob(".found-*")
+    found = int(mark.name.partition("-")[2])
+    monkeypatch.setattr(module, "KEPT_S", 100.0)
+    mark.rename(left / f".found-{max(found - 101, 0)}")
+    monkeypatch.setattr(module.time, "clock_gettime", lambda _: max(found, 101))
     assert left_records() == []
     assert not left.exists()
 

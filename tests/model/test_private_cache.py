@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import threading
 from pathlib import Path
 
@@ -95,4 +96,21 @@ def test_what_cannot_be_made_is_not_kept(tmp_path: Path) -> None:
 def test_where_it_is(tmp_path: Path) -> None:
     assert cache_root({"TOPOSEAT_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
     assert cache_root({"XDG_CACHE_HOME": "/b"}) == Path("/b/toposeat")
-    assert cache_root({}) == Path.home() / ".cache" / "toposeat"
+    home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    assert cache_root({"HOME": "/h", "XDG_CACHE_HOME": "here"}) == Path("/h/.cache/toposeat")
+    for environment in ({}, {"HOME": ""}, {"HOME": "here"}):
+        assert cache_root(environment) == home / ".cache" / "toposeat"
+
+
+def test_nobody_else_may_enter_what_is_made_on_the_way(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        private_folder(tmp_path / "root" / "kind", "things")
+        make = Maker()
+        artefact(tmp_path / "root", make)
+        artefact(tmp_path / "root", make)
+    finally:
+        os.umask(old)
+    assert make.calls == 1
+    for each in (tmp_path / "root", tmp_path / "root" / "kind"):
+        assert each.stat().st_mode & 0o777 == 0o700

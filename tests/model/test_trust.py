@@ -18,6 +18,7 @@ from toposeat.model.trust import (
     NotMineError,
     check_place,
     make_mark,
+    make_own_folder,
     own_file,
     own_folder,
     peer_is_mine,
@@ -40,6 +41,7 @@ int main(int count, char **words) {
   if (strcmp(what, "place") == 0 && !tps_is_safe_place(words[2])) return errno;
   if (strcmp(what, "mark") == 0 && tps_make_mark(tps_own_folder(words[2]), "mark") < 0)
     return errno;
+  if (strcmp(what, "in") == 0 && tps_own_file(tps_own_folder(words[2]), "open") < 0) return errno;
   if (strcmp(what, "peer") == 0 && !tps_peer_is_mine(0)) return 1;
   return 0;
 }
@@ -114,18 +116,40 @@ def test_an_own_folder(tmp_path: Path, answer: Answer) -> None:
     assert answer("folder", tmp_path / "none")[0] == errno.ENOENT
 
 
+def test_an_own_folder_is_made_and_closed(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        make_own_folder(tmp_path / "one" / "two")
+    finally:
+        os.umask(old)
+    for each in (tmp_path / "one", tmp_path / "one" / "two"):
+        assert stat.S_IMODE(each.stat().st_mode) == 0o700
+    make_own_folder(folder_of(tmp_path / "open", 0o777))
+    assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o700
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    with pytest.raises(OSError, match="link"):
+        make_own_folder(tmp_path / "link")
+
+
 @as_root
 def test_a_folder_of_a_stranger(tmp_path: Path, answer: Answer) -> None:
     theirs = folder_of(tmp_path / "theirs", user=STRANGER)
     assert answer("folder", theirs) == (errno.EACCES, f"it belongs to user {STRANGER}")
     assert answer("place", theirs) == (errno.EACCES, f"it belongs to user {STRANGER}")
     assert answer("place", folder_of(theirs / "mine"))[0] == errno.EACCES
+    with pytest.raises(NotMineError, match=f"it belongs to user {STRANGER}"):
+        make_own_folder(theirs)
 
 
-def test_an_own_file(tmp_path: Path, answer: Answer) -> None:
+def test_an_own_file(tmp_path: Path, answer: Answer, ask_program: Path) -> None:
     own = file_of(tmp_path / "own", 0o644)
     assert answer("file", own) == (0, "")
     assert answer("file", file_of(tmp_path / "open", 0o602))[1] == "others may write to it"
+    within = own_folder(folder_of(tmp_path / "within"))
+    file_of(tmp_path / "within" / "open", 0o602)
+    os.close(own_file("open", within))  # where no other can come
+    os.close(within)
+    assert subprocess.run([ask_program, "in", tmp_path / "within"], check=False).returncode == 0
     os.mkfifo(tmp_path / "pipe")
     assert answer("file", tmp_path / "pipe") == (errno.EACCES, "no regular file")
     assert answer("file", tmp_path)[0] == errno.EACCES

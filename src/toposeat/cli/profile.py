@@ -21,6 +21,7 @@ from toposeat.cli.command import (
     require_launch,
     show,
     tell,
+    write_result,
 )
 from toposeat.cli.output_form import refuse_other_forms
 from toposeat.errors import ToposeatError, UsageError
@@ -40,7 +41,8 @@ class ProfileCommand(Command):
     usage = (
         "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--reorder] [--partial]"
         " [--watch [-t SRC]] [--json] -- LAUNCH...\n"
-        "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]"
+        "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]\n"
+        "       toposeat profile --merge [--json]"
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -55,10 +57,10 @@ class ProfileCommand(Command):
         parser.add_argument(
             "--merge",
             metavar="DIR",
-            nargs="+",
+            nargs="*",
             type=Path,
             help="run nothing: make a profile of the records in these folders, for example of one "
-            "folder per node",
+            "folder per node; without a folder, list the records of killed runs that are kept here",
         )
         parser.add_argument(
             "--partial",
@@ -108,7 +110,7 @@ class ProfileCommand(Command):
         from toposeat.model.files import check_writable  # noqa: PLC0415
 
         refuse_other_forms(args.output, "the profile")
-        if args.merge:
+        if args.merge is not None:
             return self._merge(args)
         launch = require_launch(args, self.name)
         recording = profile.Recording(
@@ -147,6 +149,13 @@ class ProfileCommand(Command):
                 f"{self.name}: --merge runs no command",
                 hint=f"leave out --merge, or `-- {' '.join(args.launch)}`",
             )
+        if not args.merge and args.output is not None:
+            raise UsageError(
+                f"{self.name}: --merge needs the folders of the records",
+                hint="without -o it lists those that are kept",
+            )
+        if not args.merge:
+            return _list_left_records(as_json=args.json)
         if args.output is None:
             raise UsageError(f"{self.name}: --merge needs a file to write", hint="add -o app.prof")
         check_writable(args.output, overwrite=args.force)
@@ -166,14 +175,37 @@ def _watch(args: argparse.Namespace) -> Watch | None:
 
 
 def _offer_left_records() -> None:
-    """Name what killed runs left: the time they took is not lost."""
+    """Say that killed runs left records: the time they took is not lost."""
     from toposeat.model.job_folder import left_records  # noqa: PLC0415
 
-    for folder in left_records():
+    count = len(left_records())
+    if count:
+        runs = "a run that was" if count == 1 else f"{count} runs that were"
         tell(
-            f"note: {folder} holds records of a run that was killed or is not complete; they are"
-            f" kept for 7 days: toposeat profile --merge {quoted(folder)} -o F"
+            f"note: records of {runs} killed or not complete are kept for 7 days:"
+            " toposeat profile --merge lists them"
         )
+
+
+def _list_left_records(*, as_json: bool) -> int:
+    """What killed runs left on this node, with the line that reads each."""
+    from toposeat.model.job_folder import left_records  # noqa: PLC0415
+
+    found = left_records()
+    if as_json:
+        folders = [
+            {"folder": str(each.folder), "records": each.records, "found_s_ago": each.age_s}
+            for each in found
+        ]
+        print_json({"schema": "toposeat/kept-records/1", "folders": folders})
+        return 0
+    lines = [
+        f"# {each.records} records, found {each.age_s / 3600:.0f} h ago\n"
+        f"toposeat profile --merge {quoted(each.folder)} --partial -o F\n"
+        for each in found
+    ]
+    write_result("".join(lines) or "no records of killed runs are kept on this node\n")
+    return 0
 
 
 def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exit_code: int) -> int:

@@ -1,26 +1,41 @@
 """Folders for the files of one job, and the removal of those that killed jobs left.
 
 The process that makes a folder holds a lock on it, which the kernel drops however the process ends.
-The next one to make a folder removes those that nobody locks, but keeps records for a week.
+The next one to make a folder removes those that nobody locks, but keeps records for a week. The
+week begins when the folder is first found, and is told by the clock of the boot that the folder's
+name has: no clock that somebody sets makes records old.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+from toposeat.model.trust import make_mark, own_folder
 
 RECORD_SUFFIX = ".tpsrec"
 TORCH_SUFFIX = ".tpstorch"
 KEPT_S = 7 * 86400.0
 MEMORY_FOLDER = Path("/dev/shm")
 _PREFIX = "toposeat-"
+_FOUND = re.compile(r"\.found-(\d+)")  # seconds of the boot
+
+
+@dataclass(frozen=True, slots=True)
+class LeftRecords:
+    """A folder that a killed job left, with as many records, found so long ago."""
+
+    folder: Path
+    records: int
+    age_s: float
 
 
 @contextmanager
@@ -42,7 +57,7 @@ def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -
     new = Path(
         tempfile.mkdtemp(prefix=f".{what}-", dir=parent)
     )  # a name that no sweep matches before it is locked
-    lock = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    lock = own_folder(new)
     folder = parent / f"{begin}{what}-{_boot()}{new.name.removeprefix(f'.{what}')}"
     try:
         _try_lock(lock)
@@ -63,35 +78,50 @@ def keep_records(folder: Path) -> Path:
     return folder.rename(kept)
 
 
-def left_records() -> list[Path]:
-    """Remove what killed jobs of this user left on this node; return folders with records."""
+def left_records() -> list[LeftRecords]:
+    """Remove what killed jobs of this user left on this node; return what has records."""
     found = []
     for place in {MEMORY_FOLDER, Path(tempfile.gettempdir())}:
         for folder in sorted(place.glob(f"{_PREFIX}*-{_boot()}-*")):
-            with suppress(OSError):  # another process was faster
-                if _is_abandoned(folder):
-                    suffixes = (RECORD_SUFFIX, TORCH_SUFFIX)
-                    records = [path for each in suffixes for path in folder.glob(f"*{each}")]
-                    last = max((path.stat().st_mtime for path in records), default=0.0)
-                    if last < time.time() - KEPT_S:
-                        shutil.rmtree(folder)
-                    else:
-                        found.append(folder)
+            with suppress(OSError):  # somebody else's, or another process was faster
+                handle = own_folder(folder)
+                try:
+                    left = _left(folder, handle)
+                finally:
+                    os.close(handle)
+                if left is not None:
+                    found.append(left)
     return found
 
 
-def _is_abandoned(folder: Path) -> bool:
+def _left(folder: Path, handle: int) -> LeftRecords | None:
+    """The records of an own folder that is abandoned; it is removed where there are none."""
+    names = os.listdir(handle)
+    if not _is_abandoned(names, handle):
+        return None
+    records = sum(name.endswith((RECORD_SUFFIX, TORCH_SUFFIX)) for name in names)
+    age_s = _age_s(names, handle) if records else KEPT_S
+    if age_s < KEPT_S:
+        return LeftRecords(folder, records, age_s)
+    shutil.rmtree(folder)
+    return None
+
+
+def _is_abandoned(names: list[str], handle: int) -> bool:
     """Whether the process that made a folder has ended, and no rank writes into it."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        status = os.fstat(handle)
-        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-            return False
-        pids = [path.stem.split("-")[2:3] for path in folder.glob("rank-*")]
-        alive = any(pid and pid[0].isdigit() and Path("/proc", pid[0]).exists() for pid in pids)
-        return not alive and _try_lock(handle)
-    finally:
-        os.close(handle)
+    pids = [Path(name).stem.split("-")[2:3] for name in names if name.startswith("rank-")]
+    alive = any(pid and pid[0].isdigit() and Path("/proc", pid[0]).exists() for pid in pids)
+    return not alive and _try_lock(handle)
+
+
+def _age_s(names: list[str], handle: int) -> float:
+    """Seconds since the folder was found for the first time; a mark in it tells."""
+    now = int(time.clock_gettime(time.CLOCK_BOOTTIME))
+    marks = [int(mark[1]) for mark in map(_FOUND.fullmatch, names) if mark]
+    if not marks:
+        with suppress(OSError):  # a full disk: the next one to look makes it
+            os.close(make_mark(handle, f".found-{now}"))
+    return now - min(marks, default=now)
 
 
 def _try_lock(handle: int) -> bool:

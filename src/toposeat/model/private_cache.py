@@ -9,21 +9,32 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from toposeat.errors import ToposeatError
+from toposeat.model.trust import home_folder, make_own_folder, own_file, own_folder
 
 CACHE_VARIABLE = "TOPOSEAT_CACHE_DIR"
+_HINT = f"set {CACHE_VARIABLE} to a folder that you may write, and no other user"
 
 
 def cache_root(env: Mapping[str, str]) -> Path:
-    """TOPOSEAT_CACHE_DIR, else `toposeat` in the user's cache folder."""
+    """TOPOSEAT_CACHE_DIR, else `toposeat` in the user's cache folder.
+
+    Raises:
+        ToposeatError: this user has no home folder.
+    """
     if env.get(CACHE_VARIABLE):
         return Path(env[CACHE_VARIABLE])
-    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toposeat"
+    named = Path(env.get("XDG_CACHE_HOME", ""))
+    if named.is_absolute():  # the specification says to ignore relative ones
+        return named / "toposeat"
+    home = home_folder(env)
+    if home is None:
+        raise ToposeatError("there is no home folder for a cache", hint=_HINT)
+    return Path(home, ".cache", "toposeat")
 
 
 def private_folder(folder: Path, what: str) -> Path:
@@ -37,16 +48,7 @@ def private_folder(folder: Path, what: str) -> Path:
         ToposeatError: it cannot be made, is a link, or belongs to somebody else.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            status = os.fstat(handle)
-            if status.st_uid != os.geteuid():
-                raise PermissionError(0, f"it belongs to user {status.st_uid}")
-            if stat.S_IMODE(status.st_mode) & 0o077:
-                os.fchmod(handle, 0o700)
-        finally:
-            os.close(handle)
+        make_own_folder(folder)
     except OSError as error:
         raise _cannot_keep(what, folder, error) from error
     return folder
@@ -105,17 +107,13 @@ def _digest_path(path: Path) -> Path:
 
 
 def _read(path: Path) -> bytes:
-    """The content of a regular file of this user."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise PermissionError(f"{path} may be somebody else's")
-        return file.read()
+    folder = own_folder(path.parent)
+    try:
+        with os.fdopen(own_file(path.name, folder), "rb") as file:
+            return file.read()
+    finally:
+        os.close(folder)
 
 
 def _cannot_keep(what: str, folder: Path, error: OSError) -> ToposeatError:
-    return ToposeatError(
-        f"cannot keep {what} in {folder}: {error.strerror or error}",
-        hint=f"set {CACHE_VARIABLE} to a folder that you may write, and no other user",
-    )
+    return ToposeatError(f"cannot keep {what} in {folder}: {error.strerror or error}", hint=_HINT)

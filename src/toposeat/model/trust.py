@@ -4,7 +4,8 @@ The same rules in the same words: `launcher/src/trust.h`.
 
     own folder   a folder, no link, of this user, that nobody else may enter
     mark         made new in an own folder; what lies there already is not written to
-    own file     regular, no link, of this user or root, into which no other may write
+    own file     regular, no link, of this user or root; it lies in an own folder, or no other may
+                 write to it
     safe place   a path that no other can lead elsewhere: each folder of it is of this user or
                  root, and others may write at most where it is sticky
     own place    a safe place in which no other may write, sticky or not
@@ -21,11 +22,15 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import stat
-import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
 
 _NOBODY = 65534
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotMineError(PermissionError):
@@ -39,7 +44,7 @@ def own_folder(path: str | os.PathLike[str]) -> int:
         NotMineError: another may enter it.
         OSError: there is none; ENOTDIR or ELOOP for a link.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    handle = os.open(path, _FOLDER)
     try:
         status = os.fstat(handle)
         if status.st_uid != os.geteuid():
@@ -52,13 +57,38 @@ def own_folder(path: str | os.PathLike[str]) -> int:
     return handle
 
 
+def make_own_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder, and those above it that are missing, for this user only.
+
+    One of this user that is there already is closed to others.
+
+    Raises:
+        NotMineError: it belongs to another user.
+        OSError: it cannot be made, or is a link.
+    """
+    above = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    if not os.path.isdir(above):  # noqa: PTH112
+        make_own_folder(above)
+    try:
+        os.mkdir(path, 0o700)  # noqa: PTH102
+    except FileExistsError:
+        handle = os.open(path, _FOLDER)
+        try:
+            status = os.fstat(handle)
+            if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) & 0o077:
+                os.fchmod(handle, 0o700)
+        finally:
+            os.close(handle)
+    os.close(own_folder(path))
+
+
 def make_mark(folder: int, name: str) -> int:
-    """A handle of a new mark in an own folder, 0600, for writing; the caller closes it.
+    """A handle of a new mark in an own folder, 0600, for both; the caller closes it.
 
     Raises:
         FileExistsError: anything has that name, a link that leads nowhere included.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(name, flags, 0o600, dir_fd=folder)
 
 
@@ -67,7 +97,7 @@ def own_file(path: str | os.PathLike[str], folder: int | None = None) -> int:
 
     Args:
         path: of the file, or its name in `folder`.
-        folder: a handle.
+        folder: a handle of an own folder.
 
     Raises:
         NotMineError: another may write to it, or it is no regular file.
@@ -81,7 +111,7 @@ def own_file(path: str | os.PathLike[str], folder: int | None = None) -> int:
             raise _not_mine("no regular file", path)
         if status.st_uid not in (os.geteuid(), 0):
             raise _not_mine(f"it belongs to user {status.st_uid}", path)
-        if _others_may_write(status, handle):
+        if folder is None and _others_may_write(status, handle):
             raise _not_mine("others may write to it", path)
     except BaseException:
         os.close(handle)
@@ -113,8 +143,24 @@ def check_place(folder: str | os.PathLike[str], *, own: bool = False) -> None:
         at, first = os.path.dirname(at), False  # noqa: PTH120
 
 
+def home_folder(environment: Mapping[str, str]) -> str | None:
+    """This user's home folder: HOME, where it is a whole path, else what the system knows."""
+    named = environment.get("HOME", "")
+    if not os.path.isabs(named):  # noqa: PTH117
+        import pwd  # noqa: PLC0415
+
+        try:
+            named = pwd.getpwuid(os.geteuid()).pw_dir
+        except KeyError:
+            return None
+    return named if os.path.isabs(named) else None  # noqa: PTH117
+
+
 def peer_is_mine(peer: socket.socket) -> bool:
     """Whether the process at the other end of a Unix socket is of this user."""
+    import socket  # noqa: PLC0415 - no settings are read from a socket
+    import struct  # noqa: PLC0415
+
     try:
         told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
     except OSError:

@@ -3,8 +3,8 @@
 Python imports `sitecustomize` when it starts, from the first folder of its search path that has
 one: this folder, which toposeat puts in front of PYTHONPATH. The folder is taken off the search
 path at once, and the program's own `sitecustomize`, if there is one, is run as if this one were not
-there. Only the standard library is used, and nothing of toposeat: the program's Python may be
-another one. No error of this file reaches the program.
+there. Only the standard library is used, and of toposeat what uses nothing else: the program's
+Python may be another one. No error of this file reaches the program.
 
 Under `run` a process that has a LOCAL_RANK starts anew through toposeat-exec, which seats it
 (`own_ranks.py`). Under `profile` the recorder is let into `torch.distributed` when that is
@@ -27,6 +27,7 @@ from typing import Any
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _WATCHED = "torch.distributed.distributed_c10d"
 _RECORDER = "toposeat_torch_recorder"
+_TRUST = os.path.join(_HERE, "..", "..", "model", "trust.py")  # noqa: PTH118
 
 
 class _Loader:
@@ -63,16 +64,21 @@ class _Finder:
         return spec
 
 
+def _module_at(path: str, name: str) -> Any:
+    """A file of toposeat, whose package this Python may not have, as a module."""
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 def _watch(module: ModuleType) -> None:
     """Let the recorder into `torch.distributed`, or say why not."""
     try:
-        path = os.path.join(_HERE, "recorder.py")  # noqa: PTH118
-        spec = spec_from_file_location(_RECORDER, path)
-        assert spec is not None
-        assert spec.loader is not None
-        recorder = module_from_spec(spec)
-        sys.modules[_RECORDER] = recorder
-        spec.loader.exec_module(recorder)
+        recorder = _module_at(os.path.join(_HERE, "recorder.py"), _RECORDER)  # noqa: PTH118
         recorder.watch(module)
     except Exception as error:
         print(f"toposeat: torch.distributed is not recorded: {error!r}", file=sys.stderr)  # noqa: T201
@@ -120,15 +126,18 @@ def _leave(process: int, folder: str, run: str, command: str, home: str) -> None
     if os.getpid() != process:  # a fork
         return
     try:
-        if os.path.exists(os.path.join(folder, f".run-{run}")):  # noqa: PTH110, PTH118
+        trust = _module_at(_TRUST, "toposeat_trust")
+        own = trust.own_folder(folder)
+        try:
+            os.close(trust.own_file(f".run-{run}", own))
             return  # this node sees where they are read
-        names = os.listdir(folder)  # noqa: PTH208
+        except FileNotFoundError:
+            names = os.listdir(own)  # noqa: PTH208
         if any(name.endswith(f"-{process}.tpsrec") for name in names):
             return  # the interposer does this when the process ends
         for name in names:
             if name.endswith(f"-{process}.tpstorch"):
-                mark = os.path.join(folder, name[: -len(".tpstorch")] + ".left")  # noqa: PTH118
-                os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                os.close(trust.make_mark(own, name[: -len(".tpstorch")] + ".left"))
         words = [command, "--leave", f"{run}:{home}"]
         os.waitpid(os.posix_spawn(command, words, os.environ), 0)
     except OSError as error:

@@ -26,6 +26,7 @@ from toposeat.launch import (
 from toposeat.model.files import write_atomically
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.traffic import Traffic
+from toposeat.model.trust import make_own_folder
 from toposeat.profile.recognise import with_pattern
 from toposeat.profile.recording.gathering import Gathering, gathering, planned_gathering
 from toposeat.profile.recording.nothing_recorded import why_nothing
@@ -306,7 +307,7 @@ def _missing_records(run: _Run, missing: str) -> MissingRecordsError:
 def _record_folder(directory: str | Path | None) -> Iterator[Path]:
     if directory is not None:
         folder = Path(directory).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
         left = a_record(folder)
         if left is not None:
             raise ToposeatError(
