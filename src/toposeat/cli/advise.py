@@ -13,11 +13,11 @@ from toposeat.cli.command import (
     add_output_option,
     add_stack_option,
     add_topology_option,
+    print_command,
     print_json,
     quoted,
     show,
     tell,
-    write_result,
 )
 from toposeat.cli.output_form import refuse_other_forms
 from toposeat.cli.progress import progress_bar
@@ -137,8 +137,6 @@ def _verified(args: argparse.Namespace, case: AdviceCase, stack: Stack) -> Advic
 
 def _print_lines(args: argparse.Namespace, case: AdviceCase, advice: Advice) -> int:
     """`env A=B mpirun ... toposeat-exec ... ./app`, first with the environment as it is."""
-    import shlex  # noqa: PLC0415
-
     from toposeat import launch  # noqa: PLC0415
 
     mode, _ = launch.visibility_of(case.placement, None)
@@ -148,5 +146,5 @@ def _print_lines(args: argparse.Namespace, case: AdviceCase, advice: Advice) -> 
     for each in (advice.present, *advice.promising[: args.tries]):
         words = [f"{name}={value}" for name, value in each.setting.variables.items()]
         line = ["env", *words, *record.launched] if words else record.launched
-        write_result(os.fsencode(shlex.join(line) + "\n"))
+        print_command(line)
     return 0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.map_options import METRICS, OBJECTIVES, SOLVERS, Constraints, MapOptions
+from toposeat.model.shell_words import shell_word
 
 if TYPE_CHECKING:
     from toposeat.model.evaluation import MappingResult
@@ -324,4 +325,4 @@ def _abandon(stream: TextIO) -> None:
 
 def quoted(path: object) -> str:
     """A file name as one word of a command to type."""
-    return shlex.quote(str(path))
+    return shell_word(path)

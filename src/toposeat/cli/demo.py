@@ -22,6 +22,7 @@ from toposeat.cli.command import (
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import ToposeatError, UsageError
+from toposeat.model.shell_words import shell_line
 
 if TYPE_CHECKING:
     from toposeat import pipeline
@@ -55,7 +56,7 @@ class DemoCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Compile, run, profile, map, report."""
-        from toposeat import launch, pipeline, report  # noqa: PLC0415
+        from toposeat import launch, report  # noqa: PLC0415
         from toposeat.model.files import write_atomically  # noqa: PLC0415
 
         folder: Path = args.output
@@ -73,7 +74,7 @@ class DemoCommand(Command):
         text = page_text(
             sections,
             title="toposeat demo",
-            subtitle=f"{pipeline.shell_line(outcome.command)} ({outcome.mpi}); the profile was "
+            subtitle=f"{shell_line(outcome.command)} ({outcome.mpi}); the profile was "
             "recorded here through host memory, the machines are catalogue entries with nominal "
             "numbers, and everything about them is predicted",
             commands=["toposeat tune -- mpirun -n 8 ./app", "toposeat run -- mpirun -n 8 ./app"],
@@ -93,7 +94,7 @@ class DemoCommand(Command):
             f"Page      {page}: open it in a browser (one file, works offline)",
             f"Next      toposeat report {quoted(outcome.profile_path)}",
             "          toposeat map stencil2d:2x4,weight=3 -t dgx-1v",
-            f"          toposeat run --dry-run -p {first} -- " + pipeline.shell_line(launch_line),
+            f"          toposeat run --dry-run -p {first} -- " + shell_line(launch_line),
             "          on a GPU node: toposeat tune -- mpirun -n 8 ./app",
         )
         return 0

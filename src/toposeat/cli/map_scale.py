@@ -13,6 +13,7 @@ from toposeat.cli.large_machine import has_hosts, large_machine
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
+from toposeat.model.shell_words import shell_line
 
 if TYPE_CHECKING:
     from toposeat.model.placement import Placement
@@ -84,7 +85,7 @@ def next_lines(
 
     command = args.launch or [launcher, "-n", str(placement.ranks), "./app"]
     refusal = pipeline.why_not_realised(command, placement) if args.launch is not None else []
-    line = f"Next: toposeat run -p {quoted(args.output)} -- {pipeline.shell_line(command)}"
+    line = f"Next: toposeat run -p {quoted(args.output)} -- {shell_line(command)}"
     return refusal or [line]
 
 

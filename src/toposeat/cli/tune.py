@@ -23,6 +23,7 @@ from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.output_form import page_file
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar, search_bar
+from toposeat.model.shell_words import shell_line
 
 
 class TuneCommand(Command):
@@ -91,8 +92,8 @@ class TuneCommand(Command):
             page = page_text(
                 [section],
                 title=f"{pipeline.program_name(command)} on {tuned.placement.metadata['topology']}",
-                subtitle=pipeline.shell_line(command),
-                commands=[f"toposeat run -- {pipeline.shell_line(command)}"],
+                subtitle=shell_line(command),
+                commands=[f"toposeat run -- {shell_line(command)}"],
             )
             write_atomically(args.html, page, overwrite=args.force)
             wrote.append(f"Wrote {args.html}")
@@ -102,6 +103,6 @@ class TuneCommand(Command):
         else:
             show(sys.stdout, text)
         refusal = pipeline.why_not_realised(command, tuned.placement)
-        next_line = f"Next: toposeat run -- {pipeline.shell_line(command)}"
+        next_line = f"Next: toposeat run -- {shell_line(command)}"
         tell(*wrote, *(refusal or [next_line]))
         return tuned.exit_code

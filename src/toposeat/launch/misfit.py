@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 
 from toposeat.errors import InputError
@@ -13,6 +12,7 @@ from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.line_options import Option
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.placement import Placement
+from toposeat.model.shell_words import shell_line, shell_word
 
 _OVERSUBSCRIBE = (
     *("PRTE_MCA_rmaps_default_mapping_policy", "PRTE_MCA_rmaps_base_oversubscribe"),
@@ -45,7 +45,7 @@ class Misfit:
         self.add(
             f"the placement is for {_few(missing)}, and {allocation.source} has {_few_of(hosts)}",
             f"map for these hosts: toposeat map {self._traffic} -t NETWORK --node SRC --hosts"
-            f" {shlex.quote(hosts)} -o PLACE; --other-machine takes them in this order",
+            f" {shell_word(hosts)} -o PLACE; --other-machine takes them in this order",
         )
 
     def elsewhere(self, here: str) -> None:
@@ -95,7 +95,7 @@ class Misfit:
         for each in self._line.further:
             own = [option for option in each.options if option.name in placing]
             if own:
-                said = shlex.join(word for option in own for word in option.words)
+                said = shell_line(word for option in own for word in option.words)
                 self.add(
                     f"{each.program[0]} behind ':' has {said}, and the placement says which rank"
                     " goes where",
@@ -117,7 +117,7 @@ class Misfit:
         if self._conflicts:
             without = {option.name for option in self._conflicts}
             line = self._line.changed((), without)
-            self._hints.append(f"type: toposeat run -p PLACE -- {shlex.join(line.argv)}")
+            self._hints.append(f"type: toposeat run -p PLACE -- {shell_line(line.argv)}")
         if self._causes:
             raise InputError(
                 "nothing was started, the plan cannot be realised: " + "; ".join(self._causes),
@@ -125,7 +125,7 @@ class Misfit:
             )
 
     def _conflict(self, option: Option, why: str) -> None:
-        self._causes.append(f"the line says {shlex.join(option.words)}, and {why}")
+        self._causes.append(f"the line says {shell_line(option.words)}, and {why}")
         self._conflicts.append(option)
 
     def _of(self, kind: LauncherKind) -> bool:
@@ -133,7 +133,7 @@ class Misfit:
 
     @property
     def _traffic(self) -> str:
-        return shlex.quote(self._placement.metadata.get("traffic", "TRAFFIC"))
+        return shell_word(self._placement.metadata.get("traffic", "TRAFFIC"))
 
 
 def _is_count(text: str, count: int) -> bool:

@@ -1,8 +1,7 @@
-"""A command's name, and a command as one would type it."""
+"""A command's name."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,8 +14,3 @@ def program_name(command: Sequence[str]) -> str:
     names = [word for word in program if not word.startswith("-")]
     is_python = bool(names) and Path(names[0]).name.startswith("python") and len(names) > 1
     return Path(names[1] if is_python else names[0]).stem if names else "app"
-
-
-def shell_line(command: Sequence[str]) -> str:
-    """A command as one would type it."""
-    return shlex.join(command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from toposeat.launch import LaunchLine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.scale_result import ScaleResult
+from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.stack_path import StackPath, map_on_path
@@ -72,7 +72,7 @@ class Dealing:
     def words(self, name: str, objective: str, saved: float, could: float) -> tuple[str, ...]:
         """What to say of the best plan that can be started, and of a better one that cannot."""
         ranks = () if self.line.ranks is None else ("-n", str(self.line.ranks))
-        hydra = shlex.join(["mpiexec", *ranks, *self.line.program])
+        hydra = shell_line(["mpiexec", *ranks, *self.line.program])
         less = f"less {objective} than the default"
         by, how = "srun --mpi=pmi2", f"Hydra starts it inside the job: toposeat tune -- {hydra}"
         if self.below is not None:

@@ -13,10 +13,10 @@ from toposeat.installed import native_path
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
+from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import save_traffic
-from toposeat.pipeline.command_words import shell_line
 from toposeat.pipeline.placing import placement_of
 
 Progress = Callable[[str], None]

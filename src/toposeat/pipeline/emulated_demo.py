@@ -13,9 +13,9 @@ from toposeat.installed import native_path
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
+from toposeat.model.shell_words import shell_line
 from toposeat.model.traffic_file import save_traffic
 from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements
-from toposeat.pipeline.command_words import shell_line
 from toposeat.pipeline.placing import placement_of
 
 MACHINE = "k80-16"

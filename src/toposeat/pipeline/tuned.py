@@ -20,10 +20,11 @@ from toposeat.model.placement_file import save_placement
 from toposeat.model.private_cache import cache_root, private_folder
 from toposeat.model.result_file import save_mapping
 from toposeat.model.scale_result import ScaleResult
+from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
-from toposeat.pipeline.command_words import program_name, shell_line
+from toposeat.pipeline.command_words import program_name
 from toposeat.pipeline.dealing import Dealing, dealt_at_scale, dealt_mapping
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.nic_words import cray_environment, ucx_name
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import ANY_HOST
 from toposeat.model.visible_list import ordering_variable, visible_variables
 
@@ -35,8 +35,8 @@ class Export:
     @property
     def line(self) -> str:
         """The command as a shell takes it, variables in front."""
-        words = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
-        return " ".join([*words, *map(shlex.quote, self.command)])
+        words = [f"{name}={shell_word(value)}" for name, value in self.environment.items()]
+        return " ".join([*words, *map(shell_word, self.command)])
 
 
 @dataclass(frozen=True, kw_only=True)

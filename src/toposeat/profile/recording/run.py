@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -25,6 +24,7 @@ from toposeat.launch import (
 )
 from toposeat.model.files import write_atomically
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
+from toposeat.model.shell_words import shell_line, shell_word
 from toposeat.model.traffic import Traffic
 from toposeat.model.trust import make_own_folder
 from toposeat.profile.recognise import with_pattern
@@ -144,7 +144,7 @@ def profile_run(
             exit_code=exit_code,
         )
         traffic = with_pattern(_complete(run, partial=partial, progress=progress))
-    metadata = {**traffic.metadata, "command": shlex.join(argv), "exit_code": str(exit_code)}
+    metadata = {**traffic.metadata, "command": shell_line(argv), "exit_code": str(exit_code)}
     if recording is not None and recording.reorder:
         metadata["reorder"] = recording.reorder
     if line.further or line.tasks:
@@ -297,7 +297,7 @@ def _missing_records(run: _Run, missing: str) -> MissingRecordsError:
     kept = keep_records(run.folder) if run.is_temporary else run.folder
     return MissingRecordsError(
         missing,
-        hint=f"the other ranks' records are kept: toposeat profile --merge {shlex.quote(str(kept))}"
+        hint=f"the other ranks' records are kept: toposeat profile --merge {shell_word(str(kept))}"
         " --partial -o F makes a profile of them",
         exit_code=run.exit_code,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
@@ -11,6 +10,7 @@ from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import RunRecord
 from toposeat.model.scale_result import ScaleResult
+from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.html import figures, tables
@@ -187,8 +187,8 @@ def _run(run: RunRecord) -> View:
     repeats = f" over {plural(run.repeats, 'run')}" if run.repeats > 1 else ""
     return {
         "facts": [
-            ("Command", shlex.join(run.command)),
-            ("Started as", shlex.join(run.launched)),
+            ("Command", shell_line(run.command)),
+            ("Started as", shell_line(run.launched)),
             ("Where", f"{run.host}, {run.started_at}, visibility {run.visibility}"),
             (
                 "Measured",

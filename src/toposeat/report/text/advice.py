@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from rich.console import RenderableType
@@ -18,6 +17,7 @@ from toposeat.model.protocol import (
     Stack,
 )
 from toposeat.model.route import CopyProtocol
+from toposeat.model.shell_words import shell_word
 from toposeat.report.text.bench import percent
 from toposeat.report.text.clocked import render_clocked_text
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
@@ -65,7 +65,7 @@ def advice_verdict(advice: Advice) -> str:
 
 def environment_lines(variables: Mapping[str, str]) -> list[str]:
     """`export NAME=VALUE`, ready for a shell."""
-    return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return [f"export {name}={shell_word(value)}" for name, value in variables.items()]
 
 
 def render_joint_text(choice: JointChoice, style: TextStyle = PLAIN) -> str:
@@ -184,4 +184,4 @@ def _forwarded(setting: Setting) -> str:
 
 
 def _words(variables: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    return " ".join(f"{name}={shell_word(value)}" for name, value in variables.items())

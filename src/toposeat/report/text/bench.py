@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-
 from rich.console import RenderableType
 from rich.text import Text
 
 from toposeat.model.bench import BenchResult, BenchSource, Gain
+from toposeat.model.shell_words import shell_line
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_bytes, format_seconds, plural, three_digits
 
@@ -34,7 +33,7 @@ def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
             labelled("Where", f"{clean(result.host)}, {result.started_at}, {clean(result.mpi)}"),
         ]
     if result.command:
-        parts.append(labelled("Line", clean(shlex.join(result.command))))
+        parts.append(labelled("Line", clean(shell_line(result.command))))
     order = " ".join(map(str, result.device_of_rank))
     kept = " (the default: nothing is gained)" if result.is_default_kept else ""
     parts += [labelled("Placed", f"device of rank 0, 1, ...: {order}{kept}"), "", _table(result)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import statistics
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from toposeat.model.clocked import ClockedResult
+from toposeat.model.shell_words import shell_line
 from toposeat.report.text.bench import gain_cell, gain_words, interval, spread
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
@@ -23,7 +23,7 @@ def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
         labelled("Clocked", f"{word}: {result.what}"),
         labelled("Runs", _runs_words(result)),
         labelled("Where", _where(result)),
-        labelled("Line", clean(shlex.join(result.command))),
+        labelled("Line", clean(shell_line(result.command))),
         "",
         _table(result, word),
     ]

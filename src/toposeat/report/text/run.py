@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 
 from rich.console import RenderableType
@@ -11,6 +10,7 @@ from rich.text import Text
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
+from toposeat.model.shell_words import shell_line
 from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
 from toposeat.report.units import clean, format_seconds, plural
 
@@ -63,7 +63,7 @@ def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
     """What was run, how long it took (measured), and the verdict on every rank."""
     repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
     parts: list[RenderableType] = [
-        labelled("Run", clean(shlex.join(record.command))),
+        labelled("Run", clean(shell_line(record.command))),
         labelled("Placed by", _placed_by(record)),
         labelled("Where", f"{clean(record.host)}, {clean(record.started_at)}"),
         labelled(
