@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from toposeat.cli.main import main
+from toposeat.model.placement_file import load_placement
 
 MAP = ["map", "llm:tp=2,dp=4", "--json"]
 
@@ -92,6 +93,67 @@ def test_what_is_wrong_is_said_with_its_line(
     (project / "toposeat.toml").write_text(text + "\n")
     assert main([*MAP, "-t", "dgx-1v"]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_wrong_file_stops_no_job(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "toposeat.toml").write_text("x = 1\n")
+    assert main(["profile", "-o", "p.prof", "--", "sh", "-c", "exit 7"]) == 7
+    said = capsys.readouterr().err
+    assert said.count("toposeat.toml:1: there is no setting 'x'") == 1
+
+
+def test_what_a_file_decided_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "topology.conf").write_text("SwitchName=leaf Nodes=n[1-4]\n")
+    file = project / "toposeat.toml"
+    file.write_text('network = "slurm:topology.conf"\nmachine = "dgx-1v"\nhosts = "n[2-3]"\n')
+    assert main(["map", "llm:tp=8,dp=2", "-o", "app.place"]) == 0
+    network = f"network slurm:{project}/topology.conf ({file}:1)"
+    words = f"machine dgx-1v ({file}:2), {network}, hosts n[2-3] ({file}:3)"
+    assert f"Settings  {words}\n" in capsys.readouterr().out
+    assert load_placement("app.place").metadata["settings"] == words
+    assert main(["map", "llm:tp=8,dp=2", "--json", "--hosts", "n[3-4]", "--node", "dgx-1v"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["settings"]) == ["network"]
+    file.write_text('metric = "bandwidth"\nlauncher = "openmpi"\n')
+    assert main(["compare", "app.place", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["settings"]) == ["metric"]
+    assert main(["export", "app.place"]) == 0
+    assert f"Settings  launcher openmpi ({file}:2)" in capsys.readouterr().err
+
+
+def test_a_file_that_is_named_is_read_and_no_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "toposeat.toml").write_text('machine = "dgx-1v"\n')
+    named = project.parent / "named.toml"
+    named.write_text('machine = "dgx-1p"\n')
+    named.chmod(0o666)
+    monkeypatch.setenv("TOPOSEAT_CONFIG", str(named))
+    assert machine_of(MAP, capsys) == "dgx-1p"
+    named.unlink()
+    assert main(MAP) == 1
+    assert f"{named}: no such file" in capsys.readouterr().err
+    os.mkfifo(named)
+    assert main(MAP) == 1
+    assert "this must be a regular file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("home", ["", "here", None])
+def test_no_file_of_this_folder_is_a_user_s(
+    project: Path,
+    home: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for base in (project / "inner", project / "inner" / "here"):
+        (base / ".config" / "toposeat").mkdir(parents=True)
+        (base / ".config" / "toposeat" / "config.toml").write_text("broken")
+    if home is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", home)
+    assert main(["doctor", "--config", "--json"]) == 0
+    user = json.loads(capsys.readouterr().out)["user_file"]
+    assert user is None or not user.startswith(str(project))
 
 
 def test_doctor_says_what_applies_and_whence(

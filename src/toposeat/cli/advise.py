@@ -17,7 +17,9 @@ from toposeat.cli.command import (
     print_json,
     quoted,
     show,
+    show_decided,
     tell,
+    with_decided,
 )
 from toposeat.cli.output_form import refuse_other_forms
 from toposeat.cli.progress import progress_bar
@@ -80,14 +82,16 @@ class AdviseCommand(Command):
         else:
             advice = _verified(args, case, stack)
         if args.dry_run and args.launch is not None:
+            show_decided(args, as_remark=True)
             return _print_lines(args, case, advice)
-        document = report.advice_json(advice)
+        document = with_decided(report.advice_json(advice), args)
         if args.output is not None:
             write_atomically(args.output, report.json_text(document), overwrite=args.force)
         if args.json:
             print_json(document)
         else:
             show(sys.stdout, report.render_advice_text, advice)
+            show_decided(args)
         if args.output is not None:
             tell(f"Wrote {args.output}")
         if args.launch is None:

@@ -14,6 +14,7 @@ from toposeat.cli.command import (
     print_command,
     print_json,
     show,
+    show_decided,
     tell,
 )
 from toposeat.cli.progress import progress_bar
@@ -69,12 +70,14 @@ class BenchCommand(Command):
             path=bench_path(args, machine),
         )
         if args.dry_run:
+            show_decided(args, as_remark=True)
             return _print_lines(plan, job)
         result = _result(plan, job, args.on)
         if args.json:
-            print_json(report.bench_json(result))
+            print_json(report.bench_json(result), args)
         else:
             show(sys.stdout, report.render_bench_text, result)
+            show_decided(args)
         return 0
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
+from toposeat.cli.settings import decided_words
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.map_options import METRICS, OBJECTIVES, SOLVERS, Constraints, MapOptions
 from toposeat.model.shell_words import shell_word
@@ -232,9 +233,28 @@ def print_error(error: ToposeatError) -> None:
         tell(f"hint:  {error.hint}")
 
 
-def print_json(document: Any) -> None:
-    """A result as JSON on stdout."""
+def print_json(document: Any, args: argparse.Namespace | None = None) -> None:
+    """A result as JSON on stdout, with what settings files decided of the verb's arguments."""
+    if args is not None:
+        document = with_decided(document, args)
     write_result(json.dumps(document, allow_nan=False) + "\n")
+
+
+def with_decided(document: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """A document with what settings files decided of the verb's arguments."""
+    if not args.decided:
+        return document
+    decided = {k: {"value": v.value, "source": v.source} for k, v in args.decided.items()}
+    return {**document, "settings": decided}
+
+
+def show_decided(args: argparse.Namespace, *, as_remark: bool = False) -> None:
+    """Say what settings files decided: on stdout below a text, or on stderr."""
+    words = decided_words(args)
+    if words and as_remark:
+        tell(f"Settings  {words}")
+    elif words:
+        write_result(f"Settings  {words}\n")
 
 
 def print_command(command: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from toposeat.cli.command import (
     print_command,
     print_json,
     show,
+    show_decided,
     tell,
     write_result,
 )
@@ -104,7 +105,7 @@ class CompareCommand(Command):
             return _print_lines(args, candidates)
         clocked = None if args.launch is None else _clocked(args, candidates)
         if args.json:
-            _print_document(document(), clocked)
+            _print_document(args, document(), clocked)
         else:
             if clocked is not None:
                 from toposeat import report  # noqa: PLC0415
@@ -112,6 +113,7 @@ class CompareCommand(Command):
                 show(sys.stdout, report.render_clocked_text, clocked)
                 write_result("\n")
             show(sys.stdout, text)
+            show_decided(args)
             if clocked is None:
                 tell("Next: clock them: the same line with -- mpirun -n N ./app at its end")
         return 0
@@ -130,12 +132,14 @@ def _check_options(args: argparse.Namespace) -> None:
             )
 
 
-def _print_document(document: dict[str, Any], clocked: ClockedResult | None) -> None:
+def _print_document(
+    args: argparse.Namespace, document: dict[str, Any], clocked: ClockedResult | None
+) -> None:
     from toposeat import report  # noqa: PLC0415
 
     if clocked is not None:
         document["clocked"] = report.clocked_json(clocked)
-    print_json(document)
+    print_json(document, args)
 
 
 def _on_topology(args: argparse.Namespace) -> _Compared:

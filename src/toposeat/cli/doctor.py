@@ -86,23 +86,25 @@ def _next_words(sources: list[str], devices: int) -> str:
 
 def _show_settings(found: Settings, *, as_json: bool) -> None:
     """What applies here, and whence."""
-    user, project = config_files(os.environ, Path.cwd())
+    files = config_files(os.environ, Path.cwd())
     if as_json:
         print_json(
             {
                 "schema": "toposeat/settings/1",
-                "user_file": str(user),
-                "project_file": None if project is None else str(project),
+                "user_file": None if files.user is None else str(files.user),
+                "project_file": None if files.project is None else str(files.project),
                 "settings": {
                     key: {"value": each.value, "source": each.source} for key, each in found.items()
                 },
             }
         )
         return
-    here = "" if user.exists() else ", not there"
+    user = "no home folder"
+    if files.user is not None:
+        user = f"{files.user}{'' if files.user.exists() else ', not there'}"
     lines = [
-        f"user's file     {user}{here}",
-        f"project's file  {project or f'no {PROJECT_FILE} here or above'}",
+        f"user's file     {user}",
+        f"project's file  {files.project or f'no {PROJECT_FILE} to be read here or above'}",
         "",
         *(
             f"{key:<10} {found[key].value}  ({found[key].source})"

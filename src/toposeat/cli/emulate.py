@@ -6,7 +6,14 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from toposeat.cli.command import Command, add_topology_option, require_launch, tell, write_result
+from toposeat.cli.command import (
+    Command,
+    add_topology_option,
+    require_launch,
+    show_decided,
+    tell,
+    write_result,
+)
 
 # Options of Open MPI that bring other nodes into a job.
 _OTHER_HOSTS = {"host", "H", "hostfile", "machinefile", "default-hostfile"}
@@ -77,6 +84,7 @@ class EmulateCommand(Command):
             return 0
         with emulation.emulated_node(text) as node:
             environment = node.environment(os.environ)
+            show_decided(args, as_remark=True)
             if args.hide:
                 environment["TOPOSEAT_EMULATED_HIDDEN"] = args.hide
             paced = "" if truth is None else f", paced as {truth.name}"

@@ -12,6 +12,7 @@ from toposeat.cli.command import (
     add_force_option,
     print_json,
     quoted,
+    show_decided,
     tell,
     write_result,
 )
@@ -73,9 +74,10 @@ class ExportCommand(Command):
         )
         written = [] if args.output is None else _write(export, args.output, overwrite=args.force)
         if args.json:
-            print_json(_document(export, placement.ranks, written))
+            print_json(_document(export, placement.ranks, written), args)
         elif args.output is None:
             write_result(_printed(export))
+        show_decided(args, as_remark=True)
         tell(*(f"Note: {note}" for note in export.notes), *(f"Wrote {path}" for path in written))
         if args.output is not None and not export.files:
             tell("No file is needed: the launch line contains everything")

@@ -18,6 +18,7 @@ from toposeat.cli.command import (
     EXIT_USAGE,
     Command,
     print_error,
+    tell,
 )
 from toposeat.cli.settings import complete, prepare, read_settings
 from toposeat.errors import (
@@ -99,7 +100,9 @@ def _parse(options: list[str]) -> argparse.Namespace:
     parser = _parser(verb)
     if verb not in VERBS:
         return parser.parse_args(options)
-    settings = read_settings(os.environ, Path.cwd())
+    # A job is not kept from starting by what does not concern it.
+    settings, said = read_settings(os.environ, Path.cwd(), forgiving=verb in ("run", "profile"))
+    tell(*said)
     prepare(verbs_of(parser)[verb], verb, settings)
     args = parser.parse_args(options)
     complete(args, verb, settings)

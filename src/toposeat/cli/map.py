@@ -18,6 +18,7 @@ from toposeat.cli.command import (
     print_json,
     quoted,
     show,
+    show_decided,
     show_mapping,
     tell,
     write_result,
@@ -27,6 +28,7 @@ from toposeat.cli.large_machine import is_large
 from toposeat.cli.map_scale import map_onto_shape, next_lines
 from toposeat.cli.output_form import page_file, refuse_other_forms
 from toposeat.cli.page import page_text
+from toposeat.cli.settings import decided_words
 from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,12 +119,13 @@ class MapCommand(Command):
                 document["protocols"] = report.joint_json(joint)
             else:
                 document = report.with_stack(document, path.stack)
-            print_json(document)
+            print_json(document, args)
         else:
             show_mapping(result, machine, traffic, verbose=args.verbose)
             if joint is not None:
                 write_result("\n")
                 show(sys.stdout, report.render_joint_text, joint)
+            show_decided(args)
         if not wrote and not args.json:
             wrote = [_next_words(args, result)]
         tell(*wrote)
@@ -207,7 +210,7 @@ def _save(
         machine_source=args.topology,
         stack=args.stack or "",
     )
-    save_placement(placement, args.output, overwrite=args.force)
+    save_placement(placement.with_settings(decided_words(args)), args.output, overwrite=args.force)
     place = quoted(args.output)
     said = [
         *filter(None, [launch.visibility_words(placement)]),

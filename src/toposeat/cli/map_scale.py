@@ -8,10 +8,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toposeat.cli.command import map_options, print_json, quoted, show, tell
+from toposeat.cli.command import map_options, print_json, quoted, show, show_decided, tell
 from toposeat.cli.large_machine import has_hosts, large_machine
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar
+from toposeat.cli.settings import decided_words
 from toposeat.errors import UsageError
 from toposeat.model.shell_words import shell_line
 
@@ -49,6 +50,7 @@ def map_onto_shape(args: argparse.Namespace) -> int:
         placement = pipeline.placement_at_scale(
             result, shape, traffic, traffic_name=args.traffic, sources=_sources(args)
         )
+        placement = placement.with_settings(decided_words(args))
         save_placement(placement, args.output, overwrite=args.force)
     if args.html is not None:
         section = report.Section(traffic=traffic, scale=result)
@@ -57,9 +59,10 @@ def map_onto_shape(args: argparse.Namespace) -> int:
         write_atomically(args.html, page, overwrite=args.force)
     # The files are safe before the result is shown: its reader may be gone.
     if args.json:
-        print_json(report.scale_json(result, traffic))
+        print_json(report.scale_json(result, traffic), args)
     else:
         show(sys.stdout, partial(report.render_scale_text, verbose=args.verbose), result, traffic)
+        show_decided(args)
     if args.output is None:
         more = "" if args.verbose else "; -v says more"
         tell(*([] if args.json or args.html else [f"Next: add -o app.place{more}"]))

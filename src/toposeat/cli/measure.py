@@ -16,6 +16,7 @@ from toposeat.cli.command import (
     add_topology_option,
     print_json,
     quoted,
+    show_decided,
     tell,
     write_result,
 )
@@ -114,9 +115,10 @@ class MeasureCommand(Command):
                 host = measure.measure_host(workers, bar)
         facts = measure.facts_of_measurement(pci, results, protocols[0], host, ordinals)
         if args.json:
-            print_json(measurement_document(pci, protocols, results, tried, host))
+            print_json(measurement_document(pci, protocols, results, tried, host), args)
         else:
             write_result(measurement_text(protocols, results, tried, host))
+            show_decided(args)
         machine = _machine(base, facts, tried)
         machine = measure.with_results(machine, pci, results, protocols[0])
         machine = _marked(machine)

@@ -52,7 +52,7 @@ class ProfileCommand(Command):
             "--keep-records",
             metavar="DIR",
             type=Path,
-            help="keep the raw per-rank records in DIR (a new folder)",
+            help="keep the raw per-rank records in DIR (a new folder, for you only)",
         )
         parser.add_argument(
             "--merge",

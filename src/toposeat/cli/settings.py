@@ -4,6 +4,10 @@
 the nearest one above belongs to a project, perhaps somebody else's: it may name machines and
 options, but nothing that is run or written. An option beats the environment, which beats the
 project's file, which beats the user's.
+
+A file is read where it is an own file in an own place (`model/trust.py`): the search upwards ends
+at the first folder that is none. The file that `TOPOSEAT_CONFIG` names is read in place of the
+project's, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -16,9 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import InputError, did_you_mean
+from toposeat.model.shell_words import shell_word
+from toposeat.model.trust import NotMineError, check_place, home_folder, own_file, user_folder
 
 PROJECT_FILE = "toposeat.toml"
-_MOST_CHARACTERS = 1 << 15
+CONFIG_VARIABLE = "TOPOSEAT_CONFIG"
+_MOST_BYTES = 1 << 15
 _AT_LINE = re.compile(r"\(at line (\d+)")
 
 # What can be set, and what it stands for.
@@ -50,6 +57,28 @@ class Setting:
 
     value: str
     source: str
+    is_of_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFiles:
+    """The user's file, there or not, and the project's; None where none is to be read.
+
+    `said` is a line about a file that is left alone. The project's is `named` by the variable.
+    """
+
+    user: Path | None
+    project: Path | None
+    named: bool = False
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Preset:
+    """Stands for an option until the words of the command line are read."""
+
+    key: str
+    value: object
 
 
 def variable_of(key: str) -> str:
@@ -57,51 +86,109 @@ def variable_of(key: str) -> str:
     return _VARIABLES.get(key, f"TOPOSEAT_{key.upper().replace('-', '_')}")
 
 
-def config_files(environment: Mapping[str, str], folder: Path) -> tuple[Path, Path | None]:
-    """The user's file, there or not, and the project's, if there is one."""
-    base = Path(environment.get("XDG_CONFIG_HOME", ""))
-    home = Path(environment.get("HOME", "/nonexistent"))
-    if not base.is_absolute():  # the specification says to ignore relative ones
-        base = home / ".config"
+def config_files(environment: Mapping[str, str], folder: Path) -> ConfigFiles:
+    """Which files are to be read in a folder."""
+    home = home_folder(environment)
+    own = user_folder(environment, "XDG_CONFIG_HOME", ".config")
+    user = None if own is None else Path(own, "config.toml")
+    if environment.get(CONFIG_VARIABLE):
+        return ConfigFiles(user, Path(environment[CONFIG_VARIABLE]), named=True)
+    top = None if home is None else os.path.realpath(home)
     for each in (folder, *folder.parents):
-        if (each / PROJECT_FILE).exists():
-            return base / "toposeat" / "config.toml", each / PROJECT_FILE
-        if each == home or (each / ".git").exists():
+        project = each / PROJECT_FILE
+        is_there = os.path.lexists(project)
+        try:
+            check_place(each, own=True)
+        except OSError as error:
+            return ConfigFiles(user, None, said=_left_alone(project, error) if is_there else "")
+        if is_there:
+            return ConfigFiles(user, project)
+        if str(each) == top or (each / ".git").exists():
             break
-    return base / "toposeat" / "config.toml", None
+    return ConfigFiles(user, None)
 
 
-def read_settings(environment: Mapping[str, str], folder: Path) -> dict[str, Setting]:
-    """What is set, by key.
+def _left_alone(path: Path, error: OSError) -> str:
+    return (
+        f"note: settings in {path} are left alone ({error.filename}: {error.strerror});"
+        f" {CONFIG_VARIABLE}={shell_word(path)} reads them"
+    )
+
+
+def read_settings(
+    environment: Mapping[str, str], folder: Path, *, forgiving: bool = False
+) -> tuple[dict[str, Setting], list[str]]:
+    """What is set, by key, and a line about each file that is left alone.
 
     Args:
         environment: of this process.
         folder: where the project's file is looked for, and above.
+        forgiving: a file that is wrong is left alone, too.
 
     Raises:
-        InputError: a file that is wrong, with its line.
+        InputError: a file that is wrong, with its line; not if `forgiving`.
     """
-    user, project = config_files(environment, folder)
+    files = config_files(environment, folder)
     found: dict[str, Setting] = {}
-    if user.exists():
-        found |= _of_file(user, is_project=False)
-    if project is not None:
-        found |= _of_file(project, is_project=True)
+    said = [files.said] if files.said else []
+    for path in (files.user, files.project):
+        is_project = path == files.project
+        is_named = is_project and files.named
+        if path is None or not (is_named or os.path.lexists(path)):
+            continue
+        try:
+            text = _read(path, is_named=is_named)
+            found |= _of_text(path, text, is_project=is_project)
+        except NotMineError as error:
+            said.append(_left_alone(path, error))
+        except InputError as error:
+            if not forgiving:
+                raise
+            said.append(f"warning: settings are left alone: {error.message}")
     for key in KEYS:
         value = environment.get(variable_of(key))
         if value:
             found[key] = Setting(value, variable_of(key))
-    return found
+    return found, said
 
 
-def _of_file(path: Path, *, is_project: bool) -> dict[str, Setting]:
+def _read(path: Path, *, is_named: bool) -> str:
+    """The text of an own file in an own place, or of any regular file that `is_named`.
+
+    Raises:
+        NotMineError: it may be somebody else's.
+        InputError: it cannot be read, or is too long.
+    """
+    from toposeat.model.input_file import open_input, unreadable  # noqa: PLC0415
+
+    try:
+        if is_named:
+            file = open_input(path)
+        else:
+            check_place(path.parent, own=True)
+            real = os.path.realpath(path)  # a link of this user's leads to an own file, too
+            check_place(os.path.dirname(real), own=True)  # noqa: PTH120
+            file = os.fdopen(own_file(real), "rb")
+        with file:
+            data = file.read(_MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except NotMineError:
+        raise
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(
+            "not a text file (invalid UTF-8)", path=path, line=line, hint="it is TOML"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    if len(data) > _MOST_BYTES:
+        raise InputError("too long for settings", path=path, hint=f"it has {', '.join(KEYS)}")
+    return text
+
+
+def _of_text(path: Path, text: str, *, is_project: bool) -> dict[str, Setting]:
     import tomllib  # noqa: PLC0415
 
-    from toposeat.model.files import read_text  # noqa: PLC0415
-
-    text = read_text(path)
-    if len(text) > _MOST_CHARACTERS:
-        raise InputError("too long for settings", path=path, hint=f"it has {', '.join(KEYS)}")
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -137,7 +224,7 @@ def _checked(
                 f"{key} is no word and no number", path=path, line=line, hint=f'{key} = "..."'
             )
         own = _from_folder(str(value), path.parent) if key in _FILES else str(value)
-        yield key, Setting(own, f"{path}:{line}" if line else str(path))
+        yield key, Setting(own, f"{path}:{line}" if line else str(path), is_of_file=True)
 
 
 def _from_folder(value: str, folder: Path) -> str:
@@ -166,7 +253,8 @@ def prepare(parser: argparse.ArgumentParser, verb: str, settings: Settings) -> N
             near = did_you_mean(setting.value, action.choices)
             raise _refused(key, setting, near or f"one of {', '.join(action.choices)}")
         try:
-            action.default = action.type(setting.value) if callable(action.type) else setting.value
+            value = action.type(setting.value) if callable(action.type) else setting.value
+            action.default = _Preset(key, value)
         except (argparse.ArgumentTypeError, ValueError) as error:
             raise _refused(key, setting, f"{KEYS[key]}: {error}") from error
         action.required = False
@@ -175,30 +263,49 @@ def prepare(parser: argparse.ArgumentParser, verb: str, settings: Settings) -> N
 
 
 def complete(args: argparse.Namespace, verb: str, settings: Settings) -> None:
-    """Give a verb without `-t` the machine that is set."""
+    """Give a verb without `-t` the machine that is set; `args.decided` is what files decided."""
+    used = []
+    for name, value in list(vars(args).items()):
+        if isinstance(value, _Preset):
+            setattr(args, name, value.value)
+            used.append(value.key)
     args.settings = settings
     cache = settings.get("cache")
     if cache is not None:
         os.environ.setdefault(variable_of("cache"), str(Path(cache.value).expanduser()))
-    if getattr(args, "topology", "") is not None:
-        return
-    args.topology, node = _machine(verb, settings)
-    if node is not None and hasattr(args, "node") and args.node is None:
-        args.node = node
-        hosts = settings.get("hosts")
-        args.hosts = hosts.value if args.hosts is None and hosts is not None else args.hosts
+    if getattr(args, "topology", "") is None:
+        used += _complete_machine(args, verb, settings)
+    args.decided = {key: settings[key] for key in KEYS if key in used and settings[key].is_of_file}
+
+
+def _complete_machine(args: argparse.Namespace, verb: str, settings: Settings) -> list[str]:
+    """The keys of what is taken for `-t`, and with it for `--node` and `--hosts`."""
+    machine, node = _machine(verb, settings)
+    if machine is None:
+        return []
+    args.topology, used = settings[machine].value, [machine]
+    if node is not None and args.node is None:
+        args.node = settings[node].value
+        used.append(node)
+        if args.hosts is None and "hosts" in settings:
+            args.hosts = settings["hosts"].value
+            used.append("hosts")
+    return used
+
+
+def decided_words(args: argparse.Namespace) -> str:
+    """What settings files decided of an answer, in one line; "" if nothing."""
+    words = ", ".join(f"{key} {each.value} ({each.source})" for key, each in args.decided.items())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 
 
 def _machine(verb: str, settings: Settings) -> tuple[str | None, str | None]:
-    """What stands for `-t`, and for `--node`."""
-    machine, network = (
-        settings[key].value if key in settings else None for key in ("machine", "network")
-    )
-    if network is not None and verb == "tune":  # its nodes say themselves what they are
-        return network, None
-    if network is not None and verb == "map" and machine is not None:
-        return network, machine
-    return (machine if verb in _MACHINE_VERBS else None), None
+    """The keys of what stands for `-t`, and for `--node`."""
+    if "network" in settings and verb == "tune":  # its nodes say themselves what they are
+        return "network", None
+    if "network" in settings and "machine" in settings and verb == "map":
+        return "network", "machine"
+    return ("machine" if "machine" in settings and verb in _MACHINE_VERBS else None), None
 
 
 def _refused(key: str, setting: Setting, hint: str) -> InputError:

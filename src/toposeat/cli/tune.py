@@ -17,12 +17,14 @@ from toposeat.cli.command import (
     print_json,
     require_launch,
     show,
+    show_decided,
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.output_form import page_file
 from toposeat.cli.page import page_text
 from toposeat.cli.progress import progress_bar, search_bar
+from toposeat.cli.settings import decided_words
 from toposeat.model.shell_words import shell_line
 
 
@@ -72,6 +74,7 @@ class TuneCommand(Command):
                 ),
                 progress=tell,
                 stack=args.stack,
+                settings=decided_words(args),
                 merging=merging,
                 searching=search_bar("placing the ranks", args.budget or 0),
             )
@@ -99,9 +102,10 @@ class TuneCommand(Command):
             wrote.append(f"Wrote {args.html}")
         if args.json:
             files = {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
-            print_json(report.with_stack(document(), tuned.path.stack) | files)
+            print_json(report.with_stack(document(), tuned.path.stack) | files, args)
         else:
             show(sys.stdout, text)
+            show_decided(args)
         refusal = pipeline.why_not_realised(command, tuned.placement)
         next_line = f"Next: toposeat run -- {shell_line(command)}"
         tell(*wrote, *(refusal or [next_line]))

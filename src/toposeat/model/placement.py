@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toposeat.model.shown import Shown
 from toposeat.model.topology import ANY_HOST
@@ -60,6 +60,10 @@ class Placement(Shown):
             if (seat.host, seat.local_rank) in local:
                 raise ValueError(f"rank {rank}: local rank {seat.local_rank} appears twice")
             local.add((seat.host, seat.local_rank))
+
+    def with_settings(self, words: str) -> Placement:
+        """With what files of settings decided in its metadata, if they did."""
+        return replace(self, metadata={**self.metadata, "settings": words}) if words else self
 
     @property
     def shares_devices(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from toposeat.errors import ToposeatError
-from toposeat.model.trust import home_folder, make_own_folder, own_file, own_folder
+from toposeat.model.trust import make_own_folder, own_file, own_folder, user_folder
 
 CACHE_VARIABLE = "TOPOSEAT_CACHE_DIR"
 _HINT = f"set {CACHE_VARIABLE} to a folder that you may write, and no other user"
@@ -28,13 +28,10 @@ def cache_root(env: Mapping[str, str]) -> Path:
     """
     if env.get(CACHE_VARIABLE):
         return Path(env[CACHE_VARIABLE])
-    named = Path(env.get("XDG_CACHE_HOME", ""))
-    if named.is_absolute():  # the specification says to ignore relative ones
-        return named / "toposeat"
-    home = home_folder(env)
-    if home is None:
+    folder = user_folder(env, "XDG_CACHE_HOME", ".cache")
+    if folder is None:
         raise ToposeatError("there is no home folder for a cache", hint=_HINT)
-    return Path(home, ".cache", "toposeat")
+    return Path(folder)
 
 
 def private_folder(folder: Path, what: str) -> Path:

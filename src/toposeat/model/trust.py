@@ -156,6 +156,18 @@ def home_folder(environment: Mapping[str, str]) -> str | None:
     return named if os.path.isabs(named) else None  # noqa: PTH117
 
 
+def user_folder(environment: Mapping[str, str], variable: str, name: str) -> str | None:
+    """This user's `toposeat` in the folder of a variable, such as XDG_CACHE_HOME, else in ~/`name`.
+
+    A path that is not whole is ignored, as the specification says.
+    """
+    base: str | None = environment.get(variable, "")
+    if not os.path.isabs(base or ""):  # noqa: PTH117
+        home = home_folder(environment)
+        base = None if home is None else os.path.join(home, name)  # noqa: PTH118
+    return None if base is None else os.path.join(base, "toposeat")  # noqa: PTH118
+
+
 def peer_is_mine(peer: socket.socket) -> bool:
     """Whether the process at the other end of a Unix socket is of this user."""
     import socket  # noqa: PLC0415 - no settings are read from a socket

@@ -67,6 +67,7 @@ def tune(
     options_for: Callable[[Topology], MapOptions],
     progress: Progress,
     stack: str | None = None,
+    settings: str = "",
     merging: Callable[[int, int], None] | None = None,
     searching: AbstractContextManager[None] | None = None,
 ) -> Tuned:
@@ -74,8 +75,9 @@ def tune(
 
     The machine is that of the job: all nodes that the command may use (`machine_of_job`). The
     profile is cached by command and rank count. `options_for` says how to map onto the machine;
-    `stack` names the MPI, None: the command tells. `merging` is told how many of how many records
-    of the profile are merged; the search for a placement runs within `searching`.
+    `stack` names the MPI, None: the command tells. `settings` says for the placement what files
+    of settings decided. `merging` is told how many of how many records of the profile are merged;
+    the search for a placement runs within `searching`.
 
     Raises:
         ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
@@ -124,6 +126,7 @@ def tune(
         (folder / MAPPING_NAME).unlink(missing_ok=True)
     else:
         save_mapping(result, folder / MAPPING_NAME, overwrite=True)
+    placement = placement.with_settings(settings)
     save_placement(placement, folder / PLACEMENT_NAME, overwrite=True)
     return Tuned(
         topology=machine,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toposeat.errors import UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
+from toposeat.model.trust import user_folder
 
 if TYPE_CHECKING:
     from toposeat.topology.catalogue.machine_file import MachineText
@@ -101,13 +102,8 @@ def hint_for_name(name: str) -> str:
 
 
 def _own_folder() -> Path | None:
-    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if not base.is_absolute():  # the specification says to ignore relative ones
-        try:
-            base = Path.home() / ".config"
-        except RuntimeError:
-            return None
-    return base / "toposeat" / "machines"
+    own = user_folder(os.environ, "XDG_CONFIG_HOME", ".config")
+    return None if own is None else Path(own, "machines")
 
 
 @cache
