@@ -37,7 +37,7 @@
    |           |        |                      | tells that from others: the rank can be reordered,|
    |           |        |                      | and waits. Answered by GO once all ranks can, else|
    |           |        |                      | by STOP, whose number tells one of those that wait|
-   |           |        |                      | how many ranks were not heard                     |
+   |           |        |                      | how many ranks were not heard, or UNKNOWN         |
 
    One connection may speak for many ranks. The ranks of a node speak through one of them, see
    meeting.h, whose local frames are numbered from 64. Home takes the next frame of a connection

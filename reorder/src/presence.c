@@ -38,13 +38,22 @@ struct leader {
   int here;
   bool failed;      /* somebody is of another world, a rank is there twice, or home has gone */
   const char *vote; /* of every rank */
+  bool speaks;      /* for the job, if not all are there */
+  int missing;
 };
+
+static const char UNHEARD[] = "the ranks of this job cannot all be heard";
 
 /* ---- which job this is ---- */
 
 static const char *home_words(void) {
   const char *words = tps_getenv("TOPOSEAT_HOME");
   return words != NULL ? words : tps_getenv("TOPOSEAT_PROFILE_HOME");
+}
+
+/* Where the ranks of several nodes are counted. */
+static bool has_home(const struct tpr_world *world) {
+  return home_words() != NULL && !world->spawned;
 }
 
 /* The launcher's process that MPI talks to: one on each node, and another one for each world. 0:
@@ -130,7 +139,7 @@ static void hear(struct leader *leader, struct guest *guest) {
 }
 
 /* Whether home has decided. */
-static bool hear_home(struct leader *leader, bool *all, int *missing) {
+static bool hear_home(struct leader *leader, bool *all) {
   struct tps_frame frame;
   if (!tps_receive_header(leader->home, &frame, tps_now_ms() + FRAME_MS) || frame.length != 0 ||
       (frame.kind != TPS_GO && frame.kind != TPS_STOP)) {
@@ -138,7 +147,9 @@ static bool hear_home(struct leader *leader, bool *all, int *missing) {
     return false;
   }
   *all = frame.kind == TPS_GO;
-  *missing = (int)frame.number; /* told to one leader of the job */
+  leader->speaks = frame.number != 0;
+  leader->failed = frame.number == TPS_RANK_UNKNOWN;
+  leader->missing = leader->failed ? 0 : (int)frame.number;
   return true;
 }
 
@@ -151,7 +162,7 @@ static void attend(struct leader *leader, const struct pollfd *ready, size_t gue
 }
 
 /* Until home has decided; without home until all ranks are here, or time is up. */
-static bool gather(struct leader *leader, int *missing) {
+static bool gather(struct leader *leader) {
   bool all = false;
   bool told = false;
   bool asks = leader->home >= 0;
@@ -172,12 +183,14 @@ static bool gather(struct leader *leader, int *missing) {
     if (poll(ready, guests + 2, (int)left) > 0) {
       attend(leader, ready, guests);
       if (leader->home >= 0 && ready[1].revents != 0)
-        told = hear_home(leader, &all, missing);
+        told = hear_home(leader, &all);
     }
     free(ready);
   }
   if (!asks && !leader->failed)
-    *missing = leader->world->size - leader->here;
+    leader->missing = leader->world->size - leader->here;
+  if (!told)
+    leader->speaks |= leader->is_here[0];
   return all;
 }
 
@@ -211,28 +224,26 @@ static long ranks_here(void) {
 static bool lead(const struct tpr_world *world, long here, int listener, const char *vote,
                  char *why, size_t size) {
   struct leader leader = {.world = world, .listener = listener, .home = -1};
-  bool several = here >= 0 && here < world->size;
-  int missing = 0;
+  bool asks = here != world->size && has_home(world);
   bool all = false;
   leader.is_here = calloc((size_t)world->size, sizeof *leader.is_here);
   leader.vote = vote;
-  if (here != world->size && home_words() != NULL && !world->spawned)
+  leader.speaks = here == world->size;
+  if (asks)
     leader.home = tps_home_connect(home_words(), NULL, 0, tps_now_ms() + HOME_MS);
-  if (several && leader.home < 0) { /* nobody could hear all */
+  if (asks && leader.home < 0) {
     if (world->rank == 0)
-      snprintf(why, size,
-               "this job has several nodes, and is none that 'toposeat run' started and can reach");
+      snprintf(why, size, "%s", UNHEARD);
   } else if (leader.is_here != NULL) {
     count(&leader, (uint32_t)world->rank);
-    all = gather(&leader, &missing);
-    bool speaks = leader.is_here[0] || here == world->size;
-    if (missing > 0 && (speaks || leader.home >= 0))
+    all = gather(&leader);
+    if (leader.missing > 0 && leader.speaks)
       snprintf(why, size,
                "%d of %d ranks are without this library (LD_PRELOAD is dropped on the way, or the "
                "program is static or set-uid)",
-               missing, world->size);
-    else if (!all && speaks && leader.failed)
-      snprintf(why, size, "the ranks of this job could not all be heard");
+               leader.missing, world->size);
+    else if (leader.failed && leader.speaks)
+      snprintf(why, size, "%s", UNHEARD);
   }
   answer_all(&leader, all);
   return all;
@@ -240,12 +251,15 @@ static bool lead(const struct tpr_world *world, long here, int listener, const c
 
 /* ---- both ---- */
 
-static bool follow(const struct tpr_world *world, int leader, const char *vote) {
+static bool follow(const struct tpr_world *world, int leader, const char *vote, char *why,
+                   size_t size) {
   struct tps_frame frame;
   bool told = tps_send_frame(leader, TPS_PRESENT, (uint32_t)world->rank, vote, strlen(vote),
                              tps_now_ms() + FRAME_MS) &&
               tps_receive_header(leader, &frame, tps_now_ms() + FOLLOW_MS);
   close(leader);
+  if (!told && world->rank == 0) /* the leader has not heard it, and does not speak for it */
+    snprintf(why, size, "%s", UNHEARD);
   return told && frame.kind == TPS_GO;
 }
 
@@ -266,10 +280,17 @@ bool tpr__all_present(const struct tpr_world *world, char *why, size_t size) {
       snprintf(why, size, "no variable tells this job from others on this node");
     return false;
   }
+  if (local >= 0 && local < world->size && !has_home(world)) { /* nobody could hear all */
+    if (world->rank == 0)
+      snprintf(
+          why, size,
+          "this job has several nodes, and 'toposeat run' did not start it, which counts them");
+    return false;
+  }
   snprintf(vote, sizeof vote, "%d %s", world->size, everywhere);
   struct tps_point point = tps_point_join(here, "");
   if (point.leader >= 0)
-    return follow(world, point.leader, vote);
+    return follow(world, point.leader, vote, why, size);
   if (point.listener >= 0)
     return lead(world, local, point.listener, vote, why, size);
   snprintf(why, size, "this node's ranks cannot meet: no socket, or another user holds its name");

@@ -12,6 +12,7 @@ import pytest
 from tests.support.cluster import LOGIN, Cluster, toposeat
 from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from toposeat.installed import native_path
 from toposeat.model.result_file import parse_run
 from toposeat.model.run_record import Verdict
 
@@ -171,3 +172,31 @@ def test_a_sparse_graph_gains_what_the_mapper_predicts(cluster: Cluster, mpi: Mp
         plain.between_nodes,
     ]
     assert gained.between_nodes < plain.between_nodes
+
+
+def test_a_rank_without_the_library_reorders_none(cluster: Cluster, mpi: MpiToolchain) -> None:
+    """Home counts the ranks of all nodes: the job ends, and one line says why nothing moved."""
+    program = compile_c(mpi, PROGRAM, cluster.share)
+    at_five = '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 5 ] || unset LD_PRELOAD; exec "$0" "$@"'
+    started = [*_launch(cluster, mpi, emulated=False), "sh", "-c", at_five, program]
+    words = [toposeat(), "run", "--reorder", "--", *started, "1", "0", "grid", "4", "4"]
+    done = cluster.on(LOGIN, words, environment=mpi.env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = sorted(line.split() for line in done.stdout.splitlines())
+    assert len(rows) == RANKS_PER_NODE * len(cluster.nodes)
+    assert all(old == new for old, new, *_ in rows)
+    said = [line for line in done.stderr.splitlines() if "toposeat: reorder:" in line]
+    assert len(said) == 1, done.stderr
+    assert "1 of 16 ranks are without this library" in said[0]
+
+
+def test_by_hand_nothing_is_reordered(cluster: Cluster, mpi: MpiToolchain) -> None:
+    program = compile_c(mpi, PROGRAM, cluster.share)
+    preloaded = ["env", f"LD_PRELOAD={native_path('lib/libtoposeat_reorder.so')}", program]
+    started = [*_launch(cluster, mpi, emulated=False), *preloaded]
+    done = cluster.on(LOGIN, [*started, "1", "0", "grid", "4", "4"], environment=mpi.env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(line.split()[0] == line.split()[1] for line in done.stdout.splitlines())
+    said = [line for line in done.stderr.splitlines() if "toposeat: reorder:" in line]
+    assert len(said) == 1, done.stderr
+    assert "this job has several nodes" in said[0]

@@ -23,7 +23,8 @@ from toposeat.launch.refusal import refusal_error, refusal_lines
 from toposeat.launch.start_decision import Decision, Verdicts
 
 HELLO, WELCOME, SEATS, PLACEMENT, SEATED, UNSEATED, GO, STOP, BUNDLE, KEPT = range(1, 11)
-CHALLENGE, PROOF = 11, 12
+CHALLENGE, PROOF, PRESENT = 11, 12, 13
+UNKNOWN = 0xFFFFFFFF
 VERSION = 2
 COLUMNS = "rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic\n"
 LINES = [
@@ -167,6 +168,7 @@ def test_the_key_is_in_no_word_that_others_can_read(tmp_path: Path) -> None:
         struct.pack(">IIQ", BUNDLE, 4, 1 << 60),
         struct.pack(">IIQ", 77, 0, 0),
         frame(SEATS, 0, b"x" * 1025),
+        frame(PRESENT, 0, b"four ranks"),
     ],
 )
 def test_amounts_without_measure_close_the_connection(
@@ -453,3 +455,37 @@ def test_it_ends_at_once_whatever_is_connected(connect: Connect, tmp_path: Path)
     assert time.monotonic() - start < 5
     assert all(peer.is_closed() for peer in peers)
     assert not list(tmp_path.glob(".*"))
+
+
+def test_ranks_are_reordered_once_all_are_heard(connect: Connect, tmp_path: Path) -> None:
+    with Home(tmp_path, hosts=["127.0.0.1"]) as home:
+        first, second, stray = (connect(home).hello() for _ in range(3))
+        for rank in (0, 1):
+            first.send(PRESENT, rank, b"3 job 7")
+        first.send(SEATS)
+        assert first.receive()[0] == PLACEMENT  # so that these were heard first
+        stray.send(PRESENT, 2, b"3 job 8")
+        assert stray.receive() == (STOP, 0, b"")
+        second.send(PRESENT, 2, b"3 job 7")
+        assert (first.receive(), second.receive()) == ((GO, 0, b""), (GO, 0, b""))
+        stray.send(PRESENT, 2, b"3 job 7")
+        assert stray.receive() == (STOP, 0, b"")
+
+
+@pytest.mark.parametrize("rank", [0, 3, UNKNOWN])
+def test_a_rank_too_many_reorders_none(connect: Connect, tmp_path: Path, rank: int) -> None:
+    with Home(tmp_path, hosts=["127.0.0.1"]) as home:
+        first, second = (connect(home).hello() for _ in range(2))
+        first.send(PRESENT, 0, b"3 ")
+        second.send(PRESENT, rank, b"3 ")
+        answers = [first.receive(), second.receive()]
+        assert sorted(answers) == [(STOP, 0, b""), (STOP, UNKNOWN, b"")]  # one of them says it
+
+
+def test_a_rank_that_is_not_heard_reorders_none(connect: Connect, tmp_path: Path) -> None:
+    with Home(tmp_path, hosts=["127.0.0.1"]) as home:
+        peer = connect(home).hello()
+        peer.socket.settimeout(60)
+        for rank in (2, 0):
+            peer.send(PRESENT, rank, b"4 ")
+        assert peer.receive() == (STOP, 2, b"")

@@ -17,6 +17,7 @@ from tests.reorder.reordered import LIBRARY, PROGRAMS, run_reordered
 from tests.support.interposed import compile_c
 from tests.support.mpi import ALL_MPI_NAMES, MPI_NAMES, MpiToolchain
 from toposeat.installed import native_path
+from toposeat.launch.home import Home
 
 pytestmark = pytest.mark.mpi
 
@@ -137,3 +138,26 @@ def test_spawned_ranks_are_a_world_of_their_own(
     assert sorted(new_rank.splitlines()) == [parents, f"spawned {NEW_RANK}"]
     assert len(said) == 2
     assert any(WITHOUT in line for line in said) == missing
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)
+def test_home_counts_the_ranks_of_several_nodes(
+    mpi: MpiToolchain, build_dir: Path, tmp_path: Path, missing: bool
+) -> None:
+    before = _at("1|2", "unset LD_PRELOAD") if missing else []
+    with Home(tmp_path, hosts=["localhost"]) as home:
+        way = {"TOPOSEAT_HOME": home.words, **home.environment}
+        outcome = _run(mpi, build_dir, before, variables={**ON_SEVERAL_NODES, **way})
+    if missing:
+        _check_refused(outcome, f"2 of 4 ranks {WITHOUT}")
+    else:
+        assert outcome[0] == NEW_RANK
+        assert "2 of 6 neighbour links between nodes" in outcome[1][0]
+
+
+@pytest.mark.parametrize("mpi", MPI_NAMES[:2], indirect=True)
+def test_a_home_that_cannot_be_reached(mpi: MpiToolchain, build_dir: Path) -> None:
+    way = {"TOPOSEAT_HOME": "9:1:127.0.0.1", "TOPOSEAT_HOME_KEY": "00"}
+    outcome = _run(mpi, build_dir, variables={**ON_SEVERAL_NODES, **way})
+    _check_refused(outcome, "the ranks of this job cannot all be heard")

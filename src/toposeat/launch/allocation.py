@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from toposeat.errors import InputError
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
 from toposeat.model.files import read_text
@@ -56,6 +57,15 @@ def allocation_of(line: LaunchLine, environment: Mapping[str, str]) -> Allocatio
     left = tuple(host for host in job.hosts if short_name(host) in named)
     slots = {host: job.slots[host] for host in left if host in job.slots}
     return Allocation(hosts=left, source=own.source, in_job=True, slots=slots)
+
+
+def known_hosts(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the ranks will run, as far as known: home listens where they can reach it."""
+    try:
+        allocation = allocation_of(line, environment)
+    except InputError:  # the launcher will say what it thinks of it
+        return ()
+    return () if allocation is None else allocation.hosts
 
 
 def _of_line(line: LaunchLine, *, in_job: bool) -> Allocation | None:

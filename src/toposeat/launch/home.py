@@ -32,6 +32,7 @@ from toposeat.launch.home_frames import (
     HEADER,
     KEY_VARIABLE,
     NONCE_BYTES,
+    UNKNOWN,
     VERSION,
     Kind,
     is_proof,
@@ -39,6 +40,7 @@ from toposeat.launch.home_frames import (
     proof,
 )
 from toposeat.launch.placement_parts import PlacementParts
+from toposeat.launch.presence import MAX_WORLD_BYTES, Presence
 from toposeat.launch.start_decision import PATIENCE_S, Decision, StartDecision, Verdicts
 from toposeat.model.trust import peer_is_mine
 
@@ -65,6 +67,7 @@ class _Connection:
     nonces: tuple[bytes, bytes] | None = None
     greeted: bool = False
     waits: bool = False
+    asks: bool = False  # whether all ranks can be reordered
     ranks: frozenset[int] | None = None  # those that are placed on its node, once it has asked
     file: Arriving | None = None
     writes: bool = False
@@ -112,6 +115,7 @@ class Home:
         self._parts = None if placement is None else PlacementParts(placement)
         self._on_stop = on_stop
         self._start = StartDecision(ranks, strict=strict)
+        self._presence = Presence()
         self._files = HomeFiles(folder, expected)
         self._ranks = ranks or 0
         self._key = secrets.token_hex(DIGEST_BYTES)
@@ -205,6 +209,8 @@ class Home:
                 next_look = now + _TICK_S
             if self._start.due is not None and now >= self._start.due:
                 self._decide()
+            if self._presence.due is not None and now >= self._presence.due:
+                self._decide_presence()
         self._drain()
 
     def _drain(self) -> None:
@@ -219,10 +225,10 @@ class Home:
                 self._attend(each, selectors.EVENT_READ)
 
     def _pause(self) -> float | None:
-        due = self._start.due
         wait = _TICK_S if self._connections else float("inf")
-        if due is not None:
-            wait = min(wait, max(0.0, due - time.monotonic()))
+        for due in (self._start.due, self._presence.due):
+            if due is not None:
+                wait = min(wait, max(0.0, due - time.monotonic()))
         return None if wait == float("inf") else wait
 
     def _attend(self, ready: socket.socket, events: int) -> None:
@@ -329,7 +335,8 @@ class Home:
             pass
         if connection.greeted:
             stalls = connection.received or connection.file is not None or connection.to_send
-            quiet = float("inf") if connection.waits else PATIENCE_S + _STALLED_S
+            waits = connection.waits or connection.asks
+            quiet = float("inf") if waits else PATIENCE_S + _STALLED_S
             connection.deadline = time.monotonic() + (_STALLED_S if stalls else quiet)
 
     def _take(self, connection: _Connection) -> bool:
@@ -347,6 +354,7 @@ class Home:
             Kind.SEATS: _MAX_NAMES_BYTES,
             Kind.SEATED: _MAX_REPORT_BYTES,
             Kind.UNSEATED: _MAX_REPORT_BYTES,
+            Kind.PRESENT: MAX_WORLD_BYTES,
         }
         if length > limit.get(kind, -1):
             raise _RefusedError
@@ -355,6 +363,8 @@ class Home:
             return False
         if kind == Kind.SEATS:
             self._tell_seats(connection, data)
+        elif kind == Kind.PRESENT:
+            self._hear_present(connection, number, data)
         else:
             self._hear(connection, number, data, seated=kind == Kind.SEATED)
         return True
@@ -430,6 +440,35 @@ class Home:
         connection.deadline = time.monotonic() + _STALLED_S
         try:
             self._send(connection, Kind.STOP if stops else Kind.GO)
+        except OSError:
+            self._close(connection)
+
+    # ---- ranks that can be reordered ----
+
+    def _hear_present(self, connection: _Connection, rank: int, world: bytes) -> None:
+        try:
+            known = self._presence.hear(rank, world, may_speak=self._may_speak(connection, rank))
+        except ValueError:
+            raise _RefusedError from None
+        connection.asks = True
+        if not known:  # of another world, or too late
+            self._answer_present(connection, Kind.STOP)
+
+    def _decide_presence(self) -> None:
+        self._presence.decide()
+        kind = Kind.GO if self._presence.decision is Decision.GO else Kind.STOP
+        missing = self._presence.missing
+        number = UNKNOWN if missing is None else missing
+        for connection in list(self._connections.values()):
+            if connection.asks:
+                self._answer_present(connection, kind, number)
+                number = 0  # one says it for the job
+
+    def _answer_present(self, connection: _Connection, kind: Kind, number: int = 0) -> None:
+        connection.asks = False
+        connection.deadline = time.monotonic() + _STALLED_S
+        try:
+            self._send(connection, kind, number)
         except OSError:
             self._close(connection)
 

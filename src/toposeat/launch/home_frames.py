@@ -14,6 +14,9 @@ DIGEST_BYTES = 32
 KEY_VARIABLE = "TOPOSEAT_HOME_KEY"
 
 
+UNKNOWN = 0xFFFFFFFF  # a number that is not known
+
+
 class Kind(IntEnum):
     """What a frame says."""
 
@@ -29,6 +32,7 @@ class Kind(IntEnum):
     KEPT = 10
     CHALLENGE = 11
     PROOF = 12
+    PRESENT = 13
 
 
 def new_nonce() -> bytes:

@@ -6,11 +6,17 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
 from toposeat.installed import native_path
+from toposeat.launch.allocation import known_hosts
 from toposeat.launch.child import run_child
-from toposeat.launch.launch_line import LaunchLine, parse_launch_line, wrap_with_exec
+from toposeat.launch.forwarding import hand_on
+from toposeat.launch.here import all_here
+from toposeat.launch.home import Home
+from toposeat.launch.launch_line import parse_launch_line, wrap_with_exec
+from toposeat.model.job_folder import job_folder
 from toposeat.model.run_record import RunRecord
 
 VARIABLE = "TOPOSEAT_REORDER"
@@ -42,11 +48,6 @@ def reorder_words(how: str) -> list[str]:
     return ["--preload", str(native_path(_LIBRARY)), "-E", f"{VARIABLE}={how}"]
 
 
-def reordered_line(line: LaunchLine, how: str) -> list[str]:
-    """The command of `line`, reordered and otherwise as the launcher starts it."""
-    return wrap_with_exec(line, [str(native_path("bin/toposeat-exec")), *reorder_words(how)])
-
-
 def run_reordered(
     argv: Sequence[str],
     how: str,
@@ -68,10 +69,28 @@ def run_reordered(
         UnavailableError: a part is not installed.
     """
     variables = dict(os.environ if environment is None else environment)
-    launched = reordered_line(parse_launch_line(argv), how)
+    line = parse_launch_line(argv)
+    words = [str(native_path("bin/toposeat-exec")), *reorder_words(how)]
     started = datetime.now(UTC)
     clock = time.perf_counter()
-    code = 0 if dry_run else run_child(launched, variables)
+    with ExitStack() as stack:
+        secrets: Mapping[str, str] = {}
+        if not dry_run and not all_here(line, variables):
+            # The ranks that can be reordered are counted there: no node sees all.
+            home = Home(
+                stack.enter_context(job_folder("run")),
+                ranks=line.ranks,
+                hosts=known_hosts(line, variables),
+            )
+            with suppress(OSError):  # no socket: then none is reordered, and the ranks say so
+                stack.enter_context(home)
+                words += ["--home", home.words]
+                secrets = home.environment
+        line, handed_on = hand_on(line, tuple(secrets), variables)
+        launched = wrap_with_exec(line, words)
+        code = 0
+        if not dry_run:
+            code = run_child(launched, {**variables, **handed_on, **secrets})
     return RunRecord(
         command=tuple(argv),
         launched=tuple(launched),

@@ -16,9 +16,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toposeat.errors import InputError
 from toposeat.installed import native_path
-from toposeat.launch.allocation import allocation_of
+from toposeat.launch.allocation import known_hosts
 from toposeat.launch.forwarding import hand_on
 from toposeat.launch.here import all_here
 from toposeat.launch.home import Home
@@ -128,7 +127,7 @@ def gathering(
         )
         words, key = "", dict[str, str]()
         try:
-            hosts = _hosts(line, environment)
+            hosts = known_hosts(line, environment)
             home = stack.enter_context(Home(folder, hosts=hosts, expected=expected))
             words, key = home.words, home.environment
         except OSError:  # then they come where the folder is seen
@@ -147,12 +146,3 @@ def planned_gathering(folder: Path, line: LaunchLine, environment: Mapping[str, 
         here=False,
         environment={KEY_VARIABLE: "XXXXXXXX"},
     )
-
-
-def _hosts(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the ranks will run, as far as known: home listens where they can reach it."""
-    try:
-        allocation = allocation_of(line, environment)
-    except InputError:  # the launcher will say what it thinks of it
-        return ()
-    return () if allocation is None else allocation.hosts
