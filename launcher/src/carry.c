@@ -66,6 +66,16 @@ static void read_boot(char boot[BOOT_DIGITS + 1]) {
   close(file);
 }
 
+/* Launch lines show the run to all users of a node, who could take a name that is made of it before
+   its owners do. Nobody can guess one that is made with the job's key. */
+static void name_of_run(const char *run, char name[MAX_RUN + 1]) {
+  unsigned char digest[TPS_DIGEST_BYTES];
+  snprintf(name, MAX_RUN + 1, "%s", run);
+  if (tps_home_secret("records", run, digest))
+    for (int i = 0; i < 16; i++)
+      snprintf(name + 2 * i, 3, "%02x", digest[i]);
+}
+
 bool tps_node_folder(const char *run, bool make, char *folder, size_t size) {
   const char *places[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
   char boot[BOOT_DIGITS + 1];
@@ -74,8 +84,10 @@ bool tps_node_folder(const char *run, bool make, char *folder, size_t size) {
     errno = EINVAL;
     return false;
   }
+  char own_name[MAX_RUN + 1];
+  name_of_run(run, own_name);
   read_boot(boot);
-  snprintf(name, sizeof name, "toposeat-records-%s-%s", boot, run);
+  snprintf(name, sizeof name, "toposeat-records-%s-%s", boot, own_name);
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     if (places[i] == NULL || !tps_is_safe_place(places[i]) || !join(folder, size, places[i], name))
       continue;

@@ -14,11 +14,11 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, compile_text, read_truth, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.node_folders import node_folders
 from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
 from toposeat.launch.home_files import Expected
-from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.bundle import BUNDLE_SUFFIX, unpack_bundles
 from toposeat.profile.records.record import State
 
@@ -68,7 +68,7 @@ class Elsewhere:
 
     def folders(self) -> list[Path]:
         """What the ranks left on their node."""
-        return list(MEMORY_FOLDER.glob(f"toposeat-records-*-{self.run}"))
+        return node_folders(self.run, self.key)
 
     def collect(self) -> int:
         line = [native_path("bin/toposeat-exec"), "--collect", f"{self.run}:{self.home}"]

@@ -119,7 +119,7 @@ def _debian(name: str) -> MpiToolchain | str:
 
 @functools.cache
 def _has_component(mpirun: Path, framework: str, component: str) -> bool:
-    """Whether this Open MPI has a component: releases of it lose some, and Debian changes release."""
+    """Whether this Open MPI has a component: releases lose some, and Debian changes release."""
     words = [mpirun.with_name("ompi_info"), "--parsable", "--param", framework, component]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return f"mca:{framework}:{component}:" in done.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.node_folders import name_of_run
 from toposeat.errors import InputError
 from toposeat.installed import native_path
 from toposeat.launch.home_frames import KEY_VARIABLE, proof
@@ -89,11 +90,15 @@ def test_what_a_bundle_may_not_do(tmp_path: Path, content: bytes, cause: str) ->
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
 
 
+RUN = "5eed"
+KEY = {KEY_VARIABLE: secrets.token_hex(32)}
+
+
 @pytest.fixture
 def left() -> Iterator[Path]:
     """A folder of this node in which a rank of another run has left something."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-    folder = MEMORY_FOLDER / f"toposeat-records-{boot}-{secrets.token_hex(8)}"
+    folder = MEMORY_FOLDER / f"toposeat-records-{boot}-{name_of_run(RUN, KEY)}"
     folder.mkdir(mode=0o700)
     (folder / "rank-0-1.host").write_text("n1")
     yield folder
@@ -104,10 +109,10 @@ def test_a_home_that_is_busy_greets_late(left: Path, tmp_path: Path) -> None:
     """Whoever did not greet in time, or closed the door, is asked again, with more patience."""
     with socket.create_server(("127.0.0.1", 0)) as busy:
         busy.settimeout(_SECONDS)
-        words = f"{left.name.rpartition('-')[2]}:{busy.getsockname()[1]}:8:127.0.0.1"
+        words = f"{RUN}:{busy.getsockname()[1]}:8:127.0.0.1"
         line = [native_path("bin/toposeat-exec"), "--collect", words]
-        key = secrets.token_hex(32)
-        with subprocess.Popen(line, env={KEY_VARIABLE: key}) as collecting:
+        key = KEY[KEY_VARIABLE]
+        with subprocess.Popen(line, env=KEY) as collecting:
             silent, _ = busy.accept()
             dropped, _ = busy.accept()
             dropped.close()

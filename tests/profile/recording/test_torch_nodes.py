@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.node_folders import node_folders
 from tests.support.pytorch import PROGRAM, python_with_torch, why_no_torch
 from tests.support.torch_bytes import RANKS, VALUE, differences, given
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
 from toposeat.launch.home_files import Expected
 from toposeat.launch.python_hook import hooked_path
-from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recording.bundle import BUNDLE_SUFFIX, unpack_bundles
 from toposeat.profile.records.folders import read_folders
@@ -65,7 +65,7 @@ class Job:
 
     def left(self) -> list[str]:
         """What lies in the second node's own folder."""
-        folders = MEMORY_FOLDER.glob(f"toposeat-records-*-{self.run}")
+        folders = node_folders(self.run, self.key)
         return [path.name for folder in folders for path in folder.iterdir()]
 
 

