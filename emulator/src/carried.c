@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "say.h"
+#include "trust.h"
 
 enum { LINE_END = ';' }; /* in the variable, which has one line */
 
@@ -22,18 +23,12 @@ static char file_path[PATH_MAX];
 
 /* A lock on the folder until this process ends: without one `toposeat` sweeps it away. */
 static bool lock_folder(const char *folder) {
-  const int at = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int at = tps_own_folder(folder);
   if (at < 0)
     return false;
-  struct stat status;
-  const bool ours = fstat(at, &status) == 0 && status.st_uid == geteuid();
-  if (ours) { /* `toposeat emulate` itself locks it on its own node */
-    (void)flock(at, LOCK_SH | LOCK_NB);
-    folder_at = at;
-  } else {
-    (void)close(at);
-  }
-  return ours;
+  (void)flock(at, LOCK_SH | LOCK_NB); /* `toposeat emulate` itself locks it on its own node */
+  folder_at = at;
+  return true;
 }
 
 /* The last process of a node takes the folder along. */
@@ -48,7 +43,7 @@ __attribute__((destructor)) static void remove_folder(void) {
 }
 
 static bool write_text(const char *path, const char *text) {
-  const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int file = tps_make_mark(AT_FDCWD, path);
   FILE *stream = file < 0 ? NULL : fdopen(file, "w");
   if (!stream) {
     if (file >= 0)
@@ -94,5 +89,5 @@ void emu_unpack_machine(const char *path) {
   if (access(path, R_OK) != 0 && !make_folder(folder_path, slash + 1, text))
     emu_say("%s: cannot make it from TOPOSEAT_EMULATED_TEXT: %s", path, strerror(errno));
   else if (folder_at < 0 && !lock_folder(folder_path))
-    emu_say("%s belongs to another user", folder_path);
+    emu_say("%s is not this user's alone", folder_path);
 }

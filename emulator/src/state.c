@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "say.h"
+#include "trust.h"
 
 enum { MAX_PROCESSES = 512 };
 
@@ -54,6 +55,10 @@ static bool map_file(int file, uint64_t digest) {
   struct stat is;
   if (flock(file, LOCK_EX) != 0 || fstat(file, &is) != 0)
     return false;
+  if (!S_ISREG(is.st_mode) || is.st_uid != geteuid()) {
+    errno = EACCES;
+    return false;
+  }
   const bool fresh = is.st_size == 0;
   bool good = !fresh || ftruncate(file, sizeof *shared) == 0;
   good = good && (fresh || (size_t)is.st_size == sizeof *shared);
@@ -76,7 +81,9 @@ bool emu_state_open(const struct emu_machine *machine) {
   char path[4096];
   const char *of_machine = getenv("TOPOSEAT_EMULATED_MACHINE");
   (void)snprintf(path, sizeof path, "%s.state", of_machine ? of_machine : "");
-  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int file = tps_make_mark(AT_FDCWD, path);
+  if (file < 0 && errno == EEXIST)
+    file = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0 || !map_file(file, machine->digest)) {
     emu_say("%s: cannot share it with the other processes: %s", path, strerror(errno));
     if (file >= 0)

@@ -3,6 +3,7 @@
 
 #include "binding.h"
 #include "cpu_list.h"
+#include "trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +79,7 @@ bool tps_report_write(const struct tps_report *report, const char *folder, const
   tps_text_init(&path);
   tps_text_add(&temporary, "%s/.%s.%ld", folder, name, (long)getpid());
   tps_text_add(&path, "%s/%s", folder, name);
-  int file = open(temporary.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  int file = tps_make_mark(AT_FDCWD, temporary.data);
   bool written = file >= 0 && write_all(file, report->text.data, report->text.length);
   if (file >= 0)
     written = close(file) == 0 && written;
