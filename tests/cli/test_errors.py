@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -351,3 +354,17 @@ def test_the_next_command_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["map", "ring:8", "-t", str(machine), "-o", str(place)]) == 0
     words = shlex.split(capsys.readouterr().err.splitlines()[-1])
     assert words[words.index("-p") + 1] == str(place)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_the_next_command_names_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+    traffic = os.fsencode(tmp_path) + b"/b\xff\xfe.csv"
+    Path(os.fsdecode(traffic)).write_text("0,1\n1,0\n")
+    place = traffic.replace(b".csv", b".place")
+    start = [sys.executable, "-c", "from toposeat.cli.main import entry; entry()"]
+    words = [*start, "map", traffic, "-t", "k80-16", "-o", place]
+    said = subprocess.run(words, capture_output=True, check=True).stderr
+    named = re.search(rb"^Next: toposeat run -p (.*) -- ", said, re.MULTILINE)
+    assert named is not None
+    read = subprocess.run(["bash", "-c", b"printf %s " + named[1]], capture_output=True, check=True)
+    assert read.stdout == place

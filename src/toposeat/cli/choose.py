@@ -16,6 +16,7 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.constraints import device_list
 from toposeat.errors import UsageError
+from toposeat.model.shell_words import shell_word
 
 if TYPE_CHECKING:
     from toposeat.model.device_set import DeviceSet
@@ -68,6 +69,6 @@ def _chosen(args: argparse.Namespace, machine: Topology, free: list[int] | None)
     if traffic.ranks != args.count:
         raise UsageError(
             f"{args.count} GPUs are asked for, the traffic has {traffic.ranks} ranks",
-            hint=f"toposeat choose {traffic.ranks} --for {args.traffic}",
+            hint=f"toposeat choose {traffic.ranks} --for {shell_word(args.traffic)}",
         )
     return pipeline.choose_for_traffic(machine, traffic, free)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toposeat.errors import UsageError
+from toposeat.model.shell_words import shell_word
 
 _OF_ENDING = {
     ".pdf": "pdf",
@@ -65,7 +66,7 @@ def refuse_other_forms(path: Path | None, what: str) -> None:
     if form not in (None, "json", "text", "nccl"):
         raise UsageError(
             f"{path}: -o writes {what} here, not {form.upper()}",
-            hint=f"write it to another file, then: toposeat report FILE -o {path}",
+            hint=f"write it to another file, then: toposeat report FILE -o {shell_word(path)}",
         )
 
 

@@ -14,6 +14,7 @@ from toposeat.errors import InputError, UsageError
 from toposeat.model.input_file import read_input
 from toposeat.model.json_text import line_of_value, parse_json
 from toposeat.model.part_error import PartError
+from toposeat.model.shell_words import shell_word
 
 MAX_TEXT_BYTES = 512 * 1024 * 1024
 
@@ -45,7 +46,9 @@ def check_writable(path: str | Path, *, overwrite: bool) -> None:
         raise UsageError(f"{path} is not a regular file", hint="give another name")
     if not target.parent.is_dir():
         parent = Path(path).parent
-        raise UsageError(f"{parent} is not a directory", hint=f"make it first: mkdir -p {parent}")
+        raise UsageError(
+            f"{parent} is not a directory", hint=f"make it first: mkdir -p {shell_word(parent)}"
+        )
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InputError(
             "no permission to write in its folder", path=path, hint="give another folder"

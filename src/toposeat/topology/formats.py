@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from toposeat.errors import InputError
+from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import Topology
 from toposeat.topology.networks.formats import network_format_of
 from toposeat.topology.readers.file_text import FileText
@@ -288,7 +289,8 @@ def format_of(file: FileText) -> Format:
         raise InputError(
             f"a network of hosts ({network.name}), not one machine",
             path=file.path,
-            hint=f"map onto it: toposeat map TRAFFIC -t {file.path} --node SRC; or discover -t it",
+            hint=f"map onto it: toposeat map TRAFFIC -t {shell_word(file.path)} --node SRC; or"
+            " discover -t it",
         )
     raise InputError(f"unknown format: none of {names_of_formats()}", path=file.path, hint=_HINT)
 

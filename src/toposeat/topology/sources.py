@@ -9,6 +9,7 @@ from pathlib import Path
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.shape_text import is_shape
+from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import FactKind, Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 from toposeat.topology.told import is_whole, makes_machine
@@ -160,7 +161,7 @@ def _check_enough(parts: Sequence[Topology], path: Path) -> None:
     raise InputError(
         f"{names}: tells too little to be a machine by itself",
         path=path,
-        hint=f"give the matrix as well: toposeat discover -t MATRIX -t {path}",
+        hint=f"give the matrix as well: toposeat discover -t MATRIX -t {shell_word(path)}",
     )
 
 
