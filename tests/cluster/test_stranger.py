@@ -27,7 +27,7 @@ def test_records_come_home_beside_strangers(
     node: str,
     ring: Path,  # noqa: F811
 ) -> None:
-    script = ["/usr/bin/python3", "-c", STRANGER.read_text(), "0", "20"]
+    script = ["/usr/bin/python3", "-c", STRANGER.read_text(), "0", "15"]
     strangers = [cluster.start(each, [*AS_OTHER, *script]) for each in (node, "tb3")]
     done = profile(cluster, mpi, node, [*launch(cluster, mpi, by), ring])
     told = [json.loads(each.communicate()[0].splitlines()[-1]) for each in strangers]

@@ -1,7 +1,7 @@
 """What a stranger on a node does to jobs of another user, as long as its standard input is open.
 
 A script of the standard library, run by another user; a second argument is how many seconds it
-lasts at most. It looks for the ports, sockets, folders and
+lasts instead. It looks for the ports, sockets, folders and
 launch lines of processes of the user that is its argument, and forges, floods, guesses and plants.
 Prints what it found and what it achieved.
 """
@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 VICTIM = int(sys.argv[1])
-LASTS_S = float((*sys.argv, "inf")[2])
+LASTS_S = float(sys.argv[2]) if len(sys.argv) > 2 else None
 HEADER = struct.Struct(">IIQ")
 HELLO, WELCOME, BUNDLE, PROOF, PRESENT = 1, 2, 9, 12, 64
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
@@ -101,9 +101,11 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     known: set[str] = set()
-    end = time.monotonic() + LASTS_S
+    end = time.monotonic() + (LASTS_S or 0)
     print("begun", flush=True)
-    while time.monotonic() < end and not select.select([sys.stdin], [], [], 0.01)[0]:
+    while time.monotonic() < end or (
+        LASTS_S is None and not select.select([sys.stdin], [], [], 0.01)[0]
+    ):
         look_at_lines()
         for address in found["ports"] - known:
             known.add(address)
