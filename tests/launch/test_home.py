@@ -34,7 +34,7 @@ SEATS_OF_FOUR = (
     "# toposeat/placement/1\n# vendor: nvidia\n# devices n1: 0=-=-\n# devices n2: 0=-=-\n"
     "# made: by hand\n" + COLUMNS + "".join(LINES)
 )
-ANY_NAME = Expected(name=re.compile(r"[a-z0-9.-]+"), max_bytes=1 << 22)
+ANY_NAME = Expected(name=re.compile(r"[a-z0-9][a-z0-9.-]*"), max_bytes=1 << 22)
 REPORT = b"# toposeat/report/1\nrank\t0\nseated\tyes\n"
 NO_DEVICE = b"# toposeat/report/1\nseated\tno\nrefusal\tno such device\nrefusal\tand more\n"
 
