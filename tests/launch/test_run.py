@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.interposed import fails_by_itself
 from tests.support.mpi import MpiToolchain
 from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
@@ -83,6 +84,8 @@ def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(
 def test_every_program_of_a_line_is_seated(
     mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    if fails_by_itself(mpi, 1, ["true", ":", "-n", "3", "true"]):
+        pytest.skip(f"{mpi.name} cannot start two programs, by itself")
     argv = [*line(mpi, 1, probe), ":", "-n", "3", str(probe)]
     record, out, _ = run(capfd, mpi, argv, place(4), visibility="mask")
     assert record.exit_code == 0

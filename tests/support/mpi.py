@@ -141,7 +141,8 @@ def _toolchain(
         mpicc=mpicc,
         mpirun=mpirun,
         fortran=None,
-        env={**env, **_OPENMPI_ENV} if openmpi else env,
+        # mpi4py looks for MPICH's libmpi first, and Debian 13 installs it under that name.
+        env={**env, "MPI4PY_MPIABI": family, **(_OPENMPI_ENV if openmpi else {})},
         run_flags=("--oversubscribe",) if openmpi else (),
         abi="ompi" if openmpi else "mpich",
         prefix=prefix,
