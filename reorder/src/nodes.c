@@ -79,8 +79,10 @@ static int read_costs(const char *text) {
   for (; *text == ';' && count < MOST_DEVICES; ++count) {
     for (int other = 0; other < count; ++other) {
       char *end = NULL;
+      if (*text != (other == 0 ? ';' : ','))
+        return 0;
       long percent = strtol(text + 1, &end, 10);
-      if (end == text + 1 || percent < 1 || percent > 1000000 || *text != (other == 0 ? ';' : ','))
+      if (end == text + 1 || percent < 1 || percent > 1000000)
         return 0;
       cost[count * MOST_DEVICES + other] = cost[other * MOST_DEVICES + count] =
           (double)percent / 100;
