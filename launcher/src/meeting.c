@@ -174,8 +174,8 @@ static void gather(struct tps_meeting *meeting, long expected) {
   while ((long)meeting->neighbour_count < expected && tps_now_ms() < deadline_ms) {
     size_t guests = meeting->guest_count;
     struct pollfd *ready = wait_for_any(meeting, false, deadline_ms);
-    if (ready[1].revents & (POLLHUP | POLLERR))
-      deadline_ms = 0; /* home has ended: the next step says so */
+    if (ready[1].revents != 0)
+      deadline_ms = 0; /* home has ended, or decided: the next step says so */
     for (size_t i = 0; i < guests; i++)
       if (ready[i + 2].revents != 0)
         hear_present(meeting, &meeting->guests[i]);
