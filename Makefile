@@ -86,6 +86,7 @@ lint-deep: setup-lint setup-test build ## what is too slow for every commit: bef
 	@cmake --build --preset release
 	@ctest --preset release -j $(JOBS) --output-on-failure
 	@build/release/core/toposeat_fuzz_solve 100000 100000
+	@tools/libfuzzer.sh 200000
 	@TOPOSEAT_TEST_HOSTILE=20000 python -m pytest -q tests/interposer/test_hostile_environment.py
 	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not mpi and not alone and not cluster'
 	@python -m tests.fuzz.fuzz_readers --count $(DEEP_COUNT) --processes $(JOBS) \
