@@ -22,6 +22,7 @@ from toposeat.launch.here import all_here, is_here
 from toposeat.launch.home import Home
 from toposeat.launch.home_address import PORTS_VARIABLE
 from toposeat.launch.home_files import Expected
+from toposeat.launch.home_frames import KEY_VARIABLE
 from toposeat.launch.hosts.words import needs_shared_files
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
@@ -343,5 +344,5 @@ def _recorded(variables: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(variables.items())
-        if name.startswith(_RECORDED_PREFIXES)
+        if name.startswith(_RECORDED_PREFIXES) and name != KEY_VARIABLE
     }
