@@ -72,7 +72,7 @@ static void name_of_run(const char *run, char name[MAX_RUN + 1]) {
   unsigned char digest[TPS_DIGEST_BYTES];
   snprintf(name, MAX_RUN + 1, "%s", run);
   if (tps_home_secret("records", run, digest))
-    for (int i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
       snprintf(name + 2 * i, 3, "%02x", digest[i]);
 }
 

@@ -29,7 +29,7 @@ static uint32_t rotate(uint32_t value, int by) { return value >> by | value << (
 
 static void compress(uint32_t state[8], const unsigned char *block) {
   uint32_t words[ROUNDS], v[8];
-  for (int i = 0; i < 16; i++)
+  for (size_t i = 0; i < 16; i++)
     words[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
   for (int i = 16; i < ROUNDS; i++) {

@@ -40,7 +40,7 @@ int main(void) {
     size_t key_length = spread(key, EXAMPLES[i].key, EXAMPLES[i].key_length);
     size_t length = spread(text, EXAMPLES[i].text, EXAMPLES[i].length);
     tps_hmac(key, key_length, text, length, digest);
-    for (int k = 0; k < TPS_DIGEST_BYTES; k++)
+    for (size_t k = 0; k < TPS_DIGEST_BYTES; k++)
       snprintf(shown + 2 * k, 3, "%02x", digest[k]);
     if (strcmp(shown, EXAMPLES[i].digest) != 0) {
       printf("case %zu: %s, expected %s\n", i, shown, EXAMPLES[i].digest);
