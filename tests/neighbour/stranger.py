@@ -89,7 +89,7 @@ def plant() -> None:
         for run in found["runs"]:
             with suppress(OSError):
                 (place / f"toposeat-records-{BOOT}-{run}").mkdir(mode=0o777)
-        for folder in place.glob("toposeat-*"):
+        for folder in place.glob("toposeat-[!k]*"):  # kept ones are of no job that runs
             with suppress(OSError):
                 if folder.stat().st_uid == VICTIM:
                     (folder / "planted").write_text("x")
