@@ -8,9 +8,10 @@ purpose=${1:?usage: tools/setup.sh demo|test|lint|bench|docs|release}
 stamp=.venv/ready-$purpose
 inputs=(packaging/lock/*.txt packaging/apt.txt packaging/floor.txt tools/setup.sh)
 # The Python that was asked for: PYTHON, else the first on PATH but for that of .venv itself.
-python=${PYTHON:-$(type -aP python3 | while read -r each; do
-  if ! [ "${each%/*}" -ef .venv/bin ]; then printf '%s\n' "$each"; fi
-done | head -n 1)}
+python=${PYTHON:-}
+for each in $(type -aP python3); do
+  if ! [ "${each%/*}" -ef .venv/bin ]; then python=${python:-$each}; fi
+done
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -82,14 +83,18 @@ check_floor() { # $1: name in packaging/floor.txt, $2: the version here, $3: wha
   exit 1
 }
 
-same_python() { # is .venv made by the Python that was asked for?
-  local whose='import sys; print(sys.base_prefix, "lib/python%d.%d" % sys.version_info[:2])' made
-  made=$(.venv/bin/python -ISc "$whose" 2>/dev/null) && [ -d ".venv/${made##* }" ] &&
-    [ "$made" = "$("$python" -ISc "$whose")" ]
+venv_fits() { # is .venv there, whole, and of the Python that was asked for?
+  local whose='import sys; print("%d.%d" % sys.version_info[:2], sys.base_prefix)' made asked
+  made=$(.venv/bin/python -ISc "$whose" 2>/dev/null) && [ -d ".venv/lib/python${made%% *}" ] || return 1
+  asked=$("$python" -ISc "$whose")
+  [ "$made" != "$asked" ] || return 0
+  say "this .venv is of the Python ${made%% *} in ${made#* }, and $python is ${asked%% *} in ${asked#* }"
+  say "hint: rm -r .venv build makes it anew; PYTHON=${made#* }/bin/python3 make $purpose keeps it"
+  exit 1
 }
 
 fresh() {
-  [ -e "$stamp" ] && same_python || return 1
+  [ -e "$stamp" ] && venv_fits || return 1
   local each
   for each in "${inputs[@]}"; do [ "$stamp" -nt "$each" ] || return 1; done
 }
@@ -126,13 +131,10 @@ fi
 check_floor python "$("${python:-false}" -c 'import platform; print(platform.python_version())' 2>/dev/null)" \
   "PYTHON=/path/to/python3 make $purpose takes another Python"
 install_packages "${needs[@]}" "${cluster[@]}"
-if [ -e .venv ] && ! same_python; then
-  say "making .venv and the build anew: they were made by another Python than $python"
-  rm -rf .venv build/wheel build/lint
-fi
-if [ ! -x .venv/bin/python ]; then
+if ! venv_fits; then
   say "making .venv"
-  "$python" -m venv .venv
+  "$python" -m venv --clear .venv
+  rm -rf build/wheel build/lint # of another Python, if of any
 fi
 check_floor pip "$(.venv/bin/python -m pip --version | cut -d' ' -f2)" ".venv/bin/python -m pip install --upgrade pip"
 say "installing Python packages for $purpose"

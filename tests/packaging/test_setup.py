@@ -106,19 +106,34 @@ def test_an_older_python_is_refused(clone: Path) -> None:
     ]
 
 
-def test_a_venv_of_another_python_is_made_anew(clone: Path) -> None:
-    (clone / "packaging" / "apt.txt").write_text("")
+def venv_of(clone: Path, says: str) -> Path:
+    """A .venv whose Python says this of itself, and a build that was made with it."""
     python = clone / ".venv" / "bin" / "python"
     python.parent.mkdir()
-    shutil.copy(python_that_says(clone, "/opt/other lib/python3.12"), python)
-    package = clone / ".venv" / "lib" / "python3.12" / "package.py"
-    package.parent.mkdir(parents=True)
-    for name in (package, clone / ".venv" / "ready-demo"):
-        name.touch()
-    tree = clone / "build" / "wheel"
-    tree.mkdir(parents=True)
-    setup(clone, "demo")
-    assert not tree.exists()
-    assert not package.exists()
+    shutil.copy(python_that_says(clone, says), python)
+    (clone / ".venv" / "lib" / "python3.12").mkdir(parents=True)
+    (clone / "build" / "wheel").mkdir(parents=True)
+    (clone / ".venv" / "ready-demo").touch()
+    return python
+
+
+def test_a_venv_of_another_python_is_told_of_and_kept(clone: Path) -> None:
+    python = venv_of(clone, "3.12 /opt/other")
+    code, said = setup(clone, "demo")
+    own = f"{sys.version_info.major}.{sys.version_info.minor} in {sys.base_prefix}"
+    assert code == 1
+    assert said == [
+        f"this .venv is of the Python 3.12 in /opt/other, and {sys.executable} is {own}",
+        "hint: rm -r .venv build makes it anew; PYTHON=/opt/other/bin/python3 make demo keeps it",
+    ]
+    assert "3.12" in python.read_text()
+
+
+def test_a_venv_whose_python_is_gone_is_made_anew(clone: Path) -> None:
+    (clone / "packaging" / "apt.txt").write_text("")
+    python = venv_of(clone, "3.13 /usr")  # Debian was upgraded: lib has 3.12's packages
+    assert setup(clone, "demo")[0] == 0
     made = [python, "-c", "import sys; print(sys.base_prefix)"]
     assert subprocess.check_output(made, text=True).strip() == sys.base_prefix
+    assert not (clone / ".venv" / "lib" / "python3.12").exists()
+    assert not (clone / "build" / "wheel").exists()
