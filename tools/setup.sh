@@ -77,7 +77,7 @@ tell_missing() { # all that is missing, in one go; fails if something required i
 check_floor() { # $1: name in packaging/floor.txt, $2: the version here, $3: what to do instead
   local floor
   floor=$(sed -n "s/^$1  *//p" packaging/floor.txt)
-  [ "$(printf '%s\n' "$floor" "${2:-0}" | sort -V | head -n 1)" = "$floor" ] && return
+  printf "%s\n" "$floor" "${2:-0}" | sort -VC && return
   say "$1 ${2:-(none here)} is not $floor or later"
   say "hint: $3"
   exit 1
