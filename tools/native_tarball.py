@@ -1,6 +1,7 @@
 """The C parts, for nodes without Python, as one folder that works wherever it is unpacked.
 
 Usage: native_tarball.py FOLDER FILE.tar.gz, with toposeat's installed folder `_native`.
+The notices of third parties lie beside it, where installers put licences.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ def native_tarball(native: Path, archive: Path) -> None:
     texts |= {name: name for name in ("LICENSE-MIT", "LICENSE-APACHE")}
     files = {name: native / name for name in _PARTS}
     files |= {name: _ROOT / path for name, path in texts.items()}
+    (notices,) = native.parents[1].glob("toposeat-*.dist-info/licenses/THIRD-PARTY-NOTICES")
+    files[notices.name] = notices
     inside = archive.name.removesuffix(".tar.gz")
     with (
         archive.open("wb") as file,

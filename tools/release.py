@@ -2,30 +2,40 @@
 
 The sdist, with man page and completions; from it a wheel for CPython 3.11 and one for 3.12 and
 later, per machine; the C parts as tarballs; the Spack recipe of this sdist; the list of parts;
-the digests of all. zig, from the Python package `ziglang`, compiles for an older C library than
-this system's, and for other machines.
+where all of it comes from; the digests of all, signed if a key is given. zig, from the Python
+package `ziglang`, compiles for an older C library than this system's, and for other machines.
+Nothing is made of a file that lacks hardening, or that holds what no notice names.
 
-Usage: release.py [--machines x86_64,aarch64] [--python PATH]...
+Usage: [RELEASE_KEY=FILE] release.py [--machines x86_64,aarch64] [--python PATH]...
+
+RELEASE_KEY is a private key of SSH, or the public half of one that an agent holds.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
 from check_version import check_version
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from hardened import lacking
 from native_tarball import native_tarball
+from provenance import digest, provenance, write_digests
+from third_party import Found, find_parts
 
 _ROOT = Path(__file__).resolve().parents[1]
 _WORK, _DIST = _ROOT / "build" / "release", _ROOT / "build" / "dist"
@@ -36,6 +46,8 @@ _SHELL_FILES = {
     "zsh": "zsh/site-functions/_toposeat",
     "fish": "fish/vendor_completions.d/toposeat.fish",
 }
+# What compiles and packs.
+_TOOLS = ("ziglang", "cmake", "ninja", "scikit-build-core", "auditwheel", "cyclonedx-bom")
 _PLACES = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.15")
 # Prints the version of an interpreter that can compile extension modules.
 _LOOK = """
@@ -56,28 +68,57 @@ def main() -> int:
     parser.add_argument("--machines", default="x86_64,aarch64")
     parser.add_argument("--python", action="append", default=[])
     args = parser.parse_args()
+    started = datetime.now(UTC)
+    key = Path(os.environ["RELEASE_KEY"]) if os.environ.get("RELEASE_KEY") else None
+    if key is not None and (not key.is_file() or shutil.which("ssh-keygen") is None):
+        raise SystemExit(
+            f"error: nothing can be signed with RELEASE_KEY={key}\n"
+            "hint:  it is a key's file, and ssh-keygen signs (package openssh-client)"
+        )
     version, remark = check_version(_ROOT)
     _say(remark)
     shutil.rmtree(_DIST, ignore_errors=True)
     _DIST.mkdir(parents=True)
+    _WORK.mkdir(exist_ok=True)
     write_shell_files(version)
     sdist = _build(Path(sys.executable), "build_sdist", _ROOT, _DIST)
     source = _unpacked(sdist)
     write_spack_recipe(sdist)
-    for machine in args.machines.split(","):
+    machines = args.machines.split(",")
+    made: list[Wheel] = []
+    for machine in machines:
         wheels = list(build_wheels(machine, source, args.python))
+        made += wheels
         if wheels:
             with tempfile.TemporaryDirectory() as folder:
-                zipfile.ZipFile(wheels[0]).extractall(folder)
+                zipfile.ZipFile(wheels[0].path).extractall(folder)
                 native = Path(folder) / "toposeat" / "_native"
                 native_tarball(native, _DIST / f"toposeat-native-{version}-linux_{machine}.tar.gz")
-    write_list_of_parts()
+    write_list_of_parts([wheel.parts for wheel in made], _DIST / "toposeat.cdx.json")
     shutil.copy(_ROOT / "packaging" / "lock" / "run.txt", _DIST / "requirements.txt")
-    made = sorted(path for path in _DIST.rglob("*") if path.is_file())
-    digests = [f"{_digest(path)}  {path.relative_to(_DIST)}" for path in made]
-    (_DIST / "SHA256SUMS").write_text("\n".join(digests) + "\n")
-    print(*digests, sep="\n")
+    told = provenance(
+        _DIST,
+        _ROOT,
+        machines=machines,
+        pythons={wheel.tag: wheel.python for wheel in made},
+        tools={name: metadata.version(name) for name in _TOOLS},
+        started=started,
+    )
+    (_DIST / "toposeat.provenance.json").write_text(json.dumps(told, indent=2) + "\n")
+    write_digests(_DIST, key)
+    _say("signed: SHA256SUMS.sig" if key is not None else "not signed: there is no RELEASE_KEY")
+    print((_DIST / "SHA256SUMS").read_text(), end="")
     return 0
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel, what is compiled into it, and the Python that built it."""
+
+    path: Path
+    parts: Found
+    tag: str
+    python: str
 
 
 def write_shell_files(version: str) -> None:
@@ -110,7 +151,7 @@ def write_shell_files(version: str) -> None:
     page.write_text(re.sub(r"^(?=\./)", r"\\&", page.read_text(), flags=re.MULTILINE))
 
 
-def build_wheels(machine: str, source: Path, pythons: Iterable[str]) -> Iterable[Path]:
+def build_wheels(machine: str, source: Path, pythons: Iterable[str]) -> Iterable[Wheel]:
     """One wheel for Python 3.11 and one for all later ones, as auditwheel admits them."""
     found = _interpreters(pythons)
     later = min((version for version in found if version >= (3, 12)), default=None)
@@ -135,7 +176,7 @@ def _interpreters(named: Iterable[str]) -> dict[tuple[int, ...], str]:
     return found
 
 
-def _build_wheel(machine: str, source: Path, python: str, tag: str) -> Path:
+def _build_wheel(machine: str, source: Path, python: str, tag: str) -> Wheel:
     """A wheel of what auditwheel finds to need no more than our oldest C library."""
     folder = _WORK / machine
     target = f"{machine}-linux-gnu.{_GLIBC}"
@@ -172,18 +213,40 @@ def _build_wheel(machine: str, source: Path, python: str, tag: str) -> Path:
     needs = min(int(each) for each in re.findall(r"manylinux_2_(\d+)_", wheel.name))
     if needs > int(_GLIBC.partition(".")[2]):
         raise SystemExit(f"error: {wheel.name} needs glibc 2.{needs}, promised is {_GLIBC}")
-    return wheel
+    parts = find_parts(objects)
+    with tempfile.TemporaryDirectory() as inside:
+        zipfile.ZipFile(wheel).extractall(inside)
+        wrong = [*lacking(Path(inside)), *parts.missing()]
+    if wrong:
+        raise SystemExit("\n".join(f"error: {wheel.name}: {line}" for line in wrong))
+    return Wheel(wheel, parts, tag, _output([python, "--version"]).split()[-1])
+
+
+# Programs that CMake takes for compilers: zig with its first words. What zig gives to its linker
+# stands then where other linkers leave their maps (cmake/notices.cmake).
+_COMPILER = r"""#!/bin/sh
+zig={zig}
+case " $* " in *" -v "*) exec "$zig/zig" {words} "$@" ;; esac
+{{ said=$(ZIG_VERBOSE_LINK=1 "$zig/zig" {words} "$@" 2>&1 >&3); }} 3>&1
+rc=$?
+if linked=$(printf '%s\n' "$said" | grep '^ld\.lld .* -o '); then
+  made=$(printf '%s\n' "$linked" | tail -n 1 | sed 's/.* -o \([^ ]*\) .*/\1/')
+  mkdir -p links
+  printf '# ziglang %s\n%s\n' "$zig" "$linked" >"links/${{made##*/}}.map"
+fi
+printf '%s\n' "$said" | grep -v -e '^ld\.lld ' -e '^ar rcs ' -e '^$' >&2
+exit $rc
+"""
 
 
 def _compilers(folder: Path, target: str) -> dict[str, Path]:
-    """Programs that CMake takes for compilers: zig with its first words."""
-    zig = metadata.distribution("ziglang").locate_file("ziglang/zig")
+    zig = Path(str(metadata.distribution("ziglang").locate_file("ziglang")))
     made = {}
     words_of = {"CC": f"cc -target {target}", "CXX": f"c++ -target {target}", "AR": "ar"}
     for name, words in words_of.items():
         made[name] = folder / "bin" / words.split()[0]
         made[name].parent.mkdir(parents=True, exist_ok=True)
-        made[name].write_text(f'#!/bin/sh\nexec "{zig}" {words} "$@"\n')
+        made[name].write_text(_COMPILER.format(zig=shlex.quote(str(zig)), words=words))
         made[name].chmod(0o755)
     return made
 
@@ -232,34 +295,54 @@ def write_spack_recipe(sdist: Path) -> None:
     """The repository of Spack's recipe, with the digest of the sdist."""
     shutil.copytree(_ROOT / "packaging" / "spack_repo", _DIST / "spack_repo")
     (recipe,) = (_DIST / "spack_repo").rglob("package.py")
-    made, count = re.subn(r'sha256="[0-9a-f]*"', f'sha256="{_digest(sdist)}"', recipe.read_text())
+    made, count = re.subn(r'sha256="[0-9a-f]*"', f'sha256="{digest(sdist)}"', recipe.read_text())
     assert count == 1, recipe
     recipe.write_text(made)
 
 
-def write_list_of_parts() -> None:
-    """What an installation consists of, with digests, as CycloneDX."""
+def write_list_of_parts(found: Iterable[Found], path: Path) -> None:
+    """CycloneDX: the Python packages of an installation, with digests, and what is compiled in."""
     locks = _ROOT / "packaging" / "lock"
     build = (locks / "build.txt").read_text()
     nanobind = re.search(r"^nanobind==.*?[^\\]$", build, re.DOTALL | re.MULTILINE)
     assert nanobind is not None
     words = ["requirements", "-", "--pyproject", str(_ROOT / "pyproject.toml")]
-    words += ["--mc-type", "application", "--output-reproducible"]
-    words += ["-o", str(_DIST / "toposeat.cdx.json")]
+    words += ["--mc-type", "application", "--output-reproducible", "-o", str(path)]
     _run(
         [_program("cyclonedx-py"), *words],
         given=(locks / "run.txt").read_text() + nanobind[0] + "\n",
         PYTHONWARNINGS="ignore::UserWarning",
     )
+    bom = json.loads(path.read_text())
+    listed = {each["name"]: each for each in bom["components"]}
+    for parts in found:
+        for part, files in parts.parts.items():
+            version = part.version(parts.zig)
+            purl = part.purl.format(version)
+            component = listed.setdefault(
+                part.name,
+                {
+                    "type": "library",
+                    "bom-ref": purl,
+                    "name": part.name,
+                    "version": version,
+                    "purl": purl,
+                },
+            )
+            component["licenses"] = [{"expression": part.licence}]
+            into = {"name": "toposeat:compiled-into", "value": ", ".join(sorted(files))}
+            component["properties"] = [into]
+    bom["components"] = list(listed.values())
+    path.write_text(json.dumps(bom, indent=2) + "\n")
+    wrong = JsonStrictValidator(SchemaVersion.from_version(bom["specVersion"])).validate_str(
+        path.read_text()
+    )
+    if wrong is not None:
+        raise SystemExit(f"error: {path.name} is not as CycloneDX wants it: {wrong}")
 
 
 def _program(name: str) -> str:
     return str(Path(sys.executable).with_name(name))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _run(words: list[str], *, given: str | None = None, **variables: str) -> None:

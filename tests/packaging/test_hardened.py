@@ -1,0 +1,113 @@
+"""What is built is hardened (cmake/hardening.cmake), and the tool that reads it back can tell."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toposeat.installed import native_path
+
+TOOL = Path(__file__).parents[2] / "tools" / "hardened.py"
+PROGRAM = r"""
+#include <stdio.h>
+#include <string.h>
+int main(int count, char **words) {
+  char text[16];
+  snprintf(text, (size_t)count, "%s", words[0]);
+  strcpy(text + count, words[count - 1]);
+  return (int)strlen(text);
+}
+"""
+ALL = [
+    *("-O2", "-fPIE", "-pie", "-fstack-protector-strong"),
+    *("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro,-z,now,-z,noexecstack"),
+]
+STATIC = ["-O2", "-no-pie", "-static", "-frecord-gcc-switches", "-fstack-protector-strong"]
+
+
+def hardened(*paths: Path) -> tuple[int, list[str]]:
+    """Exit code and lines."""
+    done = subprocess.run(
+        [sys.executable, TOOL, *paths], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+def compiled(folder: Path, *flags: str, compiler: str = "gcc") -> Path:
+    """A folder with one program in it."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    (folder / "made").mkdir()
+    (folder / "x.c").write_text(PROGRAM)
+    line = [compiler, *flags, "-w", folder / "x.c", "-o", folder / "made" / "x"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if "-static" in flags and "cannot find -lc" in done.stderr:
+        pytest.skip("no static C library")
+    assert done.returncode == 0, done.stderr
+    return folder / "made"
+
+
+def test_what_is_installed_lacks_nothing() -> None:
+    package = native_path("bin/toposeat-exec").parents[2]
+    assert hardened(package) == (0, [])
+    files = (path for path in package.rglob("*") if path.is_file())
+    names = {path.name for path in files if path.read_bytes()[:4] == b"\x7fELF"}
+    assert {"toposeat-exec", "libtoposeat_ompi.so", "libtoposeat_reorder.so"} <= names
+    assert any(name.startswith("_ext.") for name in names)
+
+
+def test_a_program_with_all_of_it_lacks_nothing(tmp_path: Path) -> None:
+    assert hardened(compiled(tmp_path, *ALL)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (["-fno-stack-protector"], "-fstack-protector-strong"),
+        (["-U_FORTIFY_SOURCE"], "-D_FORTIFY_SOURCE"),
+        (["-fno-PIE", "-no-pie"], "PIE"),
+        (["-Wl,-z,norelro"], "-z relro"),
+        (["-Wl,-z,lazy"], "-z now"),
+        (["-Wl,-z,execstack"], "-z noexecstack"),
+    ],
+)
+def test_each_that_a_program_lacks_is_named_and_no_other(
+    tmp_path: Path, flags: list[str], word: str
+) -> None:
+    code, lines = hardened(compiled(tmp_path, *ALL, *flags))
+    assert code == 1
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("x lacks ")
+    assert f"({word})" in lines[0]
+
+
+@pytest.mark.parametrize("flags", [["-shared", "-fPIC"], ["-shared", "-fPIC", "-Wl,-z,lazy"]])
+def test_a_library_has_no_pie_and_only_slurms_plugin_may_look_up_late(
+    tmp_path: Path, flags: list[str]
+) -> None:
+    folder = compiled(tmp_path, *(flag for flag in ALL if flag not in ("-pie", "-fPIE")), *flags)
+    late = "-Wl,-z,lazy" in flags
+    assert hardened(folder)[0] == late
+    (folder / "x").rename(folder / "toposeat_spank.so")
+    assert hardened(folder) == (0, [])
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "musl-gcc"])
+def test_a_static_program_is_told_by_what_its_compiler_wrote_down(
+    tmp_path: Path, compiler: str
+) -> None:
+    assert hardened(compiled(tmp_path, *STATIC, "-s", compiler=compiler)) == (0, [])
+    shutil.rmtree(tmp_path / "made")
+    code, lines = hardened(compiled(tmp_path, *STATIC[:-1], "-s", compiler=compiler))
+    assert code == 1
+    assert [line.partition("(")[2] for line in lines] == ["-fstack-protector-strong)"]
+
+
+def test_a_folder_without_programs_is_no_proof(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("x")
+    assert hardened(tmp_path) == (1, [f"{tmp_path}: no ELF file"])
