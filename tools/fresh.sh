@@ -48,7 +48,8 @@ inside() { # $1: root, then a script for its shell, with mounts and processes of
     done
     shift "$count"
     exec chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" \
-      bash -euo pipefail -c "cd; [ ! -d toposeat ] || cd toposeat; $script"' \
+      bash -euo pipefail -c "cd; [ ! -d toposeat ] || cd toposeat; $script
+exit 0 # a shell, which reaps what has lost its parent, stays the first process"' \
     bash "$1" "$2" "${#folders[@]}" "${folders[@]}" "${handed[@]}" </dev/null
 }
 
@@ -77,7 +78,7 @@ one() { # $1: suite; says how it went, and fails if anything did
   step "$root" "$log" "make demo" 'make demo' || passed=no
   step "$root" "$log" "make test" 'make test' || passed=no
   step "$root" "$log" "pip install ." 'apt-get install -y -qq --no-install-recommends cmake ninja-build
-    python3 -m venv ../own && ../own/bin/pip install --quiet . && cd / && ~/own/bin/toposeat map stencil3d:2x2x4 -t k80-16' ||
+    python3 -m venv ../own; ../own/bin/pip install --quiet .; cd /; ~/own/bin/toposeat map stencil3d:2x2x4 -t k80-16' ||
     passed=no
   say "$(inside "$root" '. /etc/os-release
     first() { grep -oE "[0-9]+\.[0-9.]+" | head -n 1; }
