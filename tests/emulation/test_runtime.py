@@ -60,7 +60,9 @@ int main() {
   cudaPointerAttributes a;
   float *x;
   char back[8];
-  printf("%s\\n", cudaGetErrorName(cudaGetDeviceProperties(&p, 3)));
+  cudaError_t first = cudaGetDeviceProperties(&p, 3);
+  printf("%s\\n", cudaGetErrorName(first));
+  if (first != cudaSuccess) return 1;
   printf("%s %d.%d %d %d\\n", p.name, p.major, p.minor, p.pciBusID, p.memoryPoolsSupported);
   printf("%zu %d\\n", p.totalGlobalMem >> 30, p.deferredMappingCudaArraySupported);
   cudaSetDevice(3);
@@ -106,4 +108,4 @@ def test_a_program_of_nvcc_runs_up_to_its_kernels(tmp_path: Path, options: tuple
 def test_nvidias_own_runtime_is_refused(tmp_path: Path) -> None:
     toolkit()
     done = run_on_node([str(built(tmp_path, "-cudart", "static"))])
-    assert done.stdout.startswith("cudaErrorCallRequiresNewerDriver\n")
+    assert (done.returncode, done.stdout) == (1, "cudaErrorCallRequiresNewerDriver\n")
