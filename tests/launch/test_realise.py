@@ -105,11 +105,13 @@ def words(record: RunRecord) -> str:
             "mpich43 -hosts n10,n2 -ppn 2 -n 4 app",
             MIXED,
             {},
-            "mpiexec -bind-to none -f hostfile -rankmap 0,1,1,0 -n 4",
+            "env MALLOC_PERTURB_=1 mpiexec -bind-to none -f hostfile -rankmap 0,1,1,0"
+            " -genv MALLOC_PERTURB_ 0 -n 4",
             {"hostfile": "n2:2\nn10:2\n"},
         ),
         ("mpich43 -n 4 app", ["n10", "n10", "n2", "n2"], JOB,
-         "mpiexec -bind-to none -f hostfile -rankmap 1,1,0,0 -n 4",
+         "env MALLOC_PERTURB_=1 mpiexec -bind-to none -f hostfile -rankmap 1,1,0,0"
+         " -genv MALLOC_PERTURB_ 0 -n 4",
          {"hostfile": "n2:2\nn10:2\n"}),
         ("mpich40 -n 4 app", CYCLIC, {}, "mpiexec -bind-to none -f hostfile -n 4",
          {"hostfile": "n2:1\nn10:1\n"}),

@@ -7,7 +7,6 @@ from toposeat.launch.export.job import Export, Job, hex_mask, plus_list
 from toposeat.launch.export.script import program_of
 from toposeat.launch.hosts import hydra
 from toposeat.launch.hosts.rank_hosts import HostWords
-from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launchers import LauncherKind
 
 
@@ -18,13 +17,14 @@ def mpich(job: Job) -> Export:
     notes = list(job.device_notes)
     if "-rankmap" in own.options:
         notes.append("-rankmap needs MPICH 4.3 or later (4.0 refuses it)")
+        notes.append("without MALLOC_PERTURB_ for mpiexec, ranks may wait in MPI_Init for ever")
     cpus = job.cpus_alike()
     by_script = job.has_cpus and cpus is None
     if cpus is not None:
         words += ["-bind-to", "user:" + ",".join(map(plus_list, cpus))]
     elif by_script:
         words += NO_BINDING[LauncherKind.MPICH]
-    return _with_devices(job, "mpich", words, own.files, notes, cpus_by_script=by_script)
+    return _with_devices(job, "mpich", words, own, notes, cpus_by_script=by_script)
 
 
 def intel(job: Job) -> Export:
@@ -45,16 +45,14 @@ def intel(job: Job) -> Export:
         words += NO_BINDING[LauncherKind.INTEL]
     if job.nic_environment():  # Slingshot: it pins ranks to the nearest NICs, by its own choice
         words += ["-genv", "I_MPI_MULTIRAIL", "1"]
-    return _with_devices(
-        job, "intel", words, own.files, [*job.device_notes], cpus_by_script=by_script
-    )
+    return _with_devices(job, "intel", words, own, [*job.device_notes], cpus_by_script=by_script)
 
 
 def _with_devices(
     job: Job,
     launcher: str,
     words: list[str],
-    files: tuple[LaunchFile, ...],
+    own: HostWords,
     notes: list[str],
     *,
     cpus_by_script: bool,
@@ -65,7 +63,8 @@ def _with_devices(
         words += ["-genv", name, value]
     return Export(
         launcher=launcher,
-        files=(*files, *scripts),
+        files=(*own.files, *scripts),
+        environment=own.environment,
         command=(*words, *program),
         notes=tuple(notes),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from toposeat.errors import UsageError
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts
@@ -11,6 +11,12 @@ from toposeat.launch.option_tables import INTEL
 
 _REPLACED = INTEL.hosts | INTEL.host_files | INTEL.per_host
 _RANKMAP_SINCE = (4, 3)
+# Hydra (4.3 to 5.0.2 at least) packs a rank map by comparing an integer that it has not set: what
+# lies in its memory decides whether ranks learn the truth, and where they do not, all wait in
+# MPI_Init for ever. The C library fills mpiexec's memory, so that the integer is no count of ranks,
+# and leaves that of the ranks alone.
+_FILLED = {"MALLOC_PERTURB_": "1"}
+_NOT_FILLED = ("-genv", "MALLOC_PERTURB_", "0")
 
 
 def mpich(
@@ -39,8 +45,8 @@ def mpich(
     order = order or plan.hosts
     options: tuple[str, ...] = ("-f", f"{folder}hostfile")
     size = _round(plan, order)
-    in_blocks = plan.in_blocks and plan.hosts == tuple(order)
-    if not in_blocks:
+    environment: Mapping[str, str] = {}
+    if not (plan.in_blocks and plan.hosts == tuple(order)):
         if version and version < _RANKMAP_SINCE:
             if size is None:
                 raise UsageError(
@@ -51,8 +57,13 @@ def mpich(
             size = None
             number = {host: at for at, host in enumerate(order)}
             options += ("-rankmap", ",".join(str(number[host]) for host in plan.host_of_rank))
+            options += _NOT_FILLED
+            environment = _FILLED
     return HostWords(
-        options=options, replaces=_REPLACED, files=(_hostfile("hostfile", plan, order, size),)
+        options=options,
+        replaces=_REPLACED,
+        files=(_hostfile("hostfile", plan, order, size),),
+        environment=environment,
     )
 
 
