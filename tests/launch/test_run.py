@@ -125,6 +125,12 @@ def test_a_run_is_bound_as_placed_until_its_end_and_says_so(
     assert record.wall_s > 0
 
 
+def exit_code_of_the_bare(mpi: MpiToolchain, argv: Sequence[str]) -> int:
+    """What a shell would say of the job, without toposeat."""
+    bare = subprocess.run(argv, env=dict(mpi.env), capture_output=True, timeout=120, check=False)
+    return bare.returncode if bare.returncode >= 0 else 128 - bare.returncode
+
+
 @pytest.mark.parametrize("ending", [("exit", "7"), ("raise", "15")])
 def test_the_exit_code_is_that_of_the_bare_launcher(
     mpi: MpiToolchain,
@@ -134,10 +140,11 @@ def test_the_exit_code_is_that_of_the_bare_launcher(
     ending: tuple[str, str],
 ) -> None:
     argv = line(mpi, 2, probe, *ending)
-    bare = subprocess.run(argv, env=dict(mpi.env), capture_output=True, timeout=120, check=False)
+    codes = {exit_code_of_the_bare(mpi, argv) for _ in range(6)}
+    if len(codes) > 1:  # MPICH 4.2.1 may say 0, 9 or 15 of a rank that a signal ended
+        pytest.skip(f"{mpi.name} alone ends now with {' and now with '.join(map(str, codes))}")
     record, _, _ = run(capfd, mpi, argv, place(2))
-    expected = bare.returncode if bare.returncode >= 0 else 128 - bare.returncode
-    assert record.exit_code == expected != 0
+    assert {record.exit_code} == codes != {0}
     if ending[0] == "exit":
         assert record.exit_code == 7
 
