@@ -24,14 +24,7 @@ from toposeat.mapping.cluster import (
 from toposeat.mapping.joined_domains import with_domains
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import Network, NetworkLink
-from toposeat.model.premise import (
-    PORT_PREMISE,
-    UPLINK_PREMISE,
-    Premise,
-    assumed,
-    joined,
-    with_named_premises,
-)
+from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premise, assumed, joined
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.topology import (
     Component,
@@ -43,6 +36,7 @@ from toposeat.model.topology import (
     PathClass,
     Route,
     Topology,
+    with_named_premises,
 )
 
 MOST_DEVICES = 256  # routes are listed by pair

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
 
 from toposeat.model.quantity import Quantity, Source
-
-if TYPE_CHECKING:
-    from toposeat.model.topology import Topology
 
 WORTH_SAYING = 0.01  # share of the default's time: a gain range below it is not in doubt
 PORT_PREMISE = "rate of a network port"
@@ -111,23 +108,6 @@ def joined(premises: Iterable[Premise]) -> tuple[Premise, ...]:
     for each in premises:
         found[each.what] = found[each.what].joined_with(each) if each.what in found else each
     return tuple(found.values())
-
-
-def with_named_premises(topology: Topology) -> Topology:
-    """The topology without the premises that none of its numbers names."""
-    if not topology.premises:
-        return topology
-    named = {what for each in _numbers(topology) for what in each.premises}
-    kept = tuple(premise for premise in topology.premises if premise.what in named)
-    return topology if len(kept) == len(topology.premises) else replace(topology, premises=kept)
-
-
-def _numbers(topology: Topology) -> Iterator[Quantity]:
-    for record in (*topology.links, *topology.routes):
-        for name in quantity_fields(type(record)):
-            quantity = getattr(record, name)
-            if quantity is not None:
-                yield quantity
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}

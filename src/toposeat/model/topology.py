@@ -8,8 +8,8 @@ flow on routes: both are needed, because a pair matrix alone cannot predict time
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -24,7 +24,7 @@ from toposeat.model.number_checks import (
 from toposeat.model.pair import Bond, LinkKind, Pair
 from toposeat.model.pair_numbers import HostNumbers, LaneState, PairNumbers
 from toposeat.model.part_error import PartError
-from toposeat.model.premise import Premise
+from toposeat.model.premise import Premise, quantity_fields
 from toposeat.model.quantity import Quantity
 from toposeat.model.route import (
     CopyProtocol,
@@ -64,6 +64,7 @@ __all__ = [
     "Topology",
     "Vendor",
     "canonical_pci",
+    "with_named_premises",
 ]
 
 MEASURED_PORTS = "measured-ports"  # the crossbar that stands for links that no source lists
@@ -396,6 +397,23 @@ class Topology(Shown):
     def hosts(self) -> tuple[str, ...]:
         """Host names in the order in which devices name them."""
         return tuple(dict.fromkeys(d.host for d in self.devices))
+
+
+def with_named_premises(topology: Topology) -> Topology:
+    """The topology without the premises that none of its numbers names."""
+    if not topology.premises:
+        return topology
+    named = {what for each in _numbers(topology) for what in each.premises}
+    kept = tuple(premise for premise in topology.premises if premise.what in named)
+    return topology if len(kept) == len(topology.premises) else replace(topology, premises=kept)
+
+
+def _numbers(topology: Topology) -> Iterator[Quantity]:
+    for record in (*topology.links, *topology.routes):
+        for name in quantity_fields(type(record)):
+            quantity = getattr(record, name)
+            if quantity is not None:
+                yield quantity
 
 
 def _check_pci(text: str | None) -> None:

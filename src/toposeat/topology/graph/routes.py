@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from toposeat import _core
-from toposeat.model.premise import with_named_premises
 from toposeat.model.quantity import Quantity
 from toposeat.model.topology import (
     Component,
@@ -24,6 +23,7 @@ from toposeat.model.topology import (
     PathClass,
     Route,
     Topology,
+    with_named_premises,
 )
 from toposeat.topology.graph.staged_routes import with_staged_routes
 from toposeat.topology.premises import scaled

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from toposeat.evaluation.route_numbers import walk
 from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
-from toposeat.model.premise import with_named_premises
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     MEASURED_PORTS,
@@ -24,6 +23,7 @@ from toposeat.model.topology import (
     Route,
     Topology,
     Vendor,
+    with_named_premises,
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import DEVICE_LINKS
