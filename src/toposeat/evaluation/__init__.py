@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from toposeat.evaluation.corners import premises_of_gains
     from toposeat.evaluation.evaluation import (
         Evaluator,
-        assess,
         default_placement,
         device_positions,
         evaluate,
     )
+    from toposeat.evaluation.given import assess
     from toposeat.evaluation.metrics import (
         HYBRID,
         PairCosts,

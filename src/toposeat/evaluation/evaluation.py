@@ -13,7 +13,7 @@ from toposeat import _core
 from toposeat.errors import InputError
 from toposeat.evaluation.metrics import pair_costs
 from toposeat.evaluation.network import compile_traffic, network_arrays
-from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
+from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import PairTable, Traffic
@@ -182,34 +182,6 @@ def evaluate(
         devices = tuple(int(device) for device in placement)
     check_placement(topology, traffic.ranks, devices)  # before the work of compiling
     return Evaluator(topology, traffic, metric=metric).evaluate(devices)
-
-
-def assess(topology: Topology, traffic: Traffic, device_of_rank: Sequence[int]) -> MappingResult:
-    """A given placement beside the default, in the form of a mapping result without a proof."""
-    from toposeat.evaluation.corners import premises_of_gains  # noqa: PLC0415
-
-    evaluator = Evaluator(topology, traffic)
-    placed, default = evaluator.evaluate(device_of_rank), evaluator.evaluate_default()
-    rows = (default.device_of_rank, placed.device_of_rank)
-    return MappingResult(
-        device_of_rank=placed.device_of_rank,
-        default=default,
-        premises=premises_of_gains(topology, evaluator, rows)[1],
-        placed=placed,
-        certificate=Certificate(
-            objective="time",
-            proved=False,
-            value=placed.predicted_s,
-            lower_bound=None,
-            gap=None,
-            reason="a placement that was given, not searched for",
-        ),
-        objective="time",
-        metric="bandwidth",
-        solver="given",
-        solve_seconds=0.0,
-        seed=0,
-    )
 
 
 def device_positions(
