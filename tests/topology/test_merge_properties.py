@@ -22,9 +22,9 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.graph.relation import Relation
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.merging.fold import fold, identified
+from toposeat.topology.relation import Relation
 from toposeat.topology.told import told_machine
 
 BASES = ("dgx-1v", "k80-16", "mi250x-8", "power9-4")

@@ -17,8 +17,8 @@ from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import Topology
 from toposeat.topology.networks.formats import network_format_of
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.several_outputs import outputs_of, without_repetitions
 from toposeat.topology.registry import Registered
+from toposeat.topology.several_outputs import outputs_of, without_repetitions
 from toposeat.topology.told import is_whole
 
 

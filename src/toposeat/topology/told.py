@@ -23,7 +23,7 @@ from toposeat.model.topology import (
     PathClass,
     Topology,
 )
-from toposeat.topology.graph.relation import Relation
+from toposeat.topology.relation import Relation
 
 Ends = tuple[str, str]
 Place = tuple[int, int]  # row and column of a table

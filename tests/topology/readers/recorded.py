@@ -6,9 +6,9 @@ from pathlib import Path
 
 from toposeat.model.topology import Bond, Topology
 from toposeat.topology.formats import parse_file
-from toposeat.topology.graph.relation import UNKNOWN, Relation
 from toposeat.topology.readers import nvidia_smi_topo
 from toposeat.topology.readers.file_text import FileText, read_file
+from toposeat.topology.relation import UNKNOWN, Relation
 from toposeat.topology.told import is_whole
 
 Place = tuple[int, int]

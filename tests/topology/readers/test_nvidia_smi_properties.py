@@ -12,8 +12,8 @@ from tests.topology.readers.recorded import matrix_of_text, relation
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
-from toposeat.topology.graph.relation import UNKNOWN, relation_of_token
 from toposeat.topology.merge import merge_topologies
+from toposeat.topology.relation import UNKNOWN, relation_of_token
 
 TOKENS = ("NV1", "NV2", "NV12", "NV18", "PIX", "PXB", "PHB", "NODE", "SYS")
 CPUS = ("0-15,64-79", "16-31,80-95", "32-47", "48")

@@ -14,8 +14,8 @@ from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
-from toposeat.topology.graph.relation import UNKNOWN
 from toposeat.topology.merge import merge_topologies
+from toposeat.topology.relation import UNKNOWN
 
 
 @dataclass(frozen=True)

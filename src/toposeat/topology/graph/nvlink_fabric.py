@@ -7,8 +7,8 @@ from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.relation import Relations
 from toposeat.topology.premises import lane_of_untold_product
+from toposeat.topology.relation import Relations
 
 
 def guess_lane(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from toposeat.model.topology import PathClass
-from toposeat.topology.graph.relation import Relations
+from toposeat.topology.relation import Relations
 
 
 class Level(IntEnum):

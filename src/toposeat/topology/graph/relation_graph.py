@@ -23,8 +23,8 @@ from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.nvlink_fabric import add_nvlinks
 from toposeat.topology.graph.pcie_levels import Level, PcieLevels, pcie_levels
-from toposeat.topology.graph.relation import WORDS, Relations
 from toposeat.topology.premises import scaled
+from toposeat.topology.relation import WORDS, Relations
 
 
 def draw_relations(

@@ -24,9 +24,9 @@ from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.nvlink_fabric import add_nvlinks
-from toposeat.topology.graph.relation import Relations
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.renamed import with_ends
+from toposeat.topology.relation import Relations
 from toposeat.topology.told import tells_bonds
 
 _SHOWN = 3

@@ -17,11 +17,11 @@ from toposeat.errors import InputError
 from toposeat.model.number_checks import check_pair_number
 from toposeat.model.pair_numbers import BANDWIDTH
 from toposeat.model.topology import Bond, Device, FactKind, PathClass, Topology, canonical_pci
-from toposeat.topology.graph.relation import UNKNOWN, Relation
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, Pair, packages, xgmi_links
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import WORD, Line, Table, TableSpec, find_table, sections
 from toposeat.topology.readers.words import WordAt, unknown_pairs, words_of
+from toposeat.topology.relation import UNKNOWN, Relation
 from toposeat.topology.told import told_machine
 
 _RELAYED_WEIGHTS = (30, 45, 60)  # several xGMI hops, over other GPUs

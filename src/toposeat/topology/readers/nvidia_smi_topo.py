@@ -21,15 +21,6 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
-from toposeat.topology.graph.relation import (
-    KNOWN_TOKENS,
-    OLD_WORDS,
-    UNKNOWN,
-    WORDS,
-    Place,
-    Relation,
-    relation_of_token,
-)
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     Line,
@@ -45,6 +36,15 @@ from toposeat.topology.readers.words import (
     cpu_affinity,
     unknown_pairs,
     words_of,
+)
+from toposeat.topology.relation import (
+    KNOWN_TOKENS,
+    OLD_WORDS,
+    UNKNOWN,
+    WORDS,
+    Place,
+    Relation,
+    relation_of_token,
 )
 from toposeat.topology.told import told_machine
 

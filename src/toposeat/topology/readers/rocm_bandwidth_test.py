@@ -29,7 +29,6 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
-from toposeat.topology.graph.relation import UNKNOWN, Relation
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import (
@@ -48,6 +47,7 @@ from toposeat.topology.readers.tables import (
     find_tables,
     sections,
 )
+from toposeat.topology.relation import UNKNOWN, Relation
 from toposeat.topology.told import Place, told_machine
 
 _SAME_NODE_WEIGHT = 40

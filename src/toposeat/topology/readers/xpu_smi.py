@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 from toposeat.model.topology import Bond, Device, FactKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.graph.relation import Relation
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     Row,
@@ -31,6 +30,7 @@ from toposeat.topology.readers.words import (
     unknown_pairs,
     words_of,
 )
+from toposeat.topology.relation import Relation
 from toposeat.topology.told import told_machine
 
 _LABEL = re.compile(r"GPU\s?(\d{1,4})/(\d{1,2})(?![\w/])", re.ASCII)

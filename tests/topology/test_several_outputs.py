@@ -15,7 +15,7 @@ from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.formats import FORMATS, parse_outputs
 from toposeat.topology.readers.file_text import FileText, read_file
-from toposeat.topology.readers.several_outputs import outputs_of
+from toposeat.topology.several_outputs import outputs_of
 
 TOPO = RENDERERS["tabs_new"]([["X", "NV4"], ["NV4", "X"]], 2, ["0-15", "16-31"])
 PCIE = RENDERERS["tabs_new"]([["X", "SYS"], ["SYS", "X"]], 2, ["0-15", "16-31"]).replace(
