@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Collectives: one event per call. Which messages a call makes depends on the algorithm that the
- * MPI chooses, so events are expanded offline by a stated model (profile/collectives.py). Where the
- * MPI standard itself fixes what each rank sends to which, the messages are counted here as well:
- * alltoallv, alltoallw and scatterv (at the root), without a rank's own block, and the neighbour
- * collectives, with it.
+ * MPI chooses, so events are expanded offline by a stated model (profile/records).
+ * Where the MPI standard itself fixes what each rank sends to which, the messages are counted here
+ * as well: alltoallv, alltoallw and scatterv (at the root), without a rank's own block, and the
+ * neighbour collectives, with it.
  */
 #include "actions.h"
 

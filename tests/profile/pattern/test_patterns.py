@@ -16,7 +16,7 @@ from toposeat.profile.pattern.patterns import (
     PATTERN_FORMS,
     pattern_traffic,
 )
-from toposeat.profile.recognise import describe_pattern
+from toposeat.profile.pattern.recognise import describe_pattern
 
 MIB = 2**20
 

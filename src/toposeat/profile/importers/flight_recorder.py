@@ -21,7 +21,6 @@ from toposeat.errors import InputError
 from toposeat.model.input_file import read_input
 from toposeat.model.traffic import Traffic
 from toposeat.profile.importers.data_pickle import MAX_BYTES, load_data
-from toposeat.profile.importers.nccl_job import MAX_RANKS, ROOTED
 from toposeat.profile.importers.pytorch_calls import (
     IGNORED,
     TraceCallError,
@@ -31,6 +30,7 @@ from toposeat.profile.importers.pytorch_calls import (
 from toposeat.profile.importers.pytorch_calls import (
     MAX_BYTES as MAX_CALL,
 )
+from toposeat.profile.nccl_job import MAX_RANKS, ROOTED
 from toposeat.profile.records.torch_job import torch_traffic
 from toposeat.profile.records.torch_record import TorchCalls, TorchGroup, TorchRecord
 

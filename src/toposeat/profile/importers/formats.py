@@ -19,7 +19,7 @@ from toposeat.model.traffic_file import is_profile, load_traffic
 from toposeat.profile.importers.pair_list import looks_like_pair_list
 from toposeat.profile.importers.text_matrix import looks_like_treematch
 from toposeat.profile.input_files import beginning
-from toposeat.profile.recognise import with_pattern
+from toposeat.profile.pattern.recognise import with_pattern
 
 ACCEPTED = (
     "a profile, a matrix (CSV, NumPy, TreeMatch), a pair list (CSV), Open MPI monitoring files,"

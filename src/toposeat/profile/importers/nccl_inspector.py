@@ -15,9 +15,9 @@ from typing import Any
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.json_stream import objects_of
-from toposeat.profile.importers.nccl_edges import Algorithm
-from toposeat.profile.importers.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
+from toposeat.profile.nccl_edges import Algorithm
+from toposeat.profile.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 
 _HINT = (
     "record it with: NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1"

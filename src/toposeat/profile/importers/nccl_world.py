@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
-from toposeat.profile.importers.nccl_edges import Ring
-from toposeat.profile.importers.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
+from toposeat.profile.nccl_edges import Ring
+from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
 
 _LISTED = 4
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from toposeat.errors import InputError
 from toposeat.model.input_file import open_input
 from toposeat.model.traffic import MAX_TOTAL, Int64Array, PairTable, Traffic
-from toposeat.profile.importers.message_list import table_traffic
+from toposeat.profile.message_list import table_traffic
 
 MAX_RANKS = 1 << 14  # of a dense matrix
 MAX_PAIRS = 1 << 24

@@ -26,7 +26,6 @@ from toposeat.model.traffic import (
     PairTable,
     Traffic,
 )
-from toposeat.profile.importers.message_list import table_traffic
 from toposeat.profile.importers.text_matrix import (
     Line,
     comma_cells,
@@ -34,6 +33,7 @@ from toposeat.profile.importers.text_matrix import (
     whole_numbers,
     wrong_width,
 )
+from toposeat.profile.message_list import table_traffic
 
 MAX_RANKS = 1 << 22
 _HINT = "expected source,target,bytes[,messages] in the first line, then one line of these per pair"

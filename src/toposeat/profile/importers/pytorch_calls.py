@@ -18,7 +18,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from toposeat.profile.importers.nccl_job import ROOTED, Call
+from toposeat.profile.nccl_job import ROOTED, Call
 
 MAX_BYTES = 1 << 60
 

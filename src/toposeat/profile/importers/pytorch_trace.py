@@ -17,7 +17,6 @@ from typing import Any
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, RankInfo, Traffic
 from toposeat.profile.importers.json_stream import members_of
-from toposeat.profile.importers.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
 from toposeat.profile.importers.pytorch_calls import (
     IGNORED,
     Operator,
@@ -30,6 +29,7 @@ from toposeat.profile.importers.pytorch_calls import (
     trace_call,
     vector_call,
 )
+from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
 
 _HINT = (
     "record it with torch.profiler.profile(...).export_chrome_trace(F) in every rank, with process"

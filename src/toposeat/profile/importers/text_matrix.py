@@ -17,7 +17,7 @@ import numpy as np
 from toposeat.errors import InputError
 from toposeat.model.input_file import read_input
 from toposeat.model.traffic import MAX_TOTAL, PairTable, Traffic
-from toposeat.profile.importers.message_list import table_traffic
+from toposeat.profile.message_list import table_traffic
 
 Line = tuple[int, list[str]]  # line number, cells
 

@@ -21,7 +21,7 @@ from toposeat.model.traffic import (
     Traffic,
     TrafficKind,
 )
-from toposeat.profile.importers.message_list import MessageList
+from toposeat.profile.message_list import MessageList
 from toposeat.profile.pattern.pattern_text import PatternText
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.shell_words import shell_line, shell_word
 from toposeat.model.traffic import Traffic
 from toposeat.model.trust import make_own_folder
-from toposeat.profile.recognise import with_pattern
+from toposeat.profile.pattern.recognise import with_pattern
 from toposeat.profile.recording.gathering import Gathering, gathering, planned_gathering
 from toposeat.profile.recording.nothing_recorded import why_nothing
 from toposeat.profile.recording.recorders import Recorders, choose_recorders

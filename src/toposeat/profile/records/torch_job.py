@@ -14,7 +14,7 @@ from toposeat.model.traffic import (
     RankInfo,
     Traffic,
 )
-from toposeat.profile.importers.nccl_job import MAX_MEMBERS, Call, Group, NcclJob
+from toposeat.profile.nccl_job import MAX_MEMBERS, Call, Group, NcclJob
 from toposeat.profile.records.joined import joined
 from toposeat.profile.records.torch_record import (
     SUFFIX,

@@ -19,7 +19,7 @@ from toposeat.errors import InputError
 from toposeat.launch.python_hook.recorder import HEADER_BYTES, MAGIC, ROWS, TABLE_BYTES
 from toposeat.model.input_file import read_input
 from toposeat.model.job_folder import TORCH_SUFFIX
-from toposeat.profile.importers.nccl_job import MAX_RANKS
+from toposeat.profile.nccl_job import MAX_RANKS
 
 SUFFIX = TORCH_SUFFIX
 _MAX_BYTES = 1 << 28

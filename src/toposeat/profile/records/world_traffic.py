@@ -17,7 +17,7 @@ from toposeat.model.traffic import (
     TrafficKind,
     World,
 )
-from toposeat.profile.collectives import (
+from toposeat.profile.records.collectives import (
     MAX_PAIRS,
     Expansion,
     expand_collectives,

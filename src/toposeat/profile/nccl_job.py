@@ -23,8 +23,8 @@ from toposeat.model.traffic import (
     Traffic,
     TrafficKind,
 )
-from toposeat.profile.importers.message_list import MessageList
-from toposeat.profile.importers.nccl_edges import (
+from toposeat.profile.message_list import MessageList
+from toposeat.profile.nccl_edges import (
     DIRECT_OPERATIONS,
     OPERATIONS,
     RING_OPERATIONS,

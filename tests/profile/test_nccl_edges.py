@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.profile.importers.nccl_edges import Algorithm, Collective, collective_edges, two_trees
+from toposeat.profile.nccl_edges import Algorithm, Collective, collective_edges, two_trees
 
 S = 1200
 

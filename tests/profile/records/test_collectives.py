@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toposeat.model.traffic import CollectiveEvent, Communicator, MemorySpace, PairTable
-from toposeat.profile.collectives import (
+from toposeat.profile.records.collectives import (
     EXACT,
     GENERAL,
     MPICH,

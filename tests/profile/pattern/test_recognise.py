@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from toposeat.model.traffic import Communicator, MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.profile.pattern.pair_set import MIN_SHARE, percent
-from toposeat.profile.recognise import describe_pattern, recognise
+from toposeat.profile.pattern.recognise import describe_pattern, recognise
 
 KEY = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
 
