@@ -8,13 +8,13 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.launch.allocation import Allocation, allocation_of
-    from toposeat.launch.apply import VISIBILITIES, ExecOptions, PlacedCommand, placed_command
+    from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
     from toposeat.launch.asking import node_answers
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import EXPORTERS, Export, export_placement
     from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
     from toposeat.launch.hosts.rank_hosts import dealing_name, dealt
-    from toposeat.launch.hosts.words import dealing_order
+    from toposeat.launch.hosts.words import dealing_order, oversubscribes
     from toposeat.launch.installations import (
         MpiInstallation,
         find_installations,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         wrapped_tasks,
     )
     from toposeat.launch.launchers import LauncherKind, identify_launcher
-    from toposeat.launch.misfit import oversubscribes
     from toposeat.launch.nested import torchrun_below
     from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
     from toposeat.launch.realise import refusal_of
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from toposeat.launch.ucx_protocols import device_rule
     from toposeat.launch.verification import verify
     from toposeat.launch.visibility import (
+        VISIBILITIES,
         visibility_of,
         visibility_words,
         with_visibility,

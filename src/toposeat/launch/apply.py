@@ -11,14 +11,13 @@ from toposeat.errors import UsageError
 from toposeat.installed import native_path
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import TASK_FILE, LaunchLine, wrap_with_exec, wrapped_tasks
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers import NO_BINDING, LauncherKind
 from toposeat.launch.nested import AS_NODE_OF_TASK, torchrun_below
 from toposeat.launch.option_tables import OPENMPI
 from toposeat.launch.own_ranks import own_rank_variables, starts_own_ranks
 from toposeat.launch.reorder import reorder_words
+from toposeat.launch.visibility import VISIBILITIES
 from toposeat.model.placement import Placement
-
-VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,17 +49,10 @@ class PlacedCommand:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-# Arguments that switch the launcher's own CPU binding off, and variables that switch it on.
-NO_BINDING: Mapping[LauncherKind, tuple[str, ...]] = {
-    LauncherKind.OPENMPI: ("--bind-to", "none"),
-    LauncherKind.MPICH: ("-bind-to", "none"),
-    LauncherKind.INTEL: ("-genv", "I_MPI_PIN", "0"),
-    LauncherKind.SRUN: ("--cpu-bind=none",),
-    LauncherKind.PALS: ("--cpu-bind", "none"),
-}
 # Open MPI 5 maps by core or package and then numbers the ranks of a node in that order, so that
 # local rank 1 may be rank 2. Without options of the user that say otherwise, keep them in order.
 _RANK_IN_ORDER = ("--rank-by", "slot")
+# Variables that switch the launcher's own CPU binding on.
 _BINDING_VARIABLES: Mapping[LauncherKind, tuple[str, ...]] = {
     LauncherKind.OPENMPI: (
         "OMPI_MCA_hwloc_base_binding_policy",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,15 @@ class LauncherKind(StrEnum):
     IBRUN = "ibrun"
     NONE = "none"  # the program is started directly
 
+
+# Arguments that switch the launcher's own CPU binding off.
+NO_BINDING: Mapping[LauncherKind, tuple[str, ...]] = {
+    LauncherKind.OPENMPI: ("--bind-to", "none"),
+    LauncherKind.MPICH: ("-bind-to", "none"),
+    LauncherKind.INTEL: ("-genv", "I_MPI_PIN", "0"),
+    LauncherKind.SRUN: ("--cpu-bind=none",),
+    LauncherKind.PALS: ("--cpu-bind", "none"),
+}
 
 _KIND_OF_NAME = {
     "orterun": LauncherKind.OPENMPI,

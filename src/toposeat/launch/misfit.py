@@ -7,17 +7,13 @@ from collections.abc import Mapping, Sequence
 from toposeat.errors import InputError
 from toposeat.launch.allocation import Allocation
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts, in_natural_order
+from toposeat.launch.hosts.words import oversubscribes
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.line_options import Option
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.placement import Placement
 from toposeat.model.shell_words import shell_line, shell_word
-
-_OVERSUBSCRIBE = (
-    *("PRTE_MCA_rmaps_default_mapping_policy", "PRTE_MCA_rmaps_base_oversubscribe"),
-    *("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_rmaps_base_mapping_policy"),
-)
 
 
 class Misfit:
@@ -156,16 +152,6 @@ def _restates(option: Option, plan: RankHosts) -> bool:
         policy = option.values[-1].lower().partition(":oversubscribe")[0]
         return policy in ("", "slot", f"ppr:{plan.per_host}:node")
     return option.name in ("rank-by", "rankby") and option.values[-1].lower() == "slot"
-
-
-def oversubscribes(line: LaunchLine, environment: Mapping[str, str]) -> bool:
-    """Whether the launcher may start more ranks on a host than it has places there."""
-    if line.kind is LauncherKind.SRUN:
-        return line.has({"O", "overcommit"})
-    texts = [environment.get(name, "").lower() for name in _OVERSUBSCRIBE]
-    policy = (line.value({"map-by", "mapby"}) or "").lower()
-    allowed = any(text in ("1", "true") or "oversubscribe" in text for text in (*texts, policy))
-    return allowed or line.has({"oversubscribe"})
 
 
 def _few(hosts: Sequence[str]) -> str:

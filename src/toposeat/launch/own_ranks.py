@@ -50,7 +50,7 @@ def own_rank_variables(
     Args:
         placement: of one node.
         exec_words: path of toposeat-exec and its options, for the ranks.
-        visibility: one of `apply.VISIBILITIES`; only `permute` has a list for all.
+        visibility: one of `visibility.VISIBILITIES`; only `permute` has a list for all.
         environment: of the run.
     """
     from toposeat.launch.export import export_placement  # noqa: PLC0415

@@ -11,6 +11,7 @@ from dataclasses import replace
 from toposeat.model.placement import Placement
 from toposeat.model.rank_info import DeviceChoice
 
+VISIBILITIES = ("permute", "mask", "rotate", "cpu-only")
 MODE_KEY = "visibility"
 REASON_KEY = "visibility_reason"
 DEFAULT_MODE = "permute"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from toposeat.errors import UsageError
-from toposeat.launch.apply import VISIBILITIES
 from toposeat.launch.export import (
     cray,
     environment,
@@ -20,6 +19,7 @@ from toposeat.launch.export import (
     torchrun,
 )
 from toposeat.launch.export.job import DEFAULT_PROGRAM, Export, Job
+from toposeat.launch.visibility import VISIBILITIES
 from toposeat.model.placement import Placement
 
 EXPORTERS: Mapping[str, tuple[str, Callable[[Job], Export]]] = MappingProxyType(

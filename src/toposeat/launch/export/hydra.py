@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from toposeat.launch.apply import NO_BINDING
 from toposeat.launch.export.job import Export, Job, hex_mask, plus_list
 from toposeat.launch.export.script import program_of
 from toposeat.launch.hosts import hydra
 from toposeat.launch.hosts.rank_hosts import HostWords
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers import NO_BINDING, LauncherKind
 
 
 def mpich(job: Job) -> Export:

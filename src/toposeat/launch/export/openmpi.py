@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from toposeat.launch.apply import NO_BINDING
 from toposeat.launch.export.job import Export, Job
 from toposeat.launch.export.script import NAME, program_of
 from toposeat.launch.hosts import openmpi
 from toposeat.launch.hosts.rank_hosts import HostWords
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers import NO_BINDING, LauncherKind
 
 
 def openmpi4(job: Job) -> Export:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from toposeat.launch.apply import NO_BINDING
 from toposeat.launch.export.job import Export, Job, hex_mask
 from toposeat.launch.export.script import NAME, program_of, seat_script
 from toposeat.launch.hosts import others
 from toposeat.launch.hosts.rank_hosts import HostWords
 from toposeat.launch.hosts.slurm import srun
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers import NO_BINDING, LauncherKind
 
 
 def slurm(job: Job) -> Export:

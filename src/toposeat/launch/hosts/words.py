@@ -15,10 +15,13 @@ from toposeat.launch.hosts import cray, hydra, openmpi, others, slurm, torchrun
 from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts, in_natural_order
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind, version_of
-from toposeat.launch.misfit import oversubscribes
 from toposeat.model.hostlist import compress_hostlist, short_name
 
 _ASK_S = 10.0
+_OVERSUBSCRIBE = (
+    *("PRTE_MCA_rmaps_default_mapping_policy", "PRTE_MCA_rmaps_base_oversubscribe"),
+    *("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_rmaps_base_mapping_policy"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +95,16 @@ def order_in_job(launch: Launch, hosts: Collection[str]) -> tuple[str, ...]:
     if launch.allocation is None or not launch.allocation.in_job:
         return ()
     return tuple(host for host in launch.allocation.hosts if host in hosts)
+
+
+def oversubscribes(line: LaunchLine, environment: Mapping[str, str]) -> bool:
+    """Whether the launcher may start more ranks on a host than it has places there."""
+    if line.kind is LauncherKind.SRUN:
+        return line.has({"O", "overcommit"})
+    texts = [environment.get(name, "").lower() for name in _OVERSUBSCRIBE]
+    policy = (line.value({"map-by", "mapby"}) or "").lower()
+    allowed = any(text in ("1", "true") or "oversubscribe" in text for text in (*texts, policy))
+    return allowed or line.has({"oversubscribe"})
 
 
 def _of_openmpi(launch: Launch, plan: RankHosts, cpus: Sequence[str | None]) -> HostWords:
