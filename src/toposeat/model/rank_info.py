@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from toposeat.model.pair_table import MemorySpace
+if TYPE_CHECKING:  # it brings numpy, which `run` does without
+    from toposeat.model.pair_table import MemorySpace
 
 
 class TimeKind(StrEnum):
