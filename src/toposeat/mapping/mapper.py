@@ -92,7 +92,7 @@ def map_traffic(
     placed, kept = _worth_moving(evaluator, default, choice, options)
     explanation = None
     if options.explained:
-        from toposeat.mapping.explain import explain  # noqa: PLC0415
+        from toposeat.mapping.explain import explain  # noqa: PLC0415 - 1 ms
 
         explanation = explain(topology, evaluator, (default, placed))
     return MappingResult(

@@ -21,7 +21,9 @@ alone, of any Python 3.
 from __future__ import annotations
 
 import errno
+import grp
 import os
+import pwd
 import stat
 from typing import TYPE_CHECKING
 
@@ -147,8 +149,6 @@ def home_folder(environment: Mapping[str, str]) -> str | None:
     """This user's home folder: HOME, where it is a whole path, else what the system knows."""
     named = environment.get("HOME", "")
     if not os.path.isabs(named):  # noqa: PTH117
-        import pwd  # noqa: PLC0415
-
         try:
             named = pwd.getpwuid(os.geteuid()).pw_dir
         except KeyError:
@@ -171,7 +171,7 @@ def user_folder(environment: Mapping[str, str], variable: str, name: str) -> str
 def peer_is_mine(peer: socket.socket) -> bool:
     """Whether the process at the other end of a Unix socket is of this user."""
     import socket  # noqa: PLC0415 - no settings are read from a socket
-    import struct  # noqa: PLC0415
+    import struct  # noqa: PLC0415 - likewise
 
     try:
         told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
@@ -207,9 +207,6 @@ def _is_group_of_one(group: int) -> bool:
     Such a group is called like its user; where no directory of users knows it, it has that user's
     number, by which `trust.c` goes alone.
     """
-    import grp  # noqa: PLC0415
-    import pwd  # noqa: PLC0415
-
     user = os.geteuid()
     try:
         account, known = pwd.getpwuid(user), grp.getgrgid(group)

@@ -23,7 +23,7 @@ def read_traffic(source: str | Path) -> Traffic:
     """
     path = Path(source)
     if path_exists(path):
-        from toposeat.profile.importers.formats import read_path  # noqa: PLC0415
+        from toposeat.profile.importers.formats import read_path  # noqa: PLC0415 - 50 ms
 
         return read_path(path)
     try:

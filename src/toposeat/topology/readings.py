@@ -21,7 +21,9 @@ from toposeat.model.topology import (
     Pair,
     Topology,
 )
+from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import DEVICE_LINKS, with_routes
+from toposeat.topology.merging.renamed import with_ends
 from toposeat.topology.products import Product, products_of
 from toposeat.topology.untold import BY_PRODUCT, is_denied, untold_pairs
 
@@ -154,7 +156,7 @@ def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Top
     if word in ("like", "as"):
         components, links, pairs = _of_machine(_machine(what), group.devices)
     else:
-        from toposeat.topology.graph.graph_builder import GraphBuilder  # noqa: PLC0415
+        from toposeat.topology.graph.graph_builder import GraphBuilder  # noqa: PLC0415 - 5 ms
 
         builder = GraphBuilder(host=group.devices[0].host)
         taken = {c.id for c in topology.components}
@@ -205,8 +207,6 @@ def _draw_way(
 
 def _board_ends(builder: GraphBuilder, devices: Sequence[Device]) -> list[str]:
     """Where the links of each board end: at the device, or at the fabric of its parts."""
-    from toposeat.topology import constants as k  # noqa: PLC0415
-
     boards: dict[str, list[Device]] = {}
     for device in devices:
         boards.setdefault(device.parent or device.id, []).append(device)
@@ -233,7 +233,7 @@ def _board_ends(builder: GraphBuilder, devices: Sequence[Device]) -> list[str]:
 
 @cache
 def _machine(name: str) -> Topology:
-    from toposeat.topology.catalogue import machine_path, read_machine_file  # noqa: PLC0415
+    from toposeat.topology.catalogue import machine_path, read_machine_file  # noqa: PLC0415 - 12 ms
 
     path = machine_path(name)
     assert path is not None, f"the catalogue has no {name}"
@@ -244,8 +244,6 @@ def _of_machine(
     machine: Topology, devices: Sequence[Device]
 ) -> tuple[list[Component], list[Link], list[Pair]]:
     """The device links of a machine of the catalogue, between these devices in its order."""
-    from toposeat.topology.merging.renamed import with_ends  # noqa: PLC0415
-
     id_of = {mine.id: device.id for mine, device in zip(machine.devices, devices, strict=True)}
     switches = {c.id: c for c in machine.components if c.kind is ComponentKind.NVSWITCH}
     name = {**id_of, **{id: id for id in switches}}

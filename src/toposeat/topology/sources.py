@@ -56,8 +56,8 @@ def parse_topology_text(text: str, path: Path) -> Topology:
     Raises:
         InputError: damaged, or of unknown format, with file and line.
     """
-    from toposeat.topology.formats import parse_outputs  # noqa: PLC0415
-    from toposeat.topology.readers.file_text import FileText  # noqa: PLC0415
+    from toposeat.topology.formats import parse_outputs  # noqa: PLC0415 - 30 ms
+    from toposeat.topology.readers.file_text import FileText  # noqa: PLC0415 - 4 ms
 
     return _machine(parse_outputs(FileText(text, path)), path)
 
@@ -68,7 +68,7 @@ def _read(source: str | Path) -> list[Topology]:
         return _read_path(source)
     text = source.strip()
     if text == "this":
-        from toposeat.topology.live.discover import discover_this  # noqa: PLC0415
+        from toposeat.topology.live.discover import discover_this  # noqa: PLC0415 - 50 ms
 
         return [discover_this()]
     known = machine_path(text)
@@ -79,6 +79,7 @@ def _read(source: str | Path) -> list[Topology]:
     path = Path(source)
     if path_exists(path):
         return _read_path(path)
+    # it costs 19 ms
     from toposeat.topology.synthetic import looks_synthetic, synthetic_topology  # noqa: PLC0415
 
     if looks_synthetic(text):
@@ -99,8 +100,8 @@ def _read(source: str | Path) -> list[Topology]:
 def _read_path(path: Path) -> list[Topology]:
     if path.suffix == ".toml":
         return [read_machine_file(path)]
-    from toposeat.topology.formats import TREES, parse_outputs  # noqa: PLC0415
-    from toposeat.topology.readers.file_text import read_file  # noqa: PLC0415
+    from toposeat.topology.formats import TREES, parse_outputs  # noqa: PLC0415 - 30 ms
+    from toposeat.topology.readers.file_text import read_file  # noqa: PLC0415 - 4 ms
 
     for tree in TREES:
         if tree.looks_like(path):
@@ -113,7 +114,7 @@ def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
     path = Path(source)
     if len(parts) == 1 and is_whole(parts[0]):
         return _with_products(parts[0])
-    from toposeat.topology.merge import merge_topologies  # noqa: PLC0415
+    from toposeat.topology.merge import merge_topologies  # noqa: PLC0415 - 70 ms
 
     _check_enough(parts, path)
     name = parts[0].name or path.stem or path.name
@@ -131,7 +132,7 @@ def _with_products(machine: Topology) -> Topology:
     machine = _without_displays(machine)
     if FactKind.DEVICE_LINKS in machine.tells:
         return machine
-    from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415
+    from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415 - 20 ms
 
     return with_inferred_links(machine)
 
@@ -166,7 +167,7 @@ def _check_enough(parts: Sequence[Topology], path: Path) -> None:
 
 
 def _hint() -> str:
-    from toposeat.topology.formats import names_of_formats  # noqa: PLC0415
+    from toposeat.topology.formats import names_of_formats  # noqa: PLC0415 - 30 ms
 
     return (
         "give one of: this, a catalogue name, tree:2:2:4 and the like, or a file"

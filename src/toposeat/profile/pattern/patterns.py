@@ -179,7 +179,7 @@ def _random(text: PatternText) -> MessageList:
     text.finish()
     if ranks * degree > MAX_PAIRS:
         raise text.error(f"more than {MAX_PAIRS} pairs of ranks")
-    import random  # noqa: PLC0415
+    import random  # noqa: PLC0415 - 1 ms
 
     # Only random() keeps its sequence from one version of Python to the next.
     uniform = random.Random(seed).random
@@ -197,7 +197,7 @@ def _random(text: PatternText) -> MessageList:
 
 
 def _llm(text: PatternText) -> StepMessages:
-    from toposeat.profile.pattern.llm_pattern import llm_messages  # noqa: PLC0415
+    from toposeat.profile.pattern.llm_pattern import llm_messages  # noqa: PLC0415 - 8 ms
 
     return llm_messages(text)
 

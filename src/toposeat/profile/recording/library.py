@@ -64,7 +64,7 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
     abi = choose_abi(line, env)
     if abi != COMPILE:
         return native_path(LIBRARY_OF_ABI[abi])
-    from toposeat.profile.recording.compiled_library import compiled_library  # noqa: PLC0415
+    from toposeat.profile.recording.compiled_library import compiled_library  # noqa: PLC0415 - 8 ms
 
     name = Path(line.program[0]).name
     mpi = _mpi_of(line, env)

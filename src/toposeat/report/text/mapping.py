@@ -74,7 +74,7 @@ def render_mapping_text(
         parts += fitting(_reasons(result, topology, traffic), style, max(room, _LEAST_WHY))
         parts += notes
     if result.explanation is not None:
-        from toposeat.report.text.explanation import explanation_parts  # noqa: PLC0415
+        from toposeat.report.text.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
 
         parts += ["", *explanation_parts(result.explanation, topology)]
     return lay_out(parts, style)

@@ -65,6 +65,7 @@ def read_network(source: str | Path) -> Network:
     """
     text = str(source).strip()
     if is_shape(text):
+        # it costs 40 ms
         from toposeat.topology.networks.shape_network import network_of_shape  # noqa: PLC0415
 
         return network_of_shape(text)
@@ -72,7 +73,7 @@ def read_network(source: str | Path) -> Network:
     name, options = _options_of(rest)
     rates = _rates(options)
     if name == JOB:
-        from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415
+        from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415 - 10 ms
 
         network = replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
         return with_options(_told_of_taper(network), options)
@@ -84,7 +85,7 @@ def read_network(source: str | Path) -> Network:
         found = network_format_of(file, prefix)
         if found is None or found.reader != "slurm_yaml":
             raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=NETWORK_HINT)
-        from toposeat.topology.networks import slurm_yaml  # noqa: PLC0415
+        from toposeat.topology.networks import slurm_yaml  # noqa: PLC0415 - 60 ms
 
         return with_options(replace(slurm_yaml.parse(file, wanted), rates=rates), options)
     return with_options(replace(parse_network(file, prefix), rates=rates), options)
@@ -104,7 +105,7 @@ def network_of_hosts(
     Raises:
         ToposeatError: whatever reading a named source raises, or it has other hosts.
     """
-    from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415
+    from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415 - 10 ms
 
     if source is not None and _options_of(source.strip())[0] != JOB:
         return allocated(read_network(source), hosts)
