@@ -72,6 +72,7 @@ lint-python:
 	@mypy
 	@lint-imports
 	@python tools/core_layers.py
+	@python tools/lines.py
 	@codespell $$(git ls-files)
 
 .PHONY: lint-native
