@@ -91,16 +91,19 @@ def run_ranks(
 
 
 def fails_by_itself(mpi: MpiToolchain, ranks: int, program: Sequence[str | Path]) -> bool:
-    """Whether the MPI cannot do this without the interposer either."""
+    """Whether the MPI cannot do this without the interposer either, or does not end."""
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
-    done = subprocess.run(
-        line,
-        env=dict(mpi.env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            line,
+            env=dict(mpi.env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return True
     return done.returncode != 0
 
 
