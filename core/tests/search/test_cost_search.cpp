@@ -248,7 +248,7 @@ TEST_CASE("a deadline on thread time ends the search with the best so far", "[se
   const Qap qap = random_qap(120, {}, rng);
   SearchOptions options;
   options.moves = std::numeric_limits<std::uint64_t>::max();
-  const Deadline deadline = Deadline::in(0.05, nullptr, Deadline::Clock::thread_cpu);
+  const Deadline deadline = Deadline::in(0.5, nullptr, Deadline::Clock::thread_cpu);
   const CostAnswer found = search_cost(qap, identity(120), options, deadline);
   CHECK(deadline.expired());
   CHECK(keeps_rules(qap, found.placement));
