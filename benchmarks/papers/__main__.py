@@ -19,8 +19,7 @@ from benchmarks.machine import describe
 from benchmarks.papers import faraji, gemini, measured_links, nvtags, summer_school
 from benchmarks.papers.row import Paper
 from benchmarks.papers.table import markdown_of, text_of
-
-from toposeat.evaluation import smpi_version, why_no_smpi
+from benchmarks.referee.simgrid import smpi_version, why_no_smpi
 
 PAGE_HEAD = """\
 # Published figures beside ours

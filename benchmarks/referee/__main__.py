@@ -22,14 +22,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.referee.simgrid import smpi_version, why_no_smpi
 from benchmarks.referee.simulator import Referee
 
-from toposeat.evaluation import (
-    ScheduleEvaluator,
-    default_placement,
-    smpi_version,
-    why_no_smpi,
-)
+from toposeat.evaluation import ScheduleEvaluator, default_placement
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import nominal

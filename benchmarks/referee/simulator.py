@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from benchmarks.referee.simgrid import compile_for_smpi, run_on_smpi
+
 from toposeat.errors import InputError, ToposeatError
-from toposeat.evaluation import compile_for_smpi, network_arrays, run_on_smpi
+from toposeat.evaluation import network_arrays
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 

@@ -16,7 +16,6 @@ import pytest
 from tests.evaluation.test_protocols import node
 from tests.support.mpi import MpiToolchain
 from toposeat.cli.command import require_launch
-from toposeat.evaluation import why_no_smpi
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
 from toposeat.topology import read_topology
@@ -72,15 +71,6 @@ def test_the_first_run_of_advise(mpi: MpiToolchain, tmp_path: Path) -> None:
 def test_bench(mpi: MpiToolchain, tmp_path: Path) -> None:
     words = [*BENCH, "-t", "tree:2:2", "--", *mpirun(mpi)]
     stop(words, tmp_path, mpi.env, signal.SIGTERM, "toposeat-microb")
-
-
-def test_simulated_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reason = why_no_smpi()
-    if reason is not None:
-        pytest.skip(reason)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    words = [*BENCH, "-t", "tree:2:2", "--on", "smpi"]
-    stop(words, tmp_path, {}, signal.SIGTERM, "smpimain")
 
 
 def stop(

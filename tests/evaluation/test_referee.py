@@ -11,13 +11,14 @@ import random
 from collections.abc import Iterator, Sequence
 
 import pytest
+from benchmarks.referee.simgrid import why_no_smpi
 from benchmarks.referee.simulator import Referee, check_simulated
 
 from tests.evaluation.machines import mixed_tree, two_switches
 from tests.evaluation.test_flow import FlowRow, traffic_of
 from tests.model.test_route import curve, staged_pair
 from toposeat.errors import InputError, ToposeatError
-from toposeat.evaluation import ScheduleEvaluator, evaluate, why_no_smpi
+from toposeat.evaluation import ScheduleEvaluator, evaluate
 from toposeat.model.quantity import nominal
 from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology

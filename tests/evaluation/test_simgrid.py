@@ -7,12 +7,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from benchmarks.referee.simgrid import (
+    compile_for_smpi,
+    run_on_smpi,
+    smpi_options,
+    smpi_platform,
+    why_no_smpi,
+)
 
 from tests.evaluation.machines import link, two_switches
 from tests.model.test_route import staged_pair
 from toposeat.errors import ApplicationError, InputError, ToposeatError, UnavailableError
-from toposeat.evaluation import compile_for_smpi, run_on_smpi, smpi_platform, why_no_smpi
-from toposeat.evaluation.simgrid import smpi_options
 
 needs_simgrid = pytest.mark.skipif(why_no_smpi() is not None, reason=str(why_no_smpi()))
 

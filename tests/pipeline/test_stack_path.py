@@ -209,7 +209,6 @@ def test_a_stack_is_for_messages_between_gpus(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = ["bench", "ring:4", "-t", "k80-16", "--stack", "openmpi-ucx"]
-    assert main([*words, "--on", "smpi"]) == 2
     assert main([*words, "--", fake_open_mpi(tmp_path), "-n", "4"]) == 2
     assert "not for host buffers" in capsys.readouterr().err
     with pytest.raises(UsageError, match="no stack 'lam'"):

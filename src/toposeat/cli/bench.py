@@ -29,7 +29,7 @@ class BenchCommand(Command):
 
     name = "bench"
     wraps = True
-    usage = "toposeat bench PATTERN [-t SRC] [--on real|smpi|model] [options] -- LAUNCH..."
+    usage = "toposeat bench PATTERN [-t SRC] [--on real|model] [options] -- LAUNCH..."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
@@ -48,7 +48,7 @@ class BenchCommand(Command):
             choices=PLACES,
             default="real",
             help="where the times come from: the launch line after `--` (real, the default), "
-            "SimGrid's MPI simulator running the same program (smpi), or the flow model (model)",
+            "or the flow model (model)",
         )
         add_bench_options(parser)
         add_solver_options(parser, min_gain_percent=0)
@@ -72,7 +72,7 @@ class BenchCommand(Command):
         if args.dry_run:
             show_decided(args, as_remark=True)
             return _print_lines(plan, job)
-        result = _result(plan, job, args.on)
+        result = _result(plan, job)
         if args.json:
             print_json(report.bench_json(result), args)
         else:
@@ -90,14 +90,12 @@ def _print_lines(plan: BenchPlan, job: BenchJob | None) -> int:
     return 0
 
 
-def _result(plan: BenchPlan, job: BenchJob | None, place: str) -> BenchResult:
+def _result(plan: BenchPlan, job: BenchJob | None) -> BenchResult:
     from toposeat import pipeline  # noqa: PLC0415
 
-    if place == "model":
+    if job is None:
         return pipeline.predict_bench(plan)
     what = f"{plan.exchange.text()} on {plan.machine.name}, {len(plan.program.sizes)} sizes"
-    tell(f"Bench     {what}: {'simulating' if job is None else 'running'}")
+    tell(f"Bench     {what}: running")
     with progress_bar("runs") as progress:
-        if job is None:
-            return pipeline.simulate_bench(plan, progress)
         return pipeline.run_bench(plan, job, progress)

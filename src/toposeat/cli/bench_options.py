@@ -15,7 +15,7 @@ from toposeat.model.exchange import COLLECTIVES
 from toposeat.model.topology import Topology
 
 DEFAULT_SIZES = "1..16M"
-PLACES = ("real", "smpi", "model")
+PLACES = ("real", "model")
 _SIZE = re.compile(r"([0-9]{1,10})([KMG]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _MAX_SIZE = 2**31 - 1
@@ -30,13 +30,12 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
 
 
 def program_options(args: argparse.Namespace) -> MicrobenchOptions:
-    """How the program measures. A simulated clock has no noise: one sample, no warm-up."""
+    """How the program measures. A prediction has no noise: one sample, no warm-up."""
     noisy = args.on == "real"
     return MicrobenchOptions(
         sizes=sizes_of(args.sizes),
         iterations=args.iterations or 20 if noisy else 1,
         batch=args.batch,
-        batch_bytes=2**16 if noisy else 2**20,  # simulated ranks leave a barrier one by one
         warmup=2 if args.warmup is None and noisy else args.warmup or 0,
         buffers=args.buffers or "host",
     )
@@ -75,15 +74,14 @@ def bench_path(args: argparse.Namespace, machine: Topology) -> pipeline.StackPat
     """The way that the messages take; host buffers stand for copies straight between GPUs.
 
     Raises:
-        UsageError: a stack for messages between host buffers, or for the simulator.
+        UsageError: a stack for messages between host buffers.
     """
     device = args.buffers == "device"
     if args.stack is None and not device:
         return pipeline.StackPath()
-    if args.on == "smpi" or (args.on == "real" and not device):
-        what = "--on smpi" if args.on == "smpi" else "host buffers"
+    if args.on == "real" and not device:
         raise UsageError(
-            f"--stack {args.stack[:40]} is for messages between GPUs, not for {what}",
+            f"--stack {args.stack[:40]} is for messages between GPUs, not for host buffers",
             hint="add --buffers device, or leave --stack out",
         )
     command = [*args.launch, PROGRAM] if args.launch else None
@@ -141,7 +139,7 @@ def _add_program_options(parser: argparse.ArgumentParser) -> None:
         "--algorithm",
         metavar="NAME",
         default=None,
-        help="of a collective, for the flow model and the simulator; a real MPI chooses its own. "
+        help="of a collective, for the flow model; a real MPI chooses its own. "
         + "; ".join(f"{name}: {', '.join(names)}" for name, names in COLLECTIVES.items())
         + " (default: the first)",
     )

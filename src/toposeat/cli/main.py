@@ -20,6 +20,7 @@ from toposeat.cli.command import (
     print_error,
     tell,
 )
+from toposeat.cli.dropped import refuse_dropped
 from toposeat.cli.settings import complete, prepare, read_settings
 from toposeat.errors import (
     ApplicationError,
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     traced = "--traceback" in options
     try:
         _check_verb(next(iter(options), ""))
+        refuse_dropped(options)
         args = _parse(options)
         command: Command = args.command()
         if launch is not None and not command.wraps:

@@ -44,13 +44,5 @@ if TYPE_CHECKING:
     )
     from toposeat.evaluation.route_numbers import walk
     from toposeat.evaluation.schedule import ScheduleEvaluator, ScheduleTime
-    from toposeat.evaluation.simgrid import (
-        compile_for_smpi,
-        run_on_smpi,
-        smpi_collective,
-        smpi_platform,
-        smpi_version,
-        why_no_smpi,
-    )
 else:
     __getattr__ = door(__name__, __file__)

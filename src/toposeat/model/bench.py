@@ -10,7 +10,6 @@ class BenchSource(StrEnum):
     """Where the times are from. They are never mixed in one result."""
 
     MEASURED = "measured"  # wall time of a real MPI job
-    SIMULATED = "simulated"  # the same program on SimGrid's SMPI
     PREDICTED = "predicted"  # this project's flow model
 
 
@@ -61,7 +60,7 @@ class BenchRow:
     placed: Gain
     random: Gain | None = None
     control: Gain | None = None
-    # By the flow model, beside measured or simulated times: the gain, and seconds of both orders.
+    # By the flow model, beside measured times: the gain, and seconds of both orders.
     predicted: float | None = None
     predicted_default_s: float | None = None
     predicted_placed_s: float | None = None
@@ -94,7 +93,7 @@ class BenchResult:
     repeats: int
     randoms: int
     buffers: str = ""
-    algorithm: str = ""  # of a collective, by the flow model (and the simulator)
+    algorithm: str = ""  # of a collective, by the flow model
     mpi: str = ""
     host: str = ""
     started_at: str = ""

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
         rule_words,
         verify_advice,
     )
-    from toposeat.pipeline.bench import BenchPlan, once_each, plan_bench, predict_bench
+    from toposeat.pipeline.bench import BenchPlan, plan_bench, predict_bench
     from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
-    from toposeat.pipeline.bench_smpi import simulate_bench
     from toposeat.pipeline.choosing import choose_for_traffic
     from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
     from toposeat.pipeline.command_words import program_name

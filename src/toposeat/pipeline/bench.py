@@ -176,20 +176,13 @@ def _with_placed(plan: BenchPlan, candidates: Sequence[Devices]) -> BenchPlan:
 
 def predict_bench(plan: BenchPlan) -> BenchResult:
     """The bench by the flow model: every exchange is one phase; nothing is run."""
-    return once_each(plan, BenchSource.PREDICTED, plan.predicted)
-
-
-def once_each(
-    plan: BenchPlan, source: BenchSource, times: Callable[[Devices], Sequence[float]]
-) -> BenchResult:
-    """A result whose times have no noise."""
     named = [(BenchOrder.DEFAULT, plan.default), (BenchOrder.PLACED, plan.placed)]
     named += [(BenchOrder.RANDOM, order) for order in plan.randoms]
     runs = [
-        BenchRun(order=name, device_of_rank=order, repeat=0, seconds=tuple(times(order)))
+        BenchRun(order=name, device_of_rank=order, repeat=0, seconds=plan.predicted(order))
         for name, order in named
     ]
-    return result_of(plan, source, runs, repeats=1)
+    return result_of(plan, BenchSource.PREDICTED, runs, repeats=1)
 
 
 def result_of(

@@ -12,7 +12,6 @@ from toposeat.report.units import clean, format_bytes, format_seconds, plural, t
 
 _TIMES = {
     BenchSource.MEASURED: "measured: wall time of the slowest rank, per exchange",
-    BenchSource.SIMULATED: "simulated by SimGrid's SMPI, which ran the microbenchmark program",
     BenchSource.PREDICTED: "predicted by the flow model; nothing was run",
 }
 
@@ -81,7 +80,6 @@ def _algorithm_words(result: BenchResult) -> str:
     """The algorithm whose steps are timed."""
     whose = {
         BenchSource.MEASURED: "in the prediction; the MPI chose its own",
-        BenchSource.SIMULATED: "in the prediction and in the simulation",
         BenchSource.PREDICTED: "step by step; a rank goes on when its own messages are done",
     }
     return f"{clean(result.algorithm)} {whose[result.source]}"
@@ -105,8 +103,6 @@ def _table(result: BenchResult) -> RenderableType:
     header += [f"95 % interval\n{word}"] if has_interval else []
     header += [f"A/A\n{word}"] if has_control else []
     header += [f"{result.randoms} random\n{word}"] if has_random else []
-    has_model = result.source is BenchSource.SIMULATED and has_forecast
-    header += ["default\npredicted", "placed\npredicted"] if has_model else []
     header += ["gain\npredicted"] if has_forecast else []
     rows = []
     for row in result.rows:
@@ -119,9 +115,6 @@ def _table(result: BenchResult) -> RenderableType:
         cells += [interval(row.placed)] if has_interval else []
         cells += [spread(row.control)] if has_control else []
         cells += [spread(row.random)] if has_random else []
-        if has_model:
-            model = row.predicted_default_s, row.predicted_placed_s
-            cells += ["-" if each is None else format_seconds(each) for each in model]
         if has_forecast:
             cells.append("-" if row.predicted is None else gain_words(row.predicted))
         rows.append(cells)

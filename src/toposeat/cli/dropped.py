@@ -1,0 +1,29 @@
+"""What earlier versions took on the command line: each is refused by name, with what to use now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from toposeat.errors import UsageError
+
+# A pattern of the words of a call, what it asks for, and what to type instead.
+_DROPPED: tuple[tuple[str, str, str], ...] = (
+    (
+        r"^bench .*--on[ =]smpi\b",
+        "bench --on smpi",
+        "--on model predicts; a clone of the project runs SimGrid: python -m benchmarks.papers",
+    ),
+)
+
+
+def refuse_dropped(words: Sequence[str]) -> None:
+    """Refuse a call that only an earlier version took.
+
+    Raises:
+        UsageError: naming it, with what to use instead.
+    """
+    line = " ".join(words)
+    for mark, what, instead in _DROPPED:
+        if re.search(mark, line):
+            raise UsageError(f"{what} is no longer there", hint=instead)

@@ -1,0 +1,27 @@
+"""What earlier versions took is refused by name, with what to use instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from toposeat.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["bench", "ring:4", "-t", "k80-16", "--on", "smpi"], "--on model"),
+        (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
+    ],
+)
+def test_a_dropped_call_says_what_to_use(
+    words: list[str], instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    cause, hint = said.err.splitlines()
+    assert cause.startswith("error: ")
+    assert cause.endswith("is no longer there")
+    assert hint.startswith("hint: ")
+    assert instead in hint
