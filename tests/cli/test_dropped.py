@@ -11,6 +11,8 @@ from toposeat.cli.main import main
     ("words", "instead"),
     [
         (["bench", "ring:4", "-t", "k80-16", "--on", "smpi"], "--on model"),
+        (["map", "ring:4", "-t", "k80-16", "--stack", "per-pair"], "toposeat advise"),
+        (["advise", "-p", "a.place", "-t", "k80-16", "--", "true"], "every setting is clocked"),
         (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
     ],
 )

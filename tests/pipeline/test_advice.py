@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.test_protocols import MIB, node, traffic
+from tests.evaluation.test_protocols import node
 from tests.launch.test_ucx_protocols import recorded
 from toposeat import mapping, pipeline
 from toposeat.errors import ToposeatError
@@ -45,34 +45,31 @@ def advised(
     tables: str = "get",
     extra: tuple[str, ...] = (),
 ) -> Advice:
-    """Two ranks on the far pair, which is predicted to be faster staged."""
-    machine = node()
-    placement = mapping.seat_ranks(machine, 2, (0, 3), metadata={})
+    """Two ranks whose environment says that the receiver reads."""
+    placement = mapping.seat_ranks(node(), 2, (0, 3), metadata={})
     save_placement(placement, folder / "far.place", overwrite=True)
     (folder / "tables").write_text(recorded(tables))
     script = PROGRAM.format(tables=folder / "tables", staged=staged, direct=direct)
-    case = pipeline.AdviceCase(
-        machine=machine,
-        traffic=traffic((0, 1, 8 * MIB, 1), (1, 0, 8 * MIB, 1), ranks=2),
-        placement=placement,
-        path=folder / "far.place",
-        device_of_rank=(0, 3),
-    )
     environment = {**installation.environment(), **GET}
     line = (*installation.launch_words(2), "--mca", "pml", "ucx", *extra, "sh", "-c", script)
-    return pipeline.verify_advice(
-        case,
+    return pipeline.clocked_advice(
+        pipeline.AdviceCase(placement=placement, path=folder / "far.place"),
         stack_of(line, environment),
         pipeline.ClockPlan(command=line, repeats=repeats, pattern=r"([0-9.]+) s"),
         environment=environment,
-        tries=2,
         progress=lambda done, of: None,
     )
 
 
+def names_tried(advice: Advice) -> list[str]:
+    assert advice.clocked is not None
+    return [each.name for each in advice.clocked.orders]
+
+
 def test_what_the_clock_shows_is_recommended(installation: MpiInstallation, tmp_path: Path) -> None:
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0)
-    assert advice.tried == ("through the host",)
+    assert names_tried(advice) == ["sender writes", "through the host"]
+    assert advice.skipped == {"receiver reads": "set already"}
     assert advice.recommended is not None
     assert advice.recommended.variables == STAGED
     assert [s.basis for s in advice.stack.statements if "UCX_PROTO_INFO" in s.text] == [
@@ -96,7 +93,7 @@ def test_what_does_not_help_is_not(
     installation: MpiInstallation, tmp_path: Path, staged: float, direct: float
 ) -> None:
     advice = advised(installation, tmp_path, staged=staged, direct=direct)
-    assert advice.tried == ("through the host",)
+    assert names_tried(advice) == ["sender writes", "through the host"]
     assert advice.recommended is None
     text = render_advice_text(advice)
     assert "no measurable gain; keep the environment as it is" in text
@@ -113,8 +110,9 @@ def test_what_the_stack_says_counts_more_than_what_is_expected(
     installation: MpiInstallation, tmp_path: Path
 ) -> None:
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0, tables="noipc")
-    assert advice.present.predicted_s == advice.candidates[0].predicted_s
-    assert advice.tried == ()  # it stages already, whatever its variables are taken to mean
+    # it stages already, whatever its variables are taken to mean
+    assert "what it does already" in advice.skipped["through the host"]
+    assert names_tried(advice) == ["sender writes"]
     assert advice.recommended is None
 
 
@@ -122,9 +120,8 @@ def test_a_setting_that_the_line_overrules_is_not_tried(
     installation: MpiInstallation, tmp_path: Path
 ) -> None:
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0, extra=("-x", "UCX_TLS=all"))
-    assert advice.tried == ()
-    (why,) = [c.lacking for c in advice.candidates if c.setting.name == "through the host"]
-    assert "remove it" in why
+    assert names_tried(advice) == ["sender writes"]
+    assert "remove it" in advice.skipped["through the host"]
 
 
 def test_a_program_that_fails_is_said(installation: MpiInstallation, tmp_path: Path) -> None:

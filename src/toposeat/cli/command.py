@@ -139,15 +139,14 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
     )
 
 
-def add_stack_option(parser: argparse._ActionsContainer, more: str = "") -> None:
+def add_stack_option(parser: argparse._ActionsContainer) -> None:
     """`--stack NAME`: what moves messages between GPUs."""
     parser.add_argument(
         "--stack",
         metavar="NAME",
         default=None,
         help="the MPI that predictions are made for, where no launch line tells it: openmpi-ucx,"
-        f" openmpi-ob1, mpich, cray-mpich, intel-mpi, or direct for copies straight between GPUs"
-        f"{more}",
+        " openmpi-ob1, mpich, cray-mpich, intel-mpi, or direct for copies straight between GPUs",
     )
 
 

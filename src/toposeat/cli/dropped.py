@@ -14,6 +14,16 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "bench --on smpi",
         "--on model predicts; a clone of the project runs SimGrid: python -m benchmarks.papers",
     ),
+    (
+        r"^map .*--stack[ =]per-pair\b",
+        "map --stack per-pair",
+        "--stack NAME predicts for what an MPI does; `toposeat advise` clocks what it could do",
+    ),
+    (
+        r"^advise .*(?:-t\b|--topology\b|--traffic\b|--tries\b)",
+        "advise with -t, --traffic or --tries",
+        "leave them out: every setting is clocked, so nothing is predicted",
+    ),
 )
 
 

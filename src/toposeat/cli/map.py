@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
@@ -17,11 +16,9 @@ from toposeat.cli.command import (
     map_options,
     print_json,
     quoted,
-    show,
     show_decided,
     show_mapping,
     tell,
-    write_result,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.large_machine import is_large
@@ -33,8 +30,6 @@ from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
     from toposeat.model.evaluation import MappingResult
-    from toposeat.model.map_options import MapOptions
-    from toposeat.model.protocol import JointChoice
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
     from toposeat.pipeline import StackPath
@@ -68,11 +63,7 @@ class MapCommand(Command):
         add_network_options(parser)
         add_solver_options(parser, min_gain_percent=1)
         add_constraint_options(parser)
-        add_stack_option(
-            parser,
-            "; with the curves of `measure --protocols` placement and setting are chosen together,"
-            " one for all pairs, or with per-pair the best of each",
-        )
+        add_stack_option(parser)
         parser.add_argument(
             "--explain",
             action="store_true",
@@ -81,7 +72,7 @@ class MapCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
-        from toposeat import profile, report, topology  # noqa: PLC0415
+        from toposeat import pipeline, profile, report, topology  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
         _name_page(args)
@@ -97,8 +88,10 @@ class MapCommand(Command):
                 check_writable(target, overwrite=args.force)
         machine = topology.read_topology(args.topology)
         traffic = profile.read_traffic(args.traffic)
-        path = _path(args, machine, traffic)
-        result, machine, joint = _chosen(args, machine, traffic, path)
+        path = pipeline.path_of_stack(
+            args.stack, None, machine, traffic.ranks, environment=os.environ
+        )
+        result = _mapped(args, machine, traffic, path)
         wrote: list[str] = []
         if args.output is not None:
             wrote += _save(args, result, machine, traffic)
@@ -115,16 +108,9 @@ class MapCommand(Command):
         # The files are safe before the result is shown: its reader may be gone.
         if args.json:
             document = report.mapping_json(result, machine, traffic)
-            if joint is not None:
-                document["protocols"] = report.joint_json(joint)
-            else:
-                document = report.with_stack(document, path.stack)
-            print_json(document, args)
+            print_json(report.with_stack(document, path.stack), args)
         else:
             show_mapping(result, machine, traffic, verbose=args.verbose)
-            if joint is not None:
-                write_result("\n")
-                show(sys.stdout, report.render_joint_text, joint)
             show_decided(args)
         if not wrote and not args.json:
             wrote = [_next_words(args, result)]
@@ -139,37 +125,15 @@ def _name_page(args: argparse.Namespace) -> None:
     refuse_other_forms(args.output, "the placement")
 
 
-def _path(args: argparse.Namespace, machine: Topology, traffic: Traffic) -> StackPath:
-    """What `--stack` says; that nothing tells the stack where placement and setting are joined."""
-    from toposeat import pipeline  # noqa: PLC0415
-
-    joined = args.stack == "per-pair" or any(route.protocols for route in machine.routes)
-    name = args.stack if args.stack == "direct" or not joined else None
-    return pipeline.path_of_stack(name, None, machine, traffic.ranks, environment=os.environ)
-
-
-def _chosen(
+def _mapped(
     args: argparse.Namespace, machine: Topology, traffic: Traffic, path: StackPath
-) -> tuple[MappingResult, Topology, JointChoice | None]:
-    """The mapping, the machine that it is for, and with --stack the whole choice."""
+) -> MappingResult:
+    from toposeat import pipeline  # noqa: PLC0415
     from toposeat.cli.progress import search_bar  # noqa: PLC0415
 
     constraints = constraints_of(args, machine)
     options = map_options(args, constraints=constraints, explained=args.explain)
     with search_bar(f"placing {traffic.ranks} ranks", args.budget or 0):
-        return _searched(args, machine, traffic, options, path)
-
-
-def _searched(
-    args: argparse.Namespace,
-    machine: Topology,
-    traffic: Traffic,
-    options: MapOptions,
-    path: StackPath,
-) -> tuple[MappingResult, Topology, JointChoice | None]:
-    from toposeat import pipeline  # noqa: PLC0415
-
-    if args.stack is None or path.stack is not None or not path.untold:
         result = pipeline.map_on_path(machine, traffic, options, path)
         if args.launch is not None:
             dealing = pipeline.Dealing.of(args.launch, machine.hosts, os.environ)
@@ -177,11 +141,7 @@ def _searched(
                 machine, traffic, options, path, result, dealing=dealing
             )
             tell(*said)
-        return result, machine, None
-    joint = pipeline.map_with_protocols(
-        machine, traffic, options, args.stack, environment=os.environ
-    )
-    return *joint.taken, joint
+    return result
 
 
 def _next_words(args: argparse.Namespace, result: MappingResult) -> str:
@@ -218,8 +178,5 @@ def _save(
         *next_lines(args, placement),
     ]
     if any(route.protocols for route in machine.routes):
-        said.append(
-            f"Protocols: toposeat advise -p {place} -t {quoted(args.topology)} --traffic"
-            f" {quoted(args.traffic)} -- mpirun -n {traffic.ranks} ./app"
-        )
+        said.append(f"Protocols: toposeat advise -p {place} -- mpirun -n {traffic.ranks} ./app")
     return said

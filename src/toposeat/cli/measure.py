@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from toposeat.model.topology import Topology
     from toposeat.topology.measure import PairResults, SharedLink
 
+_EMULATED = "emulated"  # member of a topology's metadata: the stand-in that was measured
+
 
 class MeasureCommand(Command):
     """Measure latency and bandwidth between this node's GPUs, pair by pair and together."""
@@ -151,12 +153,12 @@ def _machine(base: Topology | None, facts: Topology, tried: Sequence[SharedLink]
 
 def _marked(machine: Topology) -> Topology:
     """The machine, marked as emulated if it is a stand-in."""
-    from toposeat import emulation, pipeline  # noqa: PLC0415
+    from toposeat import emulation  # noqa: PLC0415
 
-    metadata = {k: v for k, v in machine.metadata.items() if k != pipeline.EMULATED}
+    metadata = {k: v for k, v in machine.metadata.items() if k != _EMULATED}
     stand_in = emulation.emulated_machine(os.environ)
     if stand_in:
-        metadata[pipeline.EMULATED] = stand_in
+        metadata[_EMULATED] = stand_in
     return replace(machine, metadata=metadata)
 
 

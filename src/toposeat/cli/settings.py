@@ -30,7 +30,7 @@ _AT_LINE = re.compile(r"\(at line (\d+)")
 
 # What can be set, and what it stands for.
 KEYS = {
-    "machine": "-t of map, advise and emulate; --node with a network",
+    "machine": "-t of map and emulate; --node with a network",
     "network": "-t of map and tune",
     "hosts": "--hosts of map, with a network",
     "launcher": "--launcher of export",
@@ -46,7 +46,7 @@ _OPTIONS = ("objective", "metric", "solver", "budget", "seed", "min-gain", "laun
 _FILES = frozenset({"machine", "network", "hosts"})
 _OF_USER_ALONE = frozenset({"cache"})
 _VARIABLES = {"cache": "TOPOSEAT_CACHE_DIR"}
-_MACHINE_VERBS = ("map", "advise", "emulate")
+_MACHINE_VERBS = ("map", "emulate")
 
 Settings = Mapping[str, "Setting"]
 

@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
-    from toposeat.evaluation.advising import (
-        PRESENT,
-        crossing_bytes,
-        envelope_seconds,
-        pair_notes,
-        predict_settings,
-        unmeasured_pairs,
-    )
     from toposeat.evaluation.corners import premises_of_gains
     from toposeat.evaluation.evaluation import (
         Evaluator,
@@ -33,13 +25,9 @@ if TYPE_CHECKING:
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
         measured_protocols,
-        message_seconds,
-        missing_protocols,
-        protocol_route_for,
         slowed,
         staging_times,
         typical_bytes,
-        under_envelope,
         under_rule,
     )
     from toposeat.evaluation.route_numbers import walk

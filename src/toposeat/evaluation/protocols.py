@@ -27,12 +27,6 @@ def measured_protocols(topology: Topology) -> frozenset[CopyProtocol]:
     )
 
 
-def missing_protocols(topology: Topology, rule: ProtocolRule) -> tuple[CopyProtocol, ...]:
-    """Protocols of a rule that no route has a curve of."""
-    known = measured_protocols(topology)
-    return tuple(each for each in CopyProtocol if each in rule.protocols - known)
-
-
 def typical_bytes(traffic: Traffic) -> float:
     """Mean message size in bytes, each byte counted once; 0 without messages."""
     table = traffic.mapped_table()
@@ -63,24 +57,11 @@ def under_rule(topology: Topology, rule: ProtocolRule, message_bytes: float) -> 
         InputError: a protocol of the rule was not measured at all, or a measured pair by none that
             it can use.
     """
-    missing = missing_protocols(topology, rule)
+    missing = rule.protocols - measured_protocols(topology)
     if missing:
-        names = ", ".join(each.value for each in missing)
+        names = ", ".join(each.value for each in CopyProtocol if each in missing)
         raise InputError(f"{topology.name}: no curves of {names}", hint=_HINT)
     return _with_routes(topology, lambda route: _ruled(topology, route, rule, message_bytes))
-
-
-def under_envelope(topology: Topology, message_bytes: float) -> Topology:
-    """The machine under a stack that uses the best protocol for each pair and size.
-
-    Pairs that were not measured stay as they are.
-
-    Raises:
-        InputError: no pair was measured.
-    """
-    if not measured_protocols(topology):
-        raise InputError(f"{topology.name} has no curves by protocol", hint=_HINT)
-    return _with_routes(topology, lambda route: _enveloped(topology, route, message_bytes))
 
 
 def staging_times(
@@ -128,43 +109,6 @@ def slowed(topology: Topology, factor: float) -> Topology:
     return replace(topology, links=links)
 
 
-def message_seconds(option: ProtocolRoute, message_bytes: float) -> float:
-    """Seconds that one message takes alone."""
-    latency_s, bytes_per_s = option.curve.at(max(message_bytes, 1.0))
-    return latency_s + message_bytes / bytes_per_s
-
-
-def protocol_routes(topology: Topology, route: Route) -> tuple[ProtocolRoute, ...]:
-    """The measured protocols of a route.
-
-    Raises:
-        InputError: there are none.
-    """
-    if not route.protocols:
-        raise InputError(
-            f"{topology.name}: {route.source} -> {route.target} has no curves by protocol",
-            hint=_HINT,
-        )
-    return route.protocols
-
-
-def protocol_route_for(topology: Topology, route: Route, protocol: CopyProtocol) -> ProtocolRoute:
-    """The curve of a protocol on a route, or that of staging where the pair cannot do it.
-
-    Raises:
-        InputError: neither was measured.
-    """
-    known = {option.protocol: option for option in protocol_routes(topology, route)}
-    option = known.get(protocol) or known.get(CopyProtocol.STAGED)
-    if option is None:
-        raise InputError(
-            f"{topology.name}: {route.source} -> {route.target} was measured neither by"
-            f" {protocol.value} nor staged",
-            hint=_HINT,
-        )
-    return option
-
-
 def _with_routes(topology: Topology, changed: Callable[[Route], Route]) -> Topology:
     devices = {device.id for device in topology.devices}
     routes = tuple(
@@ -180,11 +124,24 @@ def _ruled(topology: Topology, route: Route, rule: ProtocolRule, message_bytes: 
     points: dict[int, CurvePoint] = {}
     ends = [first for first, _ in rule.pieces[1:]]
     for (first, protocol), end in zip(rule.pieces, [*ends, None], strict=True):
-        curve = protocol_route_for(topology, route, protocol).curve
+        curve = _route_for(topology, route, protocol).curve
         for point in _piece(curve, first, end):
             points[point.message_bytes] = point
-    main = protocol_route_for(topology, route, rule.protocol_of(message_bytes))
+    main = _route_for(topology, route, rule.protocol_of(message_bytes))
     return _through(route, main, tuple(points[size] for size in sorted(points)))
+
+
+def _route_for(topology: Topology, route: Route, protocol: CopyProtocol) -> ProtocolRoute:
+    """The curve of a protocol on a route, or that of staging where the pair cannot do it."""
+    known = {option.protocol: option for option in route.protocols or ()}
+    option = known.get(protocol) or known.get(CopyProtocol.STAGED)
+    if option is None:
+        raise InputError(
+            f"{topology.name}: {route.source} -> {route.target} was measured neither by"
+            f" {protocol.value} nor staged",
+            hint=_HINT,
+        )
+    return option
 
 
 def _piece(curve: RouteCurve, first: int, end: int | None) -> Iterator[CurvePoint]:
@@ -197,17 +154,6 @@ def _piece(curve: RouteCurve, first: int, end: int | None) -> Iterator[CurvePoin
     for size in sorted(sizes):
         if size >= first and (end is None or size < end):
             yield _point(curve, size)
-
-
-def _enveloped(topology: Topology, route: Route, message_bytes: float) -> Route:
-    options = protocol_routes(topology, route)
-
-    def best(size: float) -> ProtocolRoute:
-        return min(options, key=lambda option: message_seconds(option, size))
-
-    sizes = sorted({point.message_bytes for option in options for point in option.curve.points})
-    points = tuple(_point(best(size).curve, size) for size in sizes)
-    return _through(route, best(message_bytes), points)
 
 
 def _point(curve: RouteCurve, size: int) -> CurvePoint:

@@ -12,13 +12,13 @@ class ClockedOrder:
     """One candidate's runs, in the order of the repeats.
 
     `seconds` are each > 0; `gain` is against the baseline's runs of the same repeat, `predicted`
-    what the flow model expects of it (link time only).
+    what the flow model expects of it (link time only); None where nothing was predicted.
     """
 
     name: str
     seconds: tuple[float, ...]
     gain: Gain
-    predicted: float
+    predicted: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

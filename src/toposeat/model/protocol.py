@@ -1,4 +1,4 @@
-"""Which way an MPI stack moves device messages, what could change it, and what that is worth."""
+"""Which way an MPI stack moves device messages, and what could change it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.route import CopyProtocol
-from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:
     from toposeat.model.clocked import ClockedResult
-
-LEAST_GAIN = 0.01  # share of the link time: less is not worth runs
 
 
 class StackKind(StrEnum):
@@ -132,99 +128,22 @@ class Stack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """One setting with one placement.
-
-    Attributes:
-        setting: without variables: the present environment.
-        device_of_rank: positions in `Topology.devices`.
-        predicted_s: link time; None where `lacking` says why there is none.
-        gain: share of the present environment's time with the given placement that is saved.
-        lacking: what would be needed for a prediction, or why the setting cannot be tried.
-    """
-
-    setting: Setting
-    device_of_rank: tuple[int, ...] = ()
-    predicted_s: float | None = None
-    gain: float | None = None
-    lacking: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JointOption:
-    """The best placement that was found under one setting of a stack.
-
-    `machine` is the topology as this setting uses it; `result` is None where `lacking` says why.
-    """
-
-    setting: Setting
-    machine: Topology | None = None
-    result: MappingResult | None = None
-    lacking: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JointChoice:
-    """Placement and protocol chosen together: the option with the least predicted time.
-
-    `stack` is the name of the stack, or "per-pair" for one that takes the best protocol of each
-    pair. `options` has the present environment first where there is one.
-    """
-
-    stack: str
-    options: tuple[JointOption, ...]
-    chosen: JointOption
-
-    @property
-    def taken(self) -> tuple[MappingResult, Topology]:
-        """The mapping that was chosen, and the machine that it is for."""
-        assert self.chosen.result is not None
-        assert self.chosen.machine is not None
-        return self.chosen.result, self.chosen.machine
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairNote:
-    """What the protocols are worth for a pair of ranks of the placement: seconds of one message."""
-
-    source: int
-    target: int
-    bytes: int
-    message_bytes: int
-    seconds: Mapping[str, float]
-    present: str  # protocol in the present environment
-
-
-@dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What was predicted, what was run, and what follows.
+    """What could be set, what was run, and what follows.
 
     Attributes:
         stack: what the ranks communicate with.
-        present: the environment as it is.
-        candidates: the settings of the stack, the fastest prediction first.
-        envelope_s: predicted with the best protocol for each pair and size, which no setting of the
-            stack chooses: a bound.
-        pairs: the pairs with most bytes.
-        tried: names of the candidates that were clocked.
-        clocked: their runs; None: nothing was run.
+        skipped: why a setting of the stack cannot be tried, by its name.
+        clocked: runs of all others; None: nothing was run.
         recommended: what was verified to be faster; None: nothing.
-        notes: what a reader must know.
     """
 
     stack: Stack
-    present: Prediction
-    candidates: tuple[Prediction, ...]
-    envelope_s: float | None
-    pairs: tuple[PairNote, ...] = ()
-    tried: tuple[str, ...] = ()
+    skipped: Mapping[str, str]
     clocked: ClockedResult | None = None
     recommended: Setting | None = None
-    notes: tuple[str, ...] = ()
 
     @property
-    def promising(self) -> tuple[Prediction, ...]:
-        """Candidates that are predicted to save at least `LEAST_GAIN`, and can be tried."""
-        return tuple(
-            each for each in self.candidates if not each.lacking and (each.gain or 0.0) > LEAST_GAIN
-        )
+    def tried(self) -> tuple[Setting, ...]:
+        """The settings that can be tried."""
+        return tuple(each for each in self.stack.settings if each.name not in self.skipped)

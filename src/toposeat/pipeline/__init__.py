@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
-    from toposeat.pipeline.advice import (
-        EMULATED,
-        AdviceCase,
-        predict_advice,
-        rule_words,
-        verify_advice,
-    )
+    from toposeat.pipeline.advice import AdviceCase, clocked_advice, settings_to_try
     from toposeat.pipeline.bench import BenchPlan, plan_bench, predict_bench
     from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
     from toposeat.pipeline.choosing import choose_for_traffic
@@ -24,7 +18,6 @@ if TYPE_CHECKING:
     from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
     from toposeat.pipeline.gain import possible_gains
     from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
-    from toposeat.pipeline.joint import PER_PAIR, map_with_protocols
     from toposeat.pipeline.own_ids import with_own_ids
     from toposeat.pipeline.placing import map_traffic, nominal_ids, placement_of
     from toposeat.pipeline.placing_at_scale import (

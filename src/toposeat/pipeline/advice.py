@@ -1,116 +1,73 @@
-"""`advise`: settings of the user's MPI stack, predicted for a placement and verified by runs."""
+"""`advise`: settings of the user's MPI stack, clocked with a placement."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toposeat import emulation, evaluation, launch
-from toposeat.errors import ToposeatError, UsageError
+from toposeat import launch
+from toposeat.errors import ToposeatError
 from toposeat.model.clocked import ClockedResult
 from toposeat.model.placement import Placement
-from toposeat.model.protocol import Advice, Basis, Prediction, Setting, Stack, StackKind, Statement
-from toposeat.model.topology import Topology
-from toposeat.model.traffic import Traffic
+from toposeat.model.protocol import (
+    Advice,
+    Basis,
+    ProtocolRule,
+    Setting,
+    Stack,
+    StackKind,
+    Statement,
+)
 from toposeat.pipeline.clocked import Candidate, ClockPlan, Progress, clock_placements
-from toposeat.pipeline.stack_path import on_machine
 
-EMULATED = "emulated"  # member of a topology's metadata: the stand-in that was measured
+PRESENT = "present"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceCase:
-    """A placement in use, its machine and its traffic."""
+    """A placement in use, and where it was read."""
 
-    machine: Topology
-    traffic: Traffic
     placement: Placement
     path: Path
-    device_of_rank: tuple[int, ...]
 
 
-def predict_advice(case: AdviceCase, stack: Stack) -> Advice:
-    """The settings of a stack by predicted time; nothing is run, so nothing is recommended.
-
-    Raises:
-        InputError: the machine has no curves by protocol.
-        UsageError: GPUs that no setting is known for.
-    """
-    machine, traffic, devices = case.machine, case.traffic, case.device_of_rank
-    stack = on_machine(stack, machine, traffic.ranks)
-    if evaluation.measured_protocols(machine):
-        stack = launch.with_crossing(stack, evaluation.crossing_bytes(machine, traffic, devices))
-    present, candidates = evaluation.predict_settings(
-        machine, traffic, devices, stack.rule, stack.settings
-    )
-    notes = []
-    stand_in = machine.metadata.get(EMULATED)
-    if stand_in:
-        notes.append(
-            f"EMULATED: the curves are those of the stand-in of {stand_in}; they say nothing about"
-            " real GPUs"
-        )
-    unmeasured = evaluation.unmeasured_pairs(machine, traffic, devices)
-    if unmeasured:
-        notes.append(
-            f"{unmeasured} pairs of devices in use have no curves by protocol: they are assumed to"
-            " be equally fast under every setting"
-        )
-    if present.predicted_s is None:
-        notes.append(f"the present environment cannot be predicted: {present.lacking}")
-    return Advice(
-        stack=stack,
-        present=present,
-        candidates=tuple(_possible(stack, each) for each in candidates),
-        envelope_s=evaluation.envelope_seconds(machine, traffic, devices),
-        pairs=evaluation.pair_notes(machine, traffic, devices, stack.rule),
-        notes=tuple(notes),
-    )
+def settings_to_try(stack: Stack) -> Advice:
+    """The settings of a stack, and why some of them cannot be tried; nothing is run."""
+    skipped = {each.name: why for each in stack.settings if (why := _why_not(stack, each))}
+    return Advice(stack=stack, skipped=skipped)
 
 
-def verify_advice(
+def clocked_advice(
     case: AdviceCase,
     stack: Stack,
     plan: ClockPlan,
     *,
     environment: Mapping[str, str],
-    tries: int,
     progress: Progress,
 ) -> Advice:
-    """Ask the stack in a run what it does, predict, and clock what is predicted to be faster.
+    """Ask the stack in a run what it does, and clock every setting that would change it.
 
     Raises:
-        UsageError: curves of a stand-in for a run that is not on it, or no tries.
         ApplicationError: a run that is clocked failed, or a signal stopped one.
         ToposeatError: the first run failed.
     """
-    if tries < 1:
-        raise UsageError("no candidate to try", hint="--tries 2")
-    stand_in = emulation.emulated_machine(environment)
-    if case.machine.metadata.get(EMULATED) and not stand_in:
-        raise UsageError(
-            f"{case.machine.name} was measured on a stand-in, and this run is on a real machine",
-            hint="measure it: toposeat measure -t this --protocols get,put,staged -o node.json",
-        )
     with launch.StopSignals() as signals:
-        expected = on_machine(stack, case.machine, case.traffic.ranks)
-        advice = predict_advice(case, _asked(case, expected, plan, environment, signals))
-        tried = advice.promising[:tries]
+        advice = settings_to_try(_asked(case, stack, plan, environment, signals))
+        tried = advice.tried
         if not tried:
             return advice
         clocked = clock_placements(
             plan,
-            [_candidate(case, each.setting, each.gain or 0.0) for each in tried],
+            [_candidate(case, each.name, each.variables) for each in tried],
             progress=progress,
             environment=environment,
-            baseline=_candidate(case, advice.present.setting, 0.0),
+            baseline=_candidate(case, PRESENT, {}),
         )
-    names = tuple(each.setting.name for each in tried)
     best = _verified(clocked)
-    recommended = next((each.setting for each in tried if each.setting.name == best), None)
-    return replace(advice, tried=names, clocked=clocked, recommended=recommended)
+    recommended = next((each for each in tried if each.name == best), None)
+    return replace(advice, clocked=clocked, recommended=recommended)
 
 
 def _verified(clocked: ClockedResult) -> str | None:
@@ -121,22 +78,16 @@ def _verified(clocked: ClockedResult) -> str | None:
     return max(sure, key=lambda each: each.gain.mean).name if sure else None
 
 
-def _possible(stack: Stack, prediction: Prediction) -> Prediction:
-    setting = prediction.setting
-    why = launch.conflict(stack, setting)
+def _why_not(stack: Stack, setting: Setting) -> str:
     if setting.variables.items() <= stack.variables.items():
-        why = "set already"
-    return replace(prediction, lacking=why) if why and not prediction.lacking else prediction
+        return "set already"
+    if setting.rule == stack.rule and any(s.basis is Basis.MEASURED for s in stack.statements):
+        return "what it does already, as that run showed"
+    return launch.conflict(stack, setting)
 
 
-def _candidate(case: AdviceCase, setting: Setting, predicted: float) -> Candidate:
-    return Candidate(
-        name=setting.name,
-        placement=case.placement,
-        path=case.path,
-        predicted=predicted,
-        variables=setting.variables,
-    )
+def _candidate(case: AdviceCase, name: str, variables: Mapping[str, str]) -> Candidate:
+    return Candidate(name=name, placement=case.placement, path=case.path, variables=variables)
 
 
 def _asked(
@@ -173,14 +124,13 @@ def _asked(
         return replace(
             stack, statements=(*stack.statements, Statement(said, Basis.MEASURED, "that run"))
         )
-    said = f"a run with UCX_PROTO_INFO=y: {rule_words(rule.pieces)}"
+    said = f"a run with UCX_PROTO_INFO=y: {_rule_words(rule)}"
     return launch.with_rule(stack, rule, Statement(said, Basis.MEASURED, "that run"))
 
 
-def rule_words(pieces: Sequence[tuple[int, object]]) -> str:
+def _rule_words(rule: ProtocolRule) -> str:
     """`staged, from 38974 bytes on put`."""
     words = []
-    for first, protocol in pieces:
-        name = getattr(protocol, "value", str(protocol))
-        words.append(name if first == 0 else f"from {first} bytes on {name}")
+    for first, protocol in rule.pieces:
+        words.append(protocol.value if first == 0 else f"from {first} bytes on {protocol.value}")
     return ", ".join(words)

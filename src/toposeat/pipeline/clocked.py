@@ -38,14 +38,14 @@ class Candidate:
         name: for the table.
         placement: the content of `path`.
         path: what toposeat-exec reads.
-        predicted: share of the baseline's link time that it is predicted to save.
+        predicted: share of the baseline's link time that it saves, if that was predicted.
         variables: on top of the environment of all runs.
     """
 
     name: str
     placement: Placement
     path: Path
-    predicted: float
+    predicted: float | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
 
 

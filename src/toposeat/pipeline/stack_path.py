@@ -225,7 +225,7 @@ def on_machine(stack: Stack, machine: Topology, ranks: int) -> Stack:
         raise UsageError(
             f"{machine.name} has GPUs of {', '.join(sorted(each.value for each in others))}; the"
             " known settings are for NVIDIA GPUs",
-            hint="to compare protocols there: toposeat map TRAFFIC -t SRC --stack per-pair",
+            hint="leave --stack out: copies then go straight between GPUs",
         )
     has_nvlink = any(link.kind is LinkKind.NVLINK for link in machine.links)
     untold = launch.NVLINK_GPU if has_nvlink else ""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         comparison_json,
         device_set_json,
         health_json,
-        joint_json,
         json_text,
         knowledge_json,
         mapping_json,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from toposeat.report.svg.machine import mapping_svg, topology_svg
     from toposeat.report.svg.profile import traffic_svg
     from toposeat.report.svg.scale import scale_svg
-    from toposeat.report.text.advice import environment_lines, render_advice_text, render_joint_text
+    from toposeat.report.text.advice import environment_lines, render_advice_text
     from toposeat.report.text.bench import render_bench_text
     from toposeat.report.text.catalogue import render_catalogue_text
     from toposeat.report.text.clocked import render_clocked_text

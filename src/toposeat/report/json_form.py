@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toposeat.model.network import Network
     from toposeat.model.placement import Placement
     from toposeat.model.premise import Premises
-    from toposeat.model.protocol import Advice, JointChoice, ProtocolRule, Setting, Stack
+    from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
     from toposeat.model.quantity import Quantity
     from toposeat.model.run_record import RunRecord
     from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
@@ -373,25 +373,19 @@ def _value(quantity: Quantity | None) -> float | None:
 
 
 def advice_json(advice: Advice) -> Json:
-    """Everything that was predicted and, apart from it, clocked.
+    """What could be set, and every run.
 
     `recommended` is null unless runs have verified it; `emulated` names the stand-in machine where
     they were on one, and then it holds for that stand-in alone.
     """
     clocked = advice.clocked
     return {
-        **_head("toposeat/advice/1"),
+        **_head("toposeat/advice/2"),
         "stack": _stack(advice.stack),
-        "present": _members(advice.present, "predicted_s", "lacking"),
-        "candidates": [
-            {
-                **_setting(each.setting),
-                **_members(each, "predicted_s", "lacking"),
-                "predicted_gain": each.gain,
-            }
-            for each in advice.candidates
+        "settings": [
+            {**_setting(each), "skipped": advice.skipped.get(each.name)}
+            for each in advice.stack.settings
         ],
-        **_members(advice, "envelope_s", "pairs", "tried", "notes"),
         "clocked": None if clocked is None else clocked_json(clocked),
         "emulated": "" if clocked is None else clocked.emulated,
         "recommended": None if advice.recommended is None else _setting(advice.recommended),
@@ -409,25 +403,6 @@ def _stack(stack: Stack) -> Json:
 def with_stack(document: Json, stack: Stack | None) -> Json:
     """A document of predictions with the stack that they are for: null for direct copies."""
     return document | {"stack": None if stack is None else _stack(stack)}
-
-
-def joint_json(choice: JointChoice) -> Json:
-    """All options with their predictions; `chosen` is the name of the one that was taken."""
-    return {
-        "stack": choice.stack,
-        "chosen": choice.chosen.setting.name,
-        "verified": False,
-        "options": [
-            {
-                **_setting(each.setting),
-                "lacking": each.lacking,
-                "device_of_rank": None if each.result is None else list(each.result.device_of_rank),
-                "default_s": None if each.result is None else each.result.default.predicted_s,
-                "placed_s": None if each.result is None else each.result.placed.predicted_s,
-            }
-            for each in choice.options
-        ],
-    }
 
 
 def _setting(setting: Setting) -> Json:

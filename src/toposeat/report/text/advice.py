@@ -1,4 +1,4 @@
-"""Advice about protocols as text: the stack, predictions, runs, and what follows from them."""
+"""Advice about protocols as text: the stack, its settings, runs, and what follows from them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from collections.abc import Mapping
 from rich.console import RenderableType
 from rich.text import Text
 
-from toposeat.model.protocol import (
-    Advice,
-    JointChoice,
-    PairNote,
-    Prediction,
-    ProtocolRule,
-    Setting,
-    Stack,
-)
+from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
 from toposeat.model.route import CopyProtocol
 from toposeat.model.shell_words import shell_word
 from toposeat.report.text.bench import percent
 from toposeat.report.text.clocked import render_clocked_text
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
-from toposeat.report.units import clean, format_bytes, format_seconds
+from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out
+from toposeat.report.units import clean, format_bytes
 
 
 def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
@@ -32,12 +24,8 @@ def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
         "",
         *_stack(advice.stack),
         "",
-        _candidates(advice),
-        *_bound(advice),
+        _settings(advice),
     ]
-    if advice.pairs:
-        parts += ["", *_pairs(advice.pairs)]
-    parts += sentences(advice.notes)
     text = lay_out(parts, style)
     if advice.clocked is not None:
         text = f"{text}\n{render_clocked_text(advice.clocked, style)}"
@@ -48,9 +36,7 @@ def advice_verdict(advice: Advice) -> str:
     """One sentence."""
     clocked = advice.clocked
     if clocked is None:
-        if not advice.promising:
-            return "no setting is predicted to help; keep the environment as it is"
-        return "predicted, not verified: nothing recommended yet"
+        return "no setting is left to try; keep the environment as it is"
     where = f" on the stand-in of {clean(clocked.emulated)} (EMULATED)" if clocked.emulated else ""
     if len(clocked.default_s) < 2:
         return "one repeat only: no spread, so nothing is verified; use --repeats 5"
@@ -66,33 +52,6 @@ def advice_verdict(advice: Advice) -> str:
 def environment_lines(variables: Mapping[str, str]) -> list[str]:
     """`export NAME=VALUE`, ready for a shell."""
     return [f"export {name}={shell_word(value)}" for name, value in variables.items()]
-
-
-def render_joint_text(choice: JointChoice, style: TextStyle = PLAIN) -> str:
-    """The placement that each protocol would have, by predicted time."""
-    rows: list[list[str | Text]] = []
-    for each in choice.options:
-        mark = "*" if each is choice.chosen else ""
-        if each.result is None:
-            rows.append([mark, clean(each.setting.name), "", "", each.lacking])
-            continue
-        times = (each.result.default.predicted_s, each.result.placed.predicted_s)
-        rows.append(
-            [
-                mark,
-                clean(each.setting.name),
-                *map(format_seconds, times),
-                _words(each.setting.variables),
-            ]
-        )
-    header = ["", f"\n{clean(choice.stack)}", "default\npredicted", "placed\npredicted", "\nset"]
-    advised = "predicted, not verified: nothing is set; `toposeat advise` verifies by runs"
-    parts: list[RenderableType] = [
-        columns(header, rows, right=(2, 3)),
-        "",
-        labelled("Protocol", f"placed for {clean(choice.chosen.setting.name)} (*); {advised}"),
-    ]
-    return lay_out(parts, style)
 
 
 def _stack(stack: Stack) -> list[RenderableType]:
@@ -122,48 +81,16 @@ def _rule_words(rule: ProtocolRule) -> str:
     return ", ".join(words)
 
 
-def _candidates(advice: Advice) -> RenderableType:
-    rows: list[list[str | Text]] = [_row(advice.present, now=True)]
-    rows += [_row(each, now=False) for each in advice.candidates]
-    return columns(
-        ["\nsetting", "link time\npredicted", "gain\npredicted", "\nset"], rows, right=(1, 2)
-    )
-
-
-def _row(prediction: Prediction, *, now: bool) -> list[str | Text]:
-    seconds = prediction.predicted_s
-    gain = "" if now or prediction.gain is None else percent(prediction.gain)
-    return [
-        clean(prediction.setting.name),
-        "" if seconds is None else format_seconds(seconds),
-        gain,
-        clean(prediction.lacking or _words(prediction.setting.variables)),
-    ]
-
-
-def _bound(advice: Advice) -> list[RenderableType]:
-    if advice.envelope_s is None:
-        return []
-    words = f"{format_seconds(advice.envelope_s)} with the best protocol of every pair and size"
-    return [labelled("Bound", f"{words} (predicted; no setting of this stack does that)")]
-
-
-def _pairs(pairs: tuple[PairNote, ...]) -> list[RenderableType]:
-    names = [each.value for each in CopyProtocol if any(each.value in p.seconds for p in pairs)]
+def _settings(advice: Advice) -> RenderableType:
     rows: list[list[str | Text]] = [
         [
-            f"{pair.source} -> {pair.target}",
-            format_bytes(pair.message_bytes),
-            pair.present,
-            *(format_seconds(pair.seconds[n]) if n in pair.seconds else "-" for n in names),
+            clean(each.name),
+            clean(_words(each.variables)),
+            clean(advice.skipped.get(each.name, "")),
         ]
-        for pair in pairs
+        for each in advice.stack.settings
     ]
-    header = ["ranks", "message", "now", *names]
-    return [
-        labelled("Pairs", "with most bytes; one message alone, by the measured curves"),
-        columns(header, rows, right=(1, *range(3, len(header)))),
-    ]
+    return columns(["setting", "set", "not tried"], rows)
 
 
 def _lines(advice: Advice) -> list[RenderableType]:

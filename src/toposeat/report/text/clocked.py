@@ -65,10 +65,10 @@ def _where(result: ClockedResult) -> str:
 
 
 def _table(result: ClockedResult, word: str) -> RenderableType:
-    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}", "gain\npredicted"]
+    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}"]
     both = (*result.default_s, *result.again_s)
     rows: list[list[str | Text]] = [
-        [clean(result.baseline), format_seconds(statistics.median(both)), "", "", ""]
+        [clean(result.baseline), format_seconds(statistics.median(both)), "", ""]
     ]
     rows += [
         [
@@ -76,10 +76,14 @@ def _table(result: ClockedResult, word: str) -> RenderableType:
             format_seconds(statistics.median(order.seconds)),
             gain_cell(order.gain.mean, is_noise=result.is_noise(order)),
             interval(order.gain),
-            gain_words(order.predicted),
         ]
         for order in result.orders
     ]
+    forecast = [order.predicted for order in result.orders if order.predicted is not None]
+    if forecast:
+        header.append("gain\npredicted")
+        for row, words in zip(rows, ["", *map(gain_words, forecast)], strict=True):
+            row.append(words)
     if result.predicted_s:
         header += ["link time\npredicted", f"{word} /\npredicted"]
         clocked = [both, *(order.seconds for order in result.orders)]

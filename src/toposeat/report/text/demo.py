@@ -44,6 +44,5 @@ def _clocked(result: ClockedResult) -> str:
     """`placed: emulated gain of +55 % (+54 to +56 %), predicted for these runs +56 %`."""
     order = result.orders[0]
     spread = "" if result.is_noise(order) else f" ({interval(order.gain)})"
-    return (
-        f"{clocked_verdict(result)}{spread}, predicted for these runs {gain_words(order.predicted)}"
-    )
+    forecast = "" if order.predicted is None else gain_words(order.predicted)
+    return f"{clocked_verdict(result)}{spread}, predicted for these runs {forecast}"
