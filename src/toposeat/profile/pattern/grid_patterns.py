@@ -1,4 +1,4 @@
-"""Halo exchanges and line-wise all-to-all on n-dimensional grids, in row-major rank order.
+"""Halo exchanges on n-dimensional grids, in row-major rank order.
 
 In a row-major grid a step along one dimension is a fixed distance between rank numbers, its stride;
 the strides divide each other, and the number of ranks. So the distances that carry bytes give the
@@ -22,7 +22,7 @@ _MAX_STRIDES = 24  # the heaviest distances that may be strides
 _MAX_GRIDS = 512
 _PERIODIC = 0.25  # of a neighbour's bytes: less between the ends does not count
 _MAX_WITH_DIAGONALS = 8
-_MAX_LINE_PAIRS = 1 << 23
+_MAX_PAIRS = 1 << 23
 _SAMPLE = 64  # ranks looked at before all of them are
 
 _POINTS = {2: " (9-point)", 3: " (27-point)"}
@@ -64,17 +64,6 @@ class _Axis:
         rank = np.arange(self.ranks, dtype=np.int64)
         rank = rank[self.place(rank) == 0] if self.extent > 2 else rank[:0]
         return both_ways(rank, rank + self.stride * (self.extent - 1), self.ranks)
-
-    @cached_property
-    def lines(self) -> Int64Array:
-        """All pairs that differ in this dimension only."""
-        rank = np.arange(self.ranks, dtype=np.int64)
-        place = self.place(rank)
-        parts = []
-        for shift in range(1, self.extent):
-            other = rank + self.stride * ((place + shift) % self.extent - place)
-            parts.append(rank * self.ranks + other)
-        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -141,7 +130,7 @@ def find_halo(pairs: PairSet) -> Pattern | None:
 
 
 def _with_diagonals(pairs: PairSet, grid: _Grid) -> Pattern | None:
-    if 3 ** len(grid.axes) * pairs.ranks > _MAX_LINE_PAIRS:
+    if 3 ** len(grid.axes) * pairs.ranks > _MAX_PAIRS:
         return None
     count = len(grid.axes)
     words = (
@@ -221,36 +210,3 @@ def _weights(pairs: PairSet, grid: _Grid) -> str:
         return ""
     ratio = " : ".join(f"{each / min(mean):.3g}" for each in mean)
     return f"; per pair along the dimensions {ratio}"
-
-
-def find_line_exchange(pairs: PairSet) -> Pattern | None:
-    """All-to-all along two or three dimensions of a grid, as when an FFT is transposed."""
-    n = pairs.ranks
-    if 2 * n > len(pairs):  # two partners of every rank are the least
-        return None
-    divisors = [d for d in range(1, n + 1) if n % d == 0]
-    full = []
-    for stride, span in combinations(divisors, 2):
-        axis = _Axis(n, stride, span)
-        if span % stride == 0 and 2 < axis.extent < n and n * (axis.extent - 1) <= len(pairs):
-            used = pairs.all_used(axis.some_steps) and pairs.all_used(axis.lines)
-            full += [axis] if used else []
-    for count in (2, 3):
-        for chosen in combinations(full, count):
-            if any(a.span > b.stride for a, b in pairwise(chosen)):
-                continue
-            keys = np.concatenate([axis.lines for axis in chosen])
-            found = pairs.claim("line exchange", _line_words(n, chosen), keys)
-            if found is not None:
-                return found
-    return None
-
-
-def _line_words(ranks: int, chosen: tuple[_Axis, ...]) -> str:
-    edges = sorted({1, ranks, *(a.stride for a in chosen), *(a.span for a in chosen)})
-    extents = [b // a for a, b in pairwise(edges)]
-    dimension = {edge: len(edges) - 1 - at for at, edge in enumerate(edges)}
-    along = " and ".join(str(dimension[axis.stride]) for axis in reversed(chosen))
-    shape = "x".join(map(str, reversed(extents)))
-    where = f"along dimensions {along} of a {shape} grid"
-    return f"all-to-all {where}: {{share}} of the bytes on {{pairs}}"

@@ -1,4 +1,4 @@
-"""Patterns of groups and graphs: exchange inside groups, trees, chains in an order of their own."""
+"""Patterns of groups: all-to-all inside groups, and the process groups of a learning job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from toposeat.profile.pattern.pair_set import (
     PairSet,
     Pattern,
     both_ways,
-    distinct,
     percent,
 )
 
@@ -35,7 +34,7 @@ def components(pairs: PairSet) -> Int64Array:
 
 
 def find_groups(pairs: PairSet) -> Pattern | None:
-    """All-to-all, or a ring, inside groups of ranks between which there is no traffic."""
+    """All-to-all inside groups of ranks between which there is no traffic."""
     for kept in (pairs, pairs.heaviest(MIN_SHARE)):
         label = components(kept)
         size = np.bincount(label, minlength=pairs.ranks)
@@ -43,26 +42,14 @@ def find_groups(pairs: PairSet) -> Pattern | None:
         if len(sizes) < 2 or sizes.min() < 2:
             continue
         members = [np.flatnonzero(label == first) for first in np.flatnonzero(size)]
-        of = _groups_words(members)
-        if len(kept) == int((sizes * (sizes - 1)).sum()):
-            inside = "exchange in pairs" if sizes.max() == 2 else "all-to-all"
-            words = f"{inside} in {of}: {{share}} of the bytes on {{pairs}}"
-            found = pairs.claim("groups", words, kept.keys)
-        elif _is_one_ring_each(kept):
-            words = f"a ring in each of {of}: {{share}} of the bytes on {{pairs}}"
-            found = pairs.claim("ring groups", words, kept.keys)
-        else:
+        if len(kept) != int((sizes * (sizes - 1)).sum()):
             continue
+        inside = "exchange in pairs" if sizes.max() == 2 else "all-to-all"
+        words = f"{inside} in {_groups_words(members)}: {{share}} of the bytes on {{pairs}}"
+        found = pairs.claim("groups", words, kept.keys)
         if found is not None:
             return found
     return None
-
-
-def _is_one_ring_each(pairs: PairSet) -> bool:
-    """Everyone sends to one and receives from one: each component is one directed cycle."""
-    out = np.bincount(pairs.source, minlength=pairs.ranks)
-    back = np.bincount(pairs.target, minlength=pairs.ranks)
-    return bool((out == 1).all() and (back == 1).all())
 
 
 def _groups_words(members: Sequence[Int64Array]) -> str:
@@ -77,45 +64,6 @@ def _groups_words(members: Sequence[Int64Array]) -> str:
     else:
         order = " ranks"
     return f"{len(members)} groups of {size}{order}"
-
-
-def find_tree(pairs: PairSet) -> Pattern | None:
-    """A tree over all ranks; or one chain or ring through all, in another order than their own."""
-    n = pairs.ranks
-    for kept in (pairs, pairs.heaviest(MIN_SHARE)):
-        low = np.minimum(kept.source, kept.target)
-        high = np.maximum(kept.source, kept.target)
-        edges = distinct(low * n + high)
-        if len(edges) not in (n - 1, n) or components(kept).any():
-            continue
-        degree = np.bincount(np.concatenate([edges // n, edges % n]), minlength=n)
-        name = _tree_name(n, edges, degree)
-        if name:
-            kind = "tree" if "tree" in name else "line in another order"
-            found = pairs.claim(kind, f"{name}: {{share}} of the bytes on {{pairs}}", kept.keys)
-            if found is not None:
-                return found
-    return None
-
-
-def _tree_name(n: int, edges: Int64Array, degree: Int64Array) -> str:
-    """What a connected graph of n - 1 or n edges is; "" for n edges that are no ring."""
-    if degree.max() == 2:
-        apart = edges % n - edges // n
-        if ((apart == 1) | (apart == n - 1)).all():
-            return ""  # it is in the order of the numbers: then it is not all used both ways
-        shape = "ring" if len(edges) == n else "chain"
-        return f"{shape} through all ranks, not in the order of their numbers"
-    if len(edges) == n:
-        return ""
-    child = np.arange(1, n, dtype=np.int64)
-    for name, parent in (
-        ("binomial tree from rank 0", child & (child - 1)),
-        ("binary tree from rank 0", (child - 1) // 2),
-    ):
-        if np.array_equal(distinct(parent * n + child), edges):
-            return name
-    return f"tree, at most {degree.max()} neighbours"
 
 
 @dataclass(frozen=True, slots=True)

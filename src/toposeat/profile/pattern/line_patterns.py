@@ -1,17 +1,14 @@
-"""Patterns along the rank numbers: rings, pipelines, bands, and one rank with all others."""
+"""Patterns along the rank numbers: rings, pipelines, and one rank with all others."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from toposeat.model.traffic import Int64Array
 from toposeat.profile.pattern.pair_set import (
     MIN_SHARE,
     PairSet,
     Pattern,
     are_even,
-    both_ways,
-    distinct,
 )
 
 
@@ -75,29 +72,3 @@ def find_star(pairs: PairSet) -> Pattern | None:
         if found is not None:
             return found
     return None
-
-
-def find_band(pairs: PairSet) -> Pattern | None:
-    """Ranks that are at most a few numbers apart, open or around the end."""
-    n = pairs.ranks
-    apart = np.abs(pairs.target - pairs.source)
-    for periodic, distance in ((False, apart), (True, np.minimum(apart, n - apart))):
-        weight = np.cumsum(np.bincount(distance, weights=pairs.bytes, minlength=n))
-        width = int(np.searchsorted(weight, MIN_SHARE * pairs.total))
-        if not 2 <= width <= n // 4 or len(pairs) < 2 * width * (n - width):
-            continue  # the latter: a band has at least so many pairs, too many to write down here
-        around = ", periodic" if periodic else ""
-        words = f"band{around}: {{share}} of the bytes between ranks at most {width} apart, "
-        found = pairs.claim("band", words + "on {pairs}", _band_keys(n, width, periodic=periodic))
-        if found is not None:
-            return found
-    return None
-
-
-def _band_keys(ranks: int, width: int, *, periodic: bool) -> Int64Array:
-    rank = np.arange(ranks, dtype=np.int64)
-    parts = []
-    for step in range(1, width + 1):
-        first = rank if periodic else rank[: ranks - step]
-        parts.append(both_ways(first, (first + step) % ranks, ranks))
-    return distinct(np.concatenate(parts))

@@ -12,11 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from toposeat.model.traffic import Communicator, Traffic, TrafficKind
-from toposeat.profile.pattern.grid_patterns import find_halo, find_line_exchange
-from toposeat.profile.pattern.group_patterns import find_groups, find_process_groups, find_tree
+from toposeat.profile.pattern.grid_patterns import find_halo
+from toposeat.profile.pattern.group_patterns import find_groups, find_process_groups
 from toposeat.profile.pattern.line_patterns import (
     find_all_to_all,
-    find_band,
     find_directed_line,
     find_star,
 )
@@ -33,9 +32,6 @@ _FINDERS: tuple[Callable[[PairSet], Pattern | None], ...] = (
     find_all_to_all,
     find_halo,
     find_groups,
-    find_line_exchange,
-    find_band,
-    find_tree,
 )
 
 
@@ -43,9 +39,9 @@ def recognise(traffic: Traffic) -> Pattern | None:
     """The pattern of the traffic that is mapped; None for too few ranks or pairs.
 
     Known are halo exchanges on grids of up to six dimensions, open or periodic in each, with or
-    without diagonals, in rank order or in the order of a communicator; rings, pipelines, bands;
-    one rank with all others; all-to-all among all ranks, in groups, and along the dimensions of a
-    grid; trees; the process groups of a machine learning job.
+    without diagonals, in rank order or in the order of a communicator; rings, pipelines; one rank
+    with all others; all-to-all among all ranks and in groups; the process groups of a machine
+    learning job.
     """
     table = traffic.mapped_table()
     if traffic.ranks < MIN_RANKS or len(table) > MAX_PAIRS:
