@@ -12,6 +12,7 @@ from toposeat.cli.main import main
     [
         (["bench", "ring:4", "-t", "k80-16", "--on", "smpi"], "--on model"),
         (["map", "ring:4", "-t", "k80-16", "--stack", "per-pair"], "toposeat advise"),
+        (["map", "ring:4", "-t", "levels:net.csv", "--node", "k80-16"], "topology.conf"),
         (["advise", "-p", "a.place", "-t", "k80-16", "--", "true"], "every setting is clocked"),
         (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
     ],

@@ -20,6 +20,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "--stack NAME predicts for what an MPI does; `toposeat advise` clocks what it could do",
     ),
     (
+        r" levels:",
+        "a network's source levels:FILE",
+        "write Slurm's topology.conf (SwitchName=leaf1 Nodes=n[1-16]) and give -t slurm:FILE",
+    ),
+    (
         r"^advise .*(?:-t\b|--topology\b|--traffic\b|--tries\b)",
         "advise with -t, --traffic or --tries",
         "leave them out: every setting is clocked, so nothing is predicted",

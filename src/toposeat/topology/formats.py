@@ -239,6 +239,11 @@ NOT_READ: tuple[tuple[str, str, str], ...] = (
         "save on that node: toposeat discover -o FILE, or nvidia-smi topo -m > FILE",
     ),
     (
+        r"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*\"?(?i:host|hostname|node|nodename)\"?[ \t]*[,;\t]",
+        "a table of hosts and switches",
+        "write Slurm's topology.conf, SwitchName=leaf1 Nodes=n[1-16], for toposeat map -t FILE",
+    ),
+    (
         r"Mock NVML|^device_defaults:",
         "a mock of NVML for tests, whose values are no machine's",
         "machines of every kind are in the catalogue: toposeat discover --list",

@@ -31,7 +31,6 @@ SAMPLES = {
     b' {"id": "b", "network_layers": ["m", "s"], "labels": {"x/domain": "d"}}]}\n',
     "model.yaml": b"switches:\n  s1:\n    switches: [s2, s3]\nblocks:\n- switch: s2\n"
     b"  nodes: ['I[21-22]', I25]\n- switch: s3\n  nodes: [J1]\n  annotations: {a/domain: d}\n",
-    "levels.csv": b"host,leaf,spine\nn[1-3],l1,s1\nn4,l2,s1\n",
 }
 
 

@@ -1,4 +1,4 @@
-"""InfiniBand fabrics, Topograph and tables of levels: recorded files, and what is refused."""
+"""InfiniBand fabrics and Topograph: recorded files, and what is refused."""
 
 from __future__ import annotations
 
@@ -156,24 +156,6 @@ def test_topographs_graph(tmp_path: Path) -> None:
         read(tmp_path, '{"instances": [\n}')
     with pytest.raises(InputError, match="nested too deeply"):
         read(tmp_path, '{"instances": ' + "[" * 100_000)
-
-
-def test_a_table_of_levels(tmp_path: Path) -> None:
-    network = read(tmp_path, "# ours\nHost,rack,row\nn[1,2],1,a\nn3,2,a\nn4,1,b\n")
-    assert network.host_names == ("n1", "n2", "n3", "n4")
-    # Rack 1 of row a is not rack 1 of row b.
-    assert set(network.switches) == {"a/1", "a", "2", "b/1", "b", "(assumed top switch)"}
-    tabs = read(tmp_path, "node\tleaf\nn1\tl1\n")
-    assert tabs.switches == ("l1",)
-    for text, cause in (
-        ("host,leaf\nn1\n", ":2: 1 cells, expected 2"),
-        ("host,leaf\nn1,a\nn1,a\n", ":3: host 'n1' appears twice"),
-        ("host,leaf,leaf\nn1,a,b\n", ":1: the columns need different names"),
-        ("host,leaf\n", "no host"),
-        ('host,leaf\n"n1,a\n', ":2: no table"),
-    ):
-        with pytest.raises(InputError, match=re.escape(cause)):
-            read(tmp_path, text)
 
 
 def test_no_file_of_a_machine_is_taken_for_a_network(shared_dir: Path) -> None:

@@ -196,7 +196,7 @@ def test_csv_has_links_and_identities() -> None:
 
 @pytest.mark.parametrize("text", ["name\nleaf1\n", "index\n0\n", "host,leaf\na,b\n"])
 def test_other_tables_are_no_inventory(text: str) -> None:
-    with pytest.raises(InputError, match=r"unknown format|network of hosts"):
+    with pytest.raises(InputError, match=r"unknown format|hosts and switches"):
         facts_of_text(text)
 
 

@@ -215,6 +215,8 @@ def test_machines(name: str, damage: Damage, tmp_path: Path) -> None:
         ("gpu0_and_gpu1_read_by_sm 10\n", "SuperBench"),
         ("        GPU0    GPU1\nGPU0    X       MX\nGPU1    MX      X\n", "mx-smi"),
         ("Architecture: aarch64\nCPU(s):  72\nNUMA node(s): 9\n", "lscpu"),
+        ("# ours\nHost,rack,row\nn[1,2],1,a\n", "hosts and switches"),
+        ("node\tleaf\nn1\tl1\n", "hosts and switches"),
         ('# Mock NVML\nsystem:\n  name: "NVIDIA A100"\n', "mock of NVML"),
     ],
 )
@@ -241,7 +243,6 @@ NETWORK_DAMAGE: dict[str, tuple[Damage, ...]] = {
     "ports": (("SW 2 3 0x3", "SW 2 3 ", "unknown line", 0),),
     "graph.json": (('"id": "b", ', "", "instance 1 lacks", 0),),
     "model.yaml": (("switch: s2", 'switch: ""', "without a name", 0),),
-    "levels.csv": (("n4,l2,s1", "n4,l2", "", 0), ("n4,l2", "n3,l2", "n3", 0)),
 }  # fmt: skip
 TRAFFIC_DAMAGE: dict[str, tuple[Damage, ...]] = {
     "pairs.csv": (

@@ -75,15 +75,6 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         r"|\A(?:ibwarn|ibpanic|iberror|ibnetdiscover)[: \[]",
     ),
     NetworkFormat(
-        name="table of levels (CSV)",
-        prefix="levels",
-        command="written by hand: host,leaf,spine",
-        tells="hosts and the switches above them; no rates",
-        reader="level_table",
-        words=r"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*"
-        r"[ \t]*\"?(?i:host|hostname|node|nodename)\"?[ \t]*[,;\t]",
-    ),
-    NetworkFormat(
         name="Topograph model YAML",
         prefix="topograph",
         command="a model file of Topograph's simulation",
@@ -124,4 +115,4 @@ def parse_network(file: FileText, prefix: str | None = None) -> Network:
         ) from error
 
 
-_HINT = "save it again with the tool that wrote it, or write host,leaf,spine by hand"
+_HINT = "save it again with the tool that wrote it, or write SwitchName=leaf1 Nodes=n[1-16] by hand"

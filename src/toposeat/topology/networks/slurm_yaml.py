@@ -65,7 +65,7 @@ def _network(name: str, entry: YamlNode) -> Network:
     if kinds[0] == "flat":
         raise body.error(
             f"topology {name[:40]!r} is flat and names no host",
-            "give hosts as a CSV of levels: host,leaf",
+            "write its switches into a topology.conf: SwitchName=leaf1 Nodes=n[1-16]",
         )
     return {"tree": _tree, "block": _blocks, "ring": _rings, "torus3d": _tori}[kinds[0]](
         builder, body, name
