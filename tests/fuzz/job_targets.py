@@ -51,7 +51,7 @@ _TREEMATCH = "# LU\n0 1000 1e3\n1000 0 10.0\n1 2 0\n"
 _NO_BRACKETS = str.maketrans("", "", "[]")
 _PAIRS = {
     "pairs.csv": "# ranks=10\nsource,target,bytes,messages\n0,1,5,2\n2,0,7,1\n",
-    "b.csv": "src;dst;bytes\n0;1;5\n1;0;6e3\n".replace(";", ","),
+    "b.csv": "source;target;bytes\n0;1;5\n1;0;6\n".replace(";", ","),
 }
 
 
