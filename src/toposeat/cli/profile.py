@@ -88,15 +88,15 @@ class ProfileCommand(Command):
         parser.add_argument(
             "--watch",
             action="store_true",
-            help="show bytes per rank pair and per link while the job runs, for less than 1 %% of"
-            " a core",
+            help="say every few seconds on standard error what the job has sent, for less than 1 %%"
+            " of a core",
         )
         parser.add_argument(
             "-t",
             "--topology",
             dest="watched",  # what settings name is no machine that the job runs on
             metavar="SRC",
-            help="with --watch: the node whose links are shown (default: this)",
+            help="with --watch: the node whose busiest link is told (default: this)",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="print the exact command, run nothing"
@@ -132,8 +132,6 @@ class ProfileCommand(Command):
                 recording=recording,
                 partial=args.partial,
                 progress=progress,
-                output=None if watch is None else watch.stdout,
-                errors=None if watch is None else watch.stderr,
                 beside=None if watch is None else watch.on,
             )
         return _save_and_show(args, traffic, target, exit_code)

@@ -6,26 +6,6 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PairGlance:
-    """Bytes from one rank to another."""
-
-    source: int
-    target: int
-    bytes: int
-    bytes_per_s: float  # since the glance before
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LinkGlance:
-    """Bytes over a link in both directions, as the routes of the pairs predict them."""
-
-    link: str  # an id of the topology
-    bytes: int
-    bytes_per_s: float  # since the glance before
-    busy: float  # that rate as a share of what the link carries, of the fuller direction
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Glance:
     """One look at the records of a running job on this node.
 
@@ -36,9 +16,10 @@ class Glance:
         bytes: that they sent each other, or received from each other's windows.
         messages: likewise.
         bytes_per_s: since the glance before.
-        pairs: all of them, most bytes first.
-        links: those that pairs use, most bytes first.
-        seating: which rank is on which device, for `links`; or why links are not told.
+        most: the rank pair with most bytes, and these; None without any.
+        busiest: the link, an id of the topology, that the routes of the pairs fill most, and the
+            share of what it carries in its fuller direction; None where no link is told.
+        seating: which rank is on which device, for `busiest`; or why links are not told.
     """
 
     elapsed_s: float
@@ -47,6 +28,6 @@ class Glance:
     bytes: int
     messages: int
     bytes_per_s: float
-    pairs: tuple[PairGlance, ...]
-    links: tuple[LinkGlance, ...]
+    most: tuple[int, int, int] | None
+    busiest: tuple[str, float] | None
     seating: str

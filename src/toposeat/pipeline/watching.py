@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toposeat import _core, profile
 from toposeat.errors import ToposeatError
 from toposeat.evaluation.network import compile_traffic, network_arrays
-from toposeat.model.glance import Glance, LinkGlance, PairGlance
+from toposeat.model.glance import Glance
 from toposeat.model.pair_table import PairTable
 from toposeat.model.rank_info import RankInfo
 from toposeat.model.topology import Topology
@@ -26,19 +26,17 @@ class JobWatch:
     """A job that is about to start.
 
     Args:
-        topology: this node, for bytes per link; None: pairs only.
+        topology: this node, for the busiest link; None: pairs only.
         why_not: what to say where there is no topology.
-        pairs: how many of them a glance has at most.
     """
 
-    def __init__(self, topology: Topology | None, why_not: str = "", *, pairs: int = 64) -> None:
+    def __init__(self, topology: Topology | None, why_not: str = "") -> None:
         """The clock starts now."""
         self._read = profile.read_folders  # imported now, not at the first look
         self._links = None if topology is None else _Links(topology)
         self._why_not = why_not
-        self._most = pairs
         self._start = self._then = time.monotonic()
-        self._before: dict[tuple[int, int], int] = {}
+        self._before = 0
 
     def look(self, folder: Path) -> Glance | None:
         """What the records in a folder say now; None while there is none that can be read."""
@@ -49,48 +47,29 @@ class JobWatch:
         now = time.monotonic()
         seconds, self._then = now - self._then, now
         table = traffic.mapped_table()
-        pairs = dict(
-            zip(
-                zip(table.source.tolist(), table.target.tolist(), strict=True),
-                table.bytes.tolist(),
-                strict=True,
-            )
-        )
-        before, self._before = self._before, pairs
-        most = sorted(pairs, key=lambda pair: -pairs[pair])[: self._most]
-        shown = tuple(
-            PairGlance(
-                source=pair[0],
-                target=pair[1],
-                bytes=pairs[pair],
-                bytes_per_s=_rate(pairs[pair], before.get(pair, 0), seconds),
-            )
-            for pair in most
-        )
-        total = sum(pairs.values())
-        links, seating = self._linked(traffic, table, seconds)
+        total = int(table.bytes.sum())
+        before, self._before = self._before, total
+        busiest, seating = None, self._why_not
+        if self._links is not None:
+            busiest, seating = self._links.look(traffic, table, seconds)
         return Glance(
             elapsed_s=now - self._start,
             ranks=traffic.ranks,
             seen=len(traffic.rank_info),
             bytes=total,
             messages=int(table.messages.sum()),
-            bytes_per_s=_rate(total, sum(before.values()), seconds),
-            pairs=shown,
-            links=links,
+            bytes_per_s=max(0, total - before) / seconds,
+            most=_most(table),
+            busiest=busiest,
             seating=seating,
         )
 
-    def _linked(
-        self, traffic: Traffic, table: PairTable, seconds: float
-    ) -> tuple[tuple[LinkGlance, ...], str]:
-        if self._links is None:
-            return (), self._why_not
-        return self._links.look(traffic, table, seconds)
 
-
-def _rate(now: int, before: int, seconds: float) -> float:
-    return max(0, now - before) / seconds
+def _most(table: PairTable) -> tuple[int, int, int] | None:
+    if not len(table):
+        return None
+    at = int(table.bytes.argmax())
+    return int(table.source[at]), int(table.target[at]), int(table.bytes[at])
 
 
 class _Links:
@@ -104,36 +83,27 @@ class _Links:
 
     def look(
         self, traffic: Traffic, table: PairTable, seconds: float
-    ) -> tuple[tuple[LinkGlance, ...], str]:
-        """The links that are used, most bytes first, and which devices the ranks are taken for."""
+    ) -> tuple[tuple[str, float] | None, str]:
+        """The busiest link and its share, and which devices the ranks are taken for."""
         device_of_rank, seating = _seats(traffic, self._topology)
         if not device_of_rank:
-            return (), seating
+            return None, seating
         device = np.full(traffic.ranks, -1)
         device[list(device_of_rank)] = list(device_of_rank.values())
         source, target = device[table.source], device[table.target]
         apart = (source >= 0) & (target >= 0) & (source != target)
         kept = PairTable(*(column[apart] for column in _columns(table)))
-        load: Floats = np.zeros_like(self._before)
-        if len(kept):
-            flows = compile_traffic(traffic, kept)
-            found = _core.congestion(self._network, flows, np.maximum(device, 0).tolist())
-            load = np.stack([found.forward_bytes, found.backward_bytes], axis=1)
+        if not len(kept):
+            return None, seating
+        flows = compile_traffic(traffic, kept)
+        found = _core.congestion(self._network, flows, np.maximum(device, 0).tolist())
+        load = np.stack([found.forward_bytes, found.backward_bytes], axis=1)
         rate = np.maximum(load - self._before, 0) / seconds
         self._before = load
         one_way = (rate / self._capacity[:, :2]).max(axis=1, initial=0.0)
         busy = np.maximum(one_way, rate.sum(axis=1) / self._capacity[:, 2])
-        both = load.sum(axis=1)
-        order = np.argsort(-both, kind="stable")
-        return tuple(
-            LinkGlance(
-                link=self._topology.links[at].id,
-                bytes=int(both[at]),
-                bytes_per_s=float(rate[at].sum()),
-                busy=float(busy[at]),
-            )
-            for at in order[: np.count_nonzero(both)].tolist()
-        ), seating
+        at = int(busy.argmax())
+        return (self._topology.links[at].id, float(busy[at])), seating
 
 
 def _columns(table: PairTable) -> tuple[NDArray[np.int64], ...]:

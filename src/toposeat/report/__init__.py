@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from toposeat.report.text.console import TextStyle, text_style_for
     from toposeat.report.text.demo import render_demo_text
     from toposeat.report.text.device_set import render_device_set_text
-    from toposeat.report.text.glance import glance_line, glance_view
+    from toposeat.report.text.glance import glance_line
     from toposeat.report.text.health import render_health_text
     from toposeat.report.text.mapping import render_mapping_text, render_placement_text
     from toposeat.report.text.network import render_network_text

@@ -81,7 +81,6 @@ def profile_run(
     partial: bool = False,
     progress: Progress | None = None,
     output: IO[bytes] | None = None,
-    errors: IO[bytes] | None = None,
     beside: Callable[[Path], AbstractContextManager[None]] | None = None,
 ) -> tuple[Traffic, int]:
     """Start `argv` with the interposer in its ranks, wait, and merge the records.
@@ -97,7 +96,6 @@ def profile_run(
         partial: do without the records of some ranks; the report names them.
         progress: told how many of how many records are merged.
         output: takes the application's standard output; default: this process's own.
-        errors: likewise its standard error.
         beside: is entered with the folder of the records as long as the application runs.
 
     Returns:
@@ -128,7 +126,7 @@ def profile_run(
         started = wrap_with_exec(own_line, words, str(folder / TASK_FILE)) if words else argv
         with beside(folder) if beside else nullcontext():
             variables = {**env, **variables, **handed_on, **gathered.environment}
-            exit_code = run_child(started, variables, stdout=output, stderr=errors)
+            exit_code = run_child(started, variables, stdout=output)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
