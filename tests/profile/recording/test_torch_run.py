@@ -31,7 +31,6 @@ from toposeat.profile import (
     profile_run,
     read_traffic,
 )
-from toposeat.profile.importers.pytorch_trace import read_pytorch_traces
 from toposeat.profile.recording import recorders
 
 needs_torch = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch())
@@ -64,15 +63,6 @@ def test_bytes_by_formula_in_profile_and_dumps(tmp_path: Path, case: str) -> Non
         else:
             with pytest.raises(InputError, match="no call of it says what it sends"):
                 read_traffic(tmp_path / form)
-    traces = sorted(tmp_path.glob("*.trace.json"))
-    if len(live.communicators) > 1:
-        return  # made after the profiler started: its traces do not tell of them
-    traced = read_pytorch_traces(traces)
-    if MOVED[case].at_start:  # with tensors whose type a trace does not tell
-        assert not differences(case, STEPS, traced)
-    else:
-        assert given(traced) == given(live)
-        assert traced.table() == live.table()
 
 
 @pytest.mark.parametrize("case", [case for case, moved in MOVED.items() if moved.pattern])

@@ -3,18 +3,12 @@
 The attributes are those of `record_param_comms` (torch/csrc/distributed/c10d/ParamCommsUtils.hpp):
 element counts of the input and output tensors, the element type, the process group. Lists of more
 than 30 entries are cut by the profiler.
-
-Backends without these attributes, gloo among them, leave the events of the dispatcher's operators
-(`c10d::allreduce_`), which have the shapes of their arguments if the profiler was asked for them,
-but not the process group.
 """
 
 from __future__ import annotations
 
 import re
-from ast import literal_eval
-from collections.abc import Mapping, Sequence, Set
-from math import prod
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -79,90 +73,6 @@ class TraceCall(NamedTuple):
     splits: str
     rank: int
     peer: int
-
-
-class Operator(NamedTuple):
-    """An event of an operator; each part as text, in the order of the operator's arguments."""
-
-    name: str
-    shapes: str
-    types: str
-    values: str
-
-
-# Places of what is given and got, and of the root or peer.
-_PLACES: Mapping[str, tuple[int, int, int]] = MappingProxyType(
-    {
-        **dict.fromkeys(("allreduce_", "allreduce_coalesced_"), (0, 0, -1)),
-        **dict.fromkeys(("broadcast_", "send", "recv_"), (0, 0, 2)),
-        "reduce_": (0, 0, 3),
-        **dict.fromkeys(("allgather_", "_allgather_base_", "allgather_coalesced_"), (1, 0, -1)),
-        **dict.fromkeys(("reduce_scatter_", "_reduce_scatter_base_"), (1, 0, -1)),
-        **dict.fromkeys(("alltoall_", "alltoall_base_"), (1, 0, -1)),
-        **dict.fromkeys(("gather_", "scatter_"), (1, 0, 3)),
-    }
-)
-_TYPE_IN_C = MappingProxyType(
-    {"unsigned char": "byte", "signed char": "char", "long int": "long", "short int": "short"}
-)
-
-
-def operator_event(name: str, args: Mapping[str, Any]) -> Operator:
-    """The event of an operator `c10d::...`."""
-    told = (str(args.get(key, "")) for key in ("Input Dims", "Input type", "Concrete Inputs"))
-    return Operator(name.partition("::")[2], *told)
-
-
-def type_in_c(name: str) -> str:
-    """An element type as operators have it, as calls have it."""
-    return _TYPE_IN_C.get(name, name.removeprefix("c10::").lower())
-
-
-def operator_call(event: Operator, group: str, types: Mapping[str, Set[str]]) -> TraceCall | None:
-    """A call of a process group by its operator's event; None for operators that are no call.
-
-    Args:
-        event: with its shapes.
-        group: the only one that it can be of.
-        types: of tensors, by their shape: what lists of tensors do not tell.
-
-    Raises:
-        TraceCallError: its sizes are not told, or its type.
-    """
-    places = _PLACES.get(event.name)
-    if places is None:
-        return None
-    try:
-        shapes, kinds, values = map(literal_eval, event[1:])
-        given, got = shapes[places[0]], shapes[places[1]]
-        root = int(values[places[2]]) if places[2] >= 0 else -1
-        splits = str(values[4]) if event.name == "alltoall_base_" else ""
-        kind = kinds[places[0]]
-    except (ValueError, SyntaxError, TypeError, IndexError, RecursionError, MemoryError) as error:
-        raise TraceCallError("calls without sizes") from error
-    if event.name == "alltoall_" and isinstance(given, list):
-        splits = str([_elements(each) for each in given])
-    if kind == "TensorList":
-        found = {each for shape in given for each in types.get(str(shape), ())}
-        if len(found) != 1:
-            raise TraceCallError("lists of tensors whose type is not told")
-        kind = next(iter(found))
-    return TraceCall(
-        name=event.name.strip("_").lower(), group=group, description="", ranks="", members=-1,
-        start=-1, stride=-1, element_type=type_in_c(str(kind)), given=_elements(given),
-        got=_elements(got), splits=splits, rank=root, peer=-1,
-    )  # fmt: skip
-
-
-def _elements(shape: Any) -> int:
-    """Of a tensor, or of a list of tensors; -1 if it is not told."""
-    if not isinstance(shape, list):
-        raise TraceCallError("calls without sizes")
-    if any(isinstance(each, list) for each in shape):
-        return sum(map(_elements, shape))
-    if not all(isinstance(each, int) and 0 <= each < MAX_BYTES for each in shape):
-        raise TraceCallError("calls without sizes")
-    return min(prod(shape), MAX_BYTES)
 
 
 def trace_call(args: Mapping[str, Any]) -> TraceCall:

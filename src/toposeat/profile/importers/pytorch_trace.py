@@ -8,24 +8,21 @@ Traces of hundreds of megabytes are read event by event.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from toposeat.errors import InputError
-from toposeat.model.traffic import MemorySpace, RankInfo, Traffic
+from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.json_stream import members_of
 from toposeat.profile.importers.pytorch_calls import (
     IGNORED,
-    Operator,
     TraceCall,
     TraceCallError,
     group_call,
     message_of,
-    operator_call,
-    operator_event,
     trace_call,
     vector_call,
 )
@@ -35,14 +32,7 @@ _HINT = (
     "record it with torch.profiler.profile(...).export_chrome_trace(F) in every rank, with process"
     " groups of the nccl backend"
 )
-_SHAPES_HINT = (
-    "of gloo, record it with torch.profiler.profile(record_shapes=True); `toposeat profile --"
-    " torchrun ...` records more"
-)
-_GROUP_HINT = (
-    "a trace of gloo does not say which of several process groups a call is of; `toposeat profile"
-    " -- torchrun ...` records that"
-)
+_GLOO_HINT = "record it with: toposeat profile -- torchrun ..."
 _RANKS = re.compile(r"\[\s*(\d{1,7}(?:\s*,\s*\d{1,7})*)\s*\]", re.ASCII)
 _CAVEATS = (
     "a PyTorch trace covers the steps that were profiled, not the whole run",
@@ -74,7 +64,7 @@ def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
         raise InputError(
             f"none of its {job.calls} calls of process groups says what it sends to whom",
             path=files[0],
-            hint=_SHAPES_HINT if job.shapeless else _GROUP_HINT if job.without_group else _HINT,
+            hint=_HINT,
         )
     plural = "" if len(files) == 1 else "s"
     return job.job.traffic(
@@ -91,12 +81,9 @@ class _Trace:
     path: Path
     rank: int | None = None
     world: int | None = None
-    backend: str = ""
     ranks_of_group: dict[str, tuple[int, ...]] = field(default_factory=dict)
     from_host: Counter[TraceCall] = field(default_factory=Counter)
     from_device: Counter[TraceCall] = field(default_factory=Counter)
-    operators: Counter[Operator] = field(default_factory=Counter)
-    types: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @staticmethod
     def read(path: Path) -> _Trace:
@@ -109,21 +96,9 @@ class _Trace:
                 if isinstance(args, dict) and "Collective name" in args:
                     seen = trace.from_device if value.get("cat") == "kernel" else trace.from_host
                     seen[trace_call(args)] += 1
-                elif isinstance(args, dict):
-                    trace._operator(str(value.get("name")), args)
         if trace.rank is None:
             raise InputError("the trace does not state its rank", path=path, hint=_HINT)
         return trace
-
-    def _operator(self, name: str, args: dict[str, Any]) -> None:
-        """An event of the dispatcher, or one of gloo's own, which tells a type."""
-        if name.startswith("c10d::"):
-            self.operators[operator_event(name, args)] += 1
-        elif name.startswith("gloo:"):
-            shapes, kinds = args.get("Input Dims"), args.get("Input type")
-            if isinstance(shapes, list) and isinstance(kinds, list):
-                for shape, kind in zip(shapes, kinds, strict=False):
-                    self.types[str(shape)].add(str(kind))
 
     def _distributed(self, info: Any, line: int) -> None:
         """The rank, the world and its process groups; an empty list of ranks means all."""
@@ -137,7 +112,13 @@ class _Trace:
                 line=line,
                 hint=_HINT,
             )
-        self.rank, self.world, self.backend = rank, world, str(info.get("backend", ""))
+        backend = str(info.get("backend", ""))
+        if "gloo" in backend and "nccl" not in backend:
+            raise InputError(
+                "a trace of gloo, whose calls do not say what they send to whom: not read",
+                path=self.path, line=line, hint=_GLOO_HINT,
+            )  # fmt: skip
+        self.rank, self.world = rank, world
         groups = info.get("pg_config")
         for group in groups if isinstance(groups, list) else []:
             listed = group.get("ranks") if isinstance(group, dict) else None
@@ -176,9 +157,6 @@ class _Job:
     understood: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
     without_group: int = 0
-    shapeless: int = 0
-    assumed: int = 0
-    backends: set[str] = field(default_factory=set)
     _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
     _members: int = 0
 
@@ -186,12 +164,6 @@ class _Job:
         """One rank's calls; those of the host, which has them all, if it recorded any."""
         assert trace.rank is not None
         self.job.reporting.add(trace.rank)
-        self.backends.add(trace.backend)
-        if "nccl" not in trace.backend and "gloo" in trace.backend:
-            self.job.space = MemorySpace.HOST
-            self.job.library = ""
-        if not trace.from_host and not trace.from_device:
-            self._add_operators(trace, trace.rank)
         for call, count in (trace.from_host or trace.from_device).items():
             if call.name in IGNORED:
                 continue
@@ -200,26 +172,6 @@ class _Job:
                 self._one(trace, trace.rank, call, count)
             except TraceCallError as error:
                 self.unknown[str(error)] += count
-
-    def _add_operators(self, trace: _Trace, rank: int) -> None:
-        """Calls of a backend that says of each only what its operator does."""
-        groups = list(trace.ranks_of_group)
-        for event, count in trace.operators.items():
-            if event.name.strip("_") in IGNORED or event.name == "monitored_barrier_":
-                continue
-            self.calls += count
-            if not event.shapes:
-                self.shapeless += count
-            elif len(groups) != 1:
-                self.without_group += count
-            else:
-                try:
-                    call = operator_call(event, groups[0], trace.types)
-                    if call is not None:
-                        self._one(trace, rank, call, count)
-                        self.assumed += count
-                except TraceCallError as error:
-                    self.unknown[str(error)] += count
 
     def _one(self, trace: _Trace, rank: int, call: TraceCall, count: int) -> None:
         members = trace.members(call)
@@ -267,18 +219,9 @@ class _Job:
                 f"{missing} of {self.job.ranks} ranks have no trace: only groups of the others are"
                 " known, and messages between ranks without a trace are missing"
             )
-        if self.assumed:
-            notes.append(
-                f"{self.assumed} calls do not name their process group: they are taken to be of the"
-                " only one that there was when the profiler started"
-            )
-        if self.shapeless:
-            notes.append(f"{self.shapeless} calls do not say what they send; {_SHAPES_HINT}")
         if self.without_group:
             notes.append(f"{self.without_group} calls do not say which ranks take part; left out")
         if self.unknown:
             words = "; ".join(f"{what} ({n})" for what, n in self.unknown.most_common(4))
             notes.append(f"{sum(self.unknown.values())} calls were not understood: {words}")
-        if self.job.space is MemorySpace.HOST:
-            notes.append("the backend is gloo: buffers are in host memory")
         return notes
