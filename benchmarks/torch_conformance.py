@@ -7,9 +7,9 @@
 Four ranks train and exchange under `toposeat profile -- torchrun ...`, one job per case of
 `tests/support/torch_program.py`. The bytes of every collective per group and member, and those from
 rank to rank, are compared with `tests/support/torch_bytes.py`; the dumps that the flight recorder
-leaves of the same jobs, with the profile; with nccl the traces of PyTorch's profiler, with the formulas. There
-all ranks share the first GPU: each says that it is a host of its own (NCCL_HOSTID), and sends
-over sockets of the loopback device.
+leaves of the same jobs, with the profile; with nccl the traces of PyTorch's profiler, with the
+formulas. There all ranks share the first GPU: each says that it is a host of its own (NCCL_HOSTID),
+and sends over sockets of the loopback device.
 
 TOPOSEAT_TEST_TORCH names the Python that has PyTorch, if this one has not. toposeat need not be
 built: PYTHONPATH=src, with numpy, msgspec and pyelftools. Exit code 1 if anything differs.

@@ -14,12 +14,11 @@ from toposeat.topology.graph.xgmi_fabric import XgmiGpu
 from toposeat.topology.graph.xgmi_fabric import add_xgmi as add_bonds
 from toposeat.topology.live.collection import Collection, can_render, pcie_state
 from toposeat.topology.live.kfd import read_kfd, unreadable_nodes
-from toposeat.topology.live.small_file import TreePath
 from toposeat.topology.live.sysfs import read_line
 
 
 def add_amd_devices(
-    found: Collection, sysfs: TreePath, dev: Path | None
+    found: Collection, sysfs: Path, dev: Path | None
 ) -> tuple[tuple[KfdNode, ...], dict[int, str]]:
     """Add AMD's devices.
 
@@ -76,7 +75,7 @@ def _usable(gpu: KfdNode, dev: Path | None) -> bool:
 
 
 def _hide(
-    found: Collection, sysfs: TreePath, listed: tuple[KfdNode, ...], usable: tuple[KfdNode, ...]
+    found: Collection, sysfs: Path, listed: tuple[KfdNode, ...], usable: tuple[KfdNode, ...]
 ) -> None:
     """Note GPUs whose render node is missing, or whose KFD node the kernel refuses to show."""
     left = {gpu.board for gpu in listed} - {gpu.board for gpu in usable}
@@ -94,7 +93,7 @@ def _function(found: Collection, gpu: KfdNode, part: bool) -> PciDevice | None:
     return (None if part else pci.get(gpu.bus)) or pci.get(gpu.board)
 
 
-def _name(sysfs: TreePath, gpu: KfdNode, function: PciDevice | None) -> str:
+def _name(sysfs: Path, gpu: KfdNode, function: PciDevice | None) -> str:
     """The product's name where the driver knows it, and how the GPU is cut."""
     if function is None:
         return gpu.name

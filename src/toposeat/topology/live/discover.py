@@ -40,7 +40,6 @@ from toposeat.topology.live.nvidia import (
 from toposeat.topology.live.nvlink_live import add_live_nvlinks
 from toposeat.topology.live.nvml import NvmlSnapshot
 from toposeat.topology.live.processor import live_processor
-from toposeat.topology.live.small_file import TreePath
 from toposeat.topology.live.sysfs import read_sysfs
 
 _HINT = "give a saved one with -t FILE; make it on the GPU node with: toposeat discover -o FILE"
@@ -53,7 +52,7 @@ _LIVE_SYSFS, _LIVE_DEV, _LIVE_CPUINFO = Path("/sys"), Path("/dev"), Path("/proc/
 
 def discover_this(
     *,
-    sysfs: TreePath = _LIVE_SYSFS,
+    sysfs: Path = _LIVE_SYSFS,
     dev: Path | None = None,
     nvml: Any = None,
     host: str | None = None,

@@ -18,7 +18,7 @@ from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
 from toposeat.topology.live.collection import Collection, can_render, pcie_state
-from toposeat.topology.live.small_file import TreePath, entries_of
+from toposeat.topology.live.small_file import entries_of
 from toposeat.topology.live.sysfs import read_number
 
 _FABRIC_FOLDERS = ("iaf.*", "i915.iaf.*")  # of older and newer drivers
@@ -34,7 +34,7 @@ class IntelCard:
     usable: bool
 
 
-def read_intel(found: Collection, sysfs: TreePath, dev: Path | None) -> tuple[IntelCard, ...]:
+def read_intel(found: Collection, sysfs: Path, dev: Path | None) -> tuple[IntelCard, ...]:
     """Discrete Intel GPUs that a compute driver serves, in PCI bus order."""
     cards = []
     for function in found.machine.gpus(VENDOR_INTEL):
@@ -108,7 +108,7 @@ def _device(found: Collection, card: IntelCard, tile: int, memory: int | None) -
     )
 
 
-def _memory_of_tiles(folder: TreePath, card: TreePath) -> tuple[int | None, ...]:
+def _memory_of_tiles(folder: Path, card: Path) -> tuple[int | None, ...]:
     """Xe has a folder per tile beside the PCI files, i915 one per tile (`gt`) below the card."""
     tiles = _numbered(folder, "tile")
     if tiles:
@@ -118,7 +118,7 @@ def _memory_of_tiles(folder: TreePath, card: TreePath) -> tuple[int | None, ...]
     return (total // count if total else None,) * count
 
 
-def _fabric_id(folder: TreePath) -> int | None:
+def _fabric_id(folder: Path) -> int | None:
     for pattern in _FABRIC_FOLDERS:
         for entry in _glob(folder, pattern):
             number = read_number(entry / "iaf_fabric_id")
@@ -127,12 +127,12 @@ def _fabric_id(folder: TreePath) -> int | None:
     return None
 
 
-def _numbered(folder: TreePath, stem: str) -> list[TreePath]:
+def _numbered(folder: Path, stem: str) -> list[Path]:
     return sorted(
         (path for path in _glob(folder, f"{stem}*") if re.fullmatch(rf"{stem}\d+", path.name)),
         key=lambda path: int(path.name[len(stem) :]),
     )
 
 
-def _glob(folder: TreePath, pattern: str) -> list[TreePath]:
+def _glob(folder: Path, pattern: str) -> list[Path]:
     return [entry for entry in entries_of(folder) if fnmatchcase(entry.name, pattern)]

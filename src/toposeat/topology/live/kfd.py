@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 from toposeat.topology.graph.kfd_node import KfdNode
-from toposeat.topology.live.small_file import TreePath, entries_of, read_small
+from toposeat.topology.live.small_file import entries_of, read_small
 from toposeat.topology.live.sysfs import read_line
 
 
-def unreadable_nodes(root: TreePath = Path("/sys")) -> int:
+def unreadable_nodes(root: Path = Path("/sys")) -> int:
     """How many nodes the kernel refuses to show: those of GPUs outside the process's cgroup."""
     count = 0
     for entry in _nodes(root):
@@ -21,7 +21,7 @@ def unreadable_nodes(root: TreePath = Path("/sys")) -> int:
     return count
 
 
-def read_kfd(root: TreePath = Path("/sys")) -> tuple[KfdNode, ...]:
+def read_kfd(root: Path = Path("/sys")) -> tuple[KfdNode, ...]:
     """GPUs of the KFD topology in node order; empty if there is no such driver."""
     nodes = (
         KfdNode(
@@ -36,12 +36,12 @@ def read_kfd(root: TreePath = Path("/sys")) -> tuple[KfdNode, ...]:
     return tuple(node for node in nodes if node.is_gpu)
 
 
-def _nodes(root: TreePath) -> list[TreePath]:
+def _nodes(root: Path) -> list[Path]:
     folder = root / "class" / "kfd" / "kfd" / "topology" / "nodes"
     return sorted((e for e in entries_of(folder) if e.name.isdecimal()), key=lambda e: int(e.name))
 
 
-def _properties(folder: TreePath) -> dict[str, int]:
+def _properties(folder: Path) -> dict[str, int]:
     try:
         text = read_small(folder / "properties").decode("ascii", "replace")
     except OSError:

@@ -17,14 +17,14 @@ from toposeat.topology.graph.machine import (
     PciDevice,
     pcie_generation,
 )
-from toposeat.topology.live.small_file import TreePath, entries_of, read_small
+from toposeat.topology.live.small_file import entries_of, read_small
 
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)
 _MASK_WORD = re.compile(r"[0-9a-f]{1,8}", re.IGNORECASE | re.ASCII)
 
 
-def read_sysfs(root: TreePath = Path("/sys")) -> Machine:
+def read_sysfs(root: Path = Path("/sys")) -> Machine:
     """Read PCI, NUMA, sockets and NICs; what is missing is left out, nothing raises."""
     cpus_of_node = _cpus_of_node(root)
     pci = _pci_devices(root, cpus_of_node)
@@ -47,7 +47,7 @@ def read_sysfs(root: TreePath = Path("/sys")) -> Machine:
     )
 
 
-def _pci_devices(root: TreePath, cpus_of_node: dict[int, str]) -> dict[str, PciDevice]:
+def _pci_devices(root: Path, cpus_of_node: dict[int, str]) -> dict[str, PciDevice]:
     folder = root / "bus" / "pci" / "devices"
     found: dict[str, PciDevice] = {}
     for entry in entries_of(folder):
@@ -57,7 +57,7 @@ def _pci_devices(root: TreePath, cpus_of_node: dict[int, str]) -> dict[str, PciD
     return found
 
 
-def _pci_device(entry: TreePath, cpus_of_node: dict[int, str]) -> PciDevice:
+def _pci_device(entry: Path, cpus_of_node: dict[int, str]) -> PciDevice:
     path = _target(entry) or entry
     bus_id = canonical_pci(entry.name)
     roots = [part for part in path.parts if _ROOT.fullmatch(part)]
@@ -84,7 +84,7 @@ def _pci_device(entry: TreePath, cpus_of_node: dict[int, str]) -> PciDevice:
     )
 
 
-def _identity(path: TreePath) -> tuple[int, int]:
+def _identity(path: Path) -> tuple[int, int]:
     """Vendor and device: from their files, else from the configuration space (recorded trees).
 
     The last resort is NVIDIA's driver, which lists its GPUs in /proc beside the recorded /sys.
@@ -102,7 +102,7 @@ def _identity(path: TreePath) -> tuple[int, int]:
     return vendor or 0, device or 0
 
 
-def _proc_of_driver(path: TreePath) -> TreePath | None:
+def _proc_of_driver(path: Path) -> Path | None:
     """The folder of NVIDIA's driver for a function, if the tree was recorded with /proc."""
     for root in path.parents:
         if root.name == "sys":
@@ -119,7 +119,7 @@ def _node_of_cpus(cpus: str, cpus_of_node: dict[int, str]) -> int | None:
     )
 
 
-def _cpus_of_node(root: TreePath) -> dict[int, str]:
+def _cpus_of_node(root: Path) -> dict[int, str]:
     """CPU lists of the memory nodes that have CPUs (GPU memory nodes have none)."""
     found: dict[int, str] = {}
     for entry in entries_of(root / "devices" / "system" / "node"):
@@ -130,7 +130,7 @@ def _cpus_of_node(root: TreePath) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _package(root: TreePath, cpus: str) -> int | None:
+def _package(root: Path, cpus: str) -> int | None:
     first = parse_cpu_list(cpus)[0]
     return read_number(
         root / "devices" / "system" / "cpu" / f"cpu{first}" / "topology" / "physical_package_id"
@@ -138,7 +138,7 @@ def _package(root: TreePath, cpus: str) -> int | None:
 
 
 def _adapters(
-    root: TreePath, pci: dict[str, PciDevice]
+    root: Path, pci: dict[str, PciDevice]
 ) -> tuple[tuple[NetworkAdapter, ...], tuple[str, ...]]:
     """The adapters a job could be told to use, and what was left out.
 
@@ -172,7 +172,7 @@ def _adapters(
     return tuple(sorted(kept, key=lambda a: (a.pci_bus_id, a.name))), tuple(report)
 
 
-def _with_bonds(root: TreePath, interfaces: list[NetworkAdapter]) -> list[NetworkAdapter]:
+def _with_bonds(root: Path, interfaces: list[NetworkAdapter]) -> list[NetworkAdapter]:
     """Interfaces, and instead of those that are in a bond the bond: addresses are the bond's."""
     net = root / "class" / "net"
     kept, bonds = [], dict[str, str]()
@@ -185,7 +185,7 @@ def _with_bonds(root: TreePath, interfaces: list[NetworkAdapter]) -> list[Networ
     return kept + [_adapter(net / name, bus) for name, bus in bonds.items()]
 
 
-def _adapter(entry: TreePath, bus: str) -> NetworkAdapter:
+def _adapter(entry: Path, bus: str) -> NetworkAdapter:
     """An adapter with the rate of its ports, from its RDMA device or its network interfaces."""
     ports = entries_of(entry / "ports")
     if ports:
@@ -210,14 +210,14 @@ def _adapter(entry: TreePath, bus: str) -> NetworkAdapter:
     )
 
 
-def _physical_function(root: TreePath, bus: str) -> str | None:
+def _physical_function(root: Path, bus: str) -> str | None:
     """The bus id of the physical function that a virtual one belongs to."""
     link = root / "bus" / "pci" / "devices" / bus / "physfn"
     target = _target(link) if link.exists() else None
     return canonical_pci(target.name) if target and _BDF.fullmatch(target.name) else None
 
 
-def _parent_function(entry: TreePath, pci: dict[str, PciDevice]) -> str | None:
+def _parent_function(entry: Path, pci: dict[str, PciDevice]) -> str | None:
     target = _target(entry / "device")
     if target is None or not _BDF.fullmatch(target.name):
         return None
@@ -225,7 +225,7 @@ def _parent_function(entry: TreePath, pci: dict[str, PciDevice]) -> str | None:
     return bus if bus in pci else None
 
 
-def _target(link: TreePath) -> TreePath | None:
+def _target(link: Path) -> Path | None:
     """The target of a symbolic link; None if it cannot be resolved, as in a circle of links."""
     try:
         return link.resolve()
@@ -233,7 +233,7 @@ def _target(link: TreePath) -> TreePath | None:
         return None
 
 
-def read_line(path: TreePath) -> str | None:
+def read_line(path: Path) -> str | None:
     """The first line of a small file; None if it cannot be read."""
     try:
         text = read_small(path).decode("ascii", "replace")
@@ -242,7 +242,7 @@ def read_line(path: TreePath) -> str | None:
     return text.strip().partition("\n")[0]
 
 
-def read_number(path: TreePath) -> int | None:
+def read_number(path: Path) -> int | None:
     """The number in a small file, decimal or 0x...; None if there is none."""
     try:
         return int(read_line(path) or "", 0)
@@ -250,12 +250,12 @@ def read_number(path: TreePath) -> int | None:
         return None
 
 
-def _first_number(path: TreePath) -> float | None:
+def _first_number(path: Path) -> float | None:
     match = re.match(r"\d+(\.\d+)?", read_line(path) or "", re.ASCII)
     return float(match.group()) if match else None
 
 
-def _cpu_mask(path: TreePath) -> str | None:
+def _cpu_mask(path: Path) -> str | None:
     """CPUs from words of 32 bits in hexadecimal, highest first."""
     words = (read_line(path) or "").split(",")
     if len(words) > (MAX_CPU + 1) // 32 or any(not _MASK_WORD.fullmatch(word) for word in words):
@@ -263,7 +263,7 @@ def _cpu_mask(path: TreePath) -> str | None:
     return cpu_list_of_mask([int(word, 16) for word in reversed(words)], bits=32) or None
 
 
-def _cpu_list(path: TreePath) -> str | None:
+def _cpu_list(path: Path) -> str | None:
     text = read_line(path)
     try:
         parse_cpu_list(text or "")

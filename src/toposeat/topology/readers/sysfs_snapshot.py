@@ -15,7 +15,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.kfd_graph import topology_of_kfd
 from toposeat.topology.live.discover import discover_this
-from toposeat.topology.live.small_file import TreePath, entries_of, read_small
+from toposeat.topology.live.small_file import entries_of, read_small
 from toposeat.topology.readers.archive import looks_like_archive, opened
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.kfd_tree import (
@@ -60,12 +60,13 @@ def parse(path: Path) -> Topology:
         InputError: damaged, dangerous, no tree of sysfs, or a machine without GPUs.
     """
     try:
-        return _parse_folder(opened(path), path)
+        with opened(path) as folder:
+            return _parse_folder(folder, path)
     except ValueError as error:  # the model refuses the values of the files
         raise InputError(f"describes no possible machine: {error}", path=path, hint=SAVE) from error
 
 
-def _parse_folder(folder: TreePath, path: Path) -> Topology:
+def _parse_folder(folder: Path, path: Path) -> Topology:
     sysfs, kfd = _sysfs_root(folder), _kfd_root(folder)
     name = _host_name(folder) or _plain_name(path)
     if sysfs is not None and (sysfs / "bus/pci/devices").is_dir():
@@ -98,7 +99,7 @@ def parse_text(file: FileText) -> Topology:
     return topology_of_kfd(nodes, name=file.name, origin="KFD topology, saved as text")
 
 
-def _whole(sysfs: TreePath, name: str, path: Path) -> Topology:
+def _whole(sysfs: Path, name: str, path: Path) -> Topology:
     try:
         topology = discover_this(sysfs=sysfs, nvml=_NoNvml(), host="*")
     except UnavailableError as error:
@@ -110,7 +111,7 @@ def _whole(sysfs: TreePath, name: str, path: Path) -> Topology:
     return replace(topology, name=name, origin="saved sysfs")
 
 
-def _kfd(nodes: TreePath, name: str, path: Path) -> Topology:
+def _kfd(nodes: Path, name: str, path: Path) -> Topology:
     found = nodes_of_files(_small_files(nodes), path)
     if not any(node.is_gpu for node in found):
         raise InputError(_without_gpus(len(found)), path=path, hint=SAVE)
@@ -121,7 +122,7 @@ def _without_gpus(nodes: int) -> str:
     return f"{nodes} KFD nodes, none of them a GPU"
 
 
-def _small_files(nodes: TreePath) -> Iterator[tuple[str, str]]:
+def _small_files(nodes: Path) -> Iterator[tuple[str, str]]:
     """What KFD says, by the path below the folder of its nodes."""
     above = len(nodes.parts)
     folders = [nodes]
@@ -138,11 +139,11 @@ def _small_files(nodes: TreePath) -> Iterator[tuple[str, str]]:
                 folders.append(entry)
 
 
-def _tops(folder: TreePath) -> Iterator[TreePath]:
+def _tops(folder: Path) -> Iterator[Path]:
     """The folder and those below it, near ones first; sysfs itself is not searched."""
     level = [folder]
     for _ in range(_DEPTH):
-        below: list[TreePath] = []
+        below: list[Path] = []
         for each in level:
             yield each
             if len(below) < 64:
@@ -150,11 +151,11 @@ def _tops(folder: TreePath) -> Iterator[TreePath]:
         level = below
 
 
-def _sysfs_root(folder: TreePath) -> TreePath | None:
+def _sysfs_root(folder: Path) -> Path | None:
     return next((t for t in _tops(folder) if any((t / mark).is_dir() for mark in _MARKS)), None)
 
 
-def _kfd_root(folder: TreePath) -> TreePath | None:
+def _kfd_root(folder: Path) -> Path | None:
     """The folder of KFD's nodes."""
     for top in _tops(folder):
         for name in _NODES:
@@ -163,11 +164,11 @@ def _kfd_root(folder: TreePath) -> TreePath | None:
     return folder if _is_nodes(folder) else None
 
 
-def _is_nodes(folder: TreePath) -> bool:
+def _is_nodes(folder: Path) -> bool:
     return any((e / "properties").is_file() for e in entries_of(folder)[:8] if e.name.isdecimal())
 
 
-def _host_name(folder: TreePath) -> str:
+def _host_name(folder: Path) -> str:
     """What hwloc's gathering noted of the machine."""
     for top in _tops(folder):
         try:
