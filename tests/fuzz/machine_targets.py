@@ -57,7 +57,6 @@ def _samples() -> Iterator[Seed]:
 
     texts = {
         "rocm-smi": amd.rocm_smi_mi250x(),
-        "rocm-smi.json": amd.rocm_smi_json(3, kind, amd.mi250x_weight),
         "amd-smi": _amd_smi(bus),
         "amd-smi-8": amd.amd_smi_mi250x(),
         "amd-smi.json": amd.amd_smi_json(bus, amd.mi250x_weight, kind),

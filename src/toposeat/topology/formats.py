@@ -60,7 +60,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         name="rocm-smi --showtopo",
-        command="rocm-smi --showtopo > FILE (or --json)",
+        command="rocm-smi --showtopo > FILE",
         tells="which pairs have xGMI or PCIe only, NUMA nodes, range of bandwidths",
         reader="rocm_smi",
         words=r"between (?:two gpus|drm devices)",
@@ -222,6 +222,11 @@ NOT_READ: tuple[tuple[str, str, str], ...] = (
         r"\A#\s*to 0\s+to 1\b|\A#\s*GPU\s+CPU0\b|^\d+ # Number of CPUs|\A<.*?<platform\b",
         "a file of StarPU or SimGrid",
         "measure on that node: toposeat measure -o FILE, or p2pBandwidthLatencyTest > FILE",
+    ),
+    (
+        r'"\(Topology\) [\w ]{4,20} between DRM devices \d',
+        "the JSON of rocm-smi",
+        "save its text, rocm-smi --showtopo > FILE, for toposeat discover -t FILE",
     ),
     (
         r"^(?:cpu|gpu\d+)_(?:to|and)_(?:cpu|gpu\d+)\w*_by_(?:sm|dma)",

@@ -62,21 +62,6 @@ def rocm_smi_mi250x(*, label: str = "GPU{}") -> str:
     )
 
 
-def rocm_smi_json(count: int, kind: Callable[[int, int], str], weight: Cell) -> str:
-    """`rocm-smi --showtopo --json`: each pair once."""
-    system = {}
-    for i in range(count):
-        for j in range(i + 1, count):
-            system[f"(Topology) Weight between DRM devices {i} and {j}"] = str(weight(i, j))
-            system[f"(Topology) Hops between DRM devices {i} and {j}"] = "1"
-            system[f"(Topology) Link type between DRM devices {i} and {j}"] = kind(i, j)
-    cards = {
-        f"card{i}": {"(Topology) Numa Node": str(i // 4), "(Topology) Numa Affinity": str(i // 4)}
-        for i in range(count)
-    }
-    return json.dumps({"system": system, **cards})
-
-
 def amd_smi_table(title: str, buses: Sequence[str], cell: Cell) -> str:
     lines = [f"{title}:", " " * 13 + " ".join(buses)]
     for i, bus in enumerate(buses):

@@ -17,7 +17,6 @@ from toposeat.topology.readers.file_text import decoded
 
 SAMPLES: dict[str, Callable[[], str]] = {
     "rocm-smi": samples.rocm_smi_mi250x,
-    "rocm-smi JSON": lambda: samples.rocm_smi_json(4, lambda i, j: "XGMI", lambda i, j: 15),
     "amd-smi": samples.amd_smi_mi250x,
     "amd-smi JSON": lambda: samples.amd_smi_json(
         samples.MI300X_BUS[:4], lambda i, j: 15 * (i != j), lambda i, j: "XGMI"

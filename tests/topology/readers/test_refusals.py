@@ -36,7 +36,6 @@ def _number(i: int, j: int) -> float:
 
 TEXTS = {
     "rocm-smi.txt": amd.rocm_smi_mi250x(),
-    "rocm-smi.json": amd.rocm_smi_json(3, _kind, amd.mi250x_weight),
     "amd-smi.txt": amd.amd_smi_mi250x(),
     "amd-smi.json": amd.amd_smi_json(BUS, amd.mi250x_weight, _kind),
     "transferbench.txt": amd.transferbench(2, 3, _number),
@@ -76,10 +75,6 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("0            15 ", "0            1e9", "a weight must be", 0),
         ("0            15 ", "0            16 ", "asymmetric", 1),
         ("XGMI         XGMI", "7            XGMI", "unknown", 0),
-    ),
-    "rocm-smi.json": (
-        ('0 and 1": "15"', '0 and 1": "-15"', "a weight must be", 0),
-        ('"(Topology) Weight between DRM devices 0 and 1": "15", ', "", "stated for 2 of 3", 0),
     ),
     "amd-smi.txt": (
         ("0            15 ", "0            16 ", "asymmetric", 1),
@@ -215,6 +210,10 @@ def test_machines(name: str, damage: Damage, tmp_path: Path) -> None:
         ("gpu0_and_gpu1_read_by_sm 10\n", "SuperBench"),
         ("        GPU0    GPU1\nGPU0    X       MX\nGPU1    MX      X\n", "mx-smi"),
         ("Architecture: aarch64\nCPU(s):  72\nNUMA node(s): 9\n", "lscpu"),
+        (
+            '{"system": {"(Topology) Weight between DRM devices 0 and 1": "15"}}',
+            "JSON of rocm-smi",
+        ),
         ("# ours\nHost,rack,row\nn[1,2],1,a\n", "hosts and switches"),
         ("node\tleaf\nn1\tl1\n", "hosts and switches"),
         ('# Mock NVML\nsystem:\n  name: "NVIDIA A100"\n', "mock of NVML"),

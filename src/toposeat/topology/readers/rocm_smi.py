@@ -1,4 +1,4 @@
-"""Reader of `rocm-smi --showtopo` and its parts (--showtopoaccess, ...), text and JSON."""
+"""Reader of `rocm-smi --showtopo` and its parts (--showtopoaccess, ...)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from dataclasses import replace
 from toposeat.model.topology import Device, Topology, Vendor
 from toposeat.topology.readers.amd_facts import AmdPairs, read_tables
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.json_text import (
-    line_of,
-    parse_json_after_words,
-    place_of,
-)
-from toposeat.topology.readers.tables import MAX_ENDPOINTS, Line, clean_lines
-from toposeat.topology.readers.words import WordAt
+from toposeat.topology.readers.tables import Line, clean_lines
 
 _ORIGIN = "rocm-smi --showtopo"
 _TITLES = {
@@ -25,12 +19,6 @@ _TITLES = {
     r"(numa )?bandwidth( between two gpus)?": "bandwidth",
 }
 _TITLE = re.compile(r"(weight|hops|link type|link accessibility) between two gpus", re.IGNORECASE)
-_JSON_PAIR = re.compile(
-    r"\(topology\) (weight|hops|link type|link accessibility|bandwidth)"
-    r" between drm devices (\d{1,4}) and (\d{1,4})",
-    re.IGNORECASE | re.ASCII,
-)
-_JSON_KIND = {"link type": "type", "link accessibility": "access"}
 _NUMA = re.compile(
     r"\s*GPU\s?\[?(\d{1,4})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(-?\d{1,6})\s*",
     re.IGNORECASE | re.ASCII,
@@ -40,7 +28,7 @@ _FAILED = re.compile(r"^\s*(ERROR|Traceback|rocm-smi: command not found).*", re.
 
 def looks_like(file: FileText) -> bool:
     """Whether this is, or was meant to be, the topology that rocm-smi prints."""
-    return _TITLE.search(file.start) is not None or _is_json(file)
+    return _TITLE.search(file.start) is not None
 
 
 def parse(file: FileText) -> Topology:
@@ -49,14 +37,6 @@ def parse(file: FileText) -> Topology:
     Raises:
         InputError: with file and line: no table, rows missing or cut, halves that disagree.
     """
-    return _parse_json(file) if _is_json(file) else _parse_text(file)
-
-
-def _is_json(file: FileText) -> bool:
-    return "{" in file.start and _JSON_PAIR.search(file.start) is not None
-
-
-def _parse_text(file: FileText) -> Topology:
     lines = clean_lines(file.text)
     tables = read_tables(lines, _TITLES, file)
     if not tables:
@@ -111,66 +91,3 @@ def _set_numa(pairs: AmdPairs, node_of: dict[int, int]) -> None:
             pairs.devices[i] = replace(device, numa_node=node)
     if unknown:
         pairs.report.append(f"the memory node of {', '.join(unknown[:8])} is not stated")
-
-
-def _parse_json(file: FileText) -> Topology:
-    """`{"system": {"(Topology) Weight between DRM devices 0 and 1": "15", ...}, "card0": {...}}`.
-
-    Each pair stands there once, for both directions.
-    """
-    root = parse_json_after_words(file)
-    system = root.get("system") if isinstance(root, dict) else None
-    if not isinstance(system, dict):
-        raise file.refusal(
-            "the JSON has no 'system', or not the right kind", line_of(file, "system")
-        )
-    found: dict[str, dict[tuple[int, int], WordAt]] = {}
-    indices: set[int] = set()
-    for key, value in system.items():
-        match = _JSON_PAIR.fullmatch(str(key).strip())
-        if match is None:
-            continue
-        what, i, j = match.group(1).lower(), int(match.group(2)), int(match.group(3))
-        indices.update((i, j))
-        found.setdefault(_JSON_KIND.get(what, what), {})[i, j] = WordAt(
-            str(value)[:80], place_of(file, "system", key)
-        )
-    cards = {
-        int(match.group(1)): card
-        for key, card in root.items()
-        if (match := re.fullmatch(r"card(\d{1,4})", str(key), re.ASCII)) and isinstance(card, dict)
-    }
-    indices.update(cards)
-    if len(indices) > MAX_ENDPOINTS:
-        raise file.refusal(f"more than {MAX_ENDPOINTS} devices")
-    order = {index: i for i, index in enumerate(sorted(indices))}
-    pairs = AmdPairs(
-        origin=f"{_ORIGIN} --json",
-        file=file,
-        devices=[_device(index) for index in order],
-    )
-    for kind, cells in found.items():
-        pairs.tables[kind] = {(order[i], order[j]): c for (i, j), c in cells.items() if i != j}
-    _check_complete(pairs, file)
-    _set_numa(pairs, {index: _numa_of_card(card) for index, card in cards.items()})
-    return pairs.facts()
-
-
-def _check_complete(pairs: AmdPairs, file: FileText) -> None:
-    count = len(pairs.devices)
-    for kind, cells in pairs.tables.items():
-        known = {frozenset(pair) for pair in cells}
-        if len(known) < count * (count - 1) // 2:
-            raise file.refusal(
-                f"{kind} is stated for {len(known)} of {count * (count - 1) // 2} pairs: the output"
-                " is truncated or edited",
-                line_of(file, "system"),
-            )
-
-
-def _numa_of_card(card: dict[str, object]) -> int:
-    for name in ("(Topology) Numa Affinity", "(Topology) Numa Node"):
-        text = str(card.get(name, ""))
-        if re.fullmatch(r"\d{1,6}", text, re.ASCII):
-            return int(text)
-    return -1
