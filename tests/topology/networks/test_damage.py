@@ -17,8 +17,8 @@ SAMPLES = {
     "topology.conf": b"SwitchName=s0 Switches=s[1-2] # top\nSwitchName=s1 Nodes=a[01-04],b2 \\\n"
     b" LinkSpeed=3\nSwitchName=s2 Nodes=c[5-6]\n",
     "blocks.conf": b"BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n",
-    "topology.yaml": b"- topology: a\n  cluster_default: true\n  torus3d:\n    toruses:\n"
-    b"      - name: p\n        dims: {x: 2, y: 2, z: 1}\n        nodes: n[1-4]\n"
+    "topology.yaml": b"- topology: a\n  cluster_default: true\n  block:\n    block_sizes: [2, 4]\n"
+    b"    blocks:\n      - {block: p, nodes: 'n[1-2]'}\n      - {block: q, nodes: 'n[3-4]'}\n"
     b"- topology: b\n  tree:\n    switches:\n      - switch: s1\n        nodes: n[1-2]\n",
     "addresses": b"SLURM_TOPOLOGY_ADDR=r.l1.n1\nSLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node\n"
     b"SLURM_TOPOLOGY_ADDR=r.l2.n2\n",

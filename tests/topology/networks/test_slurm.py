@@ -1,4 +1,4 @@
-"""Slurm's topology files: trees, blocks, rings, tori, addresses; what is refused, with the line."""
+"""Slurm's topology files: trees, blocks, addresses; what is refused, with the line."""
 
 from __future__ import annotations
 
@@ -119,45 +119,15 @@ def test_the_manuals_yaml_has_five_kinds(shared_dir: Path) -> None:
     assert any("topo2, topo3, topo3a, topo4, topo5" in line for line in tree.report)
     blocks = read_network(f"{path},topology=topo2")
     assert [len(level) for level in groups(blocks)] == [1, 4]  # 16 is all there is
-    rings = read_network(f"{path},topology=topo4")
-    assert len(rings.hosts) == 16
-    assert len(rings.links) == 16 + 2
+    for other, kind in (("topo4", "ring"), ("topo5", "torus3d")):
+        with pytest.raises(InputError, match=f"'{other}' is a {kind}: not read") as caught:
+            read_network(f"{path},topology={other}")
+        assert "-t torus3d:" in caught.value.hint
     for flat in ("topo3", "topo3a"):
         with pytest.raises(InputError, match="is flat and names no host"):
             read_network(f"{path},topology={flat}")
     with pytest.raises(InputError, match="no topology 'topo9'"):
         read_network(f"{path},topology=topo9")
-
-
-def test_the_manuals_torus_counts_x_fastest(shared_dir: Path) -> None:
-    torus = read_network(f"{shared_dir / MANUAL},topology=topo5")
-    assert torus.kind is NetworkKind.TORUS
-    assert not torus.spread
-    place = {host.name: torus.switches[host.ports[0].switch] for host in torus.hosts}
-    assert place["node01"] == "pod1 0,0,0"
-    assert place["node02"] == "pod1 1,0,0"
-    assert place["node05"] == "pod1 0,1,0"
-    assert place["node17"] == "pod1 0,0,1"
-    assert len(torus.links) == 32 + 32 + 16  # z has two planes: one link, not two
-
-
-def test_regions_of_a_torus(tmp_path: Path) -> None:
-    text = """
-- topology: t
-  torus3d:
-    toruses:
-      - name: p
-        dims: {x: 4, y: 2, z: 1}
-        regions:
-          - {nodes: "a[1-2]", dims: {x: 2, y: 1, z: 1}, anchor: {x: 2, y: 1, z: 0}}
-"""
-    network = read(tmp_path, text, "topology.yaml")
-    assert [network.switches[host.ports[0].switch] for host in network.hosts] == [
-        "p 2,1,0",
-        "p 3,1,0",
-    ]
-    with pytest.raises(InputError, match=r"topology.yaml:8: the region reaches beyond"):
-        read(tmp_path, text.replace("x: 2, y: 1, z: 0", "x: 3, y: 1, z: 0"), "topology.yaml")
 
 
 @pytest.mark.parametrize(
@@ -171,10 +141,6 @@ def test_regions_of_a_torus(tmp_path: Path) -> None:
         ("- topology: a\n  topology: b\n", ":2: 'topology' appears twice"),
         ("- topology: &x a\n  tree: *x\n", ":2: YAML aliases are not read"),
         ("- topology: a\n  tree: " + "[" * 300 + "\n", "nested too deeply"),
-        ("- topology: a\n  torus3d:\n    toruses:\n    - name: p\n      dims: {x: 2, y: 2, z: 2}\n"
-         "      nodes: n[1-7]\n", ":4: 7 hosts for 2 x 2 x 2 places"),
-        ("- topology: a\n  torus3d:\n    toruses:\n    - name: p\n      dims: {x: 0, y: 2, z: 2}\n"
-         "      nodes: n1\n", ":5: expected 1 to"),
     ],
 )  # fmt: skip
 def test_topology_yaml_refuses_with_the_line(tmp_path: Path, text: str, cause: str) -> None:

@@ -234,7 +234,7 @@ NETWORK_DAMAGE: dict[str, tuple[Damage, ...]] = {
     ),
     "blocks.conf": (("BlockSizes=4,8", "BlockSizes=-4", "-4", 0),),
     "topology.yaml": (
-        ("{x: 2, y: 2, z: 1}", "{x: -2, y: 2, z: 1}", "-2", 0),
+        ("[2, 4]", "[-2, 4]", "-2", 0),
         ("n[1-2]", "n[1-2]\x07", "not allowed", 0),
     ),
     "addresses": (("r.l1.n1", "r..n1", "", 0),),

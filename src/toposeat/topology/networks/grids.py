@@ -1,4 +1,4 @@
-"""Rings and tori of routers, and how their places gather to nested blocks."""
+"""Tori and meshes of routers, and how their places gather to nested blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def add_torus(
     builder: NetworkBuilder,
     name: str,
     sizes: Sequence[int],
-    line: int | None = None,
     *,
     rates: Sequence[Quantity] | None = None,
     joined: bool = True,
@@ -35,13 +34,10 @@ def add_torus(
         The switch of every place.
     """
     if prod(sizes) > MAX_SWITCHES:
-        raise builder.error(f"a torus of more than {MAX_SWITCHES} routers", line)
+        raise builder.error(f"a torus of more than {MAX_SWITCHES} routers", None)
     cells = {}
     for place in product(*(range(size) for size in sizes)):
-        title = f"{name} {','.join(map(str, place))}"
-        if title in builder.switches:
-            raise builder.error(f"torus {name} is defined twice", line)
-        cells[place] = builder.switch(title, line)
+        cells[place] = builder.switch(f"{name} {','.join(map(str, place))}")
     for dimension, size in enumerate(sizes):
         rate = rates[dimension] if rates is not None else None
         for place, switch in cells.items():
@@ -55,7 +51,7 @@ def add_torus(
 def grid_levels(places: Sequence[Place]) -> tuple[NetworkLevel, ...]:
     """Levels that halve the box around the places repeatedly, always across its longest side.
 
-    The first coordinate may number separate grids: equal for all where there is one.
+    The first coordinate numbers separate grids: equal for all where there is one.
     """
     levels: list[NetworkLevel] = []
     if not places:

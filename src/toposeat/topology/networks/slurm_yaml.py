@@ -1,12 +1,11 @@
-"""Slurm's `topology.yaml`: several named topologies, each a tree, blocks, flat, rings or tori."""
+"""Slurm's `topology.yaml`: several named topologies, of which trees and blocks are read."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from toposeat.model.network import MAX_HOSTS, Network, NetworkKind
+from toposeat.model.network import MAX_HOSTS, Network
 from toposeat.topology.networks.builder import NetworkBuilder
-from toposeat.topology.networks.grids import add_torus, grid_levels
 from toposeat.topology.networks.slurm_conf import Block, network_of_blocks
 from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml
 from toposeat.topology.readers.file_text import FileText
@@ -67,9 +66,12 @@ def _network(name: str, entry: YamlNode) -> Network:
             f"topology {name[:40]!r} is flat and names no host",
             "write its switches into a topology.conf: SwitchName=leaf1 Nodes=n[1-16]",
         )
-    return {"tree": _tree, "block": _blocks, "ring": _rings, "torus3d": _tori}[kinds[0]](
-        builder, body, name
-    )
+    if kinds[0] in ("ring", "torus3d"):
+        raise body.error(
+            f"topology {name[:40]!r} is a {kinds[0]}: not read",
+            "name its shape for hosts in its order: -t torus3d:4x4x2 --node SRC",
+        )
+    return (_tree if kinds[0] == "tree" else _blocks)(builder, body, name)
 
 
 def _hosts(builder: NetworkBuilder, node: YamlNode | None) -> tuple[str, ...]:
@@ -100,72 +102,3 @@ def _blocks(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
     return network_of_blocks(
         builder, [block for block in blocks if block.hosts], sizes, name=name, origin=ORIGIN
     )
-
-
-def _rings(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
-    """Hosts around rings, each on a router of its own."""
-    for entry in body.need("rings").sequence():
-        hosts = _hosts(builder, entry.get("nodes"))
-        if not hosts:
-            continue
-        routers = add_torus(builder, entry.need("ring").string(), (len(hosts),), entry.line)
-        for host, router in zip(hosts, routers.values(), strict=True):
-            if host in builder.hosts:
-                raise entry.error(f"host {host} is on two rings")
-            builder.port(host, router, entry.line)
-    return builder.build(name=name, origin=ORIGIN, kind=NetworkKind.TORUS, spread=False)
-
-
-def _tori(builder: NetworkBuilder, body: YamlNode, name: str) -> Network:
-    places: dict[str, tuple[int, ...]] = {}
-    for number, entry in enumerate(body.need("toruses").sequence()):
-        title = entry.need("name").string()
-        sizes = _dims(entry.need("dims"))
-        cells = add_torus(builder, title, sizes, entry.line)
-        for host, place in _placed(builder, entry, sizes):
-            if host in builder.hosts:
-                raise entry.error(f"host {host} is placed twice")
-            builder.port(host, cells[place], entry.line)
-            places[host] = (number, *place)
-    levels = grid_levels([places[host] for host in builder.hosts])
-    return builder.build(
-        name=name, origin=ORIGIN, kind=NetworkKind.TORUS, levels=levels, spread=False
-    )
-
-
-def _dims(node: YamlNode, low: int = 1) -> tuple[int, int, int]:
-    x, y, z = (node.need(axis).whole(low, MAX_HOSTS) for axis in "xyz")
-    return x, y, z
-
-
-def _placed(
-    builder: NetworkBuilder, entry: YamlNode, sizes: tuple[int, ...]
-) -> list[tuple[str, tuple[int, ...]]]:
-    """Each host with its place (x, y, z): the whole torus in one list, or by regions."""
-    regions = entry.get("regions")
-    if regions is None:
-        return _fill(builder, entry, sizes, (0, 0, 0))
-    found = []
-    for region in regions.sequence():
-        anchor = _dims(region.need("anchor"), 0)
-        extent = _dims(region.need("dims"))
-        if any(a + e > s for a, e, s in zip(anchor, extent, sizes, strict=True)):
-            raise region.error("the region reaches beyond the torus")
-        found += _fill(builder, region, extent, anchor)
-    return found
-
-
-def _fill(
-    builder: NetworkBuilder, entry: YamlNode, sizes: tuple[int, ...], anchor: tuple[int, ...]
-) -> list[tuple[str, tuple[int, ...]]]:
-    hosts = _hosts(builder, entry.need("nodes"))
-    x, y, z = sizes
-    if len(hosts) != x * y * z:
-        raise entry.error(
-            f"{len(hosts)} hosts for {x} x {y} x {z} places",
-            "name a host for every place, the x dimension fastest",
-        )
-    return [
-        (host, (anchor[0] + at % x, anchor[1] + at // x % y, anchor[2] + at // (x * y)))
-        for at, host in enumerate(hosts)
-    ]
