@@ -134,21 +134,29 @@ def _told(can: bool) -> str:
 
 
 def records_page() -> str:
-    """Every decision record, and the numbers that none has."""
+    """Every decision record, what became part of another, and the numbers that none has."""
     parts = [
         _NOTE,
         "# Decision records\n",
-        "Each record explains a decision. A new record takes the next number.\n",
+        "Each record explains a decision. What belongs to an existing record becomes a section of",
+        "it; a new record takes the next number, and no number is used twice.\n",
         "| number | title | status |\n|---|---|---|",
     ]
-    numbers = set()
+    numbers: set[int] = set()
+    folded: dict[int, tuple[str, str, str]] = {}
     for path in sorted((_FOLDER / "adr").glob("[0-9]*.md")):
         text = path.read_text(encoding="utf-8")
         head = re.match(r"# (\d{4}): (.+)\n\nStatus: (.+)\n", text)
         if head is None or head[1] != path.name[:4]:
             raise ValueError(f"{path} does not begin with '# NUMBER: TITLE' and 'Status: STATUS'")
-        numbers.add(int(head[1]))
         parts.append(f"| [{head[1]}]({path.name}) | {head[2]} | {head[3]} |")
+        held = re.search(r"^Holds what was: (.+)$", text, re.MULTILINE)
+        others = re.findall(r"(\d{4}) \(([^()]+)\)", held[1] if held else "")
+        folded |= {int(number): (title, head[1], path.name) for number, title in others}
+        numbers |= {int(head[1]), *(int(number) for number, _ in others)}
+    parts.append("\n| was | title | now in |\n|---|---|---|")
+    for number, (title, holder, name) in sorted(folded.items()):
+        parts.append(f"| {number:04} | {title} | [{holder}]({name}) |")
     unused = [f"{number:04}" for number in range(1, max(numbers)) if number not in numbers]
     parts.append(f"\nUnused numbers: {', '.join(unused) or 'none'}.")
     return "\n".join(parts) + "\n"

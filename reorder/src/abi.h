@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Constants of the three ABIs (docs/adr/0003, 0004) that this library needs beside the symbols that
+ * Constants of the three ABIs (docs/adr/0003) that this library needs beside the symbols that
  * the MPI exports. tests/reorder/test_abi.py compares them with every mpi.h on the machine.
  */
 #ifndef TOPOSEAT_REORDER_ABI_H

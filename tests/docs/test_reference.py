@@ -16,3 +16,10 @@ def test_generated_pages_follow_the_code() -> None:
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}run tools/generate_reference.py"
+
+
+def test_records_that_are_named_exist() -> None:
+    find = ["git", "grep", "-ohE", "(docs/adr/|ADR )[0-9]{4}"]
+    found = subprocess.run(find, cwd=_ROOT, capture_output=True, text=True, check=True)
+    records = {path.name[:4] for path in (_ROOT / "docs" / "adr").glob("[0-9]*.md")}
+    assert {name[-4:] for name in found.stdout.splitlines()} <= records

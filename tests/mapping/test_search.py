@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 
-# 2e6 moves take about a second; no instance of up to 30 ranks took more than 0.7e6 (ADR 0008).
+# 2e6 moves take about a second; no instance of up to 30 ranks took more than 0.7e6 (ADR 0006).
 MOVES = 2_000_000
 LARGER = ("esc64a", "kra32", "lipa50b", "sko49", "ste36c", "tai35b", "tai64c", "wil50")
 

@@ -17,7 +17,7 @@ constexpr double short_patience = 0.6;       // of walks there; measured, see AD
 /// wherever the budget suffices.
 std::uint64_t search_moves(const Job &job, double share) {
   const auto n = static_cast<double>(job.devices());
-  const double seconds_per_move = 4e-7 + 4e-10 * n * n; // on a busy core of 2024, see ADR 0008
+  const double seconds_per_move = 4e-7 + 4e-10 * n * n; // on a busy core of 2024, see ADR 0006
   const double affordable = share * job.effort() / seconds_per_move;
   const double useful =
       n <= 8 ? 40 * n : (n <= 32 ? 3000 * n * std::clamp(job.effort(), 1.0, 4.0) : 1e12);

@@ -39,7 +39,7 @@ double variation(const Matrix &matrix) {
 }
 
 /// Uneven problems have deep and narrow valleys: many short descents from crossed placements beat
-/// longer walks. See docs/adr/0008-search-portfolio.md for the measurements.
+/// longer walks. See docs/adr/0006-mapper-problem.md for the measurements.
 Breeding breeding_of(const SwapProblem &problem) {
   double widest = 0;
   for (const HalfTerm &half : problem.halves)

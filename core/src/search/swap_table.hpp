@@ -7,7 +7,7 @@
 //     delta'(i, j) = delta(i, j) - sum over half terms of (a(i) - a(j)) x (b(i) - b(j)),
 //     a(i) = flow(i, u) - flow(i, v),  b(i) = distance(p[i], p[u]) - distance(p[i], p[v])
 //
-// so that all pairs take O(n^2). docs/adr/0008 says what the table adds for u and v themselves.
+// so that all pairs take O(n^2), those of u and v from what all would pay on each other's devices.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

@@ -4,7 +4,7 @@
 // Computing 17, 1991; Benlic, Hao, Memetic search for the quadratic assignment problem, Expert
 // Systems with Applications 42, 2015), taking turns with iterated tabu search (Misevicius, An
 // implementation of the iterated tabu search algorithm for the quadratic assignment problem, OR
-// Spectrum 34, 2012) up to 40 ranks. docs/adr/0008 has what was measured.
+// Spectrum 34, 2012) up to 40 ranks. docs/adr/0006 has what was measured.
 //
 // Applies to every Qap: pins, allowed devices, two terms. It proves nothing, and stops at a bound.
 // SPDX-License-Identifier: MIT OR Apache-2.0
