@@ -13,6 +13,7 @@ from pathlib import Path
 from calls_page import calls_page
 from collectives_page import collectives_page
 from gain_page import gain_page
+from patterns_page import patterns_page
 
 from toposeat.cli.main import verbs_of, whole_parser
 from toposeat.model.known_shapes import KNOWN_SHAPES
@@ -99,6 +100,11 @@ def algorithms_page() -> str:
     return f"{_NOTE}{collectives_page()}"
 
 
+def traffic_patterns_page() -> str:
+    """Every traffic pattern."""
+    return f"{_NOTE}{patterns_page()}"
+
+
 def formats_page() -> str:
     """Every file format that describes a machine, in the order of detection."""
     parts = [
@@ -174,6 +180,7 @@ PAGES = {
     "reference/catalogue.md": catalogue_page,
     "reference/calls.md": mpi_calls_page,
     "reference/collectives.md": algorithms_page,
+    "reference/patterns.md": traffic_patterns_page,
     "adr/README.md": records_page,
 }
 

@@ -181,6 +181,7 @@ def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     refused(capsys, ["run", "-p", missing, "--", "mpirun", "-n", "2", "true"], 1, "no.place")
     refused(capsys, ["map", str(tmp_path / "no.prof"), "-t", "dgx-1v"], 1, "no.prof")
     refused(capsys, ["report", str(tmp_path / "no.json")], 1, "no.json")
+    refused(capsys, ["report", "-t", "dgx-1v"], 2, "nothing to show", "--traffic F")
 
 
 def test_launcher_not_found(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import save_traffic
 from toposeat.model.traffic_schema import COLUMNS
 from toposeat.profile import read_traffic
-from toposeat.profile.pattern.patterns import PATTERN_FORMS, pattern_traffic
+from toposeat.profile.pattern.patterns import PATTERNS, pattern_traffic
 
 _PLACEMENT = """\
 # toposeat/placement/1
@@ -180,7 +180,9 @@ def _pattern_seeds() -> tuple[Seed, ...]:
         "stencil2d:4x4", "stencil3d:2x2x4,weight=3,wrap", "halo:2x2x4,layers=4", "ring:16",
         "alltoall:4x2x2", "llm:tp=2,pp=2,dp=2", "random:8,seed=3",
     ]  # fmt: skip
-    words += [re.sub("=[A-Z]+", "=2", form.translate(_NO_BRACKETS)) for form in PATTERN_FORMS]
+    words += [
+        re.sub("=[A-Z]+", "=2", kind.form.translate(_NO_BRACKETS)) for kind in PATTERNS.values()
+    ]
     return tuple((Path("pattern"), word.encode()) for word in dict.fromkeys(words))
 
 

@@ -39,14 +39,14 @@ class ReportCommand(Command):
         parser.add_argument(
             "files",
             metavar="F",
-            nargs="+",
+            nargs="*",
             type=Path,
             help="topologies, profiles, placements, runs",
         )
         add_topology_option(parser, required=False)
         add_network_options(parser)
         parser.add_argument(
-            "--traffic", metavar="F", help="a profile, CSV matrix or pattern for a placement"
+            "--traffic", metavar="F", help="a profile, matrix or pattern: alone or of placements"
         )
         parser.add_argument(
             "--format",
@@ -60,6 +60,8 @@ class ReportCommand(Command):
         """Recognise the files, render them, write or print."""
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
+        if not args.files and args.traffic is None:
+            raise UsageError("nothing to show", hint="name a file, or --traffic F")
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         stated = "json" if args.json else args.format

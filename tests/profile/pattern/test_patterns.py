@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from toposeat.errors import UsageError
 from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
-from toposeat.profile.pattern.patterns import (
-    DEFAULT_BYTES,
-    PATTERN_FORMS,
-    pattern_traffic,
-)
+from toposeat.profile.pattern.patterns import DEFAULT_BYTES, PATTERNS, pattern_traffic
 from toposeat.profile.pattern.recognise import describe_pattern
 
 MIB = 2**20
@@ -289,8 +285,8 @@ def test_errors_name_the_cause_and_list_the_forms(text: str, cause: str) -> None
     assert cause in caught.value.message
     assert "\n" not in caught.value.message + caught.value.hint
     name = text.partition(":")[0]
-    own = [form for form in PATTERN_FORMS if form.startswith(f"{name}:")]
-    examples = [form.partition("[")[0] for form in PATTERN_FORMS]
+    own = [kind.form for kind in PATTERNS.values() if kind.form.startswith(f"{name}:")]
+    examples = [kind.form.partition("[")[0] for kind in PATTERNS.values()]
     hint = caught.value.hint
     assert all(form in hint for form in own or examples) or hint.startswith("did you mean 'stencil")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toposeat.errors import UsageError, did_you_mean
 from toposeat.model.exchange import GridExchange
@@ -38,35 +38,19 @@ Builder = Callable[[PatternText], "MessageList | StepMessages"]
 
 
 def pattern_traffic(text: str) -> Traffic:
-    """The traffic of a pattern string; `PATTERN_FORMS` lists the accepted forms.
-
-    * `stencil2d`, `stencil3d`: every rank exchanges `messages` messages of `bytes` with each
-      neighbour in the grid. `weight=W` makes the messages along the first dimension W times larger.
-      `diagonals` adds the neighbours across edges and corners, with messages of `bytes` too: 9
-      points in 2-D, 27 in 3-D.
-      `wrap` joins the two ends of every dimension: where a dimension has 2 ranks, both neighbours
-      are the same rank and it gets both messages.
-    * `halo`: the stencil with `wrap` on a grid of any number of dimensions; each message holds
-      `layers` layers of `bytes`: the halo exchange of a field that is periodic in all directions.
-    * `ring`: rank r sends to rank r + 1, the last to the first.
-    * `alltoall`: the ranks that share all coordinates but the first form a communicator, in which
-      every rank sends `bytes` to every other (linear algorithm).
-    * `random`: every rank sends to `degree` others chosen at random, each time messages of a size
-      drawn from 1 to `bytes`.
-    * `llm`: one step of a transformer, see docs/explanation/llm-pattern.md.
+    """The traffic of a pattern string; `PATTERNS` lists the accepted forms, and what each means.
 
     Raises:
         UsageError: on anything else, with the accepted forms as the hint.
     """
     name = text.partition(":")[0]
-    entry = _PATTERNS.get(name)
-    if entry is None:
-        examples = ", ".join(form.partition("[")[0] for form in PATTERN_FORMS)
-        hint = did_you_mean(name, _PATTERNS) or f"accepted, each with options: {examples}"
+    kind = PATTERNS.get(name)
+    if kind is None:
+        examples = ", ".join(each.form.partition("[")[0] for each in PATTERNS.values())
+        hint = did_you_mean(name, PATTERNS) or f"accepted, each with options: {examples}"
         raise UsageError(f"unknown pattern {name[:80]!r}", hint=hint)
-    form, build = entry
-    parts = PatternText(text, (form,))
-    messages = build(parts)
+    parts = PatternText(text, (kind.form,))
+    messages = kind.build(parts)
     if float(messages.total) >= MAX_TOTAL:
         raise parts.error("the bytes of all messages do not fit in 62 bits")
     return messages.traffic(
@@ -260,16 +244,64 @@ EXCHANGE_FORMS = (
     "allreduce:4x2x2[,bytes=N]",
     "bcast:4x2x2[,bytes=N]",
 )
-_PATTERNS: MappingProxyType[str, tuple[str, Builder]] = MappingProxyType(
+
+
+class PatternKind(NamedTuple):
+    """One entry of `PATTERNS`: a new pattern is one more, and its builder."""
+
+    form: str  # the whole text, options in brackets
+    meaning: str  # Markdown, a sentence for the pattern and one for what its options do
+    build: Builder
+
+
+def _form_of(name: str) -> str:
+    own = (form for form in EXCHANGE_FORMS if form.startswith(f"{name}:"))
+    return f"{next(own)}[,messages=M]"
+
+
+PATTERNS: MappingProxyType[str, PatternKind] = MappingProxyType(
     {
-        **{
-            form.partition(":")[0]: (form + "[,messages=M]", _exchange)
-            for form in EXCHANGE_FORMS[:5]
-        },
-        "random": ("random:N[,seed=S][,degree=D][,bytes=N][,messages=M]", _random),
-        "llm": (_LLM_FORM, _llm),
+        "stencil2d": PatternKind(
+            _form_of("stencil2d"),
+            "Every rank sends `bytes` to each neighbour in a grid. `weight=W` makes the messages"
+            " along the first dimension W times larger; `diagonals` adds the neighbours across"
+            " corners (9 points); `wrap` joins the two ends of every dimension: where one has 2"
+            " ranks, both neighbours are the same rank, which gets both messages.",
+            _exchange,
+        ),
+        "stencil3d": PatternKind(
+            _form_of("stencil3d"),
+            "The same in three dimensions; `diagonals` adds the neighbours across edges and corners"
+            " (27 points).",
+            _exchange,
+        ),
+        "halo": PatternKind(
+            _form_of("halo"),
+            "The halo exchange of a field that is periodic in all directions, on a grid of any"
+            " number of dimensions. Each message holds `layers` layers (4) of `bytes`.",
+            _exchange,
+        ),
+        "ring": PatternKind(
+            _form_of("ring"), "Rank r sends to rank r + 1, the last to the first.", _exchange
+        ),
+        "alltoall": PatternKind(
+            _form_of("alltoall"),
+            "The ranks that share all coordinates but the first form a communicator, in which every"
+            " rank sends `bytes` to every other (linear algorithm).",
+            _exchange,
+        ),
+        "random": PatternKind(
+            "random:N[,seed=S][,degree=D][,bytes=N][,messages=M]",
+            "Every rank sends to `degree` others (4) chosen at random by `seed`, each time messages"
+            " of a size drawn from 1 to `bytes`.",
+            _random,
+        ),
+        "llm": PatternKind(
+            _LLM_FORM,
+            "One step of a transformer from its parallel layout. [The bytes of language"
+            " models](../explanation/llm-pattern.md) explains every option.",
+            _llm,
+        ),
     }
 )
 _COLLECTIVE_MODELS = {"alltoall": "alltoall: linear", "llm": "rings; alltoall: pairwise"}
-
-PATTERN_FORMS = tuple(form for form, _ in _PATTERNS.values())
