@@ -176,13 +176,9 @@ def _read_pattern(_: Path, data: bytes) -> None:
 
 def _pattern_seeds() -> tuple[Seed, ...]:
     """The documented forms, each with what stands in brackets and without."""
-    words = [
-        "stencil2d:4x4", "stencil3d:2x2x4,weight=3,wrap", "halo:2x2x4,layers=4", "ring:16",
-        "alltoall:4x2x2", "llm:tp=2,pp=2,dp=2", "random:8,seed=3",
-    ]  # fmt: skip
-    words += [
-        re.sub("=[A-Z]+", "=2", kind.form.translate(_NO_BRACKETS)) for kind in PATTERNS.values()
-    ]
+    forms = [kind.form.replace(":N", ":8") for kind in PATTERNS.values()]
+    words = [form.partition("[")[0] for form in forms]
+    words += [re.sub("=[A-Z]+", "=2", form.translate(_NO_BRACKETS)) for form in forms]
     return tuple((Path("pattern"), word.encode()) for word in dict.fromkeys(words))
 
 
