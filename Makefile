@@ -40,7 +40,10 @@ demo: setup-demo build ## the whole path on this machine, no GPU needed (V=1: wi
 	@echo 'To type these commands here: source .venv/bin/activate'
 
 .PHONY: test
-test: setup-test build native-test ## all tests
+test: setup-test build native-test python-test ## all tests
+
+.PHONY: python-test
+python-test: setup-test build
 	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not mpi and not alone and not cluster'
 	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not alone and not cluster'
 	@python -m pytest -q -m alone
@@ -74,6 +77,9 @@ lint-python:
 	@python tools/core_layers.py
 	@python tools/lines.py
 	@codespell $$(git ls-files)
+
+.PHONY: python
+python: setup-lint setup-test build lint-python python-test ## after a change of Python only: its lint, its tests, no native ones
 
 .PHONY: lint-native
 lint-native:
