@@ -131,7 +131,7 @@ def _form(live: Traffic, backend: str) -> list[str]:
             wrong.append(
                 f"rank {info.rank}: device {info.device_ordinal}, {info.device_pci_bus_id}"
             )
-    return wrong + [f"report: {line}" for line in live.report if "could not be told" in line]
+    return wrong + [f"report: {line}" for line in live.report if "could not be read" in line]
 
 
 if __name__ == "__main__":

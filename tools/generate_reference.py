@@ -121,10 +121,10 @@ def formats_page() -> str:
     parts.append("\nFormats that are recognised and refused:\n")
     parts += [f"- {what}; {instead}" for _, what, instead in NOT_READ]
     parts += [
-        "\n## What tells that device links are there, and what that they are not\n",
-        "A file that lists no NVLink may leave it out. Only a format with *absence* tells of pairs",
-        "without device links (NVLink, xGMI, Xe Link) that they have none; for others the product",
-        "decides, or the pair is [untold](doctor.md#what-is-untold). A measured pair is told.\n",
+        "\n## Which formats show that device links exist, and which that they do not\n",
+        "A file without an NVLink may just not mention it. Only a format with *absence* shows",
+        "that a pair has no device link (NVLink, xGMI, Xe Link). With others it follows from the",
+        "product, or the pair is [untold](doctor.md#what-is-untold). A measured pair is known.\n",
         "| format | presence | absence | near CPUs or memory node | condition |",
         "|---|---|---|---|---|",
     ]

@@ -184,7 +184,7 @@ def test_an_allocation_that_ended_with_the_job_is_said(
     line = [*launch(cluster, mpi, "srun"), crash, "kill", "/tmp/truth"]
     done = profile(cluster, mpi, LOGIN, line)
     assert done.code not in {0, 1}
-    cause = "error: no record came home from tb[1-4]: the job's allocation has ended with it\n"
+    cause = "error: no records were sent back by tb[1-4]: the job's allocation has ended with it\n"
     assert cause in done.said
     assert "salloc, sbatch" in done.said
     assert not done.path.exists()

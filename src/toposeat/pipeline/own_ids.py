@@ -29,10 +29,10 @@ def with_own_ids(
     """The placement with each node's PCI bus ids, UUIDs, CPUs and NICs in place of nominal ones.
 
     Devices are matched by number, model and wiring. Where the job has other nodes than this one,
-    its launcher starts one process on each, which says what the node is. Nodes that cannot be asked
-    are taken to be like this one if it is of the plan, and else to have the nominal ids: each
-    checks its own before any rank starts. CPUs and NICs that a node does not tell stay too:
-    toposeat-exec leaves out those that are not there.
+    its launcher starts one process on each, which discovers the node. Where that fails, all nodes
+    of the placement are assumed to be like this one; if this one is not among them, nominal ids
+    stay. Every node checks its ids before any rank starts. CPUs and NICs also stay where a node
+    does not report its own: toposeat-exec leaves out those that do not exist.
 
     Args:
         placement: with nominal ids, or as it is given back.

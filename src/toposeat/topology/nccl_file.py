@@ -35,7 +35,7 @@ def nccl_xml(topology: Topology) -> tuple[str, tuple[str, ...]]:
         link.kind.value in ("nvlink", "xgmi", "c2c") for link in topology.links
     )
     if not tells:
-        notes.append("links between GPUs are untold: GPUs are written without, and NCCL asks NVML")
+        notes.append("links between GPUs are not known: none are written, and NCCL asks NVML")
     cpus = functions_of(topology, notes, with_gpus=tells)
     processor = processor_of(topology)
     if processor is None:

@@ -54,7 +54,7 @@ PCIE_DUPLEX = Premise(
     source="measured are 1.45 (A100, host copies), 1.66 (P100) and 2.0 (RTX 4090, H100).",
 )
 PCIE_RATE = Premise(
-    what="PCIe of an untold generation",
+    what="PCIe of an unknown generation",
     low=k.PCIE_X16[3] / _GB,
     nominal=k.PCIE_X16[k.DEFAULT_PCIE_GENERATION] / _GB,
     high=k.PCIE_X16[5] / _GB,
@@ -106,7 +106,7 @@ def lane_of_untold_product(lane: k.DeviceLink) -> Premise:
     """What a lane carries in one direction, where only the number of lanes suggests `lane`."""
     low, high = _LANES.get(lane.name, _LANES[k.NVLINK_UNKNOWN.name])
     return Premise(
-        what="device links of an untold product",
+        what="device links of an unknown product",
         low=low / _GB,
         nominal=lane.data_sheet / _GB,
         high=high / _GB,

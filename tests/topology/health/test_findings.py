@@ -242,7 +242,7 @@ def test_untold_links_name_the_command_that_lists_them() -> None:
     box = replace(catalogue_topology("l40s-8"), tells=())
     assert of_code(box, "links-untold") == []  # they never have any
     for name, words in (
-        ("", "their product is not told either"),
+        ("", "their product is not known either"),
         ("NVIDIA A100-PCIE-40GB", "NVIDIA A100 PCIe may have bridges"),
         ("sm_90", "sm_90 may be NVIDIA H100 SXM5"),
         ("Tesla V100-SXM2-16GB", "always has some, and boards join it in several ways"),

@@ -66,10 +66,13 @@ def _notes(dumps: Sequence[_Dump], operations: Set[str]) -> list[str]:
     words = "; ".join(f"{what} ({count})" for what, count in unknown.most_common(4))
     notes = (
         ("the last calls that PyTorch kept of each rank, not the whole run", True),
-        ("roots are not told: the first member of a group is taken", operations & ROOTED),
-        ("sizes per member are not told: all-to-alls are taken as even", "alltoall" in operations),
+        ("roots are not stated: the first member of a group is taken", operations & ROOTED),
         (
-            "of gloo no messages are told, members of a group are those that call it, and"
+            "sizes per member are not stated: all-to-alls are taken as even",
+            "alltoall" in operations,
+        ),
+        (
+            "messages of gloo are not in it, members of a group are those that call it, and"
             " reduce-scatter is shown as all-reduce",
             any(dump.is_gloo for dump in dumps),
         ),

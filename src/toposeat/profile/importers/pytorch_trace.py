@@ -36,7 +36,7 @@ _GLOO_HINT = "record it with: toposeat profile -- torchrun ..."
 _RANKS = re.compile(r"\[\s*(\d{1,7}(?:\s*,\s*\d{1,7})*)\s*\]", re.ASCII)
 _CAVEATS = (
     "a PyTorch trace covers the steps that were profiled, not the whole run",
-    "it gives no share of the run: communication that overlaps computation is not told apart",
+    "it gives no share of the run: communication that overlaps computation is not known",
 )
 
 

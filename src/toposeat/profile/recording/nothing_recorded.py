@@ -54,7 +54,7 @@ def why_nothing(
         message = f"no rank could keep its record in {folder}: {os.strerror(int(cause[:9]))}"
         hint = "make room there, or name a folder elsewhere: --keep-records DIR"
     elif not_fetched and hosts:
-        message = f"no record came home from {compress_hostlist(hosts)}: {not_fetched}"
+        message = f"no records were sent back by {compress_hostlist(hosts)}: {not_fetched}"
         hint = _HOME_HINT
     elif exit_code != 0:
         message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
@@ -83,7 +83,7 @@ def why_nothing(
         message = f"no rank recorded anything: {name} (a script) started no MPI program"
         hint = "an MPI of another family than the launcher's, or a static one, cannot be recorded"
     elif not_fetched:
-        message = f"no record came home from the nodes of the job: {not_fetched}"
+        message = f"no records were sent back by the nodes of the job: {not_fetched}"
         hint = _NO_WAY_HINT
     else:
         message = f"no rank recorded anything: {name} made no MPI call"

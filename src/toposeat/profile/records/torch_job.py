@@ -210,7 +210,7 @@ def _notes(records: Sequence[TorchRecord]) -> list[str]:
     notes = ["of PyTorch: no share of the run, because communication overlaps computation"]
     lost = sum(record.lost for record in records)
     if lost:
-        notes.append(f"{lost} calls of torch.distributed could not be told; they are left out")
+        notes.append(f"left out: {lost} calls of torch.distributed that could not be read")
     if records[0].restart:
         notes.append(f"torchrun restarted the job {records[0].restart} times: the last run alone")
     return notes

@@ -84,7 +84,7 @@ class TorchRecord:
     local_rank: int | None = None
     restart: int = 0
     ended: bool = False
-    lost: int = 0  # calls that could not be told
+    lost: int = 0  # calls that could not be identified
     calls: list[TorchCalls] = field(default_factory=list)
     devices: list[TorchDevice] = field(default_factory=list)
 

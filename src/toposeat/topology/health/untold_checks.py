@@ -61,7 +61,7 @@ def _which(device: Device) -> str:
     """What is known of a device's product, as a clause."""
     known = products_named(device.name)
     if not device.name:
-        return "their product is not told either"
+        return "their product is not known either"
     if not known:
         return f"{device.name} is not a product that toposeat knows"
     names = [each.name for each in known]
@@ -81,7 +81,7 @@ def untold_affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             severity=Severity.UNTOLD,
             code="affinity-untold",
             subject=few(names),
-            detail=f"neither near CPUs nor memory node of {len(names)} devices is told, and there"
+            detail=f"neither near CPUs nor memory node of {len(names)} devices is known, and there"
             " are several memory nodes: their ranks are bound to none",
             hint="on that node, in an allocation of all its CPUs: toposeat discover -o node.json",
         )

@@ -22,7 +22,7 @@ def wiring_of(topology: Topology) -> Wiring:
     untold = len(untold_pairs(topology))
     if not untold or wiring.shape is Shape.UNKNOWN:
         return wiring
-    doubt = f"without device links, which of {untold} pairs are untold"
+    doubt = f"without device links: of {untold} pairs it is not known whether they have any"
     return replace(wiring, reason=f"{wiring.reason}; {doubt}")
 
 
