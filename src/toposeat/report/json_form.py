@@ -18,8 +18,7 @@ from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.scale_file import SCALE_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
 from toposeat.model.visible_list import order_line, visible_line
-from toposeat.report.time_words import gain_share, is_timed, time_parts
-from toposeat.report.words import mpi_share
+from toposeat.report.view.traffic import gain_share, is_timed, mpi_share, time_parts
 
 if TYPE_CHECKING:
     from toposeat.model.bench import BenchResult

@@ -11,7 +11,6 @@ from toposeat.model.scale_result import ScaleResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.report.html import tables
-from toposeat.report.machine_words import link_words
 from toposeat.report.svg import network
 from toposeat.report.svg.element import Markup, number
 from toposeat.report.svg.heat_map import heat_legend, heat_map
@@ -24,7 +23,8 @@ from toposeat.report.svg.machine import (
     seatings,
 )
 from toposeat.report.units import format_seconds, plural
-from toposeat.report.words import is_default_kept
+from toposeat.report.view.machine import link_words
+from toposeat.report.view.mapping import is_default_kept
 
 _MOST_BARS = 14
 _NARROW = 570.0  # two drawings up to this width stand side by side

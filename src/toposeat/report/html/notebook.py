@@ -12,17 +12,12 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.html.tables import Table, before_after, placement_table, totals
 from toposeat.report.html.templates import render
-from toposeat.report.machine_words import topology_sentence
 from toposeat.report.svg.machine import topology_svg
 from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.units import format_bytes, format_seconds, plural
-from toposeat.report.words import (
-    certificate_words,
-    range_words,
-    table_rows,
-    traffic_sentence,
-    verdict_words,
-)
+from toposeat.report.view.machine import topology_sentence
+from toposeat.report.view.mapping import certificate_words, range_words, table_rows, verdict_words
+from toposeat.report.view.traffic import traffic_sentence
 
 _MOST_DEVICES = 128  # of a machine that is drawn
 _MOST_SEATS = 64

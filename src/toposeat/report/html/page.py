@@ -18,20 +18,20 @@ from toposeat.report.html.figures import View
 from toposeat.report.html.profile_parts import profile_parts
 from toposeat.report.html.scale_parts import machine_words, scale_parts
 from toposeat.report.html.templates import asset, render
-from toposeat.report.machine_words import assumed_lines, remarks, topology_sentence
 from toposeat.report.svg.element import Markup, style_sheet
-from toposeat.report.text.run import verification_words
 from toposeat.report.units import format_seconds, plural
-from toposeat.report.words import (
+from toposeat.report.view.machine import assumed_lines, remarks, topology_sentence
+from toposeat.report.view.mapping import (
     certificate_words,
     is_default_kept,
     line_to_copy,
     outcome_word,
     range_words,
     run_share_words,
-    traffic_sentence,
     verdict_words,
 )
+from toposeat.report.view.runs import verification_words
+from toposeat.report.view.traffic import traffic_sentence
 
 Facts = list[tuple[str, str]]  # a name and what it is
 

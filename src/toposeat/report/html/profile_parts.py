@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toposeat.model.traffic import Traffic
-from toposeat.report.group_words import GROUP_HEADER, group_rows
 from toposeat.report.html.figures import View
 from toposeat.report.html.tables import Table, totals
-from toposeat.report.profile_words import (
+from toposeat.report.svg.profile import histogram_legend
+from toposeat.report.svg.profile_chart import part_class, share_bar, size_histogram, time_bars
+from toposeat.report.units import format_percent
+from toposeat.report.view.traffic import (
     COLLECTIVE_HEADER,
     DEVICE_HEADER,
+    GROUP_HEADER,
+    NOT_TIMED,
     PAIR_HEADER,
     PHASE_HEADER,
     WORLD_HEADER,
     choice_words,
     collective_rows,
     device_rows,
+    gain_words,
+    group_rows,
+    is_timed,
     pair_rows,
     phase_rows,
+    time_parts,
+    time_rows,
     unfinished_words,
     world_rows,
 )
-from toposeat.report.svg.profile import histogram_legend
-from toposeat.report.svg.profile_chart import part_class, share_bar, size_histogram, time_bars
-from toposeat.report.time_words import NOT_TIMED, gain_words, is_timed, time_parts, time_rows
-from toposeat.report.units import format_percent
 
 _TOP = 8
 

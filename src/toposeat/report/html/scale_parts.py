@@ -7,13 +7,13 @@ from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.report.html.figures import View, bars, network_views
 from toposeat.report.html.tables import Table
 from toposeat.report.svg.scale import used_levels
-from toposeat.report.text.scale import (
+from toposeat.report.units import format_bytes, format_seconds, plural
+from toposeat.report.view.scale import (
     level_rows,
     mapping_words,
     scale_figure_rows,
     scale_verdict,
 )
-from toposeat.report.units import format_bytes, format_seconds, plural
 
 _MOST_HOSTS = 256
 _LINKS = 10

@@ -10,11 +10,9 @@ from toposeat.model.placement import Placement
 from toposeat.model.run_record import RunRecord
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.machine_words import LINK_WORDS, device_code, link_words, quantity_counts
-from toposeat.report.profile_words import TOTAL_HEADER, total_rows
-from toposeat.report.text.run import seat_cells
 from toposeat.report.units import format_bytes, format_count, format_rate, format_seconds
-from toposeat.report.words import (
+from toposeat.report.view.machine import LINK_WORDS, device_code, link_words, quantity_counts
+from toposeat.report.view.mapping import (
     ROW_OF_OBJECTIVE,
     busiest_words,
     is_default_kept,
@@ -22,6 +20,8 @@ from toposeat.report.words import (
     placement_rows,
     table_rows,
 )
+from toposeat.report.view.runs import seat_cells
+from toposeat.report.view.traffic import TOTAL_HEADER, total_rows
 
 
 @dataclass(frozen=True)

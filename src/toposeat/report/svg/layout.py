@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from toposeat.model.topology import Component, ComponentKind, Topology
-from toposeat.report.forest import LEAF_LEVEL, SWITCH_LEVEL, Forest, Node, build_forest
+from toposeat.report.view.tree import LEAF_LEVEL, SWITCH_LEVEL, Forest, Node, build_forest
 
 BAR_HEIGHT = 24.0
 BUS_LINK = 26.0  # from the leaves to the first bus below them

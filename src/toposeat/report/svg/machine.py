@@ -8,17 +8,6 @@ from dataclasses import dataclass
 
 from toposeat.model.evaluation import Evaluation, LinkLoad, MappingResult
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
-from toposeat.report.machine_words import (
-    COMPONENT_WORDS,
-    LINK_WORDS,
-    component_words,
-    device_label,
-    link_medium,
-    link_words,
-    short_device_name,
-    topology_sentence,
-    vertex_words,
-)
 from toposeat.report.svg.element import (
     Attributes,
     Child,
@@ -34,7 +23,18 @@ from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
 from toposeat.report.svg.sheet import Sheet
 from toposeat.report.svg.wire import Wire, wires
 from toposeat.report.units import format_bytes, format_rate, format_seconds
-from toposeat.report.words import is_default_kept, moved_ranks
+from toposeat.report.view.machine import (
+    COMPONENT_WORDS,
+    LINK_WORDS,
+    component_words,
+    device_label,
+    link_medium,
+    link_words,
+    short_device_name,
+    topology_sentence,
+    vertex_words,
+)
+from toposeat.report.view.mapping import is_default_kept, moved_ranks
 
 CONGESTION_STEPS = 6
 _MAX_TIES = 4

@@ -7,7 +7,6 @@ distribution of message sizes and the share of the run's time.
 from __future__ import annotations
 
 from toposeat.model.traffic import MemorySpace, Traffic
-from toposeat.report.profile_words import histogram_series
 from toposeat.report.svg.element import Markup
 from toposeat.report.svg.heat_map import heat_map
 from toposeat.report.svg.profile_chart import (
@@ -17,9 +16,8 @@ from toposeat.report.svg.profile_chart import (
     size_histogram,
 )
 from toposeat.report.svg.sheet import Sheet
-from toposeat.report.time_words import gain_words, time_parts
 from toposeat.report.units import format_percent
-from toposeat.report.words import traffic_sentence
+from toposeat.report.view.traffic import gain_words, histogram_series, time_parts, traffic_sentence
 
 Legend = list[tuple[str, str]]  # CSS classes, words
 

@@ -15,13 +15,13 @@ from toposeat.report.svg.element import (
     joined,
     number,
 )
-from toposeat.report.time_words import TimePart
 from toposeat.report.units import (
     format_count,
     format_percent,
     format_power_of_two,
     format_seconds,
 )
+from toposeat.report.view.traffic import TimePart
 
 _MOST_COLUMNS = 256  # of ranks; more are averaged in groups
 _SHADE_OF_KIND = {

@@ -9,7 +9,7 @@ from toposeat.model.traffic import Traffic
 from toposeat.report.svg.network import can_draw, network_svg
 from toposeat.report.svg.sheet import Sheet
 from toposeat.report.units import clean, format_seconds
-from toposeat.report.words import traffic_sentence
+from toposeat.report.view.traffic import traffic_sentence
 
 _LINKS = 6
 _LOOKS = {"default": "fill-before", "placed": "fill-after"}

@@ -1,24 +1,15 @@
-"""A network of hosts as text: levels from the top down, who is where, rates, doubts."""
+"""A network of hosts: levels from the top down, who is where, rates, doubts."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind, NetworkLink
 from toposeat.model.quantity import Quantity
-from toposeat.report.text.console import (
-    PLAIN,
-    TextStyle,
-    columns,
-    height,
-    labelled,
-    lay_out,
-    sentences,
-)
+from toposeat.report.parts import Fact, Part, Table, sentences
+from toposeat.report.text import PLAIN, TextStyle, height, lay_out
 from toposeat.report.units import clean, format_rate, plural
 
 _MOST_SWITCHES = 40
@@ -39,29 +30,29 @@ def render_network_text(
         lines: the most that there should be, without sources; None for everything.
     """
     kind = {"graph": "graph of switches"}.get(network.kind.value, network.kind.value)
-    parts: list[RenderableType] = [
-        labelled(
+    parts: list[Part] = [
+        Fact(
             "Network",
             f"{clean(network.name)}: {plural(len(network.hosts), 'host')} on"
             f" {plural(len(network.switches), 'switch')}, {kind}",
         ),
-        labelled("Origin", clean(network.origin)),
+        Fact("Origin", clean(network.origin)),
     ]
     if network.description:
-        parts.append(labelled("", clean(network.description)))
+        parts.append(Fact("", clean(network.description)))
     if network.devices_per_host is not None:
-        parts.append(labelled("Devices", f"{network.devices_per_host} per host"))
+        parts.append(Fact("Devices", f"{network.devices_per_host} per host"))
     if network.levels or network.own_fabrics:
         levels = _levels(network)
         shown = levels if lines is None else levels[:_MOST_LEVELS]
-        parts += ["", columns(("level", "groups", "hosts in each"), shown, right=(1,))]
+        parts += ["", Table(("level", "groups", "hosts in each"), shown, right=(1,))]
         if len(levels) > len(shown):
             parts.append(f"and {len(levels) - len(shown)} more levels")
     parts += [
         "",
-        columns(("links", "number", "cables", "rate each"), _rates(network), right=(1, 2)),
+        Table(("links", "number", "cables", "rate each"), _rates(network), right=(1, 2)),
     ]
-    doubts: list[RenderableType] = []
+    doubts: list[Part] = []
     if network.report:
         doubts = ["", "Doubts", *sentences(network.report)]
     most, width = _MOST_SWITCHES, 4 * _HOSTS_WIDTH
@@ -69,7 +60,7 @@ def render_network_text(
         room = lines - height([*parts, *doubts], style) - _BESIDE_SWITCHES
         most, width = max(1, min(most, room)), _HOSTS_WIDTH
     rows = _switches(network, most, width)
-    parts += ["", columns(("switch", "hosts", "which"), rows, right=(1,), fold=(2,))]
+    parts += ["", Table(("switch", "hosts", "which"), rows, right=(1,), fold=(2,))]
     hidden = len(network.hosts_of_switch()) - len(rows)
     if hidden > 0:
         parts.append(f"and {hidden} more switches with hosts (--json has them all)")

@@ -10,7 +10,7 @@ from toposeat.model.topology import (
     Nic,
     Topology,
 )
-from toposeat.report.forest import Node, build_forest
+from toposeat.report.view.tree import Node, build_forest
 
 
 def shape(node: Node) -> object:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from toposeat.mapping import map_traffic
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 from toposeat.profile import pattern_traffic
-from toposeat.report.group_words import group_lines, group_rows
+from toposeat.report.view.mapping import group_lines
+from toposeat.report.view.traffic import group_rows
 from toposeat.topology import read_topology
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 from tests.report import samples
 from tests.report.profile_samples import full_profile
 from toposeat.model.evaluation import Certificate
-from toposeat.report import words
+from toposeat.report.view import mapping as words
+from toposeat.report.view.traffic import mpi_share
 
 
 def certificate(**changes: object) -> Certificate:
@@ -60,7 +61,7 @@ def test_reach_follows_amdahl() -> None:
     tree = samples.k80_16()
     traffic = samples.timed(samples.stencil((2, 2, 4), weight=3), wall_s=10, mpi_s=2.0)
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
-    share = words.mpi_share(traffic)
+    share = mpi_share(traffic)
     assert share is not None
     ratio = result.placed.predicted_s / result.default.predicted_s
     expected = 1 / (1 - share * (1 - ratio))

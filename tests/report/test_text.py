@@ -5,7 +5,8 @@ import io
 import pytest
 
 from toposeat.report import TextStyle, text_style_for
-from toposeat.report.text.console import columns, lay_out
+from toposeat.report.parts import Table
+from toposeat.report.text import lay_out
 
 
 class Terminal(io.StringIO):
@@ -40,12 +41,12 @@ def test_style_follows_the_stream(
 
 
 def test_the_process_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = lay_out([columns(("a",), [("x" * 50,)])], TextStyle(width=60))
+    plain = lay_out([Table(("a",), [("x" * 50,)])], TextStyle(width=60))
     for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "20"), ("TERM", "dumb")):
         monkeypatch.setenv(name, value)
-    assert lay_out([columns(("a",), [("x" * 50,)])], TextStyle(width=60)) == plain
+    assert lay_out([Table(("a",), [("x" * 50,)])], TextStyle(width=60)) == plain
 
 
 def test_lines_have_no_trailing_blanks() -> None:
-    text = lay_out([columns(("a", "b"), [("x", ""), ("longer", "y")])], TextStyle())
+    text = lay_out([Table(("a", "b"), [("x", ""), ("longer", "y")])], TextStyle())
     assert text == "a       b\nx\nlonger  y\n"

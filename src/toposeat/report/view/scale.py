@@ -1,25 +1,17 @@
-"""The placement of a large job as text. Every number here is predicted."""
+"""Placements of large jobs, and several placements side by side. Every number here is predicted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from rich.console import RenderableType
-
+from toposeat.model.evaluation import Evaluation
+from toposeat.model.premise import Premises
 from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
+from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.machine_words import host_words
-from toposeat.report.text.console import (
-    PLAIN,
-    TextStyle,
-    columns,
-    fitting,
-    height,
-    labelled,
-    lay_out,
-    sentences,
-)
-from toposeat.report.text.explanation import scale_explanation_parts
+from toposeat.report.parts import Cell, Fact, Part, Table, sentences
+from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
     clean,
     format_bytes,
@@ -27,8 +19,21 @@ from toposeat.report.units import (
     format_count,
     format_seconds,
     plural,
+    three_digits,
 )
-from toposeat.report.words import Figure, figure_rows, phase_words, traffic_sentence, tree_words
+from toposeat.report.view.machine import host_words, topology_sentence
+from toposeat.report.view.mapping import (
+    Figure,
+    busiest_words,
+    fastest_words,
+    figure_rows,
+    format_cost,
+    phase_words,
+    range_words,
+    scale_explanation_parts,
+    tree_words,
+)
+from toposeat.report.view.traffic import traffic_sentence
 
 _LINES = 13  # of the whole answer, unless all is asked for
 # How notes on the search begin; they come after those on the machine and the traffic.
@@ -49,23 +54,23 @@ def render_scale_text(
         style: how text is laid out.
         verbose: also all figures before and after, by level, and the candidates that were tried.
     """
-    parts: list[RenderableType] = [labelled("Verdict", scale_verdict(result))]
+    parts: list[Part] = [Fact("Verdict", scale_verdict(result))]
     if result.hosts_by_first_rank:
-        parts.append(labelled("Nodes", f"by first rank: {host_words(result.hosts_by_first_rank)}"))
+        parts.append(Fact("Nodes", f"by first rank: {host_words(result.hosts_by_first_rank)}"))
     parts.append("")
     if verbose:
-        parts += [*_reasons(result, traffic), labelled("Mapping", mapping_words(result))]
+        parts += [*_reasons(result, traffic), Fact("Mapping", mapping_words(result))]
         parts += [*sentences(result.notes), *_details(result)]
     else:
         notes = sorted(result.notes, key=lambda note: note.startswith(_OF_SEARCH))
         said = [*_reasons(result, traffic), *sentences(notes)]
-        parts += fitting(said, style, _LINES - height(parts, style))
+        parts += fitting([[part] for part in said], style, _LINES - height(parts, style))
     if result.explanation is not None:
         parts += ["", *scale_explanation_parts(result.explanation)]
     return lay_out(parts, style)
 
 
-def _reasons(result: ScaleResult, traffic: Traffic) -> list[RenderableType]:
+def _reasons(result: ScaleResult, traffic: Traffic) -> list[Part]:
     """Why, the most telling first."""
     found = {
         "Machine": f"{clean(result.shape)}: {plural(result.slots, 'slot')}",
@@ -76,7 +81,7 @@ def _reasons(result: ScaleResult, traffic: Traffic) -> list[RenderableType]:
         else "",
         "Trees": tree_words(result.default.phases, result.placed.phases),
     }
-    return [labelled(name, words) for name, words in found.items() if words]
+    return [Fact(name, words) for name, words in found.items() if words]
 
 
 def _busiest(result: ScaleResult) -> str:
@@ -89,29 +94,29 @@ def _busiest(result: ScaleResult) -> str:
     return f"{clean(before)} (default), {clean(after)} (placed)"
 
 
-def _details(result: ScaleResult) -> list[RenderableType]:
+def _details(result: ScaleResult) -> list[Part]:
     """Figures, levels, links and candidates."""
     header = ("predicted", "default", "placed", "change")
-    parts: list[RenderableType] = [
+    parts: list[Part] = [
         "",
-        columns(header, scale_figure_rows(result), right=(1, 2, 3)),
+        Table(header, scale_figure_rows(result), right=(1, 2, 3)),
         *levels_and_links([("default", result.default), ("placed", result.placed)]),
     ]
     if result.candidates:
         rows = _candidates(result)
-        parts += ["", columns(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
+        parts += ["", Table(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
     return parts
 
 
-def levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[RenderableType]:
+def levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[Part]:
     """Congestion per level of the machine, and the busiest links of each placement by name."""
     names = [name for name, _ in evaluations]
     header = ["worst / mean link", "links", *names]
     right = range(1, len(header))
-    parts: list[RenderableType] = []
+    parts: list[Part] = []
     rows = level_rows([each for _, each in evaluations])
     if rows:
-        parts += ["", columns(header, rows, right=right)]
+        parts += ["", Table(header, rows, right=right)]
     links = [
         [name if at == 0 else "", load.link, load.level, *_load(load)]
         for name, each in evaluations
@@ -119,7 +124,7 @@ def levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list
     ]
     if links:
         header = ["busiest links", "link", "level", "bytes", "congestion"]
-        parts += ["", columns(header, links, right=(3, 4))]
+        parts += ["", Table(header, links, right=(3, 4))]
     return parts
 
 
@@ -214,3 +219,85 @@ def _candidates(result: ScaleResult) -> list[list[str]]:
         time = "-" if each.predicted_s is None else format_seconds(each.predicted_s)
         rows.append([_name(each), time, format_bytes(each.cost), format_seconds(each.cpu_s)])
     return rows
+
+
+Named = Sequence[tuple[str, Evaluation | ScaleEvaluation]]
+
+
+def render_comparison_text(
+    evaluations: Sequence[tuple[str, Evaluation]],
+    topology: Topology,
+    traffic: Traffic,
+    style: TextStyle = PLAIN,
+    *,
+    metric: str = "bandwidth",
+    premises: Sequence[Premises] = (),
+) -> str:
+    """On a machine: `metric` is that of the cost, `premises` are those of each gain."""
+    machine = Fact("Topology", topology_sentence(topology))
+    parts = _comparison(evaluations, "link time", machine, traffic, partial(format_cost, metric))
+    busiest = [(f"  {clean(name)}", busiest_words(topology, each)) for name, each in evaluations]
+    parts += ["Busiest link", _without_header(busiest), _relative(evaluations, "link time")]
+    ranges = [
+        (f"  {clean(name)}", words)
+        for (name, _), each in zip(evaluations, premises, strict=False)
+        if (words := range_words(each))
+    ]
+    if ranges:
+        parts += ["Range", _without_header(ranges)]
+    return lay_out(parts, style)
+
+
+def render_scale_comparison_text(
+    evaluations: Sequence[tuple[str, ScaleEvaluation]],
+    machine: str,
+    traffic: Traffic,
+    style: TextStyle = PLAIN,
+    *,
+    notes: Sequence[str] = (),
+) -> str:
+    """On a large machine, with its levels and busiest links."""
+    parts = _comparison(evaluations, "time", Fact("Machine", clean(machine)), traffic, format_bytes)
+    parts += [*levels_and_links(evaluations), _relative(evaluations, "time"), *sentences(notes)]
+    return lay_out(parts, style)
+
+
+def _comparison(
+    evaluations: Named,
+    time: str,
+    machine: Part,
+    traffic: Traffic,
+    cost: Callable[[float], str],
+) -> list[Part]:
+    """The verdict, what it is on and of, and a row for each placement."""
+    times = [(name, each.predicted_s or 0.0) for name, each in evaluations]
+    base = times[0][1]
+    rows = [
+        (
+            name,
+            _known(each.predicted_s, format_seconds),
+            three_digits(seconds / base if base > 0 else 1.0),
+            _known(each.max_congestion_s, format_seconds),
+            _known(each.mean_congestion_s, format_seconds),
+            _known(each.hop_bytes, format_bytes),
+            cost(each.cost),
+        )
+        for (name, each), (_, seconds) in zip(evaluations, times, strict=True)
+    ]
+    header = ("predicted", time, "relative", "worst link", "mean link", "hop-bytes", "cost")
+    verdict = Fact("Verdict", fastest_words(times, time))
+    of = Fact("Traffic", traffic_sentence(traffic))
+    return [verdict, "", machine, of, "", Table(header, rows, right=range(1, 7))]
+
+
+def _known(value: float | None, form: Callable[[float], str]) -> str:
+    return "-" if value is None else form(value)
+
+
+def _relative(evaluations: Named, time: str) -> str:
+    return f"relative: {time} over that of {clean(evaluations[0][0])}; nothing was measured"
+
+
+def _without_header(rows: Sequence[tuple[str, str]]) -> Part:
+    shown = [(Cell(name), words) for name, words in rows]
+    return Table(("", ""), shown, fold=(1,), has_header=False)

@@ -1,11 +1,8 @@
-"""Advice about protocols as text: the stack, predictions, runs, and what follows from them."""
+"""Advice about protocols: the stack, predictions, runs, and what follows from them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from rich.console import RenderableType
-from rich.text import Text
 
 from toposeat.model.protocol import (
     Advice,
@@ -18,16 +15,16 @@ from toposeat.model.protocol import (
 )
 from toposeat.model.route import CopyProtocol
 from toposeat.model.shell_words import shell_word
-from toposeat.report.text.bench import percent
-from toposeat.report.text.clocked import render_clocked_text
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out, sentences
+from toposeat.report.parts import Fact, Part, Table, sentences
+from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, format_bytes, format_seconds
+from toposeat.report.view.runs import percent, render_clocked_text
 
 
 def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
     """What is recommended, what the stack does, what could be set, and what was clocked."""
-    parts: list[RenderableType] = [
-        labelled("Advice", advice_verdict(advice)),
+    parts: list[Part] = [
+        Fact("Advice", advice_verdict(advice)),
         *_lines(advice),
         "",
         *_stack(advice.stack),
@@ -70,7 +67,7 @@ def environment_lines(variables: Mapping[str, str]) -> list[str]:
 
 def render_joint_text(choice: JointChoice, style: TextStyle = PLAIN) -> str:
     """The placement that each protocol would have, by predicted time."""
-    rows: list[list[str | Text]] = []
+    rows: list[list[str]] = []
     for each in choice.options:
         mark = "*" if each is choice.chosen else ""
         if each.result is None:
@@ -87,24 +84,24 @@ def render_joint_text(choice: JointChoice, style: TextStyle = PLAIN) -> str:
         )
     header = ["", f"\n{clean(choice.stack)}", "default\npredicted", "placed\npredicted", "\nset"]
     advised = "predicted, not verified: nothing is set; `toposeat advise` verifies by runs"
-    parts: list[RenderableType] = [
-        columns(header, rows, right=(2, 3)),
+    parts: list[Part] = [
+        Table(header, rows, right=(2, 3)),
         "",
-        labelled("Protocol", f"placed for {clean(choice.chosen.setting.name)} (*); {advised}"),
+        Fact("Protocol", f"placed for {clean(choice.chosen.setting.name)} (*); {advised}"),
     ]
     return lay_out(parts, style)
 
 
-def _stack(stack: Stack) -> list[RenderableType]:
+def _stack(stack: Stack) -> list[Part]:
     name = " ".join(each for each in (stack.kind.value, stack.version) if each)
-    said: list[RenderableType] = [
-        labelled("Stack", clean(f"{name}, device messages by {stack.transport}")),
-        labelled("Set now", clean(_words(stack.variables) or "no variable of it")),
-        labelled("Does", _rule_words(stack.rule)),
+    said: list[Part] = [
+        Fact("Stack", clean(f"{name}, device messages by {stack.transport}")),
+        Fact("Set now", clean(_words(stack.variables) or "no variable of it")),
+        Fact("Does", _rule_words(stack.rule)),
     ]
     for each in stack.statements:
         source = f" [{each.source}]" if each.source else ""
-        said.append(labelled("", clean(f"{each.basis.value}: {each.text}{source}")))
+        said.append(Fact("", clean(f"{each.basis.value}: {each.text}{source}")))
     return said
 
 
@@ -122,15 +119,15 @@ def _rule_words(rule: ProtocolRule) -> str:
     return ", ".join(words)
 
 
-def _candidates(advice: Advice) -> RenderableType:
-    rows: list[list[str | Text]] = [_row(advice.present, now=True)]
+def _candidates(advice: Advice) -> Part:
+    rows: list[list[str]] = [_row(advice.present, now=True)]
     rows += [_row(each, now=False) for each in advice.candidates]
-    return columns(
+    return Table(
         ["\nsetting", "link time\npredicted", "gain\npredicted", "\nset"], rows, right=(1, 2)
     )
 
 
-def _row(prediction: Prediction, *, now: bool) -> list[str | Text]:
+def _row(prediction: Prediction, *, now: bool) -> list[str]:
     seconds = prediction.predicted_s
     gain = "" if now or prediction.gain is None else percent(prediction.gain)
     return [
@@ -141,16 +138,16 @@ def _row(prediction: Prediction, *, now: bool) -> list[str | Text]:
     ]
 
 
-def _bound(advice: Advice) -> list[RenderableType]:
+def _bound(advice: Advice) -> list[Part]:
     if advice.envelope_s is None:
         return []
     words = f"{format_seconds(advice.envelope_s)} with the best protocol of every pair and size"
-    return [labelled("Bound", f"{words} (predicted; no setting of this stack does that)")]
+    return [Fact("Bound", f"{words} (predicted; no setting of this stack does that)")]
 
 
-def _pairs(pairs: tuple[PairNote, ...]) -> list[RenderableType]:
+def _pairs(pairs: tuple[PairNote, ...]) -> list[Part]:
     names = [each.value for each in CopyProtocol if any(each.value in p.seconds for p in pairs)]
-    rows: list[list[str | Text]] = [
+    rows: list[list[str]] = [
         [
             f"{pair.source} -> {pair.target}",
             format_bytes(pair.message_bytes),
@@ -161,21 +158,21 @@ def _pairs(pairs: tuple[PairNote, ...]) -> list[RenderableType]:
     ]
     header = ["ranks", "message", "now", *names]
     return [
-        labelled("Pairs", "with most bytes; one message alone, by the measured curves"),
-        columns(header, rows, right=(1, *range(3, len(header)))),
+        Fact("Pairs", "with most bytes; one message alone, by the measured curves"),
+        Table(header, rows, right=(1, *range(3, len(header)))),
     ]
 
 
-def _lines(advice: Advice) -> list[RenderableType]:
+def _lines(advice: Advice) -> list[Part]:
     """The lines to type, only for what was verified."""
     setting = advice.recommended
     if setting is None:
         return []
-    lines: list[RenderableType] = [f"    {each}" for each in environment_lines(setting.variables)]
+    lines: list[Part] = [f"    {each}" for each in environment_lines(setting.variables)]
     if advice.stack.kind.value.startswith("openmpi"):
         lines.append(f"    (several nodes: mpirun {_forwarded(setting)} ...)")
     if setting.caution:
-        lines.append(labelled("Caution", clean(setting.caution)))
+        lines.append(Fact("Caution", clean(setting.caution)))
     return lines
 
 

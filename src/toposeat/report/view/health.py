@@ -1,22 +1,19 @@
-"""A verdict on a machine as text: wiring, what order could gain, and findings, worst first."""
+"""A verdict on a machine: wiring, what order could gain, and findings, worst first."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
 from toposeat.model.premise import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
-from toposeat.report.machine_words import order_words, premise_words, topology_sentence
-from toposeat.report.text.console import PLAIN, TextStyle, columns, labelled, lay_out
+from toposeat.report.parts import Cell, Fact, Line, Part, Table, to_copy
+from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural
-from toposeat.report.words import gain_range_words
+from toposeat.report.view.machine import order_words, premise_words, topology_sentence
+from toposeat.report.view.mapping import gain_range_words
 
 WORTH_NAMING = 0.01  # of the default's time
 _MOST_GAINS = 5
@@ -25,44 +22,41 @@ _COUNTED = {
     Severity.UNTOLD: "untold fact",
     Severity.DOUBT: "doubt",
 }
-_COLOURS = {
-    Severity.OK: "green",
-    Severity.INFO: "cyan",
-    Severity.DOUBT: "yellow",
-    Severity.UNTOLD: "bold yellow",
-    Severity.FAULT: "bold red",
-}
 
 
 def render_health_text(topology: Topology | None, health: Health, style: TextStyle = PLAIN) -> str:
     """The verdict at a glance, then what it rests on; `topology` is None where there is none."""
-    parts: list[RenderableType] = [labelled("Verdict", verdict_of_health(health))]
+    parts: list[Part] = [Fact("Verdict", verdict_of_health(health))]
     if health.wiring is not None:
-        parts.append(labelled("Order", gain_words(health.gains, health.wiring)))
+        parts.append(Fact("Order", gain_words(health.gains, health.wiring)))
         parts += [*_best_order(topology, health), ""]
     if topology is not None:
-        parts.append(labelled("Machine", topology_sentence(topology)))
+        parts.append(Fact("Machine", topology_sentence(topology)))
     if health.wiring is not None:
         wiring = health.wiring
-        parts.append(labelled("Wiring", f"{wiring.shape.value}: {clean(wiring.reason)}"))
+        parts.append(Fact("Wiring", f"{wiring.shape.value}: {clean(wiring.reason)}"))
     shown = [gain for gain in health.gains if gain.share >= WORTH_NAMING][:_MOST_GAINS]
     if shown:
         parts += ["", _gain_table(shown)]
     for title, members in (("", health.findings), ("This node", health.node)):
         if members:
-            parts += ["", *([title] if title else []), *(_finding(each) for each in members)]
+            parts += [
+                "",
+                *([title] if title else []),
+                *(part for each in members for part in _finding(each)),
+            ]
     return lay_out(parts, style)
 
 
-def _best_order(topology: Topology | None, health: Health) -> list[RenderableType]:
+def _best_order(topology: Topology | None, health: Health) -> list[Part]:
     """The order that gains most, and the line that realises it; nothing where none gains."""
     best = health.gains[0] if health.gains else None
     if topology is None or best is None or best.share < WORTH_NAMING:
         return []
     order = order_line(topology, best.device_of_rank)
     return [
-        labelled("", order_words(topology, best.device_of_rank)),
-        *([Text(order, no_wrap=True, overflow="ignore")] if order else []),
+        Fact("", order_words(topology, best.device_of_rank)),
+        *([to_copy(order)] if order else []),
     ]
 
 
@@ -113,7 +107,7 @@ def _gain_table(gains: Sequence[PossibleGain]) -> Table:
         )
         for gain in gains
     ]
-    return columns(
+    return Table(
         ("predicted for", "default", "best found", "saves", "may save", "at most"),
         rows,
         right=(1, 2, 3, 4, 5),
@@ -125,15 +119,10 @@ def _range_cell(premises: Premises | None) -> str:
     return gain_range_words(premises) if premises is not None and premises.is_doubtful else "-"
 
 
-def _finding(finding: Finding) -> Table:
-    table = Table(box=None, pad_edge=False, padding=0, show_header=False)
-    table.add_column(width=7)
-    table.add_column(overflow="fold")
+def _finding(finding: Finding) -> list[Part]:
     where = f"{clean(finding.subject)}: " if finding.subject else ""
-    table.add_row(
-        Text(finding.severity.value, style=_COLOURS[finding.severity]),
-        Text.assemble((finding.code, "bold"), f"  {where}{clean(finding.detail)}"),
-    )
+    words = Line((Cell(finding.code, "strong"), f"  {where}{clean(finding.detail)}"))
+    said: list[Part] = [Fact(Cell(finding.severity.value, finding.severity.value), words, 7)]
     if finding.hint:
-        table.add_row(Text(""), Text(f"hint: {clean(finding.hint)}"))
-    return table
+        said.append(Fact("", f"hint: {clean(finding.hint)}", 7))
+    return said

@@ -12,8 +12,14 @@ from tests.report import samples
 from tests.report.profile_samples import full_profile
 from toposeat.model.traffic import MemorySpace, RankInfo, TimeKind, TimeShare, Traffic, TrafficKind
 from toposeat.report import Section, html_page, profile_json, render_traffic_text, traffic_svg
-from toposeat.report.profile_words import choice_words, phase_rows, world_rows
-from toposeat.report.time_words import gain_share, gain_words, time_parts
+from toposeat.report.view.traffic import (
+    choice_words,
+    gain_share,
+    gain_words,
+    phase_rows,
+    time_parts,
+    world_rows,
+)
 
 
 def test_time_is_split_and_adds_up() -> None:

@@ -1,18 +1,16 @@
-"""A choice of devices as text: what to take, the line to copy, what is left."""
+"""A choice of devices: what to take, the line to copy, what is left."""
 
 from __future__ import annotations
 
 import math
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from toposeat.model.device_set import DeviceSet, Left
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
-from toposeat.report.machine_words import device_code
-from toposeat.report.text.console import PLAIN, TextStyle, labelled, lay_out
+from toposeat.report.parts import Fact, Part, to_copy
+from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import format_rate, format_seconds, plural
+from toposeat.report.view.machine import device_code
 
 _MOST_GROUPS = 4  # of one size that are named
 
@@ -20,11 +18,11 @@ _MOST_GROUPS = 4  # of one size that are named
 def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextStyle = PLAIN) -> str:
     """The devices, the line to copy, what they are worth and what stays free."""
     devices = [topology.devices[position] for position in chosen.devices]
-    parts: list[RenderableType] = [
-        labelled("Take", _take(chosen, topology)),
-        Text(visible_line(topology.devices, devices), no_wrap=True, overflow="ignore"),
-        *(labelled("Left", _left(left, topology)) for left in chosen.left),
-        labelled("Tried", _tried(chosen)),
+    parts: list[Part] = [
+        Fact("Take", _take(chosen, topology)),
+        to_copy(visible_line(topology.devices, devices)),
+        *(Fact("Left", _left(left, topology)) for left in chosen.left),
+        Fact("Tried", _tried(chosen)),
     ]
     return lay_out(parts, style)
 

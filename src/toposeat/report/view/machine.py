@@ -1,11 +1,13 @@
-"""Machines in words: their devices, links, parts and numbers, and what is assumed of them."""
+"""A machine in words: devices, links, parts and numbers, what is assumed of them; the catalogue."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
+from toposeat.model.known_shapes import KnownShape
 from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
@@ -18,6 +20,8 @@ from toposeat.model.topology import (
     PathClass,
     Topology,
 )
+from toposeat.report.parts import Cell, Line
+from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, plural
 
 LINK_WORDS = {
@@ -246,3 +250,53 @@ def relation_word(topology: Topology, source: str, target: str) -> str:
         prefix = _DEVICE_LINK_PREFIX.get(narrow.kind)
         word = f"{prefix}{narrow.count}" if prefix else word
     return f"{word}!" if route.peer_access is False else word
+
+
+_NAME_LETTERS = 20
+_BUILT_IN, _YOURS = "built in", "yours"
+_HEADER = ("name", "devices", "links", "from", "source")
+
+
+def render_catalogue_text(
+    machines: Sequence[tuple[Topology, Path | None]],
+    style: TextStyle = PLAIN,
+    networks: Sequence[KnownShape] = (),
+) -> str:
+    """Name, devices, links, and who published it or which file of the user's it is from.
+
+    Args:
+        machines: each with its file, None if it is built in.
+        style: width and colour.
+        networks: built-in networks, listed after the machines.
+    """
+    rows = [_HEADER, *(_row(*each) for each in machines), *map(_network_row, networks)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = []
+    for row in rows:
+        left = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        look = "strong" if row is _HEADER else ""
+        end = "wrap" if row[3] == _YOURS else "cut"  # a path is never cut
+        lines.append(Line((Cell(f"{left}  {row[4]}", look),), end))
+    return lay_out(lines, style)
+
+
+def _row(machine: Topology, path: Path | None) -> tuple[str, str, str, str, str]:
+    source = clean(machine.sources[0]).partition(":")[0] if machine.sources else "-"
+    where = (_BUILT_IN, source) if path is None else (_YOURS, clean(str(path)))
+    return clean(machine.name), _few_words(machine), link_kinds_words(machine), *where
+
+
+def _network_row(network: KnownShape) -> tuple[str, str, str, str, str]:
+    source = network.sources[0].partition(":")[0]
+    return network.name, f"{network.hosts} hosts", network.kind, _BUILT_IN, source
+
+
+def _few_words(machine: Topology) -> str:
+    names = Counter(short_device_name(d.name, _NAME_LETTERS) for d in machine.devices)
+    return " + ".join(f"{count} x {name or 'device'}" for name, count in names.items())
+
+
+def link_kinds_words(topology: Topology) -> str:
+    """`NVLink, PCIe`: the kinds of links in the node, the most device-like first."""
+    kinds = {link.kind for link in topology.links} - {LinkKind.SMP}
+    return ", ".join(LINK_WORDS[kind] for kind in LinkKind if kind in kinds)

@@ -1,0 +1,455 @@
+"""Runs: what was measured, what each rank got, how orders compare on a clock, and a running job."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from toposeat.model.bench import BenchResult, BenchSource, Gain
+from toposeat.model.clocked import ClockedResult
+from toposeat.model.cpu_list import format_cpu_list
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.glance import Glance
+from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
+from toposeat.model.shell_words import shell_line
+from toposeat.model.topology import Topology
+from toposeat.report.parts import Cell, Fact, Part, Table, Words, sentences, to_copy
+from toposeat.report.text import PLAIN, TextStyle, lay_out, live_view
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_percent,
+    format_rate,
+    format_seconds,
+    plural,
+    three_digits,
+)
+from toposeat.report.view.machine import link_words
+from toposeat.report.view.mapping import line_to_copy, verdict_words
+
+_MOST = 9  # causes that are told after a run
+_NAMES = re.compile(r"\S*\d[^\s,;)]*")
+
+
+def render_verdict(record: RunRecord, style: TextStyle = PLAIN) -> str:
+    """The verdict, then only what differs from the plan: a dozen lines at most, and one of time.
+
+    A cause is said once for all ranks that have it, also where it names a device of each.
+    """
+    parts: list[Part] = [_verdict(record)]
+    told = [*_differences(record, alike=True), *record.notes]
+    parts += sentences(told[:_MOST])
+    if len(told) > _MOST:
+        parts += sentences([f"{len(told) - _MOST} causes more: run with -o FILE, then report FILE"])
+    parts.append(f"Took {format_seconds(record.wall_s)}, exit code {record.exit_code}")
+    return lay_out(parts, style)
+
+
+def _verdict(record: RunRecord) -> str:
+    """`16 ranks as planned on 4 nodes`."""
+    if not record.placement:
+        return "No placement: ranks are where the launcher put them"
+    if not record.seats:
+        return "No rank was asked what it got"
+    counts = Counter(seat.verdict for seat in record.seats)
+    hosts = len({seat.host for seat in record.seats if seat.host})
+    where = f" on {plural(hosts, 'node')}" if hosts else ""
+    ranks = len(record.seats)
+    wrong, unknown = counts[Verdict.MISMATCH], counts[Verdict.NOT_CHECKED]
+    if wrong:
+        rest = f", {unknown} not checked" if unknown else ""
+        return f"{wrong} of {plural(ranks, 'rank')}{where} not as planned{rest}"
+    if unknown == ranks and not hosts and record.exit_code:
+        return f"No rank reported what it got: the launcher ended with code {record.exit_code}"
+    if unknown == ranks:
+        return f"{plural(ranks, 'rank')}{where}, not all of the plan checked"
+    rest = f", not all of the plan checked for {unknown}" if unknown else ""
+    return f"{plural(ranks, 'rank')} as planned{where}{rest}"
+
+
+def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
+    """What was run, how long it took (measured), and the verdict on every rank."""
+    repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
+    parts: list[Part] = [
+        Fact("Run", clean(shell_line(record.command))),
+        Fact("Placed by", _placed_by(record)),
+        Fact("Where", f"{clean(record.host)}, {clean(record.started_at)}"),
+        Fact(
+            "Measured",
+            f"wall time {format_seconds(record.wall_s)}{repeats}, exit code {record.exit_code}",
+        ),
+    ]
+    if record.seats:
+        parts += ["", _seats(record), "", verification_words(record)]
+        parts += sentences(_differences(record))
+    parts += sentences(record.notes)
+    return lay_out(parts, style)
+
+
+def _placed_by(record: RunRecord) -> str:
+    if not record.placement:
+        return "the launcher"
+    return f"{clean(record.placement)}, visibility {clean(record.visibility)}"
+
+
+def verification_words(record: RunRecord) -> str:
+    """`14 ranks as placed, 2 ranks mismatch`."""
+    if not record.seats:
+        return "No rank reported what it got."
+    counts = Counter(seat.verdict for seat in record.seats)
+    parts = [f"{plural(counts[v], 'rank')} {v.value}" for v in Verdict if counts[v]]
+    return "Verification: " + ", ".join(parts)
+
+
+def _differences(record: RunRecord, *, alike: bool = False) -> list[str]:
+    """What differs, each once, with the ranks it holds for.
+
+    With `alike`, sentences that differ in devices, CPUs and other names with digits only are one,
+    shown as that of the first rank; what most ranks have comes first.
+    """
+    ranks_of: dict[str, list[int]] = {}
+    first: dict[str, str] = {}
+    for seat in record.seats:
+        for difference in seat.differences:
+            cause = _NAMES.sub("#", difference) if alike else difference
+            ranks_of.setdefault(cause, []).append(seat.rank)
+            first.setdefault(cause, difference)
+    said = []
+    for cause, ranks in sorted(ranks_of.items(), key=_commonest) if alike else ranks_of.items():
+        who = "rank" if len(ranks) == 1 else "ranks"
+        own = {d for seat in record.seats for d in seat.differences if _NAMES.sub("#", d) == cause}
+        example = f" (rank {ranks[0]}; the others alike)" if alike and len(own) > 1 else ""
+        shown = format_cpu_list(sorted(ranks)).replace(",", ", ")
+        said.append(f"{who} {shown}: {first[cause]}{example}")
+    return said
+
+
+def _commonest(cause: tuple[str, list[int]]) -> tuple[int, int]:
+    return -len(cause[1]), cause[1][0]
+
+
+def _seats(record: RunRecord) -> Part:
+    header = ("rank", "host", "pci", "visible devices", "cpus", "memory", "nic", "verdict")
+    rows: list[list[Words]] = [
+        [*seat_cells(seat), Cell(seat.verdict.value, seat.verdict.name.lower().replace("_", "-"))]
+        for seat in record.seats
+    ]
+    return Table(header, rows, right=(0,), fold=(3, 4, 7), only_used=True)
+
+
+def seat_cells(seat: RealisedSeat) -> list[str]:
+    """Rank, host, PCI bus id, visible devices, CPUs, memory and NIC; `-` for what is not known."""
+    known = (seat.host, seat.pci_bus_id, seat.visible_devices, seat.cpus, seat.memory_policy)
+    return [str(seat.rank), *(each or "-" for each in (*known, seat.nic))]
+
+
+_TIMES = {
+    BenchSource.MEASURED: "measured: wall time of the slowest rank, per exchange",
+    BenchSource.SIMULATED: "simulated by SimGrid's SMPI, which ran the microbenchmark program",
+    BenchSource.PREDICTED: "predicted by the flow model; nothing was run",
+}
+
+
+def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
+    """The verdict, what was compared and how often, and one row per message size."""
+    parts: list[Part] = [
+        Fact("Verdict", bench_verdict(result)),
+        "",
+        Fact("Bench", f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}"),
+        Fact("Times", _TIMES[result.source]),
+    ]
+    if result.algorithm:
+        parts.append(Fact("Algorithm", _algorithm_words(result)))
+    if result.source is BenchSource.MEASURED:
+        parts += [
+            Fact("Runs", _bench_runs(result)),
+            Fact("Where", f"{clean(result.host)}, {result.started_at}, {clean(result.mpi)}"),
+        ]
+    if result.command:
+        parts.append(Fact("Line", clean(shell_line(result.command))))
+    order = " ".join(map(str, result.device_of_rank))
+    kept = " (the default: nothing is gained)" if result.is_default_kept else ""
+    parts += [
+        Fact("Placed", f"device of rank 0, 1, ...: {order}{kept}"),
+        "",
+        _bench_table(result),
+    ]
+    parts += sentences(result.notes)
+    return lay_out(parts, style)
+
+
+def bench_verdict(result: BenchResult) -> str:
+    """The largest gain and where, and how many sizes show no difference."""
+    if result.is_default_kept:
+        return "the default order is kept: no order is predicted to be faster"
+    best = max(result.rows, key=lambda row: row.placed.mean)
+    if result.source is not BenchSource.MEASURED:
+        worst = min(result.rows, key=lambda row: row.placed.mean)
+        return (
+            f"{result.source.value} gains from {gain_words(worst.placed.mean)}"
+            f" ({format_bytes(worst.bytes)}) to {gain_words(best.placed.mean)}"
+            f" ({format_bytes(best.bytes)})"
+        )
+    clear = [row for row in result.rows if not row.is_noise]
+    if result.repeats < 2:
+        return "one repeat only: no spread, so no verdict; use --repeats 5"
+    if not clear:
+        return "no measurable difference at any size; keep the default"
+    best = max(clear, key=lambda row: row.placed.mean)
+    return (
+        f"measured gain of {percent(best.placed.mean)} at {format_bytes(best.bytes)};"
+        f" no measurable difference at {len(result.rows) - len(clear)} of"
+        f" {plural(len(result.rows), 'size')}"
+    )
+
+
+def gain_words(share: float) -> str:
+    """A gain as percent with a sign; what takes twice as long or longer as `12.5x slower`."""
+    return f"{three_digits(1 - share)}x slower" if share <= -1 else percent(share)
+
+
+def percent(share: float) -> str:
+    """A share as percent with a sign: `+26.8 %`, `-3.1 %`, `0.0 %`."""
+    value = round(100 * share, 1) + 0.0  # no negative zero
+    return "0.0 %" if value == 0 else f"{value:+.1f} %"
+
+
+def _algorithm_words(result: BenchResult) -> str:
+    """The algorithm whose steps are timed."""
+    whose = {
+        BenchSource.MEASURED: "in the prediction; the MPI chose its own",
+        BenchSource.SIMULATED: "in the prediction and in the simulation",
+        BenchSource.PREDICTED: "step by step; a rank goes on when its own messages are done",
+    }
+    return f"{clean(result.algorithm)} {whose[result.source]}"
+
+
+def _bench_runs(result: BenchResult) -> str:
+    again = "default, placed, random, default again" if result.randoms else "default, placed, again"
+    return (
+        f"{plural(result.repeats, 'repeat')} of {again}, interleaved; {result.buffers} buffers;"
+        " gain = mean of paired ratios, with its 95 % interval; A/A = the default against itself"
+    )
+
+
+def _bench_table(result: BenchResult) -> Part:
+    word = result.source.value
+    has_interval = any(row.placed.low is not None for row in result.rows)
+    has_control = any(row.control is not None for row in result.rows)
+    has_random = any(row.random is not None for row in result.rows)
+    has_forecast = any(row.predicted is not None for row in result.rows)
+    header = ["\nmessage", f"default\n{word}", f"placed\n{word}", f"gain\n{word}"]
+    header += [f"95 % interval\n{word}"] if has_interval else []
+    header += [f"A/A\n{word}"] if has_control else []
+    header += [f"{result.randoms} random\n{word}"] if has_random else []
+    has_model = result.source is BenchSource.SIMULATED and has_forecast
+    header += ["default\npredicted", "placed\npredicted"] if has_model else []
+    header += ["gain\npredicted"] if has_forecast else []
+    rows = []
+    for row in result.rows:
+        cells: list[Words] = [
+            format_bytes(row.bytes),
+            format_seconds(row.default_s),
+            format_seconds(row.placed_s),
+            gain_cell(row.placed.mean, is_noise=row.is_noise),
+        ]
+        cells += [interval(row.placed)] if has_interval else []
+        cells += [spread(row.control)] if has_control else []
+        cells += [spread(row.random)] if has_random else []
+        if has_model:
+            model = row.predicted_default_s, row.predicted_placed_s
+            cells += ["-" if each is None else format_seconds(each) for each in model]
+        if has_forecast:
+            cells.append("-" if row.predicted is None else gain_words(row.predicted))
+        rows.append(cells)
+    return Table(header, rows, right=range(len(header)))
+
+
+def gain_cell(gain: float, *, is_noise: bool) -> Cell:
+    """A gain as percent, green or red; `?` where it is not told apart from noise."""
+    if is_noise:
+        return Cell(f"{gain_words(gain)} ?", "noise")
+    return Cell(gain_words(gain), "better" if gain > 0 else "worse" if gain < 0 else "")
+
+
+def interval(gain: Gain) -> str:
+    """The 95 % interval, `-` without one."""
+    if gain.low is None or gain.high is None:
+        return "-"
+    return f"{percent(gain.low).removesuffix(' %')} to {percent(gain.high)}"
+
+
+def spread(gain: Gain | None) -> str:
+    """Mean and deviation."""
+    if gain is None:
+        return "-"
+    deviation = "" if gain.deviation is None else f" +- {100 * gain.deviation:.1f}"
+    return percent(gain.mean).removesuffix(" %") + deviation + " %"
+
+
+def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
+    """The verdict, what was run how often, and one row per order."""
+    word = "emulated" if result.emulated else "measured"
+    parts: list[Part] = [
+        Fact("Verdict", clocked_verdict(result)),
+        "",
+        Fact("Clocked", f"{word}: {result.what}"),
+        Fact("Runs", _runs_words(result)),
+        Fact("Where", _where(result)),
+        Fact("Line", clean(shell_line(result.command))),
+        "",
+        _table(result, word),
+    ]
+    parts += sentences(result.notes)
+    return lay_out(parts, style)
+
+
+def clocked_verdict(result: ClockedResult) -> str:
+    """One sentence per candidate."""
+    if len(result.default_s) < 2:
+        return "one repeat only: no spread, so no verdict; use --repeats 5"
+    word = "emulated" if result.emulated else "measured"
+    said = []
+    for order in result.orders:
+        if result.is_noise(order):
+            said.append(f"{clean(order.name)}: no measurable difference")
+        else:
+            change = "gain of " if order.gain.mean > 0 else "loss of "
+            change = "" if order.gain.mean <= -1 else change
+            said.append(f"{clean(order.name)}: {word} {change}{gain_words(order.gain.mean)}")
+    return "; ".join(said)
+
+
+def _runs_words(result: ClockedResult) -> str:
+    base = clean(result.baseline)
+    what = "placement" if base == "default" else "candidate"
+    return (
+        f"{plural(len(result.default_s), 'repeat')} of {base}, {plural(len(result.orders), what)},"
+        f" {base} again, taking turns; gain = mean of paired ratios, with its 95 % interval; A/A ="
+        f" the {base} against itself: {spread(result.control)}"
+    )
+
+
+def _where(result: ClockedResult) -> str:
+    where = f"{clean(result.host)}, {result.started_at}"
+    if not result.emulated:
+        return where
+    return f"{where}; EMULATED: the stand-in of {clean(result.emulated)}, not a GPU"
+
+
+def _table(result: ClockedResult, word: str) -> Part:
+    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}", "gain\npredicted"]
+    both = (*result.default_s, *result.again_s)
+    rows: list[list[Words]] = [
+        [clean(result.baseline), format_seconds(statistics.median(both)), "", "", ""]
+    ]
+    rows += [
+        [
+            clean(order.name),
+            format_seconds(statistics.median(order.seconds)),
+            gain_cell(order.gain.mean, is_noise=result.is_noise(order)),
+            interval(order.gain),
+            gain_words(order.predicted),
+        ]
+        for order in result.orders
+    ]
+    if result.predicted_s:
+        header += ["link time\npredicted", f"{word} /\npredicted"]
+        clocked = [both, *(order.seconds for order in result.orders)]
+        for row, seconds, predicted in zip(rows, clocked, result.predicted_s, strict=True):
+            row += [format_seconds(predicted), f"{statistics.median(seconds) / predicted:.2f}"]
+    return Table(header, rows, right=range(1, len(header)))
+
+
+def render_demo_text(
+    machines: Sequence[tuple[Topology, MappingResult]],
+    clocked: ClockedResult | None,
+    style: TextStyle = PLAIN,
+) -> str:
+    """One line per machine and one for the clock, and where an order gains the line to copy.
+
+    Args:
+        machines: on which the program was mapped, with what was found.
+        clocked: runs on emulated GPUs of the first of them; None where there were none.
+        style: how text is laid out.
+    """
+    parts: list[Part] = []
+    for number, (machine, result) in enumerate(machines):
+        parts.append(Fact(clean(machine.name), verdict_words(result)))
+        line = line_to_copy(result, machine)
+        if line:
+            parts.append(to_copy(line))
+        if number == 0 and clocked is not None:
+            parts.append(Fact("Clocked", _clocked(clocked)))
+    return lay_out(parts, style)
+
+
+def _clocked(result: ClockedResult) -> str:
+    """`placed: emulated gain of +55 % (+54 to +56 %), predicted for these runs +56 %`."""
+    order = result.orders[0]
+    spread = "" if result.is_noise(order) else f" ({interval(order.gain)})"
+    return (
+        f"{clocked_verdict(result)}{spread}, predicted for these runs {gain_words(order.predicted)}"
+    )
+
+
+_MOST_ROWS = 10
+_HEADINGS = 7  # lines of a view that are no rows of its tables
+
+
+def glance_view(glance: Glance, topology: Topology | None, *, lines: int) -> RenderableType:
+    """The pairs and links with most bytes, in as many lines as the terminal has.
+
+    Args:
+        glance: the last look.
+        topology: whose links it names; None: it names none.
+        lines: of the terminal.
+    """
+    tables = 2 if glance.links else 1
+    rows = max(1, min(_MOST_ROWS, (lines - _HEADINGS) // tables))
+    pairs = [
+        (f"{each.source} > {each.target}", format_bytes(each.bytes), format_rate(each.bytes_per_s))
+        for each in glance.pairs[:rows]
+    ]
+    parts: list[Part] = [Fact("Watch", _sum(glance))]
+    parts.append(Table(("rank pair, recorded", "bytes", "now"), pairs, right=(1, 2)))
+    if glance.seating:
+        parts.append(Fact("Links", glance.seating))
+    if topology is not None and glance.links:
+        links = [
+            (
+                link_words(topology, each.link),
+                format_bytes(each.bytes),
+                format_rate(each.bytes_per_s),
+                format_percent(each.busy),
+            )
+            for each in glance.links[:rows]
+        ]
+        header = ("link, modelled", "bytes", "now", "of its rate")
+        parts.append(Table(header, links, right=(1, 2, 3)))
+    return live_view(parts)
+
+
+def glance_line(glance: Glance, topology: Topology | None) -> str:
+    """`Watch 12 s: 3.1 GiB ...; most 0 > 4, 120 MiB; busiest QPI: ..., 34 % (modelled)`."""
+    parts = [f"Watch {_sum(glance)}"]
+    if glance.pairs:
+        first = glance.pairs[0]
+        parts.append(f"most {first.source} > {first.target}, {format_bytes(first.bytes)}")
+    if topology is not None and glance.links:
+        busiest = max(glance.links, key=lambda each: each.busy)
+        words = link_words(topology, busiest.link)
+        parts.append(f"busiest {words}, {format_percent(busiest.busy)} of its rate (modelled)")
+    return "; ".join(parts)
+
+
+def _sum(glance: Glance) -> str:
+    messages = plural(glance.messages, "message")
+    return (
+        f"{format_seconds(glance.elapsed_s)}: {format_bytes(glance.bytes)} in {messages} of"
+        f" {glance.seen} of {plural(glance.ranks, 'rank')}, {format_rate(glance.bytes_per_s)} now"
+    )
