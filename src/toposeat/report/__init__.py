@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         with_stack,
     )
     from toposeat.report.matrix_form import matrix_file
+    from toposeat.report.svg.charts import traffic_svg
     from toposeat.report.svg.machine import mapping_svg, topology_svg
-    from toposeat.report.svg.profile import traffic_svg
-    from toposeat.report.svg.scale import scale_svg
+    from toposeat.report.svg.network import scale_svg
     from toposeat.report.text import TextStyle, text_style_for
     from toposeat.report.view.advice import environment_lines, render_advice_text, render_joint_text
     from toposeat.report.view.device_set import render_device_set_text

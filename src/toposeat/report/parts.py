@@ -43,6 +43,12 @@ class Note(Struct, frozen=True):
     mark: str = "- "
 
 
+class Title(Struct, frozen=True):
+    """What the parts below it are about."""
+
+    words: str
+
+
 class Table(Struct, frozen=True):
     """Rows under a header.
 
@@ -74,7 +80,7 @@ class Table(Struct, frozen=True):
         return [n for n in used if n == 0 or any(text_of(r[n]) not in ("", "-") for r in self.rows)]
 
 
-Part = str | Line | Fact | Note | Table
+Part = str | Title | Line | Fact | Note | Table
 
 
 def text_of(words: Words) -> str:
@@ -82,7 +88,7 @@ def text_of(words: Words) -> str:
     return words.words if isinstance(words, Cell) else words
 
 
-def facts(named: dict[str, str | None]) -> list[Part]:
+def facts(**named: str | None) -> list[Part]:
     """A fact for each name that has words."""
     return [Fact(name, words) for name, words in named.items() if words]
 

@@ -12,7 +12,7 @@ import rich.table
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from toposeat.report.parts import Cell, Fact, Line, Note, Part, Table, Words, text_of
+from toposeat.report.parts import Cell, Fact, Line, Note, Part, Table, Title, Words, text_of
 from toposeat.report.units import clean
 
 PIPE_WIDTH = 100
@@ -118,6 +118,8 @@ def _drawn(part: Part, width: int) -> list[RenderableType]:
     match part:
         case str():
             return [Text(part)]
+        case Title():
+            return [Text(part.words)]
         case Line():
             return [_line(part)]
         case Fact():
@@ -168,9 +170,13 @@ def _table(shown: Table, columns: Iterable[int]) -> RenderableType:
             no_wrap=number not in fold,
             overflow="fold" if number in fold else "ellipsis",
         )
+    marked = [any(isinstance(cell, Cell) and cell.mark for cell in row) for row in shown.rows]
+    if any(marked):
+        table.add_column(no_wrap=True)
     for row in shown.rows:
         cells = [row[number] for number in columns]
-        table.add_row(*(Text(clean(c)) if isinstance(c, str) else _text(c) for c in cells))
+        marks = [f"<- {c.mark}" for c in cells if isinstance(c, Cell) and c.mark]
+        table.add_row(*(Text(clean(c)) if isinstance(c, str) else _text(c) for c in cells), *marks)
     return table
 
 

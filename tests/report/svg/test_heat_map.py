@@ -8,7 +8,7 @@ from tests.report.markup import Page
 from toposeat.model.traffic import PairTable
 from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
 from toposeat.report.svg.element import text_width
-from toposeat.report.svg.heat_map import heat_map
+from toposeat.report.svg.charts import heat_map
 
 
 def test_heat_map_shows_every_pair_where_it_is() -> None:

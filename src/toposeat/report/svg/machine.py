@@ -12,6 +12,9 @@ from toposeat.report.svg.element import (
     Attributes,
     Child,
     Markup,
+    Picture,
+    Sheet,
+    drawing,
     element,
     fitted,
     joined,
@@ -19,9 +22,7 @@ from toposeat.report.svg.element import (
     text_width,
     tooltip,
 )
-from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
-from toposeat.report.svg.sheet import Sheet
-from toposeat.report.svg.wire import Wire, wires
+from toposeat.report.svg.layout import Box, Frame, Layout, Wire, lay_out_machine, wires
 from toposeat.report.units import format_bytes, format_rate, format_seconds
 from toposeat.report.view.machine import (
     COMPONENT_WORDS,
@@ -76,20 +77,25 @@ def _ranks(evaluation: Evaluation) -> dict[int, int]:
     return {device: rank for rank, device in enumerate(evaluation.device_of_rank)}
 
 
-def caption_of(seating: Seating) -> str:
-    """What is predicted of a placement, in a few words."""
-    worst = format_seconds(seating.evaluation.max_congestion_s)
-    time = format_seconds(seating.evaluation.predicted_s)
-    return f"predicted: busiest link {worst}, link time {time}"
+def mapping_pictures(result: MappingResult, topology: Topology) -> list[Picture]:
+    """The machine with its ranks, by default and, if it differs, as placed."""
+    layout = lay_out_machine(topology)
+    pictures = []
+    for name, seating in seatings(result):
+        worst = format_seconds(seating.evaluation.max_congestion_s)
+        time = format_seconds(seating.evaluation.predicted_s)
+        words = f"predicted: busiest link {worst}, link time {time}"
+        label = f"{name}: {words}"
+        drawn = machine_svg(topology, label=label, seating=seating, layout=layout)
+        pictures.append(Picture(name, words, drawn))
+    return pictures
 
 
 def mapping_svg(result: MappingResult, topology: Topology) -> str:
     """A standalone SVG file: the machine with its ranks, by default and as placed."""
-    layout = lay_out_machine(topology)
     sheet = Sheet(topology_sentence(topology))
-    for name, seating in seatings(result):
-        sheet.heading(f"{name}, {caption_of(seating)}")
-        sheet.chart(machine_svg(topology, label=name, seating=seating, layout=layout))
+    for picture in mapping_pictures(result, topology):
+        sheet.picture(picture)
     return sheet.svg(f"placement on {topology.name}")
 
 
@@ -111,19 +117,9 @@ def machine_svg(
     layout: Layout | None = None,
 ) -> Markup:
     """The machine as an inline `<svg>`; with `seating` coloured by congestion, else by kind."""
-    drawing = layout or lay_out_machine(topology)
-    return element(
-        "svg",
-        {
-            "class": "machine",
-            "viewBox": f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
-            "width": round(drawing.width),
-            "height": round(drawing.height),
-            "role": "img",
-            "aria-label": label,
-        },
-        _drawing(topology, drawing, seating),
-    )
+    layout = layout or lay_out_machine(topology)
+    size = (round(layout.width), round(layout.height))
+    return drawing("machine", size, label, _drawing(topology, layout, seating))
 
 
 def congestion_step(value: float, top: float) -> int:

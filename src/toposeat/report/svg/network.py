@@ -10,18 +10,22 @@ import numpy as np
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.scale_result import HostGroup, ScaleEvaluation, ScaleResult
+from toposeat.model.traffic import Traffic
 from toposeat.report.svg.element import (
     Attributes,
     Child,
     Markup,
+    Picture,
+    Sheet,
+    drawing,
     element,
     joined,
-    number,
     text_width,
     tooltip,
 )
 from toposeat.report.svg.machine import congestion_step
 from toposeat.report.units import clean, format_rate, format_seconds, plural
+from toposeat.report.view.traffic import traffic_sentence
 
 WIDTH = 1208.0
 _ROOM = 420.0  # height of one picture, of the two that a screen should show
@@ -88,9 +92,7 @@ def network_svg(result: ScaleResult, name: str, *, label: str) -> Markup:
     grid = _grid(result, max(text_width(text, _SMALL) for text in texts) + 6)
     parts = [_band(both[name], grid, at, leaves) for at, leaves in enumerate(grid.bands)]
     height = len(grid.bands) * grid.pitch
-    frame: Attributes = {"viewBox": f"0 0 {WIDTH:.0f} {number(height)}", "width": round(WIDTH)}
-    words: Attributes = {"height": round(height), "role": "img", "aria-label": label}
-    return element("svg", {"class": "machine network", **frame, **words}, *parts)
+    return drawing("machine network", (WIDTH, height), label, *parts)
 
 
 def can_draw(result: ScaleResult) -> bool:
@@ -298,3 +300,58 @@ def _runs_of_ranks(
         shaded: Attributes = {"height": height, "fill-opacity": shade}
         found.append(element("rect", {"class": "rank", **spot, **shaded}))
     return found
+
+
+_LINKS = 6
+_LOOKS = {"default": "fill-before", "placed": "fill-after"}
+
+
+def network_pictures(result: ScaleResult) -> list[Picture]:
+    """The machine by default and, if it differs, as placed; nothing if it has no picture."""
+    if not can_draw(result):
+        return []
+    kept = "Default placement, kept" if result.kept_default else "Default placement"
+    pictures = []
+    for name, heading in (("default", kept), ("placed", "Placed"))[: 2 - result.kept_default]:
+        each = result.placed if name == "placed" else result.default
+        worst = max((load.max_congestion_s for load in each.levels), default=0.0)
+        time = format_seconds(each.predicted_s or 0.0)
+        words = f"predicted: busiest link {format_seconds(worst)}, time {time}"
+        svg = network_svg(result, name, label=f"{heading}: {words}")
+        pictures.append(Picture(heading, words, svg))
+    return pictures
+
+
+def scale_svg(result: ScaleResult, traffic: Traffic) -> str:
+    """A standalone SVG file: picture, levels and busiest links. Every number is predicted."""
+    shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
+    sheet = Sheet(clean(result.shape))
+    sheet.line(traffic_sentence(traffic))
+    for name, each in shown:
+        sheet.line(_words(name, each), sample=_LOOKS[name])
+    for picture in network_pictures(result):
+        sheet.picture(picture)
+    sheet.heading("Busiest link of each level (predicted)")
+    levels = used_levels([each for _, each in shown])
+    top = max((max(seconds) for *_, seconds in levels), default=0.0)
+    for _, level, seconds in levels:
+        both = zip(shown, seconds, strict=True)
+        sheet.bars(level, [(_LOOKS[name], s / top, format_seconds(s)) for (name, _), s in both])
+    for name, each in shown:
+        sheet.heading(f"Busiest links, {name} (predicted)")
+        for load in each.links[:_LINKS]:
+            sheet.line(f"{clean(load.link)}: {format_seconds(load.congestion_s)}")
+    return sheet.svg(f"placement on {clean(result.shape)}")
+
+
+def used_levels(placements: Sequence[ScaleEvaluation]) -> list[tuple[int, str, list[float]]]:
+    """Of each level that somebody uses its number, its name, and its busiest link's seconds."""
+    levels = enumerate(zip(*(each.levels for each in placements), strict=True))
+    rows = [(at, of[0].level, [each.max_congestion_s for each in of]) for at, of in levels]
+    return [row for row in rows if max(row[2]) > 0]
+
+
+def _words(name: str, each: ScaleEvaluation) -> str:
+    time = format_seconds(each.predicted_s or 0.0)
+    worst = format_seconds(each.max_congestion_s or 0.0)
+    return f"{name}: predicted time {time}, busiest link {worst}"

@@ -14,7 +14,7 @@ from toposeat.model.scale_result import ScaleBottleneck, ScaleExplanation
 from toposeat.model.topology import ANY_HOST, PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
-from toposeat.report.parts import Cell, Fact, Line, Part, Table, Words, sentences, to_copy
+from toposeat.report.parts import Cell, Fact, Line, Part, Table, facts, sentences, to_copy
 from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
     clean,
@@ -310,24 +310,6 @@ def figure_rows(
     return rows
 
 
-def placement_rows(placement: Placement) -> list[tuple[str, ...]]:
-    """Rank, host, local rank, device, PCI bus id, UUID, CPUs, memory node and NIC of each seat."""
-    return [
-        (
-            str(seat.rank),
-            "any" if seat.host == ANY_HOST else seat.host,
-            str(seat.local_rank),
-            f"D{seat.index}",
-            seat.pci_bus_id or "-",
-            seat.uuid or "-",
-            seat.cpus or "-",
-            "-" if seat.memory_node is None else str(seat.memory_node),
-            seat.nic or "-",
-        )
-        for seat in placement.seats
-    ]
-
-
 _MOST_GROUPS = 4
 
 
@@ -415,21 +397,15 @@ def render_mapping_text(
     """
     parts: list[Part] = [*_answer(result, topology), ""]
     if verbose:
-        parts += [*_reasons(result, topology, traffic, reasoned=True)]
-        parts += [Fact("Groups", line) for line in group_lines(result, topology, traffic)]
-        parts += sentences(result.notes)
-        parts += [Fact("Mapping", _how(result)), "", *_seats(result, topology, style)]
-        parts += ["", _before_after(result)]
+        parts += [*_subject(topology, traffic), *mapping_reasons(result, topology, traffic)]
+        parts += ["", *_seats(result, topology, style), "", before_after(result)]
     else:
         notes = fitting([[note] for note in sentences(result.notes)], style, _MOST_NOTES)
         room = _LINES - height([*parts, *notes], style)
-        parts += fitting(
-            [[part] for part in _reasons(result, topology, traffic)], style, max(room, _LEAST_WHY)
-        )
+        why = [*_subject(topology, traffic), *_why(result, topology, traffic)]
+        parts += fitting([[part] for part in why], style, max(room, _LEAST_WHY))
         parts += notes
     if result.explanation is not None:
-        from toposeat.report.view.mapping import explanation_parts  # noqa: PLC0415
-
         parts += ["", *explanation_parts(result.explanation, topology)]
     return lay_out(parts, style)
 
@@ -450,21 +426,32 @@ def _answer(result: MappingResult, topology: Topology) -> list[Part]:
     return parts
 
 
-def _reasons(
+def _subject(topology: Topology, traffic: Traffic) -> list[Part]:
+    return facts(Topology=topology_sentence(topology), Traffic=traffic_sentence(traffic))
+
+
+def mapping_reasons(result: MappingResult, topology: Topology, traffic: Traffic) -> list[Part]:
+    """All of why, and how the placement was found."""
+    return [
+        *_why(result, topology, traffic, reasoned=True),
+        *(Fact("Groups", line) for line in group_lines(result, topology, traffic)),
+        *sentences(result.notes),
+        Fact("Mapping", _how(result)),
+    ]
+
+
+def _why(
     result: MappingResult, topology: Topology, traffic: Traffic, *, reasoned: bool = False
 ) -> list[Part]:
     """Why, the most telling first; with the solver's reason where `reasoned`."""
     before, after = result.default.phases, result.placed.phases
-    found = {
-        "Topology": topology_sentence(topology),
-        "Traffic": traffic_sentence(traffic),
-        "Busiest": _busiest(result, topology),
-        "Proof": certificate_words(result.certificate, result.metric, reasoned=reasoned),
-        "Range": range_words(result.premises),
-        "Reach": run_share_words(result, traffic),
-        "Phases": phase_words(before, after) if after else None,
-    }
-    return [Fact(name, words) for name, words in found.items() if words]
+    return facts(
+        Busiest=_busiest(result, topology),
+        Proof=certificate_words(result.certificate, result.metric, reasoned=reasoned),
+        Range=range_words(result.premises),
+        Reach=run_share_words(result, traffic),
+        Phases=phase_words(before, after) if after else None,
+    )
 
 
 def _how(result: MappingResult) -> str:
@@ -476,34 +463,82 @@ def _how(result: MappingResult) -> str:
 
 
 def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[Part]:
-    """Two rows, rank over device, cut into blocks that fit the width; moved ranks stand out."""
-    devices = [device_code(topology, d) for d in result.device_of_rank]
-    moved = set(moved_ranks(result))
-    width = max(len(str(len(devices) - 1)), *(len(d) for d in devices)) + 1
+    """Two rows, rank over device, cut into blocks that fit the width."""
+    ranks, *_, devices = seat_rows(result, topology).values()
+    width = max(len(cell.words) for cell in (*ranks, *devices)) + 1
     per_line = max(1, (style.width - 9) // width)
     if per_line >= 8:
         per_line -= per_line % 8 if len(devices) > per_line else 0
     lines: list[Part] = []
     for start in range(0, len(devices), per_line):
-        ranks = range(start, min(start + per_line, len(devices)))
-        first = "".join(f"{rank:>{width}}" for rank in ranks)
-        second = (Cell(f"{devices[r]:>{width}}", "moved" if r in moved else "") for r in ranks)
         lines += [""] if lines else []
-        lines.append(Line((Cell("rank    ", "strong"), first)))
-        lines.append(Line((Cell("device  ", "strong"), *second)))
+        for name, row in (("rank    ", ranks), ("device  ", devices)):
+            cells = row[start : start + per_line]
+            shown = (Cell(f"{each.words:>{width}}", each.look or "strong") for each in cells)
+            lines.append(Line((Cell(name, "strong"), *shown)))
     return lines
 
 
-def _before_after(result: MappingResult) -> Part:
-    rows: list[tuple[Words, ...]] = []
-    for number, (name, before, after, change) in enumerate(
-        table_rows(result.default, result.placed, result.metric)
-    ):
+def before_after(result: MappingResult) -> Table:
+    """Default against placed; every number is predicted."""
+    rows = table_rows(result.default, result.placed, result.metric)
+    return change_table(rows, ROW_OF_OBJECTIVE.get(result.objective))
+
+
+def change_table(rows: Sequence[tuple[str, str, str, str]], goal: int | None = None) -> Table:
+    """What, before, after, change; `goal` is the row of the objective."""
+    shown = []
+    for number, (name, before, after, change) in enumerate(rows):
         look = "better" if change.startswith("-") and len(change) > 1 else ""
         look = "worse" if change.startswith(("+", "x")) else look
-        goal = "<- objective" if ROW_OF_OBJECTIVE.get(result.objective) == number else ""
-        rows.append((name, before, after, Cell(change, look), goal))
-    return Table(("predicted", "default", "placed", "change", ""), rows, right=(1, 2, 3))
+        name_cell = Cell(name, mark="objective" if number == goal else "")
+        shown.append((name_cell, before, after, Cell(change, look)))
+    header = ("predicted", "default", "placed", "change")
+    return Table(header, shown, right=(1, 2, 3), caption="Predicted (nothing here was measured)")
+
+
+def seat_rows(result: MappingResult, topology: Topology) -> dict[str, list[Cell]]:
+    """Ranks, their devices by default and, if it differs, as placed; moved ranks stand out."""
+    moved = set(moved_ranks(result))
+    codes = [device_code(topology, d) for d in result.default.device_of_rank]
+    rows = {
+        "rank": [Cell(str(rank)) for rank in range(len(codes))],
+        "default": [Cell(code) for code in codes],
+    }
+    if moved:
+        placed = [device_code(topology, d) for d in result.device_of_rank]
+        rows["placed"] = [Cell(c, "moved" if r in moved else "") for r, c in enumerate(placed)]
+    return rows
+
+
+def link_loads(
+    result: MappingResult, topology: Topology
+) -> list[tuple[int, str, LinkLoad | None, LinkLoad | None]]:
+    """Number and name of each loaded link, its load by default and as placed; busiest first."""
+    before, after = (
+        {load.link: load for load in each.links} for each in (result.default, result.placed)
+    )
+    number = {link.id: at for at, link in enumerate(topology.links)}
+    rows = [
+        (number.get(id, -1), link_words(topology, id), before.get(id), after.get(id))
+        for id in dict.fromkeys([*before, *after])
+    ]
+    return sorted(
+        rows, key=lambda row: (-max(load.congestion_s for load in row[2:] if load), row[0])
+    )
+
+
+def link_table(result: MappingResult, topology: Topology) -> Table:
+    """Every loaded link before and after."""
+
+    def cells(load: LinkLoad | None) -> tuple[str, str]:
+        return (format_bytes(load.bytes), format_seconds(load.congestion_s)) if load else ("-", "-")
+
+    loads = link_loads(result, topology)
+    rows = [(name, *cells(before), *cells(after)) for _, name, before, after in loads]
+    header = ("link", "default bytes", "default congestion", "placed bytes", "placed congestion")
+    caption = f"All {len(rows)} links that device-to-device routes use (predicted)"
+    return Table(header, rows, right=(1, 2, 3, 4), caption=caption)
 
 
 def _busiest(result: MappingResult, topology: Topology) -> str:
@@ -519,16 +554,33 @@ def _busiest(result: MappingResult, topology: Topology) -> str:
 
 
 def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:
-    """The placement table and its metadata; columns that hold nothing are left out."""
-    header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
+    """The placement table and its metadata."""
     hosts = len({seat.host for seat in placement.seats})
     words = f"{plural(placement.ranks, 'rank')} on {plural(hosts, 'host')}, {placement.vendor}"
-    parts: list[Part] = [Fact("Placement", words)]
-    parts += [
-        Fact("", f"{clean(key)}: {clean(value)}") for key, value in placement.metadata.items()
+    data = (f"{clean(key)}: {clean(value)}" for key, value in placement.metadata.items())
+    parts = [Fact("Placement", words), *(Fact("", each) for each in data)]
+    return lay_out([*parts, "", placement_table(placement)], style)
+
+
+def placement_table(placement: Placement, most: int | None = None) -> Table:
+    """The first `most` seats; columns that hold nothing are left out."""
+    rows = [
+        (
+            str(seat.rank),
+            "any" if seat.host == ANY_HOST else seat.host,
+            str(seat.local_rank),
+            f"D{seat.index}",
+            seat.pci_bus_id or "-",
+            seat.uuid or "-",
+            seat.cpus or "-",
+            "-" if seat.memory_node is None else str(seat.memory_node),
+            seat.nic or "-",
+        )
+        for seat in placement.seats[:most]
     ]
-    table = Table(header, placement_rows(placement), right=(0, 2, 3, 7), fold=(6,), only_used=True)
-    return lay_out([*parts, "", table], style)
+    header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
+    numbers = (0, 2, 3, 7)
+    return Table(header, rows, numbers, fold=(6,), only_used=True, caption="Placement")
 
 
 def explanation_parts(explanation: Explanation, topology: Topology) -> list[Part]:

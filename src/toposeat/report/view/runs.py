@@ -14,7 +14,7 @@ from toposeat.model.clocked import ClockedResult
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.glance import Glance
-from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
+from toposeat.model.run_record import RunRecord, Verdict
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.report.parts import Cell, Fact, Part, Table, Words, sentences, to_copy
@@ -73,6 +73,11 @@ def _verdict(record: RunRecord) -> str:
 
 def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
     """What was run, how long it took (measured), and the verdict on every rank."""
+    return lay_out(run_parts(record), style)
+
+
+def run_parts(record: RunRecord) -> list[Part]:
+    """The run, its seats, what differs from the plan, and notes."""
     repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
     parts: list[Part] = [
         Fact("Run", clean(shell_line(record.command))),
@@ -86,8 +91,7 @@ def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
     if record.seats:
         parts += ["", _seats(record), "", verification_words(record)]
         parts += sentences(_differences(record))
-    parts += sentences(record.notes)
-    return lay_out(parts, style)
+    return parts + sentences(record.notes)
 
 
 def _placed_by(record: RunRecord) -> str:
@@ -132,19 +136,16 @@ def _commonest(cause: tuple[str, list[int]]) -> tuple[int, int]:
     return -len(cause[1]), cause[1][0]
 
 
-def _seats(record: RunRecord) -> Part:
+def _seats(record: RunRecord) -> Table:
     header = ("rank", "host", "pci", "visible devices", "cpus", "memory", "nic", "verdict")
-    rows: list[list[Words]] = [
-        [*seat_cells(seat), Cell(seat.verdict.value, seat.verdict.name.lower().replace("_", "-"))]
-        for seat in record.seats
-    ]
-    return Table(header, rows, right=(0,), fold=(3, 4, 7), only_used=True)
-
-
-def seat_cells(seat: RealisedSeat) -> list[str]:
-    """Rank, host, PCI bus id, visible devices, CPUs, memory and NIC; `-` for what is not known."""
-    known = (seat.host, seat.pci_bus_id, seat.visible_devices, seat.cpus, seat.memory_policy)
-    return [str(seat.rank), *(each or "-" for each in (*known, seat.nic))]
+    rows: list[list[Words]] = []
+    for seat in record.seats:
+        known = (seat.host, seat.pci_bus_id, seat.visible_devices, seat.cpus, seat.memory_policy)
+        look = seat.verdict.name.lower().replace("_", "-")
+        cells = (each or "-" for each in (*known, seat.nic))
+        rows.append([str(seat.rank), *cells, Cell(seat.verdict.value, look)])
+    caption = "As seen from inside each rank"
+    return Table(header, rows, (0,), fold=(3, 4, 7), only_used=True, caption=caption)
 
 
 _TIMES = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.premise import Premises
-from toposeat.model.scale_result import LevelLoad, NamedLinkLoad, ScaleEvaluation, ScaleResult
+from toposeat.model.scale_result import LevelLoad, ScaleEvaluation, ScaleResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.parts import Cell, Fact, Part, Table, sentences
+from toposeat.report.parts import Cell, Fact, Part, Table, facts, sentences
 from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
     clean,
@@ -25,6 +26,7 @@ from toposeat.report.view.machine import host_words, topology_sentence
 from toposeat.report.view.mapping import (
     Figure,
     busiest_words,
+    change_table,
     fastest_words,
     figure_rows,
     format_cost,
@@ -59,29 +61,34 @@ def render_scale_text(
         parts.append(Fact("Nodes", f"by first rank: {host_words(result.hosts_by_first_rank)}"))
     parts.append("")
     if verbose:
-        parts += [*_reasons(result, traffic), Fact("Mapping", mapping_words(result))]
-        parts += [*sentences(result.notes), *_details(result)]
+        parts += [*_subject(result, traffic), *scale_reasons(result), *_details(result)]
     else:
         notes = sorted(result.notes, key=lambda note: note.startswith(_OF_SEARCH))
-        said = [*_reasons(result, traffic), *sentences(notes)]
+        said = [*_subject(result, traffic), *_why(result), *sentences(notes)]
         parts += fitting([[part] for part in said], style, _LINES - height(parts, style))
     if result.explanation is not None:
         parts += ["", *scale_explanation_parts(result.explanation)]
     return lay_out(parts, style)
 
 
-def _reasons(result: ScaleResult, traffic: Traffic) -> list[Part]:
+def _subject(result: ScaleResult, traffic: Traffic) -> list[Part]:
+    machine = f"{clean(result.shape)}: {plural(result.slots, 'slot')}"
+    return facts(Machine=machine, Traffic=traffic_sentence(traffic))
+
+
+def scale_reasons(result: ScaleResult) -> list[Part]:
+    """All of why, and how the placement was found."""
+    return [*_why(result), Fact("Mapping", mapping_words(result)), *sentences(result.notes)]
+
+
+def _why(result: ScaleResult) -> list[Part]:
     """Why, the most telling first."""
-    found = {
-        "Machine": f"{clean(result.shape)}: {plural(result.slots, 'slot')}",
-        "Traffic": traffic_sentence(traffic),
-        "Busiest": _busiest(result),
-        "Phases": phase_words(result.default.phases, result.placed.phases)
-        if result.placed.phases
-        else "",
-        "Trees": tree_words(result.default.phases, result.placed.phases),
-    }
-    return [Fact(name, words) for name, words in found.items() if words]
+    before, after = result.default.phases, result.placed.phases
+    return facts(
+        Busiest=_busiest(result),
+        Phases=phase_words(before, after) if after else None,
+        Trees=tree_words(before, after),
+    )
 
 
 def _busiest(result: ScaleResult) -> str:
@@ -96,57 +103,65 @@ def _busiest(result: ScaleResult) -> str:
 
 def _details(result: ScaleResult) -> list[Part]:
     """Figures, levels, links and candidates."""
-    header = ("predicted", "default", "placed", "change")
-    parts: list[Part] = [
-        "",
-        Table(header, scale_figure_rows(result), right=(1, 2, 3)),
-        *levels_and_links([("default", result.default), ("placed", result.placed)]),
-    ]
+    both = (("default", result.default), ("placed", result.placed))
+    parts: list[Part] = ["", scale_figures(result), *_levels_and_links(both)]
     if result.candidates:
         rows = _candidates(result)
         parts += ["", Table(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
     return parts
 
 
-def levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[Part]:
-    """Congestion per level of the machine, and the busiest links of each placement by name."""
-    names = [name for name, _ in evaluations]
-    header = ["worst / mean link", "links", *names]
-    right = range(1, len(header))
-    parts: list[Part] = []
-    rows = level_rows([each for _, each in evaluations])
-    if rows:
-        parts += ["", Table(header, rows, right=right)]
-    links = [
-        [name if at == 0 else "", load.link, load.level, *_load(load)]
-        for name, each in evaluations
-        for at, load in enumerate(each.links[:_SHOWN_LINKS])
-    ]
-    if links:
-        header = ["busiest links", "link", "level", "bytes", "congestion"]
-        parts += ["", Table(header, links, right=(3, 4))]
-    return parts
+def _levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[Part]:
+    tables = (*level_table(evaluations), *busy_link_table(evaluations))
+    return [part for table in tables for part in ("", table)]
 
 
-def _load(load: NamedLinkLoad) -> list[str]:
-    return [format_bytes(load.bytes), format_seconds(load.congestion_s)]
-
-
-def level_rows(evaluations: Sequence[ScaleEvaluation]) -> list[list[str]]:
-    """Of each level its name, its number of links, and worst / mean congestion by evaluation.
-
-    Levels that nobody uses are left out.
-    """
+def level_table(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[Part]:
+    """Congestion per level of the machine; levels that nobody uses are left out."""
     rows = []
-    for loads in zip(*(each.levels for each in evaluations), strict=True):
+    for loads in zip(*(each.levels for _, each in evaluations), strict=True):
         if max(load.max_congestion_s for load in loads) > 0:
             words = [_worst_and_mean(load) for load in loads]
             rows.append([loads[0].level, format_count(loads[0].links), *words])
-    return rows
+    header = ["worst / mean link", "links", *(name for name, _ in evaluations)]
+    caption = "Links of each level (predicted)"
+    return [Table(header, rows, range(1, len(header)), caption=caption)] if rows else []
+
+
+def busy_link_table(
+    evaluations: Sequence[tuple[str, ScaleEvaluation]], most: int = _SHOWN_LINKS
+) -> list[Part]:
+    """The busiest links of each placement by name."""
+    rows = [
+        [
+            name if at == 0 else "",
+            load.link,
+            load.level,
+            format_bytes(load.bytes),
+            format_seconds(load.congestion_s),
+        ]
+        for name, each in evaluations
+        for at, load in enumerate(each.links[:most])
+    ]
+    header = ("busiest links", "link", "level", "bytes", "congestion")
+    return [Table(header, rows, right=(3, 4), caption="Predicted")] if rows else []
 
 
 def _worst_and_mean(load: LevelLoad) -> str:
     return f"{format_seconds(load.max_congestion_s)} / {format_seconds(load.mean_congestion_s)}"
+
+
+def host_table(result: ScaleResult, most: int) -> tuple[Table, int]:
+    """Ranks of the first hosts, and how many hosts are left out."""
+    ranks_of_host: dict[int, list[int]] = {}
+    for rank, slot in enumerate(result.slot_of_rank.tolist()):
+        ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
+    rows = [
+        (result.hosts[host], format_cpu_list(ranks))
+        for host, ranks in sorted(ranks_of_host.items())[:most]
+    ]
+    caption = f"Ranks of each host; a host has {plural(result.slots_per_host, 'device')}"
+    return Table(("host", "ranks"), rows, caption=caption), len(ranks_of_host) - len(rows)
 
 
 def mapping_words(result: ScaleResult) -> str:
@@ -160,8 +175,8 @@ def mapping_words(result: ScaleResult) -> str:
     )
 
 
-def scale_figure_rows(result: ScaleResult) -> list[tuple[str, str, str, str]]:
-    """Figures of the whole machine: name, default, placed, change."""
+def scale_figures(result: ScaleResult) -> Table:
+    """Figures of the whole machine, by default and as placed."""
     figures: list[Figure] = [
         ("time", "predicted_s", format_seconds),
         ("worst link congestion", "max_congestion_s", format_seconds),
@@ -169,7 +184,7 @@ def scale_figure_rows(result: ScaleResult) -> list[tuple[str, str, str, str]]:
         ("hop-bytes", "hop_bytes", format_bytes),
         ("cost (bytes x distance)", "cost", format_bytes),
     ]
-    return figure_rows(result.default, result.placed, figures)
+    return change_table(figure_rows(result.default, result.placed, figures))
 
 
 def scale_verdict(result: ScaleResult) -> str:
@@ -258,7 +273,7 @@ def render_scale_comparison_text(
 ) -> str:
     """On a large machine, with its levels and busiest links."""
     parts = _comparison(evaluations, "time", Fact("Machine", clean(machine)), traffic, format_bytes)
-    parts += [*levels_and_links(evaluations), _relative(evaluations, "time"), *sentences(notes)]
+    parts += [*_levels_and_links(evaluations), _relative(evaluations, "time"), *sentences(notes)]
     return lay_out(parts, style)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -20,7 +20,7 @@ from toposeat.model.topology import (
     Route,
     Topology,
 )
-from toposeat.report.parts import Fact, Part, Table, sentences
+from toposeat.report.parts import Fact, Part, Table, Title, sentences
 from toposeat.report.text import PLAIN, TextStyle, height, lay_out
 from toposeat.report.units import (
     clean,
@@ -38,6 +38,7 @@ from toposeat.report.view.machine import (
     device_code,
     device_ranges,
     link_medium,
+    link_words,
     quantity_counts,
     relation_word,
     remarks,
@@ -65,9 +66,9 @@ def render_topology_text(
         lines: the most that there may be; None for everything. The overview and the first of the
             doubts are always there, other blocks whole or not at all.
     """
-    overview = _overview(topology, knowledge)
+    overview = topology_overview(topology, knowledge)
     if lines is None:
-        blocks = [*_tables(topology, style).values(), *_provenance(topology)]
+        blocks = [*_tables(topology, style).values(), *topology_provenance(topology)]
     else:
         doubts = _first_doubts(topology)
         room = lines - height([*overview, *doubts], style)
@@ -76,7 +77,7 @@ def render_topology_text(
     return lay_out([*overview, *separated], style)
 
 
-def _overview(topology: Topology, knowledge: Knowledge | None) -> _Block:
+def topology_overview(topology: Topology, knowledge: Knowledge | None = None) -> _Block:
     """Name, devices, origin, and how far the numbers can be trusted."""
     parts: _Block = [Fact("Topology", topology_sentence(topology))]
     if topology.description:
@@ -91,9 +92,13 @@ def _overview(topology: Topology, knowledge: Knowledge | None) -> _Block:
 
 def _tables(topology: Topology, style: TextStyle) -> dict[str, _Block]:
     """Tree, matrix and tables of the machine, by what they are."""
+    tree = {"tree": [*machine_tree(topology, style)]} if topology.links else {}
+    return tree | topology_tables(topology)
+
+
+def topology_tables(topology: Topology) -> dict[str, _Block]:
+    """Matrix and tables of the machine, by what they are."""
     found: dict[str, _Block] = {}
-    if topology.links:
-        found["tree"] = [*machine_tree(topology, style)]
     if topology.routes:
         cells = PairCells(topology)
         found["matrix"] = [pair_matrix(topology, cells), "", _legend(topology, cells)]
@@ -133,7 +138,7 @@ def _first_doubts(topology: Topology) -> _Block:
     return [*hidden, *sentences([*topology.report[:_MOST_DOUBTS], *rest])]
 
 
-def _provenance(topology: Topology) -> list[_Block]:
+def topology_provenance(topology: Topology) -> list[_Block]:
     """Who published the numbers, what was assumed, what is hidden or doubtful."""
     parts: list[_Block] = []
     for title, lines in (
@@ -142,11 +147,11 @@ def _provenance(topology: Topology) -> list[_Block]:
         ("Remarks", remarks(topology)),
     ):
         if lines:
-            parts.append([title, *sentences(lines)])
+            parts.append([Title(title), *sentences(lines)])
     if topology.hidden:
         parts.append([Fact("Hidden", _hidden_words(topology))])
     if topology.report:
-        parts.append(["Doubts", *sentences(topology.report)])
+        parts.append([Title("Doubts"), *sentences(topology.report)])
     return parts
 
 
@@ -219,14 +224,20 @@ def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
+_LINK_HEADER = ("kind", "per direction", "both together", "latency", "source")
+
+
 def _link_kinds(topology: Topology) -> Part:
     """One row per set of links that look alike."""
-    groups: dict[tuple[str, ...], list[Link]] = defaultdict(list)
-    for link in topology.links:
-        groups[_link_row(link)].append(link)
-    rows = [(str(len(links)), *row) for row, links in groups.items()]
-    header = ("links", "kind", "per direction", "both together", "latency", "source")
-    return Table(header, rows, right=(0, 2, 3, 4))
+    groups = Counter(map(_link_row, topology.links))
+    rows = [(str(links), *row) for row, links in groups.items()]
+    return Table(("links", *_LINK_HEADER), rows, right=(0, 2, 3, 4))
+
+
+def link_list(topology: Topology) -> Table:
+    """Every link with its capacities and where they come from."""
+    rows = [(link_words(topology, link.id), *_link_row(link)) for link in topology.links]
+    return Table(("link", *_LINK_HEADER), rows, right=(2, 3, 4))
 
 
 def _link_row(link: Link) -> tuple[str, ...]:

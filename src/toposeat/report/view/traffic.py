@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -22,7 +22,7 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.report.heat import block_matrix, heat_scale
-from toposeat.report.parts import Cell, Fact, Line, Part, Table, Words, sentences
+from toposeat.report.parts import Cell, Fact, Line, Part, Table, Title, Words, facts, sentences
 from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
     clean,
@@ -65,9 +65,6 @@ def total_rows(traffic: Traffic) -> list[Row]:
     ]
 
 
-TOTAL_HEADER = ("kind", "memory", "bytes", "messages", "pairs")
-
-
 def pair_rows(traffic: Traffic, limit: int) -> list[Row]:
     """The heaviest directed pairs of all traffic: ranks, bytes, messages, share of all bytes."""
     table = traffic.table()
@@ -79,9 +76,6 @@ def pair_rows(traffic: Traffic, limit: int) -> list[Row]:
         for a, b, size, count in zip(*(each[order].tolist() for each in columns), strict=True)
         if size > 0
     ]
-
-
-PAIR_HEADER = ("pair", "bytes", "messages", "of all")
 
 
 def histogram_series(traffic: Traffic) -> list[tuple[TrafficKind, MemorySpace, list[int]]]:
@@ -128,9 +122,6 @@ def collective_rows(traffic: Traffic) -> list[Row]:
     return rows
 
 
-COLLECTIVE_HEADER = ("collective", "memory", "calls", "bytes given", "a call", "algorithm")
-
-
 def phase_rows(traffic: Traffic) -> list[Row]:
     """Phase, begin, mean duration over ranks, bytes, their share of all, share of time in MPI.
 
@@ -156,9 +147,6 @@ def phase_rows(traffic: Traffic) -> list[Row]:
     return _limited(rows)
 
 
-PHASE_HEADER = ("phase", "begins", "lasts", "bytes", "of all", "in MPI")
-
-
 def device_rows(traffic: Traffic) -> list[Row]:
     """Rank, host, local rank, device, its number in the application, bytes from it."""
     rows: list[Row] = []
@@ -176,9 +164,6 @@ def device_rows(traffic: Traffic) -> list[Row]:
                 )
             )
     return _limited(rows)
-
-
-DEVICE_HEADER = ("rank", "host", "local rank", "device", "its number", "bytes from it")
 
 
 def _devices_of(info: RankInfo) -> list[tuple[str | None, int | None, int | None]]:
@@ -219,9 +204,6 @@ def world_rows(traffic: Traffic) -> list[Row]:
     return _limited(rows)
 
 
-WORLD_HEADER = ("world", "ranks", "started by", "bytes within", "from this job", "to this job")
-
-
 def unfinished_words(traffic: Traffic) -> str:
     """Ranks that did not reach MPI_Finalize, or were killed; "" if all ended by themselves."""
     died = [info.rank for info in traffic.rank_info if not info.finalized]
@@ -234,7 +216,6 @@ def unfinished_words(traffic: Traffic) -> str:
     return f"{plural(len(died), 'rank')} {fate}: {names}{more}"
 
 
-GROUP_HEADER = ("group", "ranks", "library", "moved in", "bytes on each edge")
 _MOST_GROUPS = 16
 _MOVED_IN = {Exchange.RING: "rings", Exchange.PAIRWISE: "every pair"}
 
@@ -423,55 +404,103 @@ def render_traffic_text(
         lines: the most that there may be; None for everything. The summary and the first doubt are
             always there, tables whole or not at all.
     """
-    parts = _summary(traffic)
+    parts = [*facts(Verdict=run_verdict(traffic)), *traffic_summary(traffic)]
     if lines is None:
         parts += [part for block in _blocks(traffic, style) for part in block]
         if traffic.report:
-            parts += ["", "Doubts", *sentences(traffic.report)]
+            parts += ["", Title("Doubts"), *sentences(traffic.report)]
         return lay_out(parts, style)
     more = len(traffic.report) - 1
     rest = f" (and {more} more)" if more > 0 else ""
     said = [f"{traffic.report[0]}{rest}"] if traffic.report else []
     doubts = sentences([*filter(None, [unfinished_words(traffic)]), *said])
     room = lines - height([*parts, *doubts], style)
-    blocks = [block for block in _blocks(traffic, style) if block]
-    return lay_out([*parts, *fitting(blocks, style, room), *doubts], style)
+    return lay_out([*parts, *fitting(_blocks(traffic, style), style, room), *doubts], style)
 
 
-def _summary(traffic: Traffic) -> list[Part]:
-    """The verdict, and what the traffic is."""
-    parts: list[Part] = []
-    if traffic.rank_info or not traffic.timed:  # there is no run behind a pattern
-        parts.append(Fact("Verdict", gain_words(traffic)))
-    parts.append(Fact("Traffic", traffic_sentence(traffic)))
-    if traffic.metadata.get("programs"):
-        parts.append(Fact("Programs", clean(traffic.metadata["programs"])))
-    if traffic.metadata.get("pattern"):
-        parts.append(Fact("Pattern", clean(traffic.metadata["pattern"])))
-    return parts
+def run_verdict(traffic: Traffic) -> str | None:
+    """What share of the run could gain; None for a pattern, which no run is behind."""
+    return gain_words(traffic) if traffic.rank_info or not traffic.timed else None
+
+
+def traffic_summary(traffic: Traffic) -> list[Part]:
+    """What the traffic is."""
+    return facts(
+        Traffic=traffic_sentence(traffic),
+        Programs=clean(traffic.metadata.get("programs", "")),
+        Pattern=clean(traffic.metadata.get("pattern", "")),
+    )
 
 
 def _blocks(traffic: Traffic, style: TextStyle) -> list[list[Part]]:
     """Tables and drawings, each after an empty line."""
-    totals = _table(TOTAL_HEADER, total_rows(traffic), right=(2, 3, 4))
-    if traffic.collective_model:
-        note = f"Collective bytes are modelled edges: {clean(traffic.collective_model)}"
-        totals += sentences([note], mark="")
-    return [
-        totals,
-        _heaviest(traffic),
-        _heat(traffic, style),
-        _histogram(traffic, style),
-        _table(COLLECTIVE_HEADER, collective_rows(traffic), right=(2, 3)),
-        _time(traffic),
-        _table(PHASE_HEADER, phase_rows(traffic), right=(1, 2, 3, 4, 5)),
-        _devices(traffic),
-        _table(WORLD_HEADER, world_rows(traffic), right=(1, 3, 4, 5), fold=(0,)),
-    ]
+    tables = profile_tables(traffic, pairs=5)
+    del tables["groups"]
+    totals, heaviest, *others = tables.values()
+    drawn = [_heat(traffic, style), _histogram(traffic, style)]
+    return [["", *block] for block in (totals, heaviest, *drawn, *others) if block]
 
 
-def _heaviest(traffic: Traffic) -> list[Part]:
-    return _table(("heaviest pairs", *PAIR_HEADER[1:]), pair_rows(traffic, 5), right=(1, 2, 3))
+def profile_tables(traffic: Traffic, *, pairs: int) -> dict[str, list[Part]]:
+    """Tables and sentences, by what they are of; `pairs` of ranks are the heaviest that are named.
+
+    What has no rows is empty.
+    """
+    modelled = f"Collective bytes are modelled edges: {traffic.collective_model}"
+    choice = choice_words(traffic)
+    when = " (measured)" if traffic.rank_info else ""
+    return {
+        "totals": [
+            *_table(
+                "Traffic by kind and memory",
+                ("kind", "memory", "bytes", "messages", "pairs"),
+                total_rows(traffic),
+                right=(2, 3, 4),
+            ),
+            *sentences([modelled] if traffic.collective_model else [], mark=""),
+        ],
+        "pairs": _table(
+            "Heaviest pairs",
+            ("heaviest pairs", "bytes", "messages", "of all"),
+            pair_rows(traffic, pairs),
+            right=(1, 2, 3),
+        ),
+        "collectives": _table(
+            "Collectives (all ranks)",
+            ("collective", "memory", "calls", "bytes given", "a call", "algorithm"),
+            collective_rows(traffic),
+            right=(2, 3),
+        ),
+        "groups": _table(
+            "Groups that a library orders itself",
+            ("group", "ranks", "library", "moved in", "bytes on each edge"),
+            group_rows(traffic),
+            right=(4,),
+        ),
+        "time": _time(traffic),
+        "phases": _table(
+            f"Phases{when}",
+            ("phase", "begins", "lasts", "bytes", "of all", "in MPI"),
+            phase_rows(traffic),
+            right=(1, 2, 3, 4, 5),
+        ),
+        "devices": [
+            *_table(
+                "Devices by rank",
+                ("rank", "host", "local rank", "device", "its number", "bytes from it"),
+                device_rows(traffic),
+                right=(0, 2, 5),
+            ),
+            *sentences([choice] if choice else [], mark=""),
+        ],
+        "worlds": _table(
+            "Other worlds",
+            ("world", "ranks", "started by", "bytes within", "from this job", "to this job"),
+            world_rows(traffic),
+            right=(1, 3, 4, 5),
+            fold=(0,),
+        ),
+    }
 
 
 def _heat(traffic: Traffic, style: TextStyle) -> list[Part]:
@@ -480,6 +509,7 @@ def _heat(traffic: Traffic, style: TextStyle) -> list[Part]:
     for space in MemorySpace:
         table = traffic.table(space=space)
         if len(table) and table.bytes.sum():
+            parts += [""] if parts else []
             parts += _matrix(space, table, traffic.ranks, style)
     return parts
 
@@ -499,7 +529,7 @@ def _matrix(space: MemorySpace, table: PairTable, ranks: int, style: TextStyle) 
         levels = [scale.level(float(size)) for size in matrix[row]]
         cells = (Cell(shades[level] * wide, f"heat-{level}") for level in levels)
         lines.append(Line((f"{row * block:>5} ", *cells)))
-    return ["", *lines]
+    return lines
 
 
 def _histogram(traffic: Traffic, style: TextStyle) -> list[Part]:
@@ -521,12 +551,13 @@ def _histogram(traffic: Traffic, style: TextStyle) -> list[Part]:
         each = [format_count(counts[bucket]) for _, counts in series]
         rows.append((bucket_words(bucket), *each, Cell(bar * length)))
     header = (what, *(name for name, _ in series), "")
-    return ["", Table(header, rows, right=range(len(series) + 1))]
+    return [Table(header, rows, right=range(len(series) + 1))]
 
 
 def _table(
-    header: tuple[str, ...],
-    rows: list[tuple[str, ...]],
+    caption: str,
+    header: Sequence[str],
+    rows: list[Row],
     *,
     right: Iterable[int],
     fold: Iterable[int] = (),
@@ -538,8 +569,9 @@ def _table(
     numbers, folded = (
         [new for new, old in enumerate(kept) if old in set(chosen)] for chosen in (right, fold)
     )
-    shown = [tuple(row[at] for at in kept) for row in rows]
-    return ["", Table(tuple(header[at] for at in kept), shown, right=numbers, fold=folded)]
+    shown = [[row[at] for at in kept] for row in rows]
+    names = [header[at] for at in kept]
+    return [Table(names, shown, right=numbers, fold=folded, caption=caption)]
 
 
 def _time(traffic: Traffic) -> list[Part]:
@@ -552,18 +584,12 @@ def _time(traffic: Traffic) -> list[Part]:
             f"{format_percent(mpi_share(traffic) or 0.0)} of {format_seconds(wall)} in MPI calls"
             f" (measured; ranks {format_percent(min(each))} to {format_percent(max(each))})"
         )
-        parts += ["", Fact("Time", words)]
         header = ("all ranks", "time", "of the run", "calls")
-        parts += _table(header, time_rows(traffic), right=(1, 2, 3))
+        parts += [Fact("Time", words)]
+        parts += ["", *_table("", header, time_rows(traffic), right=(1, 2, 3))]
     elif traffic.rank_info:
-        parts += ["", Fact("Time", NOT_TIMED)]
+        parts.append(Fact("Time", NOT_TIMED))
     unfinished = unfinished_words(traffic)
     if unfinished:
         parts.append(Fact("", unfinished))
     return parts
-
-
-def _devices(traffic: Traffic) -> list[Part]:
-    parts = _table(DEVICE_HEADER, device_rows(traffic), right=(0, 2, 5))
-    words = choice_words(traffic)
-    return [*parts, *(sentences([words], mark="") if words else [])]
