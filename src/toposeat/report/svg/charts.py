@@ -25,6 +25,7 @@ from toposeat.report.svg.element import (
     joined,
     number,
     rect,
+    text_line,
     text_width,
     titled,
 )
@@ -139,13 +140,12 @@ def _axes(order: Sequence[int], cell: float, block: int) -> Markup:
     pitch = cell / block  # of one rank
     room = max(15.0, text_width(str(len(order) - 1), 10) + 5)
     every = next(n for n in (*(2**k for k in range(17)), 10**9) if n * pitch >= room)
-    parts = [element("text", {"class": "axis", "x": _LEFT, "y": 10.0}, "rank")]
+    parts = [text_line(_LEFT, 10.0, "rank", "axis")]
     for place in range(0, len(order), every):
         middle = (place + 0.5) * pitch
         name = str(order[place])
-        top: Attributes = {"class": "axis mid", "x": _LEFT + middle, "y": _TOP - 5}
-        left: Attributes = {"class": "axis end", "x": _LEFT - 5, "y": _TOP + middle + 3.5}
-        parts += [element("text", top, name), element("text", left, name)]
+        parts.append(text_line(_LEFT + middle, _TOP - 5, name, "axis mid"))
+        parts.append(text_line(_LEFT - 5, _TOP + middle + 3.5, name, "axis end"))
     return joined(parts)
 
 
@@ -204,14 +204,13 @@ def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup |
         parts.append(_stack((x, pitch - 4, floor), here, top, bucket))
         if place % every == 0:
             name = "empty" if bucket == 0 else format_power_of_two(bucket - 1)
-            spot: Attributes = {"class": "axis mid", "x": x + (pitch - 4) / 2, "y": floor + 15}
-            parts.append(element("text", spot, name))
+            parts.append(text_line(x + (pitch - 4) / 2, floor + 15, name, "axis mid"))
     width = 16 + count * pitch
     line: Attributes = {"class": "heat-split", "x1": 4, "x2": width - 4, "y1": floor, "y2": floor}
     words = f"most in one column: {format_count(top)}"
     parts += [
         element("line", line),
-        element("text", {"class": "axis", "x": 8, "y": floor + 34}, words),
+        text_line(8, floor + 34, words, "axis"),
     ]
     return _chart_svg(max(width, 300), height, "messages per size", *parts)
 
@@ -248,8 +247,7 @@ def share_bar(parts: Sequence[TimePart]) -> Markup | None:
         look = "track" if part.name == "outside MPI" else part_class(part)
         words = f"{part.name}: {format_percent(part.share)}, {format_seconds(part.seconds)}"
         name = fitted(format_percent(part.share), width - 4, 10)
-        label: Attributes = {"class": "axis mid", "x": x + width / 2, "y": 54}
-        shown = element("text", label, name) if name and "…" not in name else None
+        shown = text_line(x + width / 2, 54, name, "axis mid") if name and "…" not in name else None
         children.append(titled(words, rect(look, x, 6, width, 34), shown))
         x += width
     children.append(rect("heat-back", left, 6, wide, 34))
@@ -286,12 +284,11 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
         x = 40 + place * pitch
         parts.append(_time_column(column, x, max(2.0, pitch - 3), floor, room))
         if place % every == 0:
-            where: Attributes = {"class": "axis mid", "x": x + (pitch - 3) / 2, "y": floor + 14}
-            parts.append(element("text", where, str(column.first)))
+            parts.append(text_line(x + (pitch - 3) / 2, floor + 14, str(column.first), "axis mid"))
     for share in (0.0, 0.5, 1.0):
         y = floor - room * share + 3.5
-        parts.append(element("text", {"class": "axis end", "x": 34, "y": y}, format_percent(share)))
-    parts.append(element("text", {"class": "axis", "x": 40, "y": floor + 30}, "rank"))
+        parts.append(text_line(34, y, format_percent(share), "axis end"))
+    parts.append(text_line(40, floor + 30, "rank", "axis"))
     width = 48 + len(columns) * pitch
     return _chart_svg(width, 166, "share of time in MPI per rank", *parts)
 

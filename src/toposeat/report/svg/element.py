@@ -246,8 +246,7 @@ class Sheet:
         return standalone_svg("chart", (self._width, self._y + _MARGIN), label, *self._parts)
 
     def _bar(self, look: str, x: float, width: float) -> Markup:
-        spot: Attributes = {"class": look, "x": x, "y": self._y - 10, "width": width}
-        return element("rect", {**spot, "height": 11})
+        return rect(look, x, self._y - 10, width, 11)
 
     def _words(self, words: str, x: float, look: str = "") -> None:
         self._parts.append(text_line(x, self._y, words, look))

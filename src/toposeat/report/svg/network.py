@@ -12,7 +12,6 @@ from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.scale_result import HostGroup, ScaleEvaluation, ScaleResult
 from toposeat.model.traffic import Traffic
 from toposeat.report.svg.element import (
-    Attributes,
     Child,
     Markup,
     Picture,
@@ -20,7 +19,10 @@ from toposeat.report.svg.element import (
     drawing,
     element,
     joined,
+    rect,
+    text_line,
     text_width,
+    titled,
     tooltip,
 )
 from toposeat.report.svg.machine import congestion_step
@@ -196,13 +198,12 @@ def _group(shown: _Shown, level: int, at: int, place: tuple[float, float, float]
     name = group.name
     if group.out_bytes_per_s > 0:
         inner, wide = width - 8, min(1.0, share) * (width - 8)
-        neck: Attributes = {"y": y, "height": _NECK, "x": x + 4}
         step = congestion_step(seconds, shown.top_s)
         over = f"1:{1 / share:.3g}, {busy}" if share < 1 else busy
         beside = _beside((over, busy), (x + 4 + wide, y + 13), inner - wide)
         parts += [
-            element("rect", {"class": "track", **neck, "width": inner}),
-            element("rect", {"class": f"flow-{step}", **neck, "width": wide}),
+            rect("track", x + 4, y, inner, _NECK),
+            rect(f"flow-{step}", x + 4, y, wide, _NECK),
             beside,
         ]
         if beside is None and text_width(f"{name}, {busy}", _SMALL) + 6 <= width:
@@ -223,28 +224,21 @@ def _bar(place: tuple[float, float, float], name: str, says: Markup | None = Non
     x, y, width = place
     last = name.split()[-1:]  # most often a number
     shown = next((n for n in (name, *last) if text_width(n, _SMALL) + 4 <= width), "")
-    spot: Attributes = {"x": x, "y": y, "width": width, "height": _BAR, "rx": 4}
+    bar = rect(None, x, y, width, _BAR, rx=4)
     return element(
-        "g",
-        {"class": "part"},
-        says,
-        element("rect", spot),
-        element("text", {"class": "small", "x": x + width / 2, "y": y + 13}, shown),
+        "g", {"class": "part"}, says, bar, text_line(x + width / 2, y + 13, shown, "small")
     )
 
 
 def _hosts(shown: _Shown, grid: _Grid, leaf: HostGroup, place: tuple[float, float]) -> Markup:
     x, y = place
     column = (grid.tile + 4) / grid.columns
-    return joined(
-        _host(
-            shown,
-            grid,
-            host,
-            (x + at // grid.rows * column, y + at % grid.rows * grid.row, column - 4),
-        )
-        for at, host in enumerate(leaf.hosts)
-    )
+    hosts = []
+    for at, host in enumerate(leaf.hosts):
+        across, down = divmod(at, grid.rows)
+        spot = (x + across * column, y + down * grid.row, column - 4)
+        hosts.append(_host(shown, grid, host, spot))
+    return joined(hosts)
 
 
 def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, float]) -> Markup:
@@ -256,24 +250,22 @@ def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, floa
     height = grid.row - (3 if grid.row >= 10 else 1)
     left = x + _MARK + 1
     cell = min((width - _MARK - 1 - grid.words) / devices, _WIDEST_CELL)
-    mark: Attributes = {"x": x, "y": y, "width": _MARK, "height": height}
-    seats: Attributes = {"x": left, "y": y, "width": cell * devices, "height": height}
-    return element(
-        "g",
-        {"class": "host"},
-        tooltip(
-            f"{shown.result.hosts[host]}: {f'ranks {listed}' if listed else 'no rank'}",
-            f"predicted: busiest NIC {_busy(seconds)}",
-        ),
-        element("rect", {"class": f"flow-{congestion_step(seconds, shown.top_s)}", **mark}),
-        element("rect", {"class": "slots", **seats}),
+    says = tooltip(
+        f"{shown.result.hosts[host]}: {f'ranks {listed}' if listed else 'no rank'}",
+        f"predicted: busiest NIC {_busy(seconds)}",
+    )
+    return titled(
+        says,
+        rect(f"flow-{congestion_step(seconds, shown.top_s)}", x, y, _MARK, height),
+        rect("slots", left, y, cell * devices, height),
         *_runs_of_ranks(ranks, shown.result.ranks, (left, y, cell, height)),
         _small(shown.words(host), left + cell * devices + 5, y + 9.5) if grid.words else None,
+        look="host",
     )
 
 
 def _small(words: str, x: float, y: float) -> Markup:
-    return element("text", {"class": "small start", "x": x, "y": y}, words)
+    return text_line(x, y, words, "small start")
 
 
 def _busy(seconds: float) -> str:
@@ -296,9 +288,8 @@ def _runs_of_ranks(
         while end < len(ranks) and ranks[end] == ranks[end - 1] + 1:
             end += 1
         shade = _FAINTEST + (1 - _FAINTEST) * (ranks[start] + ranks[end - 1]) / 2 / max(1, most - 1)
-        spot: Attributes = {"x": x + start * cell, "y": y, "width": (end - start) * cell}
-        shaded: Attributes = {"height": height, "fill-opacity": shade}
-        found.append(element("rect", {"class": "rank", **spot, **shaded}))
+        width = (end - start) * cell
+        found.append(rect("rank", x + start * cell, y, width, height, fill_opacity=shade))
     return found
 
 
