@@ -9,8 +9,7 @@ from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.html.page import grouped
-from toposeat.report.html.templates import render
+from toposeat.report.html.page import grouped, render
 from toposeat.report.parts import Part, Table, sentences
 from toposeat.report.svg.charts import traffic_svg
 from toposeat.report.svg.machine import topology_svg

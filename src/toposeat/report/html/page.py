@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import groupby
 from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from toposeat.installed import VERSION
 from toposeat.model.evaluation import MappingResult
@@ -15,16 +19,15 @@ from toposeat.model.scale_result import ScaleResult
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.html.templates import asset, render
 from toposeat.report.parts import Cell, Fact, Part, Title, sentences
 from toposeat.report.svg.charts import heat_pictures, size_picture, time_pictures
 from toposeat.report.svg.element import Markup, Picture, drawn_size, number, style_sheet
 from toposeat.report.svg.machine import CONGESTION_STEPS, kind_legend, machine_svg, mapping_pictures
 from toposeat.report.svg.network import network_pictures, top_seconds, used_levels
 from toposeat.report.units import clean, format_seconds, plural
+from toposeat.report.view.explanation import explanation_parts, scale_explanation_parts
 from toposeat.report.view.mapping import (
     before_after,
-    explanation_parts,
     is_default_kept,
     line_to_copy,
     link_loads,
@@ -32,7 +35,6 @@ from toposeat.report.view.mapping import (
     mapping_reasons,
     outcome_word,
     placement_table,
-    scale_explanation_parts,
     seat_rows,
     verdict_words,
 )
@@ -321,3 +323,30 @@ def _bars(rows: Sequence[tuple[int, str, Sequence[float]]]) -> View:
         words = ", ".join(f"{which} {format_seconds(seconds)}" for which, seconds in named)
         drawn.append({"link": at, "name": name, "words": f"{name}: {words}", "parts": parts})
     return {"both": any(len(seconds) > 1 for *_, seconds in rows), "rows": drawn}
+
+
+def render(template: str, **values: object) -> str:
+    """A template of this folder, filled with `values`."""
+    return _environment().get_template(template).render(values)
+
+
+def asset(name: str) -> str:
+    """The text of a file of this folder."""
+    return files("toposeat.report.html").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        autoescape=True,
+        finalize=_cleaned,
+        loader=FunctionLoader(asset),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _cleaned(value: object) -> object:
+    """A value as it is put in: names come from files of other people, see `units.clean`."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

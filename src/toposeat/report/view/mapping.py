@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
-from toposeat.model.explanation import Bottleneck, Explanation
 from toposeat.model.placement import Placement
 from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premises
-from toposeat.model.scale_result import ScaleBottleneck, ScaleExplanation
+from toposeat.model.scale_result import ScaleEvaluation
 from toposeat.model.topology import ANY_HOST, PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
@@ -20,24 +18,21 @@ from toposeat.report.units import (
     clean,
     format_bytes,
     format_change,
-    format_count,
     format_percent,
     format_rate,
     format_seconds,
     plural,
     three_digits,
 )
+from toposeat.report.view.explanation import explanation_parts
 from toposeat.report.view.machine import (
     device_code,
-    link_medium,
     link_words,
     order_words,
     premise_words,
     topology_sentence,
 )
 from toposeat.report.view.traffic import gain_place, gain_share, traffic_sentence
-
-Figure = tuple[str, str, Callable[[float], str]]  # what, its field, its form
 
 HYBRID = "hybrid"  # the metric whose costs are seconds
 
@@ -285,23 +280,24 @@ ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`
 
 
 def table_rows(
-    before: Evaluation, after: Evaluation, metric: str = "bandwidth"
+    before: Evaluation | ScaleEvaluation,
+    after: Evaluation | ScaleEvaluation,
+    metric: str = "bandwidth",
+    *,
+    time: str = "link time",
+    cost: str = "",
 ) -> list[tuple[str, str, str, str]]:
-    """Rows of the before/after table: what, default, placed, change. All values are predicted."""
-    figures: list[Figure] = [
-        ("link time", "predicted_s", format_seconds),
+    """Rows of the before/after table: what, default, placed, change. All values are predicted.
+
+    Figures that are not known of both are left out; `time` and `cost` are what these are called.
+    """
+    figures: list[tuple[str, str, Callable[[float], str]]] = [
+        (time, "predicted_s", format_seconds),
         ("worst link congestion", "max_congestion_s", format_seconds),
         ("mean link congestion", "mean_congestion_s", format_seconds),
         ("hop-bytes", "hop_bytes", format_bytes),
-        (cost_words(metric), "cost", partial(format_cost, metric)),
+        (cost or cost_words(metric), "cost", partial(format_cost, metric)),
     ]
-    return figure_rows(before, after, figures)
-
-
-def figure_rows(
-    before: object, after: object, figures: Sequence[Figure]
-) -> list[tuple[str, str, str, str]]:
-    """What, before, after, change; figures that are not known of both are left out."""
     rows = []
     for words, name, form in figures:
         b, a = getattr(before, name), getattr(after, name)
@@ -581,115 +577,3 @@ def placement_table(placement: Placement, most: int | None = None) -> Table:
     header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
     numbers = (0, 2, 3, 7)
     return Table(header, rows, numbers, fold=(6,), only_used=True, caption="Placement")
-
-
-def explanation_parts(explanation: Explanation, topology: Topology) -> list[Part]:
-    """Bottlenecks and moves."""
-    parts: list[Part] = [
-        Fact("Before", bottleneck_words(explanation.before, topology)),
-        Fact("After", bottleneck_words(explanation.after, topology)),
-    ]
-    if explanation.moves:
-        rows = [
-            (
-                f"{move.source} -> {move.target}",
-                format_bytes(move.bytes),
-                _route_words(move.links_before, topology),
-                _route_words(move.links_after, topology),
-            )
-            for move in explanation.moves
-        ]
-        shown = len(explanation.moves)
-        of_all = "" if shown == explanation.moved_pairs else f", the heaviest {shown}:"
-        parts += [
-            Fact(
-                "Moved",
-                f"{plural(explanation.moved_pairs, 'pair')} of ranks"
-                f" ({format_bytes(explanation.moved_bytes)}) to other links{of_all}",
-            ),
-            Table(("ranks", "bytes", "links before", "after"), rows, right=(1,), fold=(2, 3)),
-        ]
-    else:
-        parts.append(Fact("Moved", "no pair of ranks uses other links than before"))
-    return [*parts, ""]
-
-
-def bottleneck_words(bottleneck: Bottleneck, topology: Topology) -> str:
-    """The busiest link, who loads it, and what limits the transfer that ends last."""
-    if bottleneck.link is None:
-        return "no link carries anything"
-    words = _load_words(link_words(topology, bottleneck.link), bottleneck)
-    if bottleneck.last_source is None:
-        return words
-    limit = "the limit of its own pair"
-    if bottleneck.last_link is not None:
-        limit = link_words(topology, bottleneck.last_link)
-    return (
-        f"{words}. The last transfer to end, {bottleneck.last_source} -> {bottleneck.last_target},"
-        f" is held up by {limit}"
-    )
-
-
-def _load_words(link: str, bottleneck: Bottleneck | ScaleBottleneck) -> str:
-    """What is on the busiest link, and the pairs that it is from."""
-    users = ", ".join(
-        f"{load.source} -> {load.target} {format_bytes(load.bytes)}" for load in bottleneck.loads
-    )
-    more = bottleneck.pairs - len(bottleneck.loads)
-    rest = f" and {format_count(more)} more" if more else ""
-    return (
-        f"busiest is {link}: {format_bytes(bottleneck.bytes)} in"
-        f" {format_seconds(bottleneck.congestion_s)}, from {users}{rest}"
-    )
-
-
-def scale_explanation_parts(explanation: ScaleExplanation) -> list[Part]:
-    """Bottlenecks, traffic that moved between levels, and what was proved."""
-    parts: list[Part] = [
-        Fact(name, _scale_bottleneck_words(bottleneck))
-        for name, bottleneck in (("Before", explanation.before), ("After", explanation.after))
-    ]
-    if explanation.moves:
-        shown = len(explanation.moves)
-        of_all = ", most bytes first:" if shown == explanation.kinds_of_moves else ", the most:"
-        words = (
-            f"{format_count(explanation.moved_pairs)} pairs of ranks"
-            f" ({format_bytes(explanation.moved_bytes)}) to links of other levels{of_all}"
-        )
-        rows = [
-            (
-                _level_words(move.levels_before),
-                _level_words(move.levels_after),
-                format_count(move.pairs),
-                format_bytes(move.bytes),
-            )
-            for move in explanation.moves
-        ]
-        parts += [
-            Fact("Moved", words),
-            Table(("levels before", "after", "pairs", "bytes"), rows, right=(2, 3), fold=(0, 1)),
-        ]
-    else:
-        parts.append(Fact("Moved", "no pair of ranks uses links of other levels than before"))
-    parts.append(Fact("Bound", "no bound is known for large machines: the best found, not proved"))
-    return parts
-
-
-def _scale_bottleneck_words(bottleneck: ScaleBottleneck) -> str:
-    if bottleneck.link is None:
-        return "no link carries anything"
-    return _load_words(f"{clean(bottleneck.link)} ({bottleneck.level})", bottleneck)
-
-
-def _level_words(levels: tuple[str, ...]) -> str:
-    return ", ".join(levels) or "same device"
-
-
-def _route_words(links: tuple[str, ...], topology: Topology) -> str:
-    """The one link of a route, or what its links are made of in order; `same device` without."""
-    if not links:
-        return "same device"
-    if len(links) == 1:
-        return link_words(topology, links[0])
-    media = [link_medium(topology.link_of_id[link]) for link in links]
-    return ", ".join(f"{n} x {each}" if n > 1 else each for each, n in Counter(media).items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import RenderableType
 
@@ -17,7 +17,7 @@ from toposeat.model.glance import Glance
 from toposeat.model.run_record import RunRecord, Verdict
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
-from toposeat.report.parts import Cell, Fact, Part, Table, Words, sentences, to_copy
+from toposeat.report.parts import Cell, Fact, Part, Table, Words, facts, sentences, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out, live_view
 from toposeat.report.units import (
     clean,
@@ -157,30 +157,22 @@ _TIMES = {
 
 def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
     """The verdict, what was compared and how often, and one row per message size."""
-    parts: list[Part] = [
-        Fact("Verdict", bench_verdict(result)),
-        "",
-        Fact("Bench", f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}"),
-        Fact("Times", _TIMES[result.source]),
-    ]
-    if result.algorithm:
-        parts.append(Fact("Algorithm", _algorithm_words(result)))
-    if result.source is BenchSource.MEASURED:
-        parts += [
-            Fact("Runs", _bench_runs(result)),
-            Fact("Where", f"{clean(result.host)}, {result.started_at}, {clean(result.mpi)}"),
-        ]
-    if result.command:
-        parts.append(Fact("Line", clean(shell_line(result.command))))
     order = " ".join(map(str, result.device_of_rank))
     kept = " (the default: nothing is gained)" if result.is_default_kept else ""
-    parts += [
-        Fact("Placed", f"device of rank 0, 1, ...: {order}{kept}"),
-        "",
-        _bench_table(result),
-    ]
-    parts += sentences(result.notes)
-    return lay_out(parts, style)
+    is_measured = result.source is BenchSource.MEASURED
+    where = f"{clean(result.host)}, {result.started_at}, {clean(result.mpi)}"
+    said = facts(
+        Bench=f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}",
+        Times=_TIMES[result.source],
+        Algorithm=_algorithm_words(result) if result.algorithm else None,
+        Runs=_bench_runs(result) if is_measured else None,
+        Where=where if is_measured else None,
+        Line=clean(shell_line(result.command)),
+        Placed=f"device of rank 0, 1, ...: {order}{kept}",
+    )
+    verdict = Fact("Verdict", bench_verdict(result))
+    table = _bench_table(result)
+    return lay_out([verdict, "", *said, "", table, *sentences(result.notes)], style)
 
 
 def bench_verdict(result: BenchResult) -> str:
@@ -237,37 +229,33 @@ def _bench_runs(result: BenchResult) -> str:
     )
 
 
-def _bench_table(result: BenchResult) -> Part:
+def _bench_table(result: BenchResult) -> Table:
     word = result.source.value
-    has_interval = any(row.placed.low is not None for row in result.rows)
-    has_control = any(row.control is not None for row in result.rows)
-    has_random = any(row.random is not None for row in result.rows)
-    has_forecast = any(row.predicted is not None for row in result.rows)
-    header = ["\nmessage", f"default\n{word}", f"placed\n{word}", f"gain\n{word}"]
-    header += [f"95 % interval\n{word}"] if has_interval else []
-    header += [f"A/A\n{word}"] if has_control else []
-    header += [f"{result.randoms} random\n{word}"] if has_random else []
-    has_model = result.source is BenchSource.SIMULATED and has_forecast
-    header += ["default\npredicted", "placed\npredicted"] if has_model else []
-    header += ["gain\npredicted"] if has_forecast else []
-    rows = []
-    for row in result.rows:
-        cells: list[Words] = [
+    has_model = result.source is BenchSource.SIMULATED
+    rows: list[list[Words]] = [
+        [
             format_bytes(row.bytes),
             format_seconds(row.default_s),
             format_seconds(row.placed_s),
             gain_cell(row.placed.mean, is_noise=row.is_noise),
+            interval(row.placed),
+            spread(row.control),
+            spread(row.random),
+            _known(row.predicted_default_s, format_seconds) if has_model else "-",
+            _known(row.predicted_placed_s, format_seconds) if has_model else "-",
+            _known(row.predicted, gain_words),
         ]
-        cells += [interval(row.placed)] if has_interval else []
-        cells += [spread(row.control)] if has_control else []
-        cells += [spread(row.random)] if has_random else []
-        if has_model:
-            model = row.predicted_default_s, row.predicted_placed_s
-            cells += ["-" if each is None else format_seconds(each) for each in model]
-        if has_forecast:
-            cells.append("-" if row.predicted is None else gain_words(row.predicted))
-        rows.append(cells)
-    return Table(header, rows, right=range(len(header)))
+        for row in result.rows
+    ]
+    clocked = ("default", "placed", "gain", "95 % interval", "A/A", f"{result.randoms} random")
+    predicted = ("default", "placed", "gain")
+    header = ["\nmessage", *(f"{each}\n{word}" for each in clocked)]
+    header += [f"{each}\npredicted" for each in predicted]
+    return Table(header, rows, right=range(len(header)), only_used=True)
+
+
+def _known(value: float | None, form: Callable[[float], str]) -> str:
+    return "-" if value is None else form(value)
 
 
 def gain_cell(gain: float, *, is_noise: bool) -> Cell:
@@ -295,18 +283,14 @@ def spread(gain: Gain | None) -> str:
 def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
     """The verdict, what was run how often, and one row per order."""
     word = "emulated" if result.emulated else "measured"
-    parts: list[Part] = [
-        Fact("Verdict", clocked_verdict(result)),
-        "",
-        Fact("Clocked", f"{word}: {result.what}"),
-        Fact("Runs", _runs_words(result)),
-        Fact("Where", _where(result)),
-        Fact("Line", clean(shell_line(result.command))),
-        "",
-        _table(result, word),
-    ]
-    parts += sentences(result.notes)
-    return lay_out(parts, style)
+    said = facts(
+        Clocked=f"{word}: {result.what}",
+        Runs=_runs_words(result),
+        Where=_where(result),
+        Line=clean(shell_line(result.command)),
+    )
+    verdict = Fact("Verdict", clocked_verdict(result))
+    return lay_out([verdict, "", *said, "", _table(result, word), *sentences(result.notes)], style)
 
 
 def clocked_verdict(result: ClockedResult) -> str:
@@ -342,28 +326,30 @@ def _where(result: ClockedResult) -> str:
     return f"{where}; EMULATED: the stand-in of {clean(result.emulated)}, not a GPU"
 
 
-def _table(result: ClockedResult, word: str) -> Part:
-    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}", "gain\npredicted"]
+def _table(result: ClockedResult, word: str) -> Table:
     both = (*result.default_s, *result.again_s)
-    rows: list[list[Words]] = [
-        [clean(result.baseline), format_seconds(statistics.median(both)), "", "", ""]
-    ]
+    rows: list[list[Words]] = [[clean(result.baseline), _median(both), "", "", ""]]
     rows += [
         [
             clean(order.name),
-            format_seconds(statistics.median(order.seconds)),
+            _median(order.seconds),
             gain_cell(order.gain.mean, is_noise=result.is_noise(order)),
             interval(order.gain),
             gain_words(order.predicted),
         ]
         for order in result.orders
     ]
+    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}", "gain\npredicted"]
     if result.predicted_s:
         header += ["link time\npredicted", f"{word} /\npredicted"]
         clocked = [both, *(order.seconds for order in result.orders)]
         for row, seconds, predicted in zip(rows, clocked, result.predicted_s, strict=True):
             row += [format_seconds(predicted), f"{statistics.median(seconds) / predicted:.2f}"]
     return Table(header, rows, right=range(1, len(header)))
+
+
+def _median(seconds: Sequence[float]) -> str:
+    return format_seconds(statistics.median(seconds))
 
 
 def render_demo_text(

@@ -22,17 +22,16 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
+from toposeat.report.view.explanation import scale_explanation_parts
 from toposeat.report.view.machine import host_words, topology_sentence
 from toposeat.report.view.mapping import (
-    Figure,
     busiest_words,
     change_table,
     fastest_words,
-    figure_rows,
     format_cost,
     phase_words,
     range_words,
-    scale_explanation_parts,
+    table_rows,
     tree_words,
 )
 from toposeat.report.view.traffic import traffic_sentence
@@ -177,14 +176,8 @@ def mapping_words(result: ScaleResult) -> str:
 
 def scale_figures(result: ScaleResult) -> Table:
     """Figures of the whole machine, by default and as placed."""
-    figures: list[Figure] = [
-        ("time", "predicted_s", format_seconds),
-        ("worst link congestion", "max_congestion_s", format_seconds),
-        ("mean link congestion", "mean_congestion_s", format_seconds),
-        ("hop-bytes", "hop_bytes", format_bytes),
-        ("cost (bytes x distance)", "cost", format_bytes),
-    ]
-    return change_table(figure_rows(result.default, result.placed, figures))
+    cost = "cost (bytes x distance)"
+    return change_table(table_rows(result.default, result.placed, time="time", cost=cost))
 
 
 def scale_verdict(result: ScaleResult) -> str:
