@@ -93,6 +93,11 @@ def facts(**named: str | None) -> list[Part]:
     return [Fact(name, words) for name, words in named.items() if words]
 
 
+def titled_list(title: str, lines: Sequence[str]) -> list[Part]:
+    """A title with sentences below it; nothing where there are none."""
+    return [Title(title), *sentences(lines)] if lines else []
+
+
 def to_copy(line: str) -> Line:
     """A line that is never cut or broken."""
     return Line((line,), end="keep")

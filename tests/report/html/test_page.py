@@ -16,7 +16,7 @@ from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Communicator, PairTable, Traffic
 from toposeat.profile import pattern_traffic
-from toposeat.report import Section, html_page
+from toposeat.report import Section, html_page, render_run_text, render_topology_text
 
 EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -257,6 +257,21 @@ def test_bars_share_one_scale() -> None:
         "2.00 s, placed 0 s",
     ]
     assert "idle" in page.words
+
+
+@pytest.mark.parametrize("name", ["k80_16", "mesh_8", "switch_box"])
+def test_a_page_leaves_out_nothing_that_text_says_of_a_machine(name: str) -> None:
+    machine = getattr(samples, name)()
+    overview, tree, *tables = render_topology_text(machine).split("\n\n")
+    assert "GB/s" in tree, "which is drawn"
+    words = page_of(Section(machine)).words.split()
+    assert set(" ".join([overview, *tables]).split()) - {"-"} <= {*words, "Topology"}
+
+
+def test_a_page_leaves_out_nothing_that_text_says_of_a_run() -> None:
+    record = samples.run_record()
+    words = page_of(Section(run=record)).words.split()
+    assert set(render_run_text(record).split()) - {"-"} <= set(words)
 
 
 def test_communication_groups_are_named() -> None:

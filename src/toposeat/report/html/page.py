@@ -19,7 +19,7 @@ from toposeat.model.scale_result import ScaleResult
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.parts import Cell, Fact, Part, Title, sentences
+from toposeat.report.parts import Cell, Fact, Part, titled_list
 from toposeat.report.svg.charts import heat_pictures, size_picture, time_pictures
 from toposeat.report.svg.element import Markup, Picture, drawn_size, number, style_sheet
 from toposeat.report.svg.machine import CONGESTION_STEPS, kind_legend, machine_svg, mapping_pictures
@@ -41,6 +41,7 @@ from toposeat.report.view.mapping import (
 from toposeat.report.view.runs import run_parts
 from toposeat.report.view.scale import (
     busy_link_table,
+    candidate_table,
     host_table,
     level_table,
     scale_figures,
@@ -245,6 +246,7 @@ def _scale(result: ScaleResult) -> View:
         "bars": _bars(used_levels([each for _, each in shown])),
         "levels": grouped(level_table([("default", result.default), ("placed", result.placed)])),
         "links": grouped(busy_link_table(shown, _MOST_LINKS)),
+        "candidates": grouped(candidate_table(result)),
         "hosts": grouped([hosts]),
         "more_hosts": f"and {plural(left, 'more host')}" if left > 0 else "",
     }
@@ -252,7 +254,6 @@ def _scale(result: ScaleResult) -> View:
 
 def _traffic(traffic: Traffic, mapping: MappingResult | None, topology: Topology | None) -> View:
     tables = profile_tables(traffic, pairs=_MOST_PAIRS)
-    doubts = [Title("Doubts"), *sentences(traffic.report)] if traffic.report else []
     totals, time = tables.pop("totals"), tables.pop("time")
     rest = [part for parts in tables.values() for part in parts]
     note, legend, maps = heat_pictures(mapping, topology, traffic)
@@ -263,7 +264,7 @@ def _traffic(traffic: Traffic, mapping: MappingResult | None, topology: Topology
         "sizes": size_picture(traffic),
         "time": time_pictures(traffic),
         "time_table": grouped(time),
-        "tables": grouped([*rest, *doubts]),
+        "tables": grouped([*rest, *titled_list("Doubts", traffic.report)]),
     }
 
 

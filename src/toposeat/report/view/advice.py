@@ -10,7 +10,6 @@ from toposeat.model.protocol import (
     PairNote,
     Prediction,
     ProtocolRule,
-    Setting,
     Stack,
 )
 from toposeat.model.route import CopyProtocol
@@ -69,27 +68,16 @@ def render_joint_text(choice: JointChoice, style: TextStyle = PLAIN) -> str:
     """The placement that each protocol would have, by predicted time."""
     rows: list[list[str]] = []
     for each in choice.options:
-        mark = "*" if each is choice.chosen else ""
+        row = ["*" if each is choice.chosen else "", clean(each.setting.name)]
         if each.result is None:
-            rows.append([mark, clean(each.setting.name), "", "", each.lacking])
+            rows.append([*row, "", "", each.lacking])
             continue
         times = (each.result.default.predicted_s, each.result.placed.predicted_s)
-        rows.append(
-            [
-                mark,
-                clean(each.setting.name),
-                *map(format_seconds, times),
-                _words(each.setting.variables),
-            ]
-        )
+        rows.append([*row, *map(format_seconds, times), _words(each.setting.variables)])
     header = ["", f"\n{clean(choice.stack)}", "default\npredicted", "placed\npredicted", "\nset"]
     advised = "predicted, not verified: nothing is set; `toposeat advise` verifies by runs"
-    parts: list[Part] = [
-        Table(header, rows, right=(2, 3)),
-        "",
-        Fact("Protocol", f"placed for {clean(choice.chosen.setting.name)} (*); {advised}"),
-    ]
-    return lay_out(parts, style)
+    protocol = f"placed for {clean(choice.chosen.setting.name)} (*); {advised}"
+    return lay_out([Table(header, rows, right=(2, 3)), "", Fact("Protocol", protocol)], style)
 
 
 def _stack(stack: Stack) -> list[Part]:
@@ -122,9 +110,8 @@ def _rule_words(rule: ProtocolRule) -> str:
 def _candidates(advice: Advice) -> Part:
     rows: list[list[str]] = [_row(advice.present, now=True)]
     rows += [_row(each, now=False) for each in advice.candidates]
-    return Table(
-        ["\nsetting", "link time\npredicted", "gain\npredicted", "\nset"], rows, right=(1, 2)
-    )
+    header = ("\nsetting", "link time\npredicted", "gain\npredicted", "\nset")
+    return Table(header, rows, right=(1, 2))
 
 
 def _row(prediction: Prediction, *, now: bool) -> list[str]:
@@ -170,14 +157,11 @@ def _lines(advice: Advice) -> list[Part]:
         return []
     lines: list[Part] = [f"    {each}" for each in environment_lines(setting.variables)]
     if advice.stack.kind.value.startswith("openmpi"):
-        lines.append(f"    (several nodes: mpirun {_forwarded(setting)} ...)")
+        forwarded = " ".join(f"-x {name}" for name in setting.variables)
+        lines.append(f"    (several nodes: mpirun {forwarded} ...)")
     if setting.caution:
         lines.append(Fact("Caution", clean(setting.caution)))
     return lines
-
-
-def _forwarded(setting: Setting) -> str:
-    return " ".join(f"-x {name}" for name in setting.variables)
 
 
 def _words(variables: Mapping[str, str]) -> str:

@@ -21,10 +21,10 @@ from toposeat.report.units import (
     format_percent,
     format_rate,
     format_seconds,
+    known,
     plural,
     three_digits,
 )
-from toposeat.report.view.explanation import explanation_parts
 from toposeat.report.view.machine import (
     device_code,
     link_words,
@@ -402,6 +402,8 @@ def render_mapping_text(
         parts += fitting([[part] for part in why], style, max(room, _LEAST_WHY))
         parts += notes
     if result.explanation is not None:
+        from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415
+
         parts += ["", *explanation_parts(result.explanation, topology)]
     return lay_out(parts, style)
 
@@ -569,7 +571,7 @@ def placement_table(placement: Placement, most: int | None = None) -> Table:
             seat.pci_bus_id or "-",
             seat.uuid or "-",
             seat.cpus or "-",
-            "-" if seat.memory_node is None else str(seat.memory_node),
+            known(seat.memory_node),
             seat.nic or "-",
         )
         for seat in placement.seats[:most]

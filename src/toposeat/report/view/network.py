@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind, NetworkLink
 from toposeat.model.quantity import Quantity
-from toposeat.report.parts import Fact, Part, Table, sentences
+from toposeat.report.parts import Fact, Part, Table, titled_list
 from toposeat.report.text import PLAIN, TextStyle, height, lay_out
 from toposeat.report.units import clean, format_rate, plural
 
@@ -30,14 +30,9 @@ def render_network_text(
         lines: the most that there should be, without sources; None for everything.
     """
     kind = {"graph": "graph of switches"}.get(network.kind.value, network.kind.value)
-    parts: list[Part] = [
-        Fact(
-            "Network",
-            f"{clean(network.name)}: {plural(len(network.hosts), 'host')} on"
-            f" {plural(len(network.switches), 'switch')}, {kind}",
-        ),
-        Fact("Origin", clean(network.origin)),
-    ]
+    on = f"{plural(len(network.hosts), 'host')} on {plural(len(network.switches), 'switch')}"
+    words = f"{clean(network.name)}: {on}, {kind}"
+    parts: list[Part] = [Fact("Network", words), Fact("Origin", clean(network.origin))]
     if network.description:
         parts.append(Fact("", clean(network.description)))
     if network.devices_per_host is not None:
@@ -48,13 +43,9 @@ def render_network_text(
         parts += ["", Table(("level", "groups", "hosts in each"), shown, right=(1,))]
         if len(levels) > len(shown):
             parts.append(f"and {len(levels) - len(shown)} more levels")
-    parts += [
-        "",
-        Table(("links", "number", "cables", "rate each"), _rates(network), right=(1, 2)),
-    ]
-    doubts: list[Part] = []
-    if network.report:
-        doubts = ["", "Doubts", *sentences(network.report)]
+    rates = ("links", "number", "cables", "rate each")
+    parts += ["", Table(rates, _rates(network), right=(1, 2))]
+    doubts = ["", *titled_list("Doubts", network.report)] if network.report else []
     most, width = _MOST_SWITCHES, 4 * _HOSTS_WIDTH
     if lines is not None:
         room = lines - height([*parts, *doubts], style) - _BESIDE_SWITCHES
@@ -65,7 +56,7 @@ def render_network_text(
     if hidden > 0:
         parts.append(f"and {hidden} more switches with hosts (--json has them all)")
     if network.sources and lines is None:
-        parts += ["", "Sources", *sentences(network.sources)]
+        parts += ["", *titled_list("Sources", network.sources)]
     return lay_out([*parts, *doubts], style)
 
 

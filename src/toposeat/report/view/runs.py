@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 
@@ -25,6 +25,7 @@ from toposeat.report.units import (
     format_percent,
     format_rate,
     format_seconds,
+    known,
     plural,
     three_digits,
 )
@@ -241,9 +242,9 @@ def _bench_table(result: BenchResult) -> Table:
             interval(row.placed),
             spread(row.control),
             spread(row.random),
-            _known(row.predicted_default_s, format_seconds) if has_model else "-",
-            _known(row.predicted_placed_s, format_seconds) if has_model else "-",
-            _known(row.predicted, gain_words),
+            known(row.predicted_default_s, format_seconds) if has_model else "-",
+            known(row.predicted_placed_s, format_seconds) if has_model else "-",
+            known(row.predicted, gain_words),
         ]
         for row in result.rows
     ]
@@ -252,10 +253,6 @@ def _bench_table(result: BenchResult) -> Table:
     header = ["\nmessage", *(f"{each}\n{word}" for each in clocked)]
     header += [f"{each}\npredicted" for each in predicted]
     return Table(header, rows, right=range(len(header)), only_used=True)
-
-
-def _known(value: float | None, form: Callable[[float], str]) -> str:
-    return "-" if value is None else form(value)
 
 
 def gain_cell(gain: float, *, is_noise: bool) -> Cell:

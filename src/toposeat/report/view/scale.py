@@ -19,6 +19,7 @@ from toposeat.report.units import (
     format_change,
     format_count,
     format_seconds,
+    known,
     plural,
     three_digits,
 )
@@ -104,10 +105,7 @@ def _details(result: ScaleResult) -> list[Part]:
     """Figures, levels, links and candidates."""
     both = (("default", result.default), ("placed", result.placed))
     parts: list[Part] = ["", scale_figures(result), *_levels_and_links(both)]
-    if result.candidates:
-        rows = _candidates(result)
-        parts += ["", Table(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))]
-    return parts
+    return parts + [part for table in candidate_table(result) for part in ("", table)]
 
 
 def _levels_and_links(evaluations: Sequence[tuple[str, ScaleEvaluation]]) -> list[Part]:
@@ -213,20 +211,24 @@ def _name(candidate: ScaleEvaluation) -> str:
     return f"{clean(candidate.name)} (also: {', '.join(shown + more)})"
 
 
-def _candidates(result: ScaleResult) -> list[list[str]]:
-    """The best few by what was asked for."""
+def candidate_table(result: ScaleResult) -> list[Part]:
+    """The best few of the placements that were tried, by what was asked for."""
 
     def value(each: ScaleEvaluation) -> float:
         named = {"time": each.predicted_s, "congestion": each.max_congestion_s}
         by = named.get(result.objective)
         return each.cost if by is None else by
 
-    ranked = sorted(result.candidates, key=value)[:_SHOWN_CANDIDATES]
-    rows = []
-    for each in ranked:
-        time = "-" if each.predicted_s is None else format_seconds(each.predicted_s)
-        rows.append([_name(each), time, format_bytes(each.cost), format_seconds(each.cpu_s)])
-    return rows
+    rows = [
+        (
+            _name(each),
+            known(each.predicted_s, format_seconds),
+            format_bytes(each.cost),
+            format_seconds(each.cpu_s),
+        )
+        for each in sorted(result.candidates, key=value)[:_SHOWN_CANDIDATES]
+    ]
+    return [Table(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))] if rows else []
 
 
 Named = Sequence[tuple[str, Evaluation | ScaleEvaluation]]
@@ -283,11 +285,11 @@ def _comparison(
     rows = [
         (
             name,
-            _known(each.predicted_s, format_seconds),
+            known(each.predicted_s, format_seconds),
             three_digits(seconds / base if base > 0 else 1.0),
-            _known(each.max_congestion_s, format_seconds),
-            _known(each.mean_congestion_s, format_seconds),
-            _known(each.hop_bytes, format_bytes),
+            known(each.max_congestion_s, format_seconds),
+            known(each.mean_congestion_s, format_seconds),
+            known(each.hop_bytes, format_bytes),
             cost(each.cost),
         )
         for (name, each), (_, seconds) in zip(evaluations, times, strict=True)
@@ -296,10 +298,6 @@ def _comparison(
     verdict = Fact("Verdict", fastest_words(times, time))
     of = Fact("Traffic", traffic_sentence(traffic))
     return [verdict, "", machine, of, "", Table(header, rows, right=range(1, 7))]
-
-
-def _known(value: float | None, form: Callable[[float], str]) -> str:
-    return "-" if value is None else form(value)
 
 
 def _relative(evaluations: Named, time: str) -> str:

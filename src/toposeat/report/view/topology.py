@@ -20,13 +20,14 @@ from toposeat.model.topology import (
     Route,
     Topology,
 )
-from toposeat.report.parts import Fact, Part, Table, Title, sentences
+from toposeat.report.parts import Fact, Part, Table, sentences, titled_list
 from toposeat.report.text import PLAIN, TextStyle, height, lay_out
 from toposeat.report.units import (
     clean,
     format_bytes,
     format_rate,
     format_seconds,
+    known,
     plural,
     three_digits,
 )
@@ -132,27 +133,20 @@ _MOST_DOUBTS = 2
 
 def _first_doubts(topology: Topology) -> _Block:
     """What must not be overlooked: hidden devices and the first doubts."""
-    hidden: _Block = [Fact("Hidden", _hidden_words(topology))] if topology.hidden else []
     more = len(topology.report) - _MOST_DOUBTS
     rest = [f"and {plural(more, 'doubt')} more"] if more > 0 else []
-    return [*hidden, *sentences([*topology.report[:_MOST_DOUBTS], *rest])]
+    return [*_hidden(topology), *sentences([*topology.report[:_MOST_DOUBTS], *rest])]
 
 
 def topology_provenance(topology: Topology) -> list[_Block]:
-    """Who published the numbers, what was assumed, what is hidden or doubtful."""
-    parts: list[_Block] = []
-    for title, lines in (
-        ("Sources", topology.sources),
-        ("Assumed", assumed_lines(topology)),
-        ("Remarks", remarks(topology)),
-    ):
-        if lines:
-            parts.append([Title(title), *sentences(lines)])
-    if topology.hidden:
-        parts.append([Fact("Hidden", _hidden_words(topology))])
-    if topology.report:
-        parts.append([Title("Doubts"), *sentences(topology.report)])
-    return parts
+    """Who published the numbers, what was assumed, what is hidden or doubtful; some are empty."""
+    return [
+        titled_list("Sources", topology.sources),
+        titled_list("Assumed", assumed_lines(topology)),
+        titled_list("Remarks", remarks(topology)),
+        _hidden(topology),
+        titled_list("Doubts", topology.report),
+    ]
 
 
 def number_words(topology: Topology) -> str:
@@ -177,11 +171,10 @@ def knowledge_words(knowledge: Knowledge) -> str:
     return words
 
 
-def _hidden_words(topology: Topology) -> str:
-    return (
-        f"{plural(len(topology.hidden), 'GPU')} of this machine could not be used by the process"
-        f" that read it: {', '.join(topology.hidden)}"
-    )
+def _hidden(topology: Topology) -> _Block:
+    gpus = plural(len(topology.hidden), "GPU")
+    words = f"{gpus} of this machine could not be used by the process that read it"
+    return [Fact("Hidden", f"{words}: {', '.join(topology.hidden)}")] if topology.hidden else []
 
 
 def _devices(topology: Topology) -> Part:
@@ -199,29 +192,23 @@ def _has_details(device: Device) -> bool:
 
 
 def _device_row(device: Device) -> list[str]:
-    memory = "-" if device.memory_bytes is None else format_bytes(device.memory_bytes)
-    numa = "-" if device.numa_node is None else str(device.numa_node)
     return [
         f"D{device.index}",
         device.name or "-",
         device.pci_bus_id or "-",
-        numa,
+        known(device.numa_node),
         device.cpus or "-",
-        memory,
+        known(device.memory_bytes, format_bytes),
         device.uuid or "-",
     ]
 
 
 def _nics(topology: Topology) -> Part:
     rows = [
-        (f"N{n.index}", n.name or "-", n.pci_bus_id or "-", _number(n.numa_node))
+        (f"N{n.index}", n.name or "-", n.pci_bus_id or "-", known(n.numa_node))
         for n in topology.nics
     ]
     return Table(("nic", "name", "pci", "numa"), rows)
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)
 
 
 _LINK_HEADER = ("kind", "per direction", "both together", "latency", "source")
@@ -463,7 +450,7 @@ def _shared_rows(topology: Topology) -> list[tuple[str, str, str, str]]:
                 f"uplink of {component_words(below)}" if below else _ends_words(topology, link),
                 _users_words(topology, users, below),
                 each_way(link),
-                rate_words(both) if both is not None else "-",
+                known(both, rate_words),
             )
         )
     return rows

@@ -22,7 +22,17 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.report.heat import block_matrix, heat_scale
-from toposeat.report.parts import Cell, Fact, Line, Part, Table, Title, Words, facts, sentences
+from toposeat.report.parts import (
+    Cell,
+    Fact,
+    Line,
+    Part,
+    Table,
+    Words,
+    facts,
+    sentences,
+    titled_list,
+)
 from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
     clean,
@@ -31,6 +41,7 @@ from toposeat.report.units import (
     format_percent,
     format_power_of_two,
     format_seconds,
+    known,
     plural,
     three_digits,
 )
@@ -157,10 +168,10 @@ def device_rows(traffic: Traffic) -> list[Row]:
                 (
                     str(info.rank),
                     clean(info.host) or "-",
-                    "-" if info.local_rank is None else str(info.local_rank),
+                    known(info.local_rank),
                     clean(pci or "") or "-",
                     "-" if ordinal is None else f"{ordinal}{seen}",
-                    "-" if size is None else format_bytes(size),
+                    known(size, format_bytes),
                 )
             )
     return _limited(rows)
@@ -194,7 +205,7 @@ def world_rows(traffic: Traffic) -> list[Row]:
         (
             f"{world.id}" + (f" {clean(world.name)}" if world.name else ""),
             str(world.ranks or "?"),
-            "-" if world.parent is None else str(world.parent),
+            known(world.parent),
             format_bytes(sum(int(table.bytes.sum()) for table in world.tables.values())),
             format_bytes(sum(flow.bytes for flow in world.flows if not flow.inbound)),
             format_bytes(sum(flow.bytes for flow in world.flows if flow.inbound)),
@@ -407,8 +418,7 @@ def render_traffic_text(
     parts = [*facts(Verdict=run_verdict(traffic)), *traffic_summary(traffic)]
     if lines is None:
         parts += [part for block in _blocks(traffic, style) for part in block]
-        if traffic.report:
-            parts += ["", Title("Doubts"), *sentences(traffic.report)]
+        parts += ["", *titled_list("Doubts", traffic.report)] if traffic.report else []
         return lay_out(parts, style)
     more = len(traffic.report) - 1
     rest = f" (and {more} more)" if more > 0 else ""
