@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, PairTable, RankInfo, Traffic, TrafficKind
-from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
 from toposeat.report.svg.element import (
     Attributes,
     Child,
@@ -39,8 +38,12 @@ from toposeat.report.units import (
 )
 from toposeat.report.view.mapping import is_default_kept
 from toposeat.report.view.traffic import (
+    LEVELS,
+    HeatScale,
     TimePart,
+    block_matrix,
     gain_words,
+    heat_scale,
     histogram_series,
     time_parts,
     traffic_sentence,

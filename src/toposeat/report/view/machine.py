@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from toposeat.model.known_shapes import KnownShape
 from toposeat.model.premise import Premise
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
@@ -23,6 +23,9 @@ from toposeat.model.topology import (
 from toposeat.report.parts import Cell, Line
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, plural
+
+if TYPE_CHECKING:
+    from toposeat.model.known_shapes import KnownShape
 
 LINK_WORDS = {
     LinkKind.NVLINK: "NVLink",

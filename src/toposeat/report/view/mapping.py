@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
 from toposeat.model.placement import Placement
 from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premises
-from toposeat.model.scale_result import ScaleEvaluation
 from toposeat.model.topology import ANY_HOST, PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
@@ -33,6 +33,9 @@ from toposeat.report.view.machine import (
     topology_sentence,
 )
 from toposeat.report.view.traffic import gain_place, gain_share, traffic_sentence
+
+if TYPE_CHECKING:
+    from toposeat.model.scale_result import ScaleEvaluation
 
 HYBRID = "hybrid"  # the metric whose costs are seconds
 
@@ -402,7 +405,7 @@ def render_mapping_text(
         parts += fitting([[part] for part in why], style, max(room, _LEAST_WHY))
         parts += notes
     if result.explanation is not None:
-        from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415
+        from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
 
         parts += ["", *explanation_parts(result.explanation, topology)]
     return lay_out(parts, style)
