@@ -13,7 +13,7 @@ from toposeat.errors import InputError
 from toposeat.evaluation import Evaluator, premises_of_gains
 from toposeat.model.network import Network
 from toposeat.model.topology import PathClass, Topology
-from toposeat.report.words import range_words
+from toposeat.report.view.mapping import range_words
 from toposeat.topology.topology_file import parse_topology, topology_text
 from toposeat.topology.visible import without_devices
 

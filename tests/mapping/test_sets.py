@@ -19,7 +19,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 from toposeat.profile import pattern_traffic
 from toposeat.report import mapping_json
-from toposeat.report.words import range_words
+from toposeat.report.view.mapping import range_words
 from toposeat.topology import catalogue_names, read_topology
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toposeat.installed import VERSION
+from toposeat.model.quantity import Quantity
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.scale_file import SCALE_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
 from toposeat.model.visible_list import order_line, visible_line
-from toposeat.report.time_words import gain_share, is_timed, time_parts
-from toposeat.report.words import mpi_share
+from toposeat.report.view.traffic import gain_share, is_timed, mpi_share, time_parts
 
 if TYPE_CHECKING:
     from toposeat.model.bench import BenchResult
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from toposeat.model.placement import Placement
     from toposeat.model.premise import Premises
     from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
-    from toposeat.model.quantity import Quantity
     from toposeat.model.run_record import RunRecord
     from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
     from toposeat.model.topology import Topology
@@ -78,8 +77,12 @@ def _finite(value: Any) -> Any:
 
 
 def _members(noun: object, *names: str) -> Json:
-    """These members of a noun, plain."""
-    return {name: _plain(getattr(noun, name)) for name in names}
+    """These members of a noun, plain; of a quantity the value alone."""
+    found = {name: getattr(noun, name) for name in names}
+    return {
+        name: _plain(each.value if isinstance(each, Quantity) else each)
+        for name, each in found.items()
+    }
 
 
 def topology_json(document: Mapping[str, Any]) -> Json:
@@ -316,16 +319,15 @@ def health_json(topology: Topology | None, health: Health) -> Json:
 
     For fleets: codes and severities do not change.
     """
+    machine = None
+    if topology is not None:
+        named = _members(topology, "name", "origin", "hosts")
+        machine = {**named, "devices": len(topology.devices)}
     return {
         "schema": "toposeat/doctor/2",
         "verdict": health.verdict.value,
         "healthy": health.verdict.value == "healthy",
-        "machine": None
-        if topology is None
-        else {
-            **_members(topology, "name", "origin", "hosts"),
-            "devices": len(topology.devices),
-        },
+        "machine": machine,
         "wiring": _plain(health.wiring),
         "gains": [
             {
@@ -350,26 +352,15 @@ def network_json(network: Network) -> Json:
         "hosts": [
             {
                 "name": host.name,
-                "ports": [
-                    {**_members(port, "switch", "name"), "bytes_per_s": _value(port.bytes_per_s)}
-                    for port in host.ports
-                ],
+                "ports": [_members(p, "switch", "name", "bytes_per_s") for p in host.ports],
             }
             for host in network.hosts
         ],
         "links": [
-            {
-                **_members(link, "ends", "level", "count"),
-                "bytes_per_s": _value(link.bytes_per_s),
-                "latency_s": _value(link.latency_s),
-            }
+            _members(link, "ends", "level", "count", "bytes_per_s", "latency_s")
             for link in network.links
         ],
     }
-
-
-def _value(quantity: Quantity | None) -> float | None:
-    return None if quantity is None else quantity.value
 
 
 def advice_json(advice: Advice) -> Json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _RATE_UNITS = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
@@ -112,6 +114,11 @@ def format_power_of_two(exponent: int) -> str:
     """2^exponent bytes without decimals: `1 B`, `64 KiB`, `2 GiB`."""
     unit = min(exponent // 10, len(_BYTE_UNITS) - 1)
     return f"{1 << (exponent - 10 * unit)} {_BYTE_UNITS[unit]}"
+
+
+def known(value: object, form: Callable[[Any], str] = str) -> str:
+    """`value` in this form; `-` where it is not known."""
+    return "-" if value is None else form(value)
 
 
 def plural(count: int, noun: str) -> str:

@@ -12,7 +12,7 @@ from toposeat.model.pair_table import PairTable
 from toposeat.model.traffic import Exchange, Traffic
 from toposeat.profile.pattern.llm_job import models
 from toposeat.profile.pattern.patterns import pattern_traffic
-from toposeat.report.profile_words import phase_rows
+from toposeat.report.view.traffic import phase_rows
 
 LAYERS, HIDDEN, TOKENS, BATCHES = 4, 64, 128, 3
 SIZES = f"layers={LAYERS},hidden={HIDDEN},seq={TOKENS},microbatches={BATCHES}"

@@ -16,8 +16,7 @@ from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Communicator, PairTable, Traffic
 from toposeat.profile import pattern_traffic
-from toposeat.report import Section, html_page
-from toposeat.report.html.figures import bars
+from toposeat.report import Section, html_page, render_run_text, render_topology_text
 
 EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -56,7 +55,7 @@ def test_a_gain_shows_everything() -> None:
         "Share of the run's time (measured while profiling)",
         "Messages by size",
         "Where the numbers come from",
-        "122 nominal, 0 measured, 0 user",
+        "122 nominal; ~ marks nominal ones, not measured here",
         "CUDA_VISIBLE_DEVICES=0,2,4,6,8,10,12,14,1,3,5,7,9,11,13,15",
         commands[0],
     ):
@@ -215,7 +214,7 @@ def test_run_is_measured_and_apart_from_predictions() -> None:
     page = page_of(Section(*gain(), run=samples.run_record()))
     assert "The run (measured)" in page.words
     assert "wall time 61.3 s, exit code 0" in page.words
-    assert "mismatch; device 0000:05:00.0 instead of 0000:06:00.0" in page.words
+    assert "rank 1: device 0000:05:00.0 instead of 0000:06:00.0" in page.words
     assert "1 rank as placed, 1 rank mismatch, 1 rank not checked" in page.words
 
 
@@ -240,15 +239,39 @@ def test_styles_of_the_page_do_not_reach_into_drawings() -> None:
 
 
 def test_bars_share_one_scale() -> None:
-    drawn = bars([(0, "a", (4.0, 1.0)), (1, "b", (2.0, 0.0))])
-    assert drawn["both"]
-    shares = [[part["share"] for part in row["parts"]] for row in drawn["rows"]]
-    assert shares == [["100", "25"], ["50", "0"]]
-    assert drawn["rows"][0]["words"] == "a: default 4.00 s, placed 1.00 s"
-    assert drawn["rows"][1]["parts"][1]["words"] == "idle"
-    kept = bars([(0, "a", (4.0,))])
-    assert not kept["both"]
-    assert [len(row["parts"]) for row in kept["rows"]] == [1]
+    tree, traffic, result = gain()
+    seconds = {"default": (4.0, 2.0), "placed": (1.0, 0.0)}
+    for name, (first, second) in seconds.items():
+        each = getattr(result, name)
+        loads = (
+            replace(each.links[0], link=tree.links[0].id, congestion_s=first),
+            replace(each.links[0], link=tree.links[1].id, congestion_s=second),
+        )
+        result = replace(result, **{name: replace(each, links=loads)})  # type: ignore[arg-type]
+    page = page_of(Section(tree, traffic, result))
+    rows = [attrs["title"] for _, attrs in page.tags if attrs.get("class") == "bar-row"]
+    styles = [attrs["style"] for tag, attrs in page.tags if tag == "i" and "style" in attrs]
+    assert styles == ["width: 100%", "width: 25%", "width: 50%", "width: 0%"]
+    assert [str(row).partition(": default ")[2] for row in rows] == [
+        "4.00 s, placed 1.00 s",
+        "2.00 s, placed 0 s",
+    ]
+    assert "idle" in page.words
+
+
+@pytest.mark.parametrize("name", ["k80_16", "mesh_8", "switch_box"])
+def test_a_page_leaves_out_nothing_that_text_says_of_a_machine(name: str) -> None:
+    machine = getattr(samples, name)()
+    overview, tree, *tables = render_topology_text(machine).split("\n\n")
+    assert tree.count("D0  ") == 1, "the tree is drawn"
+    words = page_of(Section(machine)).words.split()
+    assert set(" ".join([overview, *tables]).split()) - {"-"} <= {*words, "Topology"}
+
+
+def test_a_page_leaves_out_nothing_that_text_says_of_a_run() -> None:
+    record = samples.run_record()
+    words = page_of(Section(run=record)).words.split()
+    assert set(render_run_text(record).split()) - {"-"} <= set(words)
 
 
 def test_communication_groups_are_named() -> None:

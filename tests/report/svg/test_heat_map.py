@@ -6,9 +6,9 @@ import pytest
 from tests.report import samples
 from tests.report.markup import Page
 from toposeat.model.traffic import PairTable
-from toposeat.report.heat import LEVELS, HeatScale, block_matrix, heat_scale
+from toposeat.report.svg.charts import heat_map
 from toposeat.report.svg.element import text_width
-from toposeat.report.svg.heat_map import heat_map
+from toposeat.report.view.traffic import LEVELS, HeatScale, block_matrix, heat_scale
 
 
 def test_heat_map_shows_every_pair_where_it_is() -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from tests.report import samples
 from toposeat.model.topology import Topology
-from toposeat.report.svg.layout import Box, Layout, lay_out_machine
-from toposeat.report.svg.wire import arc_depth, wires
+from toposeat.report.svg.layout import Box, Layout, arc_depth, lay_out_machine, wires
 from toposeat.topology import read_topology
 
 MACHINES: list[Callable[[], Topology]] = [

@@ -11,8 +11,8 @@ from tests.report.markup import Page
 from tests.report.profile_samples import full_profile
 from toposeat.model.traffic import HISTOGRAM_BUCKETS, PairTable, RankInfo, Traffic
 from toposeat.report import traffic_svg
-from toposeat.report.svg.profile_chart import share_bar, size_histogram, time_bars
-from toposeat.report.time_words import time_parts
+from toposeat.report.svg.charts import share_bar, size_histogram, time_bars
+from toposeat.report.view.traffic import time_parts
 
 
 def test_histogram_columns_follow_counts() -> None:

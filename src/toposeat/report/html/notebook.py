@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
 from functools import singledispatch
 
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.html.tables import Table, before_after, placement_table, totals
-from toposeat.report.html.templates import render
-from toposeat.report.machine_words import topology_sentence
+from toposeat.report.html.page import grouped, render
+from toposeat.report.parts import Part, Table, sentences
+from toposeat.report.svg.charts import traffic_svg
 from toposeat.report.svg.machine import topology_svg
-from toposeat.report.svg.profile import traffic_svg
 from toposeat.report.units import format_bytes, format_seconds, plural
-from toposeat.report.words import (
+from toposeat.report.view.machine import topology_sentence
+from toposeat.report.view.mapping import (
+    before_after,
     certificate_words,
+    placement_table,
     range_words,
     table_rows,
-    traffic_sentence,
     verdict_words,
 )
+from toposeat.report.view.traffic import profile_tables, traffic_sentence
 
 _MOST_DEVICES = 128  # of a machine that is drawn
 _MOST_SEATS = 64
@@ -42,34 +43,34 @@ def notebook_html(noun: object) -> str:
 @notebook_html.register
 def _(topology: Topology) -> str:
     drawn = 0 < len(topology.devices) <= _MOST_DEVICES
-    svg = topology_svg(topology) if drawn else ""
-    return _fragment([topology_sentence(topology)], svg=svg)
+    return _fragment(topology_sentence(topology), svg=topology_svg(topology) if drawn else "")
 
 
 @notebook_html.register
 def _(traffic: Traffic) -> str:
+    totals = profile_tables(traffic, pairs=0)["totals"]
     svg = traffic_svg(traffic) if len(traffic.table()) else ""
-    return _fragment([traffic_sentence(traffic)], [totals(traffic)], svg=svg)
+    return _fragment(traffic_sentence(traffic), *totals, svg=svg)
 
 
 @notebook_html.register
 def _(placement: Placement) -> str:
-    table = placement_table(placement)
     words = plural(placement.ranks, "rank")
     if placement.ranks > _MOST_SEATS:
         words += f", the first {_MOST_SEATS} shown"
-    shown = Table(table.header, table.rows[:_MOST_SEATS], caption=table.caption)
-    return _fragment([words], [shown])
+    return _fragment(words, placement_table(placement, _MOST_SEATS))
 
 
 @notebook_html.register
 def _(result: MappingResult) -> str:
-    sentences = [verdict_words(result), certificate_words(result.certificate, result.metric)]
-    sentences += filter(None, [range_words(result.premises)])
+    said = [certificate_words(result.certificate, result.metric), range_words(result.premises)]
     devices = ", ".join(map(str, result.device_of_rank[:_MOST_SEATS]))
     more = ", ..." if len(result.device_of_rank) > _MOST_SEATS else ""
-    sentences += [f"Device of rank 0, 1, ...: {devices}{more}", *result.notes]
-    return _fragment(sentences, [before_after(result)])
+    order = f"Device of rank 0, 1, ...: {devices}{more}"
+    notes = sentences(result.notes)
+    return _fragment(
+        verdict_words(result), *filter(None, said), order, *notes, before_after(result)
+    )
 
 
 @notebook_html.register
@@ -79,16 +80,15 @@ def _(evaluation: Evaluation) -> str:
         (load.link, format_bytes(load.bytes), format_seconds(load.congestion_s))
         for load in evaluation.links[:_LINKS]
     ]
+    header = ("link", "bytes", "congestion")
     return _fragment(
-        [f"A placement of {plural(len(evaluation.device_of_rank), 'rank')}, predicted"],
-        [
-            Table(("", "predicted"), rows, numbers=(1,)),
-            Table(("link", "bytes", "congestion"), links, numbers=(1, 2), caption="Busiest links"),
-        ],
+        f"A placement of {plural(len(evaluation.device_of_rank), 'rank')}, predicted",
+        Table(("", "predicted"), rows, right=(1,)),
+        Table(header, links, right=(1, 2), caption="Busiest links"),
     )
 
 
-def _fragment(sentences: Sequence[str], tables: Sequence[Table] = (), *, svg: str = "") -> str:
+def _fragment(first: str, *parts: Part, svg: str = "") -> str:
     """The drawing is a picture, so that its styles do not reach into the notebook."""
     picture = b64encode(svg.encode()).decode()
-    return render("notebook.html", sentences=sentences, tables=tables, picture=picture)
+    return render("notebook.html", first=first, blocks=grouped(parts), picture=picture)

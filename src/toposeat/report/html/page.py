@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from toposeat.installed import VERSION
 from toposeat.model.evaluation import MappingResult
@@ -13,27 +19,58 @@ from toposeat.model.scale_result import ScaleResult
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.html import figures, tables
-from toposeat.report.html.figures import View
-from toposeat.report.html.profile_parts import profile_parts
-from toposeat.report.html.scale_parts import machine_words, scale_parts
-from toposeat.report.html.templates import asset, render
-from toposeat.report.machine_words import assumed_lines, remarks, topology_sentence
-from toposeat.report.svg.element import Markup, style_sheet
-from toposeat.report.text.run import verification_words
-from toposeat.report.units import format_seconds, plural
-from toposeat.report.words import (
-    certificate_words,
+from toposeat.report.parts import Cell, Fact, Part, titled_list
+from toposeat.report.svg.charts import heat_pictures, size_picture, time_pictures
+from toposeat.report.svg.element import Markup, Picture, drawn_size, number, style_sheet
+from toposeat.report.svg.machine import CONGESTION_STEPS, kind_legend, machine_svg, mapping_pictures
+from toposeat.report.svg.network import network_pictures, top_seconds, used_levels
+from toposeat.report.units import clean, format_seconds, plural
+from toposeat.report.view.explanation import explanation_parts, scale_explanation_parts
+from toposeat.report.view.mapping import (
+    before_after,
     is_default_kept,
     line_to_copy,
+    link_loads,
+    link_table,
+    mapping_reasons,
     outcome_word,
-    range_words,
-    run_share_words,
-    traffic_sentence,
+    placement_table,
+    seat_rows,
     verdict_words,
 )
+from toposeat.report.view.runs import run_parts
+from toposeat.report.view.scale import (
+    busy_link_table,
+    candidate_table,
+    host_table,
+    level_table,
+    scale_figures,
+    scale_reasons,
+    scale_verdict,
+)
+from toposeat.report.view.topology import (
+    link_list,
+    topology_overview,
+    topology_provenance,
+    topology_tables,
+)
+from toposeat.report.view.traffic import profile_tables, run_verdict, traffic_summary
 
-Facts = list[tuple[str, str]]  # a name and what it is
+View = dict[str, Any]  # what a template shows
+
+_MOST_BARS = 14
+_MOST_PAIRS = 8
+_MOST_HOSTS = 256
+_MOST_LINKS = 10
+_NARROW = 570.0  # two drawings up to this width stand side by side
+_FOLDS = {
+    "matrix": "best paths between devices",
+    "joined": "device links",
+    "shared": "links that devices share",
+    "kinds": "kinds of links",
+    "devices": "devices",
+    "nics": "NICs",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +83,7 @@ class Section:
         mapping: predictions before and after.
         placement: seats with CPU sets, memory nodes and NICs.
         run: a run that was measured.
-        scale: predictions before and after on a large machine, which has no drawing.
+        scale: predictions before and after on a large machine.
         title: heading; the topology's or traffic's name if empty.
         text: a sentence or two under the heading.
         commands: how to go on, one command each.
@@ -112,107 +149,205 @@ def html_page(
     )
 
 
+def grouped(parts: Iterable[Part]) -> list[tuple[str, list[Part]]]:
+    """Neighbours of one kind together, each with the kind's name; blank lines are left out."""
+    shown = (part for part in parts if part != "")
+    return [(kind, [*of]) for kind, of in groupby(shown, key=lambda part: type(part).__name__)]
+
+
 def _section(section: Section, key: str) -> View:
     topology, traffic, mapping = section.topology, section.traffic, section.mapping
     view: View = {
         "key": key,
         "heading": section.heading,
         "text": section.text,
-        "facts": _facts(section),
+        "facts": grouped(_facts(section)),
         "commands": section.commands,
         "verdict": "" if mapping is None else verdict_words(mapping),
         "mapping": None,
         "machine": None,
-        "scale": None if section.scale is None else scale_parts(section.scale),
+        "scale": None if section.scale is None else _scale(section.scale),
         "traffic": None,
-        "run": None if section.run is None else _run(section.run),
-        "placement": None,
-        "provenance": None,
-        "doubts": () if traffic is None else traffic.report,
+        "run": None,
+        "placement": None if section.placement is None else placement_table(section.placement),
+        "provenance": [],
+        "folds": [],
     }
     if mapping is not None and topology is not None and traffic is not None:
         view["mapping"] = _mapping(mapping, topology, traffic)
     elif topology is not None:
-        view["machine"] = figures.machine_plain(topology)
+        svg = machine_svg(topology, label=f"machine {topology.name}")
+        view["machine"] = {"legend": kind_legend(topology), "svg": svg}
     if traffic is not None:
-        heat = figures.heat_maps(mapping, topology, traffic)
-        view["traffic"] = {**profile_parts(traffic), "heat": heat}
-    if section.placement is not None:
-        view["placement"] = tables.placement_table(section.placement)
+        view["traffic"] = _traffic(traffic, mapping, topology)
+    if section.run is not None:
+        started = Fact("Started as", clean(shell_line(section.run.launched)))
+        view["run"] = grouped([started, *run_parts(section.run)])
     if topology is not None:
-        view["provenance"] = _provenance(topology, traffic)
+        told = topology_provenance(topology)
+        view["provenance"] = grouped(part for block in told for part in block)
+        tables = topology_tables(topology)
+        view["folds"] = [(_FOLDS[name], grouped(parts)) for name, parts in tables.items()]
+        view["folds"].append(("links and their capacities", grouped([link_list(topology)])))
     return view
 
 
-def _facts(section: Section) -> Facts:
-    rows: Facts = []
+def _facts(section: Section) -> list[Part]:
+    parts: list[Part] = []
     if section.topology is not None:
-        rows.append(("Machine", topology_sentence(section.topology)))
-        if section.topology.description:
-            rows.append(("", section.topology.description))
+        parts += topology_overview(section.topology)
     if section.scale is not None:
-        rows.append(("Machine", machine_words(section.scale)))
-    if section.traffic is not None:
-        rows.append(("Traffic", traffic_sentence(section.traffic)))
-        if section.traffic.metadata.get("pattern"):
-            rows.append(("Pattern", section.traffic.metadata["pattern"]))
-    mapping = section.mapping
-    if mapping is not None:
-        how = f"objective {mapping.objective}, metric {mapping.metric}, solver {mapping.solver}"
-        rows.append(("Mapping", f"{how}, {format_seconds(mapping.solve_seconds)}"))
-    return rows
+        hosts = f"{plural(len(section.scale.hosts), 'host')} of"
+        words = f"{hosts} {plural(section.scale.slots_per_host, 'device')}"
+        parts.append(Fact("Machine", f"{section.scale.shape}: {words}"))
+    return parts + ([] if section.traffic is None else traffic_summary(section.traffic))
 
 
 def _mapping(result: MappingResult, topology: Topology, traffic: Traffic) -> View:
-    share = run_share_words(result, traffic)
-    certificate = certificate_words(result.certificate, result.metric)
-    range_of_gain = range_words(result.premises)
-    doubt = f"Range: {range_of_gain}" if range_of_gain else None
     line = line_to_copy(result, topology)
+    why = mapping_reasons(result, topology, traffic)
+    if result.explanation is not None:
+        why += explanation_parts(result.explanation, topology)
+    rows = seat_rows(result, topology)
     return {
         "outcome": "kept" if is_default_kept(result) else outcome_word(result),
         "verdict": verdict_words(result),
-        "remarks": [certificate, *filter(None, [doubt, share]), *result.notes],
+        "why": grouped(why),
         "lines": [line] if line else [],
         "stacked": len(topology.hosts) > 1,
-        "before_after": tables.before_after(result),
-        "busiest": tables.busiest_sentence(result, topology),
-        "seats": tables.seats(result, topology),
-        "machine": figures.machine_views(result, topology),
-        "congestion": figures.congestion_bars(result, topology),
+        "before_after": before_after(result),
+        "seats": [[Cell(name) for name in rows], *zip(*rows.values(), strict=True)],
+        "machine": _machines(
+            mapping_pictures(result, topology),
+            max(result.default.max_congestion_s, result.placed.max_congestion_s),
+            has_moved=not is_default_kept(result),
+        ),
+        "congestion": _congestion(result, topology),
     }
 
 
-def _run(run: RunRecord) -> View:
-    repeats = f" over {plural(run.repeats, 'run')}" if run.repeats > 1 else ""
+def _scale(result: ScaleResult) -> View:
+    """Everything predicted of a placement on a large machine, beside the default."""
+    before, after = result.default.predicted_s or 0.0, result.placed.predicted_s or 0.0
+    look = "gain" if after < before else "loss" if after > before else "change"
+    shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
+    hosts, left = host_table(result, _MOST_HOSTS)
+    why = scale_reasons(result)
+    if result.explanation is not None:
+        why += scale_explanation_parts(result.explanation)
+    pictures = network_pictures(result)
+    top = top_seconds(result) if pictures else 0.0
     return {
-        "facts": [
-            ("Command", shell_line(run.command)),
-            ("Started as", shell_line(run.launched)),
-            ("Where", f"{run.host}, {run.started_at}, visibility {run.visibility}"),
-            (
-                "Measured",
-                f"wall time {format_seconds(run.wall_s)}{repeats}, exit code {run.exit_code}",
-            ),
-            ("Verified", verification_words(run).removeprefix("Verification: ")),
-        ],
-        "table": tables.verification(run) if run.seats else None,
-        "notes": run.notes,
+        "outcome": "kept" if result.kept_default else look,
+        "verdict": scale_verdict(result),
+        "why": grouped(why),
+        "figures": scale_figures(result),
+        "machine": _machines(pictures, top, last_rank=result.ranks - 1) if pictures else None,
+        "bars": _bars(used_levels([each for _, each in shown])),
+        "levels": grouped(level_table([("default", result.default), ("placed", result.placed)])),
+        "links": grouped(busy_link_table(shown, _MOST_LINKS)),
+        "candidates": grouped(candidate_table(result)),
+        "hosts": grouped([hosts]),
+        "more_hosts": f"and {plural(left, 'more host')}" if left > 0 else "",
     }
 
 
-def _provenance(topology: Topology, traffic: Traffic | None) -> View:
-    doubts = [*topology.report, *(traffic.report if traffic is not None else ())]
-    listed = (
-        ("Doubts", doubts),
-        ("Assumed", assumed_lines(topology)),
-        ("Sources", topology.sources),
-        ("Remarks", remarks(topology)),
+def _traffic(traffic: Traffic, mapping: MappingResult | None, topology: Topology | None) -> View:
+    tables = profile_tables(traffic, pairs=_MOST_PAIRS)
+    totals, time = tables.pop("totals"), tables.pop("time")
+    rest = [part for parts in tables.values() for part in parts]
+    note, legend, maps = heat_pictures(mapping, topology, traffic)
+    return {
+        "gain": run_verdict(traffic),
+        "heat": {"note": note, "legend": legend, "maps": maps},
+        "totals": grouped(totals),
+        "sizes": size_picture(traffic),
+        "time": time_pictures(traffic),
+        "time_table": grouped(time),
+        "tables": grouped([*rest, *titled_list("Doubts", traffic.report)]),
+    }
+
+
+def _machines(
+    pictures: Sequence[Picture], top: float, *, has_moved: bool = False, last_rank: int = 0
+) -> View:
+    """The machine under the default and perhaps under the new placement, with one legend."""
+    both = len(pictures) > 1
+    looks = ("f-before", "f-after")
+    samples: list[View] = [{"step": 0, "width": number(1.6), "words": "idle"}]
+    for step in range(1, CONGESTION_STEPS + 1):
+        words = format_seconds(top) if step == CONGESTION_STEPS else ""
+        width = number(1.6 + 8.4 * step / CONGESTION_STEPS)
+        samples.append({"step": step, "width": width, "words": words})
+    return {
+        "heading": "The machine, before and after" if both else "The machine",
+        "samples": samples,
+        "has_moved": has_moved,
+        "last_rank": last_rank,
+        "narrow": both and drawn_size(pictures[0].svg)[0] <= _NARROW,
+        "drawings": [*zip(looks, pictures, strict=False)],
+    }
+
+
+def _congestion(result: MappingResult, topology: Topology) -> View | None:
+    """The busiest links before and after as paired bars; None if no link carries anything."""
+    both = 2 - is_default_kept(result)
+    rows = [
+        (at, name, [load.congestion_s if load else 0.0 for load in loads][:both])
+        for at, name, *loads in link_loads(result, topology)
+        if any(load and load.congestion_s > 0 for load in loads)
+    ]
+    left = len(rows) - _MOST_BARS
+    if not rows:
+        return None
+    return {
+        "bars": _bars(rows[:_MOST_BARS]),
+        "more": f"and {plural(left, 'less busy link')}: see the table" if left > 0 else "",
+        "table": grouped([link_table(result, topology)]),
+    }
+
+
+def _bars(rows: Sequence[tuple[int, str, Sequence[float]]]) -> View:
+    """Seconds side by side, as bars that share one scale: number, name, default, perhaps placed."""
+    top = max((max(seconds) for _, _, seconds in rows), default=0.0)
+    drawn = []
+    for at, name, all_seconds in rows:
+        named = list(zip(("default", "placed"), all_seconds, strict=False))
+        parts = [
+            {
+                "look": "before" if which == "default" else "after",
+                "share": number(100 * seconds / top if top > 0 else 0.0),
+                "words": format_seconds(seconds) if seconds > 0 else "idle",
+            }
+            for which, seconds in named
+        ]
+        words = ", ".join(f"{which} {format_seconds(seconds)}" for which, seconds in named)
+        drawn.append({"link": at, "name": name, "words": f"{name}: {words}", "parts": parts})
+    return {"both": any(len(seconds) > 1 for *_, seconds in rows), "rows": drawn}
+
+
+def render(template: str, **values: object) -> str:
+    """A template of this folder, filled with `values`."""
+    return _environment().get_template(template).render(values)
+
+
+def asset(name: str) -> str:
+    """The text of a file of this folder."""
+    return files("toposeat.report.html").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        autoescape=True,
+        finalize=_cleaned,
+        loader=FunctionLoader(asset),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
     )
-    return {
-        "origin": f"Topology read from: {topology.origin}.",
-        "counts": tables.count_sentence(topology),
-        "lists": [(title, lines) for title, lines in listed if lines],
-        "devices": tables.devices(topology),
-        "links": tables.link_list(topology),
-    }
+
+
+def _cleaned(value: object) -> object:
+    """A value as it is put in: names come from files of other people, see `units.clean`."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

@@ -1,12 +1,14 @@
-"""Markup built from escaped parts, so that a name from a file can never become markup."""
+"""Markup of escaped parts, so that a name from a file can never become markup; sheets of it."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+
+from msgspec import Struct
 
 from toposeat.report.units import clean
 
@@ -71,6 +73,46 @@ def _attribute(name: str, value: Attribute) -> str:
     if isinstance(value, float):
         value = number(value)
     return f' {name}="{escape(clean(str(value)), quote=True)}"'
+
+
+class Picture(Struct, frozen=True):
+    """An inline `<svg>` with what is said of it; `legend` has CSS classes and words."""
+
+    name: str
+    caption: str
+    svg: Markup
+    legend: Sequence[tuple[str, str]] = ()
+
+
+def drawing(look: str, size: tuple[float, float], label: str, *children: Child) -> Markup:
+    """An inline `<svg>` of (width, height); `label` is for readers who cannot see it."""
+    return element(
+        "svg",
+        {
+            "class": look,
+            "viewBox": f"0 0 {number(size[0])} {number(size[1])}",
+            "width": round(size[0]),
+            "height": round(size[1]),
+            "role": "img",
+            "aria-label": label,
+        },
+        *children,
+    )
+
+
+def rect(
+    look: str | None, x: float, y: float, width: float, height: float, **more: float
+) -> Markup:
+    """A rectangle; attributes in `more` have `_` for `-`."""
+    named: Attributes = {name.replace("_", "-"): value for name, value in more.items()}
+    spot: Attributes = {"class": look, "x": x, "y": y, "width": width, "height": height}
+    return element("rect", {**spot, **named})
+
+
+def titled(title: Child, *children: Child, look: str | None = None) -> Markup:
+    """A group with a tooltip."""
+    head = title if isinstance(title, Markup) else element("title", {}, title)
+    return element("g", {"class": look}, head, *children)
 
 
 def drawn_size(svg: Markup) -> tuple[float, float]:
@@ -145,3 +187,68 @@ def fitted(text: str, width: float, size: float) -> str:
     while text and text_width(text, size) + size > width:
         text = text[:-1]
     return text.rstrip() + "…" if text else ""
+
+
+_MARGIN = 16.0
+_LINE = 18.0
+_NAMES, _BARS = 180.0, 600.0  # widths of names and of the longest bar
+
+
+class Sheet:
+    """Parts below each other; as wide as the widest of them."""
+
+    def __init__(self, title: str) -> None:
+        self._parts: list[Child] = []
+        self._y = _MARGIN - 4
+        self._width = 660.0
+        self.line(title, "title")
+
+    def line(self, words: str, look: str = "", *, sample: str = "") -> None:
+        """One line of words, behind a sample of a colour if there is one."""
+        self._y += _LINE
+        x = _MARGIN
+        if sample:
+            self._parts.append(self._bar(sample, x, 14))
+            x += 22
+        self._words(words, x, look)
+
+    def heading(self, words: str) -> None:
+        """What comes next is about this."""
+        self._y += _LINE
+        self.line(words, "title")
+
+    def chart(self, svg: Markup) -> None:
+        """An inline `<svg>`."""
+        at: Attributes = {"transform": f"translate({_MARGIN:.0f} {self._y + 8:.0f})"}
+        self._parts.append(element("g", at, svg))
+        width, height = drawn_size(svg)
+        self._y += height + 8
+        self._width = max(self._width, width + 2 * _MARGIN)
+
+    def picture(self, picture: Picture) -> None:
+        """A picture below its name and its legend."""
+        self.heading(", ".join(filter(None, (picture.name, picture.caption))))
+        for look, words in picture.legend:
+            self.line(words, sample=look)
+        self.chart(picture.svg)
+
+    def bars(self, name: str, bars: Iterable[tuple[str, float, str]]) -> None:
+        """A name with bars below each other: colour, share of the longest, words behind it."""
+        self._y += 6
+        self._parts.append(text_line(_MARGIN, self._y + _LINE, name))
+        for look, share, words in bars:
+            self._y += _LINE
+            self._parts.append(self._bar(look, _MARGIN + _NAMES, share * _BARS))
+            self._words(words, _MARGIN + _NAMES + share * _BARS + 6)
+
+    def svg(self, label: str) -> str:
+        """The file."""
+        return standalone_svg("chart", (self._width, self._y + _MARGIN), label, *self._parts)
+
+    def _bar(self, look: str, x: float, width: float) -> Markup:
+        return rect(look, x, self._y - 10, width, 11)
+
+    def _words(self, words: str, x: float, look: str = "") -> None:
+        self._parts.append(text_line(x, self._y, words, look))
+        size = 14 if look == "title" else 11
+        self._width = max(self._width, x + text_width(words, size) + _MARGIN)

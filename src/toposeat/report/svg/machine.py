@@ -8,7 +8,26 @@ from dataclasses import dataclass
 
 from toposeat.model.evaluation import Evaluation, LinkLoad, MappingResult
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
-from toposeat.report.machine_words import (
+from toposeat.report.svg.element import (
+    Attributes,
+    Child,
+    Markup,
+    Picture,
+    Sheet,
+    drawing,
+    element,
+    fitted,
+    joined,
+    rect,
+    standalone_svg,
+    text_line,
+    text_width,
+    titled,
+    tooltip,
+)
+from toposeat.report.svg.layout import Box, Frame, Layout, Wire, lay_out_machine, wires
+from toposeat.report.units import format_bytes, format_rate, format_seconds
+from toposeat.report.view.machine import (
     COMPONENT_WORDS,
     LINK_WORDS,
     component_words,
@@ -19,22 +38,7 @@ from toposeat.report.machine_words import (
     topology_sentence,
     vertex_words,
 )
-from toposeat.report.svg.element import (
-    Attributes,
-    Child,
-    Markup,
-    element,
-    fitted,
-    joined,
-    standalone_svg,
-    text_width,
-    tooltip,
-)
-from toposeat.report.svg.layout import Box, Frame, Layout, lay_out_machine
-from toposeat.report.svg.sheet import Sheet
-from toposeat.report.svg.wire import Wire, wires
-from toposeat.report.units import format_bytes, format_rate, format_seconds
-from toposeat.report.words import is_default_kept, moved_ranks
+from toposeat.report.view.mapping import is_default_kept, moved_ranks
 
 CONGESTION_STEPS = 6
 _MAX_TIES = 4
@@ -76,20 +80,25 @@ def _ranks(evaluation: Evaluation) -> dict[int, int]:
     return {device: rank for rank, device in enumerate(evaluation.device_of_rank)}
 
 
-def caption_of(seating: Seating) -> str:
-    """What is predicted of a placement, in a few words."""
-    worst = format_seconds(seating.evaluation.max_congestion_s)
-    time = format_seconds(seating.evaluation.predicted_s)
-    return f"predicted: busiest link {worst}, link time {time}"
+def mapping_pictures(result: MappingResult, topology: Topology) -> list[Picture]:
+    """The machine with its ranks, by default and, if it differs, as placed."""
+    layout = lay_out_machine(topology)
+    pictures = []
+    for name, seating in seatings(result):
+        worst = format_seconds(seating.evaluation.max_congestion_s)
+        time = format_seconds(seating.evaluation.predicted_s)
+        words = f"predicted: busiest link {worst}, link time {time}"
+        label = f"{name}: {words}"
+        drawn = machine_svg(topology, label=label, seating=seating, layout=layout)
+        pictures.append(Picture(name, words, drawn))
+    return pictures
 
 
 def mapping_svg(result: MappingResult, topology: Topology) -> str:
     """A standalone SVG file: the machine with its ranks, by default and as placed."""
-    layout = lay_out_machine(topology)
     sheet = Sheet(topology_sentence(topology))
-    for name, seating in seatings(result):
-        sheet.heading(f"{name}, {caption_of(seating)}")
-        sheet.chart(machine_svg(topology, label=name, seating=seating, layout=layout))
+    for picture in mapping_pictures(result, topology):
+        sheet.picture(picture)
     return sheet.svg(f"placement on {topology.name}")
 
 
@@ -111,19 +120,9 @@ def machine_svg(
     layout: Layout | None = None,
 ) -> Markup:
     """The machine as an inline `<svg>`; with `seating` coloured by congestion, else by kind."""
-    drawing = layout or lay_out_machine(topology)
-    return element(
-        "svg",
-        {
-            "class": "machine",
-            "viewBox": f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
-            "width": round(drawing.width),
-            "height": round(drawing.height),
-            "role": "img",
-            "aria-label": label,
-        },
-        _drawing(topology, drawing, seating),
-    )
+    layout = layout or lay_out_machine(topology)
+    size = (round(layout.width), round(layout.height))
+    return drawing("machine", size, label, _drawing(topology, layout, seating))
 
 
 def congestion_step(value: float, top: float) -> int:
@@ -156,22 +155,10 @@ def _drawing(topology: Topology, layout: Layout, seating: Seating | None) -> Mar
 
 def _frame(frame: Frame) -> Markup:
     radius = 12 if frame.what == "host" else 10
-    rect = element(
-        "rect",
-        {
-            "class": f"frame {frame.what}",
-            "x": frame.x,
-            "y": frame.y,
-            "width": frame.width,
-            "height": frame.height,
-            "rx": radius,
-        },
-    )
-    if not frame.label:
-        return rect
-    text = fitted(frame.label, frame.width - 24, 12)
-    words = element("text", {"class": "host-name", "x": frame.x + 12, "y": frame.y + 18}, text)
-    return joined([rect, words])
+    area = rect(f"frame {frame.what}", frame.x, frame.y, frame.width, frame.height, rx=radius)
+    words = fitted(frame.label, frame.width - 24, 12)
+    name = text_line(frame.x + 12, frame.y + 18, words, "host-name") if words else None
+    return joined([area, name])
 
 
 def _link(
@@ -224,21 +211,12 @@ def _box(
         return _device(topology, box, vertex, seating)
     if isinstance(vertex, Nic):
         return _nic(box, vertex, named=bool(vertex.name) and _nic_names_fit(topology, box))
-    name = component_words(vertex)
     title = f"{vertex_words(topology, vertex.id)} ({COMPONENT_WORDS[vertex.kind]})"
-    return element(
-        "g",
-        {"class": f"part {vertex.kind.value}"},
-        element("title", {}, title + (f" ({vertex.pci_bus_id})" if vertex.pci_bus_id else "")),
-        _rect(box, 6),
-        element(
-            "text",
-            {"x": box.middle, "y": box.y + box.height / 2 + 4},
-            fitted(name, box.width - 5, 11),
-        )
-        if box.width >= _LEAST_NAMED
-        else None,
-    )
+    bus = f" ({vertex.pci_bus_id})" if vertex.pci_bus_id else ""
+    name = fitted(component_words(vertex), box.width - 5, 11)
+    words = text_line(box.middle, box.y + box.height / 2 + 4, name)
+    shown = words if box.width >= _LEAST_NAMED else None
+    return titled(title + bus, _rect(box, 6), shown, look=f"part {vertex.kind.value}")
 
 
 def _riser(box: Box, vertex: Device | Nic | Component) -> Markup:
@@ -247,53 +225,32 @@ def _riser(box: Box, vertex: Device | Nic | Component) -> Markup:
 
 
 def _rect(box: Box, radius: float) -> Markup:
-    return element(
-        "rect", {"x": box.x, "y": box.y, "width": box.width, "height": box.height, "rx": radius}
-    )
+    return rect(None, box.x, box.y, box.width, box.height, rx=radius)
 
 
 def _device(topology: Topology, box: Box, device: Device, seating: Seating | None) -> Markup:
-    position = next(n for n, d in enumerate(topology.devices) if d.id == device.id)
+    position = topology.devices.index(device)
+    says = [device_label(topology, device), device.name, device.pci_bus_id or "", device.uuid or ""]
     label = f"D{device.index}"
-    lines = [
-        device_label(topology, device),
-        device.name,
-        device.pci_bus_id or "",
-        device.uuid or "",
-    ]
-    rank = None if seating is None else seating.rank_of_device.get(position)
-    look, big = "device", label
-    small = short_device_name(device.name, int((box.width - 6) / 6.2))
-    if seating is not None:
-        idle = rank is None
+    if seating is None:
+        small = short_device_name(device.name, int((box.width - 6) / 6.2))
+        words = [(label, 30 if small else 38, "big"), (small, 48, "small")]
+        look = "device"
+    else:
+        rank = seating.rank_of_device.get(position)
         moved = position in seating.moved
-        look = "device idle" if idle else "device moved" if moved else "device"
-        big, small = ("-", "idle") if idle else (str(rank), "rank")
-        lines.append("no rank" if idle else f"rank {rank}" + (" (moved)" if moved else ""))
-    head = label if seating is not None else ""
-    return element(
-        "g",
-        {"class": look},
-        tooltip(*lines),
-        _rect(box, 8),
-        element("text", {"class": "head", "x": box.middle, "y": box.y + 15}, head)
-        if head
-        else None,
-        element(
-            "text",
-            {
-                "class": "big tight" if 12.5 * len(big) > box.width - 6 else "big",
-                "x": box.middle,
-                "y": box.y + (38 if head else 30 if small else 38),
-            },
-            big,
-        ),
-        element(
-            "text",
-            {"class": "small", "x": box.middle, "y": box.y + (53 if head else 48)},
-            small,
-        ),
+        look = "device idle" if rank is None else "device moved" if moved else "device"
+        big, small = ("-", "idle") if rank is None else (str(rank), "rank")
+        says.append("no rank" if rank is None else f"rank {rank}" + (" (moved)" if moved else ""))
+        words = [(label, 15, "head"), (big, 38, "big"), (small, 53, "small")]
+    tight = (
+        " tight" if any(12.5 * len(w) > box.width - 6 for w, _, of in words if of == "big") else ""
     )
+    lines = (
+        text_line(box.middle, box.y + at, text, of + tight if of == "big" else of)
+        for text, at, of in words
+    )
+    return titled(tooltip(*says), _rect(box, 8), *lines, look=look)
 
 
 def _nic_names_fit(topology: Topology, box: Box) -> bool:
@@ -307,32 +264,25 @@ def _nic_names_fit(topology: Topology, box: Box) -> bool:
 
 def _nic(box: Box, nic: Nic, *, named: bool) -> Markup:
     name = nic.name or f"N{nic.index}"
-    return element(
-        "g",
-        {"class": "nic"},
-        element("title", {}, f"NIC {name}" + (f" ({nic.pci_bus_id})" if nic.pci_bus_id else "")),
+    bus = f" ({nic.pci_bus_id})" if nic.pci_bus_id else ""
+    return titled(
+        f"NIC {name}{bus}",
         _rect(box, 8),
-        element("text", {"class": "head", "x": box.middle, "y": box.y + 28}, "NIC"),
-        element(
-            "text",
-            {"class": "small", "x": box.middle, "y": box.y + 42},
-            name if named else str(nic.index),
-        ),
+        text_line(box.middle, box.y + 28, "NIC", "head"),
+        text_line(box.middle, box.y + 42, name if named else str(nic.index), "small"),
+        look="nic",
     )
 
 
 def _level_words(wire: Wire, loads: Mapping[str, LinkLoad], seating: Seating | None) -> Markup:
     """What a link between two bars is called, above it, and how busy it is, below."""
     medium = fitted(link_medium(wire.link), wire.room, 11)
-    above = element(
-        "text", {"class": "wire-name", "x": wire.label_x, "y": wire.label_y - 11}, medium
-    )
+    above = text_line(wire.label_x, wire.label_y - 11, medium, "wire-name")
     load = loads.get(wire.link.id)
     if seating is None or load is None or _is_busiest(load, seating):
         return above
     busy = "idle" if load.congestion_s <= 0 else format_seconds(load.congestion_s)
-    below = element("text", {"class": "wire-load", "x": wire.label_x, "y": wire.label_y + 20}, busy)
-    return joined([above, below])
+    return joined([above, text_line(wire.label_x, wire.label_y + 20, busy, "wire-load")])
 
 
 def _is_busiest(load: LinkLoad, seating: Seating) -> bool:
@@ -350,50 +300,36 @@ def _busiest_marks(
         words = format_seconds(loads[wire.link.id].congestion_s)
         width = 7.0 * len(words) + 10
         x, y = wire.label_x, wire.label_y
-        marks.append(
-            element(
-                "g",
-                {"class": "busiest"},
-                element(
-                    "rect",
-                    {"x": x - width / 2, "y": y - 9, "width": width, "height": 18, "rx": 9},
-                ),
-                element("text", {"x": x, "y": y + 4}, words),
-            )
-        )
+        pill = rect(None, x - width / 2, y - 9, width, 18, rx=9)
+        marks.append(element("g", {"class": "busiest"}, pill, text_line(x, y + 4, words)))
     return marks
 
 
 def kind_legend(topology: Topology) -> Markup:
     """What the line colours mean, as a line of HTML."""
-    parts: list[Child] = []
-    for kind in LinkKind:
-        if any(link.kind is kind for link in topology.links):
-            line: Attributes = {
-                "class": f"wire kind-{kind.value}",
-                "d": "M0 7h28",
-                "stroke-width": 4,
-            }
-            sample: Attributes = {"width": 28, "height": 14, "aria-hidden": "true"}
-            drawn = element("svg", sample, element("path", line))
-            parts.append(element("span", {"class": "entry"}, drawn, LINK_WORDS[kind]))
+    parts = []
+    for kind in _kinds(topology):
+        sample: Attributes = {"width": 28, "height": 14, "aria-hidden": "true"}
+        drawn = element("svg", sample, _sample(kind, "M0 7h28"))
+        parts.append(element("span", {"class": "entry"}, drawn, LINK_WORDS[kind]))
     return element("p", {"class": "legend"}, *parts)
 
 
 def _kind_legend(topology: Topology, layout: Layout) -> tuple[Markup, float]:
     """A line of samples below the drawing, and its height."""
-    kinds = [kind for kind in LinkKind if any(link.kind is kind for link in topology.links)]
-    if not kinds:
-        return Markup(""), 0.0
     parts = []
     x, y = 16.0, layout.height + 8
-    for kind in kinds:
-        path = f"M{x:.0f} {y:.0f}h28"
-        parts.append(
-            element("path", {"class": f"wire kind-{kind.value}", "d": path, "stroke-width": 4})
-        )
-        parts.append(
-            element("text", {"class": "legend", "x": x + 34, "y": y + 4}, LINK_WORDS[kind])
-        )
+    for kind in _kinds(topology):
+        parts.append(_sample(kind, f"M{x:.0f} {y:.0f}h28"))
+        parts.append(text_line(x + 34, y + 4, LINK_WORDS[kind], "legend"))
         x += 52 + 7.2 * len(LINK_WORDS[kind])
-    return joined(parts), 30.0
+    return joined(parts), 30.0 if parts else 0.0
+
+
+def _kinds(topology: Topology) -> list[LinkKind]:
+    used = {link.kind for link in topology.links}
+    return [kind for kind in LinkKind if kind in used]
+
+
+def _sample(kind: LinkKind, path: str) -> Markup:
+    return element("path", {"class": f"wire kind-{kind.value}", "d": path, "stroke-width": 4})

@@ -10,18 +10,24 @@ import numpy as np
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.scale_result import HostGroup, ScaleEvaluation, ScaleResult
+from toposeat.model.traffic import Traffic
 from toposeat.report.svg.element import (
-    Attributes,
     Child,
     Markup,
+    Picture,
+    Sheet,
+    drawing,
     element,
     joined,
-    number,
+    rect,
+    text_line,
     text_width,
+    titled,
     tooltip,
 )
 from toposeat.report.svg.machine import congestion_step
 from toposeat.report.units import clean, format_rate, format_seconds, plural
+from toposeat.report.view.traffic import traffic_sentence
 
 WIDTH = 1208.0
 _ROOM = 420.0  # height of one picture, of the two that a screen should show
@@ -88,9 +94,7 @@ def network_svg(result: ScaleResult, name: str, *, label: str) -> Markup:
     grid = _grid(result, max(text_width(text, _SMALL) for text in texts) + 6)
     parts = [_band(both[name], grid, at, leaves) for at, leaves in enumerate(grid.bands)]
     height = len(grid.bands) * grid.pitch
-    frame: Attributes = {"viewBox": f"0 0 {WIDTH:.0f} {number(height)}", "width": round(WIDTH)}
-    words: Attributes = {"height": round(height), "role": "img", "aria-label": label}
-    return element("svg", {"class": "machine network", **frame, **words}, *parts)
+    return drawing("machine network", (WIDTH, height), label, *parts)
 
 
 def can_draw(result: ScaleResult) -> bool:
@@ -194,13 +198,12 @@ def _group(shown: _Shown, level: int, at: int, place: tuple[float, float, float]
     name = group.name
     if group.out_bytes_per_s > 0:
         inner, wide = width - 8, min(1.0, share) * (width - 8)
-        neck: Attributes = {"y": y, "height": _NECK, "x": x + 4}
         step = congestion_step(seconds, shown.top_s)
         over = f"1:{1 / share:.3g}, {busy}" if share < 1 else busy
         beside = _beside((over, busy), (x + 4 + wide, y + 13), inner - wide)
         parts += [
-            element("rect", {"class": "track", **neck, "width": inner}),
-            element("rect", {"class": f"flow-{step}", **neck, "width": wide}),
+            rect("track", x + 4, y, inner, _NECK),
+            rect(f"flow-{step}", x + 4, y, wide, _NECK),
             beside,
         ]
         if beside is None and text_width(f"{name}, {busy}", _SMALL) + 6 <= width:
@@ -221,28 +224,21 @@ def _bar(place: tuple[float, float, float], name: str, says: Markup | None = Non
     x, y, width = place
     last = name.split()[-1:]  # most often a number
     shown = next((n for n in (name, *last) if text_width(n, _SMALL) + 4 <= width), "")
-    spot: Attributes = {"x": x, "y": y, "width": width, "height": _BAR, "rx": 4}
+    bar = rect(None, x, y, width, _BAR, rx=4)
     return element(
-        "g",
-        {"class": "part"},
-        says,
-        element("rect", spot),
-        element("text", {"class": "small", "x": x + width / 2, "y": y + 13}, shown),
+        "g", {"class": "part"}, says, bar, text_line(x + width / 2, y + 13, shown, "small")
     )
 
 
 def _hosts(shown: _Shown, grid: _Grid, leaf: HostGroup, place: tuple[float, float]) -> Markup:
     x, y = place
     column = (grid.tile + 4) / grid.columns
-    return joined(
-        _host(
-            shown,
-            grid,
-            host,
-            (x + at // grid.rows * column, y + at % grid.rows * grid.row, column - 4),
-        )
-        for at, host in enumerate(leaf.hosts)
-    )
+    hosts = []
+    for at, host in enumerate(leaf.hosts):
+        across, down = divmod(at, grid.rows)
+        spot = (x + across * column, y + down * grid.row, column - 4)
+        hosts.append(_host(shown, grid, host, spot))
+    return joined(hosts)
 
 
 def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, float]) -> Markup:
@@ -254,24 +250,22 @@ def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, floa
     height = grid.row - (3 if grid.row >= 10 else 1)
     left = x + _MARK + 1
     cell = min((width - _MARK - 1 - grid.words) / devices, _WIDEST_CELL)
-    mark: Attributes = {"x": x, "y": y, "width": _MARK, "height": height}
-    seats: Attributes = {"x": left, "y": y, "width": cell * devices, "height": height}
-    return element(
-        "g",
-        {"class": "host"},
-        tooltip(
-            f"{shown.result.hosts[host]}: {f'ranks {listed}' if listed else 'no rank'}",
-            f"predicted: busiest NIC {_busy(seconds)}",
-        ),
-        element("rect", {"class": f"flow-{congestion_step(seconds, shown.top_s)}", **mark}),
-        element("rect", {"class": "slots", **seats}),
+    says = tooltip(
+        f"{shown.result.hosts[host]}: {f'ranks {listed}' if listed else 'no rank'}",
+        f"predicted: busiest NIC {_busy(seconds)}",
+    )
+    return titled(
+        says,
+        rect(f"flow-{congestion_step(seconds, shown.top_s)}", x, y, _MARK, height),
+        rect("slots", left, y, cell * devices, height),
         *_runs_of_ranks(ranks, shown.result.ranks, (left, y, cell, height)),
         _small(shown.words(host), left + cell * devices + 5, y + 9.5) if grid.words else None,
+        look="host",
     )
 
 
 def _small(words: str, x: float, y: float) -> Markup:
-    return element("text", {"class": "small start", "x": x, "y": y}, words)
+    return text_line(x, y, words, "small start")
 
 
 def _busy(seconds: float) -> str:
@@ -294,7 +288,61 @@ def _runs_of_ranks(
         while end < len(ranks) and ranks[end] == ranks[end - 1] + 1:
             end += 1
         shade = _FAINTEST + (1 - _FAINTEST) * (ranks[start] + ranks[end - 1]) / 2 / max(1, most - 1)
-        spot: Attributes = {"x": x + start * cell, "y": y, "width": (end - start) * cell}
-        shaded: Attributes = {"height": height, "fill-opacity": shade}
-        found.append(element("rect", {"class": "rank", **spot, **shaded}))
+        width = (end - start) * cell
+        found.append(rect("rank", x + start * cell, y, width, height, fill_opacity=shade))
     return found
+
+
+_LINKS = 6
+_LOOKS = {"default": "fill-before", "placed": "fill-after"}
+
+
+def network_pictures(result: ScaleResult) -> list[Picture]:
+    """The machine by default and, if it differs, as placed; nothing if it has no picture."""
+    if not can_draw(result):
+        return []
+    kept = "Default placement, kept" if result.kept_default else "Default placement"
+    pictures = []
+    for name, heading in (("default", kept), ("placed", "Placed"))[: 2 - result.kept_default]:
+        each = result.placed if name == "placed" else result.default
+        worst = max((load.max_congestion_s for load in each.levels), default=0.0)
+        time = format_seconds(each.predicted_s or 0.0)
+        words = f"predicted: busiest link {format_seconds(worst)}, time {time}"
+        svg = network_svg(result, name, label=f"{heading}: {words}")
+        pictures.append(Picture(heading, words, svg))
+    return pictures
+
+
+def scale_svg(result: ScaleResult, traffic: Traffic) -> str:
+    """A standalone SVG file: picture, levels and busiest links. Every number is predicted."""
+    shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
+    sheet = Sheet(clean(result.shape))
+    sheet.line(traffic_sentence(traffic))
+    for name, each in shown:
+        sheet.line(_words(name, each), sample=_LOOKS[name])
+    for picture in network_pictures(result):
+        sheet.picture(picture)
+    sheet.heading("Busiest link of each level (predicted)")
+    levels = used_levels([each for _, each in shown])
+    top = max((max(seconds) for *_, seconds in levels), default=0.0)
+    for _, level, seconds in levels:
+        both = zip(shown, seconds, strict=True)
+        sheet.bars(level, [(_LOOKS[name], s / top, format_seconds(s)) for (name, _), s in both])
+    for name, each in shown:
+        sheet.heading(f"Busiest links, {name} (predicted)")
+        for load in each.links[:_LINKS]:
+            sheet.line(f"{clean(load.link)}: {format_seconds(load.congestion_s)}")
+    return sheet.svg(f"placement on {clean(result.shape)}")
+
+
+def used_levels(placements: Sequence[ScaleEvaluation]) -> list[tuple[int, str, list[float]]]:
+    """Of each level that somebody uses its number, its name, and its busiest link's seconds."""
+    levels = enumerate(zip(*(each.levels for each in placements), strict=True))
+    rows = [(at, of[0].level, [each.max_congestion_s for each in of]) for at, of in levels]
+    return [row for row in rows if max(row[2]) > 0]
+
+
+def _words(name: str, each: ScaleEvaluation) -> str:
+    time = format_seconds(each.predicted_s or 0.0)
+    worst = format_seconds(each.max_congestion_s or 0.0)
+    return f"{name}: predicted time {time}, busiest link {worst}"

@@ -1,1 +1,0 @@
-"""Plain text for terminals and logs, one module per noun."""

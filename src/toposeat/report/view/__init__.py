@@ -1,0 +1,1 @@
+"""Rows and sentences of each noun; the writers beside this package lay them out."""

@@ -1,0 +1,61 @@
+"""A choice of devices: what to take, the line to copy, what is left."""
+
+from __future__ import annotations
+
+import math
+
+from toposeat.model.device_set import DeviceSet, Left
+from toposeat.model.topology import Topology
+from toposeat.model.visible_list import visible_line
+from toposeat.report.parts import Fact, Part, to_copy
+from toposeat.report.text import PLAIN, TextStyle, lay_out
+from toposeat.report.units import format_rate, format_seconds, plural
+from toposeat.report.view.machine import device_code
+
+_MOST_GROUPS = 4  # of one size that are named
+
+
+def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextStyle = PLAIN) -> str:
+    """The devices, the line to copy, what they are worth and what stays free."""
+    devices = [topology.devices[position] for position in chosen.devices]
+    parts: list[Part] = [
+        Fact("Take", _take(chosen, topology)),
+        to_copy(visible_line(topology.devices, devices)),
+        *(Fact("Left", _left(left, topology)) for left in chosen.left),
+        Fact("Tried", _tried(chosen)),
+    ]
+    return lay_out(parts, style)
+
+
+def _take(chosen: DeviceSet, topology: Topology) -> str:
+    names = _names(chosen.devices, topology)
+    if chosen.placement is not None:
+        placed, default = chosen.placement.placed, chosen.placement.default
+        return (
+            f"{names} for ranks 0, 1, ...: {format_seconds(placed.predicted_s)} of messages"
+            f" predicted (lowest free numbers: {format_seconds(default.predicted_s)})"
+        )
+    if math.isinf(chosen.bytes_per_s):
+        return names
+    lowest = "the lowest free numbers"
+    if set(chosen.lowest) != set(chosen.devices):
+        lowest += f", {_names(chosen.lowest, topology)}: {format_rate(chosen.lowest_bytes_per_s)}"
+    return f"{names}: {format_rate(chosen.bytes_per_s)} in a ring, predicted ({lowest})"
+
+
+def _left(left: Left, topology: Topology) -> str:
+    shown = [_names(group, topology) for group in left.groups[:_MOST_GROUPS]]
+    more = len(left.groups) - len(shown)
+    groups = plural(len(left.groups), "pair") if left.size == 2 else f"{len(left.groups)} of four"
+    rate = format_rate(left.bytes_per_s / len(left.groups))
+    return f"{groups} at {rate} on average: {'; '.join(shown)}{f' and {more} more' if more else ''}"
+
+
+def _tried(chosen: DeviceSet) -> str:
+    if chosen.is_exact:
+        return f"all {plural(chosen.sets, 'set')} of free devices"
+    return f"{chosen.sets_tried} of {chosen.sets} sets of free devices"
+
+
+def _names(devices: tuple[int, ...], topology: Topology) -> str:
+    return ", ".join(device_code(topology, device) for device in devices)

@@ -1,0 +1,584 @@
+"""Mappings and placements in words and as text. Every number here is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
+from toposeat.model.placement import Placement
+from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premises
+from toposeat.model.topology import ANY_HOST, PathClass, Topology, Vendor
+from toposeat.model.traffic import Traffic
+from toposeat.model.visible_list import order_line
+from toposeat.report.parts import Cell, Fact, Line, Part, Table, facts, sentences, to_copy
+from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_change,
+    format_percent,
+    format_rate,
+    format_seconds,
+    known,
+    plural,
+    three_digits,
+)
+from toposeat.report.view.machine import (
+    device_code,
+    link_words,
+    order_words,
+    premise_words,
+    topology_sentence,
+)
+from toposeat.report.view.traffic import gain_place, gain_share, traffic_sentence
+
+if TYPE_CHECKING:
+    from toposeat.model.scale_result import ScaleEvaluation
+
+HYBRID = "hybrid"  # the metric whose costs are seconds
+
+
+def moved_ranks(result: MappingResult) -> list[int]:
+    """Ranks that do not sit where the default puts them."""
+    pairs = zip(result.device_of_rank, result.default.device_of_rank, strict=True)
+    return [rank for rank, (placed, default) in enumerate(pairs) if placed != default]
+
+
+def is_default_kept(result: MappingResult) -> bool:
+    """Whether the answer is the default placement."""
+    return not moved_ranks(result)
+
+
+def moved_words(result: MappingResult) -> str:
+    """`4 ranks moved`, or `default kept`."""
+    moved = moved_ranks(result)
+    return f"{plural(len(moved), 'rank')} moved" if moved else "default kept"
+
+
+def line_to_copy(result: MappingResult, topology: Topology) -> str | None:
+    """The variables that realise the order; None where none do, or all devices stay as they are."""
+    if is_default_kept(result) and len(result.device_of_rank) == len(topology.devices):
+        return None
+    return order_line(topology, result.device_of_rank)
+
+
+def cost_words(metric: str) -> str:
+    """What the pairwise cost of a metric is called."""
+    return "summed message time" if metric == HYBRID else "bytes x pair cost"
+
+
+def format_cost(metric: str, value: float) -> str:
+    """A pairwise cost with its unit: seconds for the hybrid metric, else bytes to nearest pairs."""
+    return format_seconds(value) if metric == HYBRID else format_bytes(value)
+
+
+def format_objective(objective: str, value: float, metric: str = "bandwidth") -> str:
+    """A value of the objective with its unit."""
+    return format_cost(metric, value) if objective == "cost" else format_seconds(value)
+
+
+def objective_words(objective: str, metric: str = "bandwidth") -> str:
+    """What the objective minimises, in words."""
+    return {
+        "time": "link time",
+        "congestion": "worst link congestion",
+        "cost": cost_words(metric),
+    }.get(objective, clean(objective))
+
+
+def certificate_words(
+    certificate: Certificate, metric: str = "bandwidth", *, reasoned: bool = True
+) -> str:
+    """What was proved, as one sentence (plus the solver's reason, where `reasoned`)."""
+    goal = objective_words(certificate.objective, metric)
+    value = format_objective(certificate.objective, certificate.value, metric)
+    if certificate.word == "proved":
+        sentence = f"Proved optimal for {goal} ({value}): no placement has a lower value."
+    elif certificate.word == "bounded":
+        sentence = (
+            f"Bounded for {goal} ({value}): with nominal numbers no placement has a lower value,"
+            " with other assumed numbers one may."
+        )
+    elif certificate.gap is not None and certificate.lower_bound is not None:
+        bound = format_objective(certificate.objective, certificate.lower_bound, metric)
+        sentence = (
+            f"Not proved optimal for {goal}: {value}, at most {format_percent(certificate.gap)}"
+            f" above the lower bound ({bound})."
+        )
+    else:
+        sentence = f"Heuristic for {goal} ({value}): no bound known, a better placement may exist."
+    reason = clean(certificate.reason).rstrip(".")
+    return f"{sentence} Because: {reason}." if reason and reasoned else sentence
+
+
+def range_words(premises: Premises | None) -> str | None:
+    """The range of the gain, and what it depends on; None where neither is in doubt."""
+    if premises is None or not premises.is_open:
+        return None
+    what = [premise_words(each) for each in premises.deciding]
+    if premises.untold_pairs:
+        pairs = plural(len(premises.untold_pairs), "pair")
+        what.append(f"whether device links join {pairs} of GPUs, which no source tells")
+    saves = f"saves {gain_range_words(premises)} of the default's link time"
+    if premises.gain_range == (0.0, 0.0):
+        saves = "another order may gain or lose"
+    if premises.of_phases:
+        saves += ", between all phases one after the other and the slowest alone"
+    if premises.of_phases and not what:
+        return f"{saves}."
+    depends = f", depending on {'; '.join(what)}" if what else ""
+    return f"{saves}{depends}. {_settling(premises)}"
+
+
+def _settling(premises: Premises) -> str:
+    """What a user can do about a doubt."""
+    of_network = [each.what in (PORT_PREMISE, UPLINK_PREMISE) for each in premises.deciding]
+    rates = "the network's rates in GB/s: -t NETWORK,bandwidth=PORT:UPLINK"
+    if not any(of_network):
+        return "`toposeat measure` settles it."
+    if all(of_network) and not premises.untold_pairs:
+        return f"State {rates}."
+    return f"`toposeat measure` settles it, and {rates}."
+
+
+def gain_range_words(premises: Premises) -> str:
+    """`8 % to 50 %`; a negative share is a loss."""
+    low, high = premises.gain_range
+    if not premises.is_doubtful:
+        return format_percent(high)
+    return f"{format_percent(low)} to {format_percent(high)}"
+
+
+def busiest_words(topology: Topology, evaluation: Evaluation) -> str:
+    """The busiest link of a placement in words, or that there is none."""
+    busy = busiest(evaluation.links)
+    return link_words(topology, busy.link) if busy else "none"
+
+
+def busiest(links: Sequence[LinkLoad]) -> LinkLoad | None:
+    """The most congested link that carries anything."""
+    used = [load for load in links if load.congestion_s > 0]
+    return max(used, key=lambda load: load.congestion_s) if used else None
+
+
+def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
+    """How far the predicted change can reach into the whole run; None when nothing was timed.
+
+    Amdahl's law with the share of the profiled run that placement can shorten: at most
+    1 / (1 - share x (1 - after / before)).
+    """
+    share = gain_share(traffic)
+    if share is None:
+        return None
+    spends = f"your run spends {format_percent(share)} of its time {gain_place(traffic)}"
+    start = f"Prediction is of link time only; {spends}"
+    before, after = result.default.predicted_s, result.placed.predicted_s
+    if is_default_kept(result) or before <= 0 or after >= before:
+        return start + "."
+    at_most = 1 / (1 - share * (1 - after / before)) if share < 1 or after > 0 else float("inf")
+    return f"{start}, so expect at most about {three_digits(at_most)}x."
+
+
+KEPT = "kept the default"  # how a note begins that says why a placement was not taken
+
+
+def verdict_words(result: MappingResult) -> str:
+    """The outcome in one sentence."""
+    if is_default_kept(result):
+        goal = objective_words(result.objective, result.metric)
+        if result.uniform:
+            return f"Nothing to gain from order: every placement has the same {goal} here."
+        if result.certificate.word == "proved":
+            return (
+                f"No gain: the default placement is kept, because it is proved optimal for {goal}."
+            )
+        why = f"nothing better was found for {goal}"
+        if any(note.startswith(KEPT) for note in result.notes):
+            why = "no gain is certain"
+        return f"No gain: the default placement is kept, because {why}."
+    ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
+    changes = ", ".join(_change_words(*figure) for figure in _figures_told(result))
+    return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."
+
+
+def _figures_told(result: MappingResult) -> list[tuple[str, float, float]]:
+    """What was minimised and the link time; where figures contradict each other, all of them."""
+    figures = _figures_of_merit(result)
+    if outcome_word(result) == "change":
+        return figures
+    names = {"link time", objective_words(result.objective, result.metric)}
+    return [figure for figure in figures if figure[0] in names]
+
+
+def _figures_of_merit(result: MappingResult) -> list[tuple[str, float, float]]:
+    """What the outcome is judged by, before and after: times, and the cost where it was asked."""
+    before, after = result.default, result.placed
+    figures = [
+        ("link time", before.predicted_s, after.predicted_s),
+        ("worst link congestion", before.max_congestion_s, after.max_congestion_s),
+    ]
+    if result.objective == "cost":
+        figures.insert(0, (cost_words(result.metric), before.cost, after.cost))
+    return figures
+
+
+def fastest_words(times: Sequence[tuple[str, float]], what: str) -> str:
+    """Which of several placements is predicted to be fastest, and how much is gained by it.
+
+    Args:
+        times: names and predicted seconds; the first is what the others are compared with.
+        what: the time that the seconds are of.
+    """
+    base, before = times[0]
+    name, after = min(times, key=lambda each: each[1])
+    if after >= before:
+        return f"No gain: {clean(base)} is predicted to be the fastest ({format_seconds(before)})."
+    change = _change_words(what, before, after)
+    return f"Predicted gain from {clean(name)} over {clean(base)}: {change}."
+
+
+def outcome_word(result: MappingResult) -> str:
+    """`gain`, `loss` (a solver that was asked for a bad placement gives one) or `change`."""
+    figures = _figures_of_merit(result)
+    signs = {(after > before) - (after < before) for _, before, after in figures} - {0}
+    return {frozenset({-1}): "gain", frozenset({1}): "loss"}.get(frozenset(signs), "change")
+
+
+def _change_words(name: str, before: float, after: float) -> str:
+    """`link time 5.03 ms to 1.68 ms (-67 %)`."""
+    show = format_bytes if name == cost_words("bandwidth") else format_seconds
+    if before == after:
+        return f"{name} unchanged ({show(before)})"
+    return f"{name} {show(before)} to {show(after)} ({format_change(before, after)})"
+
+
+def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
+    """What each phase takes alone, all one after the other, and the slowest alone."""
+    times = [
+        f"{clean(old.label)} {format_seconds(old.seconds)}"
+        + ("" if old.seconds == new.seconds else f" to {format_seconds(new.seconds)}")
+        for old, new in zip(before, after, strict=True)
+    ]
+    if len(times) < 2:
+        return times[0]
+    both = [[phase.seconds for phase in phases] for phases in (before, after)]
+    total = _change_words("one after the other", sum(both[0]), sum(both[1]))
+    slowest = _change_words("the slowest alone", max(both[0]), max(both[1]))
+    return f"{'; '.join(times)}; {total}, {slowest}"
+
+
+def tree_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
+    """What all-reduces by trees take between nodes, in each phase; "" where there are none."""
+    times = [
+        _change_words(clean(old.label), old.trees_s, new.trees_s)
+        for old, new in zip(before, after, strict=True)
+        if old.trees_s is not None and new.trees_s is not None
+    ]
+    return f"{'; '.join(times)}, between nodes, if its all-reduces go by trees" if times else ""
+
+
+ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`
+
+
+def table_rows(
+    before: Evaluation | ScaleEvaluation,
+    after: Evaluation | ScaleEvaluation,
+    metric: str = "bandwidth",
+    *,
+    time: str = "link time",
+    cost: str = "",
+) -> list[tuple[str, str, str, str]]:
+    """Rows of the before/after table: what, default, placed, change. All values are predicted.
+
+    Figures that are not known of both are left out; `time` and `cost` are what these are called.
+    """
+    figures: list[tuple[str, str, Callable[[float], str]]] = [
+        (time, "predicted_s", format_seconds),
+        ("worst link congestion", "max_congestion_s", format_seconds),
+        ("mean link congestion", "mean_congestion_s", format_seconds),
+        ("hop-bytes", "hop_bytes", format_bytes),
+        (cost or cost_words(metric), "cost", partial(format_cost, metric)),
+    ]
+    rows = []
+    for words, name, form in figures:
+        b, a = getattr(before, name), getattr(after, name)
+        if b is not None and a is not None:
+            rows.append((words, form(b), form(a), format_change(b, a)))
+    return rows
+
+
+_MOST_GROUPS = 4
+
+
+_NEAREST_FIRST = tuple(PathClass)
+
+
+_REACH_WORDS = {
+    PathClass.NVL: "on device links",
+    PathClass.C2C: "on chip-to-chip links",
+    PathClass.PIX: "below one PCIe switch",
+    PathClass.PXB: "below PCIe switches",
+    PathClass.PHB: "through a host bridge",
+    PathClass.NODE: "between host bridges",
+    PathClass.SYS: "across sockets",
+    PathClass.NET: "across hosts",
+}
+
+
+def group_lines(result: MappingResult, topology: Topology, traffic: Traffic) -> list[str]:
+    """Groups whose devices have another rate than by default, one line each, at most four.
+
+    Where that changes, it is told how far a group reaches: the nearest kind of path that joins all
+    of its devices.
+    """
+    ranks_of = {each.name or f"group {each.id}": each.ranks for each in traffic.communicators}
+    changed = []
+    for old, new in zip(result.default.groups, result.placed.groups, strict=True):
+        if not (old.bytes_per_s and new.bytes_per_s):
+            continue
+        if abs(new.bytes_per_s / old.bytes_per_s - 1) > 0.01:
+            ranks = ranks_of.get(old.name, ())
+            reach = [
+                _reach(topology, [row[rank] for rank in ranks])
+                for row in (result.default.device_of_rank, result.placed.device_of_rank)
+            ]
+            ways = ["" if reach[0] == reach[1] or not each else f" ({each})" for each in reach]
+            rates = format_rate(old.bytes_per_s), format_rate(new.bytes_per_s)
+            told = [f"{rate}{way}" for rate, way in zip(rates, ways, strict=True)]
+            changed.append(f"{clean(old.name)}: {' to '.join(told)}")
+    more = len(changed) - _MOST_GROUPS
+    return changed[:_MOST_GROUPS] + ([f"and {more} more"] if more > 0 else [])
+
+
+def _reach(topology: Topology, devices: Sequence[int]) -> str:
+    """`across sockets`: of the paths that join all devices, the farthest that is needed."""
+    ids = [topology.devices[device].id for device in devices]
+    left, joined, reach = set(ids[1:]), set(ids[:1]), PathClass.NVL
+    while left:
+        ways = [
+            (_NEAREST_FIRST.index(topology.route_of_pair[a, b].path_class), b)
+            for a in joined
+            for b in left
+            if (a, b) in topology.route_of_pair
+        ]
+        if not ways:
+            return ""
+        farthest, nearest = min(ways)
+        reach = max(reach, _NEAREST_FIRST[farthest], key=_NEAREST_FIRST.index)
+        left.discard(nearest)
+        joined.add(nearest)
+    return _REACH_WORDS.get(reach, "") if len(ids) > 1 else ""
+
+
+_LINES = 13  # of the whole answer, unless all is asked for
+_LEAST_WHY = 5  # of them for reasons, however long the order is
+_MOST_NOTES = 2  # of them for notes
+
+
+def render_mapping_text(
+    result: MappingResult,
+    topology: Topology,
+    traffic: Traffic,
+    style: TextStyle = PLAIN,
+    *,
+    verbose: bool = False,
+) -> str:
+    """What is gained, the order with the line to copy, and why, within 13 lines.
+
+    Args:
+        result: the mapping.
+        topology: what it is on.
+        traffic: what it is of.
+        style: how text is laid out.
+        verbose: also all figures, before and after, the seats and the proof's reason.
+    """
+    parts: list[Part] = [*_answer(result, topology), ""]
+    if verbose:
+        parts += [*_subject(topology, traffic), *mapping_reasons(result, topology, traffic)]
+        parts += ["", *_seats(result, topology, style), "", before_after(result)]
+    else:
+        notes = fitting([[note] for note in sentences(result.notes)], style, _MOST_NOTES)
+        room = _LINES - height([*parts, *notes], style)
+        why = [*_subject(topology, traffic), *_why(result, topology, traffic)]
+        parts += fitting([[part] for part in why], style, max(room, _LEAST_WHY))
+        parts += notes
+    if result.explanation is not None:
+        from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
+
+        parts += ["", *explanation_parts(result.explanation, topology)]
+    return lay_out(parts, style)
+
+
+def _answer(result: MappingResult, topology: Topology) -> list[Part]:
+    """The verdict, the order, and the line that realises it where one does."""
+    parts: list[Part] = [Fact("Verdict", verdict_words(result))]
+    order = order_words(topology, result.device_of_rank)
+    parts += [Fact("Order", f"{order} ({moved_words(result)})")]
+    line = line_to_copy(result, topology)
+    if line:
+        parts.append(to_copy(line))
+    elif (
+        not is_default_kept(result)
+        and topology.devices[result.device_of_rank[0]].vendor is Vendor.INTEL
+    ):
+        parts.append("(no line to copy: ZE_AFFINITY_MASK keeps Level Zero's own order)")
+    return parts
+
+
+def _subject(topology: Topology, traffic: Traffic) -> list[Part]:
+    return facts(Topology=topology_sentence(topology), Traffic=traffic_sentence(traffic))
+
+
+def mapping_reasons(result: MappingResult, topology: Topology, traffic: Traffic) -> list[Part]:
+    """All of why, and how the placement was found."""
+    return [
+        *_why(result, topology, traffic, reasoned=True),
+        *(Fact("Groups", line) for line in group_lines(result, topology, traffic)),
+        *sentences(result.notes),
+        Fact("Mapping", _how(result)),
+    ]
+
+
+def _why(
+    result: MappingResult, topology: Topology, traffic: Traffic, *, reasoned: bool = False
+) -> list[Part]:
+    """Why, the most telling first; with the solver's reason where `reasoned`."""
+    before, after = result.default.phases, result.placed.phases
+    return facts(
+        Busiest=_busiest(result, topology),
+        Proof=certificate_words(result.certificate, result.metric, reasoned=reasoned),
+        Range=range_words(result.premises),
+        Reach=run_share_words(result, traffic),
+        Phases=phase_words(before, after) if after else None,
+    )
+
+
+def _how(result: MappingResult) -> str:
+    metric = f", {clean(result.metric)} metric" if result.objective == "cost" else ""
+    return (
+        f"objective {clean(result.objective)}{metric}, solver {clean(result.solver)},"
+        f" {format_seconds(result.solve_seconds)}"
+    )
+
+
+def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[Part]:
+    """Two rows, rank over device, cut into blocks that fit the width."""
+    ranks, *_, devices = seat_rows(result, topology).values()
+    width = max(len(cell.words) for cell in (*ranks, *devices)) + 1
+    per_line = max(1, (style.width - 9) // width)
+    if per_line >= 8:
+        per_line -= per_line % 8 if len(devices) > per_line else 0
+    lines: list[Part] = []
+    for start in range(0, len(devices), per_line):
+        lines += [""] if lines else []
+        for name, row in (("rank    ", ranks), ("device  ", devices)):
+            cells = row[start : start + per_line]
+            shown = (Cell(f"{each.words:>{width}}", each.look or "strong") for each in cells)
+            lines.append(Line((Cell(name, "strong"), *shown)))
+    return lines
+
+
+def before_after(result: MappingResult) -> Table:
+    """Default against placed; every number is predicted."""
+    rows = table_rows(result.default, result.placed, result.metric)
+    return change_table(rows, ROW_OF_OBJECTIVE.get(result.objective))
+
+
+def change_table(rows: Sequence[tuple[str, str, str, str]], goal: int | None = None) -> Table:
+    """What, before, after, change; `goal` is the row of the objective."""
+    shown = []
+    for number, (name, before, after, change) in enumerate(rows):
+        look = "better" if change.startswith("-") and len(change) > 1 else ""
+        look = "worse" if change.startswith(("+", "x")) else look
+        name_cell = Cell(name, mark="objective" if number == goal else "")
+        shown.append((name_cell, before, after, Cell(change, look)))
+    header = ("predicted", "default", "placed", "change")
+    return Table(header, shown, right=(1, 2, 3), caption="Predicted (nothing here was measured)")
+
+
+def seat_rows(result: MappingResult, topology: Topology) -> dict[str, list[Cell]]:
+    """Ranks, their devices by default and, if it differs, as placed; moved ranks stand out."""
+    moved = set(moved_ranks(result))
+    codes = [device_code(topology, d) for d in result.default.device_of_rank]
+    rows = {
+        "rank": [Cell(str(rank)) for rank in range(len(codes))],
+        "default": [Cell(code) for code in codes],
+    }
+    if moved:
+        placed = [device_code(topology, d) for d in result.device_of_rank]
+        rows["placed"] = [Cell(c, "moved" if r in moved else "") for r, c in enumerate(placed)]
+    return rows
+
+
+def link_loads(
+    result: MappingResult, topology: Topology
+) -> list[tuple[int, str, LinkLoad | None, LinkLoad | None]]:
+    """Number and name of each loaded link, its load by default and as placed; busiest first."""
+    before, after = (
+        {load.link: load for load in each.links} for each in (result.default, result.placed)
+    )
+    number = {link.id: at for at, link in enumerate(topology.links)}
+    rows = [
+        (number.get(id, -1), link_words(topology, id), before.get(id), after.get(id))
+        for id in dict.fromkeys([*before, *after])
+    ]
+    return sorted(
+        rows, key=lambda row: (-max(load.congestion_s for load in row[2:] if load), row[0])
+    )
+
+
+def link_table(result: MappingResult, topology: Topology) -> Table:
+    """Every loaded link before and after."""
+
+    def cells(load: LinkLoad | None) -> tuple[str, str]:
+        return (format_bytes(load.bytes), format_seconds(load.congestion_s)) if load else ("-", "-")
+
+    loads = link_loads(result, topology)
+    rows = [(name, *cells(before), *cells(after)) for _, name, before, after in loads]
+    header = ("link", "default bytes", "default congestion", "placed bytes", "placed congestion")
+    caption = f"All {len(rows)} links that device-to-device routes use (predicted)"
+    return Table(header, rows, right=(1, 2, 3, 4), caption=caption)
+
+
+def _busiest(result: MappingResult, topology: Topology) -> str:
+    """The busiest link by default and as placed, with what its congestion was and is."""
+    default, placed = result.default, result.placed
+    before, after = busiest_words(topology, default), busiest_words(topology, placed)
+    if is_default_kept(result):
+        return before
+    times = [format_seconds(each.max_congestion_s) for each in (default, placed)]
+    if before == after:
+        return f"{before}, {times[0]} to {times[1]}"
+    return f"{before}, {times[0]}, by default; {after}, {times[1]}, as placed"
+
+
+def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:
+    """The placement table and its metadata."""
+    hosts = len({seat.host for seat in placement.seats})
+    words = f"{plural(placement.ranks, 'rank')} on {plural(hosts, 'host')}, {placement.vendor}"
+    data = (f"{clean(key)}: {clean(value)}" for key, value in placement.metadata.items())
+    parts = [Fact("Placement", words), *(Fact("", each) for each in data)]
+    return lay_out([*parts, "", placement_table(placement)], style)
+
+
+def placement_table(placement: Placement, most: int | None = None) -> Table:
+    """The first `most` seats; columns that hold nothing are left out."""
+    rows = [
+        (
+            str(seat.rank),
+            "any" if seat.host == ANY_HOST else seat.host,
+            str(seat.local_rank),
+            f"D{seat.index}",
+            seat.pci_bus_id or "-",
+            seat.uuid or "-",
+            seat.cpus or "-",
+            known(seat.memory_node),
+            seat.nic or "-",
+        )
+        for seat in placement.seats[:most]
+    ]
+    header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
+    numbers = (0, 2, 3, 7)
+    return Table(header, rows, numbers, fold=(6,), only_used=True, caption="Placement")

@@ -1,0 +1,398 @@
+"""Runs: what was measured, what each rank got, how orders compare on a clock, and a running job."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from toposeat.model.bench import BenchResult, BenchSource, Gain
+from toposeat.model.clocked import ClockedResult
+from toposeat.model.cpu_list import format_cpu_list
+from toposeat.model.evaluation import MappingResult
+from toposeat.model.glance import Glance
+from toposeat.model.run_record import RunRecord, Verdict
+from toposeat.model.shell_words import shell_line
+from toposeat.model.topology import Topology
+from toposeat.report.parts import Cell, Fact, Part, Table, Words, facts, sentences, to_copy
+from toposeat.report.text import PLAIN, TextStyle, lay_out
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_percent,
+    format_rate,
+    format_seconds,
+    known,
+    plural,
+    three_digits,
+)
+from toposeat.report.view.machine import link_words
+from toposeat.report.view.mapping import line_to_copy, verdict_words
+
+_MOST = 9  # causes that are told after a run
+_NAMES = re.compile(r"\S*\d[^\s,;)]*")
+
+
+def render_verdict(record: RunRecord, style: TextStyle = PLAIN) -> str:
+    """The verdict, then only what differs from the plan: a dozen lines at most, and one of time.
+
+    A cause is said once for all ranks that have it, also where it names a device of each.
+    """
+    parts: list[Part] = [_verdict(record)]
+    told = [*_differences(record, alike=True), *record.notes]
+    parts += sentences(told[:_MOST])
+    if len(told) > _MOST:
+        parts += sentences([f"{len(told) - _MOST} causes more: run with -o FILE, then report FILE"])
+    parts.append(f"Took {format_seconds(record.wall_s)}, exit code {record.exit_code}")
+    return lay_out(parts, style)
+
+
+def _verdict(record: RunRecord) -> str:
+    """`16 ranks as planned on 4 nodes`."""
+    if not record.placement:
+        return "No placement: ranks are where the launcher put them"
+    if not record.seats:
+        return "No rank was asked what it got"
+    counts = Counter(seat.verdict for seat in record.seats)
+    hosts = len({seat.host for seat in record.seats if seat.host})
+    where = f" on {plural(hosts, 'node')}" if hosts else ""
+    ranks = len(record.seats)
+    wrong, unknown = counts[Verdict.MISMATCH], counts[Verdict.NOT_CHECKED]
+    if wrong:
+        rest = f", {unknown} not checked" if unknown else ""
+        return f"{wrong} of {plural(ranks, 'rank')}{where} not as planned{rest}"
+    if unknown == ranks and not hosts and record.exit_code:
+        return f"No rank reported what it got: the launcher ended with code {record.exit_code}"
+    if unknown == ranks:
+        return f"{plural(ranks, 'rank')}{where}, not all of the plan checked"
+    rest = f", not all of the plan checked for {unknown}" if unknown else ""
+    return f"{plural(ranks, 'rank')} as planned{where}{rest}"
+
+
+def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
+    """What was run, how long it took (measured), and the verdict on every rank."""
+    return lay_out(run_parts(record), style)
+
+
+def run_parts(record: RunRecord) -> list[Part]:
+    """The run, its seats, what differs from the plan, and notes."""
+    repeats = f", {plural(record.repeats, 'run')}" if record.repeats > 1 else ""
+    parts: list[Part] = [
+        Fact("Run", clean(shell_line(record.command))),
+        Fact("Placed by", _placed_by(record)),
+        Fact("Where", f"{clean(record.host)}, {clean(record.started_at)}"),
+        Fact(
+            "Measured",
+            f"wall time {format_seconds(record.wall_s)}{repeats}, exit code {record.exit_code}",
+        ),
+    ]
+    if record.seats:
+        parts += ["", _seats(record), "", verification_words(record)]
+        parts += sentences(_differences(record))
+    return parts + sentences(record.notes)
+
+
+def _placed_by(record: RunRecord) -> str:
+    if not record.placement:
+        return "the launcher"
+    return f"{clean(record.placement)}, visibility {clean(record.visibility)}"
+
+
+def verification_words(record: RunRecord) -> str:
+    """`14 ranks as placed, 2 ranks mismatch`."""
+    if not record.seats:
+        return "No rank reported what it got."
+    counts = Counter(seat.verdict for seat in record.seats)
+    parts = [f"{plural(counts[v], 'rank')} {v.value}" for v in Verdict if counts[v]]
+    return "Verification: " + ", ".join(parts)
+
+
+def _differences(record: RunRecord, *, alike: bool = False) -> list[str]:
+    """What differs, each once, with the ranks it holds for.
+
+    With `alike`, sentences that differ in devices, CPUs and other names with digits only are one,
+    shown as that of the first rank; what most ranks have comes first.
+    """
+    ranks_of: dict[str, list[int]] = {}
+    first: dict[str, str] = {}
+    for seat in record.seats:
+        for difference in seat.differences:
+            cause = _NAMES.sub("#", difference) if alike else difference
+            ranks_of.setdefault(cause, []).append(seat.rank)
+            first.setdefault(cause, difference)
+    said = []
+    for cause, ranks in sorted(ranks_of.items(), key=_commonest) if alike else ranks_of.items():
+        who = "rank" if len(ranks) == 1 else "ranks"
+        own = {d for seat in record.seats for d in seat.differences if _NAMES.sub("#", d) == cause}
+        example = f" (rank {ranks[0]}; the others alike)" if alike and len(own) > 1 else ""
+        shown = format_cpu_list(sorted(ranks)).replace(",", ", ")
+        said.append(f"{who} {shown}: {first[cause]}{example}")
+    return said
+
+
+def _commonest(cause: tuple[str, list[int]]) -> tuple[int, int]:
+    return -len(cause[1]), cause[1][0]
+
+
+def _seats(record: RunRecord) -> Table:
+    header = ("rank", "host", "pci", "visible devices", "cpus", "memory", "nic", "verdict")
+    rows: list[list[Words]] = []
+    for seat in record.seats:
+        known = (seat.host, seat.pci_bus_id, seat.visible_devices, seat.cpus, seat.memory_policy)
+        look = seat.verdict.name.lower().replace("_", "-")
+        cells = (each or "-" for each in (*known, seat.nic))
+        rows.append([str(seat.rank), *cells, Cell(seat.verdict.value, look)])
+    caption = "As seen from inside each rank"
+    return Table(header, rows, (0,), fold=(3, 4, 7), only_used=True, caption=caption)
+
+
+_TIMES = {
+    BenchSource.MEASURED: "measured: wall time of the slowest rank, per exchange",
+    BenchSource.PREDICTED: "predicted by the flow model; nothing was run",
+}
+
+
+def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
+    """The verdict, what was compared and how often, and one row per message size."""
+    order = " ".join(map(str, result.device_of_rank))
+    kept = " (the default: nothing is gained)" if result.is_default_kept else ""
+    is_measured = result.source is BenchSource.MEASURED
+    where = f"{clean(result.host)}, {result.started_at}, {clean(result.mpi)}"
+    said = facts(
+        Bench=f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}",
+        Times=_TIMES[result.source],
+        Algorithm=_algorithm_words(result) if result.algorithm else None,
+        Runs=_bench_runs(result) if is_measured else None,
+        Where=where if is_measured else None,
+        Line=clean(shell_line(result.command)),
+        Placed=f"device of rank 0, 1, ...: {order}{kept}",
+    )
+    verdict = Fact("Verdict", bench_verdict(result))
+    table = _bench_table(result)
+    return lay_out([verdict, "", *said, "", table, *sentences(result.notes)], style)
+
+
+def bench_verdict(result: BenchResult) -> str:
+    """The largest gain and where, and how many sizes show no difference."""
+    if result.is_default_kept:
+        return "the default order is kept: no order is predicted to be faster"
+    best = max(result.rows, key=lambda row: row.placed.mean)
+    if result.source is not BenchSource.MEASURED:
+        worst = min(result.rows, key=lambda row: row.placed.mean)
+        return (
+            f"{result.source.value} gains from {gain_words(worst.placed.mean)}"
+            f" ({format_bytes(worst.bytes)}) to {gain_words(best.placed.mean)}"
+            f" ({format_bytes(best.bytes)})"
+        )
+    clear = [row for row in result.rows if not row.is_noise]
+    if result.repeats < 2:
+        return "one repeat only: no spread, so no verdict; use --repeats 5"
+    if not clear:
+        return "no measurable difference at any size; keep the default"
+    best = max(clear, key=lambda row: row.placed.mean)
+    return (
+        f"measured gain of {percent(best.placed.mean)} at {format_bytes(best.bytes)};"
+        f" no measurable difference at {len(result.rows) - len(clear)} of"
+        f" {plural(len(result.rows), 'size')}"
+    )
+
+
+def gain_words(share: float) -> str:
+    """A gain as percent with a sign; what takes twice as long or longer as `12.5x slower`."""
+    return f"{three_digits(1 - share)}x slower" if share <= -1 else percent(share)
+
+
+def percent(share: float) -> str:
+    """A share as percent with a sign: `+26.8 %`, `-3.1 %`, `0.0 %`."""
+    value = round(100 * share, 1) + 0.0  # no negative zero
+    return "0.0 %" if value == 0 else f"{value:+.1f} %"
+
+
+def _algorithm_words(result: BenchResult) -> str:
+    """The algorithm whose steps are timed."""
+    whose = {
+        BenchSource.MEASURED: "in the prediction; the MPI chose its own",
+        BenchSource.PREDICTED: "step by step; a rank goes on when its own messages are done",
+    }
+    return f"{clean(result.algorithm)} {whose[result.source]}"
+
+
+def _bench_runs(result: BenchResult) -> str:
+    again = "default, placed, random, default again" if result.randoms else "default, placed, again"
+    return (
+        f"{plural(result.repeats, 'repeat')} of {again}, interleaved; {result.buffers} buffers;"
+        " gain = mean of paired ratios, with its 95 % interval; A/A = the default against itself"
+    )
+
+
+def _bench_table(result: BenchResult) -> Table:
+    word = result.source.value
+    rows: list[list[Words]] = [
+        [
+            format_bytes(row.bytes),
+            format_seconds(row.default_s),
+            format_seconds(row.placed_s),
+            gain_cell(row.placed.mean, is_noise=row.is_noise),
+            interval(row.placed),
+            spread(row.control),
+            spread(row.random),
+            known(row.predicted, gain_words),
+        ]
+        for row in result.rows
+    ]
+    clocked = ("default", "placed", "gain", "95 % interval", "A/A", f"{result.randoms} random")
+    header = ["\nmessage", *(f"{each}\n{word}" for each in clocked), "gain\npredicted"]
+    return Table(header, rows, right=range(len(header)), only_used=True)
+
+
+def gain_cell(gain: float, *, is_noise: bool) -> Cell:
+    """A gain as percent, green or red; `?` where it is not told apart from noise."""
+    if is_noise:
+        return Cell(f"{gain_words(gain)} ?", "noise")
+    return Cell(gain_words(gain), "better" if gain > 0 else "worse" if gain < 0 else "")
+
+
+def interval(gain: Gain) -> str:
+    """The 95 % interval, `-` without one."""
+    if gain.low is None or gain.high is None:
+        return "-"
+    return f"{percent(gain.low).removesuffix(' %')} to {percent(gain.high)}"
+
+
+def spread(gain: Gain | None) -> str:
+    """Mean and deviation."""
+    if gain is None:
+        return "-"
+    deviation = "" if gain.deviation is None else f" +- {100 * gain.deviation:.1f}"
+    return percent(gain.mean).removesuffix(" %") + deviation + " %"
+
+
+def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
+    """The verdict, what was run how often, and one row per order."""
+    word = "emulated" if result.emulated else "measured"
+    said = facts(
+        Clocked=f"{word}: {result.what}",
+        Runs=_runs_words(result),
+        Where=_where(result),
+        Line=clean(shell_line(result.command)),
+    )
+    verdict = Fact("Verdict", clocked_verdict(result))
+    return lay_out([verdict, "", *said, "", _table(result, word), *sentences(result.notes)], style)
+
+
+def clocked_verdict(result: ClockedResult) -> str:
+    """One sentence per candidate."""
+    if len(result.default_s) < 2:
+        return "one repeat only: no spread, so no verdict; use --repeats 5"
+    word = "emulated" if result.emulated else "measured"
+    said = []
+    for order in result.orders:
+        if result.is_noise(order):
+            said.append(f"{clean(order.name)}: no measurable difference")
+        else:
+            change = "gain of " if order.gain.mean > 0 else "loss of "
+            change = "" if order.gain.mean <= -1 else change
+            said.append(f"{clean(order.name)}: {word} {change}{gain_words(order.gain.mean)}")
+    return "; ".join(said)
+
+
+def _runs_words(result: ClockedResult) -> str:
+    base = clean(result.baseline)
+    what = "placement" if base == "default" else "candidate"
+    return (
+        f"{plural(len(result.default_s), 'repeat')} of {base}, {plural(len(result.orders), what)},"
+        f" {base} again, taking turns; gain = mean of paired ratios, with its 95 % interval; A/A ="
+        f" the {base} against itself: {spread(result.control)}"
+    )
+
+
+def _where(result: ClockedResult) -> str:
+    where = f"{clean(result.host)}, {result.started_at}"
+    if not result.emulated:
+        return where
+    return f"{where}; EMULATED: the stand-in of {clean(result.emulated)}, not a GPU"
+
+
+def _table(result: ClockedResult, word: str) -> Table:
+    both = (*result.default_s, *result.again_s)
+    rows: list[list[Words]] = [[clean(result.baseline), _median(both), "", ""]]
+    rows += [
+        [
+            clean(order.name),
+            _median(order.seconds),
+            gain_cell(order.gain.mean, is_noise=result.is_noise(order)),
+            interval(order.gain),
+        ]
+        for order in result.orders
+    ]
+    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}"]
+    forecast = [order.predicted for order in result.orders if order.predicted is not None]
+    if forecast:
+        header.append("gain\npredicted")
+        for row, words in zip(rows, ["", *map(gain_words, forecast)], strict=True):
+            row.append(words)
+    if result.predicted_s:
+        header += ["link time\npredicted", f"{word} /\npredicted"]
+        clocked = [both, *(order.seconds for order in result.orders)]
+        for row, seconds, predicted in zip(rows, clocked, result.predicted_s, strict=True):
+            row += [format_seconds(predicted), f"{statistics.median(seconds) / predicted:.2f}"]
+    return Table(header, rows, right=range(1, len(header)))
+
+
+def _median(seconds: Sequence[float]) -> str:
+    return format_seconds(statistics.median(seconds))
+
+
+def render_demo_text(
+    machines: Sequence[tuple[Topology, MappingResult]],
+    clocked: ClockedResult | None,
+    style: TextStyle = PLAIN,
+) -> str:
+    """One line per machine and one for the clock, and where an order gains the line to copy.
+
+    Args:
+        machines: on which the program was mapped, with what was found.
+        clocked: runs on emulated GPUs of the first of them; None where there were none.
+        style: how text is laid out.
+    """
+    parts: list[Part] = []
+    for number, (machine, result) in enumerate(machines):
+        parts.append(Fact(clean(machine.name), verdict_words(result)))
+        line = line_to_copy(result, machine)
+        if line:
+            parts.append(to_copy(line))
+        if number == 0 and clocked is not None:
+            parts.append(Fact("Clocked", _clocked(clocked)))
+    return lay_out(parts, style)
+
+
+def _clocked(result: ClockedResult) -> str:
+    """`placed: emulated gain of +55 % (+54 to +56 %), predicted for these runs +56 %`."""
+    order = result.orders[0]
+    spread = "" if result.is_noise(order) else f" ({interval(order.gain)})"
+    forecast = "" if order.predicted is None else gain_words(order.predicted)
+    return f"{clocked_verdict(result)}{spread}, predicted for these runs {forecast}"
+
+
+_MOST_ROWS = 10
+_HEADINGS = 7  # lines of a view that are no rows of its tables
+
+
+def glance_line(glance: Glance, topology: Topology | None) -> str:
+    """`Watch 12 s: 3.1 GiB ...; most 0 > 4, 120 MiB; busiest QPI: ..., 34 % (modelled)`."""
+    messages = plural(glance.messages, "message")
+    parts = [
+        f"Watch {format_seconds(glance.elapsed_s)}: {format_bytes(glance.bytes)} in {messages} of"
+        f" {glance.seen} of {plural(glance.ranks, 'rank')}, {format_rate(glance.bytes_per_s)} now"
+    ]
+    if glance.most is not None:
+        source, target, count = glance.most
+        parts.append(f"most {source} > {target}, {format_bytes(count)}")
+    if topology is not None and glance.busiest is not None:
+        link, busy = glance.busiest
+        words = f"busiest {link_words(topology, link)}, {format_percent(busy)} of its rate"
+        parts.append(f"{words} (modelled; {glance.seating})")
+    elif glance.seating:
+        parts.append(f"links {glance.seating}")
+    return "; ".join(parts)

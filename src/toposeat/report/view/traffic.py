@@ -1,0 +1,645 @@
+"""Profiles and patterns: totals, pairs, sizes, collectives, groups, phases, devices, time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.model.rank_info import DeviceChoice
+from toposeat.model.traffic import (
+    HISTOGRAM_BUCKETS,
+    CollectiveEvent,
+    Exchange,
+    MemorySpace,
+    PairTable,
+    RankInfo,
+    TimeKind,
+    Traffic,
+    TrafficKind,
+)
+from toposeat.report.parts import (
+    Cell,
+    Fact,
+    Line,
+    Part,
+    Table,
+    Words,
+    facts,
+    sentences,
+    titled_list,
+)
+from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_count,
+    format_percent,
+    format_power_of_two,
+    format_seconds,
+    known,
+    plural,
+    three_digits,
+)
+
+_MOST_ROWS = 32
+_LISTED = 8
+
+Row = tuple[str, ...]
+
+
+def _limited(rows: list[Row]) -> list[Row]:
+    """At most `_MOST_ROWS`, the last of which says how many are left out."""
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    left = len(rows) - _MOST_ROWS + 1
+    more: Row = ("...", f"{left} more", *[""] * (len(rows[0]) - 2))
+    return [*rows[: _MOST_ROWS - 1], more]
+
+
+def total_rows(traffic: Traffic) -> list[Row]:
+    """Kind, memory, bytes, messages, pairs; only what has pairs."""
+    return [
+        (
+            kind.value,
+            space.value,
+            format_bytes(int(table.bytes.sum())),
+            format_count(int(table.messages.sum())),
+            format_count(len(table)),
+        )
+        for (kind, space), table in sorted(traffic.tables.items())
+        if len(table)
+    ]
+
+
+def pair_rows(traffic: Traffic, limit: int) -> list[Row]:
+    """The heaviest directed pairs of all traffic: ranks, bytes, messages, share of all bytes."""
+    table = traffic.table()
+    total = int(table.bytes.sum())
+    columns = (table.source, table.target, table.bytes, table.messages)
+    order = np.argsort(-table.bytes, kind="stable")[:limit]
+    return [
+        (f"{a} -> {b}", format_bytes(size), format_count(count), format_percent(size / total))
+        for a, b, size, count in zip(*(each[order].tolist() for each in columns), strict=True)
+        if size > 0
+    ]
+
+
+def histogram_series(traffic: Traffic) -> list[tuple[TrafficKind, MemorySpace, list[int]]]:
+    """Message counts per size bucket, by kind and memory; only what has messages."""
+    return [
+        (kind, space, [int(n) for n in counts])
+        for (kind, space), counts in sorted(traffic.histograms.items())
+        if counts.any()
+    ]
+
+
+def collective_size_counts(traffic: Traffic) -> list[int]:
+    """Collective calls per size bucket, all ranks: what one rank gives to one call."""
+    counts = np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64)
+    for event in traffic.collectives:
+        counts[event.bytes.bit_length()] += event.calls
+    return [int(n) for n in counts]
+
+
+def bucket_words(bucket: int) -> str:
+    """The sizes in a histogram bucket: `empty`, `64 KiB ..` (up to the next power of two)."""
+    return "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} .."
+
+
+def collective_rows(traffic: Traffic) -> list[Row]:
+    """Operation, memory, calls and bytes given over all ranks, sizes of one call."""
+    calls: dict[tuple[str, str], list[CollectiveEvent]] = {}
+    for event in traffic.collectives:
+        calls.setdefault((event.operation, event.space.value), []).append(event)
+    rows: list[Row] = []
+    for (operation, space), events in calls.items():
+        sizes = [event.bytes for event in events]
+        low, high = format_bytes(min(sizes)), format_bytes(max(sizes))
+        rows.append(
+            (
+                operation,
+                space,
+                format_count(sum(e.calls for e in events)),
+                format_bytes(sum(e.calls * e.bytes for e in events)),
+                low if low == high else f"{low} to {high}",
+                ", ".join(sorted({e.algorithm for e in events if e.algorithm})),
+            )
+        )
+    return rows
+
+
+def phase_rows(traffic: Traffic) -> list[Row]:
+    """Phase, begin, mean duration over ranks, bytes, their share of all, share of time in MPI.
+
+    The parts of a pattern have no times.
+    """
+    total = sum(int(table.bytes.sum()) for table in traffic.tables.values())
+    ranks = len(traffic.rank_info) or traffic.ranks
+    rows: list[Row] = []
+    for phase in traffic.phases:
+        size = sum(int(table.bytes.sum()) for table in phase.tables.values())
+        inside = min(phase.mpi_s / phase.active_s, 1.0) if phase.active_s > 0 else 0.0
+        ran = phase.end_s > 0
+        rows.append(
+            (
+                clean(phase.label) or str(phase.index),
+                format_seconds(phase.begin_s) if ran else "-",
+                format_seconds(phase.active_s / ranks) if ran else "-",
+                format_bytes(size),
+                format_percent(size / total) if total else "-",
+                (format_percent(inside) if traffic.timed else NOT_TIMED) if ran else "-",
+            )
+        )
+    return _limited(rows)
+
+
+def device_rows(traffic: Traffic) -> list[Row]:
+    """Rank, host, local rank, device, its number in the application, bytes from it."""
+    rows: list[Row] = []
+    for info in traffic.rank_info:
+        for pci, ordinal, size in _devices_of(info):
+            seen = "" if info.visible_devices is None else f" of {info.visible_devices}"
+            rows.append(
+                (
+                    str(info.rank),
+                    clean(info.host) or "-",
+                    known(info.local_rank),
+                    clean(pci or "") or "-",
+                    "-" if ordinal is None else f"{ordinal}{seen}",
+                    known(size, format_bytes),
+                )
+            )
+    return _limited(rows)
+
+
+def _devices_of(info: RankInfo) -> list[tuple[str | None, int | None, int | None]]:
+    if info.devices:
+        return [(use.pci_bus_id, use.ordinal, use.bytes) for use in info.devices]
+    if info.device_pci_bus_id is not None or info.device_ordinal is not None:
+        return [(info.device_pci_bus_id, info.device_ordinal, None)]
+    return []
+
+
+def choice_words(traffic: Traffic) -> str:
+    """How the application picks its device, and what that means for `run`; "" if not known."""
+    several = sum(len(info.devices) > 1 for info in traffic.rank_info)
+    more = f" {plural(several, 'rank')} used several devices." if several else ""
+    return {
+        DeviceChoice.LOCAL_RANK: "The application takes the device numbered like its local rank."
+        + more,
+        DeviceChoice.DEVICE_0: "The application always takes device 0, though it sees several."
+        + more,
+        DeviceChoice.OWN: "The application picks devices by a rule of its own." + more,
+        DeviceChoice.UNKNOWN: more.strip(),
+    }[traffic.device_choice]
+
+
+def world_rows(traffic: Traffic) -> list[Row]:
+    """World, ranks, parent, bytes inside it, bytes to it from the job, bytes from it."""
+    rows: list[Row] = [
+        (
+            f"{world.id}" + (f" {clean(world.name)}" if world.name else ""),
+            str(world.ranks or "?"),
+            known(world.parent),
+            format_bytes(sum(int(table.bytes.sum()) for table in world.tables.values())),
+            format_bytes(sum(flow.bytes for flow in world.flows if not flow.inbound)),
+            format_bytes(sum(flow.bytes for flow in world.flows if flow.inbound)),
+        )
+        for world in traffic.worlds
+    ]
+    return _limited(rows)
+
+
+def unfinished_words(traffic: Traffic) -> str:
+    """Ranks that did not reach MPI_Finalize, or were killed; "" if all ended by themselves."""
+    died = [info.rank for info in traffic.rank_info if not info.finalized]
+    if not died:
+        return ""
+    names = ", ".join(str(rank) for rank in died[: 2 * _LISTED])
+    more = " ..." if len(died) > 2 * _LISTED else ""
+    by_mpi = "recorder" not in traffic.metadata
+    fate = "did not reach MPI_Finalize" if by_mpi else "did not end by themselves"
+    return f"{plural(len(died), 'rank')} {fate}: {names}{more}"
+
+
+_MOST_GROUPS = 16
+_MOVED_IN = {Exchange.RING: "rings", Exchange.PAIRWISE: "every pair"}
+
+
+def group_rows(traffic: Traffic) -> list[tuple[str, ...]]:
+    """The groups that a library orders itself, the heaviest first, at most 16 and one that counts.
+
+    What a group moves in rings and in every pair are two rows; phases are summed.
+    """
+    size: Counter[tuple[int, str, Exchange]] = Counter()
+    for load in traffic.groups:
+        size[load.communicator, load.library, load.exchange] += load.bytes
+    communicators = {each.id: each for each in traffic.communicators}
+    rows: list[tuple[str, ...]] = []
+    for (id, library, exchange), count in size.most_common(_MOST_GROUPS):
+        group = communicators[id]
+        name = clean(group.name) or f"group {id}"
+        ways = _MOVED_IN[exchange]
+        rows.append((name, _ranks(group.ranks), clean(library), ways, format_bytes(count)))
+    more = len(size) - len(rows)
+    return rows + ([(f"and {more} more", "", "", "", "")] if more else [])
+
+
+def _ranks(ranks: Iterable[int]) -> str:
+    """`0-3 8-11`; of more than eight stretches the first seven and the last."""
+    stretches = []
+    for _, run in groupby(enumerate(sorted(ranks)), lambda pair: pair[1] - pair[0]):
+        members = [rank for _, rank in run]
+        stretches.append(str(members[0]) + (f"-{members[-1]}" if len(members) > 1 else ""))
+    if len(stretches) > 8:
+        stretches[7:-1] = ["..."]
+    return " ".join(stretches)
+
+
+NOT_TIMED = "not timed"
+_ALL = 0.99  # a larger share is as good as all: the limit would be the clock's error
+
+
+@dataclass(frozen=True, slots=True)
+class TimePart:
+    """A part of the run's time, over all ranks."""
+
+    name: str  # "collective, device memory", "outside MPI"
+    space: MemorySpace | None  # None: not the application's own messages
+    seconds: float
+    share: float  # of the run
+    calls: int | None
+
+
+def is_timed(traffic: Traffic) -> bool:
+    """Whether times were measured at all."""
+    return traffic.timed and any(info.wall_s > 0 for info in traffic.rank_info)
+
+
+def time_parts(traffic: Traffic) -> list[TimePart]:
+    """Time in MPI by kind and memory, other MPI calls, and the rest; [] when not timed.
+
+    Shares are of the sum of all ranks' run times; they add up to 1. Of a rank whose threads are in
+    MPI at once, for longer together than it ran, they are of its threads' time.
+    """
+    if not is_timed(traffic):
+        return []
+    wall = sum(info.wall_s for info in traffic.rank_info)
+    inside = sum(min(info.mpi_s, info.wall_s) for info in traffic.rank_info)
+    seconds: dict[tuple[TimeKind, MemorySpace], float] = defaultdict(float)
+    of_run: dict[tuple[TimeKind, MemorySpace], float] = defaultdict(float)
+    calls: Counter[tuple[TimeKind, MemorySpace]] = Counter()
+    for info in traffic.rank_info:
+        within = min(1.0, info.wall_s / info.mpi_s) if info.mpi_s > 0 else 1.0
+        for part in info.time:
+            seconds[part.kind, part.space] += part.seconds
+            of_run[part.kind, part.space] += part.seconds * within
+            calls[part.kind, part.space] += part.calls
+    parts = []
+    for (kind, space), spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
+        if kind is not TimeKind.OTHER and (spent > 0 or calls[kind, space]):
+            name = f"{kind.value}, {space.value} memory"
+            parts.append(
+                TimePart(name, space, spent, of_run[kind, space] / wall, calls[kind, space])
+            )
+    known = sum(part.share for part in parts) * wall
+    if inside - known > 1e-12 * wall:  # more than rounding
+        name = "other MPI calls" if parts else "in MPI calls"
+        other = sum(n for (kind, _), n in calls.items() if kind is TimeKind.OTHER)
+        rest = inside - known
+        parts.append(TimePart(name, None, rest, rest / wall, other if parts else None))
+    outside = max(wall - max(inside, known), 0.0)
+    parts.append(TimePart("outside MPI", None, outside, outside / wall, None))
+    return parts
+
+
+def gain_share(traffic: Traffic) -> float | None:
+    """Share of the run that placement could shorten at all; None when not timed.
+
+    Placement serves device traffic where there is any (`Traffic.mapped_space`): then it is the time
+    in MPI calls on device buffers, else that in all calls that move data. Without a split by kind,
+    all time in MPI.
+    """
+    parts = time_parts(traffic)
+    if not parts:
+        return None
+    if not any(info.time for info in traffic.rank_info):
+        return min(1 - parts[-1].share, 1.0)
+    mapped = traffic.mapped_space
+    shares = [p.share for p in parts if p.space is not None and mapped in (None, p.space)]
+    return min(sum(shares), 1.0)
+
+
+def gain_place(traffic: Traffic) -> str:
+    """Where the time of `gain_share` is spent."""
+    if not any(info.time for info in traffic.rank_info):
+        return "in MPI calls"
+    on_device = traffic.mapped_space is MemorySpace.DEVICE
+    return "in MPI calls on device buffers" if on_device else "in MPI calls that move data"
+
+
+def gain_words(traffic: Traffic) -> str:
+    """The verdict in one sentence: what share of the run could gain at all."""
+    if not len(traffic.mapped_table()):
+        return "Nothing to gain: no rank sent anything to another."
+    share = gain_share(traffic)
+    if share is None:
+        return "It is not known what share of the run could gain: the profile has no times."
+    limit = f", so never faster than {three_digits(1 / (1 - share))}x" if share < _ALL else ""
+    return (
+        f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"
+        f" that {gain_place(traffic)}, waiting included (measured){limit}."
+    )
+
+
+def time_rows(traffic: Traffic) -> list[tuple[str, ...]]:
+    """What, seconds of all ranks, share of the run, calls."""
+    return [
+        (
+            part.name,
+            format_seconds(part.seconds),
+            format_percent(part.share),
+            "" if part.calls is None else format_count(part.calls),
+        )
+        for part in time_parts(traffic)
+    ]
+
+
+def space_bytes(traffic: Traffic, space: MemorySpace) -> int:
+    """All bytes whose send buffer was in `space`."""
+    return int(traffic.table(space=space).bytes.sum())
+
+
+def traffic_sentence(traffic: Traffic) -> str:
+    """`halo3d, 16 ranks, 41.8 GiB between devices, 0.2 GiB through the host`."""
+    device = space_bytes(traffic, MemorySpace.DEVICE)
+    host = space_bytes(traffic, MemorySpace.HOST)
+    start = f"{clean(traffic.origin)}, {plural(traffic.ranks, 'rank')}"
+    if device:
+        through = f"{format_bytes(host)} through the host"
+        return f"{start}, {format_bytes(device)} between devices, {through}"
+    if host:
+        return (
+            f"{start}, {format_bytes(host)} from host memory"
+            " (no device buffers seen, so all of it is mapped)"
+        )
+    return f"{start}, no bytes sent"
+
+
+def mpi_share(traffic: Traffic) -> float | None:
+    """Share of the profiled run inside recorded MPI calls, over all ranks; None when not timed."""
+    if not traffic.timed:
+        return None
+    wall = sum(info.wall_s for info in traffic.rank_info)
+    mpi = sum(info.mpi_s for info in traffic.rank_info)
+    return min(mpi / wall, 1.0) if wall > 0 else None
+
+
+_SHADES = (" .:-=+*#", " ░░▒▒▓▓█")
+_HEAT_CELLS = 64
+
+
+def render_traffic_text(
+    traffic: Traffic, style: TextStyle = PLAIN, *, lines: int | None = None
+) -> str:
+    """What could be gained, pairs, bytes, message sizes and share of the time.
+
+    Args:
+        traffic: a profile or pattern.
+        style: how text is laid out.
+        lines: the most that there may be; None for everything. The summary and the first doubt are
+            always there, tables whole or not at all.
+    """
+    parts = [*facts(Verdict=run_verdict(traffic)), *traffic_summary(traffic)]
+    if lines is None:
+        parts += [part for block in _blocks(traffic, style) for part in block]
+        parts += ["", *titled_list("Doubts", traffic.report)] if traffic.report else []
+        return lay_out(parts, style)
+    more = len(traffic.report) - 1
+    rest = f" (and {more} more)" if more > 0 else ""
+    said = [f"{traffic.report[0]}{rest}"] if traffic.report else []
+    doubts = sentences([*filter(None, [unfinished_words(traffic)]), *said])
+    room = lines - height([*parts, *doubts], style)
+    return lay_out([*parts, *fitting(_blocks(traffic, style), style, room), *doubts], style)
+
+
+def run_verdict(traffic: Traffic) -> str | None:
+    """What share of the run could gain; None for a pattern, which no run is behind."""
+    return gain_words(traffic) if traffic.rank_info or not traffic.timed else None
+
+
+def traffic_summary(traffic: Traffic) -> list[Part]:
+    """What the traffic is."""
+    return facts(
+        Traffic=traffic_sentence(traffic),
+        Programs=clean(traffic.metadata.get("programs", "")),
+        Pattern=clean(traffic.metadata.get("pattern", "")),
+    )
+
+
+def _blocks(traffic: Traffic, style: TextStyle) -> list[list[Part]]:
+    """Tables and drawings, each after an empty line."""
+    tables = profile_tables(traffic, pairs=5)
+    del tables["groups"]
+    totals, heaviest, *others = tables.values()
+    drawn = [_heat(traffic, style), _histogram(traffic, style)]
+    return [["", *block] for block in (totals, heaviest, *drawn, *others) if block]
+
+
+def profile_tables(traffic: Traffic, *, pairs: int) -> dict[str, list[Part]]:
+    """Tables and sentences, by what they are of; `pairs` of ranks are the heaviest that are named.
+
+    What has no rows is empty.
+    """
+    modelled = f"Collective bytes are modelled edges: {traffic.collective_model}"
+    choice = choice_words(traffic)
+    when = " (measured)" if traffic.rank_info else ""
+    return {
+        "totals": [
+            *_table(
+                "Traffic by kind and memory",
+                ("kind", "memory", "bytes", "messages", "pairs"),
+                total_rows(traffic),
+                right=(2, 3, 4),
+            ),
+            *sentences([modelled] if traffic.collective_model else [], mark=""),
+        ],
+        "pairs": _table(
+            "Heaviest pairs",
+            ("heaviest pairs", "bytes", "messages", "of all"),
+            pair_rows(traffic, pairs),
+            right=(1, 2, 3),
+        ),
+        "collectives": _table(
+            "Collectives (all ranks)",
+            ("collective", "memory", "calls", "bytes given", "a call", "algorithm"),
+            collective_rows(traffic),
+            right=(2, 3),
+        ),
+        "groups": _table(
+            "Groups that a library orders itself",
+            ("group", "ranks", "library", "moved in", "bytes on each edge"),
+            group_rows(traffic),
+            right=(4,),
+        ),
+        "time": _time(traffic),
+        "phases": _table(
+            f"Phases{when}",
+            ("phase", "begins", "lasts", "bytes", "of all", "in MPI"),
+            phase_rows(traffic),
+            right=(1, 2, 3, 4, 5),
+        ),
+        "devices": [
+            *_table(
+                "Devices by rank",
+                ("rank", "host", "local rank", "device", "its number", "bytes from it"),
+                device_rows(traffic),
+                right=(0, 2, 5),
+            ),
+            *sentences([choice] if choice else [], mark=""),
+        ],
+        "worlds": _table(
+            "Other worlds",
+            ("world", "ranks", "started by", "bytes within", "from this job", "to this job"),
+            world_rows(traffic),
+            right=(1, 3, 4, 5),
+            fold=(0,),
+        ),
+    }
+
+
+def _heat(traffic: Traffic, style: TextStyle) -> list[Part]:
+    """A matrix of device and one of host memory, if both were sent from."""
+    parts: list[Part] = []
+    for space in MemorySpace:
+        table = traffic.table(space=space)
+        if len(table) and table.bytes.sum():
+            parts += [""] if parts else []
+            parts += _matrix(space, table, traffic.ranks, style)
+    return parts
+
+
+def _matrix(space: MemorySpace, table: PairTable, ranks: int, style: TextStyle) -> list[Part]:
+    """Sender rows, receiver columns; darker is more, on a logarithmic scale."""
+    matrix, block = block_matrix(table, ranks, min(_HEAT_CELLS, style.width - 6))
+    size = matrix.shape[0]
+    wide = 2 if 2 * size + 6 <= style.width else 1
+    shades = _SHADES[style.unicode]
+    unit = "" if block == 1 else f", one cell = {block} x {block} ranks"
+    scale = heat_scale(matrix)
+    top = format_bytes(scale.high)
+    words = f"bytes sent from {space.value} memory, row = sender, log scale up to {top} a cell"
+    lines: list[Part] = [words + unit]
+    for row in range(size):
+        levels = [scale.level(float(size)) for size in matrix[row]]
+        cells = (Cell(shades[level] * wide, f"heat-{level}") for level in levels)
+        lines.append(Line((f"{row * block:>5} ", *cells)))
+    return lines
+
+
+def _histogram(traffic: Traffic, style: TextStyle) -> list[Part]:
+    """Messages per size, by kind and memory; where only collectives are known, their calls."""
+    series = [(f"{kind.value}, {space.value}", c) for kind, space, c in histogram_series(traffic)]
+    what = "message size"
+    if not series:
+        calls = collective_size_counts(traffic)
+        series, what = ([("collective calls", calls)] if any(calls) else []), "size of a call"
+    if not series:
+        return []
+    total = [sum(column) for column in zip(*(counts for _, counts in series), strict=True)]
+    used = [bucket for bucket, count in enumerate(total) if count]
+    longest, room = max(total), max(10, min(50, style.width - 24 - 16 * len(series)))
+    bar = "█" if style.unicode else "#"
+    rows: list[tuple[Words, ...]] = []
+    for bucket in range(used[0], used[-1] + 1):
+        length = -(-total[bucket] * room // longest)
+        each = [format_count(counts[bucket]) for _, counts in series]
+        rows.append((bucket_words(bucket), *each, Cell(bar * length)))
+    header = (what, *(name for name, _ in series), "")
+    return [Table(header, rows, right=range(len(series) + 1))]
+
+
+def _table(
+    caption: str,
+    header: Sequence[str],
+    rows: list[Row],
+    *,
+    right: Iterable[int],
+    fold: Iterable[int] = (),
+) -> list[Part]:
+    """A table with what has content: no rows, no table; columns that are empty throughout go."""
+    if not rows:
+        return []
+    kept = [at for at in range(len(header)) if any(row[at] for row in rows)]
+    numbers, folded = (
+        [new for new, old in enumerate(kept) if old in set(chosen)] for chosen in (right, fold)
+    )
+    shown = [[row[at] for at in kept] for row in rows]
+    names = [header[at] for at in kept]
+    return [Table(names, shown, right=numbers, fold=folded, caption=caption)]
+
+
+def _time(traffic: Traffic) -> list[Part]:
+    parts: list[Part] = []
+    if is_timed(traffic):
+        timed = [i for i in traffic.rank_info if i.wall_s > 0]
+        each = [min(i.mpi_s / i.wall_s, 1.0) for i in timed]
+        wall = max(i.wall_s for i in timed)
+        words = (
+            f"{format_percent(mpi_share(traffic) or 0.0)} of {format_seconds(wall)} in MPI calls"
+            f" (measured; ranks {format_percent(min(each))} to {format_percent(max(each))})"
+        )
+        header = ("all ranks", "time", "of the run", "calls")
+        parts += [Fact("Time", words)]
+        parts += ["", *_table("", header, time_rows(traffic), right=(1, 2, 3))]
+    elif traffic.rank_info:
+        parts.append(Fact("Time", NOT_TIMED))
+    unfinished = unfinished_words(traffic)
+    if unfinished:
+        parts.append(Fact("", unfinished))
+    return parts
+
+
+LEVELS = 8  # 0 is nothing
+_DECADES = (1.0, 4.0)  # the scale reaches at least and at most this far below the largest value
+
+
+@dataclass(frozen=True, slots=True)
+class HeatScale:
+    """A log scale from `low` (or less) to `high`; both 0 when there is nothing to show."""
+
+    low: float
+    high: float
+
+    def level(self, value: float) -> int:
+        """0 for nothing, else 1 .. `LEVELS` - 1."""
+        if value <= 0 or self.high <= 0:
+            return 0
+        span = math.log10(self.high / self.low)
+        below = min(max(math.log10(self.high / value), 0.0), span) / span
+        return 1 + round((1 - below) * (LEVELS - 2))
+
+
+def heat_scale(matrix: NDArray[np.int64]) -> HeatScale:
+    """The scale that fits the non-zero cells of `matrix`."""
+    cells = matrix[matrix > 0]
+    if not cells.size:
+        return HeatScale(0.0, 0.0)
+    high = float(cells.max())
+    decades = min(max(math.log10(high / float(cells.min())), _DECADES[0]), _DECADES[1])
+    return HeatScale(high / 10**decades, high)
+
+
+def block_matrix(table: PairTable, ranks: int, cells: int) -> tuple[NDArray[np.int64], int]:
+    """Bytes as a square matrix of at most `cells` rows, and how many ranks one row stands for."""
+    block = max(1, -(-ranks // max(1, cells)))
+    size = -(-ranks // block)
+    matrix = np.zeros((size, size), dtype=np.int64)
+    np.add.at(matrix, (table.source // block, table.target // block), table.bytes)
+    return matrix, block
