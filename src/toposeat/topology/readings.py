@@ -23,7 +23,6 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import DEVICE_LINKS, with_routes
-from toposeat.topology.merging.renamed import with_ends
 from toposeat.topology.products import Product, products_of
 from toposeat.topology.untold import BY_PRODUCT, is_denied, untold_pairs
 
@@ -244,6 +243,8 @@ def _of_machine(
     machine: Topology, devices: Sequence[Device]
 ) -> tuple[list[Component], list[Link], list[Pair]]:
     """The device links of a machine of the catalogue, between these devices in its order."""
+    from toposeat.topology.merging.renamed import with_ends  # noqa: PLC0415 - 1 ms
+
     id_of = {mine.id: device.id for mine, device in zip(machine.devices, devices, strict=True)}
     switches = {c.id: c for c in machine.components if c.kind is ComponentKind.NVSWITCH}
     name = {**id_of, **{id: id for id in switches}}

@@ -14,7 +14,6 @@ from enum import StrEnum
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from toposeat.model.knowledge import Knowledge
 from toposeat.model.topology import ComponentKind, Device, FactKind, Topology
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.products import Product, products_named, products_of
@@ -59,6 +58,8 @@ def untold_affinities(topology: Topology) -> tuple[str, ...]:
 
 def knowledge_of(topology: Topology) -> Knowledge:
     """How much of a machine is told, inferred and untold."""
+    from toposeat.model.knowledge import Knowledge  # noqa: PLC0415 - 1 ms
+
     state = dict(_not_told(topology))
     words: dict[str, int] = {}
     links = topology.link_of_id
