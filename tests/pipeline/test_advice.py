@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests.evaluation.test_protocols import node
 from tests.launch.test_ucx_protocols import recorded
@@ -82,7 +83,8 @@ def test_what_the_clock_shows_is_recommended(installation: MpiInstallation, tmp_
     assert "EMULATED" not in text
     assert advice_json(advice)["recommended"]["variables"] == STAGED
     assert advice.clocked is not None
-    on_stand_in = replace(advice, clocked=replace(advice.clocked, emulated="k80-16"))
+    clocked = replace(advice.clocked, emulated="k80-16")
+    on_stand_in = structs.replace(advice, clocked=clocked)
     assert "EMULATED" in render_advice_text(on_stand_in)
     assert "do not set it on a real machine" in render_advice_text(on_stand_in)
     assert advice_json(on_stand_in)["emulated"] == "k80-16"

@@ -8,12 +8,13 @@ be monotone, and so is every other machine that the same sources allow (a *readi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -34,8 +35,7 @@ _MEMBER_WORK = 5000  # of a rank in a group, whose rings are searched
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outlook:
+class Outlook(Struct, frozen=True, kw_only=True):
     """Predicted seconds of placements on every allowed machine.
 
     Row 0 of `times` (machines, placements) is the nominal machine. `factors` (machines, premises)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -27,8 +28,7 @@ from toposeat.model.traffic import Exchange, GroupLoad, PairTable, Phase, Traffi
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Members:
+class Members(Struct, frozen=True, kw_only=True):
     """A group's part of a phase: world ranks, how they exchange, bytes over each edge."""
 
     name: str
@@ -37,8 +37,7 @@ class Members:
     bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseParts:
+class PhaseParts(Struct, frozen=True, kw_only=True):
     """What runs together: groups, or messages between pairs of ranks."""
 
     label: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError, UsageError
@@ -28,8 +28,7 @@ HYBRID = "hybrid"
 MOST_DEVICES = 64  # of a host in `costs_within_host`; reorder/src/places.h
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairCosts:
+class PairCosts(Struct, frozen=True, kw_only=True):
     """What traffic from device i to device j costs: `per_byte`, and `per_message` if that counts.
 
     Both are (devices, devices) arrays in the order of `Topology.devices`; the diagonal is what

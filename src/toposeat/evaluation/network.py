@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -28,8 +29,7 @@ from toposeat.model.traffic import HISTOGRAM_BUCKETS, PairTable, Traffic
 _RATES = (1e-30, 1e30)  # bytes/s that the core can compute with
 
 
-@dataclass(frozen=True, kw_only=True)
-class PremiseUse:
+class PremiseUse(Struct, frozen=True, kw_only=True):
     """Which numbers of `NetworkArrays` are proportional to a premise: positions in flat arrays.
 
     `pairs` are those whose routes use any of the numbers.
@@ -42,8 +42,7 @@ class PremiseUse:
     pairs: NDArray[np.intp]
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkArrays:
+class NetworkArrays(Struct, frozen=True, kw_only=True):
     """A topology as arrays: device i is `topology.devices[i]`, link k is `topology.links[k]`.
 
     Ordered pairs of devices are numbered i * devices + j. `capacity` is (links, 3): forward,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from toposeat.errors import UsageError
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -16,8 +16,7 @@ from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import Topology
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodesAnswer:
+class NodesAnswer(Struct, frozen=True, kw_only=True):
     """Has the attributes of `_core.MapAnswer`; no bound is known."""
 
     device_of_rank: list[int]

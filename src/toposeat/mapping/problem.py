@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
@@ -14,8 +15,7 @@ from toposeat.model.topology import Topology
 MAX_SLOTS = 1 << 16  # of one device
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """Checked constraints as the core takes them; `check_seating` tells whether the ranks fit."""
 
     devices: list[int]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -41,8 +42,7 @@ class Untold:
     pairs: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """The placement to take, what its gain depends on, and why it is not the solver's answer.
 
     `everywhere` says whether no placement is better at any corner.

@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from toposeat import _core
 from toposeat.evaluation import Evaluator
@@ -27,8 +28,7 @@ _SAME = 1e-9  # times that differ by a smaller share are the same
 _STARTS = 64  # of the search by swaps, besides the default
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SetsAnswer:
+class SetsAnswer(Struct, frozen=True, kw_only=True):
     """What was found, in the form of the core's answers; seconds are the sum of the phases."""
 
     device_of_rank: tuple[int, ...]
@@ -148,8 +148,7 @@ def _least_of_pairs(
     return found
 
 
-@dataclass
-class _Search:
+class _Search(Struct):
     """The best placement so far, and swaps that improve one."""
 
     model: GroupModel

@@ -6,10 +6,10 @@ Inside a node the members are a set with a rate; `evaluation.channels` says how 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from toposeat import _core

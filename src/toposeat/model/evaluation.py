@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from toposeat.model.explanation import Explanation
 from toposeat.model.premise import Premises
 from toposeat.model.shown import Shown
 from toposeat.model.topology import LinkKind
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LinkLoad:
+class LinkLoad(Struct, frozen=True, kw_only=True):
     """Predicted use of one link: bytes in both directions together, and seconds of congestion.
 
     `congestion_s` is the largest of bytes / capacity over the forward direction, the backward
@@ -24,8 +25,7 @@ class LinkLoad:
     congestion_s: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PhaseTime:
+class PhaseTime(Struct, frozen=True, kw_only=True):
     """Link time of what runs together, alone.
 
     `trees_s`: what the links between nodes take where the collectives of its groups are all-reduces
@@ -37,8 +37,7 @@ class PhaseTime:
     trees_s: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GroupUse:
+class GroupUse(Struct, frozen=True, kw_only=True):
     """The rate that a collective group has on its devices; None for one device."""
 
     name: str

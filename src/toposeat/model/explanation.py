@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairMove:
+class PairMove(Struct, frozen=True, kw_only=True):
     """A directed pair of ranks whose traffic uses other links than before; ids of links in order.
 
     No links: both ranks are on one device.
@@ -20,8 +19,7 @@ class PairMove:
     links_after: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairLoad:
+class PairLoad(Struct, frozen=True, kw_only=True):
     """What a directed pair of ranks adds to a link."""
 
     source: int
@@ -29,8 +27,7 @@ class PairLoad:
     bytes: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bottleneck:
+class Bottleneck(Struct, frozen=True, kw_only=True):
     """The most congested link of a placement (None: no link carries anything), and who loads it.
 
     `pairs` counts the pairs that load it, `loads` lists the heaviest. `last_source` and
@@ -48,8 +45,7 @@ class Bottleneck:
     last_link: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True, kw_only=True):
     """Explains a mapping result. `moved_pairs` counts pairs, `moves` lists the heaviest."""
 
     moves: tuple[PairMove, ...]

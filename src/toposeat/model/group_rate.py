@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GroupRate:
+class GroupRate(Struct, frozen=True, kw_only=True):
     """The rings that a library such as NCCL forms over a set of devices, all at one rate.
 
     `bytes_per_s` is that of all rings together, infinite for one device; no rings can have more

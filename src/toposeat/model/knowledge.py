@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Knowledge:
+class Knowledge(Struct, frozen=True, kw_only=True):
     """How it is known whether device links join the GPUs of each pair on one host.
 
     `pairs` counts all pairs, `inferred` those that follow from a product, by its name ("no links":

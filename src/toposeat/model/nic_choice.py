@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.nic_roles import SAME_RATE, LeftOut, in_rail_order, nics_left_out
@@ -25,8 +26,7 @@ from toposeat.model.topology import Device, LinkKind, Nic, PathClass, Route, Top
 NEARNESS: Mapping[PathClass, int] = {path: place for place, path in enumerate(PathClass)}
 
 
-@dataclass(frozen=True, slots=True)
-class NicChoice:
+class NicChoice(Struct, frozen=True):
     """The NIC of each device by the device's id, and by NIC id why one is not used."""
 
     nic_of_device: Mapping[str, Nic]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from toposeat.model.topology import LinkLayer, Nic, PathClass, Topology
 
@@ -29,8 +30,7 @@ class NicFault(StrEnum):
     OTHER_NETWORK = "other network"
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A NIC that no rank uses; `why` says it with numbers."""
 
     fault: NicFault

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 Int64Array = NDArray[np.int64]
@@ -30,8 +30,7 @@ class MemorySpace(StrEnum):
 TableKey = tuple[TrafficKind, MemorySpace]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PairTable:
+class PairTable(Struct, frozen=True, eq=False):
     """Sparse directed rank-pair counts, sorted by (source, target), each pair once.
 
     Four int64 arrays of one length: `source`, `target` (world ranks), `bytes`, `messages`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toposeat.model.topology import LinkKind, Topology
 
@@ -20,8 +20,7 @@ _BY_SOCKET_LINK = {
 _UPI = {3: (*_INTEL, "85"), 4: (*_INTEL, "106"), 5: (*_INTEL, "143"), 6: (*_INTEL, "173")}
 
 
-@dataclass(frozen=True)
-class Processor:
+class Processor(Struct, frozen=True):
     """`told` are arch, vendor, family and model; the last ones may be missing."""
 
     told: tuple[str, ...]

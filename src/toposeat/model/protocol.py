@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from toposeat.model.route import CopyProtocol
 
@@ -32,8 +33,7 @@ class Basis(StrEnum):
     MEASURED = "measured"  # the stack said so in a run on this machine
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """A statement about a stack: how sure it is, and where it is from."""
 
     text: str
@@ -41,8 +41,7 @@ class Statement:
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProtocolRule:
+class ProtocolRule(Struct, frozen=True, kw_only=True):
     """Protocol by message size: `(first size in bytes, protocol)`, from size 0 on, rising."""
 
     pieces: tuple[tuple[int, CopyProtocol], ...]
@@ -85,8 +84,7 @@ def rule_of_pieces(pieces: Sequence[tuple[int, CopyProtocol]]) -> ProtocolRule:
     return ProtocolRule(pieces=tuple(joined))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """Variables that make a stack move data in another way.
 
     `name` is short, for tables; `source` says where the variables are documented; `caution` what a
@@ -100,8 +98,7 @@ class Setting:
     caution: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stack:
+class Stack(Struct, frozen=True, kw_only=True):
     """An MPI stack as found, and what it will do in the user's present environment.
 
     Attributes:
@@ -127,8 +124,7 @@ class Stack:
     piece_bytes: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advice:
+class Advice(Struct, frozen=True, kw_only=True):
     """What could be set, what was run, and what follows.
 
     Attributes:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toposeat.model.pair_table import PairTable
 
 MAX_SCHEDULE_FLOWS = 1 << 22  # over all repeats; as the core has it
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True, kw_only=True, eq=False):
     """Phases of messages between ranks, one after the other, `repeats` times.
 
     A phase holds bytes and messages of ordered pairs of ranks; a traffic matrix is their sum and

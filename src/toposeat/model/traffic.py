@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 
 from toposeat.model.pair_table import Int64Array, MemorySpace, PairTable, TableKey, TrafficKind
 from toposeat.model.rank_info import (
@@ -120,8 +121,7 @@ class Phase:
             raise ValueError(f"phase {self.index} ends at {self.end_s} s, before it begins")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorldFlow:
+class WorldFlow(Struct, frozen=True, kw_only=True):
     """What one rank of the job exchanged with another world, over all its processes."""
 
     rank: int

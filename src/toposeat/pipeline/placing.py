@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from toposeat import launch, mapping, topology
-from toposeat.model.evaluation import MappingResult
-from toposeat.model.map_options import MapOptions
 from toposeat.model.nic_roles import nics_left_out
-from toposeat.model.premise import Premises
-from toposeat.model.topology import Topology
-from toposeat.model.traffic import Traffic
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `run` names a node, and needs none of them
+    from toposeat.model.evaluation import MappingResult
+    from toposeat.model.map_options import MapOptions
     from toposeat.model.placement import Placement
+    from toposeat.model.premise import Premises
+    from toposeat.model.topology import Topology
+    from toposeat.model.traffic import Traffic
 
 NOMINAL_KEY = "nominal"  # metadata of a placement: the catalogue machine whose ids it has
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
+from msgspec import Struct
 
 from toposeat import evaluation, launch, mapping, topology
 from toposeat.errors import MissingProgramError, UnavailableError, UsageError
@@ -24,8 +25,7 @@ DIRECT = "direct"  # the name for copies straight between GPUs, without a stack
 _UNTOLD = "the MPI is not known: no launch line and no --stack"
 
 
-@dataclass(frozen=True, kw_only=True)
-class StackPath:
+class StackPath(Struct, frozen=True, kw_only=True):
     """The stack that predictions are made for; without one, copies go straight between GPUs.
 
     `untold` says why no stack is known; it is "" where direct copies were asked for.

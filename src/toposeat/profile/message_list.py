@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct, field
 
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
@@ -21,8 +21,7 @@ from toposeat.model.traffic import (
 )
 
 
-@dataclass(slots=True)
-class _Columns:
+class _Columns(Struct):
     source: list[int] = field(default_factory=list)
     target: list[int] = field(default_factory=list)
     bytes: list[int] = field(default_factory=list)

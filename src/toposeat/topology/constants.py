@@ -13,7 +13,7 @@ published runs of NVIDIA's p2pBandwidthLatencyTest sample (A100, POWER9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toposeat.model.topology import LinkKind, PathClass
 
@@ -26,8 +26,7 @@ PCIE_COMBINED = 1.66
 SMP_COMBINED = 1.18
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceLink:
+class DeviceLink(Struct, frozen=True):
     """One lane of a device-to-device link, bytes/s per direction."""
 
     name: str

@@ -17,15 +17,15 @@ own sources.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from toposeat.model.topology import Device, Vendor
 from toposeat.topology import constants as k
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(Struct, frozen=True):
     """One product, or several that are alike in their links.
 
     Args:

@@ -7,10 +7,12 @@ their product may have, settled ones with another board of the same product.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from toposeat.model.topology import (
     Component,
@@ -34,8 +36,7 @@ _SETTLED = ("switch", "each", "as")
 _DRAWN = "device links are not told: drawn as "
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """GPUs of one host and one product that no source tells the device links of."""
 
     devices: tuple[Device, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toposeat.model.topology import PathClass, Topology
 
@@ -17,8 +18,7 @@ _CLASSES["SOC"] = PathClass.SYS  # drivers before 2017 knew no NODE and called S
 KNOWN_TOKENS = "X, NV1 to NV99, C2C, PIX, PXB, PHB, NODE, SYS, SOC"
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """The best connection of two endpoints; `lanes` is the number of bonded NVLinks."""
 
     path_class: PathClass
@@ -45,8 +45,7 @@ def relation_of_token(token: str) -> Relation | None:
 Place = tuple[int, int]  # numbers of two endpoints, the smaller first
 
 
-@dataclass(frozen=True, slots=True)
-class Relations:
+class Relations(Struct, frozen=True):
     """Relations of a partial topology by the numbers of its endpoints: devices first, then NICs.
 
     `best` and `paths` hold each pair once, smaller number first; a missing pair is untold. `best`

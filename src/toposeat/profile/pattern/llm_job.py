@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from toposeat.errors import UsageError, did_you_mean
 from toposeat.model.traffic import Int64Array
@@ -54,8 +54,7 @@ def _take_model(text: PatternText) -> None:
     text.set_defaults({key: options[key] for key in options if same or key != "params"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Experts:
+class Experts(Struct, frozen=True, kw_only=True):
     """How the feed-forward parts are split into experts."""
 
     ep: int  # ranks that share them
@@ -64,8 +63,7 @@ class Experts:
     dense: int  # layers without them
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LlmJob:
+class LlmJob(Struct, frozen=True, kw_only=True):
     """One step of training or serving. Parameters are those that one rank holds before sharding."""
 
     extent: dict[str, int]  # ranks along each axis

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from toposeat.model.premise import Premise, assumed, joined
 from toposeat.model.quantity import Quantity, nominal
@@ -31,8 +33,7 @@ from toposeat.topology.premises import (
 from toposeat.topology.told import told_pairs
 
 
-@dataclass
-class GraphBuilder:
+class GraphBuilder(Struct):
     """A topology under construction; ids of links are made from their ends.
 
     `pair_fraction` is the share of the capacity of PCIe links that a single flow reaches, by path

@@ -7,8 +7,10 @@ to every other device and to every NIC of its host. Files hold only what differs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
+
+from msgspec import Struct
 
 from toposeat import _core
 from toposeat.model.quantity import Quantity
@@ -127,8 +129,7 @@ def _paths(topology: Topology) -> list[list[list[int]]]:
     return _core.shortest_routes(len(vertices), links, forwards, sources, targets)
 
 
-@dataclass(frozen=True, slots=True)
-class _Flows:
+class _Flows(Struct, frozen=True):
     """Bytes/s by position of the link: its narrowest direction, and what one flow reaches on it.
 
     What one flow reaches is split into `pcie` and `other`, each infinite for links of the other
