@@ -7,7 +7,8 @@ import math
 import pytest
 
 from toposeat import evaluation, profile
-from toposeat.pipeline import possible_gains
+from toposeat.model.map_options import MapOptions
+from toposeat.pipeline import map_traffic, possible_gains
 from toposeat.pipeline.gain import patterns_for
 from toposeat.topology import read_topology
 
@@ -53,3 +54,17 @@ def test_the_papers_machine() -> None:
 def test_one_device_and_too_many_have_none() -> None:
     assert possible_gains(read_topology("tree:1")) == ()
     assert possible_gains(read_topology("nvswitch:160")) == ()
+
+
+def test_a_pattern_gains_what_it_gains_alone() -> None:
+    """The machine is compiled once for all patterns, at each corner of its premises too."""
+    machine = read_topology("dgx-1v")
+    for gain in possible_gains(machine, budget_s=30):
+        traffic = profile.pattern_traffic(gain.pattern)
+        alone = map_traffic(machine, traffic, MapOptions(budget_s=30))
+        assert gain.device_of_rank == alone.device_of_rank
+        assert (gain.default_s, gain.placed_s) == (
+            alone.default.predicted_s,
+            alone.placed.predicted_s,
+        )
+        assert gain.premises == alone.premises

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
+    from toposeat.evaluation.compiled_machine import CompiledMachine
     from toposeat.evaluation.corners import premises_of_gains
     from toposeat.evaluation.evaluation import (
         Evaluator,

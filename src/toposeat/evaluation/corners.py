@@ -18,8 +18,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
+from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.evaluation import Evaluator
-from toposeat.evaluation.network import NetworkArrays, network_arrays
+from toposeat.evaluation.network import compile_network
 from toposeat.model.premise import WORTH_SAYING, Assumed, Premise, Premises
 from toposeat.model.topology import Topology
 
@@ -115,36 +116,35 @@ class Machines:
     ) -> None:
         self._evaluator = evaluator
         self._readings = readings
-        uses = evaluator.arrays.premises
+        uses = evaluator.machine.arrays.premises
         self._moved = list(range(len(uses)))
         if uses and placements is not None:
             used = _used_pairs(evaluator, placements)
             self._moved = [at for at in self._moved if used[uses[at].pairs].any()]
         self.premises = tuple(uses[at].premise for at in self._moved)
-        work = evaluator.arrays.devices**2 + _FLOW_WORK * len(evaluator.table.source)
+        work = evaluator.machine.arrays.devices**2 + _FLOW_WORK * len(evaluator.table.source)
         if evaluator.groups is not None:
             work += _MEMBER_WORK * sum(map(len, evaluator.groups.members()))
         most = min(MOST_MACHINES, max(2, _WORK // work))
         self.factors, self.corner_count = _factors(self.premises, most)
 
     @cached_property
-    def _arrays(self) -> tuple[NetworkArrays, ...]:
-        nominal = self._evaluator.arrays
+    def _machines(self) -> tuple[CompiledMachine, ...]:
+        """Those of `factors`, in their order: the nominal one first."""
+        nominal = self._evaluator.machine
         moved = (dict(zip(self._moved, row, strict=True)) for row in self.factors[1:].tolist())
-        return (nominal, *(nominal.scaled(each) for each in moved))
+        return (nominal, *map(nominal.at, moved))
 
     @cached_property
     def networks(self) -> tuple[_core.Network, ...]:
-        """The machines of `factors`, in their order: the nominal one first."""
-        if self.groups:
-            return tuple(each.network for each in self.groups)
-        return (self._evaluator.network, *(each.network() for each in self._arrays[1:]))
+        """The machines of `factors` for the core."""
+        return tuple(each.network for each in self._machines)
 
     @cached_property
     def groups(self) -> tuple[GroupModel, ...]:
-        """The time model of groups on each of `networks`; none without groups."""
+        """The time model of groups on each of the machines; none without groups."""
         nominal = self._evaluator.groups
-        return () if nominal is None else (nominal, *map(nominal.at, self._arrays[1:]))
+        return () if nominal is None else tuple(map(nominal.at, self._machines))
 
     @property
     def corners(self) -> range:
@@ -153,9 +153,8 @@ class Machines:
 
     def outlook(self, placements: NDArray[np.uint32]) -> Outlook:
         """Predict every placement on every machine."""
-        readings = [(each, network_arrays(each)) for each in self._readings]
         if nominal := self._evaluator.groups:
-            models = [*self.groups, *(nominal.of(*reading) for reading in readings)]
+            models = [*self.groups, *map(nominal.of, self._readings)]
             rows = placements.tolist()
             seconds = [[each.seconds(row) for row in rows] for each in models]
             return Outlook(
@@ -165,7 +164,7 @@ class Machines:
                 slowest=np.array([[max(each, default=0.0) for each in row] for row in seconds]),
             )
         flows = self._evaluator.flows
-        networks = [*self.networks, *(arrays.network() for _, arrays in readings)]
+        networks = [*self.networks, *map(compile_network, self._readings)]
         times = [_core.flow_time_each(each, flows, placements) for each in networks]
         return Outlook(premises=self.premises, factors=self.factors, times=np.stack(times))
 
@@ -191,7 +190,7 @@ def premises_of_gains(
 
 def _used_pairs(evaluator: Evaluator, placements: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Which ordered pairs of devices may carry bytes in any of the placements."""
-    devices, table = evaluator.arrays.devices, evaluator.table
+    devices, table = evaluator.machine.arrays.devices, evaluator.table
     used = np.zeros((devices, devices), np.bool_)
     at = placements.astype(np.intp)
     used[at[:, table.source], at[:, table.target]] = True

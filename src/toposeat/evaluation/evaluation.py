@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import InputError
+from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.metrics import pair_costs
-from toposeat.evaluation.network import compile_traffic, network_arrays
+from toposeat.evaluation.network import compile_traffic
 from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
@@ -48,8 +49,7 @@ class Evaluator:
     """One machine and one traffic, compiled once for any number of placements.
 
     Attributes:
-        arrays: the machine's numbers.
-        network: the compiled machine.
+        machine: the compiled machine.
         flows: the compiled traffic; flow i is row i of `table`.
         table: bytes and messages of the pairs of ranks that placement serves.
         cost_table: those that are charged the cost of their devices; of a group that its library
@@ -62,12 +62,19 @@ class Evaluator:
         InputError: if the topology lacks a route or a capacity.
     """
 
-    def __init__(self, topology: Topology, traffic: Traffic, *, metric: str = "bandwidth") -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        traffic: Traffic,
+        *,
+        metric: str = "bandwidth",
+        machine: CompiledMachine | None = None,
+    ) -> None:
+        """Compile a traffic, and the machine unless it is compiled already."""
         self._topology = topology
         self._ranks = traffic.ranks
         self.table, self.cost_table = _tables(topology, traffic)
-        self.arrays = network_arrays(topology)
-        self.network = self.arrays.network()
+        self.machine = CompiledMachine(topology) if machine is None else machine
         self.flows = compile_traffic(traffic, self.table)
         self.costs = pair_costs(topology, metric)
         self.groups: GroupModel | None = None
@@ -75,7 +82,7 @@ class Evaluator:
             # it costs 17 ms
             from toposeat.evaluation.group_time import GroupModel, phases_of  # noqa: PLC0415
 
-            self.groups = GroupModel(topology, phases_of(traffic), self.arrays)
+            self.groups = GroupModel(self.machine, phases_of(traffic))
 
     def evaluate_default(self) -> Evaluation:
         """Predict what the default placement costs; see `default_placement`."""
@@ -100,14 +107,14 @@ class Evaluator:
         check_placement(self._topology, self._ranks, placement)
         if self.groups is not None:
             return self._evaluate_groups(self.groups, placement)
-        congestion = _core.congestion(self.network, self.flows, placement)
+        congestion = _core.congestion(self.machine.network, self.flows, placement)
         return Evaluation(
             device_of_rank=placement,
             max_congestion_s=congestion.max_s,
             mean_congestion_s=congestion.mean_s,
             cost=self._cost(placement),
             hop_bytes=congestion.hop_bytes,
-            predicted_s=_core.flow_time(self.network, self.flows, placement),
+            predicted_s=_core.flow_time(self.machine.network, self.flows, placement),
             links=_link_loads(self._topology, congestion),
         )
 

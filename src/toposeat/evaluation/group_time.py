@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation.channels import Channels, Unit
-from toposeat.evaluation.group_rate import GroupRates
-from toposeat.evaluation.network import NetworkArrays, compile_traffic
+from toposeat.evaluation.compiled_machine import CompiledMachine
+from toposeat.evaluation.network import compile_traffic
 from toposeat.model.evaluation import GroupUse, PhaseTime
 from toposeat.model.nic_choice import choose_nics
 from toposeat.model.topology import ComponentKind, Topology
@@ -50,40 +50,28 @@ class GroupModel:
     """The phases of one traffic on one machine, for any number of placements.
 
     Attributes:
+        machine: the machine.
         phases: what runs together: families of groups, then the pairs.
-        rates: of the sets of devices.
         nodes: how many nodes the groups' library sees.
-        arrays: the numbers of the machine.
-        network: the machine, for what goes between pairs of ranks.
     """
 
-    def __init__(
-        self, topology: Topology, phases: tuple[PhaseParts, ...], arrays: NetworkArrays
-    ) -> None:
-        """Compile the machine for the phases of a traffic (`phases_of`)."""
-        self._names = [link.id for link in topology.links]
-        self.arrays = arrays
-        self._capacity = arrays.capacity
-        self.network = arrays.network()
-        self.rates = GroupRates(topology)
-        self._channels = channels_of(topology)
-        self.nodes = len(self._channels.units(range(len(topology.devices))))
+    def __init__(self, machine: CompiledMachine, phases: tuple[PhaseParts, ...]) -> None:
+        """The phases of a traffic (`phases_of`) on a machine."""
+        self.machine = machine
+        self._names = [link.id for link in machine.topology.links]
+        self._channels = channels_of(machine.topology)
+        self.nodes = len(self._channels.units(range(machine.arrays.devices)))
         self.phases = phases
-        self._load: dict[tuple[Exchange, tuple[Unit, ...]], tuple[float, Floats]] = {}
 
-    def at(self, arrays: NetworkArrays) -> GroupModel:
-        """The same groups with other numbers of the same machine."""
+    def at(self, machine: CompiledMachine) -> GroupModel:
+        """The same groups on the same machine with other numbers."""
         found = copy.copy(self)
-        found.arrays = arrays
-        found._capacity = arrays.capacity
-        found.network = arrays.network()
-        found.rates = self.rates.at(arrays)
-        found._load = {}
+        found.machine = machine
         return found
 
-    def of(self, topology: Topology, arrays: NetworkArrays) -> GroupModel:
+    def of(self, topology: Topology) -> GroupModel:
         """The same groups on another machine with as many devices."""
-        return GroupModel(topology, self.phases, arrays)
+        return GroupModel(CompiledMachine(topology), self.phases)
 
     def members(self) -> set[tuple[int, ...]]:
         """The ranks of each group."""
@@ -111,8 +99,9 @@ class GroupModel:
 
     def congestion(self, load: Floats) -> Floats:
         """Seconds that each link needs for its bytes: (links,)."""
-        one_way: Floats = (load / self._capacity[:, :2]).max(axis=1, initial=0.0)
-        both: Floats = load.sum(axis=1) / self._capacity[:, 2]
+        capacity = self.machine.arrays.capacity
+        one_way: Floats = (load / capacity[:, :2]).max(axis=1, initial=0.0)
+        both: Floats = load.sum(axis=1) / capacity[:, 2]
         return np.maximum(one_way, both)
 
     def _phase(self, phase: PhaseParts, device_of_rank: Sequence[int]) -> tuple[float, Floats]:
@@ -123,49 +112,49 @@ class GroupModel:
             load += group.bytes * own
         if phase.flows is not None:
             placement = tuple(device_of_rank)
-            found = _core.congestion(self.network, phase.flows, placement)
+            found = _core.congestion(self.machine.network, phase.flows, placement)
             load[:, 0] += found.forward_bytes
             load[:, 1] += found.backward_bytes
-            slowest = max(slowest, _core.flow_time(self.network, phase.flows, placement))
+            slowest = max(slowest, _core.flow_time(self.machine.network, phase.flows, placement))
         return max(slowest, float(self.congestion(load).max(initial=0.0))), load
 
     def _of(self, group: Members, device_of_rank: Sequence[int]) -> tuple[float, Floats]:
         """Seconds per byte of a group alone, and how often a byte passes each link: (links, 2)."""
         units = tuple(self._channels.units(device_of_rank[rank] for rank in group.ranks))
         key = group.exchange, units
-        if key not in self._load:
-            self._load[key] = self._computed(*key)
-        return self._load[key]
+        known = self.machine.loads
+        if key not in known:
+            known[key] = self._computed(*key)
+        return known[key]
 
     def _computed(self, exchange: Exchange, units: tuple[Unit, ...]) -> tuple[float, Floats]:
         devices = tuple(sorted(device for unit in units for device in unit))
         load = np.zeros((len(self._names), 2))
         if len(devices) < 2:
             return 0.0, load
-        share = np.zeros(self.arrays.devices**2)  # of each byte, over each pair of devices
+        arrays, rates = self.machine.arrays, self.machine.rates
+        share = np.zeros(arrays.devices**2)  # of each byte, over each pair of devices
         slowest = 0.0
         if exchange is Exchange.RING:
             channels = self._channels.count(units)
             for unit in units:
-                rate = self.rates.of(unit)
+                rate = rates.of(unit)
                 lasts = self._channels.lasts(unit, channels) if len(units) > 1 else ()
-                for link, direction, passes in (
-                    self.rates.path_load(unit, lasts) if lasts else rate.load
-                ):
+                for link, direction, passes in rates.path_load(unit, lasts) if lasts else rate.load:
                     load[link, direction] += passes
                 slowest = max(slowest, 1 / rate.bytes_per_s if rate.bytes_per_s > 0 else np.inf)
             for source, target, count in self._channels.hops(units):
-                share[source * self.arrays.devices + target] += 1 / count
+                share[source * arrays.devices + target] += 1 / count
         else:
             members = np.array(devices)
-            share[(members[:, None] * self.arrays.devices + members).ravel()] = 1.0
-            share[members * (self.arrays.devices + 1)] = 0.0
-        used = share[self.arrays.use_pair] > 0
-        reverse = self.arrays.use_reverse[used].astype(np.intp)
-        np.add.at(load, (self.arrays.use_link[used], reverse), share[self.arrays.use_pair[used]])
+            share[(members[:, None] * arrays.devices + members).ravel()] = 1.0
+            share[members * (arrays.devices + 1)] = 0.0
+        used = share[arrays.use_pair] > 0
+        reverse = arrays.use_reverse[used].astype(np.intp)
+        np.add.at(load, (arrays.use_link[used], reverse), share[arrays.use_pair[used]])
         between = np.flatnonzero(share)
         if between.size:
-            alone = share[between] / self.arrays.isolated_rate()[between]
+            alone = share[between] / self.machine.isolated_rate[between]
             slowest = max(slowest, float(alone.max()))
         return max(slowest, float(self.congestion(load).max(initial=0.0))), load
 

@@ -73,7 +73,7 @@ def _moves(
 
 def _bottleneck(topology: Topology, evaluator: Evaluator, evaluation: Evaluation) -> Bottleneck:
     device = evaluation.device_of_rank
-    times = _core.flow_times(evaluator.network, evaluator.flows, device)
+    times = _core.flow_times(evaluator.machine.network, evaluator.flows, device)
     table = evaluator.table
     last = times.last_flow
     busiest = next((load for load in evaluation.links if load.congestion_s > 0), None)

@@ -38,7 +38,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         `network` replaces the evaluator's machine, with the same devices, and `flows` its traffic.
         """
         return _core.MapRequest(
-            network or evaluator.network,
+            network or evaluator.machine.network,
             flows or evaluator.flows,
             evaluator.costs.per_byte,
             message_cost=evaluator.costs.per_message,

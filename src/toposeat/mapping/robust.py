@@ -134,7 +134,7 @@ def _is_best(
     options = asked.options
     if asked.untold.readings:
         return False
-    if not asked.evaluator.arrays.premises:
+    if not asked.evaluator.machine.arrays.premises:
         return True
     if options.objective == "cost":
         return options.metric in ("latency", "distance")

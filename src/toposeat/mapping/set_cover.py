@@ -79,7 +79,7 @@ class SetCover:
             [[at == phase for at, _ in groups] for phase in range(len(phases))], np.float64
         ).reshape(len(phases), len(groups))
         self._pairs_s = np.array([pairs_s.get(each.label, 0.0) for each in phases])
-        self._sides, self._seconds = _cuts(model.arrays, self.devices)
+        self._sides, self._seconds = _cuts(model.machine.arrays, self.devices)
         self._count = _counts(len(self.devices))
         rings = {len(group.ranks) for _, group in groups if group.exchange is Exchange.RING}
         sizes = sorted(rings)
@@ -143,7 +143,7 @@ class SetCover:
                 if time.perf_counter() > self._deadline:
                     rate = self._by_cuts(size)
                     break
-                rate[mask] = self._model.rates.of(own).bytes_per_s
+                rate[mask] = self._model.machine.rates.of(own).bytes_per_s
         else:
             rate = self._by_cuts(size)
         return self._of_supersets(rate)
@@ -154,7 +154,7 @@ class SetCover:
         rate = np.full(self._all + 1, np.inf)
         for device in self.devices:
             own = (masks & self._bit[device]) != 0
-            rate[own] = np.minimum(rate[own], self._model.rates.leaving(device))
+            rate[own] = np.minimum(rate[own], self._model.machine.rates.leaving(device))
         for side, seconds in zip(self._sides.tolist(), self._seconds.tolist(), strict=True):
             split = ((masks & side) != 0) & ((masks & ~side) != 0)
             rate[split] = np.minimum(rate[split], 1 / seconds)
@@ -225,12 +225,14 @@ def _cuts(arrays: NetworkArrays, devices: Sequence[int]) -> tuple[Masks, Floats]
 
 def _symmetry(model: GroupModel, allowed: Sequence[tuple[int, ...]]) -> _core.Symmetry:
     """Of the machine with what each rank may have."""
-    colours = np.array(model.rates.path_classes, np.float64).reshape(model.arrays.devices, -1)
+    colours = np.array(model.machine.rates.path_classes, np.float64).reshape(
+        model.machine.arrays.devices, -1
+    )
     for number, devices in enumerate(dict.fromkeys(allowed), start=1):
         outside = np.ones(len(colours), np.bool_)
         outside[list(devices)] = False
         colours[np.diag_indices_from(colours)] += outside * 2.0 ** (8 + number)
-    return _core.Symmetry(colours, model.network)
+    return _core.Symmetry(colours, model.machine.network)
 
 
 def _after(model: GroupModel, allowed: Sequence[tuple[int, ...]]) -> list[list[int]]:

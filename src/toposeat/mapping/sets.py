@@ -120,7 +120,7 @@ def _allowed(problem: Problem, ranks: int) -> list[tuple[int, ...]]:
 
 def _least_of_links(model: GroupModel, devices: Sequence[int], pairs_s: Seconds) -> float:
     """Seconds below which no sets come: no ring has more than what leaves a device."""
-    fastest = max(model.rates.leaving(device) for device in devices)
+    fastest = max(model.machine.rates.leaving(device) for device in devices)
     total = 0.0
     for phase in model.phases:
         rings = [group.bytes for group in phase.groups if group.exchange is Exchange.RING]
@@ -139,7 +139,7 @@ def _least_of_pairs(
                 evaluator,
                 MapOptions(seed=seed),
                 budget_s=budget_s,
-                network=model.network,
+                network=model.machine.network,
                 flows=phase.flows,
             )
             answer = _core.map_ranks(request)

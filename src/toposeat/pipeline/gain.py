@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from toposeat import mapping, profile
+from toposeat import evaluation, mapping, profile
 from toposeat.model.health import PossibleGain
 from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import Topology
@@ -32,9 +32,10 @@ def possible_gains(machine: Topology, *, budget_s: float = _BUDGET_S) -> tuple[P
     count = len(machine.devices)
     if not 2 <= count <= MAX_DEVICES or not machine.routes:
         return ()
-    untold = untold_of(machine)
-    patterns = patterns_for(count)
-    gains = [_gain(machine, untold, pattern, words, budget_s) for pattern, words in patterns]
+    untold, compiled = untold_of(machine), evaluation.CompiledMachine(machine)
+    gains = [
+        _gain(compiled, untold, pattern, words, budget_s) for pattern, words in patterns_for(count)
+    ]
     return tuple(sorted(gains, key=lambda gain: -gain.share))
 
 
@@ -61,11 +62,15 @@ def patterns_for(ranks: int) -> Iterator[tuple[str, str]]:
 
 
 def _gain(
-    machine: Topology, untold: mapping.Untold, pattern: str, words: str, budget_s: float
+    machine: evaluation.CompiledMachine,
+    untold: mapping.Untold,
+    pattern: str,
+    words: str,
+    budget_s: float,
 ) -> PossibleGain:
     options = MapOptions(budget_s=budget_s)
     traffic = profile.pattern_traffic(pattern)
-    result = mapping.map_traffic(machine, traffic, options, untold=untold)
+    result = mapping.map_traffic(machine.topology, traffic, options, untold=untold, machine=machine)
     certificate = result.certificate
     return PossibleGain(
         pattern=pattern,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from functools import cache
@@ -96,6 +95,8 @@ def read_machine_file(path: Path) -> Topology:
 
 def hint_for_name(name: str) -> str:
     """The nearest names of machines, or all of them."""
+    import difflib  # noqa: PLC0415 - 1 ms: only errors need it
+
     known = (*catalogue_names(), *own_machines())
     near = difflib.get_close_matches(name.strip().lower(), known, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
