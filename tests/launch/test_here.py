@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.launch.here import all_here
+from toposeat.launch.allocation import all_here
 from toposeat.launch.launch_line import parse_launch_line
 from toposeat.launch.launchers import LauncherKind
 

@@ -9,7 +9,6 @@ from toposeat.door import door
 if TYPE_CHECKING:
     from toposeat.launch.allocation import Allocation, allocation_of
     from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
-    from toposeat.launch.asking import node_answers
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import EXPORTERS, Export, export_placement
     from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     )
     from toposeat.launch.launchers import LauncherKind, identify_launcher
     from toposeat.launch.nested import torchrun_below
-    from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
+    from toposeat.launch.per_node import node_answers
     from toposeat.launch.realise import refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.run import run_placed
@@ -42,9 +41,8 @@ if TYPE_CHECKING:
         with_crossing,
         with_rule,
     )
-    from toposeat.launch.stack_rules import NVLINK_GPU
-    from toposeat.launch.ucx_protocols import device_rule
-    from toposeat.launch.verification import verify
+    from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
+    from toposeat.launch.verification import RankReports, ReportFolder, read_reports, verify
     from toposeat.launch.visibility import (
         VISIBILITIES,
         visibility_of,

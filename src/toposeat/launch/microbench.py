@@ -12,7 +12,7 @@ from typing import Any
 
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
-from toposeat.launch.compiling import (
+from toposeat.launch.installations import (
     MPICC_VARIABLE,
     compiler_wrappers,
     first_error_line,

@@ -15,22 +15,26 @@ from pathlib import Path
 from typing import IO
 
 from toposeat.errors import MissingProgramError, ToposeatError
+from toposeat.launch.allocation import all_here, is_here
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
 from toposeat.launch.forwarding import hand_on
-from toposeat.launch.here import all_here, is_here
 from toposeat.launch.home import Home
-from toposeat.launch.home_address import PORTS_VARIABLE
-from toposeat.launch.home_files import Expected
-from toposeat.launch.home_frames import KEY_VARIABLE
+from toposeat.launch.home_job import Decision, Expected, Verdicts
+from toposeat.launch.home_wire import KEY_VARIABLE, PORTS_VARIABLE
 from toposeat.launch.hosts.words import needs_shared_files
 from toposeat.launch.launch_file import LaunchFile
 from toposeat.launch.launch_line import LaunchLine, parse_launch_line
 from toposeat.launch.launchers import LauncherKind
-from toposeat.launch.rank_report import ReportFolder, left_out, read_reports
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
-from toposeat.launch.refusal import ranks_in_words, refusal_error, refusal_lines
-from toposeat.launch.start_decision import Decision, Verdicts
+from toposeat.launch.verification import (
+    ReportFolder,
+    left_out,
+    ranks_in_words,
+    read_reports,
+    refusal_error,
+    refusal_lines,
+)
 from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import write_atomically
 from toposeat.model.input_file import read_input

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.installed import native_path
-from toposeat.launch.allocation import known_hosts
+from toposeat.launch.allocation import all_here, known_hosts
 from toposeat.launch.forwarding import hand_on
-from toposeat.launch.here import all_here
 from toposeat.launch.home import Home
-from toposeat.launch.home_files import Expected
-from toposeat.launch.home_frames import KEY_VARIABLE
+from toposeat.launch.home_job import Expected
+from toposeat.launch.home_wire import KEY_VARIABLE
 from toposeat.launch.launch_line import LaunchLine
 from toposeat.launch.launchers import LauncherKind
 from toposeat.launch.per_node import per_node_line

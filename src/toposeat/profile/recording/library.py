@@ -17,7 +17,7 @@ from pathlib import Path
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
-from toposeat.launch.compiling import compiler_wrappers
+from toposeat.launch.installations import compiler_wrappers
 from toposeat.profile.recording.linkage import (
     MPICH_FAMILY,
     Linkage,

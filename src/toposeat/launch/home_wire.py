@@ -1,22 +1,151 @@
-"""Where the nodes of a job can connect to this host: its addresses, a port that is open to them."""
+"""Between a job's processes and the one that started it: frames, addresses, files sent home.
+
+`launcher/src/home.h` documents the frames; `home` is the side that listens.
+"""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hmac
 import os
 import re
+import secrets
 import shutil
 import socket
 import struct
 import subprocess
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.trust import peer_is_mine
+
+VERSION = 2
+HEADER = struct.Struct(">IIQ")  # kind, number, bytes that follow
+NONCE_BYTES = 32
+DIGEST_BYTES = 32
+KEY_VARIABLE = "TOPOSEAT_HOME_KEY"
+
+
+UNKNOWN = 0xFFFFFFFF  # a number that is not known
+
+
+class Kind(IntEnum):
+    """What a frame says."""
+
+    HELLO = 1
+    WELCOME = 2
+    SEATS = 3
+    PLACEMENT = 4
+    SEATED = 5
+    UNSEATED = 6
+    GO = 7
+    STOP = 8
+    BUNDLE = 9
+    KEPT = 10
+    CHALLENGE = 11
+    PROOF = 12
+    PRESENT = 13
+
+
+def new_nonce() -> bytes:
+    """What one side of a greeting draws."""
+    return secrets.token_bytes(NONCE_BYTES)
+
+
+def proof(key: str, who: bytes, client: bytes, home: bytes) -> bytes:
+    """That `who`, b"home" or b"node", holds the key, in the greeting with these two nonces."""
+    return hmac.digest(key.encode("ascii"), who + client + home, "sha256")
+
+
+def is_proof(told: bytes, key: str, who: bytes, client: bytes, home: bytes) -> bool:
+    """Whether `told` is that proof; the time that this takes tells nothing."""
+    return hmac.compare_digest(told, proof(key, who, client, home))
+
+
+_TIMEOUT_S = 3.0
+_SENDING_S = 30.0
+
+
+def send_home(
+    words: str, name: str, data: bytes, *, environment: Mapping[str, str] | None = None
+) -> bool:
+    """Send a file to the process that started the job.
+
+    Args:
+        words: `Home.words`.
+        name: of the file, letters, digits, `.`, `_` and `-`.
+        data: its content.
+        environment: where the job's key is; this process's own by default.
+
+    Returns:
+        Whether it was kept.
+    """
+    key = (os.environ if environment is None else environment).get(KEY_VARIABLE, "")
+    port, _, addresses = words.split(":", 2)
+    for address in addresses.split(","):
+        with suppress(OSError), _connect(address, int(port)) as peer:
+            if not key or not _is_home(peer, key):
+                continue  # another service listens there
+            peer.settimeout(_SENDING_S)
+            encoded = name.encode("ascii")
+            _send(peer, Kind.BUNDLE, len(encoded), encoded + data)
+            kind, number, _ = _header(peer)
+            return (kind, number) == (Kind.KEPT, 1)
+    return False
+
+
+def _connect(address: str, port: int) -> socket.socket:
+    if not address.startswith("/"):
+        return socket.create_connection((address, port), _TIMEOUT_S)
+    peer = socket.socket(socket.AF_UNIX)
+    try:
+        peer.settimeout(_TIMEOUT_S)
+        peer.connect(address)
+        if not peer_is_mine(peer):
+            raise PermissionError("the socket is another user's")
+    except BaseException:
+        peer.close()
+        raise
+    return peer
+
+
+def _is_home(peer: socket.socket, key: str) -> bool:
+    own = new_nonce()
+    _send(peer, Kind.HELLO, VERSION, own)
+    if _header(peer) != (Kind.CHALLENGE, VERSION, NONCE_BYTES + DIGEST_BYTES):
+        return False
+    told = _exactly(peer, NONCE_BYTES + DIGEST_BYTES)
+    theirs = told[:NONCE_BYTES]
+    if not is_proof(told[NONCE_BYTES:], key, b"home", own, theirs):
+        return False
+    _send(peer, Kind.PROOF, 0, proof(key, b"node", own, theirs))
+    return _header(peer)[0] == Kind.WELCOME
+
+
+def _send(peer: socket.socket, kind: Kind, number: int, data: bytes) -> None:
+    peer.sendall(HEADER.pack(kind, number, len(data)) + data)
+
+
+def _header(peer: socket.socket) -> tuple[int, int, int]:
+    kind, number, length = HEADER.unpack(_exactly(peer, HEADER.size))
+    return kind, number, length
+
+
+def _exactly(peer: socket.socket, length: int) -> bytes:
+    received = b""
+    while len(received) < length:
+        part = peer.recv(length - len(received))
+        if not part:
+            raise ConnectionError("it was closed")
+        received += part
+    return received
+
 
 PORTS_VARIABLE = "TOPOSEAT_PORTS"  # FROM-TO: ports of this host that the nodes can connect to
 _PORTS = re.compile(r"(\d{1,5})-(\d{1,5})", re.ASCII)
