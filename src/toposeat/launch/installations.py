@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import ToposeatError, UnavailableError
-from toposeat.launch.launch_line import LaunchLine
-from toposeat.launch.launchers import LauncherKind, kind_of_version, version_answer
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
+from toposeat.launch.line import kind_of_version
 
 MPICC_VARIABLE = "TOPOSEAT_MPICC"
 _TIMEOUT_S = 300

@@ -18,7 +18,7 @@ from toposeat.launch.installations import (
     first_error_line,
     run_compiler,
 )
-from toposeat.launch.launch_line import LaunchLine
+from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.model.exchange import COLLECTIVES, GridExchange
 from toposeat.model.private_cache import cache_root, cached_artefact
 

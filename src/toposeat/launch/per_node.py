@@ -10,39 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.launch import option_tables
 from toposeat.launch.allocation import all_here, allocation_of
 from toposeat.launch.child import run_child
-from toposeat.launch.forwarding import hand_on
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
-from toposeat.launch.launch_line import LaunchLine, parse_launch_line
-from toposeat.launch.launchers import LauncherKind
-from toposeat.launch.line_options import Option
+from toposeat.launch.launchers.launcher import Launch, LauncherKind, LaunchLine
+from toposeat.launch.line import hand_on, parse_launch_line
 from toposeat.model.job_folder import job_folder
 
-# The launcher's options that say where nodes are and how to reach them; all others place, bind or
-# dress up the job's own ranks.
-_OPENMPI = """
-H host hostfile machinefile default-hostfile add-host add-hostfile prefix noprefix launch-agent
-allow-run-as-root am tune path x dvm-uri hnp tmpdir personality
-mca omca gmca prtemca pmixmca gprtemca gpmixmca
-"""
-_HYDRA = """
-f hosts host hostfile machine machinefile launcher launcher-exec bootstrap bootstrap-exec
-bootstrap-exec-args rmk iface localhost disable-x enable-x tree-width path env genv
-"""
-_SRUN = "jobid M clusters"
-# What decides about the devices that a step sees.
-_SRUN_DEVICES = "G export gpus gpus-per-node gres task-prolog tres-per-node"
-# Outside of an allocation the line's own words are needed to get one like the job's.
-_SRUN_ALLOCATION = """
-A account B C cluster-constraint clusters comment constraint contiguous core-spec D chdir exclude
-exclusive F I immediate jobid L licenses M mcs-label mem mincpus N
-network nice nodefile nodelist nodes oversubscribe p partition prefer priority q qos reservation S
-s switches t time time-min tmp use-min-nodes w wckey x
-"""
-_NODES_OF_JOB = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES")
 # Where the job's ranks go is not where these processes go.
 _PLACING = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
 
@@ -71,72 +46,24 @@ def per_node_line(
         environment: of the job.
         as_job: with the devices that the job would see. Outside of an allocation srun asks for one
             as the job would, if the line says on how many nodes; it may be given others.
-        handed_on: variables that the processes need, by their names (`forwarding`).
+        handed_on: variables that the processes need, by their names (`hand_on`).
 
     Returns:
         None where there is no such line: without a launcher; for srun outside of an allocation,
         which has an allocation of its own for each job; for launchers whose way is not known here.
     """
-    if line.kind is LauncherKind.OPENMPI:
-        words = _kept(line, _OPENMPI)
-        words += ["--map-by", "ppr:1:node", "--bind-to", "none"]
-    elif line.kind in (LauncherKind.MPICH, LauncherKind.INTEL):
-        words = [*_kept(line, _HYDRA), "-ppn", "1", *_hydra_hosts(line, environment)]
-    elif line.kind is LauncherKind.SRUN:
-        nodes = next((environment[name] for name in _NODES_OF_JOB if environment.get(name)), None)
-        if nodes is not None:
-            words = [*_kept(line, _SRUN), "--overlap", "--mpi=none"]
-            words += [*(() if as_job else ("--cpu-bind=none",)), "-N", nodes, "-n", nodes]
-        elif as_job and line.has({"N", "nodes"}):
-            words = [*_kept(line, _SRUN_ALLOCATION), "--mpi=none"]
-        else:
-            return None
-        if as_job:
-            words += [*_kept(line, _SRUN_DEVICES), *_gpus_of_tasks(line)]
-        words += ["--ntasks-per-node=1"]
-    else:
+    try:
+        allocation = allocation_of(line, environment)
+    except InputError:  # the launcher will say what it thinks of it
+        allocation = None
+    launch = Launch(line=line, allocation=allocation, environment=environment)
+    words = None if line.family.per_node is None else line.family.per_node(launch, as_job)
+    if words is None:
         return None
     kept = {name: value for name, value in environment.items() if name not in _PLACING}
     own = parse_launch_line((line.launcher[0], *words, *command), identify=lambda _: line.kind)
     own, added = hand_on(own, handed_on, kept)
     return PerNodeLine(argv=own.argv, environment={**kept, **added})
-
-
-def _hydra_hosts(line: LaunchLine, environment: Mapping[str, str]) -> list[str]:
-    """MPICH alone starts one process for each host it was given if no number is said.
-
-    One that was built without the scheduler's part stays on this host unless hosts are named.
-    """
-    try:
-        allocation = allocation_of(line, environment)
-    except InputError:
-        return []
-    if allocation is None:
-        return []
-    table = option_tables.MPICH
-    named = line.has(table.hosts | table.host_files)
-    hosts = [] if named else ["-hosts", ",".join(allocation.hosts)]
-    return [*hosts, "-n", str(len(allocation.hosts))]
-
-
-def _kept(line: LaunchLine, names: str) -> list[str]:
-    """Options in their own words: srun takes some values only behind a "="."""
-    kept = (o for o in line.options if o.name in names.split() and not _places_ranks(o))
-    return [word for option in kept for word in option.words]
-
-
-def _gpus_of_tasks(line: LaunchLine) -> list[str]:
-    """What `--gpus-per-task` gives a node of the job."""
-    numbers = [line.value({"gpus-per-task"}), line.value({"N", "nodes"})]
-    if line.ranks is None or not all(each is not None and each.isdigit() for each in numbers):
-        return []
-    gpus, nodes = (int(each or 0) for each in numbers)
-    return [f"--gpus-per-node={gpus * -(-line.ranks // max(1, nodes))}"]
-
-
-def _places_ranks(option: Option) -> bool:
-    """Whether an Open MPI `--mca name value` says where ranks go."""
-    return option.name.endswith("mca") and option.values[0].startswith(("rmaps_", "hwloc_"))
 
 
 _ANSWERS = Expected(name=re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII), max_bytes=1 << 24)
@@ -153,7 +80,7 @@ def node_answers(
 
     Args:
         line: the job's.
-        command: of the words by which processes find the way home (`home_sender`).
+        command: of the words by which processes find the way home (`send_home`).
         environment: of the job.
         hosts: of the job, as far as they are known.
 
@@ -204,12 +131,12 @@ def _open_home(stack: ExitStack, folder: Path, hosts: Sequence[str], *, here: bo
 
 
 def _no_line(line: LaunchLine) -> UsageError:
-    if line.kind is LauncherKind.SRUN:
+    if line.kind == LauncherKind.SRUN:
         return UsageError(
             "srun outside of an allocation does not say on how many nodes the job shall run",
             hint="add -N NODES, or tune inside the allocation",
         )
     return UsageError(
-        f"{line.kind.value} has no known way to start one process per node",
+        f"{line.kind} has no known way to start one process per node",
         hint="give the machine: toposeat tune -t NETWORK --node SRC --hosts LIST -- LAUNCH...",
     )

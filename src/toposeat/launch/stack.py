@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
-from toposeat.launch.launch_line import LaunchLine, parse_launch_line
-from toposeat.launch.launchers import LauncherKind, version_answer
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
+from toposeat.launch.line import parse_launch_line
 from toposeat.launch.stack_rules import expected_rule, piece_bytes, rule_for_devices
 from toposeat.launch.stack_settings import (
     MPICH_REPEAT,

@@ -1,14 +1,19 @@
-"""A shell script that seats one rank: devices, CPUs and NIC by host and local rank."""
+"""Seats by a shell script or by one line of variables, whatever starts the ranks."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
 
-from toposeat.launch.export.job import Export, Job
-from toposeat.launch.launch_file import LaunchFile
+from toposeat.errors import UsageError
+from toposeat.launch.launchers.seats import (
+    Export,
+    Job,
+    LaunchFile,
+)
 from toposeat.launch.nic_words import PSM3, UCX, ucx_name
 from toposeat.model.topology import ANY_HOST
+from toposeat.model.visible_list import keeps_order, visible_variables
 
 NAME = "seat.sh"
 # In the order in which they can be trusted: a batch step's SLURM_LOCALID surrounds mpirun.
@@ -71,7 +76,7 @@ def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchF
     return LaunchFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
 
 
-def export(job: Job) -> Export:
+def script(job: Job) -> Export:
     """The script alone, for any launcher."""
     return Export(
         launcher="script",
@@ -107,3 +112,63 @@ def _device_lines(job: Job) -> list[str]:
     if job.placement.vendor == "nvidia":
         return [*lines, "export CUDA_DEVICE_ORDER=PCI_BUS_ID"]
     return [*lines, "unset CUDA_VISIBLE_DEVICES"]
+
+
+def variables(job: Job) -> Export:
+    """`CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0`: local rank i takes the i-th.
+
+    Only the job's own devices are listed: such launchers take all that they see.
+
+    Raises:
+        UsageError: nodes with different devices, or a vendor without an order.
+    """
+    if job.visibility != "permute":
+        raise UsageError(
+            f"--visibility {job.visibility} is different for every rank, or sets nothing: one line"
+            " of variables orders the devices of a whole node",
+            hint="--visibility permute, or --launcher script",
+        )
+    own = _devices(job)
+    notes = []
+    if len(job.seats_of_host) > 1:
+        notes.append(
+            "for every node alike; the order of nodes is for --launcher torchrun and the like"
+        )
+    if job.has_cpus or job.names_nics:
+        notes.append("variables bind no CPUs and name no NICs; --launcher script does")
+    return Export(launcher="env", command=(), environment=_variables(job, own), notes=tuple(notes))
+
+
+def _devices(job: Job) -> tuple[str, ...]:
+    own = job.own_devices_alike()
+    counts = {len(seats) for seats in job.seats_of_host.values()}
+    if own is None or len(counts) > 1:
+        raise UsageError(
+            "the nodes have different orders of devices: no one line serves all of them",
+            hint="--launcher torchrun or script, which choose by host name",
+        )
+    return own
+
+
+def _variables(job: Job, own: tuple[str, ...]) -> dict[str, str]:
+    vendor = job.placement.vendor
+    found = visible_variables(vendor, own)
+    if not found:
+        raise UsageError(
+            f"no variable orders the devices of vendor {vendor}",
+            hint="--launcher script binds the CPUs",
+        )
+    if not keeps_order(vendor, own):
+        raise UsageError(
+            f"ZE_AFFINITY_MASK={','.join(own)} chooses these devices, but keeps Level Zero's own"
+            " order",
+            hint="let the application take its device by local rank; --launcher script binds CPUs",
+        )
+    return found
+
+
+LAUNCHERS = ()
+EXPORTS = {
+    "env": ("one line of device variables for a whole node", variables),
+    "script": ("a shell script in front of the program, whatever starts it", script),
+}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from toposeat.errors import UsageError
-from toposeat.launch.export.job import Export, Job
-from toposeat.launch.launch_file import LaunchFile
+from toposeat.launch.launchers.seats import Export, Job, LaunchFile
 
 NAME = "ray_bundles.py"
 _TEXT = '''"""Bundles of a Ray placement group in the order of ranks. Made by toposeat export."""
@@ -75,3 +74,7 @@ def export(job: Job) -> Export:
             "Ray hands out the devices of a node itself: only the hosts of ranks are exported",
         ),
     )
+
+
+LAUNCHERS = ()
+EXPORTS = {"ray": ("bundles of a Ray placement group in rank order", export)}

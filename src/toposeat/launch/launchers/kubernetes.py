@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from toposeat.errors import UsageError
-from toposeat.launch.export.job import Export, Job
-from toposeat.launch.export.node_script import notes_of, ranks_per_node
-from toposeat.launch.launch_file import LaunchFile
+from toposeat.launch.launchers.seats import Export, Job, LaunchFile
+from toposeat.launch.launchers.torchrun import notes_of, ranks_per_node
 
 NAME = "pods.json"
 _JOB = "toposeat"
@@ -88,3 +87,7 @@ def _pod(job: Job, node: int, host: str, per_node: int) -> dict[str, object]:
             "containers": [container],
         },
     }
+
+
+LAUNCHERS = ()
+EXPORTS = {"kubernetes": ("pods bound to nodes, with node ranks", export)}

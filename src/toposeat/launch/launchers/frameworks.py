@@ -7,19 +7,23 @@ i takes the i-th visible device. The environment lists these, but DeepSpeed sets
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import replace
 
 from toposeat.errors import UsageError
-from toposeat.launch.export.job import DEFAULT_PROGRAM, Export, Job
-from toposeat.launch.export.node_script import (
+from toposeat.launch.launchers.seats import (
+    DEFAULT_PROGRAM,
+    Export,
+    Job,
+    LaunchFile,
+)
+from toposeat.launch.launchers.torchrun import (
     PORT,
+    first_host,
     notes_of,
     on_each_node,
     on_one_node,
     ranks_per_node,
 )
-from toposeat.launch.launch_file import LaunchFile
 
 _MODEL = "MODEL"  # what stands in the line until a model is named with --program
 
@@ -36,7 +40,7 @@ def accelerate(job: Job) -> Export:
         return on_one_node(job, "accelerate", (*launch, "--num_machines=1", job.program))
     last = (
         f"exec {' '.join(launch)} --num_machines={len(job.hosts)} --machine_rank=$node \\\n"
-        f"  --rdzv_backend=static --main_process_ip={_first(job)} --main_process_port={PORT}"
+        f"  --rdzv_backend=static --main_process_ip={first_host(job)} --main_process_port={PORT}"
         ' "$@"'
     )
     return on_each_node(job, "accelerate", last, (job.program,))
@@ -57,7 +61,7 @@ def vllm(job: Job) -> Export:
         "headless=\n"
         '[ "$node" = 0 ] || headless=--headless\n'
         f'exec vllm serve "$@" --nnodes {len(job.hosts)} --node-rank $node $headless \\\n'
-        f"  --master-addr {_first(job)} --master-port {PORT}"
+        f"  --master-addr {first_host(job)} --master-port {PORT}"
     )
     return _told(on_each_node(job, "vllm", last, (_model(job), *layout)), job)
 
@@ -76,7 +80,7 @@ def sglang(job: Job) -> Export:
         return _told(on_one_node(job, "sglang", (*server, *words)), job)
     last = (
         f'exec {" ".join(server)} "$@" --nnodes {len(job.hosts)} --node-rank $node \\\n'
-        f"  --dist-init-addr {_first(job)}:{PORT}"
+        f"  --dist-init-addr {first_host(job)}:{PORT}"
     )
     return _told(on_each_node(job, "sglang", last, words), job)
 
@@ -133,10 +137,6 @@ def deepspeed(job: Job) -> Export:
     )
 
 
-def _first(job: Job) -> str:
-    return shlex.quote(job.rank_hosts.hosts[0])
-
-
 def _model(job: Job) -> str:
     return _MODEL if job.program == DEFAULT_PROGRAM else job.program
 
@@ -187,3 +187,12 @@ def _told(export: Export, job: Job) -> Export:
         return export
     told = "the traffic names no layout: all ranks are taken as one tensor-parallel group"
     return replace(export, notes=(told, *export.notes))
+
+
+LAUNCHERS = ()
+EXPORTS = {
+    "accelerate": ("accelerate launch: machine ranks, device order", accelerate),
+    "deepspeed": ("DeepSpeed's host file and --include", deepspeed),
+    "vllm": ("vllm serve: node ranks, device order", vllm),
+    "sglang": ("sglang.launch_server: node ranks, device order", sglang),
+}
