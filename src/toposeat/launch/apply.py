@@ -138,7 +138,7 @@ def exec_words(family: Launcher, placement_path: str | Path, options: ExecOption
         words += ["--report", str(options.report_dir.absolute())]
     if options.report_dir is not None:
         words += ["--probe", str(native_path("lib/libtoposeat_probe.so"))]
-    words += reorder_words(options.reorder)
+    words += reorder_words(options.reorder) if options.reorder else []
     if options.strict:
         words.append("--strict")
     if options.dry_run:

@@ -18,6 +18,7 @@ from toposeat.launch.launchers.launcher import (
     LauncherKind,
     LaunchLine,
     Option,
+    python_module,
     read_options,
     version_answer,
 )
@@ -118,7 +119,8 @@ def parse_launch_line(
     if not argv:
         raise UsageError("no command to run", hint="write it after '--': -- mpirun -n 8 ./app")
     words = tuple(argv)
-    known = (each.kind for each in LAUNCHERS.values() if each.is_line and each.is_line(words))
+    module = python_module(words)
+    known = (each.kind for each in LAUNCHERS.values() if module in each.modules)
     kind = next(known, None) or identify(words[0])
     if kind == LauncherKind.NONE:
         return LaunchLine(kind=kind, launcher=(), program=words, ranks=1)
@@ -133,10 +135,8 @@ def torchrun_below(line: LaunchLine) -> LaunchLine | None:
     """
     if line.kind != LauncherKind.SRUN or line.tasks:
         return None
-    is_module = LAUNCHERS[LauncherKind.TORCHRUN].is_line
-    is_torchrun = Path(line.program[0]).name == "torchrun" or (
-        is_module and is_module(line.program)
-    )
+    modules = LAUNCHERS[LauncherKind.TORCHRUN].modules
+    is_torchrun = Path(line.program[0]).name == "torchrun" or python_module(line.program) in modules
     return parse_launch_line(line.program) if is_torchrun else None
 
 

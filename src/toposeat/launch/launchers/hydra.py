@@ -44,26 +44,24 @@ _HYDRA_ARITY = arities(
         2: "env genv",
     }
 )
-_HYDRA_BINDING = frozenset({"bind-to", "binding", "membind"})
 _HYDRA_HOSTS = frozenset({"host", "hosts"})
 _HYDRA_FILES = frozenset({"f", "hostfile", "machinefile", "machine"})
-_HYDRA_PER_HOST = frozenset({"ppn", "perhost"})
-_HYDRA_PROGRAMS = frozenset({"configfile"})
 
 _MPICH = OptionTable(
     arity=_HYDRA_ARITY,
     ranks=frozenset({"n", "np"}),
-    binding=_HYDRA_BINDING,
+    binding=frozenset({"bind-to", "binding", "membind"}),
     hosts=_HYDRA_HOSTS,
     host_files=_HYDRA_FILES,
-    per_host=_HYDRA_PER_HOST,
+    per_host=frozenset({"ppn", "perhost"}),
     ordering=frozenset({"rankmap"}),
     colon=True,
-    program_files=_HYDRA_PROGRAMS,
+    program_files=frozenset({"configfile"}),
     ends_options=False,
 )
 
-_INTEL = OptionTable(
+_INTEL = replace(
+    _MPICH,
     arity={
         **_HYDRA_ARITY,
         **arities(
@@ -79,15 +77,7 @@ _INTEL = OptionTable(
             }
         ),
     },
-    ranks=frozenset({"n", "np"}),
-    binding=_HYDRA_BINDING,
-    hosts=_HYDRA_HOSTS,
-    host_files=_HYDRA_FILES,
-    per_host=_HYDRA_PER_HOST,
     ordering=frozenset({"rankmap", "rr", "grr", "hosts-group"}),
-    colon=True,
-    program_files=_HYDRA_PROGRAMS,
-    ends_options=False,
 )
 
 _REPLACED = _INTEL.hosts | _INTEL.host_files | _INTEL.per_host

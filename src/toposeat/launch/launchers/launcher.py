@@ -238,10 +238,15 @@ class Launch:
         return tuple(host for host in self.allocation.hosts if host in hosts)
 
 
+def python_module(words: Words) -> str:
+    """The module that a command starts as `python -m MODULE`; "" for other commands."""
+    starts = len(words) >= 3 and Path(words[0]).name.startswith("python") and words[1] == "-m"
+    return words[2] if starts else ""
+
+
 def _behind_the_name(words: Words) -> int:
     """Index of the first word that may be an option."""
-    del words
-    return 1
+    return 3 if python_module(words) else 1
 
 
 def _no_words(launch: Launch, plan: RankHosts) -> HostWords:
@@ -261,7 +266,7 @@ class Launcher:
         kind: its name in messages.
         names: of its programs.
         answer: a regular expression for what its `mpirun` answers to `--version`, in any case.
-        is_line: whether a command is of this launcher, where its first word does not tell.
+        modules: of Python that are it, behind `python -m`.
         table: its options.
         start: index of the first word that may be an option.
         operands: what it takes between options and program, as options.
@@ -296,7 +301,7 @@ class Launcher:
     kind: str
     names: Words = ()
     answer: str = ""
-    is_line: Callable[[Words], bool] | None = None
+    modules: Words = ()
     table: OptionTable = OptionTable(arity={})
     start: Callable[[Words], int] = _behind_the_name
     operands: Callable[[Words, Sequence[Option]], list[Option]] | None = None

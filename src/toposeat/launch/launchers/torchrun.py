@@ -19,6 +19,7 @@ from toposeat.launch.launchers.launcher import (
     Words,
     arities,
     product,
+    python_module,
     value_of,
 )
 from toposeat.launch.launchers.seats import (
@@ -65,20 +66,6 @@ _REPLACED = frozenset(
 _UNBOUND = "{} binds no CPUs"
 _BEHIND = "; for that put seat.sh of --launcher script after --no-python"
 PORT = '"${MASTER_PORT:-29500}"'
-
-
-def is_torch_module(words: tuple[str, ...]) -> bool:
-    """Whether a command is torchrun by the name of its module."""
-    return (
-        len(words) >= 3
-        and Path(words[0]).name.startswith("python")
-        and words[1] == "-m"
-        and words[2] in ("torch.distributed.run", "torch.distributed.launch")
-    )
-
-
-def _start(words: Words) -> int:
-    return 3 if is_torch_module(words) else 1
 
 
 def _count(options: Sequence[Option]) -> int | None:
@@ -151,16 +138,11 @@ def _wrap(line: LaunchLine, exec_args: Sequence[str]) -> list[str]:
     launcher = [
         word
         for index, word in enumerate(line.launcher)
-        if word not in flags or _is_own_m(line, index)
+        if word not in flags or (index == 1 and python_module(line.launcher))
     ]
     if launcher[-1] == "--":
         launcher.pop()
     return [*launcher, "--no_python", *exec_args, "--", *_interpreter(line), *line.program]
-
-
-def _is_own_m(line: LaunchLine, index: int) -> bool:
-    """Whether the word is the `-m` of `python -m torch.distributed.run`."""
-    return index == 1 and is_torch_module(line.launcher[:3])
 
 
 def _python(launcher: Sequence[str]) -> str:
@@ -321,9 +303,8 @@ LAUNCHERS = (
     Launcher(
         kind=LauncherKind.TORCHRUN,
         names=("torchrun",),
-        is_line=is_torch_module,
+        modules=("torch.distributed.run", "torch.distributed.launch"),
         table=_TABLE,
-        start=_start,
         count=_count,
         colon_is_a_word=True,
         words=_words,
