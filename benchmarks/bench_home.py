@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.machine import describe, in_turns, parser
 
 from toposeat.launch.home import Home
-from toposeat.launch.start_decision import Decision
+from toposeat.launch.home_job import Decision
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.placement_file import format_placement
 

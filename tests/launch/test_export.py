@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from tests.support.mpi import ALL_MPI_NAMES, STANDARD, MpiToolchain
 from toposeat.errors import UsageError
-from toposeat.launch import EXPORTERS, Export, export_placement
-from toposeat.launch.launchers import version_answer
+from toposeat.launch import Export, export_placement
+from toposeat.launch.launchers.launcher import version_answer
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.hostlist import expand_hostlist
 from toposeat.model.placement import HostDevice, Placement, Seat
 
 SHOW = """#!/bin/sh
@@ -250,57 +249,6 @@ def _seats_of_script(text: str) -> dict[str, tuple[str, str]]:
             words = dict(word.split("=", 1) for word in match[2].split() if word != ":")
             found[match[1]] = words.get("devices", ""), words.get("cpus", "")
     return found
-
-
-@given(place=placements())
-@settings(max_examples=40)
-def test_every_launcher_puts_ranks_on_their_hosts(place: Placement) -> None:
-    hosts = [seat.host for seat in place.seats]
-    natural = sorted(set(hosts), key=lambda name: int(name[1:]))
-    for launcher in EXPORTERS:
-        try:
-            export = export_placement(place, launcher)
-        except UsageError:
-            assert launcher in {"intel", "cray", "pals", "aprun", "env", *BY_NODE}
-            continue
-        names = {file.name for file in export.files}
-        if "rankfile" in names:
-            lines = file_of(export, "rankfile").splitlines()
-            assert [re.split(r"[= ]", line)[2] for line in lines] == hosts
-        elif launcher in ("slurm", "flux") and "hostfile" in names:
-            assert file_of(export, "hostfile").splitlines() == hosts
-        elif launcher == "slurm":  # srun deals ranks out to sorted hosts
-            count = int(value_of(export, "--ntasks-per-node"))
-            words = {"block": str(count), "cyclic": "1"}
-            way = value_of(export, "-m")
-            size = int(words.get(way, way.removeprefix("plane=")))
-            assert expand_hostlist(value_of(export, "-w")) == tuple(natural)
-            dealt = [
-                name
-                for first in range(0, count, size)
-                for name in natural
-                for _ in range(min(size, count - first))
-            ]
-            assert dealt == hosts
-        elif launcher in ("mpich", "intel"):
-            kind = {"mpich": "hostfile", "intel": "machinefile"}[launcher]
-            listed = [line.split(":") for line in file_of(export, kind).splitlines()]
-            if "-rankmap" in export.command:
-                ranks = map(int, value_of(export, "-rankmap").split(","))
-                assert [listed[at][0] for at in ranks] == hosts
-            else:  # round after round, until all ranks are dealt out
-                each = [name for name, count in listed for _ in range(int(count))]
-                assert (each * place.ranks)[: place.ranks] == hosts
-        elif launcher in ("cray", "pals", "aprun"):
-            order = list(range(place.ranks))
-            if "MPICH_RANK_ORDER" in names:
-                order = [
-                    int(r) for r in re.split(r"[,\n]", file_of(export, "MPICH_RANK_ORDER")[:-1])
-                ]
-            slots = file_of(export, "hostfile").splitlines() if launcher == "pals" else natural
-            count = place.ranks // len(slots)
-            placed = {rank: slots[slot // count] for slot, rank in enumerate(order)}
-            assert [placed[rank] for rank in range(place.ranks)] == hosts
 
 
 @given(place=placements())

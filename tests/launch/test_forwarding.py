@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toposeat.launch.forwarding import hand_on
-from toposeat.launch.launch_line import parse_launch_line
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers.launcher import LauncherKind
+from toposeat.launch.line import hand_on, parse_launch_line
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ from toposeat.launch.launchers import LauncherKind
     ],
 )
 def test_what_the_user_says_is_extended(kind: str, given: str, expected: str) -> None:
-    line = parse_launch_line(given.split(), identify=lambda _: LauncherKind(kind))
+    line = parse_launch_line(given.split(), identify=lambda _: kind)
     own, added = hand_on(line, ["KEY"], {"KEY": "secret"})
     assert (" ".join(own.argv), added) == (expected, {})
 
@@ -59,7 +58,7 @@ def test_what_the_user_says_is_extended(kind: str, given: str, expected: str) ->
 def test_what_the_environment_says_is_extended_there(
     kind: str, variable: str, value: str, expected: str
 ) -> None:
-    line = parse_launch_line(["x", "-n", "2", "./a"], identify=lambda _: LauncherKind(kind))
+    line = parse_launch_line(["x", "-n", "2", "./a"], identify=lambda _: kind)
     own, added = hand_on(line, ["KEY"], {variable: value})
     assert (own.argv, added) == (line.argv, {variable: expected})
 

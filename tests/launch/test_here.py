@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.launch.here import all_here
-from toposeat.launch.launch_line import parse_launch_line
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.allocation import all_here
+from toposeat.launch.launchers.launcher import LauncherKind
+from toposeat.launch.line import parse_launch_line
 
 HERE = socket.gethostname()
 JOB_HERE = {"SLURM_JOB_NODELIST": HERE}
@@ -45,7 +45,7 @@ JOB_OF_TWO = {"SLURM_JOB_NODELIST": f"{HERE},other"}
 def test_ranks_are_here_where_nothing_leads_elsewhere(
     kind: str, line: str, environment: dict[str, str], expected: bool
 ) -> None:
-    own = parse_launch_line(line.split(), identify=lambda _: LauncherKind(kind))
+    own = parse_launch_line(line.split(), identify=lambda _: kind)
     assert all_here(own, environment) is expected
 
 

@@ -17,10 +17,9 @@ import pytest
 
 from toposeat.errors import ToposeatError
 from toposeat.launch.home import Home
-from toposeat.launch.home_files import Expected
-from toposeat.launch.home_sender import send_home
-from toposeat.launch.refusal import refusal_error, refusal_lines
-from toposeat.launch.start_decision import Decision, Verdicts
+from toposeat.launch.home_job import Decision, Expected, Verdicts
+from toposeat.launch.home_wire import send_home
+from toposeat.launch.verification import refusal_error, refusal_lines
 
 HELLO, WELCOME, SEATS, PLACEMENT, SEATED, UNSEATED, GO, STOP, BUNDLE, KEPT = range(1, 11)
 CHALLENGE, PROOF, PRESENT = 11, 12, 13
@@ -264,8 +263,8 @@ crowd = subprocess.Popen(
     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 from toposeat.launch.home import Home
-from toposeat.launch.home_files import Expected
-from toposeat.launch.home_sender import send_home
+from toposeat.launch.home_job import Expected
+from toposeat.launch.home_wire import send_home
 expected = Expected(name=re.compile("n[0-9]"))
 with Home(Path(sys.argv[1]), expected=expected) as home:
     port, _, addresses = home.words.split(":", 2)
@@ -426,8 +425,8 @@ def test_many_causes_are_ten_lines_at_most() -> None:
 def test_ranks_that_never_come_are_waited_for_with_patience(
     connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict: bool
 ) -> None:
-    monkeypatch.setattr("toposeat.launch.start_decision.PATIENCE_S", 0.3)
-    monkeypatch.setattr("toposeat.launch.start_decision._STRICT_PATIENCE_S", 0.3)
+    monkeypatch.setattr("toposeat.launch.home_job.PATIENCE_S", 0.3)
+    monkeypatch.setattr("toposeat.launch.home_job._STRICT_PATIENCE_S", 0.3)
     with home_of(tmp_path, ranks=2, strict=strict) as home:
         peer = connect(home).hello(b"n1")
         peer.send(SEATED, 1, REPORT)

@@ -9,7 +9,7 @@ import pytest
 
 from toposeat.errors import ToposeatError
 from toposeat.launch.home import Home
-from toposeat.launch.home_address import _srun_ports, own_addresses
+from toposeat.launch.home_wire import _srun_ports, own_addresses
 
 
 def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

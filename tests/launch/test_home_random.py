@@ -25,8 +25,8 @@ from tests.launch.test_home import (
     frame,
 )
 from toposeat.launch.home import Home
-from toposeat.launch.refusal import refusal_error, refusal_lines
-from toposeat.launch.start_decision import Verdicts
+from toposeat.launch.home_job import Verdicts
+from toposeat.launch.verification import refusal_error, refusal_lines
 
 REPORT = b"# toposeat/report/1\nrank\t0\nseated\tno\nhost\tn1\nrefusal\tcannot\nnote\tx\n"
 PRESENT = 13

@@ -7,8 +7,8 @@ import socket
 from pathlib import Path
 
 from toposeat.launch.home import Home
-from toposeat.launch.home_files import Expected
-from toposeat.launch.home_sender import send_home
+from toposeat.launch.home_job import Expected
+from toposeat.launch.home_wire import send_home
 
 HOSTS = Expected(name=re.compile(r"[a-z0-9.]+"), max_bytes=1 << 20)
 

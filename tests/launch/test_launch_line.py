@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from toposeat.errors import InputError, MissingProgramError, ToposeatError, UsageError
+from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.launch import (
     LauncherKind,
     LaunchLine,
@@ -17,7 +15,6 @@ from toposeat.launch import (
     wrap_with_exec,
     wrapped_tasks,
 )
-from toposeat.launch.option_tables import FLUX_RUN, INTEL, MPICH, OPENMPI, SRUN, OptionTable
 
 KINDS = {
     "ompirun": LauncherKind.OPENMPI,
@@ -204,47 +201,6 @@ def test_an_unknown_option_is_passed_over_where_only_one_reading_is_possible(
 )
 def test_binding_by_the_launcher_is_noticed(text: str, binding: tuple[str, ...]) -> None:
     assert parse(text).binding_options == binding
-
-
-TABLES = {
-    "ompirun": OPENMPI,
-    "hydra": MPICH,
-    "impi": INTEL,
-    "srun": SRUN,
-    "flux run": FLUX_RUN,
-}
-
-
-@pytest.mark.parametrize("launcher", TABLES)
-@given(data=st.data())
-def test_known_options_never_hide_the_program(launcher: str, data: st.DataObject) -> None:
-    table: OptionTable = TABLES[launcher]
-    # --multi-prog makes a file of the program
-    names = sorted(set(table.arity) - table.ranks - set(table.many) - {"multi-prog"})
-    words = launcher.split()
-    for name in data.draw(st.lists(st.sampled_from(names), max_size=8)):
-        words.append(f"-{name}" if len(name) == 1 else f"--{name}")
-        words += data.draw(
-            st.lists(
-                st.sampled_from(["value", "3", "-1", "a=b", "--x"]),
-                min_size=table.arity[name],
-                max_size=table.arity[name],
-            )
-        )
-    program = ["./app", *data.draw(st.lists(st.sampled_from(["-n", "4", "--", "x"])))]
-    line = parse([*words, *program])
-    assert line.program == tuple(program)
-    assert line.launcher == tuple(words)
-
-
-@given(st.lists(st.text(max_size=6), max_size=6), st.sampled_from([*KINDS, "app"]))
-def test_any_words_give_a_line_or_a_clean_error(words: list[str], launcher: str) -> None:
-    try:
-        line = parse([launcher, *words])
-    except ToposeatError as error:
-        assert error.hint
-    else:
-        assert [*line.launcher, *line.program] == [launcher, *words]
 
 
 # ---- wrapping ----

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from toposeat.launch.launch_line import parse_launch_line
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers.launcher import LauncherKind
+from toposeat.launch.line import parse_launch_line
 from toposeat.launch.per_node import per_node_line
 
 IN_JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "4", "SLURM_HOSTFILE": "order"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.launch.placement_parts import PlacementParts
+from toposeat.launch.home_job import PlacementParts
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.placement_file import format_placement
 

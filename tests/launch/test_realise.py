@@ -77,17 +77,6 @@ def words(record: RunRecord) -> str:
     "case",
     [
         (
-            "ompi5 -n 4 app",
-            MIXED,
-            {},
-            "mpiexec --bind-to none --map-by rankfile:file=rankfile --hostfile hostfile -n 4",
-            {
-                "rankfile": "rank 0=n2 slot=0\nrank 1=n10 slot=0\nrank 2=n10 slot=0\n"
-                "rank 3=n2 slot=0\n",
-                "hostfile": "n2 slots=2\nn10 slots=2\n",
-            },
-        ),
-        (
             "ompi5 --host n2:2,n10:2 --map-by :oversubscribe -n 4 app",
             MIXED,
             {},
@@ -115,28 +104,14 @@ def words(record: RunRecord) -> str:
          {"hostfile": "n2:2\nn10:2\n"}),
         ("mpich40 -n 4 app", CYCLIC, {}, "mpiexec -bind-to none -f hostfile -n 4",
          {"hostfile": "n2:1\nn10:1\n"}),
-        ("intel app", CYCLIC, {}, "mpiexec -genv I_MPI_PIN 0 -n 4 -machinefile machinefile"
-         " -perhost 1", {"machinefile": "n2:1\nn10:1\n"}),
-        ("srun -n4 app", BLOCKS, JOB,
-         "srun --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m block -w n[2,10]", {}),
         ("srun -n4 -w n[2,10] app", CYCLIC, JOB,
          "srun --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m cyclic -w n[2,10]", {}),
         ("srun -N2 --mpi=pmi2 app", ["n2", "n2", "n10", "n10"] * 2, {},
          "srun --cpu-bind=none -N 2 -n 8 --ntasks-per-node=4 -m plane=2 -w n[2,10] --mpi=pmi2", {}),
-        ("srun -N2 -n4 app", MIXED, {},
-         "env SLURM_HOSTFILE=hostfile srun --cpu-bind=none -N 2 -n 4 -m arbitrary",
-         {"hostfile": "n2\nn10\nn10\nn2\n"}),
         ("srun -n 4 app", MIXED, CRAY,
          "env MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=MPICH_RANK_ORDER srun"
          " --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m block -w n[2,10]",
          {"MPICH_RANK_ORDER": "0,3\n1,2\n"}),
-        ("pals -n 4 app", MIXED, {},
-         "env MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=MPICH_RANK_ORDER mpiexec"
-         " --cpu-bind none --ppn 2 --hostfile hostfile -n 4",
-         {"hostfile": "n2\nn10\n", "MPICH_RANK_ORDER": "0,3\n1,2\n"}),
-        ("flux run -n 4 app", MIXED, {},
-         "flux run -N 2 -n 4 --requires=host:n[2,10] --taskmap=hostfile:hostfile",
-         {"hostfile": "n2\nn10\nn10\nn2\n"}),
         ("mpirun_rsh -np 4 n2 n2 n10 n10 MV2_USE_CUDA=1 app", MIXED, {},
          "mpirun_rsh -hostfile hostfile -np 4 MV2_USE_CUDA=1",
          {"hostfile": "n2\nn10\nn10\nn2\n"}),
@@ -146,7 +121,6 @@ def words(record: RunRecord) -> str:
          {"ranks.erf": "cpu_index_using: physical\noverlapping_rs: allow\n"
           "rank: 0: { host: 1; cpu: {0}; gpu: * }\nrank: 1: { host: 2; cpu: {1}; gpu: * }\n"
           "rank: 2: { host: 2; cpu: {2}; gpu: * }\nrank: 3: { host: 1; cpu: {3}; gpu: * }\n"}),
-        ("ibrun -n 4 app", BLOCKS, JOB, "ibrun -n 4", {}),
     ],
 )  # fmt: skip
 def test_the_words_of_each_launcher(

@@ -22,10 +22,8 @@ from tests.launcher.support import (
     seat_line,
 )
 from toposeat.launch.home import Home
-from toposeat.launch.home_files import Expected
-from toposeat.launch.rank_report import parse_seat_report
-from toposeat.launch.refusal import refusal_error, refusal_lines
-from toposeat.launch.start_decision import Decision
+from toposeat.launch.home_job import Decision, Expected
+from toposeat.launch.verification import parse_seat_report, refusal_error, refusal_lines
 
 FOUR = placement_text([seat_line(rank, 3 - rank) for rank in range(4)])
 NOWHERE = "9:1:127.0.0.1"  # nobody listens at the port of `discard`

@@ -10,8 +10,8 @@ import pytest
 
 from toposeat import mapping
 from toposeat.evaluation import Evaluator
-from toposeat.launch.launch_line import LaunchLine, parse_launch_line
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
+from toposeat.launch.line import parse_launch_line
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable
 from toposeat.model.topology import Topology

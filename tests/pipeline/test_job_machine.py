@@ -10,8 +10,8 @@ import pytest
 
 from toposeat import topology
 from toposeat.errors import InputError, UnavailableError, UsageError
-from toposeat.launch.launch_line import LaunchLine, parse_launch_line
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
+from toposeat.launch.line import parse_launch_line
 from toposeat.pipeline import job_machine
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
 from toposeat.pipeline.node_discovery import nodes_of_answers

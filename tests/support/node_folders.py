@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Mapping
 from pathlib import Path
 
-from toposeat.launch.home_frames import KEY_VARIABLE
+from toposeat.launch.home_wire import KEY_VARIABLE
 from toposeat.model.job_folder import MEMORY_FOLDER
 
 

@@ -7,31 +7,29 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
-    from toposeat.launch.allocation import Allocation, allocation_of
+    from toposeat.launch.allocation import allocation_of
     from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
-    from toposeat.launch.asking import node_answers
     from toposeat.launch.child import StopSignals, run_child
-    from toposeat.launch.export import EXPORTERS, Export, export_placement
+    from toposeat.launch.export import export_placement
     from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
-    from toposeat.launch.hosts.rank_hosts import dealing_name, dealt
-    from toposeat.launch.hosts.words import dealing_order, oversubscribes
     from toposeat.launch.installations import (
         MpiInstallation,
         find_installations,
         require_installations,
     )
-    from toposeat.launch.launch_file import LaunchFile
-    from toposeat.launch.launch_line import (
+    from toposeat.launch.launchers import EXPORTERS
+    from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
+    from toposeat.launch.launchers.seats import Allocation, Export, LaunchFile, dealing_name, dealt
+    from toposeat.launch.line import (
         TASK_FILE,
-        LaunchLine,
+        identify_launcher,
         parse_launch_line,
+        torchrun_below,
         wrap_with_exec,
         wrapped_tasks,
     )
-    from toposeat.launch.launchers import LauncherKind, identify_launcher
-    from toposeat.launch.nested import torchrun_below
-    from toposeat.launch.rank_report import RankReports, ReportFolder, read_reports
-    from toposeat.launch.realise import refusal_of
+    from toposeat.launch.per_node import node_answers
+    from toposeat.launch.realise import dealing_order, oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.run import run_placed
     from toposeat.launch.stack import (
@@ -42,9 +40,8 @@ if TYPE_CHECKING:
         with_crossing,
         with_rule,
     )
-    from toposeat.launch.stack_rules import NVLINK_GPU
-    from toposeat.launch.ucx_protocols import device_rule
-    from toposeat.launch.verification import verify
+    from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
+    from toposeat.launch.verification import RankReports, ReportFolder, read_reports, verify
     from toposeat.launch.visibility import (
         VISIBILITIES,
         visibility_of,

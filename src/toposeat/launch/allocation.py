@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.launch.launch_line import LaunchLine
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.launchers.launcher import Launcher, LaunchLine
+from toposeat.launch.launchers.seats import Allocation
 from toposeat.model.files import read_text
 from toposeat.model.hostlist import (
     expand_counts,
@@ -20,26 +21,6 @@ from toposeat.model.hostlist import (
 )
 
 _SLOTS = re.compile(r"(?:slots|:)\s*=?\s*([0-9]{1,6})")
-# Launchers that start ranks on the hosts of whatever job they find themselves in.
-_ASK_ANY_JOB = (LauncherKind.OPENMPI, LauncherKind.MPICH, LauncherKind.INTEL, LauncherKind.RSH)
-_NEVER_ASK = (LauncherKind.NONE, LauncherKind.TORCHRUN)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Allocation:
-    """Hosts in the launcher's order, and how many ranks each may have where that is limited.
-
-    `source` names the option or the variable. `in_job` says that a scheduler gave them.
-    """
-
-    hosts: tuple[str, ...]
-    source: str
-    in_job: bool
-    slots: Mapping[str, int] = field(default_factory=dict)
-
-    def name_of(self, host: str) -> str | None:
-        """How this host is called here; None where it is not one of them."""
-        return next((own for own in self.hosts if short_name(own) == short_name(host)), None)
 
 
 def allocation_of(line: LaunchLine, environment: Mapping[str, str]) -> Allocation | None:
@@ -48,7 +29,7 @@ def allocation_of(line: LaunchLine, environment: Mapping[str, str]) -> Allocatio
     Raises:
         InputError: a host list or host file that cannot be read.
     """
-    job = _of_job(line.kind, environment)
+    job = _of_job(line.family, environment)
     own = _of_line(line, in_job=job is not None)
     if own is None or job is None:
         return own or job
@@ -70,23 +51,24 @@ def known_hosts(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, 
 
 def _of_line(line: LaunchLine, *, in_job: bool) -> Allocation | None:
     table = line.table
-    if table is None:
-        return None
     given = line.value(table.hosts)
     if given is not None and "/" not in given:
         counts: Counter[str] = Counter()
         for host in expand_hostlist(re.sub(r":([0-9]+|\*)", "", given)):
             counts[host] += 1
         stated = dict(re.findall(r"([^,:\[\]]+):([0-9]{1,6})", given))
-        is_limit = line.kind is LauncherKind.OPENMPI
-        slots = {host: int(stated.get(host, n)) for host, n in counts.items()} if is_limit else {}
+        slots = (
+            {host: int(stated.get(host, n)) for host, n in counts.items()}
+            if line.family.limits_slots
+            else {}
+        )
         source = next(o.words[0].partition("=")[0] for o in line.options if o.name in table.hosts)
         return Allocation(hosts=tuple(counts), source=source, in_job=in_job, slots=slots)
     path = line.value(table.host_files) or (given if given and "/" in given else None)
     if path is None:
         return None
     found = _of_file(Path(path), in_job=in_job)
-    return found if line.kind is LauncherKind.OPENMPI else replace(found, slots={})
+    return found if line.family.limits_slots else replace(found, slots={})
 
 
 def _of_file(path: Path, *, in_job: bool, limited: bool = False) -> Allocation:
@@ -108,31 +90,55 @@ def _of_file(path: Path, *, in_job: bool, limited: bool = False) -> Allocation:
     )
 
 
-def _of_job(kind: LauncherKind, environment: Mapping[str, str]) -> Allocation | None:
-    if kind in _NEVER_ASK:
+def _of_job(family: Launcher, environment: Mapping[str, str]) -> Allocation | None:
+    if family.starts_here:
         return None
     nodes = environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST")
     if nodes:
-        # srun may use every CPU of the job, mpirun as many slots as the job has tasks.
-        limit = "SLURM_JOB_CPUS_PER_NODE" if kind is LauncherKind.SRUN else "SLURM_TASKS_PER_NODE"
-        return _with_counts(expand_hostlist(nodes), environment.get(limit), "SLURM_JOB_NODELIST")
-    if kind is LauncherKind.SRUN:
-        return None
-    for name in ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"):
+        counts = environment.get(family.slurm_places)
+        return _with_counts(expand_hostlist(nodes), counts, "SLURM_JOB_NODELIST")
+    for name in family.job_files:
         path = environment.get(name)
-        if path and (kind in _ASK_ANY_JOB or kind in _OWN_JOB.get(name, ())):
+        if path:
             found = _of_file(Path(path), in_job=True, limited=name != "PE_HOSTFILE")
             return Allocation(hosts=found.hosts, source=name, in_job=True, slots=found.slots)
-    pairs = environment.get("LSB_MCPU_HOSTS")
+    pairs = environment.get("LSB_MCPU_HOSTS") if family.in_lsf else None
     if pairs:
         return Allocation(hosts=expand_scheduler_list(pairs), source="LSB_MCPU_HOSTS", in_job=True)
     return None
-
-
-_OWN_JOB = {"PBS_NODEFILE": (LauncherKind.PALS,), "LSB_DJOB_HOSTFILE": (LauncherKind.JSRUN,)}
 
 
 def _with_counts(hosts: tuple[str, ...], counts: str | None, source: str) -> Allocation:
     numbers = expand_counts(counts) if counts else ()
     slots = dict(zip(hosts, numbers, strict=True)) if len(numbers) == len(hosts) else {}
     return Allocation(hosts=hosts, source=source, in_job=True, slots=slots)
+
+
+_OWN_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def all_here(line: LaunchLine, environment: Mapping[str, str]) -> bool:
+    """Whether every rank will run on this node; False where that is not known.
+
+    Of `torchrun` it is: each node has a torchrun of its own.
+    """
+    family = line.family
+    if family.starts_here:
+        return True
+    table = line.table
+    told = table.hosts | table.host_files | table.reach
+    if any(option.name in told for each in line.further for option in each.options):
+        return False
+    try:
+        allocation = allocation_of(line, environment)
+    except InputError:  # the launcher will say what it thinks of it
+        return False
+    if allocation is not None:
+        return all(is_here(host) for host in allocation.hosts)
+    told_so = line.has(table.reach) or any(map(environment.get, family.host_variables))
+    return family.stays_here and not told_so
+
+
+def is_here(host: str) -> bool:
+    """Whether a launcher's name of a host is one of this node."""
+    return host in _OWN_NAMES or short_name(host) == short_name(socket.gethostname())

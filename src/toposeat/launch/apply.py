@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.installed import native_path
-from toposeat.launch.launch_file import LaunchFile
-from toposeat.launch.launch_line import TASK_FILE, LaunchLine, wrap_with_exec, wrapped_tasks
-from toposeat.launch.launchers import NO_BINDING, LauncherKind
-from toposeat.launch.nested import AS_NODE_OF_TASK, torchrun_below
-from toposeat.launch.option_tables import OPENMPI
-from toposeat.launch.own_ranks import own_rank_variables, starts_own_ranks
+from toposeat.launch.export import export_placement
+from toposeat.launch.launchers import LAUNCHERS
+from toposeat.launch.launchers.launcher import Launcher, LauncherKind, LaunchLine
+from toposeat.launch.launchers.seats import LaunchFile
+from toposeat.launch.line import (
+    AS_NODE_OF_TASK,
+    TASK_FILE,
+    hand_on,
+    torchrun_below,
+    wrap_with_exec,
+    wrapped_tasks,
+)
+from toposeat.launch.python_hook import hooked_path
 from toposeat.launch.reorder import reorder_words
 from toposeat.launch.visibility import VISIBILITIES
+from toposeat.model.input_file import beginning
 from toposeat.model.placement import Placement
 
 
@@ -49,19 +60,8 @@ class PlacedCommand:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-# Open MPI 5 maps by core or package and then numbers the ranks of a node in that order, so that
-# local rank 1 may be rank 2. Without options of the user that say otherwise, keep them in order.
-_RANK_IN_ORDER = ("--rank-by", "slot")
-# Variables that switch the launcher's own CPU binding on.
-_BINDING_VARIABLES: Mapping[LauncherKind, tuple[str, ...]] = {
-    LauncherKind.OPENMPI: (
-        "OMPI_MCA_hwloc_base_binding_policy",
-        "PRTE_MCA_hwloc_default_binding_policy",
-    ),
-    LauncherKind.MPICH: ("HYDRA_BINDING",),
-    LauncherKind.INTEL: ("I_MPI_PIN",),
-    LauncherKind.SRUN: ("SLURM_CPU_BIND",),
-}
+SEAT_VARIABLE = "TOPOSEAT_SEAT"  # words of toposeat-exec, as JSON
+_STARTERS = re.compile(r"(python|pypy)[\d.]*t?|(ba|da|z|k)?sh|env", re.ASCII)
 
 
 def placed_command(
@@ -73,6 +73,7 @@ def placed_command(
     environment: Mapping[str, str] | None = None,
     orders_ranks: bool = False,
     folder: str = "",
+    handed_on: Sequence[str] = (),
 ) -> PlacedCommand:
     """The command of `line` with every rank seated by `placement`.
 
@@ -84,6 +85,7 @@ def placed_command(
         environment: of the run; this process's own by default.
         orders_ranks: the line says already which rank goes where.
         folder: where the command's files will lie, with a slash at its end; "" for names alone.
+        handed_on: variables of the launcher that shall reach the ranks (`hand_on`).
 
     Raises:
         UsageError: the line starts another number of ranks than were placed, or the visibility mode
@@ -94,16 +96,17 @@ def placed_command(
     check_line(line, placement, options, environment)
     if line.ranks != placement.ranks and starts_own_ranks(line, placement, environment):
         # As under torchrun, which such programs use or imitate.
-        words = exec_words(LauncherKind.TORCHRUN, placement_path, options)
+        words = exec_words(LAUNCHERS[LauncherKind.TORCHRUN], placement_path, options)
         variables, note = own_rank_variables(placement, words, options.visibility, environment)
         return PlacedCommand(argv=line.argv, notes=(note,), environment=variables)
+    line, variables = hand_on(line, handed_on, environment)
     binding, notes = _binding_arguments(line, placement, environment)
-    ordering = () if orders_ranks else _ordering_arguments(line)
-    # srun waits for tasks that wait for one that has ended; a later option of the user wins
-    ending = options.strict and line.kind is LauncherKind.SRUN
-    own = line.changed((*(("--kill-on-bad-exit=1",) if ending else ()), *binding, *ordering))
+    in_order = None if orders_ranks else line.family.in_order
+    ordering = () if in_order is None else in_order(line)
+    ending = line.family.ending if options.strict else ()
+    own = line.changed((*ending, *binding, *ordering))
     below = torchrun_below(own)
-    words = exec_words(line.kind if below is None else below.kind, placement_path, options)
+    words = exec_words((below or line).family, placement_path, options)
     tasks = wrapped_tasks(own, words)
     return PlacedCommand(
         argv=tuple(
@@ -112,11 +115,12 @@ def placed_command(
             else [*own.launcher, *AS_NODE_OF_TASK, *wrap_with_exec(below, words)]
         ),
         notes=notes,
+        environment=variables,
         files=() if tasks is None else (LaunchFile(name=TASK_FILE, text=tasks),),
     )
 
 
-def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOptions) -> list[str]:
+def exec_words(family: Launcher, placement_path: str | Path, options: ExecOptions) -> list[str]:
     """Path of toposeat-exec and its options, without the closing `--`."""
     words = [str(native_path("bin/toposeat-exec")), "-m", str(Path(placement_path).absolute())]
     if options.visibility != "permute":
@@ -125,16 +129,16 @@ def exec_words(kind: LauncherKind, placement_path: str | Path, options: ExecOpti
         words += ["--ids", options.ids]
     if options.memory_policy != "preferred":
         words += ["--memory-policy", options.memory_policy]
-    if kind is LauncherKind.TORCHRUN:
-        # torchrun may itself run under mpirun or srun, whose variables would be found first.
-        words += ["--local-rank-env", "LOCAL_RANK"]
+    if family.local_rank:
+        # It may itself run under mpirun or srun, whose variables would be found first.
+        words += ["--local-rank-env", family.local_rank]
     if options.home is not None:
         words += ["--home", options.home]
     elif options.report_dir is not None:
         words += ["--report", str(options.report_dir.absolute())]
     if options.report_dir is not None:
         words += ["--probe", str(native_path("lib/libtoposeat_probe.so"))]
-    words += reorder_words(options.reorder)
+    words += reorder_words(options.reorder) if options.reorder else []
     if options.strict:
         words.append("--strict")
     if options.dry_run:
@@ -200,23 +204,65 @@ def _binding_arguments(
         return (), ()  # toposeat binds nothing, so the launcher may
     given = [
         *line.binding_options,
-        *(name for name in _BINDING_VARIABLES.get(line.kind, ()) if environment.get(name)),
+        *(name for name in line.family.bound_by if environment.get(name)),
     ]
     if given:
         return (), (
             f"the launcher binds processes itself ({', '.join(given)}): a rank keeps only those"
             " CPUs of its seat that the launcher leaves it",
         )
-    return NO_BINDING.get(line.kind, ()), ()
+    return line.family.no_binding, ()
 
 
-def _ordering_arguments(line: LaunchLine) -> Sequence[str]:
-    if line.kind is not LauncherKind.OPENMPI:
-        return ()
-    by_variable = any(
-        option.name.endswith("mca") and option.values[0].startswith("rmaps_")
-        for option in line.options
-        if option.values
+def starts_own_ranks(
+    line: LaunchLine, placement: Placement, environment: Mapping[str, str]
+) -> bool:
+    """Whether a line without a launcher is of a program that may start the ranks of a placement.
+
+    Python, shells and scripts may; any other executable is one rank.
+    """
+    if line.kind != LauncherKind.NONE or placement.ranks == 1:
+        return False
+    found = shutil.which(line.program[0], path=environment.get("PATH"))
+    if found is None:
+        return False
+    return bool(_STARTERS.fullmatch(Path(found).name)) or beginning(found, 2) == b"#!"
+
+
+def own_rank_variables(
+    placement: Placement,
+    exec_words: Sequence[str],
+    visibility: str,
+    environment: Mapping[str, str],
+) -> tuple[dict[str, str], str]:
+    """The environment of a program that starts its ranks itself, and what to tell about it.
+
+    Such are `accelerate launch`, `vllm serve`, a script. The line stays as it is. Its processes get
+    one list of devices in the order of local ranks, and a Python that finds its LOCAL_RANK when it
+    starts becomes that rank through toposeat-exec (`python_hook`), which seats it and reports as
+    for any other launcher.
+
+    Args:
+        placement: of one node.
+        exec_words: path of toposeat-exec and its options, for the ranks.
+        visibility: one of `visibility.VISIBILITIES`; only `permute` has a list for all.
+        environment: of the run.
+    """
+    variables = {**hooked_path(environment), SEAT_VARIABLE: json.dumps(list(exec_words))}
+    devices: dict[str, str] = {}
+    if visibility == "permute":
+        try:
+            devices = dict(export_placement(placement, "env").environment)
+        except UsageError:  # no order by a variable: processes with a LOCAL_RANK are seated alone
+            devices = {}
+    if any(name in environment for name in devices if name.endswith("DEVICES")):
+        devices = {}  # a list of the user's own: resolved rank by rank
+    told = "".join(f"{name}={value} " for name, value in devices.items())
+    note = (
+        f"the program starts its ranks itself: it runs with {told}and processes with a LOCAL_RANK"
+        " are seated one by one; others take their devices from that list, and are not asked"
+        if told
+        else "the program starts its ranks itself: processes with a LOCAL_RANK are seated one by"
+        " one, others are left as they are"
     )
-    ordered = line.has(OPENMPI.ordering | OPENMPI.per_host)
-    return () if ordered or by_variable else _RANK_IN_ORDER
+    return {**variables, **devices}, note

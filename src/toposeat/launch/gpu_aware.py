@@ -16,9 +16,8 @@ from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.launch.installations import MpiInstallation, find_installations
-from toposeat.launch.launch_line import parse_launch_line
-from toposeat.launch.stack import stack_of
-from toposeat.launch.stack_facts import mpich_facts, open_mpi_facts
+from toposeat.launch.line import parse_launch_line
+from toposeat.launch.stack import mpich_facts, open_mpi_facts, stack_of
 from toposeat.launch.stack_settings import CRAY_GPU, INTEL_GPU
 from toposeat.model.protocol import StackKind
 

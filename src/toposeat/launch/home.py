@@ -25,9 +25,20 @@ from pathlib import Path
 from typing import Self
 
 from toposeat.launch.child import OpenFiles
-from toposeat.launch.home_address import listening_sockets
-from toposeat.launch.home_files import MAX_NAME_BYTES, Arriving, Expected, HomeFiles
-from toposeat.launch.home_frames import (
+from toposeat.launch.home_job import (
+    MAX_NAME_BYTES,
+    MAX_WORLD_BYTES,
+    PATIENCE_S,
+    Arriving,
+    Decision,
+    Expected,
+    HomeFiles,
+    PlacementParts,
+    Presence,
+    StartDecision,
+    Verdicts,
+)
+from toposeat.launch.home_wire import (
     DIGEST_BYTES,
     HEADER,
     KEY_VARIABLE,
@@ -36,12 +47,10 @@ from toposeat.launch.home_frames import (
     VERSION,
     Kind,
     is_proof,
+    listening_sockets,
     new_nonce,
     proof,
 )
-from toposeat.launch.placement_parts import PlacementParts
-from toposeat.launch.presence import MAX_WORLD_BYTES, Presence
-from toposeat.launch.start_decision import PATIENCE_S, Decision, StartDecision, Verdicts
 from toposeat.model.trust import peer_is_mine
 
 _MAX_REPORT_BYTES = 1 << 18

@@ -12,13 +12,13 @@ from typing import Any
 
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
-from toposeat.launch.compiling import (
+from toposeat.launch.installations import (
     MPICC_VARIABLE,
     compiler_wrappers,
     first_error_line,
     run_compiler,
 )
-from toposeat.launch.launch_line import LaunchLine
+from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.model.exchange import COLLECTIVES, GridExchange
 from toposeat.model.private_cache import cache_root, cached_artefact
 

@@ -6,18 +6,22 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toposeat.errors import ToposeatError, UsageError
-from toposeat.launch.allocation import Allocation, allocation_of
-from toposeat.launch.hosts.rank_hosts import HostWords, RankHosts
-from toposeat.launch.hosts.words import Launch, order_in_job, words_for
-from toposeat.launch.launch_file import LaunchFile
-from toposeat.launch.launch_line import LaunchLine
-from toposeat.launch.launchers import LauncherKind
-from toposeat.launch.misfit import Misfit
-from toposeat.launch.nested import on_all_hosts, torchrun_below
-from toposeat.model.hostlist import short_name
+from toposeat.errors import InputError, ToposeatError, UsageError
+from toposeat.launch.allocation import allocation_of
+from toposeat.launch.launchers import slurm, torchrun
+from toposeat.launch.launchers.launcher import Launch, LaunchLine, Option
+from toposeat.launch.launchers.seats import (
+    Allocation,
+    HostWords,
+    LaunchFile,
+    RankHosts,
+    in_natural_order,
+)
+from toposeat.launch.line import torchrun_below
+from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import format_placement
+from toposeat.model.shell_words import shell_line, shell_word
 from toposeat.model.topology import ANY_HOST
 
 SEATS_NAME = "seats.place"
@@ -73,14 +77,20 @@ def realise(
         return Realisation(line=line, seating=anywhere)
     plan = RankHosts(tuple(renamed[host] for host in plan.host_of_rank))
     seating = _numbered(_with_hosts(placement, renamed))
-    launch = Launch(line=line, allocation=allocation, environment=environment, folder=folder)
+    launch = Launch(
+        line=line,
+        allocation=allocation,
+        environment=environment,
+        folder=folder,
+        cpus=tuple(seat.cpus for seat in seating.seats),
+    )
     below = torchrun_below(line)
     if below is not None:
         return _of_nodes(launch, below, plan, seating, misfit)
     misfit.counts(plan, allocation, environment)
     here = socket.gethostname()
     alone = allocation is None or len(allocation.hosts) == 1
-    if len(plan.hosts) == 1 and alone and line.kind not in (LauncherKind.SRUN, LauncherKind.FLUX):
+    if len(plan.hosts) == 1 and alone and not line.family.any_host:
         if allocation is None and short_name(plan.hosts[0]) != short_name(here):
             misfit.elsewhere(here)
         misfit.refuse()
@@ -88,11 +98,7 @@ def realise(
     misfit.orders(plan)
     words = HostWords()
     try:
-        words = (
-            HostWords()
-            if misfit.names_hosts
-            else words_for(launch, plan, [seat.cpus for seat in seating.seats])
-        )
+        words = HostWords() if misfit.names_hosts else line.family.words(launch, plan)
     except UsageError as error:
         misfit.add(error.message, error.hint)
     misfit.distribution(words)
@@ -119,16 +125,19 @@ def realise(
 def _of_nodes(
     launch: Launch, below: LaunchLine, plan: RankHosts, seating: Placement, misfit: Misfit
 ) -> Realisation:
-    """For `srun torchrun`: one task on every host starts the ranks there."""
+    """For `srun torchrun`: a task on every host, numbered by node rank, starts its ranks."""
     tasks = RankHosts(plan.hosts)
     misfit.orders(tasks)
     misfit.refuse()
     own = Misfit(below, seating, plan)
     own.orders(plan)
     try:
-        words, below = on_all_hosts(
-            below, plan, launch.folder, order=order_in_job(launch, plan.hosts)
+        order = launch.order_in_job(plan.hosts)
+        words = slurm.srun(
+            tasks, launch.folder, order=order or plan.hosts, pmi="none", exact=bool(order)
         )
+        node = torchrun.on_host(plan, plan.hosts[0], port=torchrun.port_of(below))
+        below = below.changed(node.options[1:], node.replaces)
     except UsageError as error:
         own.add(error.message, error.hint)
     own.refuse()
@@ -160,11 +169,12 @@ def _on_any_host(
 ) -> Realisation:
     """A placement for any one host: the line must stay on one."""
     misfit = Misfit(line, placement, plan)
-    misfit.orders(plan) if line.kind is LauncherKind.SRUN else None
-    misfit.refuse()
     added: tuple[str, ...] = ()
-    if line.kind is LauncherKind.SRUN and allocation is not None and len(allocation.hosts) > 1:
-        added = ("-N", "1") if not line.has({"N", "nodes"}) else ()
+    if line.family.on_one_host:
+        misfit.orders(plan)
+        misfit.refuse()
+        several = allocation is not None and len(allocation.hosts) > 1
+        added = line.family.on_one_host if several and not line.has(line.table.nodes) else ()
     seating = _numbered(placement)
     return Realisation(line=line.changed(added), seating=seating)
 
@@ -219,6 +229,173 @@ def seats_file(seating: Placement) -> LaunchFile:
 
 def _count(line: LaunchLine, words: HostWords, plan: RankHosts) -> tuple[str, ...]:
     """The number of ranks, where neither the line nor these words say it."""
-    table = line.table
     stated = line.ranks is not None or line.further or "-n" in words.options
-    return () if stated or table is None or "n" not in table.ranks else ("-n", str(plan.ranks))
+    return () if stated or "n" not in line.table.ranks else ("-n", str(plan.ranks))
+
+
+def oversubscribes(line: LaunchLine, environment: Mapping[str, str]) -> bool:
+    """Whether the launcher may start more ranks on a host than it has places there."""
+    ask = line.family.oversubscribes
+    return ask is not None and ask(line, environment)
+
+
+def dealing_order(
+    line: LaunchLine, hosts: Sequence[str], environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """These hosts in the order in which this line deals ranks out to them: blocks, cyclic, plane.
+
+    Empty where it has words for other plans too.
+
+    Raises:
+        InputError: a host list or host file that cannot be read.
+    """
+    deals = line.family.deals
+    if deals is None:
+        return ()
+    allocation = allocation_of(line, environment)
+    return deals(Launch(line=line, allocation=allocation, environment=environment), hosts)
+
+
+class Misfit:
+    """Collects what does not fit, to refuse it in one message."""
+
+    def __init__(self, line: LaunchLine, placement: Placement, plan: RankHosts) -> None:
+        self._line = line
+        self._placement = placement
+        self._plan = plan
+        self._causes: list[str] = []
+        self._hints: list[str] = []
+        self._conflicts: list[Option] = []
+        self.names_hosts = False  # that are missing, so that no words are needed
+
+    def add(self, cause: str, hint: str) -> None:
+        """Keep one cause, and what to type instead."""
+        self._causes.append(cause)
+        if hint and hint not in self._hints:
+            self._hints.append(hint)
+
+    def hosts(self, missing: Sequence[str], allocation: Allocation) -> None:
+        """Hosts of the plan that the launcher may not use."""
+        self.names_hosts = True
+        hosts = compress_hostlist(allocation.hosts)
+        self.add(
+            f"the placement is for {_few(missing)}, and {allocation.source} has {_few_of(hosts)}",
+            f"map for these hosts: toposeat map {self._traffic} -t NETWORK --node SRC --hosts"
+            f" {shell_word(hosts)} -o PLACE; --other-machine takes them in this order",
+        )
+
+    def elsewhere(self, here: str) -> None:
+        """A plan for one host, started on another."""
+        self.add(
+            f"the placement is for {_few(self._plan.hosts)}, and this is {here}",
+            f"start it there, or map for this machine: toposeat map {self._traffic} -t this;"
+            " --other-machine runs it here",
+        )
+
+    def counts(
+        self, plan: RankHosts, allocation: Allocation | None, environment: Mapping[str, str]
+    ) -> None:
+        """Ranks that the job has no room for."""
+        if allocation is None or oversubscribes(self._line, environment):
+            return
+        each = self._line.value(self._line.table.cpus)
+        cpus = int(each) if each is not None and each.isdigit() else 1
+        full = [
+            f"{host} has {allocation.slots[host] // cpus} for {count}"
+            for host, count in plan.counts.items()
+            if count * cpus > allocation.slots.get(host, count * cpus)
+        ]
+        if full:
+            per_host = max(plan.counts.values())
+            self.add(
+                f"{allocation.source} leaves too few places for ranks: {_some(full)}",
+                f"ask for the job with: salloc -N {len(plan.hosts)} --ntasks-per-node={per_host}"
+                if allocation.source.startswith("SLURM")
+                else f"give every host {per_host} places, or let the launcher oversubscribe",
+            )
+
+    def orders(self, plan: RankHosts) -> None:
+        """Options with which the line says another number of hosts, ranks or another order."""
+        table = self._line.table
+        for option in self._line.options:
+            value = option.values[-1] if option.values else ""
+            if option.name in table.nodes and not _is_count(value, len(plan.hosts)):
+                self._conflict(option, f"the plan has {len(plan.hosts)} hosts")
+            elif option.name in table.per_host and value != str(plan.per_host):
+                self._conflict(option, f"the plan has {_per_host(plan)} ranks on each host")
+            elif option.name in table.ordering and not self._restates(option, plan):
+                self._conflict(option, "the placement says which rank goes where")
+        placing = table.hosts | table.host_files | table.nodes | table.per_host | table.ordering
+        for each in self._line.further:
+            own = [option for option in each.options if option.name in placing]
+            if own:
+                said = shell_line(word for option in own for word in option.words)
+                self.add(
+                    f"{each.program[0]} behind ':' has {said}, and the placement says which rank"
+                    " goes where",
+                    f"leave {said} out",
+                )
+
+    def distribution(self, words: HostWords) -> None:
+        """`-m` of srun, where the words for this plan are others."""
+        names = self._line.table.dealing
+        own = self._line.value(names)
+        if own is None or "-m" not in words.options:
+            return
+        wanted = words.options[words.options.index("-m") + 1]
+        if own.partition(":")[0] not in (wanted, "arbitrary", "*"):
+            option = next(o for o in self._line.options if o.name in names)
+            self._conflict(option, f"this plan is -m {wanted}")
+
+    def refuse(self) -> None:
+        """Raise what was found, if anything was."""
+        if self._conflicts:
+            without = {option.name for option in self._conflicts}
+            line = self._line.changed((), without)
+            self._hints.append(f"type: toposeat run -p PLACE -- {shell_line(line.argv)}")
+        if self._causes:
+            raise InputError(
+                "nothing was started, the plan cannot be realised: " + "; ".join(self._causes),
+                hint=". ".join(self._hints),
+            )
+
+    def _conflict(self, option: Option, why: str) -> None:
+        self._causes.append(f"the line says {shell_line(option.words)}, and {why}")
+        self._conflicts.append(option)
+
+    def _restates(self, option: Option, plan: RankHosts) -> bool:
+        """Whether an ordering option of the line says no more than the plan."""
+        if option.name in self._line.table.dealing:
+            return True  # judged when the words are known
+        if option.name in ("map-by", "mapby"):
+            policy = option.values[-1].lower().partition(":oversubscribe")[0]
+            return policy in ("", "slot", f"ppr:{plan.per_host}:node")
+        return option.name in ("rank-by", "rankby") and option.values[-1].lower() == "slot"
+
+    @property
+    def _traffic(self) -> str:
+        return shell_word(self._placement.metadata.get("traffic", "TRAFFIC"))
+
+
+def _is_count(text: str, count: int) -> bool:
+    """Whether `4`, `2-4` or `1:4` (torchrun) allows this number."""
+    parts = text.replace(":", "-").split("-")
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > 2:
+        return True  # 1k and the like: the launcher judges it
+    return int(parts[0]) <= count <= int(parts[-1])
+
+
+def _per_host(plan: RankHosts) -> str:
+    return "/".join(str(count) for count in sorted(set(plan.counts.values())))
+
+
+def _few(hosts: Sequence[str]) -> str:
+    return _few_of(compress_hostlist(in_natural_order(hosts)))
+
+
+def _few_of(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _some(texts: Sequence[str]) -> str:
+    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")

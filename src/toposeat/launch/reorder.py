@@ -10,12 +10,10 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
 from toposeat.installed import native_path
-from toposeat.launch.allocation import known_hosts
+from toposeat.launch.allocation import all_here, known_hosts
 from toposeat.launch.child import run_child
-from toposeat.launch.forwarding import hand_on
-from toposeat.launch.here import all_here
 from toposeat.launch.home import Home
-from toposeat.launch.launch_line import parse_launch_line, wrap_with_exec
+from toposeat.launch.line import hand_on, parse_launch_line, wrap_with_exec
 from toposeat.model.job_folder import job_folder
 from toposeat.model.run_record import RunRecord
 

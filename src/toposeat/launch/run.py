@@ -15,22 +15,24 @@ from pathlib import Path
 from typing import IO
 
 from toposeat.errors import MissingProgramError, ToposeatError
+from toposeat.launch.allocation import all_here, is_here
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
-from toposeat.launch.forwarding import hand_on
-from toposeat.launch.here import all_here, is_here
 from toposeat.launch.home import Home
-from toposeat.launch.home_address import PORTS_VARIABLE
-from toposeat.launch.home_files import Expected
-from toposeat.launch.home_frames import KEY_VARIABLE
-from toposeat.launch.hosts.words import needs_shared_files
-from toposeat.launch.launch_file import LaunchFile
-from toposeat.launch.launch_line import LaunchLine, parse_launch_line
-from toposeat.launch.launchers import LauncherKind
-from toposeat.launch.rank_report import ReportFolder, left_out, read_reports
+from toposeat.launch.home_job import Decision, Expected, Verdicts
+from toposeat.launch.home_wire import KEY_VARIABLE, PORTS_VARIABLE
+from toposeat.launch.launchers.launcher import LaunchLine
+from toposeat.launch.launchers.seats import LaunchFile
+from toposeat.launch.line import parse_launch_line
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
-from toposeat.launch.refusal import ranks_in_words, refusal_error, refusal_lines
-from toposeat.launch.start_decision import Decision, Verdicts
+from toposeat.launch.verification import (
+    ReportFolder,
+    left_out,
+    ranks_in_words,
+    read_reports,
+    refusal_error,
+    refusal_lines,
+)
 from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import write_atomically
 from toposeat.model.input_file import read_input
@@ -107,8 +109,6 @@ def run_placed(
             or this host cannot listen for its ranks.
     """
     variables = dict(os.environ if environment is None else environment)
-    line = parse_launch_line(argv)
-    _check_exists(line, variables)
     options = ExecOptions(
         visibility=visibility,
         strict=strict,
@@ -116,75 +116,53 @@ def run_placed(
         memory_policy=memory_policy,
         reorder=reorder,
     )
-    started = datetime.now(UTC)
-    clock = time.perf_counter()
+    line = parse_launch_line(argv)
+    _check_exists(line, variables)
     check_line(line, placement, options, variables)
-    refused: list[ToposeatError] = []
+    started, clock = datetime.now(UTC), time.perf_counter()
     with ExitStack() as stack:
-        folder = home = None
-        secrets: Mapping[str, str] = {}  # for the ranks alone: in no line and in no record
-        if not dry_run:
-            shared = Path.cwd() if needs_shared_files(line, variables) else None
-            folder = stack.enter_context(job_folder("run", parent=shared))
-        realised = realise(
+        folder = None if dry_run else _folder(stack, line, variables)
+        plan = realise(
             line,
             rewritten or placement,
             variables,
             folder="" if folder is None else f"{folder}/",
             other_machine=other_machine,
         )
-        files = realised.files
-        if realised.seating is not placement:
-            files = (*files, seats_file(realised.seating))
-        seats_path = _write(files, folder) or Path(placement_path)
-        remote = _is_remote(line, realised.seating, variables)
-        if folder is not None and remote and line.kind is not LauncherKind.TORCHRUN:
-            home = _home(folder, realised, seats_path, refused, strict=strict, tell=tell)
-            secrets = home.environment
-            try:
-                stack.enter_context(home)
-            except OSError as error:
-                raise ToposeatError(
-                    f"cannot listen for the ranks of other nodes: {error.strerror or error}",
-                    hint="run it where sockets can be opened",
-                ) from error
-        options = replace(
-            options,
-            report_dir=folder if verify else None,
-            home=None if home is None else home.words,
-        )
-        own_line, handed_on = hand_on(realised.line, tuple(secrets), variables)
+        if plan.seating is not placement:
+            plan = replace(plan, files=(*plan.files, seats_file(plan.seating)))
+        seats_path = _write(plan.files, folder) or Path(placement_path)
+        remote = _is_remote(line, plan.seating, variables)
+        home = None
+        if folder is not None and remote and not line.family.starts_here:
+            home = _Home(stack, folder, plan, seats_path, strict=strict, tell=tell)
         command = placed_command(
-            own_line,
-            realised.seating,
+            plan.line,
+            plan.seating,
             seats_path,
-            options,
+            replace(
+                options,
+                report_dir=folder if verify else None,
+                home=None if home is None else home.words,
+            ),
             environment=variables,
-            orders_ranks=realised.orders_ranks,
+            orders_ranks=plan.orders_ranks,
             folder="" if folder is None else f"{folder}/",
+            handed_on=() if home is None else tuple(home.secrets),
         )
         _write(command.files, folder)
-        added = {**realised.environment, **command.environment, **handed_on}
-        variables |= added
+        added = {**plan.environment, **command.environment}
+        secrets = {} if home is None else home.secrets
         code = 0
         if not dry_run:
-            code = run_child(command.argv, {**variables, **secrets}, stdout=stdout)
+            code = run_child(command.argv, {**variables, **added, **secrets}, stdout=stdout)
         wall_s = time.perf_counter() - clock
-        if home is not None:
-            home.close()
-            if home.decision is Decision.STOP:
-                raise refused[0]
-        unheard = _unheard(home, code)
-        seats, notes = (
-            ((), ())
-            if folder is None
-            else _verify_folder(
-                realised,
-                read_reports(folder, None if home is None else home.verdicts.reports),
-                verify=verify,
-                remote=remote,
-            )
-        )
+        unheard = () if home is None else home.close(code)
+        seats: tuple[RealisedSeat, ...] = ()
+        notes: tuple[str, ...] = ()
+        if folder is not None:
+            reports = read_reports(folder, None if home is None else home.reports)
+            seats, notes = _verified(plan, reports, verify=verify, remote=remote)
     return RunRecord(
         command=tuple(argv),
         launched=(*_assignments(added), *command.argv),
@@ -194,10 +172,10 @@ def run_placed(
         started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         wall_s=wall_s,
         exit_code=code,
-        environment=_recorded(variables),
+        environment=_recorded(variables | added),
         seats=seats,
-        notes=(*realised.notes, *command.notes, *unheard, *notes),
-        launch_files={file.name: file.text for file in (*files, *command.files)},
+        notes=(*plan.notes, *command.notes, *unheard, *notes),
+        launch_files={file.name: file.text for file in (*plan.files, *command.files)},
     )
 
 
@@ -224,6 +202,13 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
             )
 
 
+def _folder(stack: ExitStack, line: LaunchLine, variables: Mapping[str, str]) -> Path:
+    """The job's own folder, in this one where other nodes read what is written for the launcher."""
+    shares = line.family.shares_files
+    parent = Path.cwd() if shares is not None and shares(line, variables) else None
+    return stack.enter_context(job_folder("run", parent=parent))
+
+
 def _write(files: Iterable[LaunchFile], folder: Path | None) -> Path | None:
     """Write the launcher's files; returns where the seats are, if they are among them."""
     seats = None
@@ -247,7 +232,7 @@ def _is_remote(line: LaunchLine, placement: Placement, environment: Mapping[str,
 
     But not those of torchrun, which is started on every host by itself.
     """
-    if line.kind in (LauncherKind.SRUN, LauncherKind.FLUX) and not all_here(line, environment):
+    if line.family.any_host and not all_here(line, environment):
         return True
     return bool(_other_hosts(placement))
 
@@ -257,57 +242,88 @@ def _other_hosts(placement: Placement) -> list[str]:
     return [host for host in hosts if host != ANY_HOST and not is_here(host)]
 
 
-def _home(
-    folder: Path,
-    realised: Realisation,
-    path: Path,
-    refused: list[ToposeatError],
-    *,
-    strict: bool,
-    tell: Callable[..., None] | None,
-) -> Home:
-    """Where ranks report; why they were stopped is added to `refused`, and told at once."""
-    placement = realised.seating
+class _Home:
+    """Where ranks of other nodes report, and why they were stopped, if they were.
 
-    def on_stop(verdicts: Verdicts) -> None:
-        own = replace(
-            verdicts,
-            reports={_rank_of(realised, slot): text for slot, text in verdicts.reports.items()},
-            unseated=frozenset(_rank_of(realised, slot) for slot in verdicts.unseated),
-        )
-        refused.append(refusal_error(own, placement.ranks))
-        if tell is not None:
-            hosts = {_rank_of(realised, i): seat.host for i, seat in enumerate(placement.seats)}
-            tell(*refusal_lines(own, placement.ranks, hosts))
-
-    return Home(
-        folder,
-        placement=read_input(path),
-        ranks=placement.ranks,
-        hosts=_other_hosts(placement),
-        expected=Expected(name=_PROBE_NAME, ranks=placement.ranks),
-        on_stop=on_stop,
-        strict=strict,
-    )
-
-
-def _unheard(home: Home | None, code: int) -> tuple[str, ...]:
-    """What to tell where no node has reached this host.
+    Attributes:
+        words: how the ranks find it.
+        secrets: variables for the ranks alone, in no line and in no record.
 
     Raises:
-        ToposeatError: the nodes started nothing.
+        ToposeatError: this host cannot listen.
     """
-    if home is None or home.verdicts.reports or home.verdicts.nameless:
-        return ()
-    port, _, addresses = home.words.split(":", 2)
-    where = f"no node has reached this host at {addresses}, port {port}"
-    remedy = f"let that port through, or name open ones here: {PORTS_VARIABLE}=FROM-TO"
-    if code == _REFUSED_ON_NODES:
-        raise ToposeatError(f"no rank was started: {where}", hint=remedy)
-    return (f"{where}: if ranks were started, their seats are unverified ({remedy})",)
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        folder: Path,
+        plan: Realisation,
+        path: Path,
+        *,
+        strict: bool,
+        tell: Callable[..., None] | None,
+    ) -> None:
+        self._plan, self._tell = plan, tell
+        self._refusal: ToposeatError | None = None
+        ranks = plan.seating.ranks
+        self._home = Home(
+            folder,
+            placement=read_input(path),
+            ranks=ranks,
+            hosts=_other_hosts(plan.seating),
+            expected=Expected(name=_PROBE_NAME, ranks=ranks),
+            on_stop=self._stopped,
+            strict=strict,
+        )
+        try:
+            stack.enter_context(self._home)
+        except OSError as error:
+            raise ToposeatError(
+                f"cannot listen for the ranks of other nodes: {error.strerror or error}",
+                hint="run it where sockets can be opened",
+            ) from error
+        self.words, self.secrets = self._home.words, self._home.environment
+
+    @property
+    def reports(self) -> Mapping[int, str]:
+        """What every rank said of its seat."""
+        return self._home.verdicts.reports
+
+    def _stopped(self, verdicts: Verdicts) -> None:
+        """Keep why, and tell it at once: the launcher has its say only after that."""
+        plan, ranks = self._plan, self._plan.seating.ranks
+        own = replace(
+            verdicts,
+            reports={_rank_of(plan, slot): text for slot, text in verdicts.reports.items()},
+            unseated=frozenset(_rank_of(plan, slot) for slot in verdicts.unseated),
+        )
+        self._refusal = refusal_error(own, ranks)
+        if self._tell is not None:
+            hosts = {
+                _rank_of(plan, slot): seat.host for slot, seat in enumerate(plan.seating.seats)
+            }
+            self._tell(*refusal_lines(own, ranks, hosts))
+
+    def close(self, code: int) -> tuple[str, ...]:
+        """Once the job has ended; what to tell where no node has reached this host.
+
+        Raises:
+            ToposeatError: the nodes started nothing.
+        """
+        self._home.close()
+        if self._home.decision is Decision.STOP and self._refusal is not None:
+            raise self._refusal
+        if self.reports or self._home.verdicts.nameless:
+            return ()
+        port, _, addresses = self.words.split(":", 2)
+        where = f"no node has reached this host at {addresses}, port {port}"
+        remedy = f"let that port through, or name open ones here: {PORTS_VARIABLE}=FROM-TO"
+        if code == _REFUSED_ON_NODES:
+            raise ToposeatError(f"no rank was started: {where}", hint=remedy)
+        return (f"{where}: if ranks were started, their seats are unverified ({remedy})",)
 
 
-def _verify_folder(
+def _verified(
     realised: Realisation, reports: ReportFolder, *, verify: bool, remote: bool
 ) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
     notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)

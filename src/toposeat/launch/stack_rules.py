@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from toposeat.launch import stack_settings as names
-from toposeat.model.protocol import Basis, ProtocolRule, StackKind, Statement, rule_of
+from toposeat.model.protocol import (
+    Basis,
+    ProtocolRule,
+    StackKind,
+    Statement,
+    rule_of,
+    rule_of_pieces,
+)
 from toposeat.model.route import CopyProtocol
 
 _MPICH_THRESHOLD_BYTES = 1 << 20
@@ -211,3 +219,63 @@ def _bytes(text: str | None, otherwise: int) -> int:
     if text is None or not text.isascii() or not text.isdigit() or len(text) > 10:
         return otherwise
     return int(text)
+
+
+_LINE = re.compile(r"\[([^\[\]\s]+?):(\d+)\s*:\d+\]\s+\|(.*)\|\s*$")
+_TITLE = re.compile(r"^\s*tagged message by ucp_tag_send\*\S* from (?!host)(\w+)\S*\s*$")
+_RANGE = re.compile(r"^\s*(\d+)([KMG]?)(?:\.\.(?:\d+[KMG]?|inf))?\s*$")
+_UNIT = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MOST_LINES = 200_000
+
+
+def device_rule(output: str) -> ProtocolRule | None:
+    """The rule that most processes print for messages from device memory within a node.
+
+    `UCX_PROTO_INFO=y` prints tables of which each line begins with `[time] [host:pid:thread]`:
+
+        | tagged message by ucp_tag_send*(multi) from cuda/GPU0      |
+        |    Range     |      Description      |     Config          |
+        |  38974..512K | (?) rendezvous ...    | cuda_ipc/cuda       |
+
+    Whatever is not a copy through `cuda_ipc` goes through host memory.
+
+    Args:
+        output: everything that the ranks printed.
+
+    Returns:
+        The rule; None if no process printed a table for device memory.
+    """
+    rules: Counter[ProtocolRule] = Counter()
+    pieces: defaultdict[str, list[tuple[int, CopyProtocol]]] = defaultdict(list)
+    within: dict[str, bool] = {}
+    reading: dict[str, bool] = {}
+
+    def close(process: str) -> None:
+        if pieces[process]:
+            rules[rule_of_pieces(pieces.pop(process))] += 1
+
+    for line in output.splitlines()[:_MOST_LINES]:
+        match = _LINE.search(line)
+        if match is None:
+            continue
+        process, body = f"{match[1]}:{match[2]}", match[3]
+        cells = body.split("|")
+        if len(cells) == 1:
+            close(process)
+            if " cfg#" in body:
+                within[process] = "intra-node" in body
+            reading[process] = within.get(process, False) and _TITLE.match(body) is not None
+        elif reading.get(process) and len(cells) == 3:
+            place = _RANGE.match(cells[0])
+            if place is not None:
+                first = int(place[1]) * _UNIT[place[2]]
+                pieces[process].append((first, _protocol(cells[1], cells[2])))
+    for process in list(pieces):
+        close(process)
+    return max(rules, key=lambda rule: (rules[rule], rule.pieces)) if rules else None
+
+
+def _protocol(description: str, config: str) -> CopyProtocol:
+    if "cuda_ipc" not in config or "eager" in description or "frag host" in description:
+        return CopyProtocol.STAGED
+    return CopyProtocol.GET if "read from remote" in description else CopyProtocol.PUT

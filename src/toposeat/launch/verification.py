@@ -1,17 +1,246 @@
-"""Compares what every rank got with the placement."""
+"""What the ranks of a job told: read from their reports, compared with the placement, in words.
+
+Files hold lines `key<TAB>value`; control characters are escaped as backslash, x and two digits, and
+the backslash is doubled (`launcher/src/report.c`).
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from toposeat.launch.neighbours import count_neighbours
+from toposeat.errors import ToposeatError
+from toposeat.launch.home_job import Verdicts
 from toposeat.launch.nic_words import other_nics
-from toposeat.launch.rank_report import RankReports, ReportFolder, first_value, left_out
-from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
+from toposeat.model.input_file import beginning
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.run_record import RealisedSeat, Verdict
 from toposeat.model.topology import canonical_pci
+
+REPORT_SCHEMA = "# toposeat/report/1"
+PROBE_SCHEMA = "# toposeat/probe/1"
+
+_MAX_BYTES = 1 << 20
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|\\)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankReports:
+    """The reports of one rank: of its seat, and by the probe of each process that counts."""
+
+    seat: Mapping[str, tuple[str, ...]]
+    probes: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+
+    def value(self, key: str) -> str | None:
+        """The first value of `key` in the seat report."""
+        return first_value(self.seat, key)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportFolder:
+    """The reports of a run by rank. `unreadable` names files that are not what they should be."""
+
+    ranks: Mapping[int, RankReports]
+    unreadable: tuple[str, ...] = field(default=())
+
+
+def first_value(report: Mapping[str, tuple[str, ...]], key: str) -> str | None:
+    """The first value of `key`, None if the report has none."""
+    values = report.get(key)
+    return values[0] if values else None
+
+
+def left_out(report: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """What of its seat a rank goes without, and why: `cpus`, `memory`, `nic` or `peers`."""
+    begin = "left_out_"
+    return {
+        key.removeprefix(begin): found[0] for key, found in report.items() if key.startswith(begin)
+    }
+
+
+def read_reports(folder: Path, told: Mapping[int, str] | None = None) -> ReportFolder:
+    """Read the reports in `folder`; damaged ones are named and left out.
+
+    Args:
+        folder: where ranks and their probes left files.
+        told: seat reports by rank that came home instead.
+    """
+    seats: dict[int, Mapping[str, tuple[str, ...]]] = {}
+    probes: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
+    unreadable: list[str] = []
+    for told_rank, text in (told or {}).items():
+        seat = parse_seat_report(text)
+        if seat is None:
+            unreadable.append(f"of rank {told_rank}")
+        else:
+            seats[told_rank] = seat
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in {".seat", ".probe"} or path.name.startswith("."):
+            continue
+        schema = REPORT_SCHEMA if path.suffix == ".seat" else PROBE_SCHEMA
+        report = _read(path, schema)
+        rank = _number(first_value(report, "rank")) if report is not None else None
+        if report is None or rank is None:
+            unreadable.append(path.name)
+        elif path.suffix == ".seat":
+            seats[rank] = report
+        else:
+            probes.setdefault(rank, []).append(report)
+    return ReportFolder(
+        ranks={
+            rank: RankReports(seat=seats[rank], probes=tuple(probes.get(rank, ())))
+            for rank in sorted(seats)
+        },
+        unreadable=tuple(unreadable),
+    )
+
+
+def _read(path: Path, schema: str) -> Mapping[str, tuple[str, ...]] | None:
+    data = beginning(path, _MAX_BYTES + 1)
+    return None if len(data) > _MAX_BYTES else _parse(data.decode("utf-8", "replace"), schema)
+
+
+def parse_seat_report(text: str) -> Mapping[str, tuple[str, ...]] | None:
+    """The values by key of what toposeat-exec wrote about a rank, None if it is not whole."""
+    return _parse(text, REPORT_SCHEMA)
+
+
+def _parse(text: str, schema: str) -> Mapping[str, tuple[str, ...]] | None:
+    lines = text.split("\n")
+    if lines[0] != schema or lines[-1] != "":
+        return None
+    values: dict[str, list[str]] = {}
+    for line in lines[1:-1]:
+        key, tab, value = line.partition("\t")
+        if not tab:
+            return None
+        values.setdefault(key, []).append(_ESCAPE.sub(_unescape, value))
+    return {key: tuple(found) for key, found in values.items()}
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "\\" if match[1] is None else chr(int(match[1], 16))
+
+
+def _number(text: str | None) -> int | None:
+    """A rank, None for anything else (toposeat-exec writes -1 where it does not know)."""
+    if text is None or not (text.isascii() and text.isdigit() and len(text) < 10):
+        return None
+    return int(text)
+
+
+_MPICH = "MPICH Version:"
+
+
+def count_neighbours(placement: Placement, reports: ReportFolder) -> dict[int, tuple[int, int]]:
+    """By rank: how many other ranks share a segment with it, and how many others its host has.
+
+    MPICH makes one segment of shared memory for the ranks of a node. Where its launcher told it a
+    wrong map of the job, every rank has its own, or none. Other MPI libraries show nothing of the
+    kind. Only ranks of hosts with several ranks are in it, all of which told their segments.
+    """
+    ranks_of_host: dict[str, list[int]] = defaultdict(list)
+    for seat in placement.seats:
+        ranks_of_host[seat.host].append(seat.rank)
+    counts: dict[int, tuple[int, int]] = {}
+    for ranks in ranks_of_host.values():
+        told = {rank: _segments(reports.ranks.get(rank)) for rank in ranks}
+        known = {rank: own for rank, own in told.items() if own is not None}
+        if len(ranks) > 1 and len(known) == len(ranks):
+            counts |= _sharing(known)
+    return counts
+
+
+def _sharing(segments: Mapping[int, frozenset[str]]) -> dict[int, tuple[int, int]]:
+    ranks_with = Counter(segment for own in segments.values() for segment in own)
+    others = len(segments) - 1
+    return {
+        rank: (max((ranks_with[segment] - 1 for segment in own), default=0), others)
+        for rank, own in segments.items()
+    }
+
+
+def _segments(own: RankReports | None) -> frozenset[str] | None:
+    """What a rank had before MPI_Finalize; None where that is not known."""
+    for probe in own.probes if own is not None else ():
+        mpi = first_value(probe, "mpi") or ""
+        if first_value(probe, "when") == "MPI_Finalize" and mpi.startswith(_MPICH):
+            return frozenset(probe.get("mpich_segment", ()))
+    return None
+
+
+_MAX_CAUSES = 8
+_ELSEWHERE = "is placed on another"
+_NO_PROGRAM = "is not found, or cannot be executed"  # of toposeat-exec
+
+
+def refusal_lines(
+    verdicts: Verdicts, ranks: int, hosts: Mapping[int, str] | None = None
+) -> list[str]:
+    """The verdict, then every cause with its ranks, the commonest first; at most ten lines.
+
+    Args:
+        verdicts: of a job of which no rank was started.
+        ranks: of the job.
+        hosts: where each rank is placed, which nodes are told of their own ranks only.
+    """
+    causes = _causes(verdicts, hosts or {})
+    missing = sorted(set(range(ranks)) - set(verdicts.reports))
+    if missing and not causes:
+        causes["was not heard: its node cannot reach this host"] = missing
+    lines = [f"Not started: {_heading(verdicts, ranks)}"]
+    ordered = sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[1]))
+    lines += [f"  {ranks_in_words(own)}: {cause}" for cause, own in ordered[:_MAX_CAUSES]]
+    if len(ordered) > _MAX_CAUSES:
+        left = {rank for _, own in ordered[_MAX_CAUSES:] for rank in own}
+        lines.append(f"  {ranks_in_words(sorted(left))}: {len(ordered) - _MAX_CAUSES} causes more")
+    return lines
+
+
+def refusal_error(verdicts: Verdicts, ranks: int) -> ToposeatError:
+    """The error that ends `run` after `refusal_lines` were told."""
+    return ToposeatError(
+        f"no rank was started: {_heading(verdicts, ranks)}",
+        hint="check the name of the program, or load its module"
+        if all(cause.endswith(_NO_PROGRAM) for cause in _causes(verdicts, {})) and verdicts.unseated
+        else "make a placement for the nodes and devices of this job with toposeat map, or give the"
+        " job those that it was made for",
+    )
+
+
+def _heading(verdicts: Verdicts, ranks: int) -> str:
+    unseated = len(verdicts.unseated) or len(verdicts.nameless)
+    if unseated:
+        return f"{unseated} of {ranks} ranks cannot be seated as placed"
+    return f"{ranks - len(verdicts.reports)} of {ranks} ranks could not be asked"
+
+
+def _causes(verdicts: Verdicts, hosts: Mapping[int, str]) -> dict[str, list[int]]:
+    causes: dict[str, list[int]] = {}
+    for rank in sorted(verdicts.unseated):
+        report = parse_seat_report(verdicts.reports[rank]) or {}
+        found = (*report.get("refusal", ()), *report.get("warning", ()), *left_out(report).values())
+        cause = found[0] if found else "gave no cause"
+        if cause.endswith(_ELSEWHERE) and rank in hosts:
+            cause = f"{cause.removesuffix(_ELSEWHERE)}is placed on host {hosts[rank]}"
+        causes.setdefault(cause, []).append(rank)  # the others follow from it
+    for text in verdicts.nameless:
+        report = parse_seat_report(text) or {}
+        for cause in report.get("refusal", ("gave no cause",)):
+            causes.setdefault(cause, [])
+    return causes
+
+
+def ranks_in_words(ranks: list[int]) -> str:
+    """Ranks for people: `ranks 0-3,8`."""
+    if not ranks:
+        return "processes without a rank"
+    return f"rank{'' if len(ranks) == 1 else 's'} {format_cpu_list(ranks)}"
+
 
 _NO_CUDA = {
     "not loaded": "the program loaded no CUDA driver",

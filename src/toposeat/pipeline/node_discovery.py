@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import ToposeatError, UnavailableError
-from toposeat.launch.home_sender import send_home
+from toposeat.launch.home_wire import send_home
 from toposeat.model.topology import Topology
 from toposeat.topology.live.discover import discover_this
 from toposeat.topology.topology_file import parse_topology, topology_text

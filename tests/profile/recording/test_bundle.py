@@ -16,7 +16,7 @@ import pytest
 from tests.support.node_folders import name_of_run
 from toposeat.errors import InputError
 from toposeat.installed import native_path
-from toposeat.launch.home_frames import KEY_VARIABLE, proof
+from toposeat.launch.home_wire import KEY_VARIABLE, proof
 from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.bundle import unpack_bundles
 

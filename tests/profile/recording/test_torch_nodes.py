@@ -22,7 +22,7 @@ from tests.support.pytorch import PROGRAM, python_with_torch, why_no_torch
 from tests.support.torch_bytes import RANKS, VALUE, differences, given
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
-from toposeat.launch.home_files import Expected
+from toposeat.launch.home_job import Expected
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.traffic import Traffic
 from toposeat.profile.recording.bundle import BUNDLE_SUFFIX, unpack_bundles

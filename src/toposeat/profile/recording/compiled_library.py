@@ -17,7 +17,7 @@ from pathlib import Path
 
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
-from toposeat.launch.compiling import (
+from toposeat.launch.installations import (
     MPICC_VARIABLE,
     first_error_line,
     run_compiler,

@@ -17,14 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toposeat.installed import native_path
-from toposeat.launch.allocation import known_hosts
-from toposeat.launch.forwarding import hand_on
-from toposeat.launch.here import all_here
+from toposeat.launch.allocation import all_here, known_hosts
 from toposeat.launch.home import Home
-from toposeat.launch.home_files import Expected
-from toposeat.launch.home_frames import KEY_VARIABLE
-from toposeat.launch.launch_line import LaunchLine
-from toposeat.launch.launchers import LauncherKind
+from toposeat.launch.home_job import Expected
+from toposeat.launch.home_wire import KEY_VARIABLE
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
+from toposeat.launch.line import hand_on
 from toposeat.launch.per_node import per_node_line
 from toposeat.profile.recording.bundle import unpack_bundles
 
@@ -88,7 +86,7 @@ class Gathering:
         if found is None:
             if line.kind is LauncherKind.SRUN:
                 return "the job's allocation has ended with it"
-            return f"{line.kind.value} has no known way to start one process per node"
+            return f"{line.kind} has no known way to start one process per node"
         try:
             done = subprocess.run(
                 found.argv,

@@ -17,7 +17,7 @@ from pathlib import Path
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
-from toposeat.launch.compiling import compiler_wrappers
+from toposeat.launch.installations import compiler_wrappers
 from toposeat.profile.recording.linkage import (
     MPICH_FAMILY,
     Linkage,
@@ -37,7 +37,7 @@ LIBRARY_OF_ABI = {
 _STANDARD = "abi"
 COMPILE = "compile"  # an ABI of its own
 _ABIS = "ompi, mpich, abi or compile"
-_ABI_OF_LAUNCHER = {
+_ABI_OF_LAUNCHER: dict[str, str] = {
     LauncherKind.OPENMPI: "ompi",
     LauncherKind.MPICH: "mpich",
     LauncherKind.INTEL: "mpich",
@@ -115,7 +115,7 @@ def _abi_of_program(line: LaunchLine, env: Mapping[str, str]) -> str:
     if by_launcher is None and not mpi.is_python:
         by_launcher = _abi_of_path(env)
     if by_launcher is None:
-        by = "" if line.kind is LauncherKind.NONE else f", and {line.kind.value} serves several"
+        by = "" if line.kind is LauncherKind.NONE else f", and {line.kind} serves several"
         raise ToposeatError(
             f"cannot tell which MPI {name} will use: {mpi.why_none}{by}",
             hint=f"start it with mpirun, or set {ABI_VARIABLE} to {_ABIS}",

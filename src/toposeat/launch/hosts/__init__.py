@@ -1,1 +1,0 @@
-"""Which host each rank starts on, in the words of each launcher."""

@@ -1,0 +1,174 @@
+"""Seats by a shell script or by one line of variables, whatever starts the ranks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from toposeat.errors import UsageError
+from toposeat.launch.launchers.seats import (
+    Export,
+    Job,
+    LaunchFile,
+)
+from toposeat.launch.nic_words import PSM3, UCX, ucx_name
+from toposeat.model.topology import ANY_HOST
+from toposeat.model.visible_list import keeps_order, visible_variables
+
+NAME = "seat.sh"
+# In the order in which they can be trusted: a batch step's SLURM_LOCALID surrounds mpirun.
+_LOCAL_RANK = (
+    *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"),
+    *("PMI_LOCAL_RANK", "FLUX_TASK_LOCAL_ID", "LOCAL_RANK", "SLURM_LOCALID"),
+)
+# CPUs that a batch system keeps from the rank, or no taskset: not bound, but started.
+_CPU_LINES = (
+    'if [ -n "$cpus" ] && ! taskset -cp "$cpus" $$ >/dev/null 2>&1; then',
+    f'echo "{NAME}: warning: cannot bind local rank $local on $host to CPUs $cpus" >&2',
+    "fi",
+)
+# What the user has set stays. PSM3 wants the name without the port.
+_NIC_LINE = f'[ -z "$nic" ] || export {UCX}="${{{UCX}:-$nic}}" {PSM3}="${{{PSM3}:-${{nic%%:*}}}}"'
+_OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
+
+
+def program_of(
+    job: Job, *, cpus: bool, by_variables: bool = True
+) -> tuple[tuple[str, ...], tuple[LaunchFile, ...], Mapping[str, str]]:
+    """The program, the script in front of it where it is needed, and variables where it is not.
+
+    The script is needed to bind CPUs (`cpus`), to name NICs, and for devices unless one list serves
+    all ranks and the launcher keeps variables (`by_variables`).
+    """
+    variables = job.device_variables() if by_variables else {}
+    if cpus or job.names_nics or (job.device_lists() and not variables):
+        return (f"./{NAME}", job.program), (seat_script(job, cpus=cpus),), {}
+    return (job.program,), (), variables
+
+
+def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchFile:
+    """The script; without `cpus` or `devices` it leaves those to the launcher."""
+    local = ""
+    for name in reversed(_LOCAL_RANK):
+        local = f"${{{name}:-{local}}}"
+    lines = [
+        "#!/bin/sh",
+        "# Made by toposeat export. Seats one rank by host and local rank, then runs the program.",
+        "host=$(hostname)",
+        "host=${host%%.*}",
+        f"local={local}",
+        "cpus= devices= nic=",
+        "case $host:$local in",
+        *_cases(job, cpus=cpus, devices=devices),
+        # A launch helper never takes the job down: such a rank runs as if this were not there.
+        f"*) echo \"{NAME}: warning: no seat for local rank '$local' on host $host: started without"
+        ' one" >&2',
+        'exec "$@" ;;',
+        "esac",
+    ]
+    if devices and job.device_lists():
+        lines += _device_lines(job)
+    if cpus and job.has_cpus:
+        lines += _CPU_LINES
+    if job.names_nics:
+        lines.append(_NIC_LINE)
+    lines.append('exec "$@"')
+    return LaunchFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
+
+
+def script(job: Job) -> Export:
+    """The script alone, for any launcher."""
+    return Export(
+        launcher="script",
+        files=(seat_script(job),),
+        command=(f"./{NAME}", job.program),
+        notes=(
+            "start one of these per rank, in this order of hosts: "
+            + ", ".join(f"{host}:{len(each)}" for host, each in job.seats_of_host.items())
+            if job.hosts
+            else f"start {job.ranks} of these on one host",
+            *job.device_notes,
+        ),
+    )
+
+
+def _cases(job: Job, *, cpus: bool, devices: bool) -> list[str]:
+    lists = job.device_lists() if devices else {}
+    lines = []
+    for host, seats in job.seats_of_host.items():
+        name = "*" if host == ANY_HOST else shlex.quote(host.split(".", 1)[0])
+        for seat in seats:
+            words = [f"cpus={seat.cpus}"] if cpus and seat.cpus is not None else []
+            words += [f"devices={lists[host][seat.local_rank]}"] if lists else []
+            nic = ucx_name(seat.nic) if seat.nic else None
+            words += [f"nic={shlex.quote(nic)}"] if nic else []
+            lines.append(f"{name}:{seat.local_rank}) {' '.join(words) or ':'} ;;")
+    return lines
+
+
+def _device_lines(job: Job) -> list[str]:
+    others = " ".join(name for name in _OTHERS if name != job.variable)
+    lines = [f"unset {others}", f"export {job.variable}=$devices"]
+    if job.placement.vendor == "nvidia":
+        return [*lines, "export CUDA_DEVICE_ORDER=PCI_BUS_ID"]
+    return [*lines, "unset CUDA_VISIBLE_DEVICES"]
+
+
+def variables(job: Job) -> Export:
+    """`CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0`: local rank i takes the i-th.
+
+    Only the job's own devices are listed: such launchers take all that they see.
+
+    Raises:
+        UsageError: nodes with different devices, or a vendor without an order.
+    """
+    if job.visibility != "permute":
+        raise UsageError(
+            f"--visibility {job.visibility} is different for every rank, or sets nothing: one line"
+            " of variables orders the devices of a whole node",
+            hint="--visibility permute, or --launcher script",
+        )
+    own = _devices(job)
+    notes = []
+    if len(job.seats_of_host) > 1:
+        notes.append(
+            "for every node alike; the order of nodes is for --launcher torchrun and the like"
+        )
+    if job.has_cpus or job.names_nics:
+        notes.append("variables bind no CPUs and name no NICs; --launcher script does")
+    return Export(launcher="env", command=(), environment=_variables(job, own), notes=tuple(notes))
+
+
+def _devices(job: Job) -> tuple[str, ...]:
+    own = job.own_devices_alike()
+    counts = {len(seats) for seats in job.seats_of_host.values()}
+    if own is None or len(counts) > 1:
+        raise UsageError(
+            "the nodes have different orders of devices: no one line serves all of them",
+            hint="--launcher torchrun or script, which choose by host name",
+        )
+    return own
+
+
+def _variables(job: Job, own: tuple[str, ...]) -> dict[str, str]:
+    vendor = job.placement.vendor
+    found = visible_variables(vendor, own)
+    if not found:
+        raise UsageError(
+            f"no variable orders the devices of vendor {vendor}",
+            hint="--launcher script binds the CPUs",
+        )
+    if not keeps_order(vendor, own):
+        raise UsageError(
+            f"ZE_AFFINITY_MASK={','.join(own)} chooses these devices, but keeps Level Zero's own"
+            " order",
+            hint="let the application take its device by local rank; --launcher script binds CPUs",
+        )
+    return found
+
+
+LAUNCHERS = ()
+EXPORTS = {
+    "env": ("one line of device variables for a whole node", variables),
+    "script": ("a shell script in front of the program, whatever starts it", script),
+}

@@ -1,0 +1,298 @@
+"""Reads a launch line: which launcher it is of, its options, the programs, number of ranks."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from toposeat.errors import InputError, MissingProgramError, UsageError, did_you_mean
+from toposeat.launch.launchers import LAUNCHERS
+from toposeat.launch.launchers.launcher import (
+    FurtherProgram,
+    Launcher,
+    LauncherKind,
+    LaunchLine,
+    Option,
+    python_module,
+    read_options,
+    version_answer,
+)
+from toposeat.launch.task_programs import format_task_programs, read_task_programs
+from toposeat.model.input_file import read_input
+
+TASK_FILE = "programs.conf"
+# torchrun as the one task of a node: it reads its options from variables too.
+AS_NODE_OF_TASK = ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
+_AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
+_UNSUPPORTED_NAMES = ("lrun", "aprun", "mpiexec.gforker", "horovodrun")
+
+
+def identify_launcher(program: str) -> str:
+    """The kind of launcher that `program` names, `NONE` if it is no known launcher.
+
+    `mpirun` and `mpiexec` belong to several families: the file behind the name decides
+    (`mpirun` -> `orterun` under Debian), else what it answers to `--version`.
+
+    Raises:
+        MissingProgramError: `program` is an ambiguous launcher name and does not exist.
+        UsageError: it is a launcher, but one that toposeat cannot take apart.
+    """
+    kinds = {name: each.kind for each in LAUNCHERS.values() for name in each.names}
+    name = Path(program).name
+    if name in kinds:
+        return kinds[name]
+    if name in _UNSUPPORTED_NAMES:
+        raise UsageError(
+            f"toposeat cannot read launch lines of {name}",
+            hint=f"add it by hand: {name} OPTIONS toposeat-exec -m PLACEMENT ./app",
+        )
+    if name not in _AMBIGUOUS_NAMES:
+        near = did_you_mean(name, (*kinds, *_AMBIGUOUS_NAMES))
+        if near and shutil.which(program) is None:
+            raise MissingProgramError(f"program {program!r} not found", hint=near)
+        return LauncherKind.NONE
+    path = shutil.which(program)
+    if path is None:
+        raise MissingProgramError(
+            f"launcher {program!r} not found", hint="load the MPI module or give its full path"
+        )
+    real = Path(path).resolve()
+    if real.name in kinds:
+        return kinds[real.name]
+    if "pals" in real.parts:  # /opt/cray/pals/1.3/bin/mpiexec
+        return LauncherKind.PALS
+    return _identify_by_version(path)
+
+
+def kind_of_version(answer: str) -> str | None:
+    """The launcher that a `--version` answer names, None if it is not known."""
+    return next(
+        (
+            each.kind
+            for each in LAUNCHERS.values()
+            if each.answer and re.search(each.answer, answer, re.IGNORECASE | re.DOTALL)
+        ),
+        None,
+    )
+
+
+def _identify_by_version(path: str) -> str:
+    try:
+        answer = version_answer(path)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(
+            f"cannot find out which MPI {path} belongs to: {error}",
+            hint="add it by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
+        ) from error
+    kind = kind_of_version(answer)
+    if kind is not None:
+        return kind
+    first_line = answer.strip().splitlines()[0] if answer.strip() else "nothing"
+    raise UsageError(
+        f"cannot find out which MPI {path} belongs to; '--version' answers {first_line!r}",
+        hint="add it by hand: mpirun OPTIONS toposeat-exec -m PLACEMENT ./app",
+    )
+
+
+def parse_launch_line(
+    argv: Sequence[str], *, identify: Callable[[str], str] = identify_launcher
+) -> LaunchLine:
+    """Find launcher, program and number of ranks in `argv`.
+
+    A command whose first word is no launcher is a program that is started directly: one rank.
+
+    Args:
+        argv: the command, e.g. `["mpirun", "-n", "8", "./app", "arg"]`.
+        identify: tells the launcher's kind from its first word; replaceable for tests.
+
+    Raises:
+        UsageError: no program, several programs that this launcher says in other words than `:`,
+            or an option that is not known.
+        InputError: a file of programs cannot be read.
+        MissingProgramError: `mpirun` or `mpiexec` is asked for and does not exist.
+    """
+    if not argv:
+        raise UsageError("no command to run", hint="write it after '--': -- mpirun -n 8 ./app")
+    words = tuple(argv)
+    module = python_module(words)
+    known = (each.kind for each in LAUNCHERS.values() if module in each.modules)
+    kind = next(known, None) or identify(words[0])
+    if kind == LauncherKind.NONE:
+        return LaunchLine(kind=kind, launcher=(), program=words, ranks=1)
+    return _parse(LAUNCHERS[kind], words, LAUNCHERS[kind].start(words))
+
+
+def torchrun_below(line: LaunchLine) -> LaunchLine | None:
+    """The line of torchrun that srun starts on each node; None where it starts something else.
+
+    Raises:
+        UsageError: options of torchrun that are not known.
+    """
+    if line.kind != LauncherKind.SRUN or line.tasks:
+        return None
+    modules = LAUNCHERS[LauncherKind.TORCHRUN].modules
+    is_torchrun = Path(line.program[0]).name == "torchrun" or python_module(line.program) in modules
+    return parse_launch_line(line.program) if is_torchrun else None
+
+
+def hand_on(
+    line: LaunchLine, names: Sequence[str], environment: Mapping[str, str]
+) -> tuple[LaunchLine, dict[str, str]]:
+    """The line with which variables of this process reach the ranks, and what else to set for that.
+
+    A launch line is public: other users of a node can read it. So a secret is put into the
+    launcher's environment, and the line says its name where it says any, never its value. Most
+    launchers hand on everything unless the user says otherwise; what the user says is extended, not
+    overruled.
+
+    Args:
+        line: the job's.
+        names: variables that will be in the launcher's environment.
+        environment: of the job.
+    """
+    forward = line.family.forward
+    return (line, {}) if forward is None or not names else forward(line, names, environment)
+
+
+def wrap_with_exec(
+    line: LaunchLine, exec_args: Sequence[str], task_file: str = TASK_FILE
+) -> list[str]:
+    """The command of `line` with toposeat-exec put in front of every program.
+
+    Args:
+        line: the command, taken apart.
+        exec_args: path of toposeat-exec and its options, without the closing `--`.
+        task_file: where `wrapped_tasks` will lie.
+    """
+    if line.tasks:
+        return [*line.launcher, task_file, *line.program[1:]]
+    if line.family.wrap is not None:
+        return line.family.wrap(line, exec_args)
+    behind = ([*e.launcher, *exec_args, "--", *e.program] for e in line.further)
+    return [*line.launcher, *exec_args, "--", *line.program, *chain.from_iterable(behind)]
+
+
+def wrapped_tasks(line: LaunchLine, exec_args: Sequence[str]) -> str | None:
+    """The file of programs by task with toposeat-exec in front of each; None if there is none."""
+    return format_task_programs(line.tasks, [*exec_args, "--"]) if line.tasks else None
+
+
+def _parse(family: Launcher, words: tuple[str, ...], start: int) -> LaunchLine:
+    table = family.table
+    options, position = read_options(family, words, start)
+    if family.operands is not None:
+        options += family.operands(words[position:], options)
+        position = start + sum(len(option.words) for option in options)
+    file = next((option for option in options if option.name in table.program_files), None)
+    if file is not None:
+        kept = (word for option in options if option is not file for word in option.words)
+        behind = _programs_of_file(words[0], file, words[position:])
+        return _parse(family, (*words[:start], *kept, *behind), start)
+    program, *others = _at_colons(words[position:]) if table.colon else [words[position:]]
+    if not program:
+        raise UsageError(
+            f"no program after {words[0]} and its options",
+            hint=f"for example: {words[0]} -n 8 ./app",
+        )
+    _refuse_many_programs(family, options, program)
+    by_task = any(option.name in table.by_task for option in options)
+    further = tuple(_further(family, words[0], each) for each in others)
+    counts = [_ranks(family, options), *(each.ranks for each in further)]
+    return LaunchLine(
+        kind=family.kind,
+        launcher=words[:position],
+        program=program,
+        ranks=None if None in counts else sum(filter(None, counts)),
+        options=tuple(options),
+        further=further,
+        tasks=read_task_programs(Path(program[0])) if by_task else (),
+    )
+
+
+def _at_colons(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    ends = [at for at, word in enumerate(words) if word == ":"]
+    return [
+        words[a:b] for a, b in zip([0, *(e + 1 for e in ends)], [*ends, len(words)], strict=True)
+    ]
+
+
+def _further(family: Launcher, launcher: str, words: tuple[str, ...]) -> FurtherProgram:
+    """What stands behind a colon."""
+    options, position = read_options(family, (launcher, *words), 1)
+    program = words[position - 1 :]
+    if not program:
+        raise UsageError(
+            f"no program behind ':' in the line of {launcher}",
+            hint=f"for example: {launcher} -n 2 ./a : -n 2 ./b",
+        )
+    _refuse_many_programs(family, options, program)
+    return FurtherProgram(
+        launcher=(":", *words[: position - 1]),
+        program=program,
+        ranks=_ranks(family, options),
+        options=tuple(options),
+    )
+
+
+def _programs_of_file(launcher: str, option: Option, program: tuple[str, ...]) -> list[str]:
+    """The words of a file that has a program with its options in each line, joined by colons.
+
+    Raises:
+        InputError: it cannot be read.
+        UsageError: there is a program in the line as well, or none in the file.
+    """
+    name = option.values[-1]
+    if program:
+        raise UsageError(
+            f"{launcher} starts the programs of {name}, and the line names {program[0]} as well",
+            hint=f"leave {program[0]} or the file out",
+        )
+    path = Path(name)
+    words: list[str] = []
+    for number, text in enumerate(read_input(path).decode(errors="replace").splitlines(), 1):
+        try:
+            own = shlex.split(text, comments=True)
+        except ValueError as error:
+            raise InputError(str(error), path=path, line=number, hint="close the quote") from error
+        if own and own[-1] == ":":
+            own.pop()
+        words += [":", *own] if words and own else own
+    if not words:
+        raise InputError("it names no program", path=path, hint="write one in each line: -n 2 ./a")
+    return words
+
+
+def _refuse_many_programs(
+    family: Launcher, options: Sequence[Option], program: tuple[str, ...]
+) -> None:
+    for option in options:
+        if option.name in family.table.many:
+            raise UsageError(
+                f"option {option.name} {family.table.many[option.name]}, which is not supported",
+                hint="start one program per launch line",
+            )
+    if ":" in program and not family.colon_is_a_word:
+        cause, hint = family.no_colon
+        raise UsageError(cause.format(kind=family.kind), hint=hint)
+
+
+def _ranks(family: Launcher, options: Sequence[Option]) -> int | None:
+    for option in reversed(options):
+        if option.name in family.table.ranks and option.values:
+            return _rank_count(option)
+    return None if family.count is None else family.count(options)
+
+
+def _rank_count(option: Option) -> int:
+    text = option.values[-1]
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 31:
+        raise UsageError(
+            f"the number of ranks must be a positive integer, not {text!r}",
+            hint="for example: -n 8",
+        )
+    return int(text)
