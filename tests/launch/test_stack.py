@@ -22,7 +22,6 @@ from toposeat.launch import (
     for_devices,
     named_stack,
     stack_of,
-    with_crossing,
 )
 from toposeat.launch.stack_settings import (
     STEERING,
@@ -144,10 +143,6 @@ def test_cray_and_mpich_have_thresholds() -> None:
     assert named_stack("mpich", {threshold: "65536"}).rule.pieces == ((0, GET),)
     writes = named_stack("mpich", {"MPIR_CVAR_CH4_IPC_GPU_READ_WRITE_PROTOCOL": "write"})
     assert writes.rule.pieces == ((0, PUT),)
-    for name in ("mpich", "cray-mpich"):
-        crossed = with_crossing(named_stack(name, {}), 4096)
-        assert crossed.settings[-1].rule.pieces == ((0, STAGED), (4096, GET))
-        assert "4096" in crossed.settings[-1].variables.values()
 
 
 def test_the_mpi_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +198,7 @@ def test_ucx_knows_every_variable_that_is_named() -> None:
             [program, "-c"], env=environment, capture_output=True, text=True, check=True, timeout=60
         )
     known = {line.partition("=")[0] for line in done.stdout.splitlines()}
-    settings = settings_of(StackKind.OPENMPI_UCX, {}, None)
+    settings = settings_of(StackKind.OPENMPI_UCX, {})
     assert {name for each in settings for name in each.variables} <= known
     assert set(STEERING[StackKind.OPENMPI_UCX]) <= known
 
@@ -218,6 +213,6 @@ def test_mpich_says_its_defaults_and_knows_every_variable() -> None:
         pytest.skip("no MPICH with mpivars")
     found = stack_of([str(mpich[0].mpirun), "-n", "2", "./a"], dict(os.environ))
     assert found.kind is StackKind.MPICH
-    assert len(found.settings) == len(settings_of(StackKind.MPICH, {}, None))  # none was dropped
+    assert len(found.settings) == len(settings_of(StackKind.MPICH, {}))  # none was dropped
     assert any("from 1048576 bytes" in s.text for s in found.statements)
     assert any(s.basis is Basis.KNOWN for s in found.statements)

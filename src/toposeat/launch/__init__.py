@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         for_devices,
         named_stack,
         stack_of,
-        with_crossing,
         with_rule,
     )
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule

@@ -29,11 +29,10 @@ def run_child(
     environment: Mapping[str, str],
     *,
     stdout: IO[bytes] | None = None,
-    stderr: IO[bytes] | None = None,
 ) -> int:
     """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
 
-    Its standard output goes to `stdout`, else where this process's own does; `stderr` likewise.
+    Its standard output goes to `stdout`, else where this process's own does.
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
     If this process is killed, or its thread that called ends, the child gets SIGTERM.
@@ -58,7 +57,6 @@ def run_child(
                 env=dict(environment),
                 start_new_session=own_group,
                 stdout=stdout,
-                stderr=stderr,
             )
         except OSError as error:
             raise ToposeatError(

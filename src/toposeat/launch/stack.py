@@ -103,15 +103,6 @@ def with_rule(stack: Stack, rule: ProtocolRule, said: Statement) -> Stack:
     return replace(stack, rule=rule, statements=(*known, said))
 
 
-def with_crossing(stack: Stack, crossing_bytes: int | None) -> Stack:
-    """The stack with the settings that a measured crossing of protocols suggests."""
-    known = {name for setting in stack.settings for name in setting.variables}
-    found = settings_of(stack.kind, stack.variables, crossing_bytes)
-    return replace(
-        stack, settings=tuple(each for each in found if set(each.variables) <= known or not known)
-    )
-
-
 def conflict(stack: Stack, setting: Setting) -> str:
     """Why a setting cannot be tried with this launch line; "" if it can."""
     fixed = sorted(set(setting.variables) & stack.fixed)
@@ -141,7 +132,7 @@ def _described(
         known, said = ucx.variables, (*said, *ucx.statements)
     steering = {name: variables[name] for name in STEERING[kind] if name in variables}
     rule, reasons = expected_rule(kind, steering, facts.defaults)
-    settings = settings_of(kind, steering, None)
+    settings = settings_of(kind, steering)
     usable = tuple(each for each in settings if not known or set(each.variables) <= known)
     gone = sorted({name for each in settings for name in each.variables} - known) if known else []
     if gone:

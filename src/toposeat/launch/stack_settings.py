@@ -50,29 +50,25 @@ _VISIBLE = "the sender must see the receiver's GPU: not with --visibility mask"
 _BLIND = "MPICH does not ask whether peers can be accessed: a pair that cannot fails"
 
 
-def settings_of(
-    kind: StackKind, variables: Mapping[str, str], crossing_bytes: int | None
-) -> tuple[Setting, ...]:
+def settings_of(kind: StackKind, variables: Mapping[str, str]) -> tuple[Setting, ...]:
     """What could be set for a stack.
 
     Args:
         kind: the stack.
         variables: the user's own, which some settings must take back or go on with.
-        crossing_bytes: size from which on direct copies are measured faster than staged ones; None
-            if there is none. Stacks with a threshold get a setting for it.
     """
     if kind is StackKind.OPENMPI_UCX:
         return _ucx(variables)
     if kind is StackKind.OPENMPI_OB1:
         return _ob1()
     if kind is StackKind.MPICH:
-        return _mpich(crossing_bytes)
+        return _mpich()
     if kind is StackKind.INTEL_MPI:
         return tuple(
             _setting(INTEL_SOURCE, what, {INTEL_GPU: "1", INTEL_IPC: value})
             for what, value in ((_DIRECT, "1"), (_HOST, "0"))
         )
-    return _cray(crossing_bytes)
+    return _cray()
 
 
 def _names(tls: str) -> list[str]:
@@ -134,45 +130,36 @@ def _ob1() -> tuple[Setting, ...]:
     )
 
 
-def _mpich(crossing_bytes: int | None) -> tuple[Setting, ...]:
+def _mpich() -> tuple[Setting, ...]:
     always, never = {MPICH_THRESHOLD: "1"}, {MPICH_THRESHOLD: _NEVER, MPICH_REPEAT: "0"}
     reads, writes = {MPICH_DIRECTION: "read"}, {MPICH_DIRECTION: "write"}
-    found = (
+    return (
         _setting(MPICH_SOURCE, _READS, always | reads, caution=_BLIND),
         _setting(MPICH_SOURCE, _WRITES, always | writes, caution=f"{_VISIBLE}; {_BLIND}"),
         _setting(MPICH_SOURCE, _HOST, never),
     )
-    if not crossing_bytes:
-        return found
-    some = {MPICH_THRESHOLD: str(crossing_bytes), MPICH_REPEAT: "0", **reads}
-    return (*found, _setting(MPICH_SOURCE, _READS, some, crossing_bytes, caution=_BLIND))
 
 
-def _cray(crossing_bytes: int | None) -> tuple[Setting, ...]:
+def _cray() -> tuple[Setting, ...]:
     on = {CRAY_IPC: "1"}
-    found = (
+    return (
         _setting(CRAY_SOURCE, _DIRECT, {**on, CRAY_THRESHOLD: "1"}),
         _setting(CRAY_SOURCE, _HOST, {CRAY_IPC: "0"}),
     )
-    if not crossing_bytes:
-        return found
-    some = {**on, CRAY_THRESHOLD: str(crossing_bytes)}
-    return (*found, _setting(CRAY_SOURCE, _DIRECT, some, crossing_bytes))
 
 
 def _setting(
     source: str,
     what: tuple[str, CopyProtocol],
     variables: Mapping[str, str],
-    from_bytes: int = 0,
     *,
     caution: str = "",
 ) -> Setting:
     name, protocol = what
     return Setting(
-        name=f"{name} from {from_bytes} bytes on" if from_bytes else name,
+        name=name,
         variables=variables,
-        rule=rule_of(protocol, threshold_bytes=from_bytes),
+        rule=rule_of(protocol),
         source=source,
         caution=caution,
     )
