@@ -24,8 +24,7 @@ _MORE = {
     "scontrol": "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
     "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
     "SwitchName=s2 Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=s[0-1]\n",
-    "rings.yaml": "- topology: r\n  ring:\n    rings:\n      - ring: r1\n        nodes: n[1-4]\n"
-    "- topology: f\n  flat: true\n- topology: k\n  block:\n    block_sizes: [2, 4]\n"
+    "blocks.yaml": "- topology: f\n  flat: true\n- topology: k\n  block:\n    block_sizes: [2, 4]\n"
     "    blocks:\n      - block: b1\n        nodes: n[1-2]\n      - block: b2\n"
     "        nodes: n[3-4]\n",
     "address": "SLURM_TOPOLOGY_ADDR=s0.s[4-6].tux1\n",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
+from msgspec import structs
 
 from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
@@ -244,8 +245,8 @@ def test_bars_share_one_scale() -> None:
     for name, (first, second) in seconds.items():
         each = getattr(result, name)
         loads = (
-            replace(each.links[0], link=tree.links[0].id, congestion_s=first),
-            replace(each.links[0], link=tree.links[1].id, congestion_s=second),
+            structs.replace(each.links[0], link=tree.links[0].id, congestion_s=first),
+            structs.replace(each.links[0], link=tree.links[1].id, congestion_s=second),
         )
         result = replace(result, **{name: replace(each, links=loads)})  # type: ignore[arg-type]
     page = page_of(Section(tree, traffic, result))
