@@ -73,7 +73,7 @@ def plan(cluster: Cluster, plugin: Path) -> Placement:
         seats=tuple(seats), devices_of_host=dict.fromkeys(NODES, devices), vendor="nvidia"
     )
     save_placement(placement, cluster.share / "plan")
-    (cluster.share / "hosts").write_text("".join(f"{seat.host}\n" for seat in seats))
+    (cluster.share / "host_of_task").write_text("".join(f"{seat.host}\n" for seat in seats))
     return placement
 
 
@@ -92,7 +92,7 @@ def srun(
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """16 tasks, each on the node of the plan."""
-    line = ["env", f"SLURM_HOSTFILE={cluster.share}/hosts", "srun", "-N4", "-n16", "-m"]
+    line = ["env", f"SLURM_HOSTFILE={cluster.share}/host_of_task", "srun", "-N4", "-n16", "-m"]
     return cluster.on(LOGIN, [*line, "arbitrary", *words], environment=environment, cwd=cwd)
 
 

@@ -31,8 +31,6 @@ def test_records_come_home_beside_strangers(
     strangers = [cluster.start(each, [*AS_OTHER, *script]) for each in (node, "tb3")]
     done = profile(cluster, mpi, node, [*launch(cluster, mpi, by), ring])
     told = [json.loads(each.communicate()[0].splitlines()[-1]) for each in strangers]
-    if "Could not resolve hostname" in done.said:  # in whole runs only; cause not found
-        pytest.skip("ssh of this bed resolves no name beside the strangers: nothing started")
     assert done.code == 0, done.said
     assert done.hosts() == sorted([*cluster.nodes] * 2)
     assert told[0]["ports"], "the stranger found no port to attack"
