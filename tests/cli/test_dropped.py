@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from toposeat.cli.dropped import refuse_dropped
 from toposeat.cli.main import main
 
 
@@ -28,3 +29,7 @@ def test_a_dropped_call_says_what_to_use(
     assert cause.endswith("is no longer there")
     assert hint.startswith("hint: ")
     assert instead in hint
+
+
+def test_a_name_that_ends_like_a_dropped_option_is_none() -> None:
+    refuse_dropped(["advise", "--repeats", "5", "-o", "run-t"])

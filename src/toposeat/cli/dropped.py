@@ -25,7 +25,7 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "write Slurm's topology.conf (SwitchName=leaf1 Nodes=n[1-16]) and give -t slurm:FILE",
     ),
     (
-        r"^advise .*(?:-t\b|--topology\b|--traffic\b|--tries\b)",
+        r"^advise .*(?<= )(?:-t|--topology|--traffic|--tries)\b",
         "advise with -t, --traffic or --tries",
         "leave them out: every setting is clocked, so nothing is predicted",
     ),
