@@ -296,37 +296,31 @@ def _with_devices(
     )
 
 
-_JOB_FILES = ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE")
-_HOST_VARIABLES = ("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOSTS_GROUP")
-LAUNCHERS = (
-    Launcher(
-        kind=LauncherKind.MPICH,
-        names=("mpirun.mpich", "mpiexec.mpich"),
-        answer=r"\A(?!.*(?:Intel\(R\) MPI|\bPALS\b)).*(?:HYDRA|MPICH|MVAPICH)",
-        table=_MPICH,
-        words=_mpich_words,
-        no_binding=_MPICH_UNBOUND,
-        bound_by=("HYDRA_BINDING",),
-        forward=forward,
-        per_node=_per_node,
-        stays_here=True,
-        host_variables=_HOST_VARIABLES,
-        job_files=_JOB_FILES,
-    ),
-    Launcher(
-        kind=LauncherKind.INTEL,
-        answer=r"Intel\(R\) MPI",
-        table=_INTEL,
-        words=_intel_words,
-        no_binding=_INTEL_UNBOUND,
-        bound_by=("I_MPI_PIN",),
-        forward=forward,
-        per_node=_per_node,
-        stays_here=True,
-        host_variables=_HOST_VARIABLES,
-        job_files=_JOB_FILES,
-    ),
+_OF_MPICH = Launcher(
+    kind=LauncherKind.MPICH,
+    names=("mpirun.mpich", "mpiexec.mpich"),
+    answer=r"\A(?!.*(?:Intel\(R\) MPI|\bPALS\b)).*(?:HYDRA|MPICH|MVAPICH)",
+    table=_MPICH,
+    words=_mpich_words,
+    no_binding=_MPICH_UNBOUND,
+    bound_by=("HYDRA_BINDING",),
+    forward=forward,
+    per_node=_per_node,
+    stays_here=True,
+    host_variables=("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOSTS_GROUP"),
+    job_files=("PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"),
 )
+_OF_INTEL = replace(
+    _OF_MPICH,
+    kind=LauncherKind.INTEL,
+    names=(),
+    answer=r"Intel\(R\) MPI",
+    table=_INTEL,
+    words=_intel_words,
+    no_binding=_INTEL_UNBOUND,
+    bound_by=("I_MPI_PIN",),
+)
+LAUNCHERS = (_OF_MPICH, _OF_INTEL)
 EXPORTS = {
     "mpich": ("Hydra's host file, -rankmap and -bind-to user", _export_mpich),
     "intel": ("Intel MPI's machine file and I_MPI_PIN_DOMAIN", _export_intel),
