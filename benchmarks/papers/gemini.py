@@ -150,7 +150,7 @@ def optimised(extents: Router, pattern: str, budget_s: float) -> list[int]:
     result = map_to_shape(
         shape, pattern_traffic(pattern), MapOptions(solver="multilevel", budget_s=budget_s)
     )
-    return [int(slot) for slot in result.slot_of_rank]
+    return [int(slot) for slot in np.array(result.device_of_rank)]
 
 
 def _order_rows(extents: Router, pattern: str, budget_s: float) -> Iterator[Row]:

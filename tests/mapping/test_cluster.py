@@ -40,7 +40,7 @@ def check(shape: Shape, ranks: int, seed: int, objective: str) -> None:
     result = map_to_shape(
         shape, traffic, MapOptions(objective=objective, solver="multilevel", seed=seed)
     )
-    slots = result.slot_of_rank
+    slots = np.array(result.device_of_rank)
     assert np.unique(slots).size == slots.size == ranks
     assert slots.max() < shape.slots == len(shape.hosts) * shape.slots_per_host
     table, machine = traffic.mapped_table(), shape.machine
@@ -204,7 +204,7 @@ def test_one_device_talks_within_its_node_first() -> None:
         tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
     )
     result = map_to_shape(shape, cliques, MapOptions(objective="cost", solver="multilevel"))
-    node_of = result.slot_of_rank // 8
+    node_of = np.array(result.device_of_rank) // 8
     assert all(node_of[a] == node_of[b] for a, b in zip(source, target, strict=True))
 
 
@@ -215,7 +215,7 @@ def test_seats_have_the_hosts_names_and_the_nodes_devices() -> None:
     result = map_to_shape(shape, pattern_traffic("stencil2d:4x5"), MapOptions(solver="multilevel"))
     placement = seat_slots(result, metadata={}, node=node)
     assert set(placement.devices_of_host) <= {"L1N2.cluster.org", "l0n1", "l1n0"}
-    for seat, slot in zip(placement.seats, result.slot_of_rank.tolist(), strict=True):
+    for seat, slot in zip(placement.seats, result.device_of_rank, strict=True):
         device = node.devices[slot % 8]
         assert seat.host == shape.hosts[slot // 8]
         assert (seat.pci_bus_id, seat.index) == (device.pci_bus_id, device.index)
@@ -239,7 +239,7 @@ def test_seats_have_the_uuids_that_each_host_has_said() -> None:
     shape = shape_of_network(irregular((2, 3)), node)
     result = map_to_shape(shape, pattern_traffic("stencil2d:5x7"), MapOptions(solver="random"))
     placement = seat_slots(result, metadata={}, node=own[0], own=own)
-    for seat, slot in zip(placement.seats, result.slot_of_rank.tolist(), strict=True):
+    for seat, slot in zip(placement.seats, result.device_of_rank, strict=True):
         assert seat.uuid == f"GPU-{slot // 8}-{slot % 8}"
     for host, name in enumerate(shape.hosts):
         listed = [each.uuid for each in placement.devices_of_host[name]]

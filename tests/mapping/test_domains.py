@@ -11,8 +11,8 @@ import pytest
 
 from toposeat.errors import InputError, UsageError
 from toposeat.mapping import Shape, SlotEvaluator, map_to_shape, read_shape, shape_of_network
+from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.scale_result import ScaleResult
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_network, read_topology
 
@@ -31,12 +31,12 @@ def racks(conf: Path, order: Sequence[int], options: str = ",domain=16") -> Shap
     return shape_of_network(network, read_topology("gb200-nvl72"))
 
 
-def mapped(shape: Shape, job: str) -> ScaleResult:
+def mapped(shape: Shape, job: str) -> MappingResult:
     return map_to_shape(shape, pattern_traffic(job), MapOptions(budget_s=1))
 
 
-def domains_of_groups(shape: Shape, result: ScaleResult, job: str, name: str) -> list[set[int]]:
-    domain = [shape.domain_of_host[slot // 4] for slot in result.slot_of_rank.tolist()]
+def domains_of_groups(shape: Shape, result: MappingResult, job: str, name: str) -> list[set[int]]:
+    domain = [shape.domain_of_host[slot // 4] for slot in result.device_of_rank]
     groups = [each for each in pattern_traffic(job).communicators if each.name.startswith(name)]
     assert groups
     return [{domain[rank] for rank in each.ranks} for each in groups]
@@ -107,7 +107,7 @@ def test_the_best_order_is_found_against_the_ring_of_hosts(tmp_path: Path) -> No
     shuffled = racks(tmp_path / "b.conf", SHUFFLED)
     result = mapped(shuffled, job)
     evaluator = SlotEvaluator(ordered, pattern_traffic(job))
-    assert result.placed.sum_s <= evaluator.evaluate(evaluator.default).sum_s * 1.1
+    assert result.placed.predicted_s <= evaluator.evaluate(evaluator.default).predicted_s * 1.1
     found = domains_of_groups(shuffled, result, job, "tensor")
     assert all(len(domains) == 1 for domains in found)
 

@@ -11,8 +11,9 @@ import pytest
 from tests.mapping.test_slot_evaluation import MACHINES, _shape
 from toposeat import mapping, profile, report
 from toposeat.mapping.explain_slots import explain_slots
+from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.model.map_options import MapOptions
-from toposeat.model.scale_file import parse_scale
+from toposeat.model.result_file import parse_mapping
 
 TRAFFIC = "random:24,degree=4,seed=3"
 
@@ -23,7 +24,9 @@ def test_moves_and_bottlenecks_are_those_of_the_routes(text, tmp_path):
     machine, table = shape.machine, traffic.mapped_table()
     default = np.arange(24, dtype=np.uint32)
     placed = np.random.default_rng(5).choice(shape.slots, 24, replace=False).astype(np.uint32)
-    found = explain_slots(shape, traffic, placed, default)
+    found = explain_slots(
+        shape, traffic, *map(SlotEvaluator(shape, traffic).evaluate, (default, placed))
+    )
     links = shape.link_levels()
     level = [links.levels[each] for each in links.level_of_link]
 
@@ -42,7 +45,7 @@ def test_moves_and_bottlenecks_are_those_of_the_routes(text, tmp_path):
             moved[names(old), names(new)] += size
     assert found.moved_bytes == sum(moved.values())
     assert found.kinds_of_moves == len(moved)
-    told = [(each.levels_before, each.levels_after, each.bytes) for each in found.moves]
+    told = [(each.links_before, each.links_after, each.bytes) for each in found.moves]
     assert [size for _, _, size in told] == sorted(moved.values(), reverse=True)[: len(told)]
     assert all(moved[frozenset(old), frozenset(new)] == size for old, new, size in told)
     for slots, bottleneck in ((default, found.before), (placed, found.after)):
@@ -76,12 +79,12 @@ def test_a_gain_that_is_not_worth_it_keeps_the_default():
     less = mapping.map_to_shape(
         shape, traffic, MapOptions(solver="multilevel", min_gain=gain * 0.99)
     )
-    assert less.slot_of_rank.tolist() == plain.slot_of_rank.tolist()
+    assert less.device_of_rank == plain.device_of_rank
     kept = mapping.map_to_shape(
         shape, traffic, MapOptions(solver="multilevel", min_gain=gain * 1.01, explained=True)
     )
     assert kept.kept_default
-    assert kept.moved_ranks == 0
+    assert kept.moved_ranks == []
     assert kept.placed == kept.default
     assert any("not worth moving ranks" in note for note in kept.notes)
     assert kept.explanation.moved_pairs == 0
@@ -90,7 +93,8 @@ def test_a_gain_that_is_not_worth_it_keeps_the_default():
 def test_json_gives_back_what_was_explained():
     shape, traffic = mapping.read_shape("fattree:4:2:3"), profile.read_traffic(TRAFFIC)
     result = mapping.map_to_shape(shape, traffic, MapOptions(solver="multilevel", explained=True))
-    text = json.dumps(report.scale_json(result, traffic))
-    again = parse_scale(text, "x")
+    text = json.dumps(report.mapping_json(result, None, traffic))
+    again = parse_mapping(text, "x")
     assert again.explanation == result.explanation
-    assert report.render_scale_text(again, traffic) == report.render_scale_text(result, traffic)
+    both = [report.render_mapping_text(each, None, traffic) for each in (again, result)]
+    assert both[0] == both[1]

@@ -20,7 +20,6 @@ from toposeat.mapping import (
 from toposeat.mapping.scale import SCALE_SOLVERS
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.map_options import OBJECTIVES, SOLVERS, Constraints, MapOptions
-from toposeat.model.scale_result import ScaleEvaluation
 from toposeat.model.traffic import Traffic
 from toposeat.topology import read_topology
 
@@ -46,7 +45,7 @@ PROBLEMS = {
 }
 
 
-def is_sound(evaluation: Evaluation | ScaleEvaluation) -> bool:
+def is_sound(evaluation: Evaluation) -> bool:
     figures = (evaluation.predicted_s, evaluation.cost, evaluation.max_congestion_s)
     return all(each is not None and math.isfinite(each) and each >= 0 for each in figures)
 
@@ -82,7 +81,7 @@ def test_a_shape_answers_soundly(name: str) -> None:
             traffic,
             MapOptions(objective=objective, solver=solver, explained=True),
         )
-        assert len(set(result.slot_of_rank.tolist())) == traffic.ranks
+        assert len(set(result.device_of_rank)) == traffic.ranks
         assert is_sound(result.default)
         assert is_sound(result.placed)
 

@@ -125,7 +125,7 @@ def test_a_plan_is_as_good_as_that_of_the_large_machine(network: MakeNetwork) ->
     joined = mapping.map_traffic(machine, traffic)
     shape = mapping.map_to_shape(mapping.shape_of_network(network(), node()), traffic)
     evaluator = Evaluator(machine, traffic)
-    rows = [tuple(range(16)), joined.device_of_rank, tuple(shape.slot_of_rank.tolist())]
+    rows = [tuple(range(16)), joined.device_of_rank, tuple(shape.device_of_rank)]
     _, own, other = premises_of_gains(machine, evaluator, rows)
     assert own is not None
     assert other is not None

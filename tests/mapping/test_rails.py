@@ -75,7 +75,7 @@ def test_loads_of_trees_and_rings_on_plain_leaves(conf: Path) -> None:
     evaluator, loads = SlotEvaluator(shape, traffic), {}
     for name, hosts in (("contiguous", CONTIGUOUS), ("interleaved", INTERLEAVED)):
         slots = (8 * hosts[:, None] + np.arange(8)).ravel().astype(np.uint32)
-        phases = evaluator.with_trees(evaluator.evaluate(slots), slots).phases
+        phases = evaluator.with_trees(evaluator.evaluate(slots)).phases
         (data,) = (each for each in phases if each.label == "data")
         assert data.trees_s is not None
         trees, ring = data.trees_s / (8 * size), data.seconds / (8 * volume)
@@ -115,7 +115,7 @@ def test_one_leaf_per_rail_gets_a_spine_that_is_said(tmp_path: Path) -> None:
 def test_the_order_of_devices_stays_on_rails(conf: Path) -> None:
     shape = shape_of_network(read_network(f"{conf},rails=8,taper=4"), read_topology("hgx-h100"))
     result = map_to_shape(shape, pattern_traffic(ALIGNED), MapOptions(budget_s=1))
-    assert (result.slot_of_rank % 8 == np.arange(128) % 8).all()
+    assert (np.array(result.device_of_rank) % 8 == np.arange(128) % 8).all()
 
 
 def test_a_shape_has_rails_as_a_file_has(conf: Path) -> None:

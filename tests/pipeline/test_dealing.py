@@ -12,11 +12,12 @@ from toposeat import mapping
 from toposeat.evaluation import Evaluator
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
 from toposeat.launch.line import parse_launch_line
+from toposeat.mapping import Machine
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic, TrafficKind
-from toposeat.pipeline.dealing import Dealing, dealt_at_scale, dealt_mapping
+from toposeat.pipeline.dealing import Dealing, dealt
 from toposeat.pipeline.placing import map_traffic
 from toposeat.pipeline.stack_path import StackPath
 from toposeat.topology import read_network, read_topology
@@ -85,7 +86,7 @@ def test_the_best_plan_that_can_be_dealt(machine: Topology) -> None:
     traffic, options = far_ones(swapped=2), MapOptions(budget_s=0.5)
     dealing = Dealing(line=line("srun --mpi=pmi2 -n16 ./app x"), order=HOSTS)
     best = map_traffic(machine, traffic, options)
-    found, words = dealt_mapping(machine, traffic, options, StackPath(), best, dealing=dealing)
+    found, words = dealt(Machine.of(machine), traffic, options, StackPath(), best, dealing=dealing)
     hosts = [machine.devices[device].host for device in found.device_of_rank]
     name = words[0].removeprefix("Order     ").partition(":")[0]
     assert hosts == dealt_by_hand(SIZES[name])
@@ -106,11 +107,11 @@ def test_a_plan_that_can_be_dealt_already_is_kept(machine: Topology) -> None:
     traffic, options = far_ones(swapped=0), MapOptions(budget_s=0.5)
     dealing = Dealing(line=line("srun --mpi=pmi2 -n16 ./app"), order=HOSTS)
     best = map_traffic(machine, traffic, options)
-    found, _ = dealt_mapping(machine, traffic, options, StackPath(), best, dealing=dealing)
+    found, _ = dealt(Machine.of(machine), traffic, options, StackPath(), best, dealing=dealing)
     hosts = [machine.devices[device].host for device in found.device_of_rank]
     assert hosts in map(dealt_by_hand, SIZES.values())
     any_plan = Dealing(line=dealing.line, order=())
-    assert dealt_mapping(machine, traffic, options, StackPath(), best, dealing=any_plan) == (
+    assert dealt(Machine.of(machine), traffic, options, StackPath(), best, dealing=any_plan) == (
         best,
         (),
     )
@@ -121,14 +122,13 @@ def test_large_jobs(network: str) -> None:
     traffic, options = far_ones(swapped=2), MapOptions(budget_s=1)
     dealing = Dealing(line=line("srun --mpi=pmi2 -n16 ./app"), order=HOSTS)
     best = mapping.map_to_shape(shape, traffic, options)
-    found, words = dealt_at_scale(shape, traffic, options, best, dealing)
+    found, words = dealt(
+        Machine.of_shape(shape), traffic, options, StackPath(), best, dealing=dealing
+    )
     name = words[0].removeprefix("Order     ").partition(":")[0]
-    hosts = [HOSTS[slot // 4] for slot in found.slot_of_rank.tolist()]
+    hosts = [HOSTS[slot // 4] for slot in found.device_of_rank]
     assert hosts == dealt_by_hand(SIZES[name])
     assert not found.kept_default
-    assert found.placed.predicted_s is not None
-    assert best.placed.predicted_s is not None
-    assert found.default.predicted_s is not None
     assert best.placed.predicted_s < found.placed.predicted_s < found.default.predicted_s
 
 
@@ -140,7 +140,7 @@ def test_torchrun_below_srun_has_blocks_of_nodes_in_any_order(machine: Topology)
     assert not dealing.plans(default, reordered)  # which torchrun can start
     traffic, options = far_ones(swapped=0), MapOptions(budget_s=0.5)
     best = map_traffic(machine, traffic, options)
-    found, words = dealt_mapping(machine, traffic, options, StackPath(), best, dealing=dealing)
+    found, words = dealt(Machine.of(machine), traffic, options, StackPath(), best, dealing=dealing)
     hosts = [machine.devices[device].host for device in found.device_of_rank]
     assert all(len(set(hosts[at : at + 4])) == 1 for at in range(0, 16, 4))
     assert words[0].startswith("Order     block")

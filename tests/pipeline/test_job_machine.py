@@ -38,7 +38,7 @@ def found(launch: LaunchLine, source: MachineSource, **environment: str) -> JobM
 def test_hosts_of_the_line_and_a_node_of_a_file(network: str) -> None:
     source = MachineSource(topology=network, node="polaris-4")
     job = found(line("mpirun --host n2:4,n3:4 -n 8 ./app"), source)
-    assert job.topology.hosts == ("n2", "n3")
+    assert job.machine.hosts == ("n2", "n3")
     assert job.devices is None
     assert job.words == (
         "Topology  2 nodes, 2 leaf switches (Slurm topology.conf), 8 devices",
@@ -49,7 +49,7 @@ def test_hosts_of_the_line_and_a_node_of_a_file(network: str) -> None:
 def test_as_many_devices_as_the_line_has_ranks_on_a_node(network: str) -> None:
     source = MachineSource(topology=network, node="polaris-4", hosts="n[1-4]")
     job = found(line("srun -N2 -n5 ./app", LauncherKind.SRUN), source)
-    assert job.topology.hosts == ("n1", "n2")
+    assert job.machine.hosts == ("n1", "n2")
     assert job.devices == (0, 1, 2, 4, 5)
     all_of_them = found(line("srun -N4 -n16 ./app", LauncherKind.SRUN), source)
     assert all_of_them.devices is None
@@ -86,18 +86,19 @@ def large(tmp_path: Path) -> str:
 def test_equal_nodes_with_more_devices_than_are_listed_are_a_shape(large: str) -> None:
     source = MachineSource(topology=large, node="dgx-a100", hosts="n[1-64]")
     job = found(line("srun -N64 -n512 ./app", LauncherKind.SRUN), source)
-    assert job.shape is not None
-    assert (job.shape.slots, job.shape.slots_per_host) == (512, 8)
+    assert job.machine.shape is not None
+    assert (job.machine.shape.slots, job.machine.shape.slots_per_host) == (512, 8)
     assert job.words[0] == (
         "Topology  64 nodes, 4 leaf switches (Slurm topology.conf), 512 devices"
     )
     assert job.sources == {"hosts": "n[1-64]", "source": large}
     few = found(line("srun -N64 --ntasks-per-node=3 ./app", LauncherKind.SRUN), source)
-    assert few.shape is not None
-    assert (few.shape.slots, few.shape.slots_per_host) == (192, 3)
-    assert [device.number for device in few.topology.devices] == [0, 1, 2]
+    assert few.machine.shape is not None
+    assert (few.machine.shape.slots, few.machine.shape.slots_per_host) == (192, 3)
+    assert few.node is not None
+    assert [device.number for device in few.node.devices] == [0, 1, 2]
     listed = found(line("srun -N32 -n256 ./app", LauncherKind.SRUN), source)
-    assert listed.shape is None
+    assert listed.machine.topology is not None
 
 
 def test_unlike_counts_or_nodes_on_a_large_machine(

@@ -13,6 +13,7 @@ from toposeat import evaluation, pipeline, profile, topology
 from toposeat.cli.main import main
 from toposeat.emulation import scaled_topology
 from toposeat.errors import UsageError
+from toposeat.mapping import Machine
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.model.premise import Assumed
@@ -140,7 +141,9 @@ def test_what_is_assumed_without_a_stack() -> None:
     def assumed(name: str | None, device: int) -> Assumed | None:
         pins = Constraints(pins={0: 0, 1: device})
         taken = path(name, machine, 2)
-        found = pipeline.map_on_path(machine, traffic, replace(options, constraints=pins), taken)
+        found = pipeline.map_on_path(
+            Machine.of(machine), traffic, replace(options, constraints=pins), taken
+        )
         return found.premises.assumed[-1] if found.premises and found.premises.assumed else None
 
     near, far = assumed(None, 1), assumed(None, 8)
@@ -160,7 +163,7 @@ def test_a_gain_that_a_staging_mpi_has_not() -> None:
     traffic = profile.pattern_traffic("alltoall:2x2")
     taken = path(None, k80(), 4)
     options = MapOptions(constraints=Constraints(devices=[0, 1, 2, 3]))
-    found = pipeline.map_on_path(k80(), traffic, options, taken)
+    found = pipeline.map_on_path(Machine.of(k80()), traffic, options, taken)
     assert found.placed.predicted_s < 0.9 * found.default.predicted_s
     assert found.premises is not None
     assert found.premises.assumed[-1].decides

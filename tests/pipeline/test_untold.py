@@ -8,6 +8,7 @@ import pytest
 
 from toposeat import evaluation, mapping, pipeline, profile
 from toposeat.launch.microbench import MicrobenchOptions
+from toposeat.mapping import Machine
 from toposeat.model.map_options import MapOptions
 from toposeat.pipeline.stack_path import StackPath
 from toposeat.topology import read_topology, readings_of, untold_pairs
@@ -27,7 +28,9 @@ def test_no_pcie_box_is_proved_where_links_are_untold(
 ) -> None:
     machine = read_topology(shared_dir / "machines" / name)
     traffic = profile.pattern_traffic(pattern)
-    result = pipeline.map_on_path(machine, traffic, MapOptions(budget_s=0.1), StackPath())
+    result = pipeline.map_on_path(
+        Machine.of(machine), traffic, MapOptions(budget_s=0.1), StackPath()
+    )
     assert result.certificate.word != "proved"
     assert result.premises is not None
     assert result.premises.untold_pairs == untold_pairs(machine)

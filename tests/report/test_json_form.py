@@ -42,7 +42,7 @@ def test_mapping_has_what_the_design_asks_for() -> None:
     form = strict(
         json_text(mapping_json(samples.mapping(tree, traffic, samples.K80_PLACED), tree, traffic))
     )
-    assert form["schema"] == "toposeat/mapping/2"
+    assert form["schema"] == "toposeat/mapping/3"
     assert form["version"] == VERSION
     assert form["device_of_rank"] == list(samples.K80_PLACED)
     for which in ("default", "placed"):

@@ -307,7 +307,7 @@ def show(stream: TextIO, render: Callable[..., str], *nouns: Any) -> None:
 
 
 def show_mapping(
-    result: MappingResult, topology: Topology, traffic: Traffic, *, verbose: bool
+    result: MappingResult, topology: Topology | None, traffic: Traffic, *, verbose: bool
 ) -> None:
     """Write a mapping to stdout: the answer and why, or all of it."""
     from toposeat import report  # noqa: PLC0415

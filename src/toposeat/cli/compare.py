@@ -21,19 +21,23 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.large_machine import is_large, large_machine
+from toposeat.cli.machine import machine_of, refuse_without_devices
 from toposeat.cli.placement_header import take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
-from toposeat.model.map_options import METRICS
+from toposeat.model.map_options import METRICS, MapOptions
 
 if TYPE_CHECKING:
     from toposeat.model.clocked import ClockedResult
+    from toposeat.model.evaluation import Evaluation
     from toposeat.model.placement import Placement
-    from toposeat.pipeline import Candidate, ClockPlan
+    from toposeat.model.premise import Premises
+    from toposeat.model.topology import Topology
+    from toposeat.model.traffic import Traffic
+    from toposeat.pipeline import Candidate, ClockPlan, StackPath
     from toposeat.report import TextStyle
 
-    # What to clock, the text for a style, and the JSON document: predictions on either machine.
+    # What to clock, the text for a style, and the JSON document: predictions.
     _Compared = tuple[list[Candidate], Callable[[TextStyle], str], Callable[[], dict[str, Any]]]
 
 
@@ -92,15 +96,7 @@ class CompareCommand(Command):
         if args.topology is None or args.traffic is None:
             headers = [load_placement(path).metadata for path in args.placements]
             take_from_headers(args, args.placements, headers)
-        if is_large(args):
-            if args.stack is not None:
-                raise UsageError(
-                    "--stack needs a topology with devices, not a large machine",
-                    hint="compare on one node with --stack, or leave it out",
-                )
-            candidates, text, document = _on_network(args)
-        else:
-            candidates, text, document = _on_topology(args)
+        candidates, text, document = _predicted(args)
         if args.dry_run:
             return _print_lines(args, candidates)
         clocked = None if args.launch is None else _clocked(args, candidates)
@@ -142,92 +138,95 @@ def _print_document(
     print_json(document, args)
 
 
-def _on_topology(args: argparse.Namespace) -> _Compared:
-    """On a machine whose devices and routes are listed."""
-    from toposeat import (  # noqa: PLC0415
-        evaluation,
-        launch,
-        pipeline,
-        profile,
-        report,
-        topology,
-    )
+def _predicted(args: argparse.Namespace) -> _Compared:
+    """Each placement beside the default."""
+    from toposeat import launch, mapping, pipeline, profile, report  # noqa: PLC0415
     from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
-    machine = topology.read_topology(args.topology)
-    if any(route.protocols for route in machine.routes):
+    machine = machine_of(args)
+    topology = machine.listed(MapOptions(metric=args.metric), wanted=args.stack is not None)
+    if topology is None and args.metric != "bandwidth":
+        raise refuse_without_devices(f"--metric {args.metric}")
+    if topology is not None and any(route.protocols for route in topology.routes):
         tell("Curves by protocol are known: `toposeat advise` says which the MPI should use")
     traffic = profile.read_traffic(args.traffic)
     path_taken = pipeline.path_of_stack(
-        args.stack, args.launch, machine, traffic.ranks, environment=os.environ
+        args.stack, args.launch, topology, traffic.ranks, environment=os.environ
     )
-    tell(*path_taken.notes(machine, [traffic]))
     # Of patterns and matrices device memory is assumed; only a profile has seen it.
     if args.launch is not None and traffic.rank_info and traffic.mapped_space:
         why = launch.why_not_gpu_aware(args.launch, os.environ)
         tell(*([f"This MPI is not GPU-aware, device buffers crash: {why}"] if why else []))
-    used = path_taken.machine_for(machine, traffic)
-    evaluator = evaluation.Evaluator(used, traffic, metric=args.metric)
-    default = evaluator.evaluate_default()
-    evaluations, candidates = [("default", default)], []
-    for path in args.placements:
-        placement = load_placement(path)
-        devices = evaluation.device_positions(placement, machine, traffic.ranks, path)
-        evaluations.append((str(path), evaluator.evaluate(devices)))
-        times = default.predicted_s, evaluations[-1][1].predicted_s
-        candidates.append(_candidate(path, placement, *times))
-    rows = [each.device_of_rank for _, each in evaluations]
-    premises = evaluation.premises_of_gains(
-        used,
-        evaluator,
-        rows,
-        [path_taken.machine_for(each, traffic) for each in topology.readings_of(machine)],
-    )
+    placements = [load_placement(path) for path in args.placements]
+    rows = [
+        pipeline.positions_in(machine, placement, traffic, path)
+        for placement, path in zip(placements, args.placements, strict=True)
+    ]
+    notes: tuple[str, ...] = ()
+    premises: Sequence[Premises] = ()
+    if topology is None:
+        assert machine.shape is not None, "a machine has one form or both"
+        on_shape = mapping.SlotEvaluator(machine.shape, traffic)
+        found = [on_shape.evaluate(on_shape.default), *map(on_shape.evaluate, rows)]
+        notes = machine.shape.notes
+    else:
+        tell(*path_taken.notes(topology, [traffic]))
+        found, premises = _on_path(topology, traffic, path_taken, rows, args.metric)
+        if machine.shape is not None:
+            found = [*map(mapping.SlotEvaluator(machine.shape, traffic).with_levels, found)]
+            notes = machine.shape.notes
+    candidates = [
+        _candidate(path, placement, found[0].predicted_s, each.predicted_s)
+        for path, placement, each in zip(args.placements, placements, found[1:], strict=True)
+    ]
+    named = list(zip(["default", *map(str, args.placements)], found, strict=True))
     return (
         candidates,
         lambda style: report.render_comparison_text(
-            evaluations, machine, traffic, style, metric=args.metric, premises=premises
+            list(zip(["default", *_labels(args.placements)], found, strict=True)),
+            topology,
+            traffic,
+            style,
+            machine=machine.name,
+            metric=args.metric,
+            premises=premises,
+            notes=notes,
         ),
         lambda: report.with_stack(
             report.comparison_json(
-                evaluations, machine, traffic, metric=args.metric, premises=premises
+                named,
+                machine.name,
+                traffic,
+                metric=args.metric,
+                premises=premises,
+                notes=notes,
             ),
             path_taken.stack,
         ),
     )
 
 
-def _on_network(args: argparse.Namespace) -> _Compared:
-    """On hosts of a network, or the shape of a large machine."""
-    from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
-    from toposeat.model.placement_file import load_placement  # noqa: PLC0415
+def _on_path(
+    topology: Topology,
+    traffic: Traffic,
+    path: StackPath,
+    rows: Sequence[Sequence[int]],
+    metric: str,
+) -> tuple[list[Evaluation], Sequence[Premises]]:
+    """The default and each row on a machine as the stack uses it, and what each gain depends on."""
+    from toposeat import evaluation  # noqa: PLC0415
+    from toposeat.topology import readings_of  # noqa: PLC0415
 
-    if args.metric != "bandwidth":
-        raise UsageError(
-            f"--metric {args.metric} needs a topology with devices, not a large machine",
-            hint="leave it out: the cost is bytes x distance on the machine",
-        )
-    shape = large_machine(args)
-    traffic = profile.read_traffic(args.traffic)
-    evaluator = mapping.SlotEvaluator(shape, traffic)
-    default = evaluator.evaluate(evaluator.default, "default")
-    evaluations, candidates = [("default", default)], []
-    for path in args.placements:
-        placement = load_placement(path)
-        slots = pipeline.slots_of_placement(placement, shape, traffic, path)
-        evaluations.append((str(path), evaluator.evaluate(slots, str(path))))
-        times = default.predicted_s or 0.0, evaluations[-1][1].predicted_s or 0.0
-        candidates.append(_candidate(path, placement, *times))
-    machine = f"{shape.text}: {shape.words}"
-    labels = ["default", *_labels(args.placements)]
-    named = [(label, each) for label, (_, each) in zip(labels, evaluations, strict=True)]
-    return (
-        candidates,
-        lambda style: report.render_scale_comparison_text(
-            named, machine, traffic, style, notes=shape.notes
-        ),
-        lambda: report.scale_comparison_json(evaluations, machine, traffic, notes=shape.notes),
+    used = path.machine_for(topology, traffic)
+    evaluator = evaluation.Evaluator(used, traffic, metric=metric)
+    found = [evaluator.evaluate_default(), *map(evaluator.evaluate, rows)]
+    premises = evaluation.premises_of_gains(
+        used,
+        evaluator,
+        [each.device_of_rank for each in found],
+        [path.machine_for(each, traffic) for each in readings_of(topology)],
     )
+    return found, premises
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:

@@ -6,12 +6,15 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from toposeat.cli.machine import refuse_without_devices
 from toposeat.errors import UsageError
 from toposeat.model.map_options import Constraints
 
 if TYPE_CHECKING:
+    from toposeat.mapping import Machine
     from toposeat.model.topology import Topology
 
+_OPTIONS = ("devices", "exclude", "slots", "pin", "allow")
 _MOST_RANKS = 1 << 20  # in one list: a typing error beyond
 
 
@@ -42,12 +45,19 @@ def add_constraint_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def constraints_of(args: argparse.Namespace, machine: Topology) -> Constraints:
+def constraints_of(args: argparse.Namespace, on: Machine) -> Constraints:
     """The constraints of a command line.
 
     Raises:
-        UsageError: an option is not of its form, or names a device that the machine has not.
+        UsageError: an option is not of its form, names a device that the machine has not, or is of
+            devices where they cannot be listed.
     """
+    given = [name for name in _OPTIONS if getattr(args, name) not in (None, [])]
+    if not given:
+        return Constraints()
+    machine = on.topology
+    if machine is None:
+        raise refuse_without_devices(f"--{given[0]}")
     return Constraints(
         devices=None if args.devices is None else device_list("--devices", args.devices, machine),
         exclude=() if args.exclude is None else device_list("--exclude", args.exclude, machine),

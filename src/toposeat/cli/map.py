@@ -21,18 +21,22 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
-from toposeat.cli.large_machine import is_large
-from toposeat.cli.map_scale import map_onto_shape, next_lines
+from toposeat.cli.machine import machine_of, refuse_without_devices, sources_of
 from toposeat.cli.output_form import page_file, refuse_other_forms
 from toposeat.cli.page import page_text
 from toposeat.cli.settings import decided_words
-from toposeat.errors import UsageError
+from toposeat.model.shell_words import shell_line
 
 if TYPE_CHECKING:
+    from toposeat.mapping import Machine
     from toposeat.model.evaluation import MappingResult
-    from toposeat.model.topology import Topology
+    from toposeat.model.map_options import MapOptions
+    from toposeat.model.placement import Placement
     from toposeat.model.traffic import Traffic
     from toposeat.pipeline import StackPath
+
+
+_PARTS = 1000  # of the progress bar
 
 
 class MapCommand(Command):
@@ -72,33 +76,31 @@ class MapCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
-        from toposeat import pipeline, profile, report, topology  # noqa: PLC0415
+        from toposeat import pipeline, profile, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
         _name_page(args)
-        if is_large(args):
-            if args.stack is not None:
-                raise UsageError(
-                    "--stack needs a measured node, not the shape of a large machine",
-                    hint="map one node with --stack, or leave it out",
-                )
-            return map_onto_shape(args)
         for target in (args.output, args.html):
             if target is not None:
                 check_writable(target, overwrite=args.force)
-        machine = topology.read_topology(args.topology)
+        machine = machine_of(args)
         traffic = profile.read_traffic(args.traffic)
+        constraints = constraints_of(args, machine)
+        options = map_options(args, constraints=constraints, explained=args.explain)
+        topology = machine.listed(options, wanted=args.stack is not None)
+        if topology is None and args.metric != "bandwidth":
+            raise refuse_without_devices("--metric")
         path = pipeline.path_of_stack(
-            args.stack, None, machine, traffic.ranks, environment=os.environ
+            args.stack, None, topology, traffic.ranks, environment=os.environ
         )
-        result = _mapped(args, machine, traffic, path)
+        result = _mapped(args, machine, traffic, options, path)
         wrote: list[str] = []
         if args.output is not None:
             wrote += _save(args, result, machine, traffic)
         if args.html is not None:
             place = quoted(args.output or "app.place")
             page = page_text(
-                [report.Section(machine, traffic, result)],
+                [report.Section(topology, traffic, result)],
                 title=f"{traffic.ranks} ranks on {machine.name}",
                 subtitle=f"traffic: {args.traffic}",
                 commands=[f"toposeat run -p {place} -- mpirun -n {traffic.ranks} ./app"],
@@ -107,10 +109,10 @@ class MapCommand(Command):
             wrote.append(f"Wrote {args.html}")
         # The files are safe before the result is shown: its reader may be gone.
         if args.json:
-            document = report.mapping_json(result, machine, traffic)
+            document = report.mapping_json(result, topology, traffic)
             print_json(report.with_stack(document, path.stack), args)
         else:
-            show_mapping(result, machine, traffic, verbose=args.verbose)
+            show_mapping(result, topology, traffic, verbose=args.verbose)
             show_decided(args)
         if not wrote and not args.json:
             wrote = [_next_words(args, result)]
@@ -126,20 +128,28 @@ def _name_page(args: argparse.Namespace) -> None:
 
 
 def _mapped(
-    args: argparse.Namespace, machine: Topology, traffic: Traffic, path: StackPath
+    args: argparse.Namespace,
+    machine: Machine,
+    traffic: Traffic,
+    options: MapOptions,
+    path: StackPath,
 ) -> MappingResult:
     from toposeat import pipeline  # noqa: PLC0415
-    from toposeat.cli.progress import search_bar  # noqa: PLC0415
+    from toposeat.cli.progress import progress_bar, search_bar  # noqa: PLC0415
 
-    constraints = constraints_of(args, machine)
-    options = map_options(args, constraints=constraints, explained=args.explain)
-    with search_bar(f"placing {traffic.ranks} ranks", args.budget or 0):
-        result = pipeline.map_on_path(machine, traffic, options, path)
+    what = f"placing {traffic.ranks} ranks"
+    budget_s = 0 if machine.lists is None else args.budget or 0  # a large search shows its stages
+    with search_bar(what, budget_s), progress_bar(what) as advance:
+        result = pipeline.map_on_path(
+            machine,
+            traffic,
+            options,
+            path,
+            progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
+        )
         if args.launch is not None:
             dealing = pipeline.Dealing.of(args.launch, machine.hosts, os.environ)
-            result, said = pipeline.dealt_mapping(
-                machine, traffic, options, path, result, dealing=dealing
-            )
+            result, said = pipeline.dealt(machine, traffic, options, path, result, dealing=dealing)
             tell(*said)
     return result
 
@@ -147,7 +157,7 @@ def _mapped(
 def _next_words(args: argparse.Namespace, result: MappingResult) -> str:
     """What to do with an answer that is in no file."""
     more = "" if args.verbose else "; -v says more"
-    if result.device_of_rank == result.default.device_of_rank:
+    if result.kept_default:
         return f"Next: start the job as it is{more}"
     ranks = len(result.device_of_rank)
     return (
@@ -156,7 +166,7 @@ def _next_words(args: argparse.Namespace, result: MappingResult) -> str:
 
 
 def _save(
-    args: argparse.Namespace, result: MappingResult, machine: Topology, traffic: Traffic
+    args: argparse.Namespace, result: MappingResult, machine: Machine, traffic: Traffic
 ) -> list[str]:
     """Write the placement; what to say of it."""
     from toposeat import launch, pipeline  # noqa: PLC0415
@@ -167,7 +177,7 @@ def _save(
         machine,
         traffic,
         traffic_name=args.traffic,
-        machine_source=args.topology,
+        machine_source=args.topology if machine.shape is None else sources_of(args),
         stack=args.stack or "",
     )
     save_placement(placement.with_settings(decided_words(args)), args.output, overwrite=args.force)
@@ -175,8 +185,22 @@ def _save(
     said = [
         *filter(None, [launch.visibility_words(placement)]),
         f"Wrote {args.output}",
-        *next_lines(args, placement),
+        *_next_lines(args, placement),
     ]
-    if any(route.protocols for route in machine.routes):
+    if args.node is not None:
+        said.append(f"Export: toposeat export {place} --launcher torchrun")
+    topology = machine.topology if machine.shape is None else machine.shape.node
+    if topology is not None and any(route.protocols for route in topology.routes):
         said.append(f"Protocols: toposeat advise -p {place} -- mpirun -n {traffic.ranks} ./app")
     return said
+
+
+def _next_lines(args: argparse.Namespace, placement: Placement) -> list[str]:
+    """What to type for a placement that was written, or why the line of `args` cannot start it."""
+    from toposeat import pipeline  # noqa: PLC0415
+
+    launcher = "srun" if args.node is not None and "SLURM_JOB_ID" in os.environ else "mpirun"
+    command = args.launch or [launcher, "-n", str(placement.ranks), "./app"]
+    refusal = pipeline.why_not_realised(command, placement) if args.launch is not None else []
+    line = f"Next: toposeat run -p {quoted(args.output)} -- {shell_line(command)}"
+    return refusal or [line]

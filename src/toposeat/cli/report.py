@@ -102,12 +102,8 @@ def _document(found: ReportFiles) -> Any:
         documents.append(report.profile_json(found.traffic))
     documents += [report.placement_json(placement) for _, placement in found.placements]
     results = found.mapping_results()
-    if found.topology is not None and found.traffic is not None:
-        documents += [
-            report.mapping_json(result, found.topology, found.traffic) for result in results
-        ]
     if found.traffic is not None:
-        documents += [report.scale_json(each, found.traffic) for each in found.scale_results()]
+        documents += [report.mapping_json(each, found.listed, found.traffic) for each in results]
     documents += [report.run_json(record) for record in found.runs]
     if len(documents) == 1:
         return documents[0]
@@ -134,14 +130,11 @@ def _render(
 def _drawing(found: ReportFiles) -> str:
     from toposeat import report  # noqa: PLC0415
 
+    results = found.mapping_results()
+    if results and found.traffic is not None:
+        return report.mapping_svg(results[0], found.listed, found.traffic)
     if found.topology is not None:
-        results = found.mapping_results()
-        if results:
-            return report.mapping_svg(results[0], found.topology)
         return report.topology_svg(found.topology)
-    scales = found.scale_results()
-    if scales and found.traffic is not None:
-        return report.scale_svg(scales[0], found.traffic)
     if found.traffic is not None:
         return report.traffic_svg(found.traffic)
     raise UsageError("SVG shows a machine or a profile", hint="add the file of one")
@@ -163,20 +156,16 @@ def _text(found: ReportFiles, style: TextStyle) -> str:
         parts.append(report.render_topology_text(found.topology, style))
     if found.traffic is not None:
         parts.append(report.render_traffic_text(found.traffic, style))
-    scales = found.scale_results()
-    if found.shape is None or found.traffic is None:  # else levels and links say more
+    is_network = found.machine is not None and found.machine.shape is not None
+    if not is_network or found.traffic is None:  # else levels and links say more
         parts += [
             report.render_placement_text(placement, style) for _, placement in found.placements
         ]
     results = found.mapping_results()
-    if found.topology is not None and found.traffic is not None:
-        parts += [
-            report.render_mapping_text(result, found.topology, found.traffic, style, verbose=True)
-            for result in results
-        ]
     if found.traffic is not None:
         parts += [
-            report.render_scale_text(each, found.traffic, style, verbose=True) for each in scales
+            report.render_mapping_text(each, found.listed, found.traffic, style, verbose=True)
+            for each in results
         ]
     parts += [report.render_run_text(record, style) for record in found.runs]
     return "\n".join(parts)

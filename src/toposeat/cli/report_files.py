@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toposeat.cli.command import tell
-from toposeat.cli.large_machine import is_large, large_machine
+from toposeat.cli.machine import machine_of
 from toposeat.cli.placement_header import take_from_headers
 from toposeat.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from toposeat.mapping import Shape
+    from toposeat.mapping import Machine
     from toposeat.model.evaluation import MappingResult
     from toposeat.model.placement import Placement
-    from toposeat.model.scale_result import ScaleResult
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
     from toposeat.report import Section
@@ -25,13 +24,11 @@ class ReportFiles:
     """What the command line names: nouns in files, a machine, a traffic."""
 
     def __init__(self) -> None:
-        self.topology: Topology | None = None
-        self.shape: Shape | None = None
+        self.machine: Machine | None = None
         self.traffic: Traffic | None = None
         self.placements: list[tuple[Path, Placement]] = []
         self.runs: list[Any] = []
         self.results: list[tuple[Path, MappingResult]] = []
-        self.scales: list[tuple[Path, ScaleResult]] = []
 
     @staticmethod
     def load(args: argparse.Namespace) -> ReportFiles:
@@ -43,18 +40,16 @@ class ReportFiles:
         return found
 
     def _read_options(self, args: argparse.Namespace) -> None:
-        from toposeat import profile, topology  # noqa: PLC0415
+        from toposeat import profile  # noqa: PLC0415
 
         if args.traffic is not None:
             self.traffic = profile.read_traffic(args.traffic)
-        if is_large(args):
-            self.shape = large_machine(args)
-        elif args.topology is not None:
-            self.topology = topology.read_topology(args.topology)
+        if (args.topology, args.node, args.hosts) != (None, None, None):
+            self.machine = machine_of(args)
 
     def read_headers(self, args: argparse.Namespace) -> None:
         """The machine and the traffic of placements that come alone, where both can be read."""
-        alone = self.topology is None and self.traffic is None and self.shape is None
+        alone = self.machine is None and self.traffic is None
         if not self.placements or not alone:
             return
         given = argparse.Namespace(**vars(args))
@@ -72,18 +67,16 @@ class ReportFiles:
         Raises:
             InputError: an empty file, a report page, or a file of no known form.
         """
-        from toposeat import profile, topology  # noqa: PLC0415
-        from toposeat.model import files, placement_file, result_file, scale_file  # noqa: PLC0415
+        from toposeat import mapping, profile, topology  # noqa: PLC0415
+        from toposeat.model import files, placement_file, result_file  # noqa: PLC0415
 
         if profile.holds_traffic(path):
             self.traffic = profile.read_traffic(path)
             return
         text = files.read_text(path)  # once: it may be a pipe
         head = text[:4096]
-        if _is_schema(head, result_file.MAPPING_SCHEMA):
+        if result_file.is_mapping(head):
             self.results.append((path, result_file.parse_mapping(text, path)))
-        elif _is_schema(head, scale_file.SCALE_SCHEMA):
-            self.scales.append((path, scale_file.parse_scale(text, path)))
         elif _is_schema(head, result_file.RUN_SCHEMA):
             self.runs.append(result_file.parse_run(text, path))
         elif head.startswith("# toposeat/placement/"):
@@ -95,47 +88,41 @@ class ReportFiles:
         elif not head.strip():
             raise InputError("an empty file", path=path, hint="make it again")
         else:
-            self.topology = topology.parse_topology_text(text, path)
+            self.machine = mapping.Machine.of(topology.parse_topology_text(text, path))
 
-    def scale_results(self) -> list[ScaleResult]:
-        """Saved mappings of large jobs, and given placements on a large machine."""
-        from toposeat import mapping, pipeline  # noqa: PLC0415
+    @property
+    def listed(self) -> Topology | None:
+        """The machine's devices, where results are shown on them."""
+        return None if self.machine is None else self.machine.listed()
 
-        for path, result in self.scales:
-            self._check_scale(path, result)
-        saved = [result for _, result in self.scales]
-        if self.shape is None or self.traffic is None:
-            return saved
-        evaluator = mapping.SlotEvaluator(self.shape, self.traffic)
-        return saved + [
-            pipeline.assess_slots(
-                self.shape,
-                evaluator,
-                pipeline.slots_of_placement(placement, self.shape, self.traffic, path),
-            )
-            for path, placement in self.placements
-        ]
+    @property
+    def topology(self) -> Topology | None:
+        """The machine where it is to be shown itself: one node, or hosts that a file lists."""
+        is_network = self.machine is None or self.machine.shape is not None
+        return None if is_network else self.listed
 
-    def mapping_results(self) -> list[Any]:
+    def mapping_results(self) -> list[MappingResult]:
         """Results to show: saved ones, and given placements assessed on the given machine."""
-        from toposeat import evaluation  # noqa: PLC0415
+        from toposeat import pipeline  # noqa: PLC0415
 
         for path, result in self.results:
             self._check_result(path, result)
         results = [result for _, result in self.results]
-        if self.topology is not None and self.traffic is not None:
+        if self.machine is not None and self.traffic is not None:
             for path, placement in self.placements:
-                ranks = self.traffic.ranks
-                devices = evaluation.device_positions(placement, self.topology, ranks, path)
-                results.append(evaluation.assess(self.topology, self.traffic, devices))
+                row = pipeline.positions_in(self.machine, placement, self.traffic, path)
+                results.append(pipeline.assess(self.machine, self.traffic, row))
         return results
 
-    def _check_scale(self, path: Path, result: ScaleResult) -> None:
-        """The saved mapping of a large job with its traffic; the machine is in the mapping."""
-        if self.traffic is None:
+    def _check_result(self, path: Path, result: MappingResult) -> None:
+        """Refuse another traffic's, and another machine's; that of a network says what it is on."""
+        has_hosts = bool(result.placed.levels)
+        if self.traffic is None or (self.listed is None and not has_hosts):
+            what = "with its traffic" if has_hosts else "on its machine, with its traffic"
+            options = "--traffic F" if has_hosts else "-t SRC and --traffic F"
             raise UsageError(
-                f"{path}: a mapping is shown with its traffic",
-                hint="add --traffic F as it was given to `toposeat map`",
+                f"{path}: a mapping is shown {what}",
+                hint=f"add {options} as given to `toposeat map`",
             )
         if result.ranks != self.traffic.ranks:
             raise InputError(
@@ -143,27 +130,14 @@ class ReportFiles:
                 path=path,
                 hint="give the traffic that was mapped",
             )
-
-    def _check_result(self, path: Path, result: MappingResult) -> None:
-        """A saved result knows devices and links by number only: refuse another machine's."""
-        if self.topology is None or self.traffic is None:
-            raise UsageError(
-                f"{path}: a mapping is shown on its machine, with its traffic",
-                hint="add -t SRC and --traffic F as they were given to `toposeat map`",
-            )
-        if len(result.device_of_rank) != self.traffic.ranks:
-            raise InputError(
-                f"a mapping of {len(result.device_of_rank)} ranks; the traffic has "
-                f"{self.traffic.ranks}",
-                path=path,
-                hint="give the traffic that was mapped",
-            )
-        links = {link.id for link in self.topology.links}
+        if self.listed is None:
+            return
+        links = {link.id for link in self.listed.links}
         used = {load.link for load in (*result.default.links, *result.placed.links)}
-        inside = range(len(self.topology.devices))
+        inside = range(len(self.listed.devices))
         if not used <= links or any(at not in inside for at in result.device_of_rank):
             raise InputError(
-                f"this mapping was made for another machine than {self.topology.name}",
+                f"this mapping was made for another machine than {self.listed.name}",
                 path=path,
                 hint="give the machine of the mapping with -t SRC",
             )
@@ -172,17 +146,12 @@ class ReportFiles:
         """What the page shows: machine, traffic and each result, then the runs."""
         from toposeat.report import Section  # noqa: PLC0415
 
-        machine = self.topology if self.topology is not None else self.shape
-        complete = machine is not None and self.traffic is not None
-        results, scales = self.mapping_results(), self.scale_results()
-        several = len(results) + len(scales) > 1  # then the names of files tell them apart
+        complete = self.machine is not None and self.traffic is not None
+        results = self.mapping_results()
+        several = len(results) > 1  # then the names of files tell them apart
         sections = [
-            Section(self.topology, self.traffic, result, title=path.name if several else "")
+            Section(self.listed, self.traffic, result, title=path.name if several else "")
             for (path, _), result in zip((*self.results, *self.placements), results, strict=False)
-        ]
-        sections += [
-            Section(traffic=self.traffic, scale=scale, title=path.name if several else "")
-            for (path, _), scale in zip((*self.scales, *self.placements), scales, strict=False)
         ]
         if not sections and (self.topology is not None or self.traffic is not None):
             sections.append(Section(self.topology, self.traffic))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from functools import partial
 
 from toposeat.cli.command import (
     Command,
@@ -16,8 +14,8 @@ from toposeat.cli.command import (
     map_options,
     print_json,
     require_launch,
-    show,
     show_decided,
+    show_mapping,
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
@@ -57,7 +55,6 @@ class TuneCommand(Command):
         """Tune, show, say how to run."""
         from toposeat import launch, pipeline, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
-        from toposeat.model.scale_result import ScaleResult  # noqa: PLC0415
 
         command = require_launch(args, self.name)
         if args.html is not None:
@@ -81,19 +78,9 @@ class TuneCommand(Command):
         says = launch.visibility_words(tuned.placement)
         wrote = [*filter(None, [says]), f"Wrote {tuned.placement_path}"]
         result, topology, traffic = tuned.result, tuned.topology, tuned.traffic
-        if isinstance(result, ScaleResult):
-            section = report.Section(traffic=traffic, scale=result)
-            text = partial(report.render_scale_text, result, traffic, verbose=args.verbose)
-            document = partial(report.scale_json, result, traffic)
-        else:
-            section = report.Section(topology, traffic, result)
-            text = partial(
-                report.render_mapping_text, result, topology, traffic, verbose=args.verbose
-            )
-            document = partial(report.mapping_json, result, topology, traffic)
         if args.html is not None:
             page = page_text(
-                [section],
+                [report.Section(topology, traffic, result)],
                 title=f"{pipeline.program_name(command)} on {tuned.placement.metadata['topology']}",
                 subtitle=shell_line(command),
                 commands=[f"toposeat run -- {shell_line(command)}"],
@@ -102,9 +89,10 @@ class TuneCommand(Command):
             wrote.append(f"Wrote {args.html}")
         if args.json:
             files = {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
-            print_json(report.with_stack(document(), tuned.path.stack) | files, args)
+            document = report.mapping_json(result, topology, traffic)
+            print_json(report.with_stack(document, tuned.path.stack) | files, args)
         else:
-            show(sys.stdout, text)
+            show_mapping(result, topology, traffic, verbose=args.verbose)
             show_decided(args)
         refusal = pipeline.why_not_realised(command, tuned.placement)
         next_line = f"Next: toposeat run -- {shell_line(command)}"

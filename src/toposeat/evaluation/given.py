@@ -34,4 +34,6 @@ def assess(topology: Topology, traffic: Traffic, device_of_rank: Sequence[int]) 
         solver="given",
         solve_seconds=0.0,
         seed=0,
+        topology=topology.name,
+        hosts=topology.hosts,
     )

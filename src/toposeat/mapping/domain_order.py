@@ -14,7 +14,7 @@ import numpy as np
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.mapping.slot_groups import Slots
-from toposeat.model.scale_result import ScaleEvaluation
+from toposeat.model.evaluation import Evaluation
 from toposeat.model.traffic import Exchange, Traffic
 
 _ABOUT = 1.1  # times the prediction of another placement: about as long
@@ -24,35 +24,36 @@ def keep_inside(
     shape: Shape,
     traffic: Traffic,
     evaluator: SlotEvaluator,
-    slots: Slots,
-    placed: ScaleEvaluation,
-) -> tuple[Slots, ScaleEvaluation, str]:
+    placed: Evaluation,
+) -> tuple[Evaluation, str]:
     """The placement, or the default order with the hosts of each domain after each other.
 
     Returns:
-        Slots and their evaluation, and what was changed and why; "" if nothing.
+        The one to take, and what was changed and why; "" if nothing.
     """
     per_host = shape.slots_per_host
     domain = np.array(shape.domain_of_host)
     _, first = np.unique(domain, return_index=True)
     met = {int(domain[at]): int(at) for at in first}
     hosts = np.argsort([met[each] for each in domain.tolist()], kind="stable")
+    slots = np.array(placed.device_of_rank, np.uint32)
     ranks = np.arange(len(slots))
     other = (hosts[ranks // per_host] * per_host + ranks % per_host).astype(np.uint32)
     before, after = (crossing_bytes(shape, traffic, each) for each in (slots, other))
-    found = evaluator.evaluate(other, "hosts by domain")
-    if after >= before or found.sum_s > _ABOUT * placed.sum_s:
-        return slots, placed, ""
+    found = evaluator.evaluate(other)
+    if after >= before or found.predicted_s > _ABOUT * placed.predicted_s:
+        return placed, ""
     why = (
         f"hosts of a domain follow each other: {before / 1e9:.3g} GB between domains become"
         f" {after / 1e9:.3g} GB"
     )
-    if found.sum_s > placed.sum_s * (1 + 1e-9):
+    slower = found.predicted_s / placed.predicted_s - 1 if placed.predicted_s > 0 else 0.0
+    if slower > 1e-9:
         why += (
-            f"; that is predicted {found.sum_s / placed.sum_s - 1:.1%} slower, without what NVLink"
-            " gains by reductions in its switches and by latency"
+            f"; that is predicted {slower:.1%} slower, without what NVLink gains by reductions in"
+            " its switches and by latency"
         )
-    return other, found, why
+    return found, why
 
 
 def crossing_bytes(shape: Shape, traffic: Traffic, slots: Slots) -> float:
@@ -70,7 +71,7 @@ def crossing_bytes(shape: Shape, traffic: Traffic, slots: Slots) -> float:
 
 
 def what_must_cross(
-    shape: Shape, traffic: Traffic, evaluator: SlotEvaluator, slots: Slots
+    shape: Shape, traffic: Traffic, evaluator: SlotEvaluator, placed: Evaluation
 ) -> Iterator[str]:
     """A sentence for each kind of group with more ranks than a domain has devices."""
     _, hosts = np.unique(shape.domain_of_host, return_counts=True)
@@ -82,7 +83,7 @@ def what_must_cross(
     }
     if not names:
         return
-    low, high = evaluator.sum_range(slots)
+    low, high = evaluator.sum_range(np.array(placed.device_of_rank, np.uint32))
     for name, size in sorted(names):
         yield (
             f"{name} has {size} ranks and an NVLink domain {largest} devices: it crosses domains;"

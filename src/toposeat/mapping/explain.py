@@ -5,7 +5,7 @@ from __future__ import annotations
 from toposeat import _core
 from toposeat.evaluation import Evaluator
 from toposeat.model.evaluation import Evaluation
-from toposeat.model.explanation import Bottleneck, Explanation, PairLoad, PairMove
+from toposeat.model.explanation import Bottleneck, Explanation, Move, PairLoad
 from toposeat.model.topology import Topology
 
 SHOWN_MOVES = 8
@@ -44,7 +44,7 @@ def _links(topology: Topology, source: int, target: int) -> tuple[str, ...]:
 
 def _moves(
     topology: Topology, evaluator: Evaluator, before: Evaluation, after: Evaluation
-) -> list[PairMove]:
+) -> list[Move]:
     """Pairs that use other links than in the default, heaviest first."""
     moves = []
     table = evaluator.table
@@ -59,7 +59,7 @@ def _moves(
         new = _links(topology, after.device_of_rank[source], after.device_of_rank[target])
         if old != new:
             moves.append(
-                PairMove(
+                Move(
                     source=source,
                     target=target,
                     bytes=nbytes,

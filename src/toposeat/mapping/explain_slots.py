@@ -10,24 +10,23 @@ from toposeat.evaluation import compile_traffic
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_groups import slots_table
-from toposeat.model.explanation import PairLoad
-from toposeat.model.scale_result import LevelMove, ScaleBottleneck, ScaleExplanation
+from toposeat.model.evaluation import Evaluation
+from toposeat.model.explanation import Bottleneck, Explanation, Move, PairLoad
 from toposeat.model.traffic import PairTable, Traffic
 
 SHOWN_MOVES = 8
 SHOWN_LOADS = 5
 _MOST_LEVELS = 32  # bits of the core's answer
 
-_Slots = NDArray[np.uint32]
 _Floats = NDArray[np.float64]
 
 
 def explain_slots(
     shape: Shape,
     traffic: Traffic,
-    placed: _Slots,
-    default: _Slots,
-) -> ScaleExplanation:
+    default: Evaluation,
+    placed: Evaluation,
+) -> Explanation:
     """Compare a placement with the default.
 
     Time and memory grow with the pairs that exchange messages and with the links.
@@ -35,14 +34,14 @@ def explain_slots(
     Args:
         shape: the machine.
         traffic: who talks to whom.
-        placed: slot of each rank.
-        default: slot of each rank in the default placement.
+        default: the default placement.
+        placed: the placement to explain.
     """
     work = _Explainer(shape, traffic)
     after, before = work.look(placed), work.look(default)
     moved = before.levels != after.levels
     moves = work.moves(before, after, moved)
-    return ScaleExplanation(
+    return Explanation(
         moves=tuple(moves[:SHOWN_MOVES]),
         kinds_of_moves=len(moves),
         moved_pairs=int(moved.sum()),
@@ -78,7 +77,8 @@ class _Explainer:
         self._bit_of_link = _numbers(links, hops_only=True)
         self._name_of_link = _numbers(links, hops_only=False)
 
-    def look(self, slots: _Slots) -> _View:
+    def look(self, placement: Evaluation) -> _View:
+        slots = np.array(placement.device_of_rank, np.uint32)
         figures, nbytes = _core.large_loads(self._machine, self._flows, slots)
         seconds = np.zeros(len(self._names))
         np.maximum.at(seconds, self._name_of_link, nbytes / self._capacities)
@@ -86,7 +86,7 @@ class _Explainer:
         use = _core.large_flow_use(self._machine, self._flows, slots, self._bit_of_link, busiest)
         return _View(figures, float(nbytes[busiest]), seconds, use)
 
-    def moves(self, before: _View, after: _View, moved: NDArray[np.bool_]) -> list[LevelMove]:
+    def moves(self, before: _View, after: _View, moved: NDArray[np.bool_]) -> list[Move]:
         """Pairs that use other levels, summed by old and new levels; most bytes first."""
         both = np.stack([before.levels[moved], after.levels[moved]])
         kinds, kind_of_pair = np.unique(both, axis=1, return_inverse=True)
@@ -95,9 +95,9 @@ class _Explainer:
         nbytes = np.zeros(kinds.shape[1], np.int64)
         np.add.at(nbytes, kind_of_pair, self.table.bytes[moved])
         return [
-            LevelMove(
-                levels_before=self._levels(int(kinds[0, kind])),
-                levels_after=self._levels(int(kinds[1, kind])),
+            Move(
+                links_before=self._levels(int(kinds[0, kind])),
+                links_after=self._levels(int(kinds[1, kind])),
                 pairs=int(pairs[kind]),
                 bytes=int(nbytes[kind]),
             )
@@ -107,12 +107,12 @@ class _Explainer:
     def _levels(self, bits: int) -> tuple[str, ...]:
         return tuple(name for at, name in enumerate(self._names) if bits >> at & 1)
 
-    def bottleneck(self, view: _View) -> ScaleBottleneck:
+    def bottleneck(self, view: _View) -> Bottleneck:
         busiest = view.figures.busiest_link
         users = np.flatnonzero(view.over.astype(np.bool_) & (self.table.bytes > 0))
         heaviest = users[np.argsort(-self.table.bytes[users], kind="stable")][:SHOWN_LOADS]
         is_idle = view.figures.busiest_s == 0
-        return ScaleBottleneck(
+        return Bottleneck(
             link=None if is_idle else self._machine.link_name(busiest),
             level=None if is_idle else self._names[self._name_of_link[busiest]],
             congestion_s=view.figures.busiest_s,

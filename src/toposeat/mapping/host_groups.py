@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.evaluation import HostGroup
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind
-from toposeat.model.scale_result import HostGroup
 
 MOST_HOSTS = 4096  # beyond, no picture could show them one by one
 _TORUS_GROUPS = 16

@@ -39,7 +39,7 @@ from toposeat.model.topology import (
     with_named_premises,
 )
 
-MOST_DEVICES = 256  # routes are listed by pair
+MOST_DEVICES = 256  # whose routes are listed pair by pair
 _MOST_NAME = 60
 _GB = 1e9
 
@@ -276,7 +276,8 @@ def _cables(network: Network, exits: Sequence[_Exits]) -> list[Link]:
     hop = _or(network.rates.hop_latency_s, HOP_LATENCY_S)
     cables = []
     for number, (link, value) in enumerate(zip(network.links, rates, strict=True)):
-        if link.bytes_per_s is not None or link.level <= given:
+        is_told = link.bytes_per_s is not None or network.rates.taper != 1
+        if is_told or link.level <= given:
             rate = link.bytes_per_s or Quantity(value, Source.USER)
         else:
             rate = assumed(value, _UPLINKS, *(() if ports_are_told else (_PORT,)))

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from toposeat import _core
 from toposeat.errors import ToposeatError
@@ -18,9 +19,12 @@ from toposeat.mapping.problem import Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
 from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
-from toposeat.model.map_options import MapOptions
+from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
+
+if TYPE_CHECKING:
+    from toposeat.mapping.shapes import Shape
 
 BUDGET_S = 1.0  # where the options name none
 _TOLERANCE = 1e-9  # of values computed in another order
@@ -35,6 +39,7 @@ def map_traffic(
     *,
     untold: Untold | None = None,
     machine: CompiledMachine | None = None,
+    shape: Shape | None = None,
 ) -> MappingResult:
     """Choose a device for every rank.
 
@@ -49,6 +54,8 @@ def map_traffic(
         options: what to minimise, how to search, what to keep to; None: the defaults.
         untold: other machines that the sources allow; None: there are none.
         machine: the topology, compiled for the traffics before; None: to be compiled.
+        shape: of the same machine, where its hosts are equal: what is found on it counts too, and
+            the result tells loads by level and host.
 
     Raises:
         UsageError: on constraints that contradict each other.
@@ -82,6 +89,14 @@ def map_traffic(
     why = ""
     if evaluator.groups is not None and not options.is_fixed:
         row, why = _gaining(evaluator, default, row, options)
+    solver, notes = answer.solver, () if options.constraints.hosts else tuple(answer.notes)
+    of_hosts: MappingResult | None = None
+    if shape is not None and options.constraints == Constraints():
+        of_hosts = _on_shape(shape, traffic, options, budget_s)
+        if options.solver == "auto":
+            row = _better(evaluator, default, (of_hosts.device_of_rank, row), options)
+        if tuple(row) == of_hosts.device_of_rank:
+            solver, notes = of_hosts.solver, of_hosts.notes
     asked = Asked(
         topology=topology,
         problem=problem,
@@ -98,27 +113,97 @@ def map_traffic(
         from toposeat.mapping.explain import explain  # noqa: PLC0415 - 1 ms
 
         explanation = explain(topology, evaluator, (default, placed))
-    return MappingResult(
+    result = MappingResult(
         device_of_rank=placed.device_of_rank,
         default=default,
         placed=placed,
         certificate=_certificate(options.objective, answer, placed, everywhere=choice.everywhere),
         objective=options.objective,
         metric=options.metric,
-        solver=_solver_name(options.solver, answer.solver),
+        solver=_solver_name(options.solver, solver),
         solve_seconds=seconds,
         seed=options.seed,
         notes=(
             *_constraint_notes(problem, traffic.ranks, options),
-            *(() if options.constraints.hosts else answer.notes),  # of another default
-            *([why] if why else []),
+            *notes,
+            *([why] if why and tuple(row) == default.device_of_rank else []),
             *_number_notes(topology),
             *kept,
         ),
         uniform=answer.uniform and choice.everywhere,
         premises=choice.premises_of(placed.device_of_rank, default.device_of_rank),
         explanation=explanation,
+        topology=topology.name,
+        hosts=topology.hosts,
+        slots_per_host=_devices_of_each(topology),
     )
+    if shape is None:
+        return result
+    return with_hosts(shape, traffic, result, () if of_hosts is None else of_hosts.notes)
+
+
+def _on_shape(
+    shape: Shape, traffic: Traffic, options: MapOptions, budget_s: float
+) -> MappingResult:
+    """What the search over hosts finds: it knows orders of nodes that one by pairs misses."""
+    from toposeat.mapping.scale import map_to_shape  # noqa: PLC0415 - one node needs none of it
+
+    known = options.solver if options.solver in ("default", "random", "scotch") else "auto"
+    return map_to_shape(
+        shape, traffic, replace(options, solver=known, budget_s=budget_s, explained=False)
+    )
+
+
+def _better(
+    evaluator: Evaluator,
+    default: Evaluation,
+    rows: Sequence[Sequence[int]],
+    options: MapOptions,
+) -> Sequence[int]:
+    """The best by the objective; of equals the first, and none that groups lose by."""
+    if evaluator.groups is not None:
+        rows = [_gaining(evaluator, default, row, options)[0] for row in rows]
+    values = [evaluator.evaluate(row).value(options.objective) for row in rows]
+    least = min(values) * (1 + _TOLERANCE)
+    return next(row for row, value in zip(rows, values, strict=True) if value <= least)
+
+
+def _devices_of_each(topology: Topology) -> int:
+    """How many devices each host has, where all have as many and stand after each other; else 0."""
+    each = len(topology.devices) // max(1, len(topology.hosts))
+    alike = [host for host in topology.hosts for _ in range(each)]
+    return each if [device.host for device in topology.devices] == alike else 0
+
+
+def with_hosts(
+    shape: Shape, traffic: Traffic, result: MappingResult, notes: Sequence[str] = ()
+) -> MappingResult:
+    """With what the hosts, switches and levels of a network carry.
+
+    Args:
+        shape: the machine of the result.
+        traffic: that was mapped.
+        result: of the same machine with its devices listed.
+        notes: on the machine, of the search over hosts.
+    """
+    from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
+
+    evaluator = SlotEvaluator(shape, traffic)
+    of_machine = (note for note in notes if not note.startswith(_OF_SEARCH))
+    return replace(
+        result,
+        default=evaluator.with_levels(result.default),
+        placed=evaluator.with_levels(result.placed),
+        topology=shape.text,
+        hosts=shape.hosts,
+        slots_per_host=shape.slots_per_host,
+        stages=evaluator.stages,
+        notes=tuple(dict.fromkeys((*of_machine, *result.notes))),
+    )
+
+
+# How notes on a search over hosts begin, of which another answer may have been taken.
+_OF_SEARCH = ("the traffic is that of", "scotch was not tried", "kept the default")
 
 
 def _default(
@@ -231,7 +316,7 @@ def _reason(objective: str, answer: _Answer) -> str:
 
 def _solver_name(asked: str, used: str) -> str:
     """`auto (tree)`: the solver that was asked for, and the one that answered."""
-    return asked if asked == used else f"{asked} ({used})"
+    return used if used.startswith(asked) else f"{asked} ({used})"
 
 
 def _constraint_notes(problem: Problem, ranks: int, options: MapOptions) -> list[str]:

@@ -20,10 +20,11 @@ from toposeat.mapping.explain_slots import explain_slots
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.local_sets import with_local_sets
 from toposeat.mapping.shapes import Shape
-from toposeat.mapping.slot_evaluation import SlotEvaluator
+from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
+from toposeat.model.evaluation import Candidate, Certificate, Evaluation, MappingResult
+from toposeat.model.explanation import Explanation
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement import HostDevice, Placement, Seat
-from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
@@ -46,7 +47,7 @@ def map_to_shape(
     options: MapOptions | None = None,
     *,
     progress: Progress | None = None,
-) -> ScaleResult:
+) -> MappingResult:
     """Choose a slot for every rank of a large job; no slot is used twice.
 
     Ctrl-C in the main thread ends the search; the best so far is returned, with a note.
@@ -85,50 +86,90 @@ def map_to_shape(
         )
     except RuntimeError as error:  # only Scotch can refuse what was checked above
         raise ToposeatError(str(error), hint="use --solver auto") from error
-    default = _in_full(answer.default, evaluator.evaluate(evaluator.default))
-    placed = _in_full(answer.placed, evaluator.evaluate(answer.slot_of_rank))
-    slots, notes = answer.slot_of_rank, [*shape.notes, *answer.notes]
+    default, placed = (evaluator.evaluate(row) for row in (evaluator.default, answer.slot_of_rank))
+    notes = [*shape.notes, *answer.notes]
     if not options.is_fixed:
-        slots, placed = _in_rank_order(
-            shape.slots_per_host, evaluator, slots, placed, options.objective
-        )
+        placed = _in_rank_order(shape.slots_per_host, evaluator, placed, options.objective)
         if traffic.groups and options.objective == "time":
+            slots = np.array(placed.device_of_rank, np.uint32)
             other = with_local_sets(shape, traffic, slots, seed=options.seed)
-            slots, placed = _if_it_gains(evaluator, slots, placed, other)
-    kept = bool((slots == evaluator.default).all())
+            placed = _if_it_gains(evaluator, placed, other)
     too_little = why_keep_default(default, placed, options)
-    if too_little and not kept and not options.is_fixed:
+    is_moved = placed.device_of_rank != default.device_of_rank
+    if too_little and is_moved and not options.is_fixed:
         notes.append(too_little)
-        slots, placed, kept = evaluator.default, default, True
+        placed = default
     if shape.domain_of_host and traffic.groups:
         if not options.is_fixed:
-            slots, placed, why = keep_inside(shape, traffic, evaluator, slots, placed)
+            placed, why = keep_inside(shape, traffic, evaluator, placed)
             if why:
                 notes = [note for note in notes if not note.startswith("kept the default")]
                 notes.append(why)
-            kept = bool((slots == evaluator.default).all())
-        notes += what_must_cross(shape, traffic, evaluator, slots)
-    explanation = None
-    if options.explained:
-        explanation = explain_slots(shape, traffic, slots, evaluator.default)
-    return ScaleResult(
-        shape=shape.text,
-        slots=shape.slots,
-        slots_per_host=shape.slots_per_host,
-        hosts=shape.hosts,
-        slot_of_rank=slots,
-        default=evaluator.with_trees(default, evaluator.default),
-        placed=evaluator.with_trees(placed, slots),
-        candidates=tuple(evaluator.figures(each) for each in answer.candidates),
-        kept_default=kept,
-        objective=options.objective,
+        notes += what_must_cross(shape, traffic, evaluator, placed)
+    return result_on(
+        shape,
+        evaluator,
+        (evaluator.with_trees(default), evaluator.with_trees(placed)),
+        options,
         solver=f"{options.solver} ({answer.placed.name})",
+        notes=notes,
+        candidates=tuple(map(candidate_of, answer.candidates)),
         solve_seconds=time.perf_counter() - begin,
-        peak_memory_bytes=_peak_memory_bytes(),
+        explanation=explain_slots(shape, traffic, default, placed) if options.explained else None,
+    )
+
+
+def result_on(
+    shape: Shape,
+    evaluator: SlotEvaluator,
+    both: tuple[Evaluation, Evaluation],
+    options: MapOptions,
+    *,
+    solver: str,
+    notes: Sequence[str],
+    solve_seconds: float = 0.0,
+    candidates: tuple[Candidate, ...] = (),
+    explanation: Explanation | None = None,
+) -> MappingResult:
+    """The default and a placement as a result: of large machines no bound is known.
+
+    Args:
+        shape: the machine.
+        evaluator: of the machine and the traffic.
+        both: by default and as placed.
+        options: what was asked for.
+        solver: who found the placement.
+        notes: on the machine, the traffic and the search.
+        solve_seconds: wall time of the search.
+        candidates: what was tried.
+        explanation: if asked for.
+    """
+    default, placed = both
+    return MappingResult(
+        device_of_rank=placed.device_of_rank,
+        default=default,
+        placed=placed,
+        certificate=Certificate(
+            objective=options.objective,
+            proved=False,
+            value=placed.value(options.objective),
+            lower_bound=None,
+            gap=None,
+            reason="too large for a lower bound",
+        ),
+        objective=options.objective,
+        metric="bandwidth",
+        solver=solver,
         seed=options.seed,
         notes=tuple(notes),
-        explanation=explanation,
+        topology=shape.text,
+        hosts=shape.hosts,
+        slots_per_host=shape.slots_per_host,
         stages=evaluator.stages,
+        candidates=candidates,
+        peak_memory_bytes=_peak_memory_bytes(),
+        solve_seconds=solve_seconds,
+        explanation=explanation,
     )
 
 
@@ -136,17 +177,14 @@ _WORTH = 1e-3  # share of the objective below which another order inside a host 
 
 
 def _in_rank_order(
-    per_host: int,
-    evaluator: SlotEvaluator,
-    slots: Slots,
-    placed: ScaleEvaluation,
-    objective: str,
-) -> tuple[Slots, ScaleEvaluation]:
+    per_host: int, evaluator: SlotEvaluator, placed: Evaluation, objective: str
+) -> Evaluation:
     """Every host's ranks on its devices 0, 1, ... in rank order, unless another order gains.
 
     Local rank k then has device k and the NIC of rail k on every host, as launchers and NCCL take
     for granted.
     """
+    slots = np.array(placed.device_of_rank, np.uint32)
     order = np.lexsort((np.arange(len(slots)), slots // per_host))
     host = slots[order] // per_host
     first = np.concatenate([[0], np.flatnonzero(np.diff(host)) + 1])
@@ -154,42 +192,36 @@ def _in_rank_order(
     plain = np.empty_like(slots)
     plain[order] = host * per_host + local
     if (plain == slots).all():
-        return slots, placed
-    found = evaluator.evaluate(plain, placed.name)
-    now, before = found.value(objective), placed.value(objective)
-    if now is not None and before is not None and now > before * (1 + _WORTH):
-        return slots, placed
-    return plain, replace(found, cpu_s=placed.cpu_s, also=placed.also)
+        return placed
+    found = evaluator.evaluate(plain)
+    is_worse = found.value(objective) > placed.value(objective) * (1 + _WORTH)
+    return placed if is_worse else found
 
 
-def _if_it_gains(
-    evaluator: SlotEvaluator, slots: Slots, placed: ScaleEvaluation, other: Slots | None
-) -> tuple[Slots, ScaleEvaluation]:
+def _if_it_gains(evaluator: SlotEvaluator, placed: Evaluation, other: Slots | None) -> Evaluation:
     """Other slots where they are faster by the sum of the phases, and not slower by one of them."""
     if other is None:
-        return slots, placed
-    found = evaluator.evaluate(other, placed.name)
-    if found.sum_s > placed.sum_s * (1 - _WORTH) or found.low_s > placed.low_s * (1 + _WORTH):
-        return slots, placed
-    return other, replace(found, cpu_s=placed.cpu_s, also=placed.also)
+        return placed
+    found = evaluator.evaluate(other)
+    is_slower = found.predicted_s > placed.predicted_s * (1 - _WORTH)
+    return placed if is_slower or found.low_s > placed.low_s * (1 + _WORTH) else found
 
 
-def why_keep_default(default: ScaleEvaluation, placed: ScaleEvaluation, options: MapOptions) -> str:
+def why_keep_default(default: Evaluation, placed: Evaluation, options: MapOptions) -> str:
     """Why the default is kept: it is faster at one end of the range of phases, or too little less.
 
     "" where the placement is to be taken.
     """
     limit = 1 + 1e-9
-    if placed.sum_s > default.sum_s * limit:
+    if placed.phases and placed.predicted_s > default.predicted_s * limit:
         return "kept the default: its phases one after the other take less"
-    if placed.low_s > default.low_s * limit:
+    if placed.phases and placed.low_s > default.low_s * limit:
         return "kept the default: its slowest phase takes less"
-    objective = options.objective
-    values = [(placed.value(objective), default.value(objective))]
-    if objective == "time":
-        values += [(placed.sum_s, default.sum_s), (placed.low_s, default.low_s)]
-    gains = any(new is None or old is None or new * limit < old for new, old in values)
-    if placed.phases and not gains:
+    both = (placed, default)
+    values = [tuple(each.value(options.objective) for each in both)]
+    if options.objective == "time":
+        values.append(tuple(each.low_s for each in both))
+    if placed.phases and not any(new * limit < old for new, old in values):
         return "kept the default: groups gain nothing by another order"
     return options.why_keep_default(*(each.value(options.objective) for each in (default, placed)))
 
@@ -214,7 +246,7 @@ def check_scale(shape: Shape, ranks: int, options: MapOptions) -> None:
 
 
 def seat_slots(
-    result: ScaleResult,
+    result: MappingResult,
     *,
     metadata: Mapping[str, str],
     node: Topology | None = None,
@@ -230,7 +262,7 @@ def seat_slots(
         return _seats_in_nodes(result, node, own, metadata)
     used: dict[int, int] = {}
     seats = []
-    for rank, slot in enumerate(result.slot_of_rank.tolist()):
+    for rank, slot in enumerate(result.device_of_rank):
         host, index = divmod(slot, result.slots_per_host)
         local = used.get(host, 0)
         used[host] = local + 1
@@ -244,18 +276,17 @@ def seat_slots(
 
 
 def _seats_in_nodes(
-    result: ScaleResult, node: Topology, own: Sequence[Topology], metadata: Mapping[str, str]
+    result: MappingResult, node: Topology, own: Sequence[Topology], metadata: Mapping[str, str]
 ) -> Placement:
     """Bind the ranks of every host as on a machine of that host alone."""
     ranks_of_host: dict[int, list[int]] = {}
-    for rank, slot in enumerate(result.slot_of_rank.tolist()):
+    for rank, slot in enumerate(result.device_of_rank):
         ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
     seats: dict[int, Seat] = {}
     listed: dict[str, tuple[HostDevice, ...]] = {}
     bound: dict[tuple[int, ...], Placement] = {}  # most hosts are seated alike
     for host, ranks in sorted(ranks_of_host.items()):
-        slots = result.slot_of_rank[ranks] % result.slots_per_host
-        devices = tuple(int(slot) for slot in slots)
+        devices = tuple(result.device_of_rank[rank] % result.slots_per_host for rank in ranks)
         if devices not in bound:
             bound[devices] = seat_ranks(node, len(devices), devices)
         uuids = {device.number: device.uuid for device in own[host].devices} if own else {}
@@ -271,12 +302,6 @@ def _seats_in_nodes(
         vendor=any_host.vendor,
         metadata={**metadata, **any_host.metadata},
     )
-
-
-def _in_full(candidate: _core.LargeCandidate, loads: ScaleEvaluation) -> ScaleEvaluation:
-    """The evaluation of a candidate, with its links, under the name of the candidate."""
-    also = tuple(candidate.also)
-    return replace(loads, name=candidate.name, cpu_s=candidate.cpu_s, also=also)
 
 
 def _peak_memory_bytes() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from toposeat import _core
@@ -14,8 +15,14 @@ from toposeat.evaluation import compile_traffic
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_groups import SlotGroups, slots_table
-from toposeat.model.evaluation import PhaseTime
-from toposeat.model.scale_result import HostGroup, LevelLoad, NamedLinkLoad, ScaleEvaluation
+from toposeat.model.evaluation import (
+    Candidate,
+    Evaluation,
+    HostGroup,
+    LevelLoad,
+    LinkLoad,
+    PhaseTime,
+)
 from toposeat.model.traffic import Traffic
 
 BUSIEST_LINKS = 20
@@ -55,37 +62,41 @@ class SlotEvaluator:
         """Rank i on slot i: hosts in order, devices in order."""
         return np.arange(self._ranks, dtype=np.uint32)
 
-    def evaluate(
-        self, slots: Sequence[int] | NDArray[np.uint32], name: str = "given"
-    ) -> ScaleEvaluation:
+    def evaluate(self, slots: Sequence[int] | NDArray[np.uint32]) -> Evaluation:
         """Predict what a placement costs; time and memory grow with communicating pairs and links.
 
         Args:
             slots: for each rank a slot of the shape; ranks that share one use no links together.
-            name: what the evaluation is called.
 
         Returns:
             Levels in the machine's order of links; `links` are the busiest `BUSIEST_LINKS`.
         """
         placed = np.asarray(slots, np.uint32)
-        candidate, nbytes = _core.large_loads(self._shape.machine, self.flows, placed)
-        figures = self.figures(candidate, name)
-        if not candidate.predicted:  # pragma: no cover - every shape has a link model
-            return figures
+        figures, nbytes = _core.large_loads(self._shape.machine, self.flows, placed)
+        assert figures.predicted, "every shape has a model of its links"
+        cost, predicted_s = figures.cost, figures.predicted_s
+        most_s, mean_s = figures.busiest_s, figures.mean_s
         links, capacities = self._known_links()
+        phases: tuple[PhaseTime, ...] = ()
         if self._groups is not None:
             phases, nbytes = self._groups.evaluate(placed)
-            figures = self._with_groups(figures, phases, nbytes / capacities)
             cost = _core.large_cost(self._shape.machine, self.cost_flows, placed)
-            figures = replace(figures, cost=cost)
+            predicted_s = sum(phase.seconds for phase in phases)
         seconds = nbytes / capacities
+        if phases:
+            most_s, mean_s = float(seconds.max()), float(seconds.mean())
         hosts_s, stages_s = self._host_groups.busiest(seconds)
         is_hop = np.array([level.is_hop for level in links.levels])
-        return replace(
-            figures,
+        return Evaluation(
+            device_of_rank=tuple(placed.tolist()),
+            max_congestion_s=most_s,
+            mean_congestion_s=mean_s,
+            cost=cost,
             hop_bytes=float(nbytes[is_hop[links.level_of_link]].sum()),
-            levels=_levels(links, nbytes, seconds),
+            predicted_s=predicted_s,
             links=self._busiest(links, nbytes, seconds),
+            phases=phases,
+            levels=_levels(links, nbytes, seconds),
             hosts_s=hosts_s,
             stages_s=stages_s,
         )
@@ -101,48 +112,25 @@ class SlotEvaluator:
         low, high = (sum(each.seconds for each in model.evaluate(slots)[0]) for model in both)
         return low, high
 
-    def with_trees(self, found: ScaleEvaluation, slots: NDArray[np.uint32]) -> ScaleEvaluation:
+    def with_trees(self, found: Evaluation) -> Evaluation:
         """With what all-reduces by trees take between the nodes of this placement."""
         if self._groups is None:
             return found
+        slots = np.array(found.device_of_rank, np.uint32)
         return replace(found, phases=self._groups.with_trees(found.phases, slots))
 
-    def _with_groups(
-        self, figures: ScaleEvaluation, phases: tuple[PhaseTime, ...], seconds: NDArray[np.float64]
-    ) -> ScaleEvaluation:
-        """With the channels of this placement instead of those that the search takes.
-
-        Latencies between pairs of ranks are nothing that a group has.
-        """
-        busiest = int(seconds.argmax())
-        alone = max((phase.seconds for phase in phases), default=0.0)
+    def with_levels(self, found: Evaluation) -> Evaluation:
+        """An evaluation of listed devices, with what levels and hosts carry, and trees take."""
+        loads = self.with_trees(self.evaluate(found.device_of_rank))
+        trees = {phase.label: phase.trees_s for phase in loads.phases}
         return replace(
-            figures,
-            phases=phases,
-            max_congestion_s=float(seconds[busiest]),
-            mean_congestion_s=float(seconds.mean()),
-            latency_s=None,
-            predicted_s=max(alone, float(seconds[busiest])),
-            busiest_link=self._shape.machine.link_name(busiest),
-        )
-
-    def figures(self, candidate: _core.LargeCandidate, name: str = "") -> ScaleEvaluation:
-        """The core's figures for a placement, without levels and links."""
-        known = ScaleEvaluation(
-            name=name or candidate.name,
-            cost=candidate.cost,
-            cpu_s=candidate.cpu_s,
-            also=tuple(candidate.also),
-        )
-        if not candidate.predicted:
-            return known
-        return replace(
-            known,
-            max_congestion_s=candidate.busiest_s,
-            mean_congestion_s=candidate.mean_s,
-            latency_s=candidate.latency_s,
-            predicted_s=candidate.predicted_s,
-            busiest_link=self._shape.machine.link_name(candidate.busiest_link),
+            found,
+            phases=tuple(
+                structs.replace(each, trees_s=trees.get(each.label)) for each in found.phases
+            ),
+            levels=loads.levels,
+            hosts_s=loads.hosts_s,
+            stages_s=loads.stages_s,
         )
 
     def _known_links(self) -> tuple[LinkLevels, NDArray[np.float64]]:
@@ -152,14 +140,14 @@ class SlotEvaluator:
 
     def _busiest(
         self, links: LinkLevels, nbytes: NDArray[np.float64], seconds: NDArray[np.float64]
-    ) -> tuple[NamedLinkLoad, ...]:
+    ) -> tuple[LinkLoad, ...]:
         """The busiest links, by seconds, then by number; idle ones are left out."""
         most = min(BUSIEST_LINKS, len(seconds))
         least = np.partition(seconds, -most)[-most]
         found = np.flatnonzero((seconds >= least) & (seconds > 0))
         found = found[np.argsort(-seconds[found], kind="stable")][:most]
         return tuple(
-            NamedLinkLoad(
+            LinkLoad(
                 link=self._shape.machine.link_name(int(link)),
                 level=links.levels[links.level_of_link[link]].name,
                 kind=links.levels[links.level_of_link[link]].kind,
@@ -168,6 +156,18 @@ class SlotEvaluator:
             )
             for link in found
         )
+
+
+def candidate_of(found: _core.LargeCandidate) -> Candidate:
+    """The core's figures for a placement that was tried."""
+    return Candidate(
+        name=found.name,
+        cost=found.cost,
+        max_congestion_s=found.busiest_s if found.predicted else None,
+        predicted_s=found.predicted_s if found.predicted else None,
+        cpu_s=found.cpu_s,
+        also=tuple(found.also),
+    )
 
 
 def _levels(

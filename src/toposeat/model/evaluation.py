@@ -12,17 +12,44 @@ from toposeat.model.shown import Shown
 from toposeat.model.topology import LinkKind
 
 
-class LinkLoad(Struct, frozen=True, kw_only=True):
+class LinkLoad(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Predicted use of one link: bytes in both directions together, and seconds of congestion.
 
     `congestion_s` is the largest of bytes / capacity over the forward direction, the backward
-    direction and, where the link has one, the combined capacity.
+    direction and, where the link has one, the combined capacity. On a large machine each direction
+    is a link, `link` is its name, and `level` says where it is.
     """
 
     link: str
     kind: LinkKind
     bytes: float
     congestion_s: float
+    level: str = ""
+
+
+class LevelLoad(Struct, frozen=True, kw_only=True):
+    """Predicted use of the links at one level: each direction of a cable counts as a link.
+
+    So does a combined capacity, which carries no `bytes` of its own.
+    """
+
+    level: str
+    links: int
+    bytes: float
+    max_congestion_s: float
+    mean_congestion_s: float  # over all of them, idle ones included
+
+
+class HostGroup(Struct, frozen=True, kw_only=True):
+    """Hosts on one leaf switch, or in one pod, plane or group: positions in `MappingResult.hosts`.
+
+    Per direction: what all of their NICs carry, and what leads out of the group.
+    """
+
+    name: str
+    hosts: tuple[int, ...]
+    hosts_bytes_per_s: float
+    out_bytes_per_s: float
 
 
 class PhaseTime(Struct, frozen=True, kw_only=True):
@@ -50,7 +77,13 @@ class Evaluation(Shown):
     """Predictions for one placement. Seconds are link time, not application time.
 
     `mean_congestion_s` is over all links that some device-to-device route uses, idle ones included,
-    so that two placements on one machine share a denominator. `links` is busiest first.
+    so that two placements on one machine share a denominator. `links` is busiest first, on a large
+    machine the busiest few. With groups that a library orders itself, `phases` is what runs
+    together, each alone, and `predicted_s` is their sum.
+
+    On machines of many hosts `levels` are loads level by level, `hosts_s` the congestion of the
+    busiest NIC of each host, and `stages_s` that of the busiest link between each group of
+    `MappingResult.stages` and the rest; the last two are empty where there are too many to draw.
     """
 
     device_of_rank: tuple[int, ...]
@@ -62,9 +95,11 @@ class Evaluation(Shown):
     hop_bytes: float
     predicted_s: float
     links: tuple[LinkLoad, ...]
-    # With groups that a library orders itself: `predicted_s` is the sum of the phases.
     phases: tuple[PhaseTime, ...] = ()
     groups: tuple[GroupUse, ...] = ()
+    levels: tuple[LevelLoad, ...] = ()
+    hosts_s: tuple[float, ...] = ()
+    stages_s: tuple[tuple[float, ...], ...] = ()
 
     @property
     def low_s(self) -> float:
@@ -78,6 +113,25 @@ class Evaluation(Shown):
             "congestion": self.max_congestion_s,
             "time": self.predicted_s,
         }[objective]
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A placement that was tried on a large machine; `also` names others that are the same.
+
+    Seconds are None where they were not needed.
+    """
+
+    name: str
+    cost: float
+    max_congestion_s: float | None = None
+    predicted_s: float | None = None
+    cpu_s: float = 0.0
+    also: tuple[str, ...] = ()
+
+    def value(self, objective: str) -> float:
+        """The value that an objective minimises; the cost where it is not known."""
+        known = {"congestion": self.max_congestion_s, "time": self.predicted_s}.get(objective)
+        return self.cost if known is None else known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +162,9 @@ class Certificate:
 class MappingResult(Shown):
     """A mapper's answer beside the default.
 
-    `device_of_rank` holds positions in `Topology.devices`.
+    `device_of_rank` holds positions in `Topology.devices`. Where hosts are alike, device d is
+    device d % `slots_per_host` of host d // `slots_per_host` in `hosts`; `slots_per_host` is 0
+    where they are not. `stages` are groups of near hosts, the smallest first.
     """
 
     device_of_rank: tuple[int, ...]
@@ -124,3 +180,42 @@ class MappingResult(Shown):
     uniform: bool = False  # every placement is as good, whatever the traffic
     premises: Premises | None = None  # of the gain over the default
     explanation: Explanation | None = None  # if asked for
+    topology: str = ""  # name of the machine
+    hosts: tuple[str, ...] = ()
+    slots_per_host: int = 0
+    candidates: tuple[Candidate, ...] = ()
+    peak_memory_bytes: int | None = None  # of this process until now
+    stages: tuple[tuple[HostGroup, ...], ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks are placed."""
+        return len(self.device_of_rank)
+
+    @property
+    def moved_ranks(self) -> list[int]:
+        """Ranks that do not sit where the default puts them."""
+        pairs = zip(self.device_of_rank, self.default.device_of_rank, strict=True)
+        return [rank for rank, (placed, default) in enumerate(pairs) if placed != default]
+
+    @property
+    def kept_default(self) -> bool:
+        """Whether the answer is the default placement."""
+        return self.device_of_rank == self.default.device_of_rank
+
+    @property
+    def slots(self) -> int:
+        """How many devices the machine has, where hosts are alike."""
+        return self.slots_per_host * len(self.hosts)
+
+    @property
+    def host_numbers(self) -> list[int]:
+        """Of each rank its host, where hosts are alike."""
+        return [device // self.slots_per_host for device in self.device_of_rank]
+
+    @property
+    def hosts_by_first_rank(self) -> tuple[str, ...]:
+        """The order of nodes: names of the hosts that have ranks; () where hosts are not alike."""
+        if not self.slots_per_host:
+            return ()
+        return tuple(self.hosts[number] for number in dict.fromkeys(self.host_numbers))

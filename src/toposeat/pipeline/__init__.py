@@ -13,17 +13,18 @@ if TYPE_CHECKING:
     from toposeat.pipeline.choosing import choose_for_traffic
     from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
     from toposeat.pipeline.command_words import program_name
-    from toposeat.pipeline.dealing import Dealing, dealt_at_scale, dealt_mapping
+    from toposeat.pipeline.dealing import Dealing, dealt
     from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
     from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
     from toposeat.pipeline.gain import possible_gains
     from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
     from toposeat.pipeline.own_ids import with_own_ids
-    from toposeat.pipeline.placing import map_traffic, nominal_ids, placement_of
-    from toposeat.pipeline.placing_at_scale import (
-        assess_slots,
-        placement_at_scale,
-        slots_of_placement,
+    from toposeat.pipeline.placing import (
+        assess,
+        map_traffic,
+        nominal_ids,
+        placement_of,
+        positions_in,
     )
     from toposeat.pipeline.rehosting import rehosted
     from toposeat.pipeline.stack_path import (

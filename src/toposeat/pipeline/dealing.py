@@ -11,9 +11,9 @@ import numpy as np
 from toposeat import evaluation, launch, mapping
 from toposeat.errors import ToposeatError
 from toposeat.launch import LaunchLine
+from toposeat.mapping import Machine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.scale_result import ScaleResult
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -84,8 +84,8 @@ class Dealing:
         )
 
 
-def dealt_mapping(
-    machine: Topology,
+def dealt(
+    machine: Machine,
     traffic: Traffic,
     options: MapOptions,
     path: StackPath,
@@ -95,9 +95,25 @@ def dealt_mapping(
 ) -> tuple[MappingResult, tuple[str, ...]]:
     """The best plan that the line can start, and what to say; `best` itself if it is one.
 
-    All orders are compared with devices in rank order; within the hosts of the best ones, devices
-    are searched for. The bound stays that of all plans.
+    All orders are compared with devices in rank order; where devices are listed, they are searched
+    for within the hosts of the best ones. The bound stays that of all plans.
     """
+    topology = machine.listed(options, wanted=path.stack is not None)
+    if topology is None:
+        assert machine.shape is not None, "a machine has one form or both"
+        return _dealt_in_order(machine.shape, traffic, options, best, dealing)
+    return _dealt_with_devices((topology, traffic), options, path, best, dealing)
+
+
+def _dealt_with_devices(
+    job: tuple[Topology, Traffic],
+    options: MapOptions,
+    path: StackPath,
+    best: MappingResult,
+    dealing: Dealing,
+) -> tuple[MappingResult, tuple[str, ...]]:
+    """With devices searched for within the hosts of the best orders."""
+    machine, traffic = job
     hosts = [machine.devices[device].host for device in best.device_of_rank]
     default = [machine.devices[device].host for device in best.default.device_of_rank]
     plans = dealing.plans(default, hosts)
@@ -120,7 +136,10 @@ def dealt_mapping(
         kept = replace(options.constraints, hosts=plans[name])
         try:
             found[name] = map_on_path(
-                machine, traffic, replace(options, solver=solver, constraints=kept), path
+                Machine.of(machine),
+                traffic,
+                replace(options, solver=solver, constraints=kept),
+                path,
             )
         except ToposeatError:  # the user's own constraints allow no such plan
             continue
@@ -146,17 +165,17 @@ def dealt_mapping(
     )
 
 
-def dealt_at_scale(
+def _dealt_in_order(
     shape: mapping.Shape,
     traffic: Traffic,
     options: MapOptions,
-    best: ScaleResult,
+    best: MappingResult,
     dealing: Dealing,
-) -> tuple[ScaleResult, tuple[str, ...]]:
-    """The same for a large job, with devices in rank order within each host."""
+) -> tuple[MappingResult, tuple[str, ...]]:
+    """With devices in rank order within each host."""
     per_host, number = shape.slots_per_host, {host: at for at, host in enumerate(shape.hosts)}
     names = [shape.hosts[slot // per_host] for slot in range(traffic.ranks)]
-    hosts = [shape.hosts[slot] for slot in (best.slot_of_rank // per_host).tolist()]
+    hosts = [shape.hosts[number] for number in best.host_numbers]
     plans = dealing.plans(names, hosts)
     if not plans or options.is_fixed:
         return best, ()
@@ -168,21 +187,19 @@ def dealt_at_scale(
         for rank, host in enumerate(plan):
             slots[rank] = number[host] * per_host + local[host]
             local[host] += 1
-        found[name] = slots, evaluator.evaluate(slots, name)
-    name = min(found, key=lambda each: found[each][1].value(options.objective) or 0.0)
-    slots, placed = found[name]
-    before = best.default.value(options.objective) or 0.0
+        found[name] = evaluator.evaluate(slots)
+    name = min(found, key=lambda each: found[each].value(options.objective))
+    placed = found[name]
+    before = best.default.value(options.objective)
     kept = mapping.why_keep_default(best.default, placed, options)
     if kept:
-        name, slots, placed = "block", evaluator.default, best.default
-    saved, could = (
-        _saved(before, each.value(options.objective) or 0.0) for each in (placed, best.placed)
-    )
+        name, placed = "block", best.default
+    saved, could = (_saved(before, each.value(options.objective)) for each in (placed, best.placed))
     taken = replace(
         best,
-        slot_of_rank=slots,
+        device_of_rank=placed.device_of_rank,
         placed=placed,
-        kept_default=bool(kept),
+        certificate=replace(best.certificate, value=placed.value(options.objective)),
         solver=f"{options.solver} ({name})",
         notes=(*best.notes, *([kept] if kept else [])),
         explanation=None,

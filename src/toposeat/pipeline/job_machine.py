@@ -6,7 +6,7 @@ import json
 import socket
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toposeat import launch, mapping, topology
 from toposeat.errors import InputError, UnavailableError, UsageError
@@ -32,22 +32,16 @@ class MachineSource:
 class JobMachine:
     """The machine of a job, what to say of it, and the devices that the line's counts leave.
 
-    Equal nodes with more devices than can be listed pair by pair are a `shape`: then `topology` is
-    what of each node the job uses, `nodes` what each of the shape's hosts has said that it is, and
-    `sources` says where `compare` finds the network.
+    Of a machine whose devices cannot be listed, `node` is what of each host the job uses, `nodes`
+    what each of them has said that it is, and `sources` says where `compare` finds the network.
     """
 
-    topology: Topology
+    machine: mapping.Machine
     words: tuple[str, ...]
     devices: tuple[int, ...] | None = None  # positions; None: all
-    shape: mapping.Shape | None = None
+    node: Topology | None = None
     nodes: tuple[Topology, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts of the job."""
-        return self.topology.hosts if self.shape is None else self.shape.hosts
 
 
 def machine_of_job(
@@ -97,10 +91,13 @@ def machine_of_job(
         return _shape(network, hosts, nodes, counts, source)
     machine = mapping.join_hosts(network, [nodes[host] for host in hosts])
     counts = _ranks_of_hosts(line, room, allocation, environment)
+    alike = len(_kinds(hosts, nodes)) == 1
+    shape = mapping.shape_of_network(network, nodes[hosts[0]]) if alike else None
     return JobMachine(
-        topology=machine,
+        machine=replace(mapping.Machine.of(machine), shape=shape),
         words=_words(network, hosts, nodes),
         devices=_devices_of_counts(machine, counts),
+        nodes=tuple(nodes[host] for host in hosts) if alike and source.node is None else (),
     )
 
 
@@ -139,9 +136,9 @@ def _shape(
     gone = frozenset(device.id for device in whole.devices[count:])
     node = topology.without_devices(whole, gone) if gone else whole
     return JobMachine(
-        topology=node,
+        machine=replace(mapping.Machine.of_network(network, node), lists=None),
         words=_words(network, hosts, nodes),
-        shape=mapping.shape_of_network(network, node),
+        node=node,
         nodes=() if source.node is not None else tuple(nodes[host] for host in hosts),
         sources={
             "hosts": compress_hostlist(hosts),
@@ -153,7 +150,7 @@ def _shape(
 def _one(machine: Topology) -> JobMachine:
     devices = plural(len(machine.devices), "device")
     words = f"Topology  {machine.name}, {devices} ({machine.origin})"
-    return JobMachine(topology=machine, words=(words,))
+    return JobMachine(machine=mapping.Machine.of(machine), words=(words,))
 
 
 def _this(line: LaunchLine) -> Topology:

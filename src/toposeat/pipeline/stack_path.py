@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from toposeat import evaluation, launch, mapping, topology
 from toposeat.errors import MissingProgramError, UnavailableError, UsageError
+from toposeat.mapping import Machine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable
@@ -147,27 +148,38 @@ _ADVISE = "`toposeat advise` looks for settings that are faster"
 
 
 def map_on_path(
-    machine: Topology,
+    machine: Machine,
     traffic: Traffic,
     options: MapOptions,
     path: StackPath,
+    *,
+    progress: Callable[[str, float], None] | None = None,
 ) -> MappingResult:
-    """Place ranks on the machine as the stack uses it; see `mapping.map_traffic`."""
-    used = path.machine_for(machine, traffic)
-    untold = path.untold_for(untold_of(machine), traffic)
-    result = mapping.map_traffic(used, traffic, options, untold=untold)
+    """Place ranks on the machine as the stack uses it, by the solvers that its size allows.
+
+    See `mapping.map_traffic` and, for what cannot be listed, `mapping.map_to_shape`, whose search
+    `progress` follows.
+    """
+    topology = machine.listed(options, wanted=path.stack is not None)
+    if topology is None:
+        assert machine.shape is not None, "a machine has one form or both"
+        return mapping.map_to_shape(machine.shape, traffic, options, progress=progress)
+    used = path.machine_for(topology, traffic)
+    untold = path.untold_for(untold_of(topology), traffic)
+    shape = machine.shape if used is topology else None  # whose links carry what is staged, too
+    result = mapping.map_traffic(used, traffic, options, untold=untold, shape=shape)
     premises = result.premises
     assert premises is not None, "a placement that was searched for has its premises"
-    assumed = path.assumed(machine, traffic, result)
+    assumed = path.assumed(topology, traffic, result)
     premises = replace(premises, assumed=(*premises.assumed, *assumed))
-    notes = (*result.notes, *path.notes(machine, [traffic]))
+    notes = (*result.notes, *path.notes(topology, [traffic]))
     return replace(result, premises=premises, notes=notes)
 
 
 def path_of_stack(
     name: str | None,
     command: Sequence[str] | None,
-    machine: Topology,
+    machine: Topology | None,
     ranks: int,
     *,
     environment: Mapping[str, str],
@@ -177,15 +189,23 @@ def path_of_stack(
     Args:
         name: of `StackKind`, "direct", or None.
         command: the launch line with its program, None without one.
-        machine: with its GPUs.
+        machine: with its GPUs; None where they cannot be listed: then no stack is known.
         ranks: of the job.
         environment: of the job.
 
     Raises:
-        UsageError: no stack has this name, or it is not known on these GPUs.
+        UsageError: no stack has this name, or it is not known on these GPUs or without them.
     """
     if name == DIRECT:
         return StackPath()
+    if machine is None:
+        if name is not None:
+            raise UsageError(
+                "--stack needs a machine whose devices are listed (at most"
+                f" {mapping.MOST_DEVICES}, with --node)",
+                hint="map one node with --stack, or leave it out",
+            )
+        return StackPath(untold=_UNTOLD)
     if name is not None:
         return StackPath(stack=on_machine(launch.named_stack(name, environment), machine, ranks))
     if command is None:

@@ -12,23 +12,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toposeat import launch, mapping, profile
-from toposeat.errors import ApplicationError, InputError, UsageError
+from toposeat.errors import ApplicationError, InputError
+from toposeat.mapping import Machine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.private_cache import cache_root, private_folder
 from toposeat.model.result_file import save_mapping
-from toposeat.model.scale_result import ScaleResult
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name
-from toposeat.pipeline.dealing import Dealing, dealt_at_scale, dealt_mapping
+from toposeat.pipeline.dealing import Dealing, dealt
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
-from toposeat.pipeline.placing_at_scale import placement_at_scale
 from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
 from toposeat.topology.topology_file import save_topology
 
@@ -47,11 +46,11 @@ _RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_NPROCS", "PBS_NP", "LSB_DJOB_NUMPROC",
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What `tune` found, and where it keeps it; of a large job `topology` is that of a node."""
+    """What `tune` found, and where it keeps it; `topology` lists the devices of the result."""
 
-    topology: Topology
+    topology: Topology | None
     traffic: Traffic
-    result: MappingResult | ScaleResult
+    result: MappingResult
     path: StackPath
     placement: Placement
     placement_path: Path
@@ -64,7 +63,7 @@ def tune(
     *,
     source: MachineSource,
     profile_again: bool,
-    options_for: Callable[[Topology], MapOptions],
+    options_for: Callable[[Machine], MapOptions],
     progress: Progress,
     stack: str | None = None,
     settings: str = "",
@@ -85,13 +84,13 @@ def tune(
     line = launch.parse_launch_line(command)
     _check_cache(_tuned_folder(command).parent)
     found = machine_of_job(line, source, os.environ, progress)
-    machine, ranks = found.topology, (launch.torchrun_below(line) or line).ranks
+    machine, ranks = found.machine, (launch.torchrun_below(line) or line).ranks
     for words in found.words:
         progress(words)
     options = options_for(machine)
     if found.devices is not None and options.constraints.devices is None:
         options = replace(options, constraints=replace(options.constraints, devices=found.devices))
-    _check_mapping(found, ranks, options, stack)
+    _check_mapping(machine, ranks, options, stack)
     folder = _tuned_folder(command)
     profile_path = folder / PROFILE_NAME
     exit_code = 0
@@ -113,23 +112,20 @@ def tune(
             )
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
-    path = StackPath()
-    if found.shape is None:
-        path = path_of_stack(stack, command, machine, traffic.ranks, environment=os.environ)
-    dealing = Dealing.of(command, found.hosts, os.environ)
+    path = path_of_stack(stack, command, machine.topology, traffic.ranks, environment=os.environ)
+    dealing = Dealing.of(command, machine.hosts, os.environ)
     with searching or nullcontext():
         result, placement, said = _placed(found, traffic, options, path, folder, dealing=dealing)
     for words in said:
         progress(words)
-    save_topology(machine, folder / TOPOLOGY_NAME, overwrite=True)
-    if isinstance(result, ScaleResult):
-        (folder / MAPPING_NAME).unlink(missing_ok=True)
-    else:
-        save_mapping(result, folder / MAPPING_NAME, overwrite=True)
+    saved = found.node or machine.topology
+    assert saved is not None, "of a machine that is not listed its node is known"
+    save_topology(saved, folder / TOPOLOGY_NAME, overwrite=True)
+    save_mapping(result, folder / MAPPING_NAME, overwrite=True)
     placement = placement.with_settings(settings)
     save_placement(placement, folder / PLACEMENT_NAME, overwrite=True)
     return Tuned(
-        topology=machine,
+        topology=machine.listed(options, wanted=path.stack is not None),
         traffic=traffic,
         result=result,
         path=path,
@@ -141,18 +137,18 @@ def tune(
 
 
 def _check_mapping(
-    found: JobMachine, ranks: int | None, options: MapOptions, stack: str | None
+    machine: Machine, ranks: int | None, options: MapOptions, stack: str | None
 ) -> None:
     """Refuse what cannot be mapped before the application runs, not after."""
-    if found.shape is not None:
-        if stack is not None:
-            raise UsageError(
-                "--stack needs a measured node, not the shape of a large machine",
-                hint="map one node with --stack, or leave it out",
-            )
-        mapping.check_scale(found.shape, ranks or 1, options)
-    elif ranks is not None:
-        mapping.problem_of(found.topology, ranks, options.constraints)
+    topology = machine.listed(options, wanted=stack is not None)
+    if topology is not None:
+        if ranks is not None:
+            mapping.problem_of(topology, ranks, options.constraints)
+    elif stack is not None:
+        path_of_stack(stack, None, None, 1, environment=os.environ)
+    else:
+        assert machine.shape is not None, "a machine has one form or both"
+        mapping.check_scale(machine.shape, ranks or 1, options)
 
 
 def _placed(
@@ -163,30 +159,21 @@ def _placed(
     folder: Path,
     *,
     dealing: Dealing,
-) -> tuple[MappingResult | ScaleResult, Placement, tuple[str, ...]]:
+) -> tuple[MappingResult, Placement, tuple[str, ...]]:
     """The mapping, the placement that it gives, and what to say of what the line can start."""
-    profile_path, machine_path = str(folder / PROFILE_NAME), str(folder / TOPOLOGY_NAME)
-    if found.shape is not None:
-        at_scale = mapping.map_to_shape(found.shape, traffic, options)
-        at_scale, said = dealt_at_scale(found.shape, traffic, options, at_scale, dealing)
-        placement = placement_at_scale(
-            at_scale,
-            found.shape,
-            traffic,
-            traffic_name=profile_path,
-            sources={**found.sources, "node": machine_path},
-            own=found.nodes,
-        )
-        return at_scale, placement, said
-    result = map_on_path(found.topology, traffic, options, path)
-    result, said = dealt_mapping(found.topology, traffic, options, path, result, dealing=dealing)
+    machine_path = str(folder / TOPOLOGY_NAME)
+    result = map_on_path(found.machine, traffic, options, path)
+    result, said = dealt(found.machine, traffic, options, path, result, dealing=dealing)
     placement = placement_of(
         result,
-        found.topology,
+        found.machine,
         traffic,
-        traffic_name=profile_path,
-        machine_source=machine_path,
+        traffic_name=str(folder / PROFILE_NAME),
+        machine_source=machine_path
+        if found.node is None
+        else {**found.sources, "node": machine_path},
         stack=path.name,
+        own=found.nodes,
     )
     return result, placement, said
 

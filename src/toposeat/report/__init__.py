@@ -23,17 +23,16 @@ if TYPE_CHECKING:
         placement_json,
         profile_json,
         run_json,
-        scale_comparison_json,
-        scale_json,
         topology_json,
         with_stack,
     )
     from toposeat.report.matrix_form import matrix_file
     from toposeat.report.svg.charts import traffic_svg
-    from toposeat.report.svg.machine import mapping_svg, topology_svg
-    from toposeat.report.svg.network import scale_svg
+    from toposeat.report.svg.machine import topology_svg
+    from toposeat.report.svg.mapping import mapping_svg
     from toposeat.report.text import TextStyle, text_style_for
     from toposeat.report.view.advice import environment_lines, render_advice_text
+    from toposeat.report.view.comparison import render_comparison_text
     from toposeat.report.view.device_set import render_device_set_text
     from toposeat.report.view.health import render_health_text
     from toposeat.report.view.machine import remarks, render_catalogue_text
@@ -51,11 +50,6 @@ if TYPE_CHECKING:
         render_demo_text,
         render_run_text,
         render_verdict,
-    )
-    from toposeat.report.view.scale import (
-        render_comparison_text,
-        render_scale_comparison_text,
-        render_scale_text,
     )
     from toposeat.report.view.topology import render_topology_text
     from toposeat.report.view.traffic import render_traffic_text

@@ -16,7 +16,6 @@ import msgspec
 from toposeat.installed import VERSION
 from toposeat.model.quantity import Quantity
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
-from toposeat.model.scale_file import SCALE_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
 from toposeat.model.visible_list import order_line, visible_line
 from toposeat.report.view.traffic import gain_share, is_timed, mpi_share, time_parts
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from toposeat.model.premise import Premises
     from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
     from toposeat.model.run_record import RunRecord
-    from toposeat.model.scale_result import ScaleEvaluation, ScaleResult
     from toposeat.model.topology import Topology
 
 DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)
@@ -96,25 +94,35 @@ def knowledge_json(knowledge: Knowledge) -> Json:
     return {"told": knowledge.told, **_plain(knowledge)}
 
 
-def mapping_json(result: MappingResult, topology: Topology, traffic: Traffic) -> Json:
-    """`map --json`: device positions, the line to copy, predictions, certificate, solver."""
+def mapping_json(result: MappingResult, topology: Topology | None, traffic: Traffic) -> Json:
+    """`map --json`: device positions, the line to copy, predictions, certificate, solver.
+
+    Where hosts are alike, device d is device d % slots_per_host of host d // slots_per_host. Ids,
+    and a line, there are only where devices are listed.
+    """
+    ids, line = None, None
+    if topology is not None:
+        ids = [topology.devices[device].id for device in result.device_of_rank]
+        line = order_line(topology, result.device_of_rank)
     return {
         **_head(MAPPING_SCHEMA),
-        "topology": topology.name,
+        "topology": result.topology,
         "traffic": traffic.origin,
         "ranks": traffic.ranks,
         **_members(result, "objective", "metric", "device_of_rank"),
-        "device_ids": [topology.devices[d].id for d in result.device_of_rank],
-        "line": order_line(topology, result.device_of_rank),
+        "device_ids": ids,
+        "line": line,
+        **_members(result, "hosts", "slots", "slots_per_host", "hosts_by_first_rank"),
         "default": _evaluation(result.default),
         "placed": _evaluation(result.placed),
         "certificate": {**_plain(result.certificate), "word": result.certificate.word},
         **_members(result, "premises", "solver", "solve_seconds", "seed", "uniform", "notes"),
-        **_members(result, "explanation"),
+        **_members(result, "explanation", "kept_default", "candidates", "peak_memory_bytes"),
+        **_members(result, "stages"),
     }
 
 
-def _evaluation(found: Evaluation | ScaleEvaluation) -> Json:
+def _evaluation(found: Evaluation) -> Json:
     """Its members; of phases also seconds of the slowest alone, and of all one after the other."""
     if not found.phases:
         return dict(_plain(found))
@@ -234,20 +242,21 @@ def run_json(record: RunRecord) -> Json:
 
 def comparison_json(
     evaluations: Sequence[tuple[str, Evaluation]],
-    topology: Topology,
+    machine: str,
     traffic: Traffic,
     *,
     metric: str = "bandwidth",
     premises: Sequence[Premises] = (),
+    notes: Sequence[str] = (),
 ) -> Json:
     """Several placements side by side, all predicted; `metric` is that of their pairwise cost.
 
-    `premises` are those of each gain over the first.
+    `premises` are those of each gain over the first, `notes` of the machine.
     """
     of_each = [*map(_plain, premises)] or [None] * len(evaluations)
     return {
         **_head("toposeat/comparison/1"),
-        "topology": topology.name,
+        "topology": machine,
         "traffic": traffic.origin,
         "ranks": traffic.ranks,
         "metric": metric,
@@ -255,42 +264,6 @@ def comparison_json(
             {"name": name, **_evaluation(e), "premises": each}
             for (name, e), each in zip(evaluations, of_each, strict=True)
         ],
-    }
-
-
-def scale_json(result: ScaleResult, traffic: Traffic) -> Json:
-    """`map -t SHAPE --json`. Slot s is device s % slots_per_host of host s // slots_per_host.
-
-    `levels` are those of the machine, `links` its busiest few: the others are too many to list.
-    """
-    return {
-        **_head(SCALE_SCHEMA),
-        "topology": result.shape,
-        "traffic": traffic.origin,
-        "ranks": result.ranks,
-        **_members(result, "slots", "slots_per_host", "hosts", "hosts_by_first_rank", "objective"),
-        "device_of_rank": result.slot_of_rank.tolist(),
-        **{each: _evaluation(getattr(result, each)) for each in ("default", "placed")},
-        "certificate": {"proved": False, "lower_bound": None, "gap": None, "word": "heuristic"},
-        **_members(result, "candidates", "kept_default", "solver", "solve_seconds", "seed"),
-        **_members(result, "peak_memory_bytes", "notes", "explanation", "stages"),
-    }
-
-
-def scale_comparison_json(
-    evaluations: Sequence[tuple[str, ScaleEvaluation]],
-    machine: str,
-    traffic: Traffic,
-    *,
-    notes: Sequence[str] = (),
-) -> Json:
-    """Several placements on a large machine side by side, all predicted."""
-    return {
-        **_head("toposeat/scale-comparison/1"),
-        "topology": machine,
-        "traffic": traffic.origin,
-        "ranks": traffic.ranks,
-        "predicted": [{**_evaluation(each), "name": name} for name, each in evaluations],
         "notes": list(notes),
     }
 

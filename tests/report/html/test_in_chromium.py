@@ -44,7 +44,7 @@ def mapped(tree: Topology, traffic: Any, devices: Any) -> Section:
 
 def on_a_network(text: str, node: str = "") -> Section:
     result = result_on(text, node)
-    return Section(traffic=samples.stencil((result.ranks,)), scale=result)
+    return Section(traffic=samples.stencil((result.ranks,)), mapping=result)
 
 
 def rack() -> Section:
@@ -212,7 +212,7 @@ def test_hostile_names_stay_words_when_they_are_searched_for(
     result = result_on("fattree:4:4:2")
     result = replace(result, hosts=tuple(f"{EVIL}{at}" for at in range(len(result.hosts))))
     tree = replace(samples.small_tree(), name=f"<img src=https://example.org/x>{EVIL}")
-    sections = [Section(traffic=samples.stencil((16,)), scale=result), Section(tree)]
+    sections = [Section(traffic=samples.stencil((16,)), mapping=result), Section(tree)]
     asked, said = len(browser.requested), len(browser.dialogs)
     opened(browser, tmp_path, html_page(sections, title=EVIL), 1400)
     assert find(browser, EVIL + "5") == "2 found"
@@ -227,7 +227,8 @@ DRAWN: dict[str, Callable[[], str]] = {
     "fattree": lambda: html_page(
         [
             Section(
-                traffic=samples.stencil((256,)), scale=result_on("fattree:8:8:8,taper=4", seed=None)
+                traffic=samples.stencil((256,)),
+                mapping=result_on("fattree:8:8:8,taper=4", seed=None),
             )
         ]
     ),

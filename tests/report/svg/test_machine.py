@@ -84,7 +84,7 @@ def test_seats_and_loads_are_drawn() -> None:
 def test_a_placement_as_a_file_has_both_drawings_or_the_default_alone() -> None:
     tree, traffic = samples.small_tree(), samples.stencil((3,))
     for devices, drawings in (((0, 1, 3), 2), ((0, 1, 2), 1)):
-        text = mapping_svg(samples.mapping(tree, traffic, devices), tree)
+        text = mapping_svg(samples.mapping(tree, traffic, devices), tree, traffic)
         ElementTree.fromstring(text.split("?>", 1)[1])
         page = Page(text.split("?>", 1)[1])
         assert page.classes("device") == 4 * drawings

@@ -8,28 +8,30 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.report.markup import Page
 from toposeat import mapping, pipeline, profile, topology
-from toposeat.model.scale_result import ScaleResult
-from toposeat.report import Section, html_page, scale_svg
+from toposeat.model.evaluation import MappingResult
+from toposeat.report import Section, html_page, mapping_svg
 from toposeat.report.svg.element import drawn_size
 from toposeat.report.svg.network import WIDTH, can_draw, network_svg
 
 EVIL = "</title><script>alert(1)</script>\"'&"
 
 
-def result_on(text: str, node: str = "", seed: int | None = 4) -> ScaleResult:
+def result_on(text: str, node: str = "", seed: int | None = 4) -> MappingResult:
     """Neighbours on a line, in random order (or in the default one)."""
     shape = mapping.read_shape(text)
     if node:
         network = topology.read_network(text)
         shape = mapping.shape_of_network(network, topology.read_topology(node))
-    evaluator = mapping.SlotEvaluator(shape, profile.read_traffic(f"ring:{shape.slots // 2}"))
-    slots = evaluator.default
+    traffic = profile.read_traffic(f"ring:{shape.slots // 2}")
+    slots = list(range(traffic.ranks))
     if seed is not None:
-        slots = np.random.default_rng(seed).permutation(shape.slots)[: len(slots)]
-    return pipeline.assess_slots(shape, evaluator, slots.astype(np.uint32))
+        found = np.random.default_rng(seed).permutation(shape.slots)[: traffic.ranks]
+        slots = found.tolist()
+    return pipeline.assess(mapping.Machine.of_shape(shape), traffic, slots)
 
 
 def rects(page: Page, name: str) -> list[tuple[float, float, float, float]]:
@@ -73,7 +75,10 @@ def test_every_host_is_drawn_once_and_nothing_overlaps(
 
 def test_each_rank_is_named_where_it_sits() -> None:
     result = result_on("fattree:8:8:8,taper=4", "hgx-h100")
-    for name, slots in (("default", range(result.ranks)), ("placed", result.slot_of_rank)):
+    for name, slots in (
+        ("default", range(result.ranks)),
+        ("placed", np.array(result.device_of_rank)),
+    ):
         page = Page(network_svg(result, name, label="x"))
         said: dict[str, set[int]] = {}
         for title in page.titles:
@@ -115,13 +120,13 @@ def test_a_saved_result_without_groups_has_no_picture() -> None:
     result = replace(result_on("fattree:4:4:2"), stages=())
     assert not can_draw(result)
     assert "leaf by leaf" not in html_page(
-        [Section(traffic=profile.read_traffic(f"ring:{result.ranks}"), scale=result)]
+        [Section(traffic=profile.read_traffic(f"ring:{result.ranks}"), mapping=result)]
     )
 
 
 def test_a_large_machine_as_a_file_has_its_picture_and_charts_without_black_rows() -> None:
     result = result_on("fattree:4:4:4,taper=2")
-    text = scale_svg(result, profile.read_traffic(f"ring:{result.ranks}"))
+    text = mapping_svg(result, None, profile.read_traffic(f"ring:{result.ranks}"))
     root = ElementTree.fromstring(text.split("?>", 1)[1])
     pictures = [each for each in root.iter() if each.get("class") == "machine network"]
     assert len(pictures) == 2
@@ -136,7 +141,7 @@ def test_a_large_machine_as_a_file_has_its_picture_and_charts_without_black_rows
 def test_hostile_names_of_hosts_and_switches_stay_text() -> None:
     result = result_on("fattree:4:4:2")
     hosts = tuple(f"{EVIL}{at}" for at in range(len(result.hosts)))
-    stages = tuple(tuple(replace(g, name=EVIL) for g in stage) for stage in result.stages)
+    stages = tuple(tuple(structs.replace(g, name=EVIL) for g in stage) for stage in result.stages)
     svg = network_svg(replace(result, hosts=hosts, stages=stages), "placed", label=EVIL)
     page = Page(svg)
     assert not any(tag == "script" for tag, _ in page.tags)

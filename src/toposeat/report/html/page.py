@@ -15,7 +15,6 @@ from toposeat.installed import VERSION
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.run_record import RunRecord
-from toposeat.model.scale_result import ScaleResult
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -25,10 +24,15 @@ from toposeat.report.svg.element import Markup, Picture, drawn_size, number, sty
 from toposeat.report.svg.machine import CONGESTION_STEPS, kind_legend, machine_svg, mapping_pictures
 from toposeat.report.svg.network import network_pictures, top_seconds, used_levels
 from toposeat.report.units import clean, format_seconds, plural
-from toposeat.report.view.explanation import explanation_parts, scale_explanation_parts
+from toposeat.report.view.explanation import explanation_parts
+from toposeat.report.view.hosts import (
+    busy_link_table,
+    candidate_table,
+    host_table,
+    level_table,
+)
 from toposeat.report.view.mapping import (
     before_after,
-    is_default_kept,
     line_to_copy,
     link_loads,
     link_table,
@@ -39,15 +43,6 @@ from toposeat.report.view.mapping import (
     verdict_words,
 )
 from toposeat.report.view.runs import run_parts
-from toposeat.report.view.scale import (
-    busy_link_table,
-    candidate_table,
-    host_table,
-    level_table,
-    scale_figures,
-    scale_reasons,
-    scale_verdict,
-)
 from toposeat.report.view.topology import (
     link_list,
     topology_overview,
@@ -78,12 +73,11 @@ class Section:
     """One machine or job on the page. Everything is optional, but something must be there.
 
     Attributes:
-        topology: the machine; needed for drawings and for `mapping`.
+        topology: the machine; needed for `mapping` unless that is of a network.
         traffic: bytes between ranks; needed for `mapping`.
         mapping: predictions before and after.
         placement: seats with CPU sets, memory nodes and NICs.
         run: a run that was measured.
-        scale: predictions before and after on a large machine.
         title: heading; the topology's or traffic's name if empty.
         text: a sentence or two under the heading.
         commands: how to go on, one command each.
@@ -95,16 +89,15 @@ class Section:
     _: KW_ONLY
     placement: Placement | None = None
     run: RunRecord | None = None
-    scale: ScaleResult | None = None
     title: str = ""
     text: str = ""
     commands: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.mapping is not None and (self.topology is None or self.traffic is None):
-            raise ValueError("a mapping is shown with its topology and its traffic")
-        if self.scale is not None and self.traffic is None:
-            raise ValueError("a placement on a large machine is shown with its traffic")
+        if self.mapping is not None:
+            is_known = self.topology is not None or bool(self.mapping.placed.levels)
+            if self.traffic is None or not is_known:
+                raise ValueError("a mapping is shown with its topology and its traffic")
 
     @property
     def heading(self) -> str:
@@ -113,8 +106,8 @@ class Section:
             return self.title
         if self.topology is not None:
             return self.topology.name
-        if self.scale is not None:
-            return self.scale.shape
+        if self.mapping is not None:
+            return self.mapping.topology
         if self.traffic is not None:
             return self.traffic.origin
         return "placement" if self.placement is not None else "run"
@@ -166,14 +159,13 @@ def _section(section: Section, key: str) -> View:
         "verdict": "" if mapping is None else verdict_words(mapping),
         "mapping": None,
         "machine": None,
-        "scale": None if section.scale is None else _scale(section.scale),
         "traffic": None,
         "run": None,
         "placement": None if section.placement is None else placement_table(section.placement),
         "provenance": [],
         "folds": [],
     }
-    if mapping is not None and topology is not None and traffic is not None:
+    if mapping is not None and traffic is not None:
         view["mapping"] = _mapping(mapping, topology, traffic)
     elif topology is not None:
         svg = machine_svg(topology, label=f"machine {topology.name}")
@@ -196,53 +188,54 @@ def _facts(section: Section) -> list[Part]:
     parts: list[Part] = []
     if section.topology is not None:
         parts += topology_overview(section.topology)
-    if section.scale is not None:
-        hosts = f"{plural(len(section.scale.hosts), 'host')} of"
-        words = f"{hosts} {plural(section.scale.slots_per_host, 'device')}"
-        parts.append(Fact("Machine", f"{section.scale.shape}: {words}"))
+    elif section.mapping is not None:
+        hosts = f"{plural(len(section.mapping.hosts), 'host')} of"
+        words = f"{hosts} {plural(section.mapping.slots_per_host, 'device')}"
+        parts.append(Fact("Topology", f"{section.mapping.topology}: {words}"))
     return parts + ([] if section.traffic is None else traffic_summary(section.traffic))
 
 
-def _mapping(result: MappingResult, topology: Topology, traffic: Traffic) -> View:
-    line = line_to_copy(result, topology)
+def _mapping(result: MappingResult, topology: Topology | None, traffic: Traffic) -> View:
+    """Everything predicted of a placement beside the default, as far as the machine has it."""
     why = mapping_reasons(result, topology, traffic)
     if result.explanation is not None:
         why += explanation_parts(result.explanation, topology)
-    rows = seat_rows(result, topology)
+    line = None if topology is None else line_to_copy(result, topology)
+    rows = {} if topology is None else seat_rows(result, topology)
+    pictures, top = network_pictures(result), 0.0
+    if pictures:
+        top = top_seconds(result)
+    elif topology is not None:
+        pictures = mapping_pictures(result, topology)
+        top = max(result.default.max_congestion_s, result.placed.max_congestion_s)
     return {
-        "outcome": "kept" if is_default_kept(result) else outcome_word(result),
+        "outcome": "kept" if result.kept_default else outcome_word(result),
         "verdict": verdict_words(result),
         "why": grouped(why),
         "lines": [line] if line else [],
-        "stacked": len(topology.hosts) > 1,
+        "stacked": topology is not None and len(topology.hosts) > 1,
         "before_after": before_after(result),
         "seats": [[Cell(name) for name in rows], *zip(*rows.values(), strict=True)],
+        "by_leaf": bool(result.stages),
         "machine": _machines(
-            mapping_pictures(result, topology),
-            max(result.default.max_congestion_s, result.placed.max_congestion_s),
-            has_moved=not is_default_kept(result),
-        ),
-        "congestion": _congestion(result, topology),
+            pictures,
+            top,
+            has_moved=not result.kept_default and not result.stages,
+            last_rank=result.ranks - 1 if result.stages else 0,
+        )
+        if pictures
+        else None,
+        "is_listed": topology is not None,
+        "congestion": None if topology is None else _congestion(result, topology),
+        "network": _network(result) if result.placed.levels else None,
     }
 
 
-def _scale(result: ScaleResult) -> View:
-    """Everything predicted of a placement on a large machine, beside the default."""
-    before, after = result.default.predicted_s or 0.0, result.placed.predicted_s or 0.0
-    look = "gain" if after < before else "loss" if after > before else "change"
+def _network(result: MappingResult) -> View:
+    """What levels and links carry, and which ranks each host has."""
     shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
     hosts, left = host_table(result, _MOST_HOSTS)
-    why = scale_reasons(result)
-    if result.explanation is not None:
-        why += scale_explanation_parts(result.explanation)
-    pictures = network_pictures(result)
-    top = top_seconds(result) if pictures else 0.0
     return {
-        "outcome": "kept" if result.kept_default else look,
-        "verdict": scale_verdict(result),
-        "why": grouped(why),
-        "figures": scale_figures(result),
-        "machine": _machines(pictures, top, last_rank=result.ranks - 1) if pictures else None,
         "bars": _bars(used_levels([each for _, each in shown])),
         "levels": grouped(level_table([("default", result.default), ("placed", result.placed)])),
         "links": grouped(busy_link_table(shown, _MOST_LINKS)),
@@ -291,7 +284,7 @@ def _machines(
 
 def _congestion(result: MappingResult, topology: Topology) -> View | None:
     """The busiest links before and after as paired bars; None if no link carries anything."""
-    both = 2 - is_default_kept(result)
+    both = 2 - result.kept_default
     rows = [
         (at, name, [load.congestion_s if load else 0.0 for load in loads][:both])
         for at, name, *loads in link_loads(result, topology)

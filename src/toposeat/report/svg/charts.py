@@ -36,7 +36,6 @@ from toposeat.report.units import (
     format_power_of_two,
     format_seconds,
 )
-from toposeat.report.view.mapping import is_default_kept
 from toposeat.report.view.traffic import (
     LEVELS,
     HeatScale,
@@ -395,7 +394,7 @@ def heat_pictures(
     layout = lay_out_machine(topology)
     shown = [("default order", result.default), ("placed order", result.placed)]
     maps = []
-    for name, evaluation in shown[: 2 - is_default_kept(result)]:
+    for name, evaluation in shown[: 2 - result.kept_default]:
         order, splits = _device_order(evaluation, topology, layout)
         words = f"{what}, {name}"
         label = f"bytes sent: {words}"

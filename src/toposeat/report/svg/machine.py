@@ -13,7 +13,6 @@ from toposeat.report.svg.element import (
     Child,
     Markup,
     Picture,
-    Sheet,
     drawing,
     element,
     fitted,
@@ -35,10 +34,8 @@ from toposeat.report.view.machine import (
     link_medium,
     link_words,
     short_device_name,
-    topology_sentence,
     vertex_words,
 )
-from toposeat.report.view.mapping import is_default_kept, moved_ranks
 
 CONGESTION_STEPS = 6
 _MAX_TIES = 4
@@ -66,12 +63,12 @@ class Seating:
 def seatings(result: MappingResult) -> list[tuple[str, Seating]]:
     """The default placement, and the new one if it differs; with one scale of colours."""
     top = max(result.default.max_congestion_s, result.placed.max_congestion_s)
-    moved = frozenset(result.device_of_rank[rank] for rank in moved_ranks(result))
+    moved = frozenset(result.device_of_rank[rank] for rank in result.moved_ranks)
     default = (
         "Default placement",
         Seating(_ranks(result.default), frozenset(), result.default, top),
     )
-    if is_default_kept(result):
+    if result.kept_default:
         return [("Default placement, kept", default[1])]
     return [default, ("Placed", Seating(_ranks(result.placed), moved, result.placed, top))]
 
@@ -92,14 +89,6 @@ def mapping_pictures(result: MappingResult, topology: Topology) -> list[Picture]
         drawn = machine_svg(topology, label=label, seating=seating, layout=layout)
         pictures.append(Picture(name, words, drawn))
     return pictures
-
-
-def mapping_svg(result: MappingResult, topology: Topology) -> str:
-    """A standalone SVG file: the machine with its ranks, by default and as placed."""
-    sheet = Sheet(topology_sentence(topology))
-    for picture in mapping_pictures(result, topology):
-        sheet.picture(picture)
-    return sheet.svg(f"placement on {topology.name}")
 
 
 def topology_svg(topology: Topology) -> str:

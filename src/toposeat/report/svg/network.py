@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from toposeat.model.cpu_list import format_cpu_list
-from toposeat.model.scale_result import HostGroup, ScaleEvaluation, ScaleResult
+from toposeat.model.evaluation import Evaluation, HostGroup, MappingResult
 from toposeat.model.traffic import Traffic
 from toposeat.report.svg.element import (
     Child,
@@ -70,8 +70,8 @@ class _Grid:
 class _Shown:
     """One placement on the machine, and the congestion that the colours end at."""
 
-    result: ScaleResult
-    evaluation: ScaleEvaluation
+    result: MappingResult
+    evaluation: Evaluation
     ranks_of_host: list[list[int]]  # by device; -1: no rank
     top_s: float
 
@@ -84,7 +84,7 @@ class _Shown:
         return format_cpu_list(sorted(rank for rank in self.ranks_of_host[host] if rank >= 0))
 
 
-def network_svg(result: ScaleResult, name: str, *, label: str) -> Markup:
+def network_svg(result: MappingResult, name: str, *, label: str) -> Markup:
     """The machine under one placement, `default` or `placed`, as an inline `<svg>`.
 
     Both are drawn alike, and colours of links end at the busiest one of both.
@@ -97,27 +97,27 @@ def network_svg(result: ScaleResult, name: str, *, label: str) -> Markup:
     return drawing("machine network", (WIDTH, height), label, *parts)
 
 
-def can_draw(result: ScaleResult) -> bool:
+def can_draw(result: MappingResult) -> bool:
     """Whether the machine says which hosts are near each other."""
     return bool(result.stages and result.default.hosts_s and result.placed.hosts_s)
 
 
-def top_seconds(result: ScaleResult) -> float:
+def top_seconds(result: MappingResult) -> float:
     """Congestion of the busiest link that a picture shows, under either placement."""
     both = (result.default, result.placed)
     return max(value for each in both for row in (each.hosts_s, *each.stages_s) for value in row)
 
 
-def _shown(result: ScaleResult, name: str) -> _Shown:
+def _shown(result: MappingResult, name: str) -> _Shown:
     placed = name == "placed"
     rank_of_slot = np.full(result.slots, -1)
-    rank_of_slot[result.slot_of_rank if placed else slice(result.ranks)] = np.arange(result.ranks)
-    ranks = rank_of_slot.reshape(-1, result.slots_per_host).tolist()
     evaluation = result.placed if placed else result.default
+    rank_of_slot[list(evaluation.device_of_rank)] = np.arange(result.ranks)
+    ranks = rank_of_slot.reshape(-1, result.slots_per_host).tolist()
     return _Shown(result, evaluation, ranks, top_seconds(result))
 
 
-def _grid(result: ScaleResult, words: float) -> _Grid:
+def _grid(result: MappingResult, words: float) -> _Grid:
     """As few bands as leave each leaf legible, and rows as high as fit the room."""
     leaves, most = result.stages[0], max(len(group.hosts) for group in result.stages[0])
     least = max(_LEAST_TILE, 2.0 * result.slots_per_host + 10)
@@ -297,7 +297,7 @@ _LINKS = 6
 _LOOKS = {"default": "fill-before", "placed": "fill-after"}
 
 
-def network_pictures(result: ScaleResult) -> list[Picture]:
+def network_pictures(result: MappingResult) -> list[Picture]:
     """The machine by default and, if it differs, as placed; nothing if it has no picture."""
     if not can_draw(result):
         return []
@@ -306,17 +306,17 @@ def network_pictures(result: ScaleResult) -> list[Picture]:
     for name, heading in (("default", kept), ("placed", "Placed"))[: 2 - result.kept_default]:
         each = result.placed if name == "placed" else result.default
         worst = max((load.max_congestion_s for load in each.levels), default=0.0)
-        time = format_seconds(each.predicted_s or 0.0)
+        time = format_seconds(each.predicted_s)
         words = f"predicted: busiest link {format_seconds(worst)}, time {time}"
         svg = network_svg(result, name, label=f"{heading}: {words}")
         pictures.append(Picture(heading, words, svg))
     return pictures
 
 
-def scale_svg(result: ScaleResult, traffic: Traffic) -> str:
+def network_sheet(result: MappingResult, traffic: Traffic) -> str:
     """A standalone SVG file: picture, levels and busiest links. Every number is predicted."""
     shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
-    sheet = Sheet(clean(result.shape))
+    sheet = Sheet(clean(result.topology))
     sheet.line(traffic_sentence(traffic))
     for name, each in shown:
         sheet.line(_words(name, each), sample=_LOOKS[name])
@@ -332,17 +332,17 @@ def scale_svg(result: ScaleResult, traffic: Traffic) -> str:
         sheet.heading(f"Busiest links, {name} (predicted)")
         for load in each.links[:_LINKS]:
             sheet.line(f"{clean(load.link)}: {format_seconds(load.congestion_s)}")
-    return sheet.svg(f"placement on {clean(result.shape)}")
+    return sheet.svg(f"placement on {clean(result.topology)}")
 
 
-def used_levels(placements: Sequence[ScaleEvaluation]) -> list[tuple[int, str, list[float]]]:
+def used_levels(placements: Sequence[Evaluation]) -> list[tuple[int, str, list[float]]]:
     """Of each level that somebody uses its number, its name, and its busiest link's seconds."""
     levels = enumerate(zip(*(each.levels for each in placements), strict=True))
     rows = [(at, of[0].level, [each.max_congestion_s for each in of]) for at, of in levels]
     return [row for row in rows if max(row[2]) > 0]
 
 
-def _words(name: str, each: ScaleEvaluation) -> str:
-    time = format_seconds(each.predicted_s or 0.0)
-    worst = format_seconds(each.max_congestion_s or 0.0)
+def _words(name: str, each: Evaluation) -> str:
+    time = format_seconds(each.predicted_s)
+    worst = format_seconds(each.max_congestion_s)
     return f"{name}: predicted time {time}, busiest link {worst}"

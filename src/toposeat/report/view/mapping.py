@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
 from toposeat.model.placement import Placement
@@ -25,8 +24,10 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
+from toposeat.report.view.hosts import candidate_table, levels_and_links
 from toposeat.report.view.machine import (
     device_code,
+    host_words,
     link_words,
     order_words,
     premise_words,
@@ -34,32 +35,23 @@ from toposeat.report.view.machine import (
 )
 from toposeat.report.view.traffic import gain_place, gain_share, traffic_sentence
 
-if TYPE_CHECKING:
-    from toposeat.model.scale_result import ScaleEvaluation
-
 HYBRID = "hybrid"  # the metric whose costs are seconds
-
-
-def moved_ranks(result: MappingResult) -> list[int]:
-    """Ranks that do not sit where the default puts them."""
-    pairs = zip(result.device_of_rank, result.default.device_of_rank, strict=True)
-    return [rank for rank, (placed, default) in enumerate(pairs) if placed != default]
-
-
-def is_default_kept(result: MappingResult) -> bool:
-    """Whether the answer is the default placement."""
-    return not moved_ranks(result)
 
 
 def moved_words(result: MappingResult) -> str:
     """`4 ranks moved`, or `default kept`."""
-    moved = moved_ranks(result)
+    moved = result.moved_ranks
     return f"{plural(len(moved), 'rank')} moved" if moved else "default kept"
 
 
 def line_to_copy(result: MappingResult, topology: Topology) -> str | None:
-    """The variables that realise the order; None where none do, or all devices stay as they are."""
-    if is_default_kept(result) and len(result.device_of_rank) == len(topology.devices):
+    """The variables that realise the order; None where none do, or all devices stay as they are.
+
+    On several hosts they would not: the order of nodes is no variable.
+    """
+    if len(topology.hosts) > 1:
+        return None
+    if result.kept_default and len(result.device_of_rank) == len(topology.devices):
         return None
     return order_line(topology, result.device_of_rank)
 
@@ -151,10 +143,12 @@ def gain_range_words(premises: Premises) -> str:
     return f"{format_percent(low)} to {format_percent(high)}"
 
 
-def busiest_words(topology: Topology, evaluation: Evaluation) -> str:
+def busiest_words(topology: Topology | None, evaluation: Evaluation) -> str:
     """The busiest link of a placement in words, or that there is none."""
     busy = busiest(evaluation.links)
-    return link_words(topology, busy.link) if busy else "none"
+    if busy is None:
+        return "none"
+    return clean(busy.link) if topology is None else link_words(topology, busy.link)
 
 
 def busiest(links: Sequence[LinkLoad]) -> LinkLoad | None:
@@ -175,7 +169,7 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
     spends = f"your run spends {format_percent(share)} of its time {gain_place(traffic)}"
     start = f"Prediction is of link time only; {spends}"
     before, after = result.default.predicted_s, result.placed.predicted_s
-    if is_default_kept(result) or before <= 0 or after >= before:
+    if result.kept_default or before <= 0 or after >= before:
         return start + "."
     at_most = 1 / (1 - share * (1 - after / before)) if share < 1 or after > 0 else float("inf")
     return f"{start}, so expect at most about {three_digits(at_most)}x."
@@ -186,7 +180,7 @@ KEPT = "kept the default"  # how a note begins that says why a placement was not
 
 def verdict_words(result: MappingResult) -> str:
     """The outcome in one sentence."""
-    if is_default_kept(result):
+    if result.kept_default:
         goal = objective_words(result.objective, result.metric)
         if result.uniform:
             return f"Nothing to gain from order: every placement has the same {goal} here."
@@ -198,7 +192,7 @@ def verdict_words(result: MappingResult) -> str:
         if any(note.startswith(KEPT) for note in result.notes):
             why = "no gain is certain"
         return f"No gain: the default placement is kept, because {why}."
-    ranks = f"{len(moved_ranks(result))} of {plural(len(result.device_of_rank), 'rank')}"
+    ranks = f"{len(result.moved_ranks)} of {plural(len(result.device_of_rank), 'rank')}"
     changes = ", ".join(_change_words(*figure) for figure in _figures_told(result))
     return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."
 
@@ -283,29 +277,22 @@ ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`
 
 
 def table_rows(
-    before: Evaluation | ScaleEvaluation,
-    after: Evaluation | ScaleEvaluation,
+    before: Evaluation,
+    after: Evaluation,
     metric: str = "bandwidth",
-    *,
-    time: str = "link time",
-    cost: str = "",
 ) -> list[tuple[str, str, str, str]]:
-    """Rows of the before/after table: what, default, placed, change. All values are predicted.
-
-    Figures that are not known of both are left out; `time` and `cost` are what these are called.
-    """
+    """Rows of the before/after table: what, default, placed, change. All values are predicted."""
     figures: list[tuple[str, str, Callable[[float], str]]] = [
-        (time, "predicted_s", format_seconds),
+        ("link time", "predicted_s", format_seconds),
         ("worst link congestion", "max_congestion_s", format_seconds),
         ("mean link congestion", "mean_congestion_s", format_seconds),
         ("hop-bytes", "hop_bytes", format_bytes),
-        (cost or cost_words(metric), "cost", partial(format_cost, metric)),
+        (cost_words(metric), "cost", partial(format_cost, metric)),
     ]
     rows = []
     for words, name, form in figures:
         b, a = getattr(before, name), getattr(after, name)
-        if b is not None and a is not None:
-            rows.append((words, form(b), form(a), format_change(b, a)))
+        rows.append((words, form(b), form(a), format_change(b, a)))
     return rows
 
 
@@ -379,7 +366,7 @@ _MOST_NOTES = 2  # of them for notes
 
 def render_mapping_text(
     result: MappingResult,
-    topology: Topology,
+    topology: Topology | None,
     traffic: Traffic,
     style: TextStyle = PLAIN,
     *,
@@ -389,19 +376,22 @@ def render_mapping_text(
 
     Args:
         result: the mapping.
-        topology: what it is on.
+        topology: what it is on; None where devices are not listed.
         traffic: what it is of.
         style: how text is laid out.
-        verbose: also all figures, before and after, the seats and the proof's reason.
+        verbose: also all figures, before and after, the seats, loads by level, what was tried and
+            the proof's reason.
     """
     parts: list[Part] = [*_answer(result, topology), ""]
     if verbose:
-        parts += [*_subject(topology, traffic), *mapping_reasons(result, topology, traffic)]
-        parts += ["", *_seats(result, topology, style), "", before_after(result)]
+        parts += [*_subject(result, topology, traffic)]
+        parts += mapping_reasons(result, topology, traffic)
+        parts += ["", *_details(result, topology, style)]
     else:
-        notes = fitting([[note] for note in sentences(result.notes)], style, _MOST_NOTES)
+        told = sorted(result.notes, key=_rank_of_note)
+        notes = fitting([[note] for note in sentences(told)], style, _MOST_NOTES)
         room = _LINES - height([*parts, *notes], style)
-        why = [*_subject(topology, traffic), *_why(result, topology, traffic)]
+        why = [*_subject(result, topology, traffic), *_why(result, topology, traffic)]
         parts += fitting([[part] for part in why], style, max(room, _LEAST_WHY))
         parts += notes
     if result.explanation is not None:
@@ -411,38 +401,66 @@ def render_mapping_text(
     return lay_out(parts, style)
 
 
-def _answer(result: MappingResult, topology: Topology) -> list[Part]:
+# How notes on the search begin; they come after those on the machine and the traffic.
+_OF_SEARCH = ("the traffic is that of", "scotch was not tried", "kept the default: no better")
+
+
+def _rank_of_note(note: str) -> int:
+    """Why nothing changes comes first, what is said of the search last."""
+    if note.startswith(_OF_SEARCH):
+        return 2
+    return 0 if note.startswith(KEPT) else 1
+
+
+def _answer(result: MappingResult, topology: Topology | None) -> list[Part]:
     """The verdict, the order, and the line that realises it where one does."""
     parts: list[Part] = [Fact("Verdict", verdict_words(result))]
+    if topology is None:
+        order = f"nodes by first rank: {host_words(result.hosts_by_first_rank)}"
+        return [*parts, Fact("Order", f"{order} ({moved_words(result)})")]
     order = order_words(topology, result.device_of_rank)
     parts += [Fact("Order", f"{order} ({moved_words(result)})")]
     line = line_to_copy(result, topology)
     if line:
         parts.append(to_copy(line))
     elif (
-        not is_default_kept(result)
+        not result.kept_default
         and topology.devices[result.device_of_rank[0]].vendor is Vendor.INTEL
     ):
         parts.append("(no line to copy: ZE_AFFINITY_MASK keeps Level Zero's own order)")
     return parts
 
 
-def _subject(topology: Topology, traffic: Traffic) -> list[Part]:
-    return facts(Topology=topology_sentence(topology), Traffic=traffic_sentence(traffic))
+def _subject(result: MappingResult, topology: Topology | None, traffic: Traffic) -> list[Part]:
+    machine = f"{clean(result.topology)}: {plural(result.slots, 'slot')}"
+    if topology is not None:
+        machine = topology_sentence(topology)
+    return facts(Topology=machine, Traffic=traffic_sentence(traffic))
 
 
-def mapping_reasons(result: MappingResult, topology: Topology, traffic: Traffic) -> list[Part]:
+def _details(result: MappingResult, topology: Topology | None, style: TextStyle) -> list[Part]:
+    """Seats, figures, levels, links and candidates, as far as the machine has them."""
+    parts: list[Part] = [] if topology is None else [*_seats(result, topology, style), ""]
+    both = (("default", result.default), ("placed", result.placed))
+    parts += [before_after(result), *levels_and_links(both)]
+    return parts + [part for table in candidate_table(result) for part in ("", table)]
+
+
+def mapping_reasons(
+    result: MappingResult, topology: Topology | None, traffic: Traffic
+) -> list[Part]:
     """All of why, and how the placement was found."""
+    groups = [] if topology is None else group_lines(result, topology, traffic)
     return [
         *_why(result, topology, traffic, reasoned=True),
-        *(Fact("Groups", line) for line in group_lines(result, topology, traffic)),
+        *(Fact("Groups", line) for line in groups),
         *sentences(result.notes),
         Fact("Mapping", _how(result)),
     ]
 
 
 def _why(
-    result: MappingResult, topology: Topology, traffic: Traffic, *, reasoned: bool = False
+    result: MappingResult, topology: Topology | None, traffic: Traffic, *, reasoned: bool = False
 ) -> list[Part]:
     """Why, the most telling first; with the solver's reason where `reasoned`."""
     before, after = result.default.phases, result.placed.phases
@@ -452,14 +470,19 @@ def _why(
         Range=range_words(result.premises),
         Reach=run_share_words(result, traffic),
         Phases=phase_words(before, after) if after else None,
+        Trees=tree_words(before, after) or None,
     )
 
 
 def _how(result: MappingResult) -> str:
+    if result.solver == "given":
+        return "given, not searched for"
     metric = f", {clean(result.metric)} metric" if result.objective == "cost" else ""
+    memory = result.peak_memory_bytes
+    used = "" if memory is None else f", {format_bytes(memory)} of memory"
     return (
         f"objective {clean(result.objective)}{metric}, solver {clean(result.solver)},"
-        f" {format_seconds(result.solve_seconds)}"
+        f" {format_seconds(result.solve_seconds)}{used}"
     )
 
 
@@ -500,7 +523,7 @@ def change_table(rows: Sequence[tuple[str, str, str, str]], goal: int | None = N
 
 def seat_rows(result: MappingResult, topology: Topology) -> dict[str, list[Cell]]:
     """Ranks, their devices by default and, if it differs, as placed; moved ranks stand out."""
-    moved = set(moved_ranks(result))
+    moved = set(result.moved_ranks)
     codes = [device_code(topology, d) for d in result.default.device_of_rank]
     rows = {
         "rank": [Cell(str(rank)) for rank in range(len(codes))],
@@ -542,11 +565,11 @@ def link_table(result: MappingResult, topology: Topology) -> Table:
     return Table(header, rows, right=(1, 2, 3, 4), caption=caption)
 
 
-def _busiest(result: MappingResult, topology: Topology) -> str:
+def _busiest(result: MappingResult, topology: Topology | None) -> str:
     """The busiest link by default and as placed, with what its congestion was and is."""
     default, placed = result.default, result.placed
     before, after = busiest_words(topology, default), busiest_words(topology, placed)
-    if is_default_kept(result):
+    if result.kept_default:
         return before
     times = [format_seconds(each.max_congestion_s) for each in (default, placed)]
     if before == after:

@@ -1,0 +1,67 @@
+"""`-t SRC`, `-t NETWORK --node SRC --hosts LIST`, `-t SHAPE`: the machine that a verb is about."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from toposeat.errors import UsageError
+
+if TYPE_CHECKING:
+    from toposeat.mapping import Machine
+
+
+def is_network(args: argparse.Namespace) -> bool:
+    """Whether `-t` is a network of hosts or the shape of one."""
+    from toposeat import topology  # noqa: PLC0415
+    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
+
+    if args.node is not None or args.hosts is not None:
+        return True
+    source = args.topology
+    if source is None or source in topology.catalogue_names():  # most are: spares many imports
+        return False
+    return is_shape(source) or topology.is_network(source)
+
+
+def machine_of(args: argparse.Namespace) -> Machine:
+    """A node, a shape alone, or a network with what is inside its hosts.
+
+    Raises:
+        UsageError: a network without `--node`, or `--node` and `--hosts` without a network.
+    """
+    from toposeat import mapping, topology  # noqa: PLC0415
+    from toposeat.model.shape_text import is_shape  # noqa: PLC0415
+
+    if not is_network(args):
+        return mapping.Machine.of(topology.read_topology(args.topology))
+    if args.topology is None:
+        raise UsageError("--node and --hosts need a network", hint="name the network with -t")
+    if args.node is None:
+        if is_shape(args.topology) and args.hosts is None:
+            return mapping.Machine.of_shape(mapping.read_shape(args.topology))
+        raise UsageError(
+            f"{args.topology} is a network of hosts, and the topology of a host is missing",
+            hint="give it with --node: this, a topology file of one node, or a catalogue name",
+        )
+    network = topology.read_network(args.topology)
+    if args.hosts is not None:
+        network = topology.allocated(network, topology.hosts_of(args.hosts))
+    return mapping.Machine.of_network(network, topology.read_topology(args.node))
+
+
+def refuse_without_devices(option: str) -> UsageError:
+    """For an option that needs a list of devices, where there is none."""
+    from toposeat.mapping import MOST_DEVICES  # noqa: PLC0415
+
+    return UsageError(
+        f"{option} needs a machine whose devices can be listed: at most {MOST_DEVICES}, of hosts"
+        " whose inside is known",
+        hint="leave it out; or name fewer hosts with --hosts, and what is in them with --node",
+    )
+
+
+def sources_of(args: argparse.Namespace) -> dict[str, str]:
+    """The machine as `compare` reads it again from a placement."""
+    given = {"source": args.topology, "node": args.node, "hosts": args.hosts}
+    return {name: value for name, value in given.items() if value is not None}
