@@ -111,7 +111,7 @@ def _saved(words: Sequence[str]) -> str:
         raise ValueError(f"toposeat map {' '.join(words)} failed")
     found: dict[str, Any] = json.loads(answer.getvalue())
     share = 1 - found["placed"]["predicted_s"] / found["default"]["predicted_s"]
-    least, most = found.get("premises", {}).get("gain_range", (share, share))
+    least, most = (found["premises"] or {}).get("gain_range", (share, share))
     if most < 0.005:
         return "0" if found["certificate"]["proved"] or found.get("uniform") else "0?"
     low, high = round(100 * least), round(100 * most)

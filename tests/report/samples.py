@@ -393,6 +393,8 @@ def mapping(
         solver="exact" if proved else "search",
         solve_seconds=0.0123,
         seed=1,
+        topology=topology.name,
+        hosts=topology.hosts,
     )
 
 

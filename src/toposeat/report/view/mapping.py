@@ -189,7 +189,7 @@ def verdict_words(result: MappingResult) -> str:
                 f"No gain: the default placement is kept, because it is proved optimal for {goal}."
             )
         why = f"nothing better was found for {goal}"
-        if any(note.startswith(KEPT) for note in result.notes):
+        if result.premises is not None and any(note.startswith(KEPT) for note in result.notes):
             why = "no gain is certain"
         return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(result.moved_ranks)} of {plural(len(result.device_of_rank), 'rank')}"
@@ -393,7 +393,8 @@ def render_mapping_text(
         room = _LINES - height([*parts, *notes], style)
         why = [*_subject(result, topology, traffic), *_why(result, topology, traffic)]
         parts += fitting([[part] for part in why], style, max(room, _LEAST_WHY))
-        parts += notes
+        left = _LINES - height(parts, style)
+        parts += fitting([[note] for note in sentences(told)], style, max(left, _MOST_NOTES))
     if result.explanation is not None:
         from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
 
@@ -464,12 +465,23 @@ def _why(
 ) -> list[Part]:
     """Why, the most telling first; with the solver's reason where `reasoned`."""
     before, after = result.default.phases, result.placed.phases
+    proof = certificate_words(result.certificate, result.metric, reasoned=reasoned)
+    phases = phase_words(before, after) if after else None
+    if result.certificate.word == "heuristic" and result.stages:  # what is known comes first
+        return facts(
+            Busiest=_busiest(result, topology),
+            Phases=phases,
+            Range=range_words(result.premises),
+            Proof=proof,
+            Reach=run_share_words(result, traffic),
+            Trees=tree_words(before, after) or None,
+        )
     return facts(
         Busiest=_busiest(result, topology),
-        Proof=certificate_words(result.certificate, result.metric, reasoned=reasoned),
+        Proof=proof,
         Range=range_words(result.premises),
         Reach=run_share_words(result, traffic),
-        Phases=phase_words(before, after) if after else None,
+        Phases=phases,
         Trees=tree_words(before, after) or None,
     )
 
