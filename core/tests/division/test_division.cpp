@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/rng.hpp"
 #include "division/block_annealing.hpp"
 #include "division/block_balance.hpp"
-#include "division/cluster_cycles.hpp"
 #include "division/division.hpp"
 
 using namespace toposeat;
@@ -77,15 +75,6 @@ PartGraph grid_of_cliques(std::uint32_t side, std::uint32_t size) {
     }
   }
   return part_graph(side * side * size, edges);
-}
-
-/// The least cut of all ways to put six vertices into three blocks of two.
-double least_in_pairs(const PartGraph &graph) {
-  std::vector<std::uint32_t> block{0, 0, 1, 1, 2, 2};
-  double least = cut_of(graph, block);
-  while (std::next_permutation(block.begin(), block.end()))
-    least = std::min(least, cut_of(graph, block));
-  return least;
 }
 
 std::vector<std::uint32_t> sizes(const std::vector<std::uint32_t> &block, std::size_t blocks) {
@@ -191,69 +180,6 @@ TEST_CASE("annealing gathers cliques that were dealt out at random") {
   std::vector<std::uint32_t> block = dealt(capacity, 48, rng);
   BlockAnnealer(1, Deadline::in(100)).anneal(graph, capacity, block);
   CHECK(cut_of(graph, block) == 2 * 6); // the ring alone, from both ends
-}
-
-TEST_CASE("clusters change blocks along a cycle that only pays as a whole") {
-  // A line of clusters of two; pairs that share a block: 1 2, 3 4, ..., and both ends.
-  constexpr std::uint32_t clusters = 20;
-  Edges edges;
-  std::vector<std::uint32_t> cluster(2 * clusters);
-  std::vector<std::uint32_t> block(2 * clusters);
-  for (std::uint32_t v = 0; v < 2 * clusters; ++v) {
-    cluster[v] = v / 2;
-    block[v] = (v / 2 + 1) % clusters / 2;
-    if (v + 2 < 2 * clusters)
-      edges[{v, v + 2}] = 1;
-  }
-  const PartGraph graph = part_graph(2 * clusters, edges);
-  const std::vector<std::uint32_t> capacity(clusters / 2, 4);
-  ClusterCycles cycles(Deadline::in(100));
-  CHECK_FALSE(cycles.improve(graph, cluster, capacity, clusters / 2 - 1, block));
-  CHECK(cut_of(graph, block) == 4 * (clusters / 2));
-  CHECK(cycles.improve(graph, cluster, capacity, clusters / 2, block));
-  CHECK(cut_of(graph, block) == 4 * (clusters / 2 - 1)); // neighbours share every block
-  CHECK(fits(block, capacity));
-}
-
-TEST_CASE("single ranks in three pairs end as the best of all pairs") {
-  Rng rng(17);
-  std::vector<std::uint32_t> single(6);
-  std::iota(single.begin(), single.end(), 0U);
-  for (int i = 0; i < 200; ++i) {
-    const PartGraph graph = random_graph(6, 4 + rng.below(20), rng);
-    std::vector<std::uint32_t> block = dealt({2, 2, 2}, 6, rng);
-    ClusterCycles(Deadline::in(100)).improve(graph, single, {2, 2, 2}, 3, block);
-    CHECK(cut_of(graph, block) == least_in_pairs(graph));
-  }
-}
-
-TEST_CASE("exchanged clusters stay whole, blocks fit, and the cut never grows") {
-  Rng rng(23);
-  for (int i = 0; i < 60; ++i) {
-    const std::uint32_t vertices = 20 + rng.below(80);
-    const PartGraph graph = random_graph(vertices, 4 * vertices, rng);
-    std::vector<std::uint32_t> capacity(2 + rng.below(8));
-    std::vector<std::uint32_t> block(vertices);
-    std::vector<std::uint32_t> cluster(vertices);
-    for (std::uint32_t v = 0; v < vertices; ++v) {
-      block[v] = rng.below(static_cast<std::uint32_t>(capacity.size()));
-      cluster[v] = 4 * block[v] + rng.below(4); // some have no rank
-    }
-    for (std::uint32_t b = 0; b < capacity.size(); ++b)
-      capacity[b] = sizes(block, capacity.size())[b] + rng.below(3);
-    const double before = cut_of(graph, block);
-    const bool improved =
-        ClusterCycles(Deadline::in(100)).improve(graph, cluster, capacity, 8, block);
-    CHECK(fits(block, capacity));
-    CHECK((cut_of(graph, block) < before) == improved);
-    CHECK(cut_of(graph, block) <= before);
-    std::map<std::uint32_t, std::uint32_t> block_of;
-    for (std::uint32_t v = 0; v < vertices; ++v)
-      CHECK(block_of.try_emplace(cluster[v], block[v]).first->second == block[v]);
-    std::vector<std::uint32_t> late = block;
-    CHECK_FALSE(ClusterCycles(Deadline::in(0)).improve(graph, cluster, capacity, 8, late));
-    CHECK(late == block);
-  }
 }
 
 TEST_CASE("every clique of a grid shares its block with a neighbour") {
