@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t outside = 0xffffffffU;
 constexpr std::size_t few = 3;             // blocks that are repartitioned at a time
-constexpr std::size_t more = 6;            // the same where annealing finds nothing
+constexpr std::size_t more = 6;            // the same afterwards
 constexpr int rounds = 2;                  // of repartitioning around every block
 constexpr std::uint32_t most_local = 4096; // vertices: beyond, repartitioning costs too much
 constexpr std::uint32_t first_tries = 8;   // and at least an eighth of the blocks
@@ -45,12 +45,12 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
   return block;
 }
 
-/// Repartitions, then anneals.
 void Divider::improve(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                       bool started, std::vector<std::uint32_t> &block) {
   if (share_cut(graph, block) < most_cut)
     repartition(graph, capacity, few, rounds, started ? 0 : worth_going_on, block);
-  if (!annealer_.anneal(graph, capacity, block) && capacity.size() > more)
+  kway_.refine(graph, capacity, block);
+  if (capacity.size() > more)
     repartition(graph, capacity, more, 1, worth_little, block);
 }
 
