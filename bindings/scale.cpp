@@ -241,8 +241,6 @@ void bind_machine(nb::module_ &module) {
                   "ports, levels say of every host which group it is in, coarse levels first; "
                   "domain, which hosts their own fabric joins.")
       .def_prop_ro("slots", [](const Machine &m) { return toposeat::slots_of(m.kind); })
-      .def_prop_ro("has_links",
-                   [](const Machine &m) { return !std::holds_alternative<GroupedMachine>(m.kind); })
       .def_prop_ro("links",
                    [](const Machine &m) {
                      return of_links<std::uint32_t>(m, [](const auto &k) { return k.links(); });
@@ -303,7 +301,6 @@ void bind_scale(nb::module_ &module) {
       .def_prop_ro("busiest_link",
                    [](const LargeCandidate &c) { return c.prediction.busiest_link; })
       .def_prop_ro("mean_s", [](const LargeCandidate &c) { return c.prediction.mean_s; })
-      .def_prop_ro("alone_s", [](const LargeCandidate &c) { return c.prediction.alone_s; })
       .def_prop_ro("latency_s", [](const LargeCandidate &c) { return c.prediction.latency_s; })
       .def_prop_ro("predicted_s", [](const LargeCandidate &c) { return c.prediction.predicted_s; });
 

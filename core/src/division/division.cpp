@@ -9,10 +9,7 @@ namespace {
 
 constexpr std::uint32_t outside = 0xffffffffU;
 constexpr std::size_t few = 3;             // blocks that are repartitioned at a time
-constexpr std::size_t more = 6;            // the same where annealing finds nothing
-constexpr std::size_t short_cycle = 8;     // blocks that exchange single ranks
-constexpr std::size_t long_cycle = 48;     // blocks that exchange clusters
-constexpr int bisections = 2;              // of blocks into clusters
+constexpr std::size_t more = 6;            // the same afterwards
 constexpr int rounds = 2;                  // of repartitioning around every block
 constexpr std::uint32_t most_local = 4096; // vertices: beyond, repartitioning costs too much
 constexpr std::uint32_t first_tries = 8;   // and at least an eighth of the blocks
@@ -41,67 +38,20 @@ std::vector<std::uint32_t> Divider::divide(const PartGraph &graph,
     block = start;
   if (capacity.size() <= 2)
     return block;
-  if (!thorough_) {
-    kway_.refine(graph, capacity, block);
-    return block;
-  }
-  if (capacity.size() <= few || graph.vertices() <= few_vertices)
-    kway_.refine(graph, capacity, block);
-  else
+  if (thorough_ && capacity.size() > few && graph.vertices() > few_vertices)
     improve(graph, capacity, started, block);
-  if (graph.vertices() <= few_vertices || share_cut(graph, block) < most_cut)
-    exchange_vertices(graph, capacity, block);
+  else
+    kway_.refine(graph, capacity, block);
   return block;
 }
 
-/// Repartitions, then anneals.
 void Divider::improve(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                       bool started, std::vector<std::uint32_t> &block) {
   if (share_cut(graph, block) < most_cut)
     repartition(graph, capacity, few, rounds, started ? 0 : worth_going_on, block);
-  // Ranks that hang together too much to move one by one: several tiles of a grid on each node.
-  if (annealer_.anneal(graph, capacity, block))
-    return;
-  exchange_clusters(graph, capacity, block);
+  kway_.refine(graph, capacity, block);
   if (capacity.size() > more)
     repartition(graph, capacity, more, 1, worth_little, block);
-}
-
-void Divider::exchange_vertices(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                                std::vector<std::uint32_t> &block) {
-  std::vector<std::uint32_t> single(graph.vertices());
-  std::iota(single.begin(), single.end(), 0U);
-  cycles_.improve(graph, single, capacity, short_cycle, block);
-}
-
-/// Halves of blocks, then quarters.
-void Divider::exchange_clusters(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                                std::vector<std::uint32_t> &block) {
-  std::vector<std::uint32_t> cluster = block;
-  auto clusters = static_cast<std::uint32_t>(capacity.size());
-  for (int i = 0; i < bisections; ++i) {
-    clusters = bisect_all(graph, clusters, cluster);
-    cycles_.improve(graph, cluster, capacity, long_cycle, block);
-  }
-}
-
-/// Each cluster in two with little weight between them; returns how many there are now.
-std::uint32_t Divider::bisect_all(const PartGraph &graph, std::uint32_t clusters,
-                                  std::vector<std::uint32_t> &cluster) {
-  members_.assign(clusters, {});
-  for (std::uint32_t v = 0; v < graph.vertices(); ++v)
-    members_[cluster[v]].push_back(v);
-  std::uint32_t next = clusters;
-  for (const std::vector<std::uint32_t> &members : members_) {
-    const auto size = static_cast<std::uint32_t>(members.size());
-    if (size < 2 || deadline_.expired())
-      continue;
-    const Sides sides = bisector_.bisect(induced(graph, members), {size / 2, size - size / 2});
-    for (std::uint32_t i = 0; i < size; ++i)
-      cluster[members[i]] = sides[i] == 0 ? cluster[members[i]] : next;
-    ++next;
-  }
-  return next;
 }
 
 void Divider::bisect_row(const PartGraph &graph, const Row &row,

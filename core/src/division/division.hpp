@@ -1,5 +1,5 @@
 // A graph in several blocks of exact capacities: recursive bisection, local repartitioning of
-// neighbouring blocks, annealing, cyclic exchanges.
+// neighbouring blocks, refinement between pairs of blocks.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "division/bisection.hpp"
-#include "division/block_annealing.hpp"
-#include "division/cluster_cycles.hpp"
 #include "division/kway_refinement.hpp"
 #include "division/part_graph.hpp"
 #include "toposeat/base/deadline.hpp"
@@ -24,8 +22,7 @@ public:
   /// At the deadline improvements end, and vertices not divided yet are dealt out as they come.
   Divider(std::uint64_t seed, bool thorough, const Deadline &deadline)
       : deadline_(deadline), thorough_(thorough), rng_(seed ^ 0x5bd1e995U),
-        bisector_(seed, deadline), kway_(deadline), local_(deadline), annealer_(seed, deadline),
-        cycles_(deadline) {}
+        bisector_(seed, deadline), kway_(deadline), local_(deadline) {}
 
   /// Block of each vertex; block b gets at most `capacity[b]`. Every vertex is one rank. `start`,
   /// if not empty, is such a division to go on from where it is the better one to begin with.
@@ -43,12 +40,6 @@ private:
   static void deal(const Row &row, std::vector<std::uint32_t> &block);
   void improve(const PartGraph &graph, const std::vector<std::uint32_t> &capacity, bool started,
                std::vector<std::uint32_t> &block);
-  void exchange_vertices(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                         std::vector<std::uint32_t> &block);
-  void exchange_clusters(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
-                         std::vector<std::uint32_t> &block);
-  std::uint32_t bisect_all(const PartGraph &graph, std::uint32_t clusters,
-                           std::vector<std::uint32_t> &cluster);
   void repartition(const PartGraph &graph, const std::vector<std::uint32_t> &capacity,
                    std::size_t together, int most_rounds, double worthwhile,
                    std::vector<std::uint32_t> &block);
@@ -64,8 +55,6 @@ private:
   Bisector bisector_;
   KwayRefiner kway_;
   KwayRefiner local_;
-  BlockAnnealer annealer_;
-  ClusterCycles cycles_;
   std::vector<std::uint32_t> number_; // of each vertex in the graph that is being taken out
   std::vector<std::vector<std::uint32_t>> members_; // of each block while repartitioning
   std::vector<double> link_;                        // of each block to the neighbourhood

@@ -7,11 +7,14 @@
 
 #include "base/least_of.hpp"
 #include "base/wide.hpp"
-#include "flow/phase_walk.hpp"
 #include "toposeat/flow/flow.hpp"
 
 namespace toposeat {
 namespace {
+
+// Levels this near to each other are one level: it keeps equal shares, which rounding splits, in
+// one round of the filling.
+constexpr double same_level = 1 + 1e-12;
 
 constexpr std::size_t few_columns = 8;        // about as many as a variable uses
 constexpr std::size_t most_rooms = 1U << 16U; // kept of all rounds: 1 MiB

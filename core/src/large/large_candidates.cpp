@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "large/geometric_orders.hpp"
-#include "large/hidden_grid.hpp"
 
 namespace toposeat {
 namespace {
@@ -117,22 +116,6 @@ std::vector<std::uint32_t> torus_curve(const TorusShape &shape) {
   return slots;
 }
 
-/// The graph with vertex v called `name[v]`.
-RankGraph renumbered(const RankGraph &graph, const std::vector<std::uint32_t> &name) {
-  std::vector<std::uint32_t> old_name(graph.size());
-  for (std::uint32_t v = 0; v < graph.size(); ++v)
-    old_name[name[v]] = v;
-  RankGraph result;
-  for (const std::uint32_t v : old_name) {
-    for (const std::uint32_t u : graph.neighbours(v))
-      result.target.push_back(name[u]);
-    const auto weights = graph.weights(v);
-    result.weight.insert(result.weight.end(), weights.begin(), weights.end());
-    result.begin.push_back(static_cast<std::uint32_t>(result.target.size()));
-  }
-  return result;
-}
-
 } // namespace
 
 bool machine_orders(const LargeMachine &machine, std::uint32_t ranks, const TakePlacement &take) {
@@ -152,33 +135,8 @@ bool machine_orders(const LargeMachine &machine, std::uint32_t ranks, const Take
   return true;
 }
 
-std::optional<SeenGrid> see_grid(const RankGraph &graph, const Deadline &until) {
-  auto grid = recognise_grid(graph, until);
-  if (grid && grid->full)
-    return SeenGrid{std::move(*grid), {}};
-  if (!until.expired()) {
-    if (auto hidden = hidden_grid(graph)) {
-      auto ordered = recognise_grid(renumbered(graph, hidden->place), until);
-      if (ordered && ordered->full)
-        return SeenGrid{std::move(*ordered), std::move(hidden->place)};
-    }
-  }
-  if (!grid)
-    return std::nullopt;
-  return SeenGrid{std::move(*grid), {}};
-}
-
-bool grid_placements(const SeenGrid &seen, const LargeMachine &machine, const SlotTree &tree,
-                     std::uint32_t ranks, const TakePlacement &take_own) {
-  const ProcessGrid &grid = seen.grid;
-  const TakePlacement take = [&](const std::string &name, Assignment slot_of_place) {
-    if (seen.place.empty())
-      return take_own(name, std::move(slot_of_place));
-    Assignment slots(ranks);
-    for (std::uint32_t r = 0; r < ranks; ++r)
-      slots[r] = slot_of_place[seen.place[r]];
-    return take_own(name, std::move(slots));
-  };
+bool grid_placements(const ProcessGrid &grid, const LargeMachine &machine, const SlotTree &tree,
+                     std::uint32_t ranks, const TakePlacement &take) {
   const Coordinates coordinates = grid_coordinates(grid, ranks);
   for (const auto &[name, stretch] : stretches(grid)) {
     if (!take("coordinate bisection" + name, coordinate_bisection(coordinates, tree, stretch)))

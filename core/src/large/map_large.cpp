@@ -152,20 +152,19 @@ private:
 
   /// Placements by where ranks lie in a process grid, if there is one. False if time ended it.
   bool take_grid(const Deadline &until, const TakePlacement &take) {
-    const auto seen = see_grid(graph_, until);
+    const auto grid = recognise_grid(graph_, until);
     began_ = thread_seconds();
     if (until.expired())
       return false;
-    regular_ = seen && seen->grid.full;
-    if (!seen)
+    regular_ = grid && grid->full;
+    if (!grid)
       return true;
     std::string shape;
-    for (const std::uint32_t extent : seen->grid.extents)
+    for (const std::uint32_t extent : grid->extents)
       shape.append(shape.empty() ? "" : "x").append(std::to_string(extent));
     if (regular_)
-      answer_.notes.push_back("the traffic is that of the process grid " + shape +
-                              (seen->place.empty() ? "" : ", its ranks in another order"));
-    return grid_placements(*seen, request_.machine, tree_, ranks_, take);
+      answer_.notes.push_back("the traffic is that of the process grid " + shape);
+    return grid_placements(*grid, request_.machine, tree_, ranks_, take);
   }
 
   void add_multilevel() {

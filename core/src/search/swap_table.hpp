@@ -73,7 +73,6 @@ private:
   };
 
   void load(const SwapProblem &problem);
-  void load_places();
   void fill_products();
   void differences(std::size_t i, std::size_t j);
   void swap_columns(std::size_t i, std::size_t j);

@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/rng.hpp"
-#include "division/block_annealing.hpp"
-#include "division/block_balance.hpp"
-#include "division/cluster_cycles.hpp"
 #include "division/division.hpp"
 
 using namespace toposeat;
@@ -79,15 +75,6 @@ PartGraph grid_of_cliques(std::uint32_t side, std::uint32_t size) {
   return part_graph(side * side * size, edges);
 }
 
-/// The least cut of all ways to put six vertices into three blocks of two.
-double least_in_pairs(const PartGraph &graph) {
-  std::vector<std::uint32_t> block{0, 0, 1, 1, 2, 2};
-  double least = cut_of(graph, block);
-  while (std::next_permutation(block.begin(), block.end()))
-    least = std::min(least, cut_of(graph, block));
-  return least;
-}
-
 std::vector<std::uint32_t> sizes(const std::vector<std::uint32_t> &block, std::size_t blocks) {
   std::vector<std::uint32_t> size(blocks, 0);
   for (const std::uint32_t b : block)
@@ -100,161 +87,7 @@ bool fits(const std::vector<std::uint32_t> &block, const std::vector<std::uint32
   return std::equal(size.begin(), size.end(), capacity.begin(), std::less_equal<>());
 }
 
-std::vector<std::uint32_t> dealt(const std::vector<std::uint32_t> &capacity, std::uint32_t ranks,
-                                 Rng &rng) {
-  std::vector<std::uint32_t> seats;
-  for (std::uint32_t b = 0; b < capacity.size(); ++b)
-    seats.insert(seats.end(), capacity[b], b);
-  for (std::size_t i = seats.size(); i > 1; --i)
-    std::swap(seats[i - 1], seats[rng.below(i)]);
-  seats.resize(ranks);
-  return seats;
-}
-
 } // namespace
-
-TEST_CASE("a rank too many travels along a path: every move of it is the cheapest") {
-  //  0 0 0 | 1 1 | 2      a line of six: block 0 is one too full, block 2 has room
-  Edges line;
-  for (std::uint32_t v = 0; v + 1 < 6; ++v)
-    line[{v, v + 1}] = 1;
-  const PartGraph graph = part_graph(6, line);
-  std::vector<std::uint32_t> block{0, 0, 0, 1, 1, 2};
-  std::vector<std::int32_t> spare{-1, 0, 1};
-  BlockBalancer().balance(graph, spare, block);
-  CHECK(block == std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2});
-  CHECK(spare == std::vector<std::int32_t>{0, 0, 0});
-}
-
-TEST_CASE("ranks too many find room where no path leads, too") {
-  std::vector<std::uint32_t> block{0, 0, 0, 0, 2};
-  std::vector<std::int32_t> spare{-3, 2, 0, 1};
-  BlockBalancer().balance(part_graph(5, {{{0, 4}, 1.0F}}), spare, block);
-  CHECK(fits(block, {1, 2, 1, 1}));
-  CHECK(std::all_of(spare.begin(), spare.end(), [](std::int32_t each) { return each == 0; }));
-}
-
-TEST_CASE("balancing random divisions moves no more ranks than it must, nor fewer") {
-  Rng rng(5);
-  for (int round = 0; round < 30; ++round) {
-    const std::uint32_t ranks = 20 + rng.below(60);
-    const std::uint32_t blocks = 2 + rng.below(8);
-    const PartGraph graph = random_graph(ranks, rng.below(200), rng);
-    const std::vector<std::uint32_t> capacity(blocks, (ranks + blocks - 1) / blocks);
-    std::vector<std::uint32_t> block(ranks);
-    for (std::uint32_t &each : block)
-      each = rng.below(blocks);
-    const std::vector<std::uint32_t> before = sizes(block, blocks);
-    std::vector<std::int32_t> spare;
-    for (std::uint32_t b = 0; b < blocks; ++b)
-      spare.push_back(static_cast<std::int32_t>(capacity[b]) -
-                      static_cast<std::int32_t>(before[b]));
-    BlockBalancer().balance(graph, spare, block);
-    const std::vector<std::uint32_t> after = sizes(block, blocks);
-    CHECK(fits(block, capacity));
-    for (std::uint32_t b = 0; b < blocks; ++b) {
-      CHECK(spare[b] == static_cast<std::int32_t>(capacity[b] - after[b]));
-      // Full blocks lose what is too much and no more, others lose nothing.
-      CHECK(after[b] >= std::min(before[b], capacity[b]));
-    }
-  }
-}
-
-TEST_CASE("annealing keeps sizes and never raises the cut") {
-  Rng rng(11);
-  for (int round = 0; round < 12; ++round) {
-    const std::uint32_t blocks = 3 + rng.below(9);
-    std::vector<std::uint32_t> capacity(blocks);
-    std::uint32_t slots = 0;
-    for (std::uint32_t &each : capacity)
-      slots += each = rng.below(24);
-    const std::uint32_t ranks = slots - rng.below(slots / 2 + 1);
-    const PartGraph graph = random_graph(ranks, 4 * ranks, rng);
-    const std::vector<std::uint32_t> start = dealt(capacity, ranks, rng);
-    std::vector<std::uint32_t> block = start;
-    BlockAnnealer(7, Deadline::in(100)).anneal(graph, capacity, block);
-    CHECK(fits(block, capacity));
-    CHECK(cut_of(graph, block) <= cut_of(graph, start));
-    std::vector<std::uint32_t> again = start;
-    BlockAnnealer(7, Deadline::in(100)).anneal(graph, capacity, again);
-    CHECK(again == block);
-    std::vector<std::uint32_t> late = start;
-    BlockAnnealer(7, Deadline::in(0)).anneal(graph, capacity, late);
-    CHECK(fits(late, capacity));
-  }
-}
-
-TEST_CASE("annealing gathers cliques that were dealt out at random") {
-  const PartGraph graph = ring_of_cliques(6, 8);
-  const std::vector<std::uint32_t> capacity(6, 8);
-  Rng rng(3);
-  std::vector<std::uint32_t> block = dealt(capacity, 48, rng);
-  BlockAnnealer(1, Deadline::in(100)).anneal(graph, capacity, block);
-  CHECK(cut_of(graph, block) == 2 * 6); // the ring alone, from both ends
-}
-
-TEST_CASE("clusters change blocks along a cycle that only pays as a whole") {
-  // A line of clusters of two; pairs that share a block: 1 2, 3 4, ..., and both ends.
-  constexpr std::uint32_t clusters = 20;
-  Edges edges;
-  std::vector<std::uint32_t> cluster(2 * clusters);
-  std::vector<std::uint32_t> block(2 * clusters);
-  for (std::uint32_t v = 0; v < 2 * clusters; ++v) {
-    cluster[v] = v / 2;
-    block[v] = (v / 2 + 1) % clusters / 2;
-    if (v + 2 < 2 * clusters)
-      edges[{v, v + 2}] = 1;
-  }
-  const PartGraph graph = part_graph(2 * clusters, edges);
-  const std::vector<std::uint32_t> capacity(clusters / 2, 4);
-  ClusterCycles cycles(Deadline::in(100));
-  CHECK_FALSE(cycles.improve(graph, cluster, capacity, clusters / 2 - 1, block));
-  CHECK(cut_of(graph, block) == 4 * (clusters / 2));
-  CHECK(cycles.improve(graph, cluster, capacity, clusters / 2, block));
-  CHECK(cut_of(graph, block) == 4 * (clusters / 2 - 1)); // neighbours share every block
-  CHECK(fits(block, capacity));
-}
-
-TEST_CASE("single ranks in three pairs end as the best of all pairs") {
-  Rng rng(17);
-  std::vector<std::uint32_t> single(6);
-  std::iota(single.begin(), single.end(), 0U);
-  for (int i = 0; i < 200; ++i) {
-    const PartGraph graph = random_graph(6, 4 + rng.below(20), rng);
-    std::vector<std::uint32_t> block = dealt({2, 2, 2}, 6, rng);
-    ClusterCycles(Deadline::in(100)).improve(graph, single, {2, 2, 2}, 3, block);
-    CHECK(cut_of(graph, block) == least_in_pairs(graph));
-  }
-}
-
-TEST_CASE("exchanged clusters stay whole, blocks fit, and the cut never grows") {
-  Rng rng(23);
-  for (int i = 0; i < 60; ++i) {
-    const std::uint32_t vertices = 20 + rng.below(80);
-    const PartGraph graph = random_graph(vertices, 4 * vertices, rng);
-    std::vector<std::uint32_t> capacity(2 + rng.below(8));
-    std::vector<std::uint32_t> block(vertices);
-    std::vector<std::uint32_t> cluster(vertices);
-    for (std::uint32_t v = 0; v < vertices; ++v) {
-      block[v] = rng.below(static_cast<std::uint32_t>(capacity.size()));
-      cluster[v] = 4 * block[v] + rng.below(4); // some have no rank
-    }
-    for (std::uint32_t b = 0; b < capacity.size(); ++b)
-      capacity[b] = sizes(block, capacity.size())[b] + rng.below(3);
-    const double before = cut_of(graph, block);
-    const bool improved =
-        ClusterCycles(Deadline::in(100)).improve(graph, cluster, capacity, 8, block);
-    CHECK(fits(block, capacity));
-    CHECK((cut_of(graph, block) < before) == improved);
-    CHECK(cut_of(graph, block) <= before);
-    std::map<std::uint32_t, std::uint32_t> block_of;
-    for (std::uint32_t v = 0; v < vertices; ++v)
-      CHECK(block_of.try_emplace(cluster[v], block[v]).first->second == block[v]);
-    std::vector<std::uint32_t> late = block;
-    CHECK_FALSE(ClusterCycles(Deadline::in(0)).improve(graph, cluster, capacity, 8, late));
-    CHECK(late == block);
-  }
-}
 
 TEST_CASE("every clique of a grid shares its block with a neighbour") {
   const PartGraph graph = grid_of_cliques(12, 4);

@@ -81,7 +81,7 @@ TEST_CASE("link loads stay equal to congestion from scratch", "[congestion]") {
   }
 }
 
-TEST_CASE("link loads: swap, move and who sits where", "[congestion]") {
+TEST_CASE("link loads: exchange, move and who sits where", "[congestion]") {
   const TwoSwitches machine({50, 25, 60});
   const RankTraffic traffic = traffic_of(3, {{0, 1, 300, 1}});
   LinkLoads loads(machine.network, traffic, in_order(3));
@@ -90,7 +90,7 @@ TEST_CASE("link loads: swap, move and who sits where", "[congestion]") {
   CHECK(loads.rank_on(0) == LinkLoads::nobody);
   CHECK(loads.rank_on(3) == 0);
   CHECK(loads.bytes()[machine.uplink].backward == 300);
-  loads.swap_ranks(1, 2);
+  loads.exchange(1, 2);
   CHECK(loads.device_of_rank() == Assignment{3, 2, 1});
   CHECK(loads.bytes()[machine.uplink].backward == 0);
   loads.undo();

@@ -19,9 +19,6 @@ struct RankGraph {
   std::vector<double> weight;
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(begin.size() - 1); }
-  [[nodiscard]] std::span<const std::uint32_t> neighbours(std::uint32_t v) const {
-    return std::span(target).subspan(begin[v], begin[v + 1] - begin[v]);
-  }
   [[nodiscard]] std::span<const double> weights(std::uint32_t v) const {
     return std::span(weight).subspan(begin[v], begin[v + 1] - begin[v]);
   }

@@ -87,11 +87,6 @@ public:
   /// Whatever sits on the two devices changes places; either or both may be empty.
   void exchange(std::uint32_t device_a, std::uint32_t device_b);
 
-  /// The two ranks change devices.
-  void swap_ranks(std::uint32_t rank_a, std::uint32_t rank_b) {
-    exchange(device_of_rank_[rank_a], device_of_rank_[rank_b]);
-  }
-
   /// `rank` goes to `device`; a rank that sits there takes the place left.
   void move(std::uint32_t rank, std::uint32_t device) { exchange(device_of_rank_[rank], device); }
 
