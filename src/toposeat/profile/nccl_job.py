@@ -28,10 +28,7 @@ from toposeat.profile.nccl_edges import (
     DIRECT_OPERATIONS,
     OPERATIONS,
     RING_OPERATIONS,
-    Algorithm,
     Collective,
-    Parents,
-    Ring,
     collective_edges,
 )
 
@@ -62,11 +59,8 @@ ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
 
 MODEL = (
     "allreduce 2(n-1)/n, allgather and reduce_scatter (n-1)/n of the bytes over each edge of"
-    " a ring; bcast and reduce along it as a chain; alltoall, gather, scatter direct"
+    " a ring in rank order; bcast and reduce along it as a chain; alltoall, gather, scatter direct"
 )
-DEFAULT_RING = "; rings in rank order (the source does not say which NCCL chose)"
-GIVEN_RINGS = "; over the rings that NCCL logged, equal shares per channel"
-TREES = "; where NCCL chose trees: allreduce over two trees with half of the bytes each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,6 @@ class Call:
     operation: str
     size: int
     root: int = -1  # position in the communicator
-    algorithm: Algorithm = Algorithm.RING
 
 
 @dataclass(slots=True)
@@ -86,15 +79,11 @@ class Group:
     Attributes:
         members: world rank of each position, None where it is not known.
         name: as the source calls it.
-        rings: positions in ring order, one ring per channel; () = rank order.
-        trees: parents by position, one tree per channel; () = two trees of `nccl_edges`.
         calls: how often each position reports each call.
     """
 
     members: Sequence[int | None]
     name: str = ""
-    rings: Sequence[Ring] = ()
-    trees: Sequence[Parents] = ()
     calls: dict[int, Counter[Call]] = field(default_factory=lambda: defaultdict(Counter))
 
 
@@ -132,11 +121,7 @@ class NcclJob:
         metadata: Mapping[str, str] | None = None,
         report: Sequence[str] = (),
     ) -> Traffic:
-        """The edges of all calls.
-
-        Raises:
-            InputError: the sums cannot be counted.
-        """
+        """The edges of all calls."""
         notes = list(report)
         messages = MessageList(self.ranks, self.space)
         has_sets = self._has_sets(notes)
@@ -169,7 +154,7 @@ class NcclJob:
         messages.collectives = self._events(notes)
         traffic = messages.traffic(
             origin,
-            collective_model=self._model() if modelled else "",
+            collective_model=f"{self.library.upper() or 'as of NCCL'}: {MODEL}" if modelled else "",
             metadata=dict(metadata or {}),
         )
         return replace(
@@ -219,7 +204,7 @@ class NcclJob:
         loads: dict[tuple[int, Exchange], tuple[int, int]] = {}
         for number, group in enumerate(self.groups):
             n = len(group.members)
-            for call, _ in _summed(group):
+            for call in _summed(group):
                 if call.operation not in _OF_SETS:
                     continue
                 edge = next(collective_edges(call, n), None)
@@ -245,15 +230,13 @@ class NcclJob:
         """
         unplaced = 0
         n = len(group.members)
-        for call, algorithm in _summed(group):
+        for call in _summed(group):
             pairs = n * n if call.operation in DIRECT_OPERATIONS else n
             if pairs > MAX_EDGES:
                 raise InputError(
                     f"an {call.operation} of {n} ranks has too many pairs", hint="is it damaged?"
                 )
-            for source, target, size, count in collective_edges(
-                call, n, algorithm=algorithm, rings=group.rings, trees=group.trees
-            ):
+            for source, target, size, count in collective_edges(call, n):
                 sender, receiver = group.members[source], group.members[target]
                 if sender is None or receiver is None:
                     unplaced += size
@@ -302,12 +285,6 @@ class NcclJob:
             for (number, operation, rank, root, size, how), count in sorted(events.items())
         ]
 
-    def _model(self) -> str:
-        calls = {call for group in self.groups for each in group.calls.values() for call in each}
-        rings = GIVEN_RINGS if any(g.rings for g in self.groups) else DEFAULT_RING
-        words = f"{self.library.upper() or 'as of NCCL'}: {MODEL}{rings}"
-        return words + (TREES if any(c.algorithm is Algorithm.TREE for c in calls) else "")
-
 
 def _check(messages: MessageList) -> None:
     if len(messages) >= MAX_EDGES or messages.total >= MAX_TOTAL:
@@ -318,21 +295,20 @@ def _check(messages: MessageList) -> None:
 
 def _how(call: Call) -> str:
     """The algorithm that is modelled, in a word."""
-    return call.algorithm.value if call.operation in RING_OPERATIONS else "direct"
+    return "ring" if call.operation in RING_OPERATIONS else "direct"
 
 
-def _summed(group: Group) -> Iterator[tuple[Collective, Algorithm]]:
+def _summed(group: Group) -> Iterator[Collective]:
     """Calls of all sizes together: the edges are linear in the bytes."""
     counts: Counter[Call] = Counter()
     for calls in group.calls.values():
         counts |= calls  # the highest count of each
     counts = Counter({call: n for call, n in counts.items() if call.operation in OPERATIONS})
-    bytes_of: Counter[tuple[str, int, Algorithm]] = Counter()
-    calls_of: Counter[tuple[str, int, Algorithm]] = Counter()
+    bytes_of: Counter[tuple[str, int]] = Counter()
+    calls_of: Counter[tuple[str, int]] = Counter()
     for call, count in counts.items():
-        key = call.operation, call.root, call.algorithm
-        bytes_of[key] += call.size * count
-        calls_of[key] += count
-    for key in sorted(calls_of):
-        operation, root, algorithm = key
-        yield Collective(operation, bytes_of[key], calls_of[key], root), algorithm
+        bytes_of[call.operation, call.root] += call.size * count
+        calls_of[call.operation, call.root] += count
+    for operation, root in sorted(calls_of):
+        key = operation, root
+        yield Collective(operation, bytes_of[key], calls_of[key], root)

@@ -74,13 +74,6 @@ def test_sizes_are_those_of_one_rank(tmp_path: Path, indent: int | None) -> None
     assert [info.host for info in traffic.rank_info] == ["node07"] * 8
 
 
-def test_the_algorithm_is_believed(tmp_path: Path) -> None:
-    records = [collective(r, 4, "AllReduce", 4000, coll_algo="TREE") for r in range(4)]
-    matrix = read(tmp_path, records).table(**COLLECTIVE).dense_bytes(4)
-    assert matrix[0, 1] == matrix[1, 0] == 4000  # twice 2000, both trees of one node are its chain
-    assert matrix[3, 0] == 0
-
-
 def test_messages(tmp_path: Path) -> None:
     records = [message(0, 2, "Send", 1, 9000), message(1, 2, "Recv", 0, 9000)]
     table = read(tmp_path, records).table(kind=TrafficKind.POINT_TO_POINT)

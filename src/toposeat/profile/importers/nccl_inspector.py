@@ -1,7 +1,7 @@
 """Traffic from the JSON files of the NCCL (or RCCL) Inspector, a profiler plugin.
 
 One file per process, one object per finished collective or message, with the communicator's hash,
-the member's rank in it, and the size of the call; newer versions name the algorithm as well.
+the member's rank in it, and the size of the call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.json_stream import objects_of
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
-from toposeat.profile.nccl_edges import Algorithm
 from toposeat.profile.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 
 _HINT = (
@@ -32,11 +31,7 @@ _CAVEATS = (
 
 
 def read_inspector(paths: Iterable[Path]) -> Traffic:
-    """Read the Inspector's files of one job.
-
-    Raises:
-        InputError: damaged JSON or an impossible record, with file and line; or no record at all.
-    """
+    """Read the Inspector's files of one job."""
     files = list(paths)
     dump = _Dump()
     for path in files:
@@ -74,7 +69,6 @@ class _Dump:
     seen: Counter[tuple[str, str, int, int]] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     rootless: int = 0
-    other_algorithms: set[str] = field(default_factory=set)
     _places: dict[tuple[str, str, int], list[int]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -110,18 +104,7 @@ class _Dump:
         size = _size(perf, "coll_msg_size_bytes")
         self.rootless += operation in ROOTED
         root = 0 if operation in ROOTED else -1
-        algorithm = self._algorithm(perf.get("coll_algo"))
-        if operation != "allreduce":
-            algorithm = Algorithm.RING  # NCCL has trees for nothing else
-        view.calls[Call(operation, size, root, algorithm)] += 1
-
-    def _algorithm(self, name: Any) -> Algorithm:
-        upper = str(name).upper()[:40] if name is not None else "RING"
-        if upper.endswith("TREE") and "NVLS" not in upper:
-            return Algorithm.TREE
-        if not upper.endswith("RING") and upper not in ("", "UNKNOWN"):
-            self.other_algorithms.add(upper)
-        return Algorithm.RING
+        view.calls[Call(operation, size, root)] += 1
 
     def _message(self, perf: Mapping[str, Any], view: View) -> None:
         name, peer, size = perf["p2p"], _whole(perf, "p2p_peer"), _size(perf, "p2p_msg_size_bytes")
@@ -157,9 +140,6 @@ class _Dump:
         if self.unknown:
             names = ", ".join(sorted(self.unknown)[:4])
             notes.append(f"{sum(self.unknown.values())} operations are not known: {names}")
-        if self.other_algorithms:
-            names = ", ".join(sorted(self.other_algorithms)[:4])
-            notes.append(f"collectives by other algorithms ({names}) are counted as rings")
         if any(len(places) > 1 for places in self._places.values()):
             notes.append(
                 "processes drive several devices: these are told apart by their order in each"

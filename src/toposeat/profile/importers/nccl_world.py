@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
-from toposeat.profile.nccl_edges import Ring
 from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
 
 _LISTED = 4
@@ -37,8 +36,6 @@ class View:
         rank: its rank in the communicator.
         ranks: how many there are.
         id: what all members call it; "" if they have no common name for it.
-        rings: positions in ring order, if this member knows.
-        tree: this member's parent in each channel's tree, -1 where it is the root.
         calls: collectives.
         sends: messages to a peer's position: (peer, bytes) -> count.
         receives: messages from one.
@@ -48,8 +45,6 @@ class View:
     rank: int
     ranks: int
     id: str = ""
-    rings: list[Ring] = field(default_factory=list)
-    tree: list[int] = field(default_factory=list)
     calls: Counter[Call] = field(default_factory=Counter)
     sends: Counter[tuple[int, int]] = field(default_factory=Counter)
     receives: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -71,9 +66,6 @@ def job_traffic(
         info: what is known of the processes; `rank` is filled in here.
         report: caveats so far.
         metadata: for `Traffic.metadata`.
-
-    Raises:
-        InputError: the views are impossible: too many members, or sums that cannot be counted.
     """
     notes = list(report)
     communicators = _join_views(views, notes)
@@ -87,15 +79,6 @@ def job_traffic(
         if members > MAX_MEMBERS:
             raise InputError("too many members of communicators", hint="is the source damaged?")
         _add(job, communicator, rank_of, world=communicator is communicators[0])
-    cut = sum(
-        any(view.rings for view in views) and not group.rings
-        for views, group in zip(communicators, job.groups, strict=True)
-    )
-    if cut:
-        notes.append(
-            f"the rings of {cut} communicators are not whole in the"
-            " source, which cuts long ones: rank order is assumed there"
-        )
     missing = [rank for rank in range(ranks) if rank not in by_rank]
     if missing:
         notes.append(
@@ -204,7 +187,7 @@ def _add(job: NcclJob, views: Sequence[View], rank_of: dict[Process, int], *, wo
         members = list(range(ranks))
     for view in views:
         members[view.rank] = rank_of[view.process]
-    group = Group(members, name=views[0].id, rings=_rings(views), trees=_trees(views))
+    group = Group(members, name=views[0].id)
     job.groups.append(group)
     for view in views:
         me = rank_of[view.process]
@@ -220,39 +203,3 @@ def _add(job: NcclJob, views: Sequence[View], rank_of: dict[Process, int], *, wo
                 job.receives[source, me, size] += count
             else:
                 job.unplaced += count
-
-
-def _rings(views: Sequence[View]) -> list[Ring]:
-    """The rings that a member logged, if they are rings of all members."""
-    whole = set(range(views[0].ranks))
-    for view in views:
-        if view.rings and all(len(r) == len(whole) and set(r) == whole for r in view.rings):
-            return view.rings
-    return []
-
-
-def _trees(views: Sequence[View]) -> list[tuple[int, ...]]:
-    """Each channel's tree put together from the members, if all of them logged it."""
-    if len(views) != views[0].ranks or not views[0].tree:
-        return []
-    if len({len(view.tree) for view in views}) > 1:
-        return []
-    trees = [tuple(parents) for parents in zip(*(view.tree for view in views), strict=True)]
-    return trees if all(_is_tree(tree) for tree in trees) else []
-
-
-def _is_tree(parents: Sequence[int]) -> bool:
-    """Exactly one root, everyone's parent is a member, and there is no cycle."""
-    if parents.count(-1) != 1 or any(not -1 <= parent < len(parents) for parent in parents):
-        return False
-    depth_known = {parents.index(-1)}
-    for start in range(len(parents)):
-        way: list[int] = []
-        at = start
-        while at not in depth_known:
-            if len(way) > len(parents):
-                return False
-            way.append(at)
-            at = parents[at]
-        depth_known.update(way)
-    return True
