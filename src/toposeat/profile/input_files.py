@@ -19,11 +19,7 @@ MAX_LINE_BYTES = 1 << 16
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[IO[bytes]]:
-    """The content of a file, unpacked if it is gzip.
-
-    Raises:
-        InputError: it cannot be opened, is damaged, or ends in the middle of its packing.
-    """
+    """The content of a file, unpacked if it is gzip."""
     try:
         with open_input(path) as raw:
             packed = raw.read(2) == GZIP_MAGIC
@@ -49,11 +45,7 @@ def beginning(path: Path, length: int) -> bytes:
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines; what is longer than `MAX_LINE_BYTES` is cut, bytes that are no text replaced.
-
-    Raises:
-        InputError: see `open_stream`; also beyond `MAX_STREAM_BYTES`.
-    """
+    """Numbered lines; long ones (`MAX_LINE_BYTES`) are cut, bytes that are no text replaced."""
     total = 0
     with open_stream(path) as stream:
         number, begun = 0, False

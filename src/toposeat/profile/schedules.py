@@ -102,9 +102,6 @@ def collective_schedule(
         groups: world ranks of each communicator, in its order; no rank is in two.
         size: bytes, as `Call.size` has them.
         repeats: calls one after the other.
-
-    Raises:
-        UsageError: an unknown name, or a rank in two groups.
     """
     known = ALGORITHMS.get(operation, {})
     if algorithm not in known:
@@ -135,9 +132,6 @@ def exchange_schedule(exchange: GridExchange, algorithm: str | None, size: int) 
         exchange: one that `is_collective`.
         algorithm: a key of `ALGORITHMS`; None is the first, which MPIs take for large messages.
         size: as `Call.size` has it.
-
-    Raises:
-        UsageError: not a collective, or no such algorithm.
     """
     if not exchange.is_collective:
         raise UsageError(

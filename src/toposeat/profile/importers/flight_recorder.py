@@ -42,11 +42,7 @@ _DEFAULT = "default_pg"
 
 
 def read_flight_records(paths: Iterable[Path]) -> Traffic:
-    """Read the dumps of one job.
-
-    Raises:
-        InputError: no dump, damaged, or a pickle with more than data; a file that is of no rank.
-    """
+    """Read the dumps of one job."""
     dumps = [_Dump(path) for path in paths]
     world = max(max(dump.highest, dump.rank) for dump in dumps) + 1
     members = _members(dumps, world)
@@ -150,11 +146,7 @@ class _Dump:
     def _call(
         self, entry: dict[str, Any], members: dict[str, tuple[int, ...]]
     ) -> tuple[str, str, str, int, int]:
-        """Group, backend, operation, root or peer, and bytes of one entry.
-
-        Raises:
-            TraceCallError: not told; without a word for calls that move nothing.
-        """
+        """Group, backend, operation, root or peer, and bytes of one entry."""
         backend, _, name = str(entry.get("profiling_name")).partition(":")
         self.is_gloo |= backend == "gloo"
         pair = entry.get("process_group")

@@ -54,11 +54,7 @@ _CSV_LINE = re.compile(rb"^[^\n,]{0,80},\s*\d[\d.eE+]*\s*(?:,|$)", re.MULTILINE)
 
 
 def read_path(path: Path) -> Traffic:
-    """The traffic of a file of any known kind, or of the job whose files a folder holds.
-
-    Raises:
-        InputError: the file is damaged, or of a kind that is no traffic.
-    """
+    """The traffic of a file of any known kind, or of the job whose files a folder holds."""
     if path.is_dir():
         return with_pattern(_read_folder(path))
     if path.is_fifo():

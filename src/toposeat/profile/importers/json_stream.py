@@ -111,11 +111,7 @@ def _chunks(path: Path) -> Iterator[str]:
 
 
 def objects_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line and value of a file with one after the other: JSON lines, or indented objects.
-
-    Raises:
-        InputError: see `JsonStream`.
-    """
+    """Line and value of a file with one after the other: JSON lines, or indented objects."""
     stream = JsonStream(path, _chunks(path))
     while stream.peek():
         yield stream.line(), stream.value()
@@ -128,9 +124,6 @@ def members_of(path: Path, array: str) -> Iterator[tuple[str, Any, int]]:
     Those of the member `array` come one at a time.
 
     A file that is an array is taken as that member alone.
-
-    Raises:
-        InputError: see `JsonStream`.
     """
     stream = JsonStream(path, _chunks(path))
     if stream.peek() == "[":

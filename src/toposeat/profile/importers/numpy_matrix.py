@@ -46,11 +46,7 @@ class _Refused(Exception):
 
 
 def read_npy_matrix(path: str | Path) -> Traffic:
-    """Read a square matrix of bytes from a `.npy` file, row = sender.
-
-    Raises:
-        InputError: damaged, truncated, no square matrix of whole numbers, or too large.
-    """
+    """Read a square matrix of bytes from a `.npy` file, row = sender."""
     with _errors_of(path), open_input(path) as file:
         return _traffic(path, _square(file, "the array"), None)
 
@@ -59,9 +55,6 @@ def read_npz_matrix(path: str | Path) -> Traffic:
     """Read a `.npz` file: `bytes` and, if there is one, `messages`; or SciPy's sparse matrix.
 
     A file with a single array is taken as the bytes, whatever its name.
-
-    Raises:
-        InputError: see `read_npy_matrix`; also when none of its arrays can be the bytes.
     """
     with _errors_of(path), open_input(path) as whole, zipfile.ZipFile(whole) as archive:
         names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]

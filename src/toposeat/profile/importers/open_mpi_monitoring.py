@@ -57,9 +57,6 @@ def read_monitoring(path: str | Path) -> Traffic:
 
     Args:
         path: any one of `PREFIX.<rank>.prof`.
-
-    Raises:
-        InputError: with file and line, if a row is damaged or files contradict each other.
     """
     files = _files_of_run(Path(path))
     rows = [row for rank, file in files.items() for row in _rows(file, rank)]

@@ -40,9 +40,6 @@ def read_pair_list(path: str | Path) -> Traffic:
 
     Pairs that are named more than once are added up. Without a column of messages there is one per
     line. There are as many ranks as the largest number needs, or as `# ranks=N` says.
-
-    Raises:
-        InputError: with the line number, on anything else.
     """
     try:
         text = read_input(path).decode()

@@ -135,11 +135,7 @@ def vector_call(call: TraceCall, members: int) -> list[int] | None:
 
 
 def group_call(call: TraceCall, members: int) -> Call:
-    """A collective with one rank's contribution in bytes.
-
-    Raises:
-        TraceCallError: an operation or type that is not known, or no element count.
-    """
+    """A collective with one rank's contribution in bytes."""
     operation = operation_of(call.name)
     if operation == "reduce_scatter_block":
         size = (
@@ -175,11 +171,7 @@ def operation_of(called: str) -> str:
 
 
 def bytes_of_type(name: str) -> int:
-    """Bytes of one element.
-
-    Raises:
-        TraceCallError: a type that is not known.
-    """
+    """Bytes of one element."""
     kind = name.lower()
     width = 1 if kind.startswith("float8") else _BYTES_OF_TYPE.get(kind, 0)
     if not width:

@@ -41,12 +41,7 @@ _CAVEATS = (
 
 
 def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
-    """Read the traces of one job.
-
-    Raises:
-        InputError: damaged JSON with file and line; traces of different jobs; no call that says
-            what it sends.
-    """
+    """Read the traces of one job."""
     files = list(paths)
     traces = [_Trace.read(path) for path in files]
     world = max((trace.world or 0 for trace in traces), default=0)

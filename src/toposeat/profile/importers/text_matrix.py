@@ -34,9 +34,6 @@ def read_csv_matrix(path: str | Path) -> Traffic:
     Lines that are empty or begin with `#` are skipped. The first line may be a header; then the
     first column may hold labels (the corner cell is empty or text). Numbers are whole, not
     negative, in any usual notation (`1048576`, `1e6`).
-
-    Raises:
-        InputError: with the line number, on anything else.
     """
     lines = _without_labels(path, list(matrix_lines(path, comma_cells, hint=_CSV_HINT)))
     check_square(path, lines, hint=_CSV_HINT)
@@ -78,9 +75,6 @@ def read_treematch_matrix(path: str | Path) -> Traffic:
     """Read a dense matrix of weights, which are taken as bytes.
 
     Fractions are rounded to whole bytes, if that changes the sum by no more than `MAX_ROUNDING`.
-
-    Raises:
-        InputError: with the line number, on anything else.
     """
     lines = list(matrix_lines(path, str.split, hint=_TREEMATCH_HINT))
     check_square(path, lines, hint=_TREEMATCH_HINT)
@@ -103,11 +97,7 @@ def read_treematch_matrix(path: str | Path) -> Traffic:
 def matrix_lines(
     path: str | Path, split: Callable[[str], list[str]], *, hint: str
 ) -> Iterator[Line]:
-    """The numbered lines with cells; lines that are empty or begin with `#` are left out.
-
-    Raises:
-        InputError: the file cannot be read, or is no text.
-    """
+    """The numbered lines with cells; lines that are empty or begin with `#` are left out."""
     try:
         text = read_input(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -152,12 +142,7 @@ def is_number(cell: str) -> bool:
 def whole_numbers(
     path: str | Path, lines: Sequence[Line], *, hint: str, allow_fraction: bool = False
 ) -> list[list[int]]:
-    """The cells as bytes; fractions are refused, or rounded where they are allowed.
-
-    Raises:
-        InputError: with line and column, on a cell that is no number of bytes, and on a sum beyond
-            62 bits.
-    """
+    """The cells as bytes; fractions are refused, or rounded where they are allowed."""
     total = 0
     matrix = []
     for number, cells in lines:

@@ -119,11 +119,7 @@ class LlmJob(Struct, frozen=True, kw_only=True):
 
 
 def take_job(text: PatternText) -> LlmJob:
-    """Read all options.
-
-    Raises:
-        UsageError: on options that are unknown, out of range, do not divide or contradict.
-    """
+    """Read all options."""
     _take_model(text)
     extent = {axis: text.take_integer(axis, 1, minimum=1, maximum=_MAX_DEGREE) for axis in AXES}
     order = tuple(text.take_word("order", "-".join(AXES)).split("-"))

@@ -14,11 +14,7 @@ from toposeat.profile.pattern.step_messages import StepMessages
 
 
 def llm_messages(text: PatternText) -> StepMessages:
-    """Read the options of an `llm:` pattern and build its messages.
-
-    Raises:
-        UsageError: on options that are unknown, out of range, do not divide or contradict.
-    """
+    """Read the options of an `llm:` pattern and build its messages."""
     job = take_job(text)
     messages = StepMessages(job.ranks)
     _add_tensor(messages, job)

@@ -26,9 +26,6 @@ class PatternText:
     Args:
         text: the whole string.
         forms: the accepted forms, for the hint of every error.
-
-    Raises:
-        UsageError: from the constructor and every method, on text that makes no sense.
     """
 
     def __init__(self, text: str, forms: tuple[str, ...]) -> None:

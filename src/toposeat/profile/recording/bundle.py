@@ -34,9 +34,6 @@ def unpack_bundles(folder: Path, senders: dict[str, str]) -> None:
     Args:
         folder: of this process's own.
         senders: who has brought which file so far; bundles are named `SENDER-...`.
-
-    Raises:
-        InputError: a bundle is not what it should be, or there is no room; it stays.
     """
     bundles = sorted(folder.glob(f"*{BUNDLE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
     for bundle in bundles:

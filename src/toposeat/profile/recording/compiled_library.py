@@ -109,9 +109,6 @@ def compiled_library(
         candidates: compiler wrappers (mpicc) that may be this MPI's; the first that links
             `mpi_file` is taken.
         env: for the compilers, PATH and the cache's place.
-
-    Raises:
-        ToposeatError: no mpicc of this MPI, no C compiler, or one of them fails.
     """
     sources = native_path("share/interposer")
 

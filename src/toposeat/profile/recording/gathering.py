@@ -61,11 +61,7 @@ class Gathering:
         return words
 
     def unpack(self) -> None:
-        """Unpack what has arrived.
-
-        Raises:
-            InputError: it is damaged.
-        """
+        """Unpack what has arrived."""
         unpack_bundles(self.folder, self._senders)
 
     def collect(self, line: LaunchLine, environment: Mapping[str, str]) -> str:

@@ -54,11 +54,6 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
     Args:
         line: the command, taken apart.
         environment: for PATH and LD_LIBRARY_PATH; default the process's own.
-
-    Raises:
-        MissingProgramError: the program does not exist.
-        ToposeatError: MPI is linked statically, the ABI is not known, or the library cannot be
-            compiled.
     """
     env = os.environ if environment is None else environment
     abi = choose_abi(line, env)
@@ -156,9 +151,6 @@ def _abi_of_launcher_or_mpi4py(
 
     An mpi4py with modules for both takes the one whose library it finds, and in the ranks that is
     the launcher's.
-
-    Raises:
-        ToposeatError: this mpi4py is for another MPI than the launcher's.
     """
     module = mpi.module or Path()
     wanted = f"MPI.{_MPI4PY_NAMES[by_launcher]}.*.so"

@@ -173,10 +173,6 @@ def merge_records(
         directories: the folders.
         partial: do without the records of some ranks; the report names them.
         progress: told how many of how many records are merged.
-
-    Raises:
-        InputError, ToposeatError: see `read_folders`; or some ranks have no record, and not
-            `partial`.
     """
     traffic = read_folders(*map(Path, directories), progress=progress)
     missing = missing_ranks(traffic, [Path(each) for each in directories])

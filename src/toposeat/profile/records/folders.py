@@ -19,11 +19,7 @@ def a_record(folder: Path) -> Path | None:
 
 
 def read_folders(*folders: Path, progress: Progress | None = None) -> Traffic:
-    """The traffic of one run, of both recorders where both left records.
-
-    Raises:
-        InputError, ToposeatError: see `read_records` and `read_torch_records`.
-    """
+    """The traffic of one run, of both recorders where both left records."""
     if not any(True for folder in folders for _ in folder.glob(f"*{TORCH_SUFFIX}")):
         return read_records(*folders, progress=progress)
     torch = read_torch_records(*folders)

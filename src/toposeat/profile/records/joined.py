@@ -23,9 +23,6 @@ def joined(first: Traffic, second: Traffic) -> Traffic:
 
     Groups stay sets only if no pairs of ranks lie in the table that shows them (`Traffic.groups`);
     phases stay only if they are still all there is.
-
-    Raises:
-        ValueError: not the same number of ranks.
     """
     if first.ranks != second.ranks:
         raise ValueError(f"traffics of {first.ranks} and of {second.ranks} ranks")

@@ -97,10 +97,6 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
     Args:
         directories: where the ranks wrote: one folder, or one per node.
         progress: told how many of how many records are merged.
-
-    Raises:
-        InputError: a folder is unreadable, or no record is sound.
-        ToposeatError: there is no record at all.
     """
     paths = _paths([Path(each) for each in directories])
     merger = _Merger()

@@ -65,9 +65,6 @@ def read_segment(path: Path) -> Segment | None:
 
     Returns:
         The segment, or None if the rank died before it had written the header (empty or all zero).
-
-    Raises:
-        InputError: if the file cannot be read or is not a sound segment.
     """
     try:
         file = open_input(path)

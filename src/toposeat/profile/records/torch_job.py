@@ -26,11 +26,7 @@ from toposeat.profile.records.torch_record import (
 
 
 def read_torch_records(*folders: Path) -> Traffic:
-    """The traffic of a job whose records lie in folders, those of the last restart.
-
-    Raises:
-        InputError: a damaged record, or records of several jobs.
-    """
+    """The traffic of a job whose records lie in folders, those of the last restart."""
     paths = [path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))]
     if not paths:
         raise InputError("no record of torch.distributed calls", path=folders[0])
@@ -50,9 +46,6 @@ def torch_traffic(records: Sequence[TorchRecord], *, origin: str, notes: Sequenc
         records: one of each rank.
         origin: what they are.
         notes: for the report.
-
-    Raises:
-        InputError: records of several jobs.
     """
     _check_one_job(records)
     world, library = records[0].world, records[0].library

@@ -90,11 +90,7 @@ class TorchRecord:
 
 
 def read_torch_record(path: Path) -> TorchRecord:
-    """Read one record; what a killed process was writing at that moment is left out.
-
-    Raises:
-        InputError: damaged, with what is wrong and the line behind the table.
-    """
+    """Read one record; what a killed process was writing at that moment is left out."""
     data = read_input(path, _MAX_BYTES)
     begin = HEADER_BYTES + TABLE_BYTES
     if not data.startswith(MAGIC) or len(data) < begin:
