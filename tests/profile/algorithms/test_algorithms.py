@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toposeat.profile.algorithms import Call, Messages, general, mpich, open_mpi
+from toposeat.profile.algorithms import Call, Messages, general, open_mpi
 from toposeat.profile.algorithms.open_mpi import parse_rules
 
-CHOOSERS = {"general": general.choose, "mpich": mpich.choose, "open mpi": open_mpi.choose}
+CHOOSERS = {"general": general.choose, "open mpi": open_mpi.choose}
 TO_ALL = ("bcast", "scatter")
 TO_ROOT = ("reduce", "gather", "gatherv")
 AMONG_ALL = (

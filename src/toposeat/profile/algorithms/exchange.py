@@ -144,11 +144,3 @@ def barrier_recursive_doubling(call: Call, out: Messages) -> None:
 def scan_chain(call: Call, out: Messages) -> None:
     """Scan, exscan: each to the next."""
     out.add(call.positions[:-1], call.positions[1:], call.size)
-
-
-def scan_recursive_doubling(call: Call, out: Messages) -> None:
-    """Scan, exscan: whole vectors between members whose numbers differ in one bit."""
-    for distance in doublings(call.members):
-        partner = call.positions ^ distance
-        inside = partner < call.members
-        out.add(call.positions[inside], partner[inside], call.size)
