@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toposeat.profile.algorithms import Call, general, open_mpi
-from toposeat.profile.algorithms.open_mpi import Rules
+from toposeat.profile.algorithms import Call
+from toposeat.profile.algorithms.rules import RULES, Rules, choose_textbook
 
 _INTRODUCTION = """# Algorithms of collectives
 
@@ -17,11 +17,11 @@ def collectives_page() -> str:
     """The whole page."""
     parts = [_INTRODUCTION, "\n## Open MPI 4.1 and 5, on one node\n"]
     parts += ["| operation | members | algorithm by bytes |", "|---|---|---|"]
-    for operation, rules in sorted(open_mpi.RULES.items()):
+    for operation, rules in sorted(RULES.items()):
         parts += [f"| {operation} | {row} |" for row in _rows(rules)]
     parts += ["\n## Any other MPI\n", "| operation | algorithm |", "|---|---|"]
-    for operation in sorted(open_mpi.RULES):
-        chosen = general.choose(operation, Call(members=4, size=8))
+    for operation in sorted(RULES):
+        chosen = choose_textbook(operation, Call(members=4, size=8))
         parts.append(f"| {operation} | {chosen[0] if chosen else '-'} |")
     return "\n".join(parts) + "\n"
 

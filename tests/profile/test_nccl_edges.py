@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.profile.nccl_edges import Collective, collective_edges
+from toposeat.profile.nccl_job import Collective, collective_edges
 
 S = 1200
 

@@ -12,7 +12,7 @@ from toposeat.model.exchange import GridExchange
 from toposeat.model.pair_table import PairTable
 from toposeat.model.schedule import Schedule
 from toposeat.model.traffic import Int64Array, MemorySpace, Traffic, TrafficKind
-from toposeat.profile.algorithms import Algorithm, Call, Messages, exchange, reduction
+from toposeat.profile.algorithms import Algorithm, Call, Messages, messages, reduction
 from toposeat.profile.algorithms.messages import doublings
 
 Rounds = list[Int64Array]  # of arrays (4, messages): source, target, bytes, messages
@@ -67,21 +67,21 @@ def _bcast_binomial(call: Call) -> Rounds:
 ALGORITHMS: Mapping[str, Mapping[str, Callable[[Call], Rounds]]] = MappingProxyType(
     {
         "alltoall": {
-            "linear": _at_once(exchange.alltoall_direct),
-            "pairwise": _in_order(exchange.alltoall_direct),
-            "bruck": _in_order(exchange.alltoall_bruck),
+            "linear": _at_once(messages.alltoall_direct),
+            "pairwise": _in_order(messages.alltoall_direct),
+            "bruck": _in_order(messages.alltoall_bruck),
         },
         "allgather": {
-            "ring": _in_order(exchange.allgather_ring),
-            "bruck": _in_order(exchange.allgather_bruck),
-            "recursive-doubling": _in_order(exchange.allgather_recursive_doubling),
+            "ring": _in_order(messages.allgather_ring),
+            "bruck": _in_order(messages.allgather_bruck),
+            "recursive-doubling": _in_order(messages.allgather_recursive_doubling),
         },
         "allreduce": {
             "ring": _in_order(reduction.allreduce_ring_always),
             "recursive-doubling": _in_order(reduction.allreduce_recursive_doubling),
         },
         "bcast": {"binomial": _bcast_binomial},
-        "barrier": {"dissemination": _in_order(exchange.barrier_dissemination)},
+        "barrier": {"dissemination": _in_order(messages.barrier_dissemination)},
     }
 )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, TrafficKind
-from toposeat.profile.importers.text_matrix import read_csv_matrix
+from toposeat.profile.importers.matrices import read_csv_matrix
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:

@@ -16,7 +16,7 @@ from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace
 from toposeat.profile import read_traffic
-from toposeat.profile.importers.numpy_matrix import read_npy_matrix, read_npz_matrix
+from toposeat.profile.importers.matrices import read_npy_matrix, read_npz_matrix
 
 MATRIX = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toposeat.errors import InputError
 from toposeat.model.traffic import PairTable
 from toposeat.profile import holds_traffic, read_traffic
-from toposeat.profile.importers.pair_list import read_pair_list
+from toposeat.profile.importers.matrices import read_pair_list
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:

@@ -10,7 +10,7 @@ from tests.profile.importers.soundness import reads_or_refuses
 from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.profile import read_traffic
-from toposeat.profile.importers.text_matrix import read_treematch_matrix
+from toposeat.profile.importers.matrices import read_treematch_matrix
 
 
 def test_numbers_between_blanks(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toposeat.model.traffic import Communicator, MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
-from toposeat.profile.pattern.pair_set import MIN_SHARE, percent
+from toposeat.profile.pattern.halo import MIN_SHARE, percent
 from toposeat.profile.pattern.recognise import describe_pattern, recognise
 
 KEY = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)

@@ -15,8 +15,7 @@ from tests.support.mpi import MpiToolchain, find_mpi
 from toposeat.errors import ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.recording import python_program
-from toposeat.profile.recording.library import choose_abi
-from toposeat.profile.recording.python_program import as_python_program, find_mpi4py_module
+from toposeat.profile.recording.library import as_python_program, choose_abi, find_mpi4py_module
 
 PYTHON = Path(sys.executable)
 ENV = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

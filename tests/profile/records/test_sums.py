@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toposeat.model.traffic import PairTable
 from toposeat.profile.records import sums
-from toposeat.profile.records.sums import PairSum
+from toposeat.profile.records.world import PairSum
 
 rows = st.lists(
     st.tuples(*(st.integers(0, high) for high in (5, 5, 1 << 40, 1 << 20))), max_size=20

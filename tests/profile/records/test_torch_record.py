@@ -18,7 +18,7 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.profile import merge_records
-from toposeat.profile.records.joined import joined
+from toposeat.profile.records.merge import joined
 from toposeat.profile.records.torch_job import read_torch_records
 
 # As the recorder lays it out; written down here once more.

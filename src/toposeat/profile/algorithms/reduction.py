@@ -15,15 +15,16 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from toposeat.model.traffic import Int64Array
-from toposeat.profile.algorithms import trees
 from toposeat.profile.algorithms.messages import (
     Algorithm,
     Call,
     Messages,
     doublings,
+    down,
+    linear,
     power_of_two_below,
+    up,
 )
-from toposeat.profile.algorithms.rooted import down, up
 
 Shares = Callable[[Call], Int64Array]
 
@@ -83,8 +84,8 @@ def allreduce_ring_always(call: Call, out: Messages) -> None:
 def allreduce_linear(call: Call, out: Messages) -> None:
     """Allreduce: all to the first, who sends the result to all."""
     first = Call(members=call.members, size=call.size, element=call.element)
-    up(trees.linear)(first, out)
-    down(trees.linear)(first, out)
+    up(linear)(first, out)
+    down(linear)(first, out)
 
 
 def allreduce_rabenseifner(call: Call, out: Messages) -> None:

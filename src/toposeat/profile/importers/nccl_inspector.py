@@ -14,8 +14,8 @@ from typing import Any
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
-from toposeat.profile.importers.json_stream import objects_of
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
+from toposeat.profile.importers.streams import objects_of
 from toposeat.profile.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 
 _HINT = (

@@ -19,7 +19,7 @@ from toposeat.errors import InputError
 from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
-from toposeat.profile.input_files import lines_of
+from toposeat.profile.importers.streams import lines_of
 from toposeat.profile.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 
 _MAX_DISTINCT = 1 << 22  # communicators, and different calls of one

@@ -25,7 +25,7 @@ from toposeat.profile.message_list import MessageList
 from toposeat.profile.pattern.pattern_text import PatternText
 
 if TYPE_CHECKING:
-    from toposeat.profile.pattern.step_messages import StepMessages
+    from toposeat.profile.message_list import StepMessages
 
 DEFAULT_BYTES = 2**20  # of one message
 DEFAULT_LAYERS = 4  # of a halo
@@ -173,7 +173,7 @@ def _random(text: PatternText) -> MessageList:
 
 
 def _llm(text: PatternText) -> StepMessages:
-    from toposeat.profile.pattern.llm_pattern import llm_messages  # noqa: PLC0415 - 8 ms
+    from toposeat.profile.pattern.llm import llm_messages  # noqa: PLC0415 - 8 ms
 
     return llm_messages(text)
 

@@ -29,12 +29,15 @@ from toposeat.model.traffic import Traffic
 from toposeat.model.trust import make_own_folder
 from toposeat.profile.pattern.recognise import with_pattern
 from toposeat.profile.recording.gathering import Gathering, gathering, planned_gathering
-from toposeat.profile.recording.nothing_recorded import why_nothing
-from toposeat.profile.recording.recorders import Recorders, choose_recorders
-from toposeat.profile.records.folders import a_record, read_folders
-from toposeat.profile.records.merge import Progress
-from toposeat.profile.records.missing import LEFT_NO_RECORD, missing_ranks
-from toposeat.profile.records.record_layout import HOST_SUFFIX
+from toposeat.profile.recording.recorders import Recorders, choose_recorders, why_nothing
+from toposeat.profile.records.merge import (
+    LEFT_NO_RECORD,
+    Progress,
+    a_record,
+    missing_ranks,
+    read_folders,
+)
+from toposeat.profile.records.segment import HOST_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
 EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # puts the recorder into what ranks spawn

@@ -23,8 +23,9 @@ from toposeat.model.traffic import (
     MemorySpace,
     PairTable,
 )
-from toposeat.profile.algorithms import Algorithm, Call, Messages, general, open_mpi
-from toposeat.profile.records.sums import PairSum
+from toposeat.profile.algorithms import Algorithm, Call, Messages
+from toposeat.profile.algorithms.rules import Chooser, choose, choose_textbook
+from toposeat.profile.records.world import PairSum
 
 EXACT = frozenset(
     {
@@ -53,11 +54,11 @@ class Rules:
     """How one MPI chooses algorithms, and how the report calls it."""
 
     name: str
-    choose: open_mpi.Chooser
+    choose: Chooser
 
 
-OPEN_MPI = Rules("Open MPI 4.1 and 5 (coll/tuned, fixed rules)", open_mpi.choose)
-GENERAL = Rules("textbook algorithms, since this MPI's own rules are not known", general.choose)
+OPEN_MPI = Rules("Open MPI 4.1 and 5 (coll/tuned, fixed rules)", choose)
+GENERAL = Rules("textbook algorithms, since this MPI's own rules are not known", choose_textbook)
 
 
 def rules_of(library: str) -> Rules:

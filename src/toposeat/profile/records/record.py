@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from toposeat.model.rank_info import DeviceUse, RankInfo, TimeShare
 from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import Int64Array, MemorySpace
-from toposeat.profile.records.record_layout import (
+from toposeat.profile.records.segment import (
     MAIN_SEGMENT,
     MAX_RANKS,
     MAX_THREADS,
@@ -29,10 +29,11 @@ from toposeat.profile.records.record_layout import (
     Flag,
     Kind,
     PhaseMode,
+    Segment,
     State,
     WorldOrigin,
+    read_segment,
 )
-from toposeat.profile.records.record_segment import Segment, read_segment
 
 __all__ = [
     "MAX_RANKS",

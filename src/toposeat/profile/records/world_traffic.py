@@ -25,7 +25,7 @@ from toposeat.profile.records.collectives import (
     rules_of,
 )
 from toposeat.profile.records.record import PhaseMode, WorldOrigin
-from toposeat.profile.records.world_sum import MetWorld, PhaseSum, WorldSum, tables_of
+from toposeat.profile.records.world import MetWorld, PhaseSum, WorldSum, tables_of
 
 Tables = Mapping[TableKey, PairTable]
 
