@@ -122,13 +122,8 @@ def table_traffic(
 ) -> Traffic:
     """The traffic of a file that holds one table: point-to-point, between device buffers.
 
-    Args:
-        what: kind of file, for the origin and the report: "CSV matrix".
-        path: of the file.
-        ranks: how many there are.
-        table: bytes and messages.
-        one_per: what one message is assumed for; None where the file has message counts.
-        notes: more lines of the report.
+    `what` is the kind of file ("CSV matrix"), `one_per` what one message is assumed for; None where
+    the file has message counts.
     """
     said = [f"a {what} does not say where the buffers were: device memory is assumed"]
     if one_per is not None:
@@ -168,9 +163,7 @@ class StepMessages:
     def add_communicators(self, name: str, members: Int64Array) -> list[Communicator]:
         """Make groups known: `name 0`, `name 1`, ...; those of one rank are left out.
 
-        Args:
-            name: what the groups are, in front of their numbers.
-            members: groups x members, world ranks; sorted in each group.
+        `members` are groups x members, world ranks, sorted in each group.
         """
         if members.shape[1] < 2:
             return []
@@ -193,13 +186,8 @@ class StepMessages:
     ) -> None:
         """Collectives of alike groups, which the library orders itself.
 
-        Args:
-            phase: label of the part of the step.
-            name: as `add_communicators`.
-            members: as `add_communicators`.
-            exchange: a ring over the members, or every ordered pair of them.
-            size: bytes of each message.
-            count: messages over each edge of the ring, or of each ordered pair.
+        `count` messages of `size` bytes go over each edge of the ring over the members, or each
+        ordered pair of them.
         """
         number = members.shape[1]
         communicators = self.add_communicators(name, members)

@@ -126,13 +126,7 @@ def collective_schedule(
 
 
 def exchange_schedule(exchange: GridExchange, algorithm: str | None, size: int) -> Schedule:
-    """The collective of an exchange with messages of `size` bytes.
-
-    Args:
-        exchange: one that `is_collective`.
-        algorithm: a key of `ALGORITHMS`; None is the first, which MPIs take for large messages.
-        size: as `Call.size` has it.
-    """
+    """The collective of an exchange, by default as MPIs do it for large messages."""
     if not exchange.is_collective:
         raise UsageError(
             f"{exchange.name} is no collective: there is no algorithm to choose",

@@ -138,11 +138,6 @@ def percent(share: float) -> str:
     return f"{value:.0f} %"
 
 
-def are_even(sizes: Int64Array) -> bool:
-    """Whether no size differs much from the others."""
-    return bool(sizes.max() <= (1 + EVEN) * sizes.min())
-
-
 MAX_DIMENSIONS = 6
 _MAX_STRIDES = 24  # the heaviest distances that may be strides
 _MAX_GRIDS = 512

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from toposeat.profile.pattern.halo import (
     MIN_SHARE,
     PairSet,
     Pattern,
-    are_even,
-    both_ways,
     find_halo,
     percent,
 )
@@ -33,57 +31,22 @@ def find_all_to_all(pairs: PairSet) -> Pattern | None:
     heavy = np.sort(pairs.bytes)[::-1][: len(pairs) // 2]
     if heavy.sum() > 0.9 * pairs.total:
         return None
-    even = "" if are_even(pairs.bytes) else ", uneven"
-    words = f"all-to-all among all ranks{even}: {{share}} of the bytes on {{pairs}}"
+    words = "all-to-all among all ranks: {share} of the bytes on {pairs}"
     return pairs.claim("all-to-all", words, pairs.keys)
 
 
-def find_directed_line(pairs: PairSet) -> Pattern | None:
-    """A ring or a pipeline: every rank to the one a fixed distance on, one way only."""
+def find_ring(pairs: PairSet) -> Pattern | None:
+    """Every rank to the one a fixed distance on, one way only."""
     n = pairs.ranks
     distance = (pairs.target - pairs.source) % n
     weight = np.bincount(distance, weights=pairs.bytes, minlength=n)
     step = int(np.argmax(weight))
-    if weight[step] < MIN_SHARE * pairs.total:
+    if np.gcd(step, n) != 1 or weight[step] < MIN_SHARE * pairs.total:
         return None
     rank = np.arange(n, dtype=np.int64)
-    keys = rank * n + (rank + step) % n
     to = "the next" if step == 1 else "the one before" if step == n - 1 else f"rank + {step}"
-    if np.gcd(step, n) == 1:
-        words = f"ring: {{share}} of the bytes from each rank to {to}, on {{pairs}}"
-        if (found := pairs.claim("ring", words, keys)) is not None:
-            return found
-    # A pipeline is cut somewhere: its last ranks send to nobody.
-    back = step > n // 2
-    stride = n - step if back else step
-    if n % stride:
-        return None
-    first = rank[: n - stride]
-    keys = (first + stride) * n + first if back else first * n + first + stride
-    of = f" of {stride} ranks" if stride > 1 else ""
-    way = "back to the stage before" if back else "to the next stage"
-    words = f"pipeline of {n // stride} stages{of}: {{share}} of the bytes {way}, on {{pairs}}"
-    return pairs.claim("pipeline", words, keys)
-
-
-def find_star(pairs: PairSet) -> Pattern | None:
-    """One rank with all others: master and workers, or a gather or scatter by hand."""
-    n = pairs.ranks
-    weight = np.bincount(pairs.source, weights=pairs.bytes, minlength=n)
-    weight += np.bincount(pairs.target, weights=pairs.bytes, minlength=n)
-    hub = int(np.argmax(weight))
-    others = np.delete(np.arange(n, dtype=np.int64), hub)
-    out, back = hub * n + others, others * n + hub
-    for words, keys in (
-        (f"from rank {hub} to all others", out),
-        (f"from all others to rank {hub}", back),
-        (f"between rank {hub} and all others", np.concatenate([out, back])),
-    ):
-        kind = "master-worker"
-        found = pairs.claim(kind, f"{kind}: {{share}} of the bytes {words}, on {{pairs}}", keys)
-        if found is not None:
-            return found
-    return None
+    words = f"ring: {{share}} of the bytes from each rank to {to}, on {{pairs}}"
+    return pairs.claim("ring", words, rank * n + (rank + step) % n)
 
 
 def components(pairs: PairSet) -> Int64Array:
@@ -134,35 +97,27 @@ def _groups_words(members: Sequence[Int64Array]) -> str:
     return f"{len(members)} groups of {size}{order}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """Communicators of one size that share out all ranks."""
-
-    members: tuple[tuple[int, ...], ...]
-    label: Int64Array  # number of each rank's communicator
-
-
 def find_process_groups(
     pairs: PairSet, collective: PairSet, communicators: Sequence[Communicator]
 ) -> Pattern | None:
     """The groups of a machine learning job: tensor, data and pipeline parallel, by their place.
 
-    Args:
-        pairs: all pairs.
-        collective: those with the bytes of collectives only, which must be most.
-        communicators: as recorded.
+    `collective` are the pairs with the bytes of collectives only, which must be most.
     """
     if 2 * collective.total < pairs.total:
         return None
     by_collectives = collective.bytes_of(pairs.keys) * 2 > pairs.bytes
-    families = _families(communicators, pairs.ranks)
     taken = np.zeros(len(pairs), bool)
     parts, keys = [], []
-    for family in families:  # small groups first: what is in several belongs to the smallest
-        inside = family.label[pairs.source] == family.label[pairs.target]
+    # Small groups first: what is in several belongs to the smallest.
+    for family in _families(communicators, pairs.ranks):
+        label = np.empty(pairs.ranks, np.int64)
+        for number, group in enumerate(family):
+            label[list(group)] = number
+        inside = label[pairs.source] == label[pairs.target]
         inside &= by_collectives & ~taken
         if inside.any():
-            groups = [np.array(sorted(members)) for members in family.members]
+            groups = [np.array(members) for members in family]
             share = pairs.bytes[inside].sum() / pairs.total
             consecutive = all(len(g) == g[-1] - g[0] + 1 for g in groups)
             like = "tensor" if consecutive else "data"
@@ -183,30 +138,17 @@ def find_process_groups(
     return pairs.claim("process groups", words + ", ".join(parts), np.concatenate(keys))
 
 
-def _families(communicators: Sequence[Communicator], ranks: int) -> list[_Family]:
-    by_size: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+def _families(communicators: Sequence[Communicator], ranks: int) -> Iterator[list[tuple[int, ...]]]:
+    """Communicators of one size that share out all ranks, with equal steps between members."""
+    alike: dict[tuple[int, int], set[tuple[int, ...]]] = defaultdict(set)
     for communicator in communicators:
         if 1 < len(communicator.ranks) <= ranks:
-            by_size[len(communicator.ranks)].add(tuple(sorted(communicator.ranks)))
-    found = []
-    for _, groups in sorted(by_size.items()):
-        found += _partitions(sorted(groups), ranks)
-    return found
-
-
-def _partitions(groups: Sequence[tuple[int, ...]], ranks: int) -> list[_Family]:
-    """Families among groups of one size: the same distance between members goes together."""
-    by_step: dict[int, list[tuple[int, ...]]] = defaultdict(list)
-    for group in groups:
-        by_step[group[1] - group[0]].append(group)
-    found = []
-    for same in by_step.values():
-        label = np.full(ranks, -1, np.int64)
-        for number, group in enumerate(same):
-            label[list(group)] = number
-        if sum(map(len, same)) == ranks and (label >= 0).all():
-            found.append(_Family(tuple(same), label))
-    return found
+            members = tuple(sorted(communicator.ranks))
+            alike[len(members), members[1] - members[0]].add(members)
+    for _, family in sorted(alike.items()):
+        everyone = [rank for members in family for rank in members]
+        if len(everyone) == ranks == len(set(everyone)):
+            yield sorted(family)
 
 
 def _stages(pairs: PairSet, taken: np.ndarray) -> tuple[int, np.ndarray] | None:
@@ -221,8 +163,8 @@ def _stages(pairs: PairSet, taken: np.ndarray) -> tuple[int, np.ndarray] | None:
         return None
     if 2 * (n - step) > len(pairs):  # before they are made: a record may name millions of ranks
         return None
-    first = np.arange(n - step, dtype=np.int64)
-    if not pairs.all_used(both_ways(first, first + step, n)):
+    first = np.arange(n - step, dtype=np.int64) * (n + 1)
+    if not pairs.all_used(np.concatenate([first + step, first + step * n])):
         return None
     return n // step, rest & (distance == step)
 
@@ -233,8 +175,7 @@ _MAX_ORDERS = 8  # communicators whose order is tried
 
 # The first that fits is the answer: the most specific patterns come first.
 _FINDERS: tuple[Callable[[PairSet], Pattern | None], ...] = (
-    find_directed_line,
-    find_star,
+    find_ring,
     find_all_to_all,
     find_halo,
     find_groups,
@@ -245,9 +186,8 @@ def recognise(traffic: Traffic) -> Pattern | None:
     """The pattern of the traffic that is mapped; None for too few ranks or pairs.
 
     Known are halo exchanges on grids of up to six dimensions, open or periodic in each, with or
-    without diagonals, in rank order or in the order of a communicator; rings, pipelines; one rank
-    with all others; all-to-all among all ranks and in groups; the process groups of a machine
-    learning job.
+    without diagonals, in rank order or in the order of a communicator; rings; all-to-all among all
+    ranks and in groups; the process groups of a machine learning job.
     """
     table = traffic.mapped_table()
     if traffic.ranks < MIN_RANKS or len(table) > MAX_PAIRS:
@@ -261,16 +201,11 @@ def recognise(traffic: Traffic) -> Pattern | None:
     return found or _in_another_order(pairs, traffic) or _irregular(pairs)
 
 
-def describe_pattern(traffic: Traffic) -> str:
-    """One sentence on the traffic that is mapped, or "" if no pattern is looked for."""
-    found = recognise(traffic)
-    return found.words if found else ""
-
-
 def with_pattern(traffic: Traffic) -> Traffic:
     """The same traffic with what was recognised in its metadata, for the reports."""
-    words = describe_pattern(traffic)
-    return replace(traffic, metadata={**traffic.metadata, "pattern": words}) if words else traffic
+    found = recognise(traffic)
+    words = {} if found is None else {"pattern": found.words}
+    return replace(traffic, metadata={**traffic.metadata, **words})
 
 
 def _collective(traffic: Traffic) -> PairSet:

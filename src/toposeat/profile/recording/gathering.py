@@ -46,13 +46,10 @@ _COPIED = 1 << 20
 
 
 def unpack_bundles(folder: Path, senders: dict[str, str]) -> None:
-    """Replace every bundle in `folder` by the files in it.
+    """Replace every bundle in `folder`, one of our own, by the files in it.
 
-    A later bundle of a node replaces what an earlier one of it brought, and nothing else.
-
-    Args:
-        folder: of this process's own.
-        senders: who has brought which file so far; bundles are named `SENDER-...`.
+    A later bundle of a node replaces what an earlier one of it brought, and nothing else: `senders`
+    says who has brought which file. Bundles are named `SENDER-...`.
     """
     bundles = sorted(folder.glob(f"*{BUNDLE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
     for bundle in bundles:
@@ -155,11 +152,7 @@ class Gathering:
         unpack_bundles(self.folder, self._senders)
 
     def collect(self, line: LaunchLine, environment: Mapping[str, str]) -> str:
-        """Fetch what is still on the nodes of a job that has ended.
-
-        Returns:
-            Why that was not possible; empty if it was.
-        """
+        """Fetch what is still on the nodes of a job that has ended; why not, or ""."""
         if not self.home:
             return "this host can open no port for records to arrive at"
         command = [str(native_path("bin/toposeat-exec")), "--collect", f"{self.run}:{self.home}"]

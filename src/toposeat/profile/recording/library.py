@@ -197,13 +197,7 @@ class PythonProgram:
 def as_python_program(
     program: Path, arguments: Sequence[str], env: Mapping[str, str]
 ) -> PythonProgram | None:
-    """`program arguments` as a Python program; None if it is something else.
-
-    Args:
-        program: an interpreter, or a script that starts with the line `#!...python`.
-        arguments: of the program.
-        env: for PATH.
-    """
+    """An interpreter, or a script that starts with `#!...python`; None if it is something else."""
     if _INTERPRETER.match(program.name):
         flags, script = _interpreter_arguments(arguments)
         return PythonProgram(
@@ -329,12 +323,7 @@ _MPI4PY_CHOICE = "MPI4PY_MPIABI"  # its variable
 
 
 def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = None) -> Path:
-    """The interposer library to preload into the ranks of `line`.
-
-    Args:
-        line: the command, taken apart.
-        environment: for PATH and LD_LIBRARY_PATH; default the process's own.
-    """
+    """The interposer library to preload into the ranks of `line`."""
     env = os.environ if environment is None else environment
     abi = choose_abi(line, env)
     if abi != COMPILE:

@@ -107,13 +107,7 @@ def why_nothing(
 ) -> tuple[str, str]:
     """The probable cause, and a hint.
 
-    Args:
-        line: the command, taken apart.
-        environment: of the run.
-        recorders: what observed its ranks.
-        folder: where the records should be.
-        exit_code: of the application.
-        not_fetched: why records of other nodes could not be fetched; empty if they could.
+    `not_fetched` says why records of other nodes could not be fetched; empty if they could.
     """
     name = line.program[0]
     found = shutil.which(name, path=environment.get("PATH"))

@@ -105,12 +105,8 @@ def profile_run(
         The traffic, and the application's exit code (128 + n when signal n ended the launcher).
 
     Raises:
-        MissingProgramError: launcher or program does not exist.
-        UsageError: the launch line cannot be taken apart, or phases without MPI.
-        NothingRecordedError: no rank left a record, or one is damaged; the message says the
-            probable cause.
+        NothingRecordedError: no rank left a record, or one is damaged: the probable cause.
         MissingRecordsError: some ranks have no record, and not `partial`.
-        ToposeatError: the program cannot be profiled (see `choose_library`).
     """
     env = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
@@ -172,10 +168,7 @@ def merge_records(
 ) -> Traffic:
     """The traffic of a run whose records lie in folders, for example one of each node.
 
-    Args:
-        directories: the folders.
-        partial: do without the records of some ranks; the report names them.
-        progress: told how many of how many records are merged.
+    If `partial`, it does without the records of some ranks, and the report names them.
     """
     traffic = read_folders(*map(Path, directories), progress=progress)
     missing = missing_ranks(traffic, [Path(each) for each in directories])
