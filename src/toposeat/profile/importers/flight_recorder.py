@@ -36,7 +36,13 @@ from toposeat.profile.importers.pytorch_trace import (
     MAX_BYTES as MAX_CALL,
 )
 from toposeat.profile.nccl_job import MAX_RANKS, ROOTED
-from toposeat.profile.records.torch_job import TorchCalls, TorchGroup, TorchRecord, torch_traffic
+from toposeat.profile.records.torch_job import (
+    TorchCalls,
+    TorchGroup,
+    TorchProcess,
+    TorchRecord,
+    torch_traffic,
+)
 
 MAX_BYTES = 1 << 26
 _MAX_MEMO = 1 << 22
@@ -167,20 +173,25 @@ class _Dump:
                 if str(error):
                     self.unknown[str(error)] += 1
         names = self.groups
-        record = TorchRecord(self.path, rank=self.rank, world=world, ended=True)
+        record = TorchRecord(self.path, TorchProcess(world=world, rank=self.rank), ended=True)
+        number_of = {
+            name: number for number, name in enumerate(dict.fromkeys(c[0] for c in counts))
+        }
+        for name, number in number_of.items():
+            label = names[name] if names[name] not in ("", "undefined") else name
+            record.groups.append(TorchGroup(number, label[:80], members[name]))
         for (group, backend, operation, other, size), calls in counts.items():
-            label = names[group] if names[group] not in ("", "undefined") else group
             record.calls.append(
                 TorchCalls(
-                    group=TorchGroup(name=label[:80], members=members[group]),
+                    group=number_of[group],
                     operation=operation,
                     other=other,
                     device="cuda" if backend == "nccl" else "cpu",
-                    index=None,
                     backend=backend,
                     calls=calls,
                     bytes=size * calls,
-                    summed=operation == "alltoall",  # the sizes of other members may differ
+                    # The sizes of other members may differ.
+                    size=-1 if operation == "alltoall" else size,
                 )
             )
         return record

@@ -41,10 +41,7 @@ _MAX_HOST_NAME = 256
 def missing_ranks(traffic: Traffic, folders: Sequence[Path], why: str = "") -> str:
     """The ranks without a record, grouped by host and cause; empty if there are none.
 
-    Args:
-        traffic: the merged records.
-        folders: where these lie, with what the ranks without one left.
-        why: what is known of ranks that left nothing at all.
+    `why` is what is known of ranks that left nothing at all in the folders.
     """
     missing = set(range(traffic.ranks)).difference(info.rank for info in traffic.rank_info)
     if not missing:
@@ -181,14 +178,10 @@ class _Merger:
 
 
 def read_records(*directories: str | Path, progress: Progress | None = None) -> Traffic:
-    """Merge the `.tpsrec` files of one run.
+    """Merge the `.tpsrec` files of one run: one folder, or one per node.
 
     Ranks without a record, unfinalised ranks, damaged records and everything that could not be
     counted are named in `Traffic.report`.
-
-    Args:
-        directories: where the ranks wrote: one folder, or one per node.
-        progress: told how many of how many records are merged.
     """
     paths = _paths([Path(each) for each in directories])
     merger = _Merger()

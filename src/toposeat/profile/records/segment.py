@@ -219,11 +219,7 @@ def _damaged(path: Path, message: str) -> InputError:
 
 
 def read_segment(path: Path) -> Segment | None:
-    """Parse one segment.
-
-    Returns:
-        The segment, or None if the rank died before it had written the header (empty or all zero).
-    """
+    """Parse one segment; None if the rank died before it had written the header."""
     try:
         file = open_input(path)
     except OSError as error:
@@ -267,22 +263,19 @@ class _Reader:
     def check_header(self) -> None:
         """Refuse what is no record of this version."""
         head = self.header
-        if head["magic"] != MAGIC:
-            raise self.damaged("it does not start as one")
-        if head["byte_order"] != BYTE_ORDER:
-            raise self.damaged("it was written with another byte order")
+        if head["magic"] != MAGIC or head["byte_order"] != BYTE_ORDER:
+            raise self.damaged("it does not start as one of this byte order")
         if head["version"] != VERSION:
             raise InputError(
                 f"traffic record of version {head['version']}, this toposeat reads {VERSION}",
                 hint="read it with the toposeat that wrote it",
                 path=self.path,
             )
-        if head["header_bytes"] != HEADER.size:
-            raise self.damaged("its header has another size")
         if not 1 <= head["world_size"] <= MAX_RANKS or not 0 <= head["rank"] < head["world_size"]:
             raise self.damaged(f"rank {head['rank']} of {head['world_size']}")
-        if head["last_ns"] < head["start_ns"] or head["last_ticks"] < head["start_ticks"]:
-            raise self.damaged("its clock runs backwards")
+        backwards = head["last_ns"] < head["start_ns"] or head["last_ticks"] < head["start_ticks"]
+        if head["header_bytes"] != HEADER.size or backwards:
+            raise self.damaged("its header has another size, or its clock runs backwards")
 
     def entries(self, name: str, limit: int | None = None) -> NDArray[Any]:
         """The entries of a section that lie in the file's data parts (all others are zero)."""
@@ -290,13 +283,12 @@ class _Reader:
         offset, capacity, stride = (
             self.header[f"{name}_{part}"] for part in ("offset", "capacity", "stride")
         )
-        if stride != dtype.itemsize:
-            raise self.damaged(f"its {name} have {stride} bytes each instead of {dtype.itemsize}")
-        if offset < HEADER.size or offset + capacity * stride > self.size:
-            raise self.damaged(f"its {name} reach beyond the end of the file")
         count = capacity if limit is None else limit
-        if count > capacity:
-            raise self.damaged(f"it claims {count} {name}, but has room for {capacity}")
+        inside = HEADER.size <= offset <= self.size - capacity * stride
+        if stride != dtype.itemsize or not inside or count > capacity:
+            raise self.damaged(
+                f"{count} of {capacity} {name} of {stride} bytes at {offset} do not fit"
+            )
         if limit is not None:  # a short prefix, holes included
             return np.frombuffer(self._read(offset, count * stride), dtype)
         parts = (
@@ -353,13 +345,11 @@ def _build(reader: _Reader) -> Segment:
 
 
 def _check_counters(segment: Segment) -> None:
-    counters = {
-        "counter": (segment.slots["bytes"], segment.slots["messages"]),
-        "histogram": (segment.slots["histogram"],),
-        "collective": tuple(segment.events[name] for name in ("calls", "bytes", "bytes_total")),
-        "device": (segment.devices["bytes"], segment.devices["uses"]),
-        "phase": (segment.phases["time"]["ticks"], segment.phases["time"]["calls"]),
-    }
-    for name, arrays in counters.items():
-        if any(array.size and array.max() >= _BEYOND for array in arrays):
-            raise segment.damaged(f"a {name} is beyond any possible traffic")
+    counters = (
+        *(segment.slots[name] for name in ("bytes", "messages", "histogram")),
+        *(segment.events[name] for name in ("calls", "bytes", "bytes_total")),
+        *(segment.devices[name] for name in ("bytes", "uses")),
+        *(segment.phases["time"][name] for name in ("ticks", "calls")),
+    )
+    if any(array.size and array.max() >= _BEYOND for array in counters):
+        raise segment.damaged("a counter is beyond any possible traffic")

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct, convert
+from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.launch.python_hook.recorder import HEADER_BYTES, MAGIC, ROWS, TABLE_BYTES
@@ -38,50 +40,61 @@ SUFFIX = TORCH_SUFFIX
 _MAX_BYTES = 1 << 28
 _MAX_TOTAL = 1 << 62
 _HINT = "leave it out, or record the run again"
-_OPERATIONS = frozenset(
-    {
-        *("allreduce", "bcast", "reduce", "allgather", "reduce_scatter_block", "alltoall"),
-        *("alltoallv", "gather", "scatter", "send", "recv", "barrier"),
-    }
-)
 _WITH_OTHER = frozenset({"bcast", "reduce", "gather", "scatter", "send", "recv", "alltoallv"})
+_WITHOUT_OTHER = frozenset(
+    {"allreduce", "allgather", "reduce_scatter_block", "alltoall", "barrier"}
+)
+
+_Small = Annotated[int, Meta(ge=0, le=1 << 16)]
+_Name = Annotated[str, Meta(max_length=256)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TorchGroup:
-    """A process group: world ranks by position."""
+class TorchProcess(Struct):
+    """The first line of a record."""
 
-    name: str
-    members: tuple[int, ...]
+    world: Annotated[int, Meta(ge=1, le=MAX_RANKS)]
+    rank: Annotated[int, Meta(ge=0, lt=MAX_RANKS)]
+    pid: Annotated[int, Meta(ge=0, le=1 << 31)] = 0
+    host: _Name = ""
+    library: str = "nccl"
+    restart: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
+    local_rank: Annotated[int, Meta(ge=0, le=MAX_RANKS)] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TorchCalls:
+class TorchGroup(Struct):
+    """A process group: its number in the record, and world ranks by position."""
+
+    group: int
+    name: _Name
+    members: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)]
+
+
+class TorchDevice(Struct):
+    """A device that a process used."""
+
+    device: _Small
+    visible: _Small
+    pci: _Name | None = None
+
+
+class TorchCalls(Struct, kw_only=True):
     """All calls of one kind by one process.
 
     `other` is the root or the peer, a position in the group, -1 where there is none. `bytes` is the
     sum over the calls of the process's own contribution; of reduce-scatter and scatter, of what it
-    gets. `summed`: calls of several sizes, of which only the sum is known.
+    gets. `size` is -1 for calls of several sizes, of which only the sum is known.
     """
 
-    group: TorchGroup
+    row: Annotated[int, Meta(ge=1, lt=ROWS)] = 1
+    group: Annotated[int, Meta(ge=0)]  # its number in the record
     operation: str
-    other: int
-    device: str  # "cpu", "cuda", ...
-    index: int | None
-    backend: str
-    calls: int
-    bytes: int
-    summed: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TorchDevice:
-    """A device that a process used."""
-
-    ordinal: int
-    visible: int
-    pci_bus_id: str | None
+    other: Annotated[int, Meta(ge=-1, lt=MAX_RANKS)]
+    device: _Name  # "cpu", "cuda", ...
+    backend: _Name
+    index: _Small | None = None
+    size: int | None = None
+    calls: int = 0  # this and `bytes` are in the table
+    bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -89,16 +102,12 @@ class TorchRecord:
     """What one process recorded."""
 
     path: Path
-    rank: int = 0
-    world: int = 0
-    pid: int = 0
-    host: str = ""
-    library: str = "nccl"
-    local_rank: int | None = None
-    restart: int = 0
+    process: TorchProcess
     ended: bool = False
     lost: int = 0  # calls that could not be identified
+    groups: list[TorchGroup] = field(default_factory=list)
     calls: list[TorchCalls] = field(default_factory=list)
+    rows: set[int] = field(default_factory=set)  # of the table, that have a line
     devices: list[TorchDevice] = field(default_factory=list)
 
 
@@ -110,13 +119,23 @@ def read_torch_record(path: Path) -> TorchRecord:
         raise InputError("no record of torch.distributed calls", path=path, hint=_HINT)
     table = np.frombuffer(data, np.uint64, 2 * ROWS, HEADER_BYTES).reshape(ROWS, 2)
     lines = data[begin:].split(b"\n")[:-1]  # what has no end is not whole
-    reader = _Reader(TorchRecord(path, lost=_count(int(table[0, 0]))), table)
+    if not lines:
+        raise InputError("the process was killed before its first line", path=path, hint=_HINT)
+    record = None
     for number, text in enumerate(lines, 1):
         try:
             values = json.loads(text)
             if not isinstance(values, dict):
                 raise ValueError("no object")
-            reader.take(values, first=number == 1)
+            if not all(each.isprintable() for each in values.values() if isinstance(each, str)):
+                raise ValueError("a text that is not printable")
+            if record is None:
+                process = convert(values, TorchProcess)
+                if process.rank >= process.world:
+                    raise ValueError(f"rank {process.rank} of {process.world}")
+                record = TorchRecord(path, process, lost=min(int(table[0, 0]), _MAX_TOTAL))
+            else:
+                _take(record, values, table)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"damaged record of torch.distributed calls: {str(error)[:80]}",
@@ -124,114 +143,37 @@ def read_torch_record(path: Path) -> TorchRecord:
                 line=number,
                 hint=_HINT,
             ) from error
-    if not lines:
-        raise InputError("the process was killed before its first line", path=path, hint=_HINT)
-    return reader.record
+    assert record is not None
+    return record
 
 
-def _count(value: int) -> int:
-    return min(value, _MAX_TOTAL)
-
-
-class _Reader:
-    """Takes the lines of one record; a ValueError says what is wrong with one."""
-
-    def __init__(self, record: TorchRecord, table: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
-        self.record = record
-        self._table = table
-        self._groups: list[TorchGroup] = []
-        self._rows: set[int] = set()
-
-    def take(self, values: dict[str, Any], *, first: bool) -> None:
-        """One line."""
-        if first:
-            self._process(values)
-        elif "row" in values:
-            self._row(values)
-        elif "group" in values:
-            self._group(values)
-        elif "device" in values:
-            self._device(values)
-        elif "end" in values:
-            self.record.ended = True
-
-    def _process(self, values: dict[str, Any]) -> None:
-        record = self.record
-        record.world = _whole(values, "world", 1, MAX_RANKS)
-        record.rank = _whole(values, "rank", 0, record.world - 1)
-        record.pid = _whole(values, "pid", 0, 2**31)
-        record.host = _text(values, "host")
-        record.library = "rccl" if values.get("library") == "rccl" else "nccl"
-        record.restart = _whole(values, "restart", 0, 2**31) if values.get("restart") else 0
-        if values.get("local_rank") is not None:
-            record.local_rank = _whole(values, "local_rank", 0, MAX_RANKS)
-
-    def _group(self, values: dict[str, Any]) -> None:
-        members = values.get("members")
-        world, rank = self.record.world, self.record.rank
-        if not isinstance(members, list) or not 0 < len(members) <= world:
-            raise ValueError("a group without members")
-        ranks = [_whole({"member": each}, "member", 0, world - 1) for each in members]
-        if len(set(ranks)) < len(ranks) or rank not in ranks:
+def _take(record: TorchRecord, values: dict[str, Any], table: NDArray[np.uint64]) -> None:
+    """One line behind the first; a ValueError says what is wrong with it."""
+    if "row" in values:
+        calls = convert(values, TorchCalls)
+        calls.calls, calls.bytes = (int(value) for value in table[calls.row])
+        if calls.group >= len(record.groups) or max(calls.calls, calls.bytes) > _MAX_TOTAL:
+            raise ValueError(f"row {calls.row} is of an unknown group, or counts too much")
+        others: Container[int] = (-1,) if calls.operation in _WITHOUT_OTHER else ()
+        if calls.operation in _WITH_OTHER:
+            others = range(len(record.groups[calls.group].members))
+        if calls.other not in others or calls.row in record.rows:
+            raise ValueError(f"row {calls.row} twice, or of no known operation and member")
+        record.rows.add(calls.row)
+        if calls.calls:
+            record.calls.append(calls)
+    elif "group" in values:
+        group = convert(values, TorchGroup)
+        members = set(group.members)
+        if len(members) < len(group.members) or record.process.rank not in members:
             raise ValueError("a group that has a rank twice, or not its own")
-        if _whole(values, "group", 0, 1 << 30) != len(self._groups):
-            raise ValueError("groups out of order")
-        self._groups.append(TorchGroup(name=_text(values, "name"), members=tuple(ranks)))
-
-    def _device(self, values: dict[str, Any]) -> None:
-        pci = values.get("pci")
-        self.record.devices.append(
-            TorchDevice(
-                ordinal=_whole(values, "device", 0, 1 << 16),
-                visible=_whole(values, "visible", 0, 1 << 16),
-                pci_bus_id=None if pci is None else _text(values, "pci"),
-            )
-        )
-
-    def _row(self, values: dict[str, Any]) -> None:
-        row = _whole(values, "row", 1, ROWS - 1)
-        if row in self._rows:
-            raise ValueError(f"row {row} twice")
-        self._rows.add(row)
-        number = _whole(values, "group", 0, len(self._groups) - 1)
-        group = self._groups[number]
-        operation = values.get("operation")
-        if operation not in _OPERATIONS:
-            raise ValueError(f"unknown operation {str(operation)[:20]!r}")
-        least = 0 if operation in _WITH_OTHER else -1
-        most = len(group.members) - 1 if operation in _WITH_OTHER else -1
-        calls, size = (int(value) for value in self._table[row])
-        if calls > _MAX_TOTAL or size > _MAX_TOTAL:
-            raise ValueError(f"row {row} counts more than there can be")
-        if calls == 0:
-            return
-        self.record.calls.append(
-            TorchCalls(
-                group=group,
-                operation=operation,
-                other=_whole(values, "other", least, most),
-                device=_text(values, "device"),
-                index=None if values.get("index") is None else _whole(values, "index", 0, 1 << 16),
-                backend=_text(values, "backend"),
-                calls=calls,
-                bytes=size,
-                summed=values.get("size") == -1,
-            )
-        )
-
-
-def _whole(values: dict[str, Any], name: str, least: int, most: int) -> int:
-    value = values.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ValueError(f"{name} is {str(value)[:20]}")
-    return value
-
-
-def _text(values: dict[str, Any], name: str) -> str:
-    value = values.get(name)
-    if not isinstance(value, str) or len(value) > 256 or not value.isprintable():
-        raise ValueError(f"{name} is no name")
-    return value
+        if max(members) >= record.process.world or group.group != len(record.groups):
+            raise ValueError("a group out of order, or with a rank beyond the world")
+        record.groups.append(group)
+    elif "device" in values:
+        record.devices.append(convert(values, TorchDevice))
+    elif "end" in values:
+        record.ended = True
 
 
 def read_torch_records(*folders: Path) -> Traffic:
@@ -240,32 +182,28 @@ def read_torch_records(*folders: Path) -> Traffic:
     if not paths:
         raise InputError("no record of torch.distributed calls", path=folders[0])
     records = [read_torch_record(path) for path in paths]
-    last = max(record.restart for record in records)
-    records = [record for record in records if record.restart == last]
-    world = records[0].world
+    last = max(record.process.restart or 0 for record in records)
+    records = [record for record in records if (record.process.restart or 0) == last]
+    world = records[0].process.world
     return torch_traffic(
         records, origin=f"PyTorch calls of {len(records)} of {world} ranks", notes=_notes(records)
     )
 
 
 def torch_traffic(records: Sequence[TorchRecord], *, origin: str, notes: Sequence[str]) -> Traffic:
-    """The traffic of one job.
-
-    Args:
-        records: one of each rank.
-        origin: what they are.
-        notes: for the report.
-    """
+    """The traffic of one job, from one record of each rank."""
     _check_one_job(records)
-    world, library = records[0].world, records[0].library
+    world = records[0].process.world
+    library = "rccl" if records[0].process.library == "rccl" else "nccl"
     spaces = [
         _Space(NcclJob(ranks=world, library=library)),
         _Space(NcclJob(ranks=world, library="", space=MemorySpace.HOST)),
     ]
-    ordered = sorted(records, key=lambda record: record.rank)
+    ordered = sorted(records, key=lambda record: record.process.rank)
     for record in ordered:
         for calls in record.calls:
-            spaces[calls.device == "cpu"].add(record.rank, calls)
+            group = record.groups[calls.group]
+            spaces[calls.device == "cpu"].add(record.process.rank, calls, group)
     about = [_rank_info(record) for record in ordered]
     device, host = (space.traffic(origin, about) for space in spaces)
     both = joined(device, host)
@@ -275,11 +213,12 @@ def torch_traffic(records: Sequence[TorchRecord], *, origin: str, notes: Sequenc
 def _check_one_job(records: Sequence[TorchRecord]) -> None:
     seen: dict[int, TorchRecord] = {}
     for record in records:
-        other = seen.setdefault(record.rank, record)
-        if other is not record or record.world != records[0].world:
+        own, world = record.process, records[0].process.world
+        other = seen.setdefault(own.rank, record)
+        if other is not record or own.world != world:
             raise InputError(
-                f"records of several jobs: {other.path.name} is of rank {other.rank} of"
-                f" {records[0].world}, this one of rank {record.rank} of {record.world}",
+                f"records of several jobs: {other.path.name} is of rank {own.rank} of {world}, this"
+                f" one of rank {own.rank} of {own.world}",
                 path=record.path,
                 hint="profile one job at a time; keep the records of one in a folder of its own",
             )
@@ -295,9 +234,9 @@ class _Space:
     _summed: set[tuple[int, str, int]] = field(default_factory=set)
     _members: int = 0
 
-    def add(self, rank: int, calls: TorchCalls) -> None:
+    def add(self, rank: int, calls: TorchCalls, torch_group: TorchGroup) -> None:
         """Calls of one kind by one rank."""
-        members, job = calls.group.members, self.job
+        members, job = torch_group.members, self.job
         job.reporting.add(rank)
         if "nccl" not in calls.backend.lower():
             job.library = ""  # its rings follow the order of the ranks
@@ -309,7 +248,7 @@ class _Space:
                 else:
                     job.receives[peer, rank, size] += count
             return
-        number = self._number(calls.group)
+        number = self._number(torch_group)
         group, position = job.groups[number], members.index(rank)
         if calls.operation == "alltoallv":
             for size, count in _equal_parts(calls.bytes, calls.calls):
@@ -321,7 +260,7 @@ class _Space:
         size = calls.bytes
         if calls.operation == "alltoall":
             size //= len(members)  # one block for each member
-        if calls.summed:
+        if calls.size == -1:
             self._summed.add((number, calls.operation, calls.other))
         for each, count in _equal_parts(size, calls.calls):
             group.calls[position][Call(calls.operation, each, calls.other)] += count
@@ -385,24 +324,25 @@ def _rank_info(record: TorchRecord) -> RankInfo:
     for calls in record.calls:
         if calls.device != "cpu":
             sent[calls.index] += calls.bytes
-    told = {device.ordinal: device for device in record.devices}
+    process = record.process
+    pci = {device.device: device.pci for device in record.devices}
     uses = tuple(
         DeviceUse(
-            pci_bus_id=told[ordinal].pci_bus_id if ordinal in told else None,
+            pci_bus_id=pci.get(ordinal) if ordinal is not None else None,
             ordinal=ordinal,
             bytes=size,
         )
         for ordinal, size in sent.most_common()
     )
     return RankInfo(
-        rank=record.rank,
-        host=record.host,
-        pid=record.pid,
+        rank=process.rank,
+        host=process.host,
+        pid=process.pid,
         finalized=record.ended,
         device_pci_bus_id=uses[0].pci_bus_id if uses else None,
         device_ordinal=uses[0].ordinal if uses else None,
         visible_devices=record.devices[0].visible if record.devices else None,
-        local_rank=record.local_rank,
+        local_rank=process.local_rank,
         devices=uses,
     )
 
@@ -413,8 +353,8 @@ def _notes(records: Sequence[TorchRecord]) -> list[str]:
     lost = sum(record.lost for record in records)
     if lost:
         notes.append(f"left out: {lost} calls of torch.distributed that could not be read")
-    if records[0].restart:
-        notes.append(f"torchrun restarted the job {records[0].restart} times: the last run alone")
+    if restart := records[0].process.restart:
+        notes.append(f"torchrun restarted the job {restart} times: the last run alone")
     return notes
 
 
