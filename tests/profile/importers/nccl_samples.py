@@ -1,4 +1,4 @@
-"""NCCL debug logs written as NCCL 2.19 and later, and 2.8, print them."""
+"""NCCL debug logs as NCCL 2.19 and later, and 2.8, print them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,10 @@ from toposeat.profile.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 _MAX_DISTINCT = 1 << 22  # communicators, and different calls of one
 _MAX_CALL_BYTES = 1 << 60
 
-_HINT = "log it with: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL NCCL_DEBUG_FILE=nccl.%h.%p"
+_HINT = (
+    "log it with: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL NCCL_DEBUG_FILE=nccl.%h.%p"
+    " (NCCL 2.14 and older name no commId: profile the PyTorch program instead)"
+)
 _PREFIX = re.compile(
     r"([^\s:]{1,255}):(\d{1,10}):(\d{1,10}) \[-?\d{1,4}\] (?:[^\s:]{1,99}:\d{1,6} )?NCCL INFO ",
     re.ASCII,
@@ -58,7 +61,9 @@ def read_nccl_logs(paths: Iterable[Path]) -> Traffic:
             if "NCCL" in line:
                 log.read(line, path, number)
     if not any(view.calls or view.sends or view.receives for view in log.views):
-        what = "has no collective and no message" if log.views else "names no communicator"
+        what = (
+            "has no collective and no message" if log.views else "names no communicator by commId"
+        )
         raise InputError(f"the NCCL log {what}", path=files[0], hint=_HINT)
     return job_traffic(
         "NCCL debug log" if len(files) == 1 else f"NCCL debug logs ({len(files)} files)",
@@ -122,6 +127,8 @@ class _Log:
             return True
         view = self._at.get(where)
         name = _common_name(known, self._at.get((*thread[:2], known.get("parent", ""))))
+        if not name and view is None:
+            return False
         if view is None or (view.rank, view.ranks) != (rank, ranks) or view.id != name != "":
             view = View(self._process(thread, known), rank, ranks, name)
             self._at[where] = view
@@ -197,10 +204,7 @@ def _call_bytes(known: dict[str, str]) -> int | None:
 
 
 def _common_name(known: dict[str, str], parent: View | None) -> str:
-    """What all members call the communicator, or "".
-
-    Older versions name split communicators only by parent, split and colour.
-    """
+    """What all members call the communicator, or ""; one that was split off by its parent."""
     if "commId" in known:
         return known["commId"]
     if parent is not None and parent.id and "splitCount" in known and "color" in known:
