@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.profile.nccl_job import Collective, collective_edges
+from toposeat.profile.nccl_job import Call, collective_edges
 
 S = 1200
 
 
 def edges(operation: str, members: int, root: int = -1) -> dict[tuple[int, int], tuple[int, int]]:
-    call = Collective(operation=operation, bytes=S, calls=1, root=root)
-    return {(a, b): (size, messages) for a, b, size, messages in collective_edges(call, members)}
+    found = collective_edges(Call(operation, S, root), 1, members)
+    return {(a, b): (size, messages) for a, b, size, messages in found}
 
 
 def test_ring_allreduce_of_four_ranks() -> None:
@@ -66,9 +66,8 @@ def test_bytes_out_of_every_rank_follow_the_bus_bandwidth_factor(
     members: int, operation: str, block: int
 ) -> None:
     size = block * members
-    call = Collective(operation=operation, bytes=size, calls=1)
     out: dict[int, int] = defaultdict(int)
-    for source, _, nbytes, _ in collective_edges(call, members):
+    for source, _, nbytes, _ in collective_edges(Call(operation, size), 1, members):
         out[source] += nbytes
     factor = 2 * (members - 1) * block if operation == "allreduce" else (members - 1) * size
     assert out == dict.fromkeys(range(members), factor)

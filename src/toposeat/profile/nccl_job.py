@@ -45,49 +45,31 @@ DIRECT_OPERATIONS = frozenset({"alltoall", "gather", "scatter"})
 OPERATIONS = RING_OPERATIONS | DIRECT_OPERATIONS
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
-    """All calls of one collective that share a communicator and a root.
+def collective_edges(collective: Call, calls: int, members: int) -> Iterator[Edge]:
+    """Bytes and messages over each edge, in positions of a communicator of so many members.
 
-    Attributes:
-        operation: one of `OPERATIONS`.
-        bytes: contributions of one rank, summed over the calls (see the module).
-        calls: how many calls.
-        root: position in the communicator; -1 where the operation has none.
+    `collective.size` are the contributions of one rank over all calls.
     """
-
-    operation: str
-    bytes: int
-    calls: int
-    root: int = -1
-
-
-def collective_edges(collective: Collective, members: int) -> Iterator[Edge]:
-    """Bytes and messages over each edge, in positions of a communicator of so many members."""
-    if members < 2 or collective.calls == 0:
+    operation, root = collective.operation, max(collective.root, 0)
+    if members < 2 or calls == 0:
         return
-    if collective.operation in DIRECT_OPERATIONS:
-        yield from _direct(collective, members)
+    if operation in DIRECT_OPERATIONS:
+        for source in range(members):
+            for target in _targets(operation, source, root, members):
+                yield source, target, collective.size, calls
         return
-    n, size, steps = members, collective.bytes, 1
-    if collective.operation == "allreduce":
+    n, size, steps = members, collective.size, 1
+    if operation == "allreduce":
         size, steps = 2 * (n - 1) * size // n, 2 * (n - 1)
-    elif collective.operation in ("allgather", "reduce_scatter_block"):
+    elif operation in ("allgather", "reduce_scatter_block"):
         size, steps = (n - 1) * size, n - 1
     for source in range(n):
         target = (source + 1) % n
         # A chain is a ring that is cut where it would come back to, or start from, the root.
-        closing = target if collective.operation == "bcast" else source
-        if collective.operation in ("bcast", "reduce") and closing == max(collective.root, 0):
+        closing = target if operation == "bcast" else source
+        if operation in ("bcast", "reduce") and closing == root:
             continue
-        yield source, target, size, steps * collective.calls
-
-
-def _direct(collective: Collective, members: int) -> Iterator[Edge]:
-    root = max(collective.root, 0)
-    for source in range(members):
-        for target in _targets(collective.operation, source, root, members):
-            yield source, target, collective.bytes, collective.calls
+        yield source, target, size, steps * calls
 
 
 def _targets(operation: str, source: int, root: int, members: int) -> Iterable[int]:
@@ -270,10 +252,10 @@ class NcclJob:
         loads: dict[tuple[int, Exchange], tuple[int, int]] = {}
         for number, group in enumerate(self.groups):
             n = len(group.members)
-            for call in _summed(group):
+            for call, calls in _summed(group):
                 if call.operation not in _OF_SETS:
                     continue
-                edge = next(collective_edges(call, n), None)
+                edge = next(collective_edges(call, calls, n), None)
                 if edge is not None:
                     key = number, _OF_SETS[call.operation]
                     size, count = loads.get(key, (0, 0))
@@ -296,13 +278,13 @@ class NcclJob:
         """
         unplaced = 0
         n = len(group.members)
-        for call in _summed(group):
+        for call, calls in _summed(group):
             pairs = n * n if call.operation in DIRECT_OPERATIONS else n
             if pairs > MAX_EDGES:
                 raise InputError(
                     f"an {call.operation} of {n} ranks has too many pairs", hint="is it damaged?"
                 )
-            for source, target, size, count in collective_edges(call, n):
+            for source, target, size, count in collective_edges(call, calls, n):
                 sender, receiver = group.members[source], group.members[target]
                 if sender is None or receiver is None:
                     unplaced += size
@@ -364,7 +346,7 @@ def _how(call: Call) -> str:
     return "ring" if call.operation in RING_OPERATIONS else "direct"
 
 
-def _summed(group: Group) -> Iterator[Collective]:
+def _summed(group: Group) -> Iterator[tuple[Call, int]]:
     """Calls of all sizes together: the edges are linear in the bytes."""
     counts: Counter[Call] = Counter()
     for calls in group.calls.values():
@@ -377,4 +359,4 @@ def _summed(group: Group) -> Iterator[Collective]:
         calls_of[call.operation, call.root] += count
     for operation, root in sorted(calls_of):
         key = operation, root
-        yield Collective(operation, bytes_of[key], calls_of[key], root)
+        yield Call(operation, bytes_of[key], root), calls_of[key]
