@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toposeat.profile.records.record_layout import (
+from toposeat.profile.records.segment import (
     BYTE_ORDER,
     COMMUNICATOR,
     DEVICE,

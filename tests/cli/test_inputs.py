@@ -196,7 +196,7 @@ def test_memory_that_ends_is_a_cause(
     path.write_text("# ranks=4000000\nsource,target,bytes\n" + "0,1,5\n" * 2_000_000)
     program = (
         "import resource, sys; from toposeat.cli.main import entry;"
-        " import numpy, toposeat.profile.importers.pair_list;"
+        " import numpy, toposeat.profile.importers.matrices;"
         " used = int(open('/proc/self/statm').read().split()[0]) * 4096;"
         " resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20),) * 2); entry()"
     )

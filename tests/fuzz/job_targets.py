@@ -22,11 +22,10 @@ from tests.profile.importers import test_flight_recorder as flight
 from tests.profile.importers import test_nccl_inspector as inspector
 from tests.profile.importers import test_pytorch_trace as pytorch
 from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
-from tests.profile.importers.soundness import reads_or_refuses
 from tests.profile.importers.test_open_mpi_monitoring import RANK0
 from tests.profile.records import test_torch_record as torch_record
 from tests.profile.records.records import write_record
-from toposeat.errors import ToposeatError
+from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import save_traffic
@@ -43,6 +42,7 @@ rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic
 0\tnode1\t0\t0000:b1:00.0\t-\t1\t16-31\t1\tmlx5_0
 1\tnode1\t1\t0000:31:00.0\tGPU-1\t0\t-\t-\t-
 """
+RECORDS = (RECORD_SUFFIX, TORCH_SUFFIX)
 _MATRICES = {
     "m.csv": "# bytes\n0,5,1e3\n7,0,0\n1,2,0\n",
     "labels.csv": "rank,r0,r1\nr0,0,5\nr1,7.0,0\n",
@@ -58,11 +58,19 @@ _PAIRS = {
 def job_targets() -> list[Target]:
     """Placements, every importer of traffic, profiles, patterns."""
     four = [LoggedProcess("node07", device) for device in range(4)]
-    log = init_lines(four, 0, rings=[(0, 2, 1, 3)])
+    log = init_lines(four, 0)
+    log += init_lines(four[:2], 1)
     log += [call_line(process, 0, 4, "AllReduce", 1000) for process in four]
+    log.append(call_line(four[0], 1, 2, "Send", 5, root=1))
     records = [inspector.collective(rank, 2, "AllReduce", 4096) for rank in range(2)]
+    records.append(inspector.collective(0, 3, "Broadcast", 900, 2, comm="0xbeef"))
     records += [inspector.message(0, 2, "Send", 1, 64), inspector.message(1, 2, "Recv", 0, 64)]
-    calls = [pytorch.event("allreduce", 100, 100), pytorch.event("all_to_all", 40, 40, "1")]
+    calls = [
+        pytorch.event("allreduce", 100, 100),
+        pytorch.event("all_to_all", 40, 40, "1", **{"In split size": "[10, 30]"}),
+        pytorch.event("send", 10, 10, "1", Rank=1),
+        pytorch.kernel(pytorch.event("broadcast", 5, 5, Rank=3)),
+    ]
     traces = {"rank0.json": json.dumps(pytorch.trace(0, calls))}
     profiles, ranks = (_profile_seed(),), (_record_seed(),)
     torch = (_torch_seed(),)
@@ -79,11 +87,11 @@ def job_targets() -> list[Target]:
             {"node07.log": "\n".join(json.dumps(each) for each in records) + "\n"})),
         _traffic("PyTorch trace", text_seeds(traces)),
         _traffic("PyTorch flight recorder", _flight_seeds()),
-        Target("PyTorch rank record", torch, _read_record, drawn_from(torch), group="job"),
+        Target("PyTorch rank record", torch, _read_traffic, drawn_from(torch), group="job"),
         Target("profile (SQLite)", profiles, _read_traffic, drawn_from(profiles), group="job"),
         Target("profile, other schemas", profiles, _read_traffic, _altered(profiles[0]),
                group="job"),
-        Target("rank record", ranks, _read_record, drawn_from(ranks), group="job"),
+        Target("rank record", ranks, _read_traffic, drawn_from(ranks), group="job"),
         Target("traffic patterns", _pattern_seeds(), _read_pattern, group="string"),
     ]  # fmt: skip
 
@@ -130,48 +138,24 @@ def scratch() -> Path:
     return _folder(os.getpid())
 
 
-def _read_file(name: Path, data: bytes, read: Callable[[Path], Traffic]) -> None:
-    """Sound, or refused with a hint; the file goes under its own name."""
-    path = scratch() / name.name
-    path.write_bytes(data)
-    refused: list[ToposeatError] = []
-
-    def once() -> Traffic:
-        try:
-            return read(path)
-        except ToposeatError as error:
-            refused.append(error)
-            raise
-
-    try:
-        reads_or_refuses(once)
-    finally:
-        path.unlink()
-    if refused:
-        raise refused[0]
+def _sound(traffic: Traffic) -> None:
+    table = traffic.table()
+    assert len(table) == 0 or max(table.source.max(), table.target.max()) < traffic.ranks
+    assert len(table) == 0 or min(table.bytes.min(), table.messages.min()) >= 0
 
 
 def _read_traffic(name: Path, data: bytes) -> None:
-    _read_file(name, data, read_traffic)
-
-
-def _read_record(name: Path, data: bytes) -> None:
-    _read_file(name, data, lambda path: read_traffic(path.parent))
+    """The file goes under its own name, a record as the folder that it is in."""
+    path = scratch() / name.name
+    path.write_bytes(data)
+    try:
+        _sound(read_traffic(path.parent if path.suffix in RECORDS else path))
+    finally:
+        path.unlink()
 
 
 def _read_pattern(_: Path, data: bytes) -> None:
-    reads: list[ToposeatError] = []
-
-    def once() -> Traffic:
-        try:
-            return pattern_traffic(data.decode("utf-8", "replace"))
-        except ToposeatError as error:
-            reads.append(error)
-            raise
-
-    reads_or_refuses(once)
-    if reads:
-        raise reads[0]
+    _sound(pattern_traffic(data.decode("utf-8", "replace")))
 
 
 def _pattern_seeds() -> tuple[Seed, ...]:

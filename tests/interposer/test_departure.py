@@ -19,7 +19,7 @@ from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
-from toposeat.profile.recording.bundle import BUNDLE_SUFFIX, unpack_bundles
+from toposeat.profile.recording.gathering import BUNDLE_SUFFIX, unpack_bundles
 from toposeat.profile.records.record import State
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
         profile_line,
         profile_run,
     )
-    from toposeat.profile.records.folders import read_folders
-    from toposeat.profile.records.merge import read_records
+    from toposeat.profile.records.merge import read_folders, read_records
     from toposeat.profile.schedules import (
         ALGORITHMS,
         collective_schedule,

@@ -3,12 +3,25 @@
 A collective is known if any member reports it: of several reports of the same calls the highest
 count is used. Of a message between two ranks the sender's report counts; the receiver's is used
 only for a sender that left none.
+
+NCCL builds its rings and trees from the machine that it finds, so what it built says nothing of
+another placement: mapping takes a collective as a set of ranks with bytes (`Traffic.groups`), and
+edges only show it. With n members and S bytes (of one rank's contribution):
+
+* all-reduce: reduce-scatter then all-gather, 2 (n-1)/n S over every edge of the ring;
+* all-gather, reduce-scatter: (n-1) S, where S is one rank's block (of n S altogether);
+* broadcast, reduce: a chain, S over every edge but the one that would close it at the root;
+* all-to-all, gather, scatter: direct, one message per pair.
+
+Sources: P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+workstations", JPDC 69 (2009); the bus bandwidth factors of nccl-tests (doc/PERFORMANCE.md) are the
+same.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError
@@ -24,16 +37,48 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.profile.message_list import MessageList
-from toposeat.profile.nccl_edges import (
-    DIRECT_OPERATIONS,
-    OPERATIONS,
-    RING_OPERATIONS,
-    Algorithm,
-    Collective,
-    Parents,
-    Ring,
-    collective_edges,
-)
+
+Edge = tuple[int, int, int, int]  # source, target (positions), bytes, messages
+
+RING_OPERATIONS = frozenset({"allreduce", "allgather", "reduce_scatter_block", "bcast", "reduce"})
+DIRECT_OPERATIONS = frozenset({"alltoall", "gather", "scatter"})
+OPERATIONS = RING_OPERATIONS | DIRECT_OPERATIONS
+
+
+def collective_edges(collective: Call, calls: int, members: int) -> Iterator[Edge]:
+    """Bytes and messages over each edge, in positions of a communicator of so many members.
+
+    `collective.size` are the contributions of one rank over all calls.
+    """
+    operation, root = collective.operation, max(collective.root, 0)
+    if members < 2 or calls == 0:
+        return
+    if operation in DIRECT_OPERATIONS:
+        for source in range(members):
+            for target in _targets(operation, source, root, members):
+                yield source, target, collective.size, calls
+        return
+    n, size, steps = members, collective.size, 1
+    if operation == "allreduce":
+        size, steps = 2 * (n - 1) * size // n, 2 * (n - 1)
+    elif operation in ("allgather", "reduce_scatter_block"):
+        size, steps = (n - 1) * size, n - 1
+    for source in range(n):
+        target = (source + 1) % n
+        # A chain is a ring that is cut where it would come back to, or start from, the root.
+        closing = target if operation == "bcast" else source
+        if operation in ("bcast", "reduce") and closing == root:
+            continue
+        yield source, target, size, steps * calls
+
+
+def _targets(operation: str, source: int, root: int, members: int) -> Iterable[int]:
+    if operation == "alltoall":
+        return (target for target in range(members) if target != source)
+    if operation == "gather":
+        return () if source == root else (root,)
+    return (t for t in range(members) if t != root) if source == root else ()
+
 
 MAX_RANKS = 1 << 17
 MAX_MEMBERS = 1 << 22  # of all communicators together
@@ -62,11 +107,8 @@ ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})
 
 MODEL = (
     "allreduce 2(n-1)/n, allgather and reduce_scatter (n-1)/n of the bytes over each edge of"
-    " a ring; bcast and reduce along it as a chain; alltoall, gather, scatter direct"
+    " a ring in rank order; bcast and reduce along it as a chain; alltoall, gather, scatter direct"
 )
-DEFAULT_RING = "; rings in rank order (the source does not say which NCCL chose)"
-GIVEN_RINGS = "; over the rings that NCCL logged, equal shares per channel"
-TREES = "; where NCCL chose trees: allreduce over two trees with half of the bytes each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +118,6 @@ class Call:
     operation: str
     size: int
     root: int = -1  # position in the communicator
-    algorithm: Algorithm = Algorithm.RING
 
 
 @dataclass(slots=True)
@@ -86,15 +127,11 @@ class Group:
     Attributes:
         members: world rank of each position, None where it is not known.
         name: as the source calls it.
-        rings: positions in ring order, one ring per channel; () = rank order.
-        trees: parents by position, one tree per channel; () = two trees of `nccl_edges`.
         calls: how often each position reports each call.
     """
 
     members: Sequence[int | None]
     name: str = ""
-    rings: Sequence[Ring] = ()
-    trees: Sequence[Parents] = ()
     calls: dict[int, Counter[Call]] = field(default_factory=lambda: defaultdict(Counter))
 
 
@@ -132,11 +169,7 @@ class NcclJob:
         metadata: Mapping[str, str] | None = None,
         report: Sequence[str] = (),
     ) -> Traffic:
-        """The edges of all calls.
-
-        Raises:
-            InputError: the sums cannot be counted.
-        """
+        """The edges of all calls."""
         notes = list(report)
         messages = MessageList(self.ranks, self.space)
         has_sets = self._has_sets(notes)
@@ -169,7 +202,7 @@ class NcclJob:
         messages.collectives = self._events(notes)
         traffic = messages.traffic(
             origin,
-            collective_model=self._model() if modelled else "",
+            collective_model=f"{self.library.upper() or 'as of NCCL'}: {MODEL}" if modelled else "",
             metadata=dict(metadata or {}),
         )
         return replace(
@@ -219,10 +252,10 @@ class NcclJob:
         loads: dict[tuple[int, Exchange], tuple[int, int]] = {}
         for number, group in enumerate(self.groups):
             n = len(group.members)
-            for call, _ in _summed(group):
+            for call, calls in _summed(group):
                 if call.operation not in _OF_SETS:
                     continue
-                edge = next(collective_edges(call, n), None)
+                edge = next(collective_edges(call, calls, n), None)
                 if edge is not None:
                     key = number, _OF_SETS[call.operation]
                     size, count = loads.get(key, (0, 0))
@@ -245,15 +278,13 @@ class NcclJob:
         """
         unplaced = 0
         n = len(group.members)
-        for call, algorithm in _summed(group):
+        for call, calls in _summed(group):
             pairs = n * n if call.operation in DIRECT_OPERATIONS else n
             if pairs > MAX_EDGES:
                 raise InputError(
                     f"an {call.operation} of {n} ranks has too many pairs", hint="is it damaged?"
                 )
-            for source, target, size, count in collective_edges(
-                call, n, algorithm=algorithm, rings=group.rings, trees=group.trees
-            ):
+            for source, target, size, count in collective_edges(call, calls, n):
                 sender, receiver = group.members[source], group.members[target]
                 if sender is None or receiver is None:
                     unplaced += size
@@ -302,12 +333,6 @@ class NcclJob:
             for (number, operation, rank, root, size, how), count in sorted(events.items())
         ]
 
-    def _model(self) -> str:
-        calls = {call for group in self.groups for each in group.calls.values() for call in each}
-        rings = GIVEN_RINGS if any(g.rings for g in self.groups) else DEFAULT_RING
-        words = f"{self.library.upper() or 'as of NCCL'}: {MODEL}{rings}"
-        return words + (TREES if any(c.algorithm is Algorithm.TREE for c in calls) else "")
-
 
 def _check(messages: MessageList) -> None:
     if len(messages) >= MAX_EDGES or messages.total >= MAX_TOTAL:
@@ -318,21 +343,20 @@ def _check(messages: MessageList) -> None:
 
 def _how(call: Call) -> str:
     """The algorithm that is modelled, in a word."""
-    return call.algorithm.value if call.operation in RING_OPERATIONS else "direct"
+    return "ring" if call.operation in RING_OPERATIONS else "direct"
 
 
-def _summed(group: Group) -> Iterator[tuple[Collective, Algorithm]]:
+def _summed(group: Group) -> Iterator[tuple[Call, int]]:
     """Calls of all sizes together: the edges are linear in the bytes."""
     counts: Counter[Call] = Counter()
     for calls in group.calls.values():
         counts |= calls  # the highest count of each
     counts = Counter({call: n for call, n in counts.items() if call.operation in OPERATIONS})
-    bytes_of: Counter[tuple[str, int, Algorithm]] = Counter()
-    calls_of: Counter[tuple[str, int, Algorithm]] = Counter()
+    bytes_of: Counter[tuple[str, int]] = Counter()
+    calls_of: Counter[tuple[str, int]] = Counter()
     for call, count in counts.items():
-        key = call.operation, call.root, call.algorithm
-        bytes_of[key] += call.size * count
-        calls_of[key] += count
-    for key in sorted(calls_of):
-        operation, root, algorithm = key
-        yield Collective(operation, bytes_of[key], calls_of[key], root), algorithm
+        bytes_of[call.operation, call.root] += call.size * count
+        calls_of[call.operation, call.root] += count
+    for operation, root in sorted(calls_of):
+        key = operation, root
+        yield Call(operation, bytes_of[key], root), calls_of[key]

@@ -12,7 +12,7 @@ from toposeat.model.exchange import GridExchange
 from toposeat.model.pair_table import PairTable
 from toposeat.model.schedule import Schedule
 from toposeat.model.traffic import Int64Array, MemorySpace, Traffic, TrafficKind
-from toposeat.profile.algorithms import Algorithm, Call, Messages, exchange, reduction
+from toposeat.profile.algorithms import Algorithm, Call, Messages, messages, reduction
 from toposeat.profile.algorithms.messages import doublings
 
 Rounds = list[Int64Array]  # of arrays (4, messages): source, target, bytes, messages
@@ -67,21 +67,21 @@ def _bcast_binomial(call: Call) -> Rounds:
 ALGORITHMS: Mapping[str, Mapping[str, Callable[[Call], Rounds]]] = MappingProxyType(
     {
         "alltoall": {
-            "linear": _at_once(exchange.alltoall_direct),
-            "pairwise": _in_order(exchange.alltoall_direct),
-            "bruck": _in_order(exchange.alltoall_bruck),
+            "linear": _at_once(messages.alltoall_direct),
+            "pairwise": _in_order(messages.alltoall_direct),
+            "bruck": _in_order(messages.alltoall_bruck),
         },
         "allgather": {
-            "ring": _in_order(exchange.allgather_ring),
-            "bruck": _in_order(exchange.allgather_bruck),
-            "recursive-doubling": _in_order(exchange.allgather_recursive_doubling),
+            "ring": _in_order(messages.allgather_ring),
+            "bruck": _in_order(messages.allgather_bruck),
+            "recursive-doubling": _in_order(messages.allgather_recursive_doubling),
         },
         "allreduce": {
             "ring": _in_order(reduction.allreduce_ring_always),
             "recursive-doubling": _in_order(reduction.allreduce_recursive_doubling),
         },
         "bcast": {"binomial": _bcast_binomial},
-        "barrier": {"dissemination": _in_order(exchange.barrier_dissemination)},
+        "barrier": {"dissemination": _in_order(messages.barrier_dissemination)},
     }
 )
 
@@ -102,9 +102,6 @@ def collective_schedule(
         groups: world ranks of each communicator, in its order; no rank is in two.
         size: bytes, as `Call.size` has them.
         repeats: calls one after the other.
-
-    Raises:
-        UsageError: an unknown name, or a rank in two groups.
     """
     known = ALGORITHMS.get(operation, {})
     if algorithm not in known:
@@ -129,16 +126,7 @@ def collective_schedule(
 
 
 def exchange_schedule(exchange: GridExchange, algorithm: str | None, size: int) -> Schedule:
-    """The collective of an exchange with messages of `size` bytes.
-
-    Args:
-        exchange: one that `is_collective`.
-        algorithm: a key of `ALGORITHMS`; None is the first, which MPIs take for large messages.
-        size: as `Call.size` has it.
-
-    Raises:
-        UsageError: not a collective, or no such algorithm.
-    """
+    """The collective of an exchange, by default as MPIs do it for large messages."""
     if not exchange.is_collective:
         raise UsageError(
             f"{exchange.name} is no collective: there is no algorithm to choose",

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.interposed import TIMEOUT_S, compile_c
 from tests.support.mpi import MpiToolchain
-from toposeat.profile.algorithms import Call, Messages, open_mpi
+from toposeat.profile.algorithms import Call, Messages, rules
 
 pytestmark = pytest.mark.mpi
 
@@ -73,9 +73,9 @@ def measure(
 def modelled(case: Case, ranks: int, name: str = "") -> tuple[str, np.ndarray]:
     operation, size, members, root, order, element = case
     call = Call(members=members, root=root, size=size, element=element)
-    chosen = open_mpi.choose(operation, call)
+    chosen = rules.choose(operation, call)
     assert chosen is not None
-    algorithm = open_mpi.ALGORITHMS[operation][name] if name else chosen[1]
+    algorithm = rules.ALGORITHMS[operation][name] if name else chosen[1]
     out = Messages()
     algorithm(call, out)
     source, target, nbytes, messages = out.rows()

@@ -1,4 +1,4 @@
-"""NCCL debug logs written as NCCL 2.19 and later, and 2.8, print them."""
+"""NCCL debug logs as NCCL 2.19 and later, and 2.8, print them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ def init_lines(
     number: int,
     *,
     named: bool = True,
-    rings: Sequence[Sequence[int]] = (),
 ) -> list[str]:
-    """START and COMPLETE of each member; rings and trees between, as the first rank prints them."""
+    """START and COMPLETE of each member, with a ring between, which nobody reads."""
     lines = []
     n = len(members)
     for rank, process in enumerate(members):
@@ -58,9 +57,8 @@ def init_lines(
                     f" {n} localRank {rank} MNNVL 0"
                 )
             )
-        for channel, ring in enumerate(rings if rank == 0 else ()):
-            order = "   ".join(map(str, ring))
-            lines.append(process.line(f"Channel {channel:02d}/{len(rings):02d} :    {order}"))
+        if rank == 0:
+            lines.append(process.line(f"Channel 00/01 :    {'   '.join(map(str, range(n)))}"))
         lines.append(process.line(f"Channel 00/0 : {rank}[{rank}] -> 0[0] via P2P/IPC"))
         start = "ncclCommInitRank " if named else ""
         lines.append(process.line(f"{start}{about} - Init COMPLETE"))

@@ -14,7 +14,7 @@ import pytest
 from toposeat.errors import InputError
 from toposeat.model.traffic import Exchange, MemorySpace, TrafficKind
 from toposeat.profile import read_traffic
-from toposeat.profile.importers.data_pickle import load_data
+from toposeat.profile.importers.flight_recorder import load_data
 
 
 def entry(name: str, size: int, *, out: int | None = None, group: str = "0") -> dict[str, Any]:

@@ -9,15 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.profile.importers.soundness import reads_or_refuses
-from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.model.traffic import Exchange, MemorySpace, Traffic, TrafficKind
 from toposeat.profile import read_traffic
-from toposeat.profile.importers.nccl_inspector import read_inspector
 
 COLLECTIVE = {"kind": TrafficKind.COLLECTIVE, "space": MemorySpace.DEVICE}
 
@@ -74,13 +69,6 @@ def test_sizes_are_those_of_one_rank(tmp_path: Path, indent: int | None) -> None
     assert [info.host for info in traffic.rank_info] == ["node07"] * 8
 
 
-def test_the_algorithm_is_believed(tmp_path: Path) -> None:
-    records = [collective(r, 4, "AllReduce", 4000, coll_algo="TREE") for r in range(4)]
-    matrix = read(tmp_path, records).table(**COLLECTIVE).dense_bytes(4)
-    assert matrix[0, 1] == matrix[1, 0] == 4000  # twice 2000, both trees of one node are its chain
-    assert matrix[3, 0] == 0
-
-
 def test_messages(tmp_path: Path) -> None:
     records = [message(0, 2, "Send", 1, 9000), message(1, 2, "Recv", 0, 9000)]
     table = read(tmp_path, records).table(kind=TrafficKind.POINT_TO_POINT)
@@ -117,9 +105,15 @@ def test_one_process_with_several_devices(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"header": {"id": "0x1", "rank": 9, "n_ranks": 2}}, "rank 9 of 2"),
-        ({"header": {"id": "0x1", "rank": 0, "n_ranks": 10**9}}, "rank 0 of 1000000000"),
-        ({"coll_perf": {"coll": "AllReduce", "coll_msg_size_bytes": -1}}, "coll_msg_size_bytes is"),
-        ({"header": None}, "'header' is missing"),
+        (
+            {"header": {"id": "0x1", "rank": 0, "n_ranks": 10**9}},
+            r"<= 131072 .*n_ranks",
+        ),
+        (
+            {"coll_perf": {"coll": "AllReduce", "coll_msg_size_bytes": -1}},
+            r">= 0 .*bytes",
+        ),
+        ({"header": None}, "no header"),
     ],
 )
 def test_impossible_records_are_named_by_line(tmp_path: Path, change: dict, words: str) -> None:
@@ -136,30 +130,9 @@ def test_a_file_cut_short(tmp_path: Path) -> None:
         read_traffic(path)
 
 
-SAMPLE = "\n".join(
-    json.dumps(each)
-    for each in [
-        *(collective(r, 3, "AllReduce", 900, coll_algo="RING", coll_proto="LL") for r in range(3)),
-        *(collective(r, 3, "Broadcast", 900, 2, comm="0xbeef") for r in range(3)),
-        message(0, 3, "Send", 1, 9000),
-        message(2, 3, "Recv", 0, 9000),
-    ]
-).encode()
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(content=damaged(SAMPLE), packed=st.booleans())
-def test_damaged_files_are_read_or_refused(tmp_path: Path, content: bytes, packed: bool) -> None:
-    path = tmp_path / "inspector.log"
-    if packed:
-        content = gzip.compress(content, 1)[: -9 if len(content) % 3 else None]
-    path.write_bytes(content)
-    reads_or_refuses(lambda: read_inspector([path]))
-
-
 def test_sizes_beyond_any_float_are_refused(tmp_path: Path) -> None:
     """Found by fuzzing: the message could not be written."""
-    with pytest.raises(InputError, match="coll_msg_size_bytes is 1000"):
+    with pytest.raises(InputError, match="coll_msg_size_bytes"):
         read(tmp_path, [collective(0, 2, "AllReduce", 10**400)])
 
 

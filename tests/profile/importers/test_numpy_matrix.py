@@ -1,22 +1,16 @@
 from __future__ import annotations
 
-import io
 import tracemalloc
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from tests.profile.importers.soundness import reads_or_refuses
-from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace
 from toposeat.profile import read_traffic
-from toposeat.profile.importers.numpy_matrix import read_npy_matrix, read_npz_matrix
+from toposeat.profile.importers.matrices import read_npy_matrix, read_npz_matrix
 
 MATRIX = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
 
@@ -121,36 +115,3 @@ def test_a_bomb_in_an_archive_is_read_in_blocks(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert traffic.ranks == 2048
     assert len(traffic.table()) == 0
-
-
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    matrix=hnp.arrays(
-        st.sampled_from(["i8", "u2", "f8"]),
-        st.integers(1, 12).map(lambda n: (n, n)),
-        elements=st.integers(0, 60000),
-    )
-)
-def test_round_trip(tmp_path: Path, matrix: np.ndarray) -> None:
-    np.save(tmp_path / "m.npy", matrix)
-    assert (read_traffic(tmp_path / "m.npy").table().dense_bytes(len(matrix)) == matrix).all()
-
-
-def _npz() -> bytes:
-    out = io.BytesIO()
-    np.savez_compressed(out, bytes=MATRIX, messages=MATRIX > 0)
-    return out.getvalue()
-
-
-_NPY = header("(3, 3)") + MATRIX.astype("<i8").tobytes()
-
-
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), sample=st.sampled_from([_NPY, _npz()]))
-def test_damaged_files_are_read_or_refused(
-    tmp_path: Path, data: st.DataObject, sample: bytes
-) -> None:
-    path = tmp_path / "matrix"
-    path.write_bytes(data.draw(damaged(sample)))
-    reads_or_refuses(lambda: read_npy_matrix(path))
-    reads_or_refuses(lambda: read_npz_matrix(path))

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.support.interposed import compile_text
 from tests.support.mpi import MpiToolchain
@@ -82,23 +80,6 @@ def test_damage_is_named_by_line(tmp_path: Path, damage: tuple[str, str], words:
 
 def test_read_traffic_recognises_the_files(tmp_path: Path) -> None:
     assert read_traffic(written(tmp_path, r0=RANK0, r1=RANK1)).origin == "Open MPI monitoring"
-
-
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    at=st.integers(0, len(RANK0)),
-    length=st.integers(0, 20),
-    text=st.text(max_size=6),
-)
-def test_any_damage_is_an_input_error_or_harmless(
-    tmp_path: Path, at: int, length: int, text: str
-) -> None:
-    path = tmp_path / "run.0.prof"
-    path.write_bytes((RANK0[:at] + text + RANK0[at + length :]).encode(errors="replace"))
-    try:
-        read_monitoring(path)
-    except InputError as error:
-        assert error.hint
 
 
 PERSISTENT = r"""

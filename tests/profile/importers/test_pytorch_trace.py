@@ -13,8 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.profile.importers.soundness import reads_or_refuses
-from tests.support.mutations import damaged
 from toposeat.errors import InputError
 from toposeat.model.traffic import Exchange, MemorySpace, TrafficKind
 from toposeat.profile import read_traffic
@@ -210,29 +208,6 @@ def test_a_large_trace_is_read_in_little_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert traffic.table(**COLLECTIVE).bytes.tolist() == [500 * 6000] * 4
     assert peak < 12 * 2**20
-
-
-SAMPLE = json.dumps(
-    trace(
-        0,
-        [
-            event("allreduce", 1000, 1000),
-            event("_allgather_base", 10, 40, "1"),
-            event("send", 10, 10, "1", Rank=1),
-            event("all_to_all", 10, 10, **{"In split size": "[1, 2, 3, 4]"}),
-            kernel(event("broadcast", 5, 5, Rank=3)),
-        ],
-    ),
-    indent=1,
-).encode()
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(content=damaged(SAMPLE))
-def test_damaged_traces_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "trace.json"
-    path.write_bytes(content)
-    reads_or_refuses(lambda: read_pytorch_traces([path]))
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

@@ -10,7 +10,7 @@ import pytest
 from toposeat.errors import UsageError
 from toposeat.model.pair_table import PairTable
 from toposeat.model.traffic import Exchange, Traffic
-from toposeat.profile.pattern.llm_job import models
+from toposeat.profile.pattern.llm import models
 from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.report.view.traffic import phase_rows
 

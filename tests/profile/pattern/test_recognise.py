@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 from toposeat.model.traffic import Communicator, MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
-from toposeat.profile.pattern.pair_set import MIN_SHARE, percent
-from toposeat.profile.pattern.recognise import describe_pattern, recognise
+from toposeat.profile.pattern.halo import MIN_SHARE, percent
+from toposeat.profile.pattern.recognise import recognise, with_pattern
 
 KEY = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
+
+
+def describe_pattern(traffic: Traffic) -> str:
+    return with_pattern(traffic).metadata["pattern"]
 
 
 def of_matrix(matrix: np.ndarray, communicators: tuple[Communicator, ...] = ()) -> Traffic:
@@ -100,14 +104,7 @@ def test_named_patterns(pattern: str, words: str) -> None:
         (halo((3, 4, 5), (True, False, True)), "3-D 3x4x5 halo, periodic along dimensions 1 and 3"),
         (halo((2, 2, 2, 2, 3)), "5-D 2x2x2x2x3 halo: "),
         (halo((6, 4))[::-1, ::-1], "2-D 6x4 halo: "),  # ranks counted from the end
-        (lines([(i, i + 1) for i in range(7)], 8), "pipeline of 8 stages: 100 % of the bytes to"),
-        (lines([(i + 2, i) for i in range(6)], 8), "pipeline of 4 stages of 2 ranks: 100 % of the"),
         (lines([(i, (i + 3) % 8) for i in range(8)], 8), "ring: 100 % of the bytes from each rank"),
-        (lines([(i, 2) for i in range(8) if i != 2], 8), "master-worker: 100 % of the bytes from"),
-        (
-            lines([e for i in range(1, 8) for e in ((0, i), (i, 0))], 8),
-            "master-worker: 100 % of the bytes between rank 0 and all others, on 14 directed pairs",
-        ),
     ],
 )
 def test_patterns_by_definition(matrix: np.ndarray, words: str) -> None:

@@ -18,7 +18,7 @@ from toposeat.errors import InputError
 from toposeat.installed import native_path
 from toposeat.launch.home_wire import KEY_VARIABLE, proof
 from toposeat.model.job_folder import MEMORY_FOLDER
-from toposeat.profile.recording.bundle import unpack_bundles
+from toposeat.profile.recording.gathering import unpack_bundles
 
 _SECONDS = 20.0  # after which a test has failed, whoever it waits for
 Extents = list[tuple[int, bytes]]

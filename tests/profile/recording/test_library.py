@@ -13,8 +13,7 @@ from tests.support.interposed import PROGRAMS, compile_c
 from tests.support.mpi import MpiToolchain, find_mpi
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
-from toposeat.profile.recording.library import choose_abi, choose_library
-from toposeat.profile.recording.linkage import inspect_linkage
+from toposeat.profile.recording.library import choose_abi, choose_library, inspect_linkage
 
 ABI_OF_FAMILY = {"openmpi": "ompi", "mpich": "mpich"}
 

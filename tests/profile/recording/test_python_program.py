@@ -14,9 +14,8 @@ import pytest
 from tests.support.mpi import MpiToolchain, find_mpi
 from toposeat.errors import ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
-from toposeat.profile.recording import python_program
-from toposeat.profile.recording.library import choose_abi
-from toposeat.profile.recording.python_program import as_python_program, find_mpi4py_module
+from toposeat.profile.recording import library
+from toposeat.profile.recording.library import as_python_program, choose_abi, find_mpi4py_module
 
 PYTHON = Path(sys.executable)
 ENV = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -179,7 +178,7 @@ def test_an_interpreter_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does what it has started keep toposeat waiting."""
-    monkeypatch.setattr(python_program, "_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(library, "_TIMEOUT_S", 0.5)
     slow = tmp_path / "python3"
     slow.write_text("#!/bin/sh\nsleep 60 &\necho $! > pid\nwait\n")
     slow.chmod(0o755)

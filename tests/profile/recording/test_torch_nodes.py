@@ -25,8 +25,8 @@ from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.traffic import Traffic
-from toposeat.profile.recording.bundle import BUNDLE_SUFFIX, unpack_bundles
-from toposeat.profile.records.folders import read_folders
+from toposeat.profile.recording.gathering import BUNDLE_SUFFIX, unpack_bundles
+from toposeat.profile.records.merge import read_folders
 
 pytestmark = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch())
 STEPS = 2

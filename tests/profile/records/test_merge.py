@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.profile.records.records import write_record
 from toposeat.errors import InputError, ToposeatError
@@ -20,7 +18,7 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.profile import read_records
-from toposeat.profile.records import sums, world_traffic
+from toposeat.profile.records import world, world_traffic
 from toposeat.profile.records.record import OPERATIONS
 
 ALLTOALL = next(code for code, name in OPERATIONS.items() if name == "alltoall")
@@ -169,8 +167,8 @@ def test_a_spawned_world_keeps_its_own_ranks(tmp_path: Path) -> None:
 
 def test_two_spawned_worlds_cannot_be_told_apart_by_what_was_sent(tmp_path: Path) -> None:
     write_record(tmp_path, 0, 1, pairs=[(0, 0, OUTSIDE, 10, 1)])
-    for number, world in enumerate((b"a", b"b")):
-        write_record(tmp_path, 0, 1, pid=7 + number, world=world, flags=1)
+    for number, name in enumerate((b"a", b"b")):
+        write_record(tmp_path, 0, 1, pid=7 + number, world=name, flags=1)
     worlds = read_records(tmp_path).worlds
     assert [(w.id, w.name, w.parent, len(w.flows)) for w in worlds] == [
         (1, "a", None, 0),
@@ -271,36 +269,6 @@ def test_a_pipe_hangs_nobody(tmp_path: Path) -> None:
     assert "rank 1 left no record" in read_records(tmp_path).report
 
 
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_whatever_happens_to_one_file(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("records")
-    for rank in range(3):
-        write_record(
-            folder,
-            rank,
-            3,
-            pairs=[(0, 0, (rank + 1) % 3, 10, 1)],
-            events=[(0, 13, 0, -1, 8, 1)],
-            communicators=WORLD,
-        )
-    path = folder / "rank-1-1000.tpsrec"
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 20))):
-        place = data.draw(st.integers(0, 700) | st.integers(0, len(content) - 1))
-        content[place] = data.draw(st.integers(0, 255))
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
-    try:
-        traffic = read_records(folder)
-    except InputError as error:
-        assert error.hint
-    else:
-        sent = traffic.table(kind=P2P)
-        assert {0, 2} <= set(sent.source.tolist()) or traffic.report
-
-
 def test_folders_of_several_nodes(tmp_path: Path) -> None:
     for rank in range(4):
         folder = tmp_path / f"node{rank // 2}"
@@ -326,7 +294,7 @@ def test_progress_counts_records(tmp_path: Path) -> None:
 def test_very_many_shapes_are_merged_by_size_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sums, "MAX_EVENTS", 8)
+    monkeypatch.setattr(world, "MAX_EVENTS", 8)
     events = [(0, 13, 0, -1, 16 + n, 2) for n in range(6)]
     for rank in range(3):
         write_record(tmp_path, rank, 3, events=events, communicators=WORLD)

@@ -9,8 +9,7 @@ import pytest
 from tests.profile.records.records import write_record
 from toposeat.errors import ToposeatError
 from toposeat.profile import merge_records
-from toposeat.profile.records.merge import read_records
-from toposeat.profile.records.missing import missing_ranks
+from toposeat.profile.records.merge import missing_ranks, read_records
 
 
 def test_ranks_are_grouped_by_host_and_cause(tmp_path: Path) -> None:

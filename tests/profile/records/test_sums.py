@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toposeat.model.traffic import PairTable
-from toposeat.profile.records import sums
-from toposeat.profile.records.sums import PairSum
+from toposeat.profile.records import world
+from toposeat.profile.records.world import PairSum
 
 rows = st.lists(
     st.tuples(*(st.integers(0, high) for high in (5, 5, 1 << 40, 1 << 20))), max_size=20
@@ -19,7 +19,7 @@ rows = st.lists(
 @given(parts=st.lists(rows, max_size=8))
 def test_pieces_add_up(parts: list[list[tuple[int, int, int, int]]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "_MAX_WAITING", 10)
+        patch.setattr(world, "_MAX_WAITING", 10)
         made = PairSum()
         for part in parts:
             made.add(np.array(part, dtype=np.int64).reshape(-1, 4).T)
@@ -30,7 +30,7 @@ def test_pieces_add_up(parts: list[list[tuple[int, int, int, int]]]) -> None:
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "_MAX_WAITING", 1000)
+    monkeypatch.setattr(world, "_MAX_WAITING", 1000)
     made = PairSum()
     one = np.array([[1], [2], [8], [1]]).repeat(100, axis=1)
     for _ in range(500):

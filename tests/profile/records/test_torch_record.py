@@ -18,7 +18,7 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 from toposeat.profile import merge_records
-from toposeat.profile.records.joined import joined
+from toposeat.profile.records.merge import joined
 from toposeat.profile.records.torch_job import read_torch_records
 
 # As the recorder lays it out; written down here once more.
@@ -157,24 +157,24 @@ def test_of_mpi_and_pytorch_the_sum(tmp_path: Path) -> None:
 
 
 HOSTILE: dict[str, Any] = {
-    "world is 0": {"changed": {"world": 0}},
-    "world is 99999999": {"changed": {"world": 99999999}},
-    "rank is 5": {"changed": {"rank": 5}},
-    "rank is True": {"changed": {"rank": True}},
-    "host is no name": {"changed": {"host": "a\nb"}},
-    "group without members": {"lines": [{"group": 0, "name": "", "members": []}]},
-    "member is 2": {"lines": [{"group": 0, "name": "", "members": [0, 2]}]},
+    "Expected `int` >= 1 - at `$.world`": {"changed": {"world": 0}},
+    "131072 - at `$.world`": {"changed": {"world": 99999999}},
+    "rank 5 of 2": {"changed": {"rank": 5}},
+    "Expected `int`, got `bool` - at `$.rank`": {"changed": {"rank": True}},
+    "not printable": {"changed": {"host": "a\nb"}},
+    "length >= 1 - at `$.members`": {"lines": [{"group": 0, "name": "", "members": []}]},
+    "beyond the world": {"lines": [{"group": 0, "name": "", "members": [0, 2]}]},
     "rank twice": {"lines": [{"group": 0, "name": "", "members": [0, 0]}]},
     "not its own": {"lines": [{"group": 0, "name": "", "members": [1]}]},
-    "groups out of order": {"lines": [{"group": 3, "name": "", "members": [0]}]},
-    "group is 0": {"lines": [row(1)]},
-    "row is 0": {"lines": [GROUP, row(0)]},
-    "row is 16384": {"lines": [GROUP, row(16384)]},
+    "a group out of order": {"lines": [{"group": 3, "name": "", "members": [0]}]},
+    "of an unknown group": {"lines": [row(1)]},
+    "Expected `int` >= 1 - at `$.row`": {"lines": [GROUP, row(0)]},
+    "Expected `int` <= 16383 - at `$.row`": {"lines": [GROUP, row(16384)]},
     "row 1 twice": {"lines": [GROUP, row(1), row(1)]},
-    "unknown operation": {"lines": [GROUP, row(1, operation="evil")]},
-    "other is 2": {"lines": [GROUP, row(1, operation="send", other=2)]},
-    "other is -1": {"lines": [GROUP, row(1, operation="send", other=-1)]},
-    "counts more than": {"lines": [GROUP, row(1)], "counts": {1: (2**63, 1)}},
+    "no known operation": {"lines": [GROUP, row(1, operation="evil")]},
+    "operation and member": {"lines": [GROUP, row(1, operation="send", other=2)]},
+    "twice, or of no": {"lines": [GROUP, row(1, operation="send", other=-1)]},
+    "counts too much": {"lines": [GROUP, row(1)], "counts": {1: (2**63, 1)}},
     "no object": {"lines": [[1]]},
 }
 

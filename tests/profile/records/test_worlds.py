@@ -89,11 +89,11 @@ def test_members_of_other_worlds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"pairs": [(0, 0, OUTSIDE - 2, 8, 3)]}, "beyond the world"),
+        ({"pairs": [(0, 0, OUTSIDE - 2, 8, 3)]}, "unknown kind, rank or phase"),
         ({"communicators": [(0, [(-3, 0, 1)])]}, "beyond the world"),
         ({"worlds": [(1, 9, 1, b"")]}, "9 is not a valid WorldOrigin"),
         ({"worlds": [(1, 1, 0, b"")]}, "0 processes"),
-        ({"header": {"worlds_used": 99}}, "has room for 8"),
+        ({"header": {"worlds_used": 99}}, "99 of 8 worlds"),
     ],
 )
 def test_damaged_worlds(tmp_path: Path, change: dict[str, object], words: str) -> None:

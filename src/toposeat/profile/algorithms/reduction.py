@@ -1,9 +1,8 @@
-"""Algorithms of allreduce, reduce_scatter(_block), and of reduce by halving.
+"""Algorithms of allreduce and reduce_scatter(_block).
 
 Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations
-in MPICH", IJHPCA 19 (2005), with the order that MPICH has in `allreduce_halving_doubling` and
-`reduce_halving_gather`; J. L. Traff, "An improved algorithm for (non-commutative) reduce-scatter
-with an application", EuroPVM/MPI 2005, for the butterfly.
+in MPICH", IJHPCA 19 (2005); J. L. Traff, "An improved algorithm for (non-commutative)
+reduce-scatter with an application", EuroPVM/MPI 2005, for the butterfly.
 
 Algorithms of reduce_scatter take the shares of the members: `Call.shares` cuts one vector,
 `Call.own_blocks` are the equal blocks of reduce_scatter_block.
@@ -16,15 +15,16 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from toposeat.model.traffic import Int64Array
-from toposeat.profile.algorithms import trees
 from toposeat.profile.algorithms.messages import (
     Algorithm,
     Call,
     Messages,
     doublings,
+    down,
+    linear,
     power_of_two_below,
+    up,
 )
-from toposeat.profile.algorithms.rooted import down, up
 
 Shares = Callable[[Call], Int64Array]
 
@@ -84,8 +84,8 @@ def allreduce_ring_always(call: Call, out: Messages) -> None:
 def allreduce_linear(call: Call, out: Messages) -> None:
     """Allreduce: all to the first, who sends the result to all."""
     first = Call(members=call.members, size=call.size, element=call.element)
-    up(trees.linear)(first, out)
-    down(trees.linear)(first, out)
+    up(linear)(first, out)
+    down(linear)(first, out)
 
 
 def allreduce_rabenseifner(call: Call, out: Messages) -> None:
@@ -110,66 +110,6 @@ def allreduce_rabenseifner(call: Call, out: Messages) -> None:
         out.add(stays, stays[partner], kept * call.element)
         window = kept
     out.add(leaves - 1, leaves, call.size)
-
-
-def allreduce_halving_doubling(call: Call, out: Messages) -> None:
-    """Allreduce: of the first pairs the even one leaves; reduce-scatter, then allgather."""
-    power, rest, stays = _stays(call.members)
-    leaves = 2 * np.arange(rest)
-    out.add(leaves, leaves + 1, call.size)
-    ends = _equal_ends(call, power)
-    for partner, sent, kept, length in _halvings(power, doublings(power)):
-        out.add(stays, stays[partner], ends[sent + length] - ends[sent])
-        out.add(stays, stays[partner], ends[kept + length] - ends[kept])  # on the way back
-    out.add(leaves + 1, leaves, call.size)
-
-
-def reduce_halving_gather(call: Call, out: Messages) -> None:
-    """Reduce: of the first pairs the odd one leaves; reduce-scatter, then gather to the root."""
-    power, rest, stays = _stays(call.members, odd=False)
-    leaves = 2 * np.arange(rest) + 1
-    out.add(leaves, leaves - 1, call.size)
-    ends = _equal_ends(call, power)
-    start = np.zeros(power, dtype=np.int64)
-    for partner, sent, kept, length in _halvings(power, doublings(power)):
-        out.add(stays, stays[partner], ends[sent + length] - ends[sent])
-        start = kept
-    root = _take_part(call, stays, rest, ends, out)
-    _gather(stays, start, ends, root, out)
-
-
-def _take_part(call: Call, stays: Int64Array, rest: int, ends: Int64Array, out: Messages) -> int:
-    """The root's number among those who stay; one that left takes the place of number 0."""
-    if call.root >= 2 * rest:
-        return call.root - rest
-    if call.root % 2 == 0:
-        return call.root // 2
-    out.add(stays[0], call.root, ends[1])
-    stays[0] = call.root
-    return 0
-
-
-def _gather(
-    stays: Int64Array, start: Int64Array, ends: Int64Array, root: int, out: Messages
-) -> None:
-    """Up a binomial tree: those whose highest bit is not the root's send first."""
-    numbers = np.arange(stays.size, dtype=np.int64)
-    active = np.ones(stays.size, dtype=bool)
-    first, length = start.copy(), 1
-    for distance in doublings(stays.size)[::-1]:
-        other_side = (numbers ^ root) & distance != 0
-        senders = numbers[active & other_side]
-        begin = first[senders]
-        out.add(stays[senders], stays[senders ^ distance], ends[begin + length] - ends[begin])
-        active &= ~other_side
-        first, length = np.minimum(first, first[numbers ^ distance]), 2 * length
-
-
-def _equal_ends(call: Call, power: int) -> Int64Array:
-    """Where the pieces end that a vector is cut into; the last one takes what is left over."""
-    pieces = np.full(power, call.count // power, dtype=np.int64)
-    pieces[-1] += call.count % power
-    return np.concatenate([[0], np.cumsum(pieces)]) * call.element
 
 
 def reduce_scatter_ring(call: Call, out: Messages) -> None:
@@ -264,15 +204,3 @@ def block_doubling(call: Call, out: Messages) -> None:
             sends = (there + mask > members) & (helper > places) & (helper < members)
             sends &= (places < base + have) & (helper >= base + have)
             out.add(places[sends], helper[sends], got[sends] * call.size)
-
-
-def reduce_scatter_direct(shares: Shares) -> Algorithm:
-    """Reduce_scatter: everybody sends everybody that one's share (pairwise exchange)."""
-
-    def algorithm(call: Call, out: Messages) -> None:
-        own = shares(call)
-        for distance in range(1, call.members):
-            target = (call.positions + distance) % call.members
-            out.add(call.positions, target, own[target])
-
-    return algorithm

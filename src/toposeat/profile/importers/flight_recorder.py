@@ -5,34 +5,82 @@ PyTorch keeps the last calls of every process group (2 000 by default) and write
 TORCH_NCCL_DEBUG_INFO_TEMP_FILE; torch/csrc/distributed/c10d/FlightRecorder.hpp). A dump is a pickle
 of plain data, or the same as JSON. It does not tell roots, or sizes per member; of gloo it has no
 messages and no members of groups.
+
+A pickle is a program for a machine that can call anything. Each of its instructions is looked at
+before it runs: those of plain data are let through, and any other refuses the file.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
+import pickletools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
+from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 from toposeat.errors import InputError
 from toposeat.model.input_file import read_input
 from toposeat.model.traffic import Traffic
-from toposeat.profile.importers.data_pickle import MAX_BYTES, load_data
-from toposeat.profile.importers.pytorch_calls import (
+from toposeat.profile.importers.pytorch_trace import (
     IGNORED,
     TraceCallError,
     bytes_of_type,
     operation_of,
 )
-from toposeat.profile.importers.pytorch_calls import (
+from toposeat.profile.importers.pytorch_trace import (
     MAX_BYTES as MAX_CALL,
 )
 from toposeat.profile.nccl_job import MAX_RANKS, ROOTED
-from toposeat.profile.records.torch_job import torch_traffic
-from toposeat.profile.records.torch_record import TorchCalls, TorchGroup, TorchRecord
+from toposeat.profile.records.torch_job import (
+    TorchCalls,
+    TorchGroup,
+    TorchProcess,
+    TorchRecord,
+    torch_traffic,
+)
+
+MAX_BYTES = 1 << 26
+_MAX_MEMO = 1 << 22
+_WORDS = """
+PROTO FRAME STOP MARK EMPTY_DICT EMPTY_LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 LIST DICT APPEND
+APPENDS SETITEM SETITEMS NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE
+SHORT_BINUNICODE BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET
+"""
+_DATA = frozenset(_WORDS.split())
+
+
+class _NoNames(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Never:
+        raise ValueError(f"it names {module}.{name}")
+
+
+def load_data(data: bytes) -> Any:
+    """The object of a pickle.
+
+    Raises:
+        ValueError: an instruction that is not plain data, damage, or what follows its end.
+    """
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"larger than {MAX_BYTES >> 20} MiB")
+    end = -1
+    for instruction, argument, position in pickletools.genops(data):
+        if instruction.name not in _DATA:
+            raise ValueError(f"a pickle with more than data ({instruction.name})")
+        if instruction.name == "LONG_BINPUT" and int(argument or 0) > _MAX_MEMO:
+            raise ValueError("a pickle with a memo too large")
+        end = -1 if position is None else position
+    if end + 1 != len(data):
+        raise ValueError("something follows the pickle")
+    try:
+        return _NoNames(BytesIO(data)).load()
+    except (pickle.UnpicklingError, TypeError, IndexError, KeyError, EOFError) as error:
+        raise ValueError(f"a damaged pickle: {error}") from error
+
 
 _HINT = "give the files that PyTorch wrote, ..._RANK for each rank"
 _RANK = re.compile(r"(\d{1,7})(?:\.\w+)?$", re.ASCII)
@@ -42,11 +90,7 @@ _DEFAULT = "default_pg"
 
 
 def read_flight_records(paths: Iterable[Path]) -> Traffic:
-    """Read the dumps of one job.
-
-    Raises:
-        InputError: no dump, damaged, or a pickle with more than data; a file that is of no rank.
-    """
+    """Read the dumps of one job."""
     dumps = [_Dump(path) for path in paths]
     world = max(max(dump.highest, dump.rank) for dump in dumps) + 1
     members = _members(dumps, world)
@@ -129,20 +173,25 @@ class _Dump:
                 if str(error):
                     self.unknown[str(error)] += 1
         names = self.groups
-        record = TorchRecord(self.path, rank=self.rank, world=world, ended=True)
+        record = TorchRecord(self.path, TorchProcess(world=world, rank=self.rank), ended=True)
+        number_of = {
+            name: number for number, name in enumerate(dict.fromkeys(c[0] for c in counts))
+        }
+        for name, number in number_of.items():
+            label = names[name] if names[name] not in ("", "undefined") else name
+            record.groups.append(TorchGroup(number, label[:80], members[name]))
         for (group, backend, operation, other, size), calls in counts.items():
-            label = names[group] if names[group] not in ("", "undefined") else group
             record.calls.append(
                 TorchCalls(
-                    group=TorchGroup(name=label[:80], members=members[group]),
+                    group=number_of[group],
                     operation=operation,
                     other=other,
                     device="cuda" if backend == "nccl" else "cpu",
-                    index=None,
                     backend=backend,
                     calls=calls,
                     bytes=size * calls,
-                    summed=operation == "alltoall",  # the sizes of other members may differ
+                    # The sizes of other members may differ.
+                    size=-1 if operation == "alltoall" else size,
                 )
             )
         return record
@@ -150,11 +199,7 @@ class _Dump:
     def _call(
         self, entry: dict[str, Any], members: dict[str, tuple[int, ...]]
     ) -> tuple[str, str, str, int, int]:
-        """Group, backend, operation, root or peer, and bytes of one entry.
-
-        Raises:
-            TraceCallError: not told; without a word for calls that move nothing.
-        """
+        """Group, backend, operation, root or peer, and bytes of one entry."""
         backend, _, name = str(entry.get("profiling_name")).partition(":")
         self.is_gloo |= backend == "gloo"
         pair = entry.get("process_group")

@@ -17,9 +17,8 @@ from toposeat.model.input_file import read_input
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
-from toposeat.profile.importers.pair_list import looks_like_pair_list
-from toposeat.profile.importers.text_matrix import looks_like_treematch
-from toposeat.profile.input_files import beginning
+from toposeat.profile.importers.matrices import looks_like_pair_list, looks_like_treematch
+from toposeat.profile.importers.streams import beginning
 from toposeat.profile.pattern.recognise import with_pattern
 
 ACCEPTED = (
@@ -29,7 +28,7 @@ ACCEPTED = (
 )
 
 # Importers as `MODULE:FUNCTION`; those of one file take its path, those of a folder all its files.
-_CSV = "text_matrix:read_csv_matrix"
+_CSV = "matrices:read_csv_matrix"
 _MONITORING = "open_mpi_monitoring:read_monitoring"
 _NCCL_LOG = "nccl_log:read_nccl_logs"
 _INSPECTOR = "nccl_inspector:read_inspector"
@@ -54,11 +53,7 @@ _CSV_LINE = re.compile(rb"^[^\n,]{0,80},\s*\d[\d.eE+]*\s*(?:,|$)", re.MULTILINE)
 
 
 def read_path(path: Path) -> Traffic:
-    """The traffic of a file of any known kind, or of the job whose files a folder holds.
-
-    Raises:
-        InputError: the file is damaged, or of a kind that is no traffic.
-    """
+    """The traffic of a file of any known kind, or of the job whose files a folder holds."""
     if path.is_dir():
         return with_pattern(_read_folder(path))
     if path.is_fifo():
@@ -113,14 +108,14 @@ def _importer_of(path: Path) -> str:
     head = beginning(path, _HEAD)
     text = head.decode("utf-8-sig", "replace")
     found = [
-        (head.startswith(b"\x93NUMPY"), "numpy_matrix:read_npy_matrix"),
-        (head.startswith(b"PK\x03\x04"), "numpy_matrix:read_npz_matrix"),
+        (head.startswith(b"\x93NUMPY"), "matrices:read_npy_matrix"),
+        (head.startswith(b"PK\x03\x04"), "matrices:read_npz_matrix"),
         (head.startswith(b"\x80") and b"pg_config" in head, _FLIGHT),
         (text.startswith(_MONITORING_START), _MONITORING),
         (_JSON.match(text) is not None, _importer_of_json(head)),
         (_LOG_MARK in head, _NCCL_LOG),
-        (looks_like_pair_list(text), "pair_list:read_pair_list"),
-        (looks_like_treematch(text), "text_matrix:read_treematch_matrix"),
+        (looks_like_pair_list(text), "matrices:read_pair_list"),
+        (looks_like_treematch(text), "matrices:read_treematch_matrix"),
         (text.startswith("# toposeat/") or path.suffix in {".place", ".html"}, _NO_TRAFFIC),
     ]
     for is_it, importer in found:
@@ -152,7 +147,7 @@ def _read_folder(folder: Path) -> Traffic:
     if len(names) > MAX_FILES:
         raise InputError(f"more than {MAX_FILES} files", path=folder, hint="is it one job's?")
     if any(path.suffix in (RECORD_SUFFIX, TORCH_SUFFIX) for path in names):
-        from toposeat.profile.records.folders import read_folders  # noqa: PLC0415 - 60 ms
+        from toposeat.profile.records.merge import read_folders  # noqa: PLC0415 - 60 ms
 
         return read_folders(folder)
     found: dict[str, list[Path]] = {}

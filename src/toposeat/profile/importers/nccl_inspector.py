@@ -1,29 +1,29 @@
 """Traffic from the JSON files of the NCCL (or RCCL) Inspector, a profiler plugin.
 
 One file per process, one object per finished collective or message, with the communicator's hash,
-the member's rank in it, and the size of the call; newer versions name the algorithm as well.
+the member's rank in it, and the size of the call.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, convert
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
-from toposeat.profile.importers.json_stream import objects_of
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
-from toposeat.profile.nccl_edges import Algorithm
+from toposeat.profile.importers.streams import objects_of
 from toposeat.profile.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 
 _HINT = (
     "record it with: NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1"
     " NCCL_INSPECTOR_DUMP_DIR=DIR, then give DIR"
 )
-_MAX_BYTES = 1 << 60
 _CAVEATS = (
     "the Inspector records how long an operation took, not how much of the run that is: the share"
     " of the run is not known",
@@ -32,20 +32,16 @@ _CAVEATS = (
 
 
 def read_inspector(paths: Iterable[Path]) -> Traffic:
-    """Read the Inspector's files of one job.
-
-    Raises:
-        InputError: damaged JSON or an impossible record, with file and line; or no record at all.
-    """
+    """Read the Inspector's files of one job."""
     files = list(paths)
     dump = _Dump()
     for path in files:
         for line, record in objects_of(path):
             try:
                 dump.read(record)
-            except (KeyError, TypeError, ValueError) as error:
+            except ValueError as error:
                 raise InputError(
-                    f"damaged Inspector record: {_reason(error)}",
+                    f"damaged Inspector record: {str(error)[:100]}",
                     path=path,
                     line=line,
                     hint=_HINT,
@@ -61,8 +57,38 @@ def read_inspector(paths: Iterable[Path]) -> Traffic:
     )
 
 
-def _reason(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)[:80]
+_Whole = Annotated[int, Meta(ge=0)]
+_Bytes = Annotated[int, Meta(ge=0, le=1 << 60)]
+
+
+class _Header(Struct):
+    id: str
+    rank: _Whole
+    n_ranks: Annotated[int, Meta(le=MAX_RANKS)]
+
+
+class _Metadata(Struct):
+    hostname: str = ""
+    pid: _Whole = 0
+
+
+class _Collective(Struct):
+    coll: str
+    coll_msg_size_bytes: _Bytes
+    coll_sn: _Whole = 0
+
+
+class _Message(Struct):
+    p2p: str
+    p2p_peer: _Whole
+    p2p_msg_size_bytes: _Bytes
+
+
+class _Record(Struct):
+    header: _Header | None = None
+    metadata: _Metadata | None = None
+    coll_perf: _Collective | None = None
+    p2p_perf: _Message | None = None
 
 
 @dataclass(slots=True)
@@ -74,65 +100,50 @@ class _Dump:
     seen: Counter[tuple[str, str, int, int]] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     rootless: int = 0
-    other_algorithms: set[str] = field(default_factory=set)
     _places: dict[tuple[str, str, int], list[int]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
-    def read(self, record: Any) -> None:
-        header, metadata = _mapping(record, "header"), _mapping(record, "metadata")
-        if "coll_perf" not in record and "p2p_perf" not in record:
+    def read(self, line: Any) -> None:
+        record = convert(line, _Record)
+        if record.coll_perf is None and record.p2p_perf is None:
             return  # a record of another kind: of a communicator's start, for instance
-        name, rank, ranks = header["id"], _whole(header, "rank"), _whole(header, "n_ranks")
-        if not isinstance(name, str) or not rank < ranks <= MAX_RANKS:
-            raise ValueError(f"rank {rank} of {ranks} in communicator {str(name)[:40]!r}")
-        host, pid = str(metadata.get("hostname", ""))[:255], _whole(metadata, "pid", 0)
+        if record.header is None or record.metadata is None:
+            raise ValueError("no header, or no metadata")
+        name, rank, ranks = record.header.id, record.header.rank, record.header.n_ranks
+        if not rank < ranks:
+            raise ValueError(f"rank {rank} of {ranks} in communicator {name[:40]!r}")
+        host, pid = record.metadata.hostname[:255], record.metadata.pid
         key = name, host, pid, rank
         view = self.views.get(key)
         if view is None:
             self._places[name, host, pid].append(rank)
             view = self.views[key] = View(Process(host, 0, pid), rank, ranks, name)
-        if "coll_perf" in record:
-            self._collective(_mapping(record, "coll_perf"), key, view)
-        else:
-            self._message(_mapping(record, "p2p_perf"), view)
+        if record.coll_perf is not None:
+            self._collective(record.coll_perf, key, view)
+        elif record.p2p_perf is not None:
+            self._message(record.p2p_perf, view)
 
-    def _collective(
-        self, perf: Mapping[str, Any], key: tuple[str, str, int, int], view: View
-    ) -> None:
-        name = perf["coll"]
-        operation = OPERATION_OF_CALL.get(str(name).lower())
+    def _collective(self, perf: _Collective, key: tuple[str, str, int, int], view: View) -> None:
+        operation = OPERATION_OF_CALL.get(perf.coll.lower())
         self.seen[key] += 1
-        self.highest[key] = max(self.highest[key], _whole(perf, "coll_sn", 0))
+        self.highest[key] = max(self.highest[key], perf.coll_sn)
         if operation is None:
-            self.unknown[str(name)[:40]] += 1
+            self.unknown[perf.coll[:40]] += 1
             return
-        size = _size(perf, "coll_msg_size_bytes")
         self.rootless += operation in ROOTED
         root = 0 if operation in ROOTED else -1
-        algorithm = self._algorithm(perf.get("coll_algo"))
-        if operation != "allreduce":
-            algorithm = Algorithm.RING  # NCCL has trees for nothing else
-        view.calls[Call(operation, size, root, algorithm)] += 1
+        view.calls[Call(operation, perf.coll_msg_size_bytes, root)] += 1
 
-    def _algorithm(self, name: Any) -> Algorithm:
-        upper = str(name).upper()[:40] if name is not None else "RING"
-        if upper.endswith("TREE") and "NVLS" not in upper:
-            return Algorithm.TREE
-        if not upper.endswith("RING") and upper not in ("", "UNKNOWN"):
-            self.other_algorithms.add(upper)
-        return Algorithm.RING
-
-    def _message(self, perf: Mapping[str, Any], view: View) -> None:
-        name, peer, size = perf["p2p"], _whole(perf, "p2p_peer"), _size(perf, "p2p_msg_size_bytes")
-        if not peer < view.ranks:
-            raise ValueError(f"peer {peer} of {view.ranks}")
-        if name == "Send":
-            view.sends[peer, size] += 1
-        elif name == "Recv":
-            view.receives[peer, size] += 1
+    def _message(self, perf: _Message, view: View) -> None:
+        if not perf.p2p_peer < view.ranks:
+            raise ValueError(f"peer {perf.p2p_peer} of {view.ranks}")
+        if perf.p2p == "Send":
+            view.sends[perf.p2p_peer, perf.p2p_msg_size_bytes] += 1
+        elif perf.p2p == "Recv":
+            view.receives[perf.p2p_peer, perf.p2p_msg_size_bytes] += 1
         else:
-            self.unknown[str(name)[:40]] += 1
+            self.unknown[perf.p2p[:40]] += 1
 
     def finished_views(self) -> list[View]:
         """The views; members that share a process are told apart by their order."""
@@ -157,33 +168,9 @@ class _Dump:
         if self.unknown:
             names = ", ".join(sorted(self.unknown)[:4])
             notes.append(f"{sum(self.unknown.values())} operations are not known: {names}")
-        if self.other_algorithms:
-            names = ", ".join(sorted(self.other_algorithms)[:4])
-            notes.append(f"collectives by other algorithms ({names}) are counted as rings")
         if any(len(places) > 1 for places in self._places.values()):
             notes.append(
                 "processes drive several devices: these are told apart by their order in each"
                 " communicator"
             )
         return notes
-
-
-def _mapping(record: Any, name: str) -> Mapping[str, Any]:
-    value = record.get(name) if isinstance(record, dict) else None
-    if not isinstance(value, dict):
-        raise KeyError(name)
-    return value
-
-
-def _whole(values: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    value = values.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{name} is {str(value)[:40]!r}")
-    return value
-
-
-def _size(values: Mapping[str, Any], name: str) -> int:
-    size = _whole(values, name)
-    if size > _MAX_BYTES:
-        raise ValueError(f"{name} is {str(size)[:20]}")
-    return size

@@ -1,16 +1,15 @@
 """Traffic from NCCL's and RCCL's debug log (`NCCL_DEBUG=INFO`, subsystems INIT and COLL).
 
 The log may be one file of the whole job, its ranks interleaved, or one file per process. A
-communicator is known from the INIT lines of its members, a collective or message from a COLL line,
-rings and trees from the lines that follow INIT. Addresses of communicators mean something only
-within their process. NVIDIA does not promise a stable format, so every attribute is looked for by
-its name, and lines that look like one of these but cannot be read are counted.
+communicator is known from the INIT lines of its members, a collective or message from a COLL line.
+Addresses of communicators mean something only within their process. NVIDIA does not promise a
+stable format, so every attribute is looked for by its name, and lines that look like one of these
+but cannot be read are counted.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -20,14 +19,16 @@ from toposeat.errors import InputError
 from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.nccl_world import Process, View, job_traffic
-from toposeat.profile.input_files import lines_of
-from toposeat.profile.nccl_edges import Algorithm, Ring
+from toposeat.profile.importers.streams import lines_of
 from toposeat.profile.nccl_job import MAX_RANKS, OPERATION_OF_CALL, ROOTED, Call
 
 _MAX_DISTINCT = 1 << 22  # communicators, and different calls of one
 _MAX_CALL_BYTES = 1 << 60
 
-_HINT = "log it with: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL,GRAPH NCCL_DEBUG_FILE=nccl.%h.%p"
+_HINT = (
+    "log it with: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL NCCL_DEBUG_FILE=nccl.%h.%p"
+    " (NCCL 2.14 and older name no commId: profile the PyTorch program instead)"
+)
 _PREFIX = re.compile(
     r"([^\s:]{1,255}):(\d{1,10}):(\d{1,10}) \[-?\d{1,4}\] (?:[^\s:]{1,99}:\d{1,6} )?NCCL INFO ",
     re.ASCII,
@@ -39,17 +40,10 @@ _ATTRIBUTE = re.compile(
     r" (0x[0-9a-f]{1,16}|[0-9a-f]{1,20})\b",
     re.ASCII,
 )
-# Long rings end in dots, or after some twenty ranks; the report counts such rings.
-_RING = re.compile(r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? :((?:\s+\d{1,7})+)[\s.]*", re.ASCII)
-_TREE_UP_LAST = re.compile(r"\[\d{1,3}\] -?\d+(?:/-?\d+)+->-?\d+->(-?\d{1,7})(?![\d/])", re.ASCII)
-_TREE_UP_FIRST = re.compile(r"\[\d{1,3}\] (-?\d{1,7})->-?\d+->-?\d+(?:/-?\d+)+", re.ASCII)
-_TUNED = re.compile(r"(?:(\w{2,20}): )?(\d{1,19}) Bytes -> Algo (\w{1,20}) proto ", re.ASCII)
 _VERSION = re.compile(r"\b([NR]CCL version) (\S{1,60})", re.ASCII)
 
 # ncclDataType_t: int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, fp8 x 2.
 _SIZE_OF_TYPE = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
-_TREE_NAMES = frozenset({"0", "TREE"})
-_RING_NAMES = frozenset({"1", "RING"})
 _CAVEATS = (
     "an NCCL log has no times: the share of the run that its traffic takes is not known",
     "calls that were captured in a CUDA graph are logged once, however often the graph ran",
@@ -59,11 +53,7 @@ _Thread = tuple[str, str, str]  # host, process id, thread id
 
 
 def read_nccl_logs(paths: Iterable[Path]) -> Traffic:
-    """Read the log files of one job.
-
-    Raises:
-        InputError: none of them has a communicator with calls, or one cannot be read.
-    """
+    """Read the log files of one job."""
     log = _Log()
     files = list(paths)
     for path in files:
@@ -71,11 +61,13 @@ def read_nccl_logs(paths: Iterable[Path]) -> Traffic:
             if "NCCL" in line:
                 log.read(line, path, number)
     if not any(view.calls or view.sends or view.receives for view in log.views):
-        what = "has no collective and no message" if log.views else "names no communicator"
+        what = (
+            "has no collective and no message" if log.views else "names no communicator by commId"
+        )
         raise InputError(f"the NCCL log {what}", path=files[0], hint=_HINT)
     return job_traffic(
         "NCCL debug log" if len(files) == 1 else f"NCCL debug logs ({len(files)} files)",
-        log.finished_views(),
+        log.views,
         info=log.info,
         report=log.caveats(),
         metadata=log.metadata,
@@ -92,11 +84,7 @@ class _Log:
     not_understood: int = 0
     first_not_understood: str = ""
     unknown_communicator: int = 0  # calls on communicators without an INIT line
-    other_algorithms: set[str] = field(default_factory=set)
     _at: dict[tuple[str, str, str], View] = field(default_factory=dict)  # host, pid, address
-    _rings: dict[_Thread, list[Ring]] = field(default_factory=dict)
-    _trees: dict[_Thread, list[int]] = field(default_factory=dict)
-    _tuned: dict[tuple[str, int], Algorithm] = field(default_factory=dict)
     _distinct: int = 0
 
     def read(self, line: str, path: Path, number: int) -> None:
@@ -122,13 +110,6 @@ class _Log:
             return self._call(call[1], dict(_ATTRIBUTE.findall(text)), thread)
         if (init := _INIT.search(text)) is not None:
             return self._init(init, text, thread)
-        if (ring := _RING.fullmatch(text)) is not None:
-            self._rings.setdefault(thread, []).append(tuple(map(int, ring[1].split())))
-        elif text.startswith("Trees ["):
-            ups = _TREE_UP_LAST.findall(text) or _TREE_UP_FIRST.findall(text)
-            self._trees[thread] = list(map(int, ups))
-        elif (tuned := _TUNED.match(text)) is not None:
-            self._tune(tuned[1], int(tuned[2]), tuned[3])
         return "opCount" not in text and " nranks " not in text
 
     def _init(self, init: re.Match[str], text: str, thread: _Thread) -> bool:
@@ -146,17 +127,13 @@ class _Log:
             return True
         view = self._at.get(where)
         name = _common_name(known, self._at.get((*thread[:2], known.get("parent", ""))))
+        if not name and view is None:
+            return False
         if view is None or (view.rank, view.ranks) != (rank, ranks) or view.id != name != "":
             view = View(self._process(thread, known), rank, ranks, name)
             self._at[where] = view
             self.views.append(view)
             self._distinct += 1
-        if "Init START" in text:
-            self._rings.pop(thread, None)
-            self._trees.pop(thread, None)
-        else:
-            view.rings = self._rings.pop(thread, []) or view.rings
-            view.tree = self._trees.pop(thread, []) or view.tree
         return True
 
     def _process(self, thread: _Thread, known: dict[str, str]) -> Process:
@@ -201,37 +178,9 @@ class _Log:
         self._distinct += len(view.sends) + len(view.receives) + len(view.calls) - before
         return True
 
-    def _tune(self, name: str | None, size: int, algorithm: str) -> None:
-        """Older versions leave the operation out: then an all-reduce of that size is meant."""
-        name = name or "allreduce"
-        if algorithm in _TREE_NAMES:
-            self._tuned[name.lower(), size] = Algorithm.TREE
-        elif algorithm in _RING_NAMES:
-            self._tuned[name.lower(), size] = Algorithm.RING
-        else:
-            self.other_algorithms.add(algorithm)
-
-    def finished_views(self) -> list[View]:
-        """The views, with the algorithm of each all-reduce where the log says it."""
-        for view in self.views:
-            calls: Counter[Call] = Counter()
-            for call, count in view.calls.items():
-                algorithm = self._tuned.get((call.operation, call.size), Algorithm.RING)
-                calls[replace(call, algorithm=algorithm)] += count
-            view.calls = calls
-        return self.views
-
     def caveats(self) -> list[str]:
         """What this log does not say, and what in it was not understood."""
         notes = list(_CAVEATS)
-        if not self._tuned:
-            notes.append(
-                "it does not say which algorithm each collective took (subsystem TUNING does):"
-                " rings are assumed"
-            )
-        if self.other_algorithms:
-            names = ", ".join(sorted(self.other_algorithms)[:4])
-            notes.append(f"collectives by other algorithms ({names}) are counted as rings")
         if self.unknown_communicator:
             notes.append(
                 f"{self.unknown_communicator} calls are on communicators whose INIT line is not in"
@@ -255,10 +204,7 @@ def _call_bytes(known: dict[str, str]) -> int | None:
 
 
 def _common_name(known: dict[str, str], parent: View | None) -> str:
-    """What all members call the communicator, or "".
-
-    Older versions name split communicators only by parent, split and colour.
-    """
+    """What all members call the communicator, or ""; one that was split off by its parent."""
     if "commId" in known:
         return known["commId"]
     if parent is not None and parent.id and "splitCount" in known and "color" in known:

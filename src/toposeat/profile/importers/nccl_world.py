@@ -1,8 +1,8 @@
 """Joins views of one communicator, and finds the rank of each process in the job.
 
-NCCL names a communicator by an address of each process, at best by a hash that all its members
-share, and knows ranks only within a communicator. The rank of the job is taken from the largest
-communicator if that has all processes, else processes are numbered by host and device.
+NCCL names a communicator by a hash that all its members share, and knows ranks only within one. The
+rank of the job is taken from the largest communicator if that has all processes, else processes are
+numbered by host and device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
-from toposeat.profile.nccl_edges import Ring
 from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
 
 _LISTED = 4
@@ -36,9 +35,7 @@ class View:
         process: the member.
         rank: its rank in the communicator.
         ranks: how many there are.
-        id: what all members call it; "" if they have no common name for it.
-        rings: positions in ring order, if this member knows.
-        tree: this member's parent in each channel's tree, -1 where it is the root.
+        id: what all members call it.
         calls: collectives.
         sends: messages to a peer's position: (peer, bytes) -> count.
         receives: messages from one.
@@ -47,9 +44,7 @@ class View:
     process: Process
     rank: int
     ranks: int
-    id: str = ""
-    rings: list[Ring] = field(default_factory=list)
-    tree: list[int] = field(default_factory=list)
+    id: str
     calls: Counter[Call] = field(default_factory=Counter)
     sends: Counter[tuple[int, int]] = field(default_factory=Counter)
     receives: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -63,20 +58,12 @@ def job_traffic(
     report: Sequence[str],
     metadata: dict[str, str] | None = None,
 ) -> Traffic:
-    """The traffic of all views of one job.
+    """The traffic of all views of one job, at least one.
 
-    Args:
-        origin: where they come from, in words.
-        views: at least one.
-        info: what is known of the processes; `rank` is filled in here.
-        report: caveats so far.
-        metadata: for `Traffic.metadata`.
-
-    Raises:
-        InputError: the views are impossible: too many members, or sums that cannot be counted.
+    `info` is what is known of the processes; their `rank` is filled in here.
     """
     notes = list(report)
-    communicators = _join_views(views, notes)
+    communicators = _join_views(views)
     rank_of, ranks = _number_processes(communicators, notes)
     job = NcclJob(ranks=ranks)
     by_rank = {rank: process for process, rank in rank_of.items()}
@@ -87,15 +74,6 @@ def job_traffic(
         if members > MAX_MEMBERS:
             raise InputError("too many members of communicators", hint="is the source damaged?")
         _add(job, communicator, rank_of, world=communicator is communicators[0])
-    cut = sum(
-        any(view.rings for view in views) and not group.rings
-        for views, group in zip(communicators, job.groups, strict=True)
-    )
-    if cut:
-        notes.append(
-            f"the rings of {cut} communicators are not whole in the"
-            " source, which cuts long ones: rank order is assumed there"
-        )
     missing = [rank for rank in range(ranks) if rank not in by_rank]
     if missing:
         notes.append(
@@ -110,43 +88,13 @@ def _with_rank(info: RankInfo | None, rank: int) -> RankInfo:
     return RankInfo(rank=rank) if info is None else replace(info, rank=rank)
 
 
-def _join_views(views: Sequence[View], notes: list[str]) -> list[list[View]]:
-    """Views by communicator, the largest communicator first.
-
-    Views without a common name are joined by what was called on them: members of one communicator
-    make the same calls equally often. Where several communicators have the same calls, members are
-    taken in the order of their processes, and the report says so.
-    """
+def _join_views(views: Sequence[View]) -> list[list[View]]:
+    """Views by communicator, the largest communicator first."""
     named: dict[tuple[str, int], list[View]] = defaultdict(list)
-    nameless: dict[int, list[View]] = defaultdict(list)
     for view in views:
-        if view.id:
-            named[view.id, view.ranks].append(view)
-        else:
-            nameless[view.ranks].append(view)
+        named[view.id, view.ranks].append(view)
     found = [_one_per_rank(group) for group in named.values()]
-    guessed = 0
-    for same_size in nameless.values():
-        for group in _by_calls(same_size):
-            parts = _split_by_rank(group)
-            guessed += len(parts) > 1
-            found += parts
-    if guessed:
-        notes.append(
-            "the source has no common name for communicators: some with the same size and calls"
-            " were told apart by the order of their processes"
-        )
     return sorted(found, key=lambda group: (-group[0].ranks, -len(group), group[0].id))
-
-
-def _by_calls(views: list[View]) -> list[list[View]]:
-    """Views of equal size: all together if they can be one communicator, else by their calls."""
-    if len({view.rank for view in views}) == len(views):
-        return [views]
-    groups: dict[frozenset[tuple[Call, int]], list[View]] = defaultdict(list)
-    for view in views:
-        groups[frozenset(view.calls.items())].append(view)
-    return list(groups.values())
 
 
 def _one_per_rank(views: list[View]) -> list[View]:
@@ -159,15 +107,6 @@ def _one_per_rank(views: list[View]) -> list[View]:
             first.sends += view.sends
             first.receives += view.receives
     return [by_rank[rank] for rank in sorted(by_rank)]
-
-
-def _split_by_rank(views: list[View]) -> list[list[View]]:
-    """The k-th process that is rank r, for all r, together."""
-    by_rank: dict[int, list[View]] = defaultdict(list)
-    for view in sorted(views, key=lambda v: v.process):
-        by_rank[view.rank].append(view)
-    depth = max(map(len, by_rank.values()))
-    return [[same[k] for _, same in sorted(by_rank.items()) if k < len(same)] for k in range(depth)]
 
 
 def _number_processes(
@@ -204,7 +143,7 @@ def _add(job: NcclJob, views: Sequence[View], rank_of: dict[Process, int], *, wo
         members = list(range(ranks))
     for view in views:
         members[view.rank] = rank_of[view.process]
-    group = Group(members, name=views[0].id, rings=_rings(views), trees=_trees(views))
+    group = Group(members, name=views[0].id)
     job.groups.append(group)
     for view in views:
         me = rank_of[view.process]
@@ -220,39 +159,3 @@ def _add(job: NcclJob, views: Sequence[View], rank_of: dict[Process, int], *, wo
                 job.receives[source, me, size] += count
             else:
                 job.unplaced += count
-
-
-def _rings(views: Sequence[View]) -> list[Ring]:
-    """The rings that a member logged, if they are rings of all members."""
-    whole = set(range(views[0].ranks))
-    for view in views:
-        if view.rings and all(len(r) == len(whole) and set(r) == whole for r in view.rings):
-            return view.rings
-    return []
-
-
-def _trees(views: Sequence[View]) -> list[tuple[int, ...]]:
-    """Each channel's tree put together from the members, if all of them logged it."""
-    if len(views) != views[0].ranks or not views[0].tree:
-        return []
-    if len({len(view.tree) for view in views}) > 1:
-        return []
-    trees = [tuple(parents) for parents in zip(*(view.tree for view in views), strict=True)]
-    return trees if all(_is_tree(tree) for tree in trees) else []
-
-
-def _is_tree(parents: Sequence[int]) -> bool:
-    """Exactly one root, everyone's parent is a member, and there is no cycle."""
-    if parents.count(-1) != 1 or any(not -1 <= parent < len(parents) for parent in parents):
-        return False
-    depth_known = {parents.index(-1)}
-    for start in range(len(parents)):
-        way: list[int] = []
-        at = start
-        while at not in depth_known:
-            if len(way) > len(parents):
-                return False
-            way.append(at)
-            at = parents[at]
-        depth_known.update(way)
-    return True

@@ -53,14 +53,7 @@ class _Row:
 
 
 def read_monitoring(path: str | Path) -> Traffic:
-    """Read the file of one rank and those of all other ranks beside it.
-
-    Args:
-        path: any one of `PREFIX.<rank>.prof`.
-
-    Raises:
-        InputError: with file and line, if a row is damaged or files contradict each other.
-    """
+    """Read the file of one rank, `PREFIX.<rank>.prof`, and those of all other ranks beside it."""
     files = _files_of_run(Path(path))
     rows = [row for rank, file in files.items() for row in _rows(file, rank)]
     ranks = 1 + max([*files, *(row.source for row in rows), *(row.target for row in rows)])

@@ -23,12 +23,7 @@ MAX_BYTES = 2**50  # per message or in all; far from where the sums of int64 tab
 class PatternText:
     """The parts of one pattern string; each `take_*` removes what it reads.
 
-    Args:
-        text: the whole string.
-        forms: the accepted forms, for the hint of every error.
-
-    Raises:
-        UsageError: from the constructor and every method, on text that makes no sense.
+    `forms` are the accepted ones, for the hint of every error.
     """
 
     def __init__(self, text: str, forms: tuple[str, ...]) -> None:

@@ -25,7 +25,7 @@ from toposeat.profile.message_list import MessageList
 from toposeat.profile.pattern.pattern_text import PatternText
 
 if TYPE_CHECKING:
-    from toposeat.profile.pattern.step_messages import StepMessages
+    from toposeat.profile.message_list import StepMessages
 
 DEFAULT_BYTES = 2**20  # of one message
 DEFAULT_LAYERS = 4  # of a halo
@@ -38,11 +38,7 @@ Builder = Callable[[PatternText], "MessageList | StepMessages"]
 
 
 def pattern_traffic(text: str) -> Traffic:
-    """The traffic of a pattern string; `PATTERNS` lists the accepted forms, and what each means.
-
-    Raises:
-        UsageError: on anything else, with the accepted forms as the hint.
-    """
+    """The traffic of a pattern string; `PATTERNS` lists the accepted forms, and what each means."""
     name = text.partition(":")[0]
     kind = PATTERNS.get(name)
     if kind is None:
@@ -61,11 +57,7 @@ def pattern_traffic(text: str) -> Traffic:
 
 
 def grid_exchange(text: str) -> GridExchange:
-    """The exchange of a pattern string that the microbenchmark program can run.
-
-    Raises:
-        UsageError: another pattern than those of `EXCHANGE_FORMS`, or one that makes no sense.
-    """
+    """The exchange of a pattern string that the microbenchmark program can run."""
     name = text.partition(":")[0]
     forms = tuple(form for form in EXCHANGE_FORMS if form.partition(":")[0] == name)
     if not forms:
@@ -181,7 +173,7 @@ def _random(text: PatternText) -> MessageList:
 
 
 def _llm(text: PatternText) -> StepMessages:
-    from toposeat.profile.pattern.llm_pattern import llm_messages  # noqa: PLC0415 - 8 ms
+    from toposeat.profile.pattern.llm import llm_messages  # noqa: PLC0415 - 8 ms
 
     return llm_messages(text)
 

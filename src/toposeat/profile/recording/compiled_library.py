@@ -103,15 +103,7 @@ def compiled_library(
 ) -> Path:
     """The interposer for one MPI library, from the cache or compiled now.
 
-    Args:
-        mpi_file: the MPI's library.
-        soname: the name by which programs need it.
-        candidates: compiler wrappers (mpicc) that may be this MPI's; the first that links
-            `mpi_file` is taken.
-        env: for the compilers, PATH and the cache's place.
-
-    Raises:
-        ToposeatError: no mpicc of this MPI, no C compiler, or one of them fails.
+    The first of the candidates (mpicc) whose programs need the MPI by the name `soname` is taken.
     """
     sources = native_path("share/interposer")
 

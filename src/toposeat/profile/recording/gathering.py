@@ -1,21 +1,25 @@
 """Bringing the records of all nodes into one folder.
 
 A node that sees the folder of the run writes there. On any other node the interposer keeps records
-in a folder of the node's own, and the last process that leaves sends them home over the network
-(`launcher/src/carry.h`). What ranks that were killed left is fetched afterwards, by one process per
-node that the job's own launcher starts.
+in a folder of its own, and the last process that leaves sends them home over the network as one
+file, a bundle (`launcher/src/carry.h`). What ranks that were killed left is fetched afterwards, by
+one process per node that the job's own launcher starts.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import struct
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
+from toposeat.errors import InputError
 from toposeat.installed import native_path
 from toposeat.launch.allocation import all_here, known_hosts
 from toposeat.launch.home import Home
@@ -24,7 +28,90 @@ from toposeat.launch.home_wire import KEY_VARIABLE
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
 from toposeat.launch.line import hand_on
 from toposeat.launch.per_node import per_node_line
-from toposeat.profile.recording.bundle import unpack_bundles
+from toposeat.model.job_folder import TORCH_SUFFIX
+from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX
+
+BUNDLE_SUFFIX = ".tpsnode"
+
+_ENTRY = struct.Struct(">64sQQ")
+_EXTENT = struct.Struct(">QQ")
+_NAME = re.compile(
+    rf"rank-\d{{1,9}}-\d{{1,9}}"
+    rf"((-t\d{{1,3}})?{re.escape(SUFFIX)}|{re.escape(TORCH_SUFFIX)}|{re.escape(HOST_SUFFIX)}"
+    rf"|{re.escape(CAUSE_SUFFIX)}\d{{1,4}})",
+    re.ASCII,
+)
+_MAX_SIZE = 1 << 40  # files are sparse: the record of one of 2^21 ranks has 600 MiB
+_COPIED = 1 << 20
+
+
+def unpack_bundles(folder: Path, senders: dict[str, str]) -> None:
+    """Replace every bundle in `folder`, one of our own, by the files in it.
+
+    A later bundle of a node replaces what an earlier one of it brought, and nothing else: `senders`
+    says who has brought which file. Bundles are named `SENDER-...`.
+    """
+    bundles = sorted(folder.glob(f"*{BUNDLE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+    for bundle in bundles:
+        try:
+            with bundle.open("rb") as source:
+                while head := source.read(_ENTRY.size):
+                    _unpack_file(source, head, bundle, senders)
+        except OSError as error:
+            raise InputError(
+                f"the records in it cannot be written: {error.strerror or error}",
+                hint="make room there, or name a folder elsewhere: --keep-records DIR",
+                path=bundle,
+            ) from error
+        bundle.unlink()
+
+
+def _unpack_file(source: IO[bytes], head: bytes, bundle: Path, senders: dict[str, str]) -> None:
+    if len(head) != _ENTRY.size:
+        raise _damaged(bundle, "it is cut off")
+    padded, size, extents = _ENTRY.unpack(head)
+    name = padded.rstrip(b"\0").decode("ascii", "replace")
+    if not _NAME.fullmatch(name) or size > _MAX_SIZE:
+        raise _damaged(bundle, f"it holds a file {name!r} of {size} bytes")
+    with _target(bundle, name, senders) as target:
+        if target.name != os.devnull:
+            target.truncate(size)
+        for _ in range(extents):
+            _unpack_extent(source, target, size, bundle)
+
+
+def _target(bundle: Path, name: str, senders: dict[str, str]) -> IO[bytes]:
+    """Where a file goes: nowhere, if somebody else has brought one of this name."""
+    path, sender = bundle.parent / name, bundle.name.partition("-")[0]
+    if senders.get(name) == sender:
+        return path.open("wb")
+    try:
+        new = path.open("xb")
+    except FileExistsError:
+        return Path(os.devnull).open("wb")
+    senders[name] = sender
+    return new
+
+
+def _unpack_extent(source: IO[bytes], target: IO[bytes], size: int, bundle: Path) -> None:
+    head = source.read(_EXTENT.size)
+    if len(head) != _EXTENT.size:
+        raise _damaged(bundle, "it is cut off")
+    offset, length = _EXTENT.unpack(head)
+    if offset + length > size:
+        raise _damaged(bundle, "a part is beyond the end of its file")
+    target.seek(offset)
+    while length > 0:
+        data = source.read(min(length, _COPIED))
+        if not data:
+            raise _damaged(bundle, "it is cut off")
+        target.write(data)
+        length -= len(data)
+
+
+def _damaged(bundle: Path, why: str) -> InputError:
+    return InputError(f"damaged bundle of records: {why}", hint="profile again", path=bundle)
+
 
 RUN_VARIABLE = "TOPOSEAT_PROFILE_RUN"
 HOME_VARIABLE = "TOPOSEAT_PROFILE_HOME"
@@ -61,19 +148,11 @@ class Gathering:
         return words
 
     def unpack(self) -> None:
-        """Unpack what has arrived.
-
-        Raises:
-            InputError: it is damaged.
-        """
+        """Unpack what has arrived."""
         unpack_bundles(self.folder, self._senders)
 
     def collect(self, line: LaunchLine, environment: Mapping[str, str]) -> str:
-        """Fetch what is still on the nodes of a job that has ended.
-
-        Returns:
-            Why that was not possible; empty if it was.
-        """
+        """Fetch what is still on the nodes of a job that has ended; why not, or ""."""
         if not self.home:
             return "this host can open no port for records to arrive at"
         command = [str(native_path("bin/toposeat-exec")), "--collect", f"{self.run}:{self.home}"]

@@ -7,25 +7,299 @@ ones, a library is compiled (compiled_library.py).
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import shutil
-from collections.abc import Mapping
+import signal
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import IO
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.hash import GNUHashSection
+from elftools.elf.sections import Section, SymbolTableSection
 
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
 from toposeat.launch.installations import compiler_wrappers
-from toposeat.profile.recording.linkage import (
-    MPICH_FAMILY,
-    Linkage,
-    defines_symbol,
-    inspect_linkage,
-    mentions,
-)
-from toposeat.profile.recording.python_program import as_python_program, find_mpi4py_module
+from toposeat.model.input_file import beginning, open_input
+
+MPICH_FAMILY = (b"MPICH Version", b"MPICH version", b"MVAPICH", b"Intel(R) MPI Library")
+_STATIC_MPI = (*MPICH_FAMILY, b"Open MPI v")  # in a program without symbols and without libmpi
+# Not Open MPI's language bindings (libmpi_mpifh, libmpi_usempif08), which need libmpi themselves.
+_MPI_SONAME = re.compile(r"^libmpi(ch|_abi|_cray|_gnu\w*|_intel|_nvidia|_ibm)?\.so(\.\d+)*$")
+_STARTS = ("MPI_Init", "PMPI_Init", "MPI_Init_thread", "PMPI_Init_thread", "MPI_Session_init")
+_SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Linkage:
+    """What an executable shows of its MPI."""
+
+    mpi_library: str | None = None  # soname of the MPI among the libraries it needs
+    mpi_file: Path | None = None  # where that was found
+    is_elf: bool = True
+    static_mpi: bool = False  # MPI functions are inside the executable itself
+
+
+def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
+    """Look for an MPI among all libraries that the program needs, directly or not.
+
+    A script, or any other file that is no ELF executable, has `is_elf` False.
+    """
+    executable = _read_elf(program, _STARTS)
+    if executable is None:
+        return Linkage(is_elf=False)
+    if executable.defines:
+        return Linkage(static_mpi=True)
+    pending = deque([(program, executable)])
+    seen: set[str] = set()
+    while pending:
+        path, elf = pending.popleft()
+        for soname in elf.needed:
+            found = _find_soname(soname, path, elf.run_path, env)
+            if _MPI_SONAME.match(soname) or _is_other_mpi(soname, found):
+                return Linkage(mpi_library=soname, mpi_file=found)
+            if found is not None and soname not in seen and (library := _read_elf(found)):
+                pending.append((found, library))
+            seen.add(soname)
+    return Linkage(static_mpi=mentions(program, _STATIC_MPI))
+
+
+@dataclass(frozen=True, slots=True)
+class _Elf:
+    needed: tuple[str, ...]
+    run_path: tuple[str, ...]
+    defines: bool  # one of the symbols that were asked for
+
+
+def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
+    """What an ELF file needs, and whether it defines a symbol; None for any other file."""
+    needed: list[str] = []
+    run_path: list[str] = []
+    try:
+        with open_input(path) as stream:
+            sections = list(ELFFile(stream).iter_sections())
+            for section in sections:
+                for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
+                    if tag.entry.d_tag == "DT_NEEDED":
+                        needed.append(str(getattr(tag, "needed", "")))
+                    elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
+                        text = getattr(tag, "rpath", None) or getattr(tag, "runpath", "")
+                        run_path += str(text).split(":")
+            defines = any(_defines(sections, name) for name in symbols)
+    except (OSError, ELFError, ValueError, KeyError, AttributeError):
+        return None
+    return _Elf(tuple(needed), tuple(run_path), defines)
+
+
+def _defines(sections: Sequence[Section], name: str) -> bool:
+    """By the hash tables, which have defined symbols only, or else by reading symbol tables."""
+    for section in sections:
+        if isinstance(section, GNUHashSection) and section.get_symbol(name) is not None:
+            return True
+    word = b"\0" + name.encode() + b"\0"
+    return any(
+        symbol["st_shndx"] != "SHN_UNDEF"
+        for section in sections
+        if isinstance(section, SymbolTableSection) and word in section.stringtable.data()
+        for symbol in section.get_symbol_by_name(name) or ()
+    )
+
+
+def defines_symbol(path: Path, name: str) -> bool:
+    """Whether an ELF file itself defines a symbol, in any of its symbol tables."""
+    elf = _read_elf(path, (name,))
+    return elf is not None and elf.defines
+
+
+def _is_other_mpi(soname: str, path: Path | None) -> bool:
+    """Whether a library of another name is an MPI."""
+    return path is not None and "mp" in soname and defines_symbol(path, "PMPI_Init")
+
+
+def mentions(path: Path, words: tuple[bytes, ...]) -> bool:
+    """Whether any of the words is somewhere in a file."""
+    try:
+        with (
+            open_input(path) as stream,
+            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            return any(data.find(word) >= 0 for word in words)
+    except (OSError, ValueError):
+        return False
+
+
+def _find_soname(
+    soname: str, needed_by: Path, run_path: tuple[str, ...], env: Mapping[str, str]
+) -> Path | None:
+    """Where the dynamic loader would find a library (LD_PRELOAD and LD_AUDIT aside)."""
+    origin = str(needed_by.resolve().parent)
+    folders = [
+        *(f.replace("$ORIGIN", origin).replace("${ORIGIN}", origin) for f in run_path),
+        *env.get("LD_LIBRARY_PATH", "").split(":"),
+        *_system_folders(),
+    ]
+    for folder in folders:
+        candidate = Path(folder) / soname
+        if folder and candidate.is_file():
+            return candidate
+    return None
+
+
+@cache
+def _system_folders() -> tuple[str, ...]:
+    """The folders of ld.so.conf and the built-in ones."""
+    folders: list[str] = []
+    for file in sorted(Path("/etc/ld.so.conf.d").glob("*.conf")):
+        try:
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        folders += [line.strip() for line in text.splitlines() if line.strip().startswith("/")]
+    return (*folders, *_SYSTEM_FOLDERS)
+
+
+_TIMEOUT_S = 30.0
+_INTERPRETER = re.compile(r"^(python|pypy)\d*(\.\d+)*t?$")
+_KEPT_FLAGS = "EIPSs"  # change where modules are found
+_FLAGS_WITH_VALUE = "WX"
+_MARK = "toposeat: mpi4py.MPI is "
+_PROBE = f"""
+import sys
+if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    sys.path[0] = sys.argv[1]
+from importlib.util import find_spec
+found = find_spec("mpi4py.MPI")
+print()
+print({_MARK!r} + (found and found.origin or ""))
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PythonProgram:
+    """An interpreter and what decides where it looks for modules."""
+
+    interpreter: str
+    flags: tuple[str, ...]
+    folder: str  # first entry of its search path
+
+
+def as_python_program(
+    program: Path, arguments: Sequence[str], env: Mapping[str, str]
+) -> PythonProgram | None:
+    """An interpreter, or a script that starts with `#!...python`; None if it is something else."""
+    if _INTERPRETER.match(program.name):
+        flags, script = _interpreter_arguments(arguments)
+        return PythonProgram(
+            interpreter=str(program), flags=flags, folder=_folder_of(script) if script else ""
+        )
+    words = _shebang(program)
+    found = shutil.which(words[0], path=env.get("PATH")) if words else None
+    if found is None or not _INTERPRETER.match(Path(found).name):
+        return None
+    flags, _ = _interpreter_arguments(words[1:])
+    return PythonProgram(interpreter=found, flags=flags, folder=_folder_of(str(program)))
+
+
+def _interpreter_arguments(words: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """The flags that matter, and the script; None for -c, -m and standard input."""
+    flags: list[str] = []
+    pending = list(words)
+    while pending:
+        word = pending.pop(0)
+        if word == "-":
+            break
+        if not word.startswith("-"):
+            return tuple(flags), word
+        if word == "--check-hash-based-pycs":
+            del pending[:1]
+        letters = "" if word.startswith("--") else word[1:]
+        for index, letter in enumerate(letters):
+            if letter in "cm":
+                return tuple(flags), None
+            if letter in _FLAGS_WITH_VALUE:
+                del pending[: index == len(letters) - 1]
+                break
+            if letter in _KEPT_FLAGS:
+                flags.append(f"-{letter}")
+    return tuple(flags), None
+
+
+def _folder_of(script: str) -> str:
+    path = Path(script).resolve()
+    return str(path if path.is_dir() else path.parent)
+
+
+def _shebang(script: Path) -> list[str]:
+    """The words of a script's first line, without `env` and its options."""
+    first = beginning(script, 4096).partition(b"\n")[0]
+    if not first.startswith(b"#!"):
+        return []
+    words = first[2:].decode(errors="replace").split()
+    if words and Path(words[0]).name == "env":
+        words = [word for word in words[1:] if word != "-S" and "=" not in word]
+    return words
+
+
+def find_mpi4py_module(python: PythonProgram, env: Mapping[str, str]) -> Path | str:
+    """The file of `mpi4py.MPI` that the program would import, or the reason why there is none."""
+    line = [python.interpreter, *python.flags, "-c", _PROBE, python.folder]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                line,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return f"{python.interpreter} does not start ({error.strerror})"
+        if not _ends_in_time(process):
+            return f"{python.interpreter} did not say within {_TIMEOUT_S:g} s where its mpi4py is"
+        found = [text for text in _lines(output) if text.startswith(_MARK)]
+        if process.returncode == 0 and found and found[-1] != _MARK.rstrip():
+            return Path(found[-1].removeprefix(_MARK))
+        return _reason([text for text in _lines(errors) if text])
+
+
+def _ends_in_time(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)  # with what a wrapper of Python has started
+            process.wait()
+    return True
+
+
+def _lines(stream: IO[bytes]) -> list[str]:
+    """The lines of a file's last 64 KiB."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - (1 << 16)))
+    return [text.strip() for text in stream.read().decode(errors="replace").splitlines()]
+
+
+def _reason(errors: list[str]) -> str:
+    if any("No module named 'mpi4py'" in text for text in errors):
+        return "it has no mpi4py"
+    if any("cannot load MPI library" in text for text in errors):
+        return "its mpi4py finds no MPI library"
+    return f"its mpi4py cannot be found: {errors[-1][:200]}" if errors else "it has no mpi4py.MPI"
+
 
 ABI_VARIABLE = "TOPOSEAT_MPI_ABI"  # overrules the choice
 LIBRARY_OF_ABI = {
@@ -49,17 +323,7 @@ _MPI4PY_CHOICE = "MPI4PY_MPIABI"  # its variable
 
 
 def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = None) -> Path:
-    """The interposer library to preload into the ranks of `line`.
-
-    Args:
-        line: the command, taken apart.
-        environment: for PATH and LD_LIBRARY_PATH; default the process's own.
-
-    Raises:
-        MissingProgramError: the program does not exist.
-        ToposeatError: MPI is linked statically, the ABI is not known, or the library cannot be
-            compiled.
-    """
+    """The interposer library to preload into the ranks of `line`."""
     env = os.environ if environment is None else environment
     abi = choose_abi(line, env)
     if abi != COMPILE:
@@ -156,9 +420,6 @@ def _abi_of_launcher_or_mpi4py(
 
     An mpi4py with modules for both takes the one whose library it finds, and in the ranks that is
     the launcher's.
-
-    Raises:
-        ToposeatError: this mpi4py is for another MPI than the launcher's.
     """
     module = mpi.module or Path()
     wanted = f"MPI.{_MPI4PY_NAMES[by_launcher]}.*.so"

@@ -29,12 +29,15 @@ from toposeat.model.traffic import Traffic
 from toposeat.model.trust import make_own_folder
 from toposeat.profile.pattern.recognise import with_pattern
 from toposeat.profile.recording.gathering import Gathering, gathering, planned_gathering
-from toposeat.profile.recording.nothing_recorded import why_nothing
-from toposeat.profile.recording.recorders import Recorders, choose_recorders
-from toposeat.profile.records.folders import a_record, read_folders
-from toposeat.profile.records.merge import Progress
-from toposeat.profile.records.missing import LEFT_NO_RECORD, missing_ranks
-from toposeat.profile.records.record_layout import HOST_SUFFIX
+from toposeat.profile.recording.recorders import Recorders, choose_recorders, why_nothing
+from toposeat.profile.records.merge import (
+    LEFT_NO_RECORD,
+    Progress,
+    a_record,
+    missing_ranks,
+    read_folders,
+)
+from toposeat.profile.records.segment import HOST_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
 EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # puts the recorder into what ranks spawn
@@ -102,12 +105,8 @@ def profile_run(
         The traffic, and the application's exit code (128 + n when signal n ended the launcher).
 
     Raises:
-        MissingProgramError: launcher or program does not exist.
-        UsageError: the launch line cannot be taken apart, or phases without MPI.
-        NothingRecordedError: no rank left a record, or one is damaged; the message says the
-            probable cause.
+        NothingRecordedError: no rank left a record, or one is damaged: the probable cause.
         MissingRecordsError: some ranks have no record, and not `partial`.
-        ToposeatError: the program cannot be profiled (see `choose_library`).
     """
     env = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
@@ -169,14 +168,7 @@ def merge_records(
 ) -> Traffic:
     """The traffic of a run whose records lie in folders, for example one of each node.
 
-    Args:
-        directories: the folders.
-        partial: do without the records of some ranks; the report names them.
-        progress: told how many of how many records are merged.
-
-    Raises:
-        InputError, ToposeatError: see `read_folders`; or some ranks have no record, and not
-            `partial`.
+    If `partial`, it does without the records of some ranks, and the report names them.
     """
     traffic = read_folders(*map(Path, directories), progress=progress)
     missing = missing_ranks(traffic, [Path(each) for each in directories])

@@ -23,8 +23,9 @@ from toposeat.model.traffic import (
     MemorySpace,
     PairTable,
 )
-from toposeat.profile.algorithms import Algorithm, Call, Messages, general, mpich, open_mpi
-from toposeat.profile.records.sums import PairSum
+from toposeat.profile.algorithms import Algorithm, Call, Messages
+from toposeat.profile.algorithms.rules import Chooser, choose, choose_textbook
+from toposeat.profile.records.world import PairSum
 
 EXACT = frozenset(
     {
@@ -46,7 +47,6 @@ _ALL_PAIRS = frozenset({"direct"})  # algorithms with a message for every pair
 _VECTOR = frozenset({"allgatherv", "gatherv"})  # members' blocks differ
 _ROOTED = frozenset({"bcast", "reduce", "gather", "gatherv", "scatter"})
 _OPEN_MPI = re.compile(r"Open MPI v(4\.1|5\.)")
-_MPICH = re.compile(r"MPICH Version:\s*[45]\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +54,16 @@ class Rules:
     """How one MPI chooses algorithms, and how the report calls it."""
 
     name: str
-    choose: open_mpi.Chooser
+    choose: Chooser
 
 
-OPEN_MPI = Rules("Open MPI 4.1 and 5 (coll/tuned, fixed rules)", open_mpi.choose)
-MPICH = Rules("MPICH 4 and 5 (general selection)", mpich.choose)
-GENERAL = Rules("textbook algorithms, since this MPI's own rules are not known", general.choose)
+OPEN_MPI = Rules("Open MPI 4.1 and 5 (coll/tuned, fixed rules)", choose)
+GENERAL = Rules("textbook algorithms, since this MPI's own rules are not known", choose_textbook)
 
 
 def rules_of(library: str) -> Rules:
     """The rules of an MPI, by what MPI_Get_library_version says."""
-    if _OPEN_MPI.search(library):
-        return OPEN_MPI
-    return MPICH if _MPICH.search(library) else GENERAL
+    return OPEN_MPI if _OPEN_MPI.search(library) else GENERAL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

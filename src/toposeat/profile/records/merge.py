@@ -1,4 +1,4 @@
-"""One `Traffic` from the records that the ranks of one run left in one folder, or in several.
+"""One `Traffic` from what the ranks of one run left in one folder, or in several.
 
 Records are read one after the other and added up; what stays in memory grows with the pairs that
 talk, the shapes of collectives and the ranks, never with ranks times ranks.
@@ -6,13 +6,19 @@ talk, the shapes of collectives and the ranks, never with ranks times ranks.
 
 from __future__ import annotations
 
+import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, ToposeatError
-from toposeat.model.traffic import Traffic
-from toposeat.profile.records.missing import LEFT_NO_RECORD
+from toposeat.model.input_file import beginning
+from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
+from toposeat.model.traffic import (
+    Traffic,
+)
 from toposeat.profile.records.record import (
     SUFFIX,
     Flag,
@@ -21,12 +27,95 @@ from toposeat.profile.records.record import (
     read_record,
     record_paths,
 )
-from toposeat.profile.records.world_sum import WorldSum
+from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX
+from toposeat.profile.records.torch_job import joined, read_torch_records
+from toposeat.profile.records.world import WorldSum
 from toposeat.profile.records.world_traffic import make_traffic
+
+LEFT_NO_RECORD = "left no record"
+_LISTED_GROUPS = 4  # that a sentence names
+_NAME = re.compile(r"rank-(\d{1,9})-(\d{1,19})(.*)", re.ASCII | re.DOTALL)
+_MAX_HOST_NAME = 256
+
+
+def missing_ranks(traffic: Traffic, folders: Sequence[Path], why: str = "") -> str:
+    """The ranks without a record, grouped by host and cause; empty if there are none.
+
+    `why` is what is known of ranks that left nothing at all in the folders.
+    """
+    missing = set(range(traffic.ranks)).difference(info.rank for info in traffic.rank_info)
+    if not missing:
+        return ""
+    host_of = {} if _others_start_ranks(folders) else noted_hosts(folders)
+    cause_of: dict[int, str] = {}
+    for folder in folders:
+        for path in folder.glob("rank-*"):
+            match = _NAME.fullmatch(path.name)
+            if match is None or int(match[1]) not in missing:
+                continue
+            rank, rest = int(match[1]), match[3]
+            if rest == SUFFIX:
+                cause_of[rank] = "its record cannot be used"
+            elif rest.startswith(CAUSE_SUFFIX) and rest[len(CAUSE_SUFFIX) :][:9].isdecimal():
+                cause_of[rank] = os.strerror(int(rest[len(CAUSE_SUFFIX) :][:9]))
+    groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for rank in sorted(missing):
+        host = host_of.get(rank, "")
+        unknown = (
+            "it made no MPI call, or its record was removed"
+            if host
+            else "nothing came from its node"
+        )
+        groups[host, cause_of.get(rank, why or unknown)].append(rank)
+    parts = [_group(ranks, host, cause) for (host, cause), ranks in groups.items()]
+    more = f"; ... ({len(parts)} such groups)" if len(parts) > _LISTED_GROUPS else ""
+    listed = "; ".join(parts[:_LISTED_GROUPS])
+    return f"{len(missing)} of {traffic.ranks} ranks have no record: {listed}{more}"
+
+
+def noted_hosts(folders: Sequence[Path]) -> dict[int, str]:
+    """By rank: the host that started it, where toposeat-exec left word of that."""
+    hosts = {}
+    for folder in folders:
+        for path in folder.glob(f"rank-*{HOST_SUFFIX}"):
+            match = _NAME.fullmatch(path.name)
+            name = beginning(path, _MAX_HOST_NAME).decode("ascii", "replace")
+            if match is not None and name.isprintable():
+                hosts[int(match[1])] = name
+    return hosts
+
+
+def _others_start_ranks(folders: Sequence[Path]) -> bool:
+    """Whether what a launcher started, torchrun for example, has other numbers than the ranks."""
+    started: defaultdict[str, set[str]] = defaultdict(set)
+    recorded: defaultdict[str, set[str]] = defaultdict(set)
+    for suffix, processes in ((HOST_SUFFIX, started), (TORCH_SUFFIX, recorded)):
+        for folder in folders:
+            for path in folder.glob(f"rank-*{suffix}"):
+                rank, _, process = path.name.removesuffix(suffix)[5:].partition("-")
+                processes[rank].add(process)
+    return any(rank in started and not started[rank] & recorded[rank] for rank in recorded)
+
+
+def _group(ranks: Sequence[int], host: str, cause: str) -> str:
+    return f"{_ranges(ranks)}{f' on {host}' if host else ''} ({cause})"
+
+
+def _ranges(ranks: Iterable[int]) -> str:
+    """`rank 3`, `ranks 0-3, 8`."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    words = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    shown = ", ".join(words[:8]) + (", ..." if len(words) > 8 else "")
+    return f"rank {shown}" if len(runs) == 1 and runs[0][0] == runs[0][1] else f"ranks {shown}"
+
 
 Progress = Callable[[int, int], None]  # records merged, of all
 
-_NAME = re.compile(rf"rank-(\d{{1,9}})-(\d{{1,19}}){re.escape(SUFFIX)}", re.ASCII)
 
 _LISTED = 8  # how many ranks a sentence names
 _World = tuple[str, int, int]  # the launcher's name of the job, number of ranks, spawn key
@@ -89,18 +178,10 @@ class _Merger:
 
 
 def read_records(*directories: str | Path, progress: Progress | None = None) -> Traffic:
-    """Merge the `.tpsrec` files of one run.
+    """Merge the `.tpsrec` files of one run: one folder, or one per node.
 
     Ranks without a record, unfinalised ranks, damaged records and everything that could not be
     counted are named in `Traffic.report`.
-
-    Args:
-        directories: where the ranks wrote: one folder, or one per node.
-        progress: told how many of how many records are merged.
-
-    Raises:
-        InputError: a folder is unreadable, or no record is sound.
-        ToposeatError: there is no record at all.
     """
     paths = _paths([Path(each) for each in directories])
     merger = _Merger()
@@ -192,3 +273,23 @@ def _say(ranks: Iterable[int], what: str) -> Iterator[str]:
         names = ", ".join(map(str, listed[:_LISTED]))
         more = f", ... ({len(listed)} in all)" if len(listed) > _LISTED else ""
         yield f"rank{'s' if len(listed) > 1 else ''} {names}{more} {what}"
+
+
+def a_record(folder: Path) -> Path | None:
+    """Some record in a folder."""
+    kinds = (folder.glob(f"*{suffix}") for suffix in (RECORD_SUFFIX, TORCH_SUFFIX))
+    return next((path for found in kinds for path in found), None)
+
+
+def read_folders(*folders: Path, progress: Progress | None = None) -> Traffic:
+    """The traffic of one run, of both recorders where both left records."""
+    if not any(True for folder in folders for _ in folder.glob(f"*{TORCH_SUFFIX}")):
+        return read_records(*folders, progress=progress)
+    torch = read_torch_records(*folders)
+    if not any(True for folder in folders for _ in folder.glob(f"*{RECORD_SUFFIX}")):
+        return torch
+    mpi = read_records(*folders, progress=progress)
+    if mpi.ranks == torch.ranks:
+        return joined(mpi, torch)
+    left = f"PyTorch alone: {torch.ranks} of its ranks, where MPI had {mpi.ranks}"
+    return replace(torch, report=(*torch.report, left))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from toposeat.model.rank_info import DeviceUse, RankInfo, TimeShare
 from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import Int64Array, MemorySpace
-from toposeat.profile.records.record_layout import (
+from toposeat.profile.records.segment import (
     MAIN_SEGMENT,
     MAX_RANKS,
     MAX_THREADS,
@@ -29,10 +29,11 @@ from toposeat.profile.records.record_layout import (
     Flag,
     Kind,
     PhaseMode,
+    Segment,
     State,
     WorldOrigin,
+    read_segment,
 )
-from toposeat.profile.records.record_segment import Segment, read_segment
 
 __all__ = [
     "MAX_RANKS",
@@ -402,13 +403,13 @@ def _decode_keys(
     high = (keys >> np.uint64(32)).astype(np.int64)
     peer = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     number, kind, space = (high >> 16) & 0xFF, (high >> 8) & 0x3, high & 0x1
-    if np.any(high != ((1 << 31) | number << 16 | kind << 8 | space)):
-        raise main.damaged("a slot has an unknown kind")
     outside = (peer <= PEER_OUTSIDE) & (peer >= PEER_OUTSIDE - len(main.worlds))
-    if np.any(peer[~outside] >= main.header["world_size"]):
-        raise main.damaged("a slot names a rank beyond the world")
-    if not set(number.tolist()) <= set(place_of):
-        raise main.damaged("a slot names an unknown phase")
+    if (
+        np.any(high != ((1 << 31) | number << 16 | kind << 8 | space))
+        or np.any(peer[~outside] >= main.header["world_size"])
+        or not set(number.tolist()) <= set(place_of)
+    ):
+        raise main.damaged("a slot has an unknown kind, rank or phase")
     phase = np.array([place_of[n] for n in number.tolist()], dtype=np.int64)
     world = np.where(outside, PEER_OUTSIDE - peer, 0)
     return kind, space.astype(bool), np.where(outside, OUTSIDE, peer), world, phase
@@ -455,20 +456,19 @@ def _event(
     communicator = int(entry["communicator"])
     root, size = int(entry["root"]), int(entry["bytes"])
     calls, total = int(entry["calls"]), int(entry["bytes_total"])
+    by_class = bool(entry["by_class"])
     if communicator == NO_COMMUNICATOR_CODE:
         communicator = NO_COMMUNICATOR
-    elif communicator >= communicators:
-        raise segment.damaged("a collective names an unknown communicator")
-    if int(entry["operation"]) not in OPERATIONS or entry["space"] > 1:
-        raise segment.damaged(f"unknown collective {entry['operation']} or memory {entry['space']}")
-    if int(entry["phase"]) not in place_of:
-        raise segment.damaged("a collective names an unknown phase")
-    if not -1 <= root < segment.header["world_size"]:
-        raise segment.damaged("a collective has a root beyond the world")
-    by_class = bool(entry["by_class"])
-    # Threads that were killed between two stores can leave the counters that far apart.
-    if not by_class and abs(size * calls - total) > size * MAX_THREADS:
-        raise segment.damaged("a collective's calls and bytes contradict each other")
+    if (
+        communicator >= communicators
+        or int(entry["operation"]) not in OPERATIONS
+        or entry["space"] > 1
+        or int(entry["phase"]) not in place_of
+        or not -1 <= root < segment.header["world_size"]
+        # Threads that were killed between two stores can leave the counters that far apart.
+        or (not by_class and abs(size * calls - total) > size * MAX_THREADS)
+    ):
+        raise segment.damaged(f"a collective that cannot be: {entry}")
     return RecordedEvent(
         communicator=communicator,
         operation=OPERATIONS[int(entry["operation"])],

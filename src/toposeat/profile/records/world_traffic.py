@@ -25,7 +25,7 @@ from toposeat.profile.records.collectives import (
     rules_of,
 )
 from toposeat.profile.records.record import PhaseMode, WorldOrigin
-from toposeat.profile.records.world_sum import MetWorld, PhaseSum, WorldSum, tables_of
+from toposeat.profile.records.world import MetWorld, PhaseSum, WorldSum, tables_of
 
 Tables = Mapping[TableKey, PairTable]
 
@@ -33,14 +33,7 @@ Tables = Mapping[TableKey, PairTable]
 def make_traffic(
     world: WorldSum, spawned: Sequence[WorldSum], report: Sequence[str], damaged: int
 ) -> Traffic:
-    """The job's traffic.
-
-    Args:
-        world: the job's own MPI_COMM_WORLD.
-        spawned: worlds that processes of the job started.
-        report: what is to be said already.
-        damaged: how many records could not be read.
-    """
+    """The traffic of a job, and of the worlds that its processes spawned; `report` goes on."""
     said = list(report)
     parts = _expand(world)
     for expansion in parts.values():

@@ -1,8 +1,9 @@
-"""The algorithms that Open MPI 4.1 and 5.0 choose on one node: the fixed rules of `coll/tuned`.
+"""Which algorithm an MPI takes for a collective: Open MPI's rules, or one from the textbook.
 
-Source of the limits: Open MPI, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c (releases 4.1 and
-5.0); of the algorithms: ompi/mca/coll/base. Operations are taken as commutative, segments as off
-(the fixed rules never cut messages). What `coll/tuned` leaves alone `coll/basic` does, linearly.
+Open MPI 4.1 and 5.0 on one node follow the fixed rules of `coll/tuned`. Source of the limits: Open
+MPI, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c; of the algorithms: ompi/mca/coll/base.
+Operations are taken as commutative, segments as off (the fixed rules never cut messages). What
+`coll/tuned` leaves alone `coll/basic` does, linearly.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toposeat.profile.algorithms import exchange, reduction, rooted, trees
+from toposeat.profile.algorithms import messages, reduction
 from toposeat.profile.algorithms.messages import Algorithm, Call, Messages
 
 
@@ -62,8 +63,6 @@ def _rules(lines: Sequence[str]) -> Rules:
             limits.append(int(head.removeprefix("<")))
         words = body.split()
         choices.append(_Choice(tuple(int(w[1:]) for w in words[1::2]), tuple(words[0::2])))
-    if sorted(limits) != limits or len(choices) != len(limits) + 1:
-        raise ValueError("ranges of members do not follow each other")
     return Rules(tuple(limits), tuple(choices))
 
 
@@ -203,7 +202,7 @@ def _gather_bcast(call: Call, out: Messages) -> None:
     """Allgatherv: gatherv to the first member, then bcast of everything as one element."""
     blocks = call.own_blocks()
     total = int(blocks.sum())
-    rooted.gatherv_linear(Call(members=call.members, blocks=blocks), out)
+    messages.gatherv_linear(Call(members=call.members, blocks=blocks), out)
     _run("bcast", Call(members=call.members, size=total, element=max(total, 1)), out)
 
 
@@ -214,30 +213,30 @@ ALGORITHMS: dict[str, dict[str, Algorithm]] = {
         "ring": reduction.allreduce_ring,
         "rabenseifner": reduction.allreduce_rabenseifner,
     },
-    "alltoall": {"direct": exchange.alltoall_direct, "bruck": exchange.alltoall_bruck},
+    "alltoall": {"direct": messages.alltoall_direct, "bruck": messages.alltoall_bruck},
     "barrier": {
-        "linear": exchange.barrier_linear,
-        "recursive_doubling": exchange.barrier_recursive_doubling,
-        "dissemination": exchange.barrier_dissemination,
-        "tree": exchange.barrier_tree,
+        "linear": messages.barrier_linear,
+        "recursive_doubling": messages.barrier_recursive_doubling,
+        "dissemination": messages.barrier_dissemination,
+        "tree": messages.barrier_tree,
     },
     "bcast": {
-        "linear": rooted.down(trees.linear),
-        "chain": rooted.down(trees.chain),
-        "binary": rooted.down(trees.binary),
-        "binomial": rooted.down(trees.binomial_by_distance),
-        "knomial": rooted.down_knomial(4),
-        "split_binary": rooted.split_binary,
-        "scatter_allgather": rooted.scatter_allgather,
-        "scatter_allgather_ring": rooted.scatter_allgather_ring,
+        "linear": messages.down(messages.linear),
+        "chain": messages.down(messages.chain),
+        "binary": messages.down(messages.binary),
+        "binomial": messages.down(messages.binomial_by_distance),
+        "knomial": messages.down_knomial(4),
+        "split_binary": messages.split_binary,
+        "scatter_allgather": messages.scatter_allgather,
+        "scatter_allgather_ring": messages.scatter_allgather_ring,
     },
     "reduce": {
-        "linear": rooted.up(trees.linear),
-        "chain": rooted.up(trees.chain),
-        "binary": rooted.up(trees.binary),
-        "binomial": rooted.up(trees.binomial),
-        "in_order_binary": rooted.reduce_in_order,
-        "rabenseifner": rooted.reduce_rabenseifner,
+        "linear": messages.up(messages.linear),
+        "chain": messages.up(messages.chain),
+        "binary": messages.up(messages.binary),
+        "binomial": messages.up(messages.binomial),
+        "in_order_binary": messages.reduce_in_order,
+        "rabenseifner": messages.reduce_rabenseifner,
     },
     "reduce_scatter": {
         "nonoverlapping": _reduce_scatterv,
@@ -252,26 +251,26 @@ ALGORITHMS: dict[str, dict[str, Algorithm]] = {
         "butterfly": reduction.block_butterfly,
     },
     "allgather": {
-        "bruck": exchange.allgather_bruck,
-        "recursive_doubling": exchange.allgather_recursive_doubling,
-        "ring": exchange.allgather_ring,
-        "neighbor": exchange.allgather_neighbor,
+        "bruck": messages.allgather_bruck,
+        "recursive_doubling": messages.allgather_recursive_doubling,
+        "ring": messages.allgather_ring,
+        "neighbor": messages.allgather_neighbor,
     },
     "allgatherv": {
         "gather_bcast": _gather_bcast,
-        "bruck": exchange.allgather_bruck,
-        "ring": exchange.allgather_ring,
-        "neighbor": exchange.allgather_neighbor,
+        "bruck": messages.allgather_bruck,
+        "ring": messages.allgather_ring,
+        "neighbor": messages.allgather_neighbor,
     },
     "gather": {
-        "linear": rooted.gather_linear,
-        "binomial": rooted.gather_binomial,
-        "linear_sync": rooted.gather_linear_sync,
+        "linear": messages.gather_linear,
+        "binomial": messages.gather_binomial,
+        "linear_sync": messages.gather_linear_sync,
     },
-    "scatter": {"linear": rooted.scatter_linear, "binomial": rooted.scatter_binomial},
-    "gatherv": {"linear": rooted.gatherv_linear},
-    "scan": {"chain": exchange.scan_chain},
-    "exscan": {"chain": exchange.scan_chain},
+    "scatter": {"linear": messages.scatter_linear, "binomial": messages.scatter_binomial},
+    "gatherv": {"linear": messages.gatherv_linear},
+    "scan": {"chain": messages.scan_chain},
+    "exscan": {"chain": messages.scan_chain},
 }
 
 
@@ -289,6 +288,31 @@ def _run(operation: str, call: Call, out: Messages) -> None:
     chosen = choose(operation, call)
     assert chosen is not None
     chosen[1](call, out)
+
+
+# One algorithm per operation, whatever the size: for MPIs whose rules are not known.
+TEXTBOOK: dict[str, tuple[str, Algorithm]] = {
+    "barrier": ("dissemination", messages.barrier_dissemination),
+    "bcast": ("binomial", messages.down(messages.binomial)),
+    "reduce": ("binomial", messages.up(messages.binomial)),
+    "gather": ("binomial", messages.gather_binomial),
+    "scatter": ("binomial", messages.scatter_binomial),
+    "gatherv": ("linear", messages.gatherv_linear),
+    "allgather": ("ring", messages.allgather_ring),
+    "allgatherv": ("ring", messages.allgather_ring),
+    "allreduce": ("ring", reduction.allreduce_ring_always),
+    "reduce_scatter": ("ring", reduction.reduce_scatter_ring),
+    "reduce_scatter_block": ("ring", reduction.block_ring),
+    "alltoall": ("direct", messages.alltoall_direct),
+    "scan": ("chain", messages.scan_chain),
+    "exscan": ("chain", messages.scan_chain),
+}
+
+
+def choose_textbook(operation: str, call: Call) -> tuple[str, Algorithm] | None:
+    """The same for all sizes; None for what has no rule."""
+    del call
+    return TEXTBOOK.get(operation)
 
 
 Chooser = Callable[[str, Call], "tuple[str, Algorithm] | None"]

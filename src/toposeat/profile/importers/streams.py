@@ -1,15 +1,74 @@
-"""JSON files too large for memory: one element or one object at a time."""
+"""Other tools' files as streams: plain or gzip, by line or by JSON value, never whole in memory."""
 
 from __future__ import annotations
 
 import codecs
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from toposeat.errors import InputError
-from toposeat.profile.input_files import check_size, open_stream
+from toposeat.model.input_file import open_input, unreadable
+
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_STREAM_BYTES = 8 * 2**30  # of a file when unpacked
+MAX_LINE_BYTES = 1 << 16
+
+
+@contextmanager
+def open_stream(path: Path) -> Iterator[IO[bytes]]:
+    """The content of a file, unpacked if it is gzip."""
+    try:
+        with open_input(path) as raw:
+            packed = raw.read(2) == GZIP_MAGIC
+            raw.seek(0)
+            if packed:
+                with gzip.open(raw) as unpacked:
+                    yield cast("IO[bytes]", unpacked)
+            else:
+                yield raw
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"damaged gzip data: {error}", path=path, hint="copy it again") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def beginning(path: Path, length: int) -> bytes:
+    """The first bytes of a file, unpacked if it is gzip; b"" if it cannot be read."""
+    try:
+        with open_stream(path) as stream:
+            return stream.read(length)
+    except InputError:
+        return b""
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines; long ones (`MAX_LINE_BYTES`) are cut, bytes that are no text replaced."""
+    total = 0
+    with open_stream(path) as stream:
+        number, begun = 0, False
+        while line := stream.readline(MAX_LINE_BYTES):
+            total += len(line)
+            check_size(total, path)
+            if not begun:
+                number += 1
+                yield number, line.decode("utf-8", "replace").rstrip("\r\n")
+            begun = not line.endswith(b"\n")  # the rest of a long line follows: leave it out
+
+
+def check_size(total: int, path: Path) -> None:
+    """Refuse what unpacks to more than anybody waits for."""
+    if total > MAX_STREAM_BYTES:
+        raise InputError(
+            f"more than {MAX_STREAM_BYTES // 2**30} GiB of text",
+            path=path,
+            hint="record fewer steps, or cut the file",
+        )
+
 
 MAX_PART = 1 << 25  # characters of one element or one member
 _CHUNK = 1 << 20
@@ -111,11 +170,7 @@ def _chunks(path: Path) -> Iterator[str]:
 
 
 def objects_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line and value of a file with one after the other: JSON lines, or indented objects.
-
-    Raises:
-        InputError: see `JsonStream`.
-    """
+    """Line and value of a file with one after the other: JSON lines, or indented objects."""
     stream = JsonStream(path, _chunks(path))
     while stream.peek():
         yield stream.line(), stream.value()
@@ -128,9 +183,6 @@ def members_of(path: Path, array: str) -> Iterator[tuple[str, Any, int]]:
     Those of the member `array` come one at a time.
 
     A file that is an array is taken as that member alone.
-
-    Raises:
-        InputError: see `JsonStream`.
     """
     stream = JsonStream(path, _chunks(path))
     if stream.peek() == "[":

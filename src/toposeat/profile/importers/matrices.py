@@ -1,0 +1,385 @@
+"""Traffic matrices: CSV, TreeMatch, pair lists, NumPy and SciPy. A row is a sender.
+
+TreeMatch and TopoMatch take weights without a direction, and most of their files are symmetric;
+what is read here keeps each cell as bytes from the row's rank to the column's. Dense NumPy arrays
+are read in blocks of rows, so that memory follows the pairs that are used and not the shape that a
+header declares; nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toposeat.errors import InputError
+from toposeat.model.input_file import open_input, read_input
+from toposeat.model.traffic import MAX_TOTAL, Int64Array, PairTable, Traffic
+from toposeat.profile.message_list import table_traffic
+
+_Line = tuple[int, list[str]]  # line number, cells
+
+MAX_ROUNDING = 0.01  # of all bytes: what rounding to whole bytes may change
+_TEXT_HINT = "expected one line per sender with the bytes to each receiver, by commas or blanks"
+_NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})(e[+-]?\d{1,4})?", re.ASCII | re.I)
+
+
+def read_csv_matrix(path: str | Path) -> Traffic:
+    """Read a square matrix of bytes with commas; see `_read_text`.
+
+    The first line may be a header; then the first column may hold labels (the corner cell is empty
+    or text).
+    """
+    return _read_text("CSV matrix", path, lambda line: [cell.strip() for cell in line.split(",")])
+
+
+def looks_like_treematch(text: str) -> bool:
+    """Whether the first line that says something is numbers between blanks."""
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            cells = line.split()
+            return len(cells) > 1 and all(_NUMBER.fullmatch(cell) for cell in cells[:-1])
+    return False
+
+
+def read_treematch_matrix(path: str | Path) -> Traffic:
+    """Read a square matrix of weights with blanks; see `_read_text`."""
+    note = "its weights are taken as bytes from the row's rank to the column's"
+    return _read_text("TreeMatch matrix", path, str.split, note)
+
+
+def _read_text(
+    what: str, path: str | Path, split: Callable[[str], list[str]], *notes: str
+) -> Traffic:
+    """A square matrix in a text file; lines that are empty or begin with `#` are skipped.
+
+    Numbers are not negative, in any usual notation (`1048576`, `1e6`). Fractions are rounded to
+    whole bytes, if that changes the sum by no more than `MAX_ROUNDING`.
+    """
+    try:
+        text = read_input(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("this is not a text file", path=path, hint=_TEXT_HINT) from error
+    # Only line feeds end lines here: splitlines() would also break at form feeds and the like, and
+    # count differently from an editor.
+    numbered = enumerate(text.replace("\r\n", "\n").split("\n"), start=1)
+    lines = [(n, split(s)) for n, s in numbered if s.strip() and not s.lstrip().startswith("#")]
+    lines = _without_labels(lines)
+    _check_square(path, lines)
+    total, rounded, matrix = 0, Decimal(0), []
+    for number, cells in lines:
+        row = []
+        for column, cell in enumerate(cells, start=1):
+            if cell.isascii() and cell.isdigit() and len(cell) <= 18:  # nearly always
+                row.append(int(cell))
+                continue
+            if not _NUMBER.fullmatch(cell) or not 0 <= float(cell) < MAX_TOTAL:
+                problem = f"column {column}: {cell[:40]!r} is no number from 0 to 2^62"
+                raise InputError(problem, path=path, line=number, hint=_TEXT_HINT)
+            row.append(round(Decimal(cell)))
+            rounded += Decimal(cell) - row[-1]
+        total += sum(row)
+        if float(total) >= MAX_TOTAL:
+            raise InputError(
+                "the bytes up to this line do not fit in 62 bits",
+                path=path,
+                line=number,
+                hint="are these bytes? scale the matrix down",
+            )
+        matrix.append(row)
+    if abs(rounded) > (total + rounded) * Decimal(MAX_ROUNDING):
+        raise InputError(
+            "the weights are too small to be bytes",
+            path=path,
+            hint="multiply the matrix, for example by 1e6: only the relation of its cells matters",
+        )
+    if rounded:
+        notes = (*notes, "weights with a fraction were rounded to whole bytes")
+    table = PairTable.from_dense(np.array(matrix, np.int64))
+    return table_traffic(what, path, len(lines), table, notes=notes)
+
+
+def _without_labels(lines: list[_Line]) -> list[_Line]:
+    """Drops a header line, and with it a column of labels where the rows have one."""
+    if not lines or all(_NUMBER.fullmatch(cell) for cell in lines[0][1]):
+        return lines
+    header, rows = lines[0][1], lines[1:]
+    if any(_NUMBER.fullmatch(cell) for cell in header) and header[0] != "":
+        return lines  # not a header but a damaged row: let it be named
+    labelled = rows and len(rows[0][1]) == len(rows) + 1
+    return [(number, cells[1:]) for number, cells in rows] if labelled else rows
+
+
+def _check_square(path: str | Path, lines: Sequence[_Line]) -> None:
+    """Refuse a matrix that is empty, ragged or not square, with the line."""
+    if not lines:
+        raise InputError("there is no number in the file", path=path, hint=_TEXT_HINT)
+    width = len(lines[0][1])
+    for number, cells in lines:
+        if len(cells) != width:
+            cause = f"expected {width} columns, found {len(cells)}"
+            raise InputError(cause, path=path, line=number, hint=_TEXT_HINT)
+    if len(lines) != width:
+        raise InputError(
+            f"the matrix is not square: {len(lines)} rows of {width} columns",
+            path=path,
+            line=lines[-1][0],
+            hint="is the file truncated, or does it have a column of labels without a header?"
+            " a list of pairs begins with the line source,target,bytes",
+        )
+
+
+MAX_LISTED_RANKS = 1 << 22
+_PAIRS_HINT = "a line source,target,bytes[,messages], then a line of such whole numbers per pair"
+_PAIRS_HEADER = re.compile(
+    r"\A\ufeff?(?:[ \t]*(?:#.*)?\r?\n)*[ \t]*source,target,bytes(,messages)?[ \t]*\r?$", re.M
+)
+_RANKS = re.compile(r"^[ \t]*#[ \t]*ranks[ \t]*=[ \t]*([0-9]{1,10})[ \t]*\r?$", re.MULTILINE)
+
+
+def looks_like_pair_list(text: str) -> bool:
+    """Whether the first line that is no comment names the columns of a pair list."""
+    return _PAIRS_HEADER.match(text) is not None
+
+
+def read_pair_list(path: str | Path) -> Traffic:
+    """Read pairs of ranks with their bytes; memory grows with pairs, not with ranks squared.
+
+    Pairs that are named more than once are added up. Without a column of messages there is one per
+    line. There are as many ranks as the largest number needs, or as `# ranks=N` says.
+    """
+    try:
+        text = read_input(path).decode()
+    except UnicodeDecodeError as error:
+        raise InputError("this is not a text file", path=path, hint=_PAIRS_HINT) from error
+    header = _PAIRS_HEADER.match(text)
+    if header is None:
+        raise InputError("no line names the columns", path=path, hint=_PAIRS_HINT)
+    columns = 4 if header[1] else 3
+    no_row = re.compile(
+        rf"^(?![ \t]*(?:#.*)?\r?$|[0-9]{{1,18}}(?:,[0-9]{{1,18}}){{{columns - 1}}}\r?$).*", re.M
+    )
+    wrong = no_row.search(text, header.end() + 1)
+    if wrong is not None:
+        raise InputError(
+            f"{wrong[0].strip()[:40]!r} is no line of {columns} whole numbers",
+            path=path, line=text.count("\n", 0, wrong.start()) + 1, hint=_PAIRS_HINT,
+        )  # fmt: skip
+    body = text[header.end() :]
+    if re.search("^[0-9]", body, re.MULTILINE) is None:
+        raise InputError("there is no pair in the file", path=path, hint=_PAIRS_HINT)
+    rows = np.loadtxt(io.StringIO(body), np.int64, delimiter=",", ndmin=2)
+    source, target, size = rows.T[:3]
+    messages = rows[:, 3] if header[1] else np.ones(size.size, np.int64)
+    if max(each.sum(dtype=np.float64) for each in (size, messages)) >= MAX_TOTAL:
+        raise InputError("the bytes or messages do not fit in 62 bits", path=path, hint=_PAIRS_HINT)
+    needed = 1 + int(rows[:, :2].max())
+    said = _RANKS.search(text)
+    ranks = needed if said is None else int(said[1])
+    if not needed <= ranks <= MAX_LISTED_RANKS:
+        raise InputError(
+            f"{ranks} ranks, but the pairs need {needed} and at most {MAX_LISTED_RANKS} are read",
+            path=path,
+            line=None if said is None else text.count("\n", 0, said.start()) + 1,
+            hint="ranks are numbered from 0",
+        )
+    pairs = PairTable.from_pairs(source, target, size, messages)
+    return table_traffic("pair list", path, ranks, pairs, one_per=None if header[1] else "line")
+
+
+MAX_DENSE_RANKS = 1 << 14  # of a dense matrix
+MAX_PAIRS = 1 << 24
+_MAX_HEADER = 4096
+_BLOCK_BYTES = 1 << 22
+
+_HINT = "save one with: numpy.save(F, bytes_sent), row = sender"
+_NPZ_HINT = (
+    "save one with: numpy.savez(F, bytes=..., messages=...), or scipy.sparse.save_npz(F, ...)"
+)
+_SPARSE = frozenset({"data", "shape", "format"})
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+_Pairs = tuple[int, NDArray[np.int64]]  # ranks, and rows of source, target and value
+
+
+class _Refused(Exception):
+    """Why a file is no traffic, and a hint."""
+
+
+def read_npy_matrix(path: str | Path) -> Traffic:
+    """Read a square matrix of bytes from a `.npy` file, row = sender."""
+    with _errors_of(path), open_input(path) as file:
+        return _traffic(path, _square(file, "the array"), None)
+
+
+def read_npz_matrix(path: str | Path) -> Traffic:
+    """Read a `.npz` file: `bytes` and, if there is one, `messages`; or SciPy's sparse matrix.
+
+    A file with a single array is taken as the bytes, whatever its name.
+    """
+    with _errors_of(path), open_input(path) as whole, zipfile.ZipFile(whole) as archive:
+        names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
+        if _SPARSE.issubset(names):
+            return _traffic(path, _sparse(archive), None)
+        first = names[0] if len(set(names)) == 1 else "bytes"
+        if first not in names:
+            listed = ", ".join(repr(n[:40]) for n in sorted(names)[:8]) or "there is none at all"
+            raise _Refused(f"no array is named bytes: {listed}", _NPZ_HINT)
+        with archive.open(f"{first}.npy") as file:
+            sent = _square(file, first)
+        if "messages" not in names or first == "messages":
+            return _traffic(path, sent, None)
+        with archive.open("messages.npy") as file:
+            counts = _square(file, "messages")
+        if counts[0] != sent[0]:
+            raise _Refused(f"bytes is of {sent[0]} ranks, messages of {counts[0]}", _NPZ_HINT)
+        return _traffic(path, sent, counts)
+
+
+@contextmanager
+def _errors_of(path: str | Path) -> Iterator[None]:
+    """Turn what a damaged file can raise into an `InputError`."""
+    try:
+        yield
+    except _Refused as refused:
+        message, hint = refused.args
+        raise InputError(message, path=path, hint=hint) from None
+    except OSError as error:
+        cause = error.strerror or error
+        raise InputError(f"cannot read: {cause}", path=path, hint="check the file") from error
+    except (
+        ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
+        RuntimeError, OverflowError, SyntaxError, TypeError, MemoryError, RecursionError,
+        tokenize.TokenError,
+    ) as error:  # fmt: skip
+        what = str(error).partition("\n")[0][:120]
+        raise InputError(f"a damaged NumPy file: {what}", path=path, hint=_HINT) from error
+
+
+def _header(file: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, Any]:
+    """Shape, Fortran order and type of an array, with the file at its first byte."""
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise _Refused(f"NumPy format {version[0]}.{version[1]}", _HINT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "created on Python 2": nothing to the user
+        shape, fortran, dtype = _HEADERS[version](file, max_header_size=_MAX_HEADER)
+    if dtype.hasobject:
+        raise _Refused(f"{what} holds Python objects, which are never loaded", _HINT)
+    return shape, fortran, dtype
+
+
+def _square(file: IO[bytes], what: str) -> _Pairs:
+    """The cells of a dense matrix that are not 0."""
+    shape, fortran, dtype = _header(file, what)
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
+        raise _Refused(f"{what} has shape {shape}, expected a square matrix", _HINT)
+    if dtype.kind not in "iufb":
+        raise _Refused(f"{what} holds {dtype}, expected numbers", _HINT)
+    ranks = int(shape[0])
+    if ranks > MAX_DENSE_RANKS:
+        raise _Refused(
+            f"{what} is dense and of {ranks} ranks, at most {MAX_DENSE_RANKS} are read",
+            "save a matrix of so many ranks with scipy.sparse.save_npz",
+        )
+    parts = [np.zeros((3, 0), np.int64)]
+    step = max(1, _BLOCK_BYTES // (ranks * dtype.itemsize))
+    for first in range(0, ranks, step):
+        block = _items(file, min(step, ranks - first) * ranks, dtype, what).reshape(-1, ranks)
+        rows, columns = np.nonzero(block)
+        ends = (columns, rows + first) if fortran else (rows + first, columns)
+        parts.append(np.stack([*ends, _whole(block[rows, columns], what)]))
+        if sum(part.shape[1] for part in parts) > MAX_PAIRS:
+            raise _Refused(f"more than {MAX_PAIRS} pairs of ranks are used", _HINT)
+    return ranks, np.concatenate(parts, axis=1)
+
+
+def _items(file: IO[bytes], count: int, dtype: Any, what: str) -> NDArray[Any]:
+    """The next items of an array."""
+    data = file.read(count * dtype.itemsize)
+    if len(data) < count * dtype.itemsize:
+        raise EOFError(f"{what} is cut short")
+    return np.frombuffer(data, dtype)
+
+
+def _whole(values: NDArray[Any], what: str) -> Int64Array:
+    """Values as int64, refused if negative, fractional, not finite or too large together."""
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise _Refused(f"{what} holds values that are not finite", _HINT)
+    if values.dtype.kind in "if" and (values < 0).any():
+        raise _Refused(f"{what} holds negative values", _HINT)
+    if float(values.sum(dtype=np.float64)) >= MAX_TOTAL:
+        raise _Refused(f"{what} is more than can be counted", "scale the matrix down")
+    if values.dtype.kind == "f" and (values != np.floor(values)).any():
+        raise _Refused(
+            f"{what} holds fractions, expected whole numbers",
+            "round it first: numpy.rint(matrix)",
+        )
+    return values.astype(np.int64)
+
+
+def _sparse(archive: zipfile.ZipFile) -> _Pairs:
+    """A matrix as `scipy.sparse.save_npz` writes it: CSR, CSC or COO."""
+
+    def vector(name: str, limit: int) -> NDArray[Any]:
+        with archive.open(f"{name}.npy") as file:
+            shape, _, dtype = _header(file, name)
+            length = int(np.prod(shape, dtype=np.float64))
+            known = dtype.kind in "iufbSU" and dtype.itemsize <= 64
+            if len(shape) > 1 or length > limit or not known:
+                raise _Refused(f"{name} has shape {shape} of {dtype}", _NPZ_HINT)
+            return _items(file, length, dtype, name)
+
+    def numbers(name: str, limit: int = MAX_PAIRS) -> Int64Array:
+        return _whole(vector(name, limit), name)
+
+    kind = vector("format", 1)[0]
+    form = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+    shape = numbers("shape", 2)
+    if len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] < 2**31:
+        raise _Refused(f"the sparse matrix has shape {shape.tolist()}", _NPZ_HINT)
+    ranks, data = int(shape[0]), numbers("data")
+    if form == "coo":
+        ends = [numbers("row"), numbers("col")]
+    elif form in ("csr", "csc"):
+        starts = numbers("indptr", ranks + 1)
+        if len(starts) != ranks + 1 or (np.diff(starts) < 0).any() or starts[-1] != len(data):
+            raise _Refused("indptr does not fit", _NPZ_HINT)
+        ends = [np.repeat(np.arange(ranks), np.diff(starts)), numbers("indices")]
+        ends = ends[::-1] if form == "csc" else ends
+    else:
+        raise _Refused(f"a sparse matrix of form {form[:20]!r}", "convert it: .tocsr()")
+    if any(len(each) != len(data) for each in ends):
+        raise _Refused("indices and data differ in length", _NPZ_HINT)
+    if len(data) and np.max(ends) >= ranks:
+        raise _Refused(f"an index is beyond rank {ranks - 1}", _NPZ_HINT)
+    return ranks, np.stack([*ends, data])
+
+
+def _traffic(path: str | Path, sent: _Pairs, counts: _Pairs | None) -> Traffic:
+    ranks, (source, target, value) = sent
+    if counts is None:
+        table = PairTable.from_pairs(source, target, value, (value > 0).astype(np.int64))
+        return table_traffic("NumPy matrix", path, ranks, table)
+    also_source, also_target, count = counts[1]
+    table = PairTable.from_pairs(
+        np.concatenate([source, also_source]),
+        np.concatenate([target, also_target]),
+        np.concatenate([value, np.zeros_like(count)]),
+        np.concatenate([np.zeros_like(value), count]),
+    )
+    return table_traffic("NumPy matrix", path, ranks, table, one_per=None)

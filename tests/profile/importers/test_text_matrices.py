@@ -1,0 +1,215 @@
+"""Matrices and pair lists in text files: forms, recorded applications, damage with its line."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toposeat.errors import InputError
+from toposeat.model.traffic import MemorySpace, PairTable, TrafficKind
+from toposeat.profile import holds_traffic, read_traffic
+from toposeat.profile.importers.matrices import (
+    read_csv_matrix,
+    read_pair_list,
+    read_treematch_matrix,
+)
+
+HEAD = "source,target,bytes\n"
+LONG_HEAD = "source,target,bytes,messages\n"
+READERS = {"csv": read_csv_matrix, "mat": read_treematch_matrix, "pairs": read_pair_list}
+quick = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def written(tmp_path: Path, text: str | bytes, name: str = "matrix.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_row_is_sender(tmp_path: Path) -> None:
+    traffic = read_csv_matrix(written(tmp_path, "0,5,0\n7,0,0\n0,0,0\n"))
+    assert traffic.ranks == 3
+    table = traffic.tables[TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE]
+    assert table.dense_bytes(3).tolist() == [[0, 5, 0], [7, 0, 0], [0, 0, 0]]
+    assert table.messages.tolist() == [1, 1]
+    assert len(traffic.report) == 2  # messages and memory are assumptions, and said to be
+    assert "matrix.csv" in traffic.origin
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# from a profile\n\n0,5\n7,0\n",
+        "a,b\n0,5\n7,0\n",
+        ",0,1\n0,0,5\n1,7,0\n",
+        "rank,r0,r1\nr0,0,5\nr1,7,0\n",
+        "0, 5\r\n7 ,0\r\n",
+        "\ufeff0,5\n7,0",
+        "0,5.0\n7e0,0\n",
+        "   # indented comment\n0,5\n# between\n7,0\n",
+        "# LU, class A\n  0 5e0\n7.0\t0\n",
+    ],
+)
+def test_forms_of_a_matrix(tmp_path: Path, text: str) -> None:
+    traffic = read_traffic(written(tmp_path, text))
+    assert traffic.table().dense_bytes(2).tolist() == [[0, 5], [7, 0]]
+
+
+def test_fractions_are_rounded_and_that_is_said(tmp_path: Path) -> None:
+    traffic = read_traffic(written(tmp_path, "0 1000.25\n999.5 0\n"))
+    assert traffic.origin == "TreeMatch matrix matrix.csv"
+    assert traffic.table().bytes.tolist() == [1000, 1000]
+    assert any("rounded" in line for line in traffic.report)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "line", "cause"),
+    [
+        ("csv", "", None, "no number"),
+        ("csv", "# nothing\n\n", None, "no number"),
+        ("csv", "a,b\n", None, "no number"),
+        ("csv", "0,1\n2\n", 2, "expected 2 columns, found 1"),
+        ("csv", "0,1\n\n2,3,4\n", 3, "expected 2 columns, found 3"),
+        ("csv", "0,1,2\n3,4,5\n", 2, "not square: 2 rows of 3 columns"),
+        ("csv", "0,1\n2,3\n4,5\n", 3, "not square: 3 rows of 2 columns"),
+        ("csv", ",0,1\n0,0,5\n1,7\n", 3, "expected 2 columns, found 1"),
+        ("csv", "0,1\n-2,3\n", 2, "column 1: '-2' is no number from 0"),
+        ("csv", "0,1\nnan,3\n", 2, "column 1: 'nan' is no number"),
+        ("csv", "0,inf\n2,3\n", 1, "column 2: 'inf' is no number"),
+        ("csv", "0,1\n,3\n", 2, "column 1: '' is no number"),
+        ("csv", "0,x\n2,1\n", 1, "column 2: 'x' is no number"),
+        ("csv", "0,.5\n.5,0\n", None, "too small to be bytes"),
+        ("csv", "0,0x10\n2,1\n", 1, "column 2: '0x10' is no number"),
+        ("csv", "0,٣\n2,1\n", 1, "is no number"),
+        ("csv", f"0,{2**62}\n2,1\n", 1, "is no number from 0 to 2^62"),
+        ("csv", "0,1e9999\n2,1\n", 1, "is no number from 0 to 2^62"),
+        ("csv", "0,99999999999999999999\n2,1\n", 1, "is no number from 0 to 2^62"),
+        ("csv", f"0,{3 * 10**18}\n{3 * 10**18},1\n", 2, "do not fit in 62 bits"),
+        ("csv", b"0,1\n2,\xff\n", None, "not a text file"),
+        ("mat", "0 1\n2 x\n", 2, "column 2: 'x' is no number"),
+        ("mat", "0 1 2\n1 0\n1 1 1\n", 2, "expected 3 columns, found 2"),
+        ("mat", "0 1\n", 1, "not square: 1 rows of 2 columns"),
+        ("mat", "0 0.3\n0.3 0\n", None, "too small to be bytes"),
+        ("pairs", HEAD, None, "no pair"),
+        ("pairs", HEAD + "0,1\n", 2, "'0,1' is no line of 3 whole numbers"),
+        ("pairs", HEAD + "0,1,2\n\n0,1,2,3\n", 4, "is no line of 3"),
+        ("pairs", HEAD + "0,1,2\n0,1,-2\n", 3, "'0,1,-2'"),
+        ("pairs", HEAD + "0,,2\n", 2, "'0,,2'"),
+        ("pairs", HEAD + "0.5,1,2\n", 2, "'0.5,1,2'"),
+        ("pairs", HEAD + "0,4194304,2\n", None, "at most 4194304 are read"),
+        ("pairs", "# ranks=2\n" + HEAD + "3,1,5\n", 1, "2 ranks, but the pairs need 4"),
+        ("pairs", HEAD + "0,1,900000000000000000\n" * 6, None, "do not fit in 62 bits"),
+        ("pairs", HEAD + "0,1,9999999999999999999\n", 2, "is no line of 3"),
+        ("pairs", HEAD.encode() + b"0,1,\xff\n", None, "not a text file"),
+    ],
+)
+def test_damage_is_named_with_its_line(
+    tmp_path: Path, form: str, text: str | bytes, line: int | None, cause: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        READERS[form](path)
+    assert cause in caught.value.message
+    assert caught.value.line == line
+    assert caught.value.message.startswith(f"{path}:{line}: " if line else f"{path}: ")
+    assert caught.value.hint
+    assert "\n" not in caught.value.message
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_csv_matrix(tmp_path / "nowhere.csv")
+    with pytest.raises(InputError, match="a folder, not a file"):
+        read_csv_matrix(tmp_path)
+
+
+def test_recorded_applications(shared_dir: Path) -> None:
+    files = sorted((shared_dir / "traffic").glob("*.csv"))
+    assert len(files) >= 10
+    for path in files:
+        name, kind, *_ = path.name.split(".")
+        traffic = read_csv_matrix(path)
+        recorded = path.parent / f"{name}.json"  # has all kinds of most applications
+        if recorded.exists():
+            expected = np.array(json.loads(recorded.read_text())["kinds"][kind]["bytes"])
+        else:
+            expected = np.loadtxt(path, delimiter=",", dtype=np.int64)
+        assert np.array_equal(traffic.table().dense_bytes(traffic.ranks), expected), path.name
+
+
+@quick
+@given(
+    matrix=st.integers(2, 6).flatmap(
+        lambda n: st.lists(
+            st.lists(st.integers(0, 2**55), min_size=n, max_size=n), min_size=n, max_size=n
+        )
+    ),
+    separator=st.sampled_from([",", " "]),
+)
+def test_what_is_written_is_read(tmp_path: Path, matrix: list[list[int]], separator: str) -> None:
+    text = "\n".join(separator.join(map(str, row)) for row in matrix)
+    traffic = read_traffic(written(tmp_path, text))
+    assert traffic.table().dense_bytes(len(matrix)).tolist() == matrix
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG_HEAD + "0,1,5,2\n2,0,7,1\n",
+        "# a run\n\nsource,target,bytes,messages\r\n0,1,5,2\r\n\r\n2,0,7,1\r\n",
+        "\ufeff" + LONG_HEAD + "0,1,5,2\n# between\n2,0,7,1",
+        LONG_HEAD + "0,1,2,1\n2,0,7,1\n0,1,3,1\n",
+    ],
+)
+def test_forms_of_a_pair_list(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, text)
+    traffic = read_traffic(path)
+    assert (traffic.origin, traffic.ranks) == ("pair list matrix.csv", 3)
+    assert holds_traffic(path)
+    assert traffic.table() == PairTable.from_pairs([0, 2], [1, 0], [5, 7], [2, 1])
+    assert traffic.report == (
+        "a pair list does not say where the buffers were: device memory is assumed",
+    )
+
+
+def test_pairs_without_messages_and_silent_ranks_at_the_end(tmp_path: Path) -> None:
+    text = "# ranks=10\n" + HEAD + "0,1,5\n0,1,6\n1,0,0\n"
+    traffic = read_pair_list(written(tmp_path, text))
+    assert traffic.table() == PairTable.from_pairs([0, 1], [1, 0], [11, 0], [2, 1])
+    assert "one message per line" in traffic.report[0]
+    assert traffic.ranks == 10
+
+
+def test_a_matrix_whose_labels_are_other_words_stays_a_matrix(tmp_path: Path) -> None:
+    assert read_traffic(written(tmp_path, "a,b,c\n0,1,2\n3,0,4\n5,6,0\n")).ranks == 3
+    with pytest.raises(InputError, match="not square"):
+        read_traffic(written(tmp_path, "source,target,size,bytes\n0,1,2,3\n"))
+
+
+@quick
+@given(
+    rows=st.lists(
+        st.tuples(*(st.integers(0, most) for most in (40, 40, 2**40, 99))), min_size=1, max_size=30
+    )
+)
+def test_pairs_are_added_up(tmp_path: Path, rows: list[tuple[int, int, int, int]]) -> None:
+    body = "".join(",".join(map(str, row)) + "\n" for row in rows)
+    traffic = read_pair_list(written(tmp_path, LONG_HEAD + body))
+    size: Counter[tuple[int, int]] = Counter()
+    count: Counter[tuple[int, int]] = Counter()
+    for a, b, nbytes, messages in rows:
+        size[a, b] += nbytes
+        count[a, b] += messages
+    table = traffic.table()
+    ends = list(zip(table.source.tolist(), table.target.tolist(), strict=True))
+    assert Counter(dict(zip(ends, table.bytes.tolist(), strict=True))) == size
+    assert Counter(dict(zip(ends, table.messages.tolist(), strict=True))) == count
+    assert traffic.ranks == 1 + max(max(a, b) for a, b, _, _ in rows)
