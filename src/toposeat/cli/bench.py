@@ -20,7 +20,7 @@ from toposeat.cli.command import (
 from toposeat.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from toposeat.model.bench import BenchResult
+    from toposeat.model.runs import BenchResult
     from toposeat.pipeline import BenchJob, BenchPlan
 
 

@@ -11,7 +11,7 @@ from toposeat.cli.command import add_stack_option, natural, require_launch
 from toposeat.errors import UsageError
 from toposeat.launch import VISIBILITIES
 from toposeat.launch.microbench import BUFFERS, MAX_SIZES, PROGRAM, MicrobenchOptions
-from toposeat.model.exchange import COLLECTIVES
+from toposeat.model.runs import COLLECTIVES
 from toposeat.model.topology import Topology
 
 DEFAULT_SIZES = "1..16M"

@@ -27,7 +27,7 @@ from toposeat.model.shell_words import shell_line
 if TYPE_CHECKING:
     from toposeat import pipeline
     from toposeat.launch import MpiInstallation
-    from toposeat.model.clocked import ClockedResult
+    from toposeat.model.runs import ClockedResult
 
 DEFAULT_FOLDER = Path("toposeat-demo")
 

@@ -144,7 +144,7 @@ def _show_text(args: argparse.Namespace, machine: Topology) -> None:
 
 def _list(*, as_json: bool) -> None:
     from toposeat import report, topology  # noqa: PLC0415
-    from toposeat.model.known_shapes import KNOWN_SHAPES  # noqa: PLC0415
+    from toposeat.model.shape_text import KNOWN_SHAPES  # noqa: PLC0415
 
     machines: list[tuple[Topology, Path | None]] = [
         (topology.read_topology(path), None) for path in topology.built_in_machines().values()

@@ -22,7 +22,7 @@ from toposeat.cli.doctor_node import node_findings
 from toposeat.cli.settings import KEYS, PROJECT_FILE, Settings, config_files
 from toposeat.errors import UnavailableError
 from toposeat.model.health import Finding, Health, Severity, Verdict
-from toposeat.model.premise import WORTH_SAYING
+from toposeat.model.quantity import WORTH_SAYING
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology

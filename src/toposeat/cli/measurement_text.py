@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toposeat.model.pair_numbers import HostNumbers
+    from toposeat.model.pair import HostNumbers
     from toposeat.topology.measure import PairResults, SharedLink
 
 

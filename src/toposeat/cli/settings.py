@@ -159,7 +159,7 @@ def _read(path: Path, *, is_named: bool) -> str:
         NotMineError: it may be somebody else's.
         InputError: it cannot be read, or is too long.
     """
-    from toposeat.model.input_file import open_input, unreadable  # noqa: PLC0415
+    from toposeat.model.files import open_input, unreadable  # noqa: PLC0415
 
     try:
         if is_named:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.installed import native_path
-from toposeat.model.input_file import beginning
+from toposeat.model.files import beginning
 from toposeat.model.job_folder import job_folder
 
 _MACHINE = "TOPOSEAT_EMULATED_MACHINE"

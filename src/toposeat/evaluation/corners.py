@@ -21,7 +21,7 @@ from toposeat import _core
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.evaluation import Evaluator
 from toposeat.evaluation.network import compile_network
-from toposeat.model.premise import WORTH_SAYING, Assumed, Premise, Premises
+from toposeat.model.quantity import WORTH_SAYING, Assumed, Premise, Premises
 from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:

@@ -21,17 +21,14 @@ from toposeat.model.visible_list import order_line, visible_line
 from toposeat.report.view.traffic import gain_share, is_timed, mpi_share, time_parts
 
 if TYPE_CHECKING:
-    from toposeat.model.bench import BenchResult
-    from toposeat.model.clocked import ClockedResult
     from toposeat.model.device_set import DeviceSet
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.health import Health
-    from toposeat.model.knowledge import Knowledge
     from toposeat.model.network import Network
     from toposeat.model.placement import Placement
-    from toposeat.model.premise import Premises
     from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
-    from toposeat.model.run_record import RunRecord
+    from toposeat.model.quantity import Knowledge, Premises
+    from toposeat.model.runs import BenchResult, ClockedResult, RunRecord
     from toposeat.model.topology import Topology
 
 DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)

@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from toposeat.model.premise import Premise, quantity_fields
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Premise, Quantity, Source, quantity_fields
 from toposeat.model.topology import PathClass, Topology
 from toposeat.topology import constants as k
 

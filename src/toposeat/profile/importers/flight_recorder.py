@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 from toposeat.model.traffic import Traffic
 from toposeat.profile.importers.data_pickle import MAX_BYTES, load_data
 from toposeat.profile.importers.pytorch_calls import (

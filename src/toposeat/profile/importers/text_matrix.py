@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 from toposeat.model.traffic import MAX_TOTAL, PairTable, Traffic
 from toposeat.profile.message_list import table_traffic
 

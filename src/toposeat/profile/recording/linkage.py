@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.hash import GNUHashSection
 from elftools.elf.sections import Section, SymbolTableSection
 
-from toposeat.model.input_file import open_input
+from toposeat.model.files import open_input
 
 MPICH_FAMILY = (b"MPICH Version", b"MPICH version", b"MVAPICH", b"Intel(R) MPI Library")
 _STATIC_MPI = (*MPICH_FAMILY, b"Open MPI v")  # in a program without symbols and without libmpi

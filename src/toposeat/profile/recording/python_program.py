@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from toposeat.model.input_file import beginning
+from toposeat.model.files import beginning
 
 _TIMEOUT_S = 30.0
 _INTERPRETER = re.compile(r"^(python|pypy)\d*(\.\d+)*t?$")

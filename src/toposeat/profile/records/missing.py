@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from toposeat.model.input_file import beginning
+from toposeat.model.files import beginning
 from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.model.traffic import Traffic
 from toposeat.profile.records.record_layout import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX

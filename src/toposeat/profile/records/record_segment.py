@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import open_input
+from toposeat.model.files import open_input
 from toposeat.profile.records.record_layout import (
     BYTE_ORDER,
     FIELDS,

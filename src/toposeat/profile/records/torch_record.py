@@ -17,7 +17,7 @@ import numpy as np
 
 from toposeat.errors import InputError
 from toposeat.launch.python_hook.recorder import HEADER_BYTES, MAGIC, ROWS, TABLE_BYTES
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.profile.nccl_job import MAX_RANKS
 

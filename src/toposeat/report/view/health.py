@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
-from toposeat.model.premise import Premises
+from toposeat.model.quantity import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
 from toposeat.report.parts import Cell, Fact, Line, Part, Table, to_copy

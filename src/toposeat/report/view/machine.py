@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toposeat.model.premise import Premise
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Premise, Quantity, Source
 from toposeat.model.topology import (
     ANY_HOST,
     Component,
@@ -25,7 +24,7 @@ from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, plural
 
 if TYPE_CHECKING:
-    from toposeat.model.known_shapes import KnownShape
+    from toposeat.model.shape_text import KnownShape
 
 LINK_WORDS = {
     LinkKind.NVLINK: "NVLink",

@@ -7,12 +7,17 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
-from toposeat.model.bench import BenchResult, BenchSource, Gain
-from toposeat.model.clocked import ClockedResult
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import MappingResult
-from toposeat.model.glance import Glance
-from toposeat.model.run_record import RunRecord, Verdict
+from toposeat.model.runs import (
+    BenchResult,
+    BenchSource,
+    ClockedResult,
+    Gain,
+    Glance,
+    RunRecord,
+    Verdict,
+)
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.report.parts import Cell, Fact, Part, Table, Words, facts, sentences, to_copy

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from toposeat.model.flow_rate import flow_rate
-from toposeat.model.knowledge import Knowledge
-from toposeat.model.quantity import Source
+from toposeat.model.quantity import Knowledge, Source
 from toposeat.model.topology import (
     Component,
     ComponentKind,
