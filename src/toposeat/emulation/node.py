@@ -49,9 +49,6 @@ def emulated_node(text: str) -> Iterator[EmulatedNode]:
 
     Args:
         text: of its machine file (`machine_text`).
-
-    Raises:
-        UnavailableError: this package was built without the stand-in.
     """
     libraries = native_path("emulator/libcuda.so.1").parent
     with job_folder("emulated", memory=True) as folder:
