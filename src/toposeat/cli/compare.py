@@ -21,8 +21,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.machine import machine_of, refuse_without_devices
-from toposeat.cli.placement_header import take_from_headers
+from toposeat.cli.machine import machine_of, refuse_without_devices, take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 from toposeat.model.map_options import METRICS, MapOptions
