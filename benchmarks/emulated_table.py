@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from toposeat.model.bench import BenchOrder, BenchResult
+from toposeat.model.runs import BenchOrder, BenchResult
 from toposeat.pipeline import BenchPlan
 
 PAGE_HEAD = """\

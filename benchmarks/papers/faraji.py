@@ -16,9 +16,9 @@ from toposeat import _core, pipeline
 from toposeat.evaluation import Evaluator
 from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.mapping import map_traffic
-from toposeat.model.bench import BenchResult
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.map_options import MapOptions
+from toposeat.model.runs import BenchResult
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology

@@ -28,8 +28,8 @@ from benchmarks.referee.simulator import Referee
 from toposeat.evaluation import ScheduleEvaluator, default_placement
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
+from toposeat.model.pair_table import Schedule
 from toposeat.model.quantity import nominal
-from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import PairTable
 from toposeat.profile import collective_schedule, pattern_traffic

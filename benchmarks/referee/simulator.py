@@ -11,7 +11,7 @@ from benchmarks.referee.simgrid import compile_for_smpi, run_on_smpi
 
 from toposeat.errors import InputError, ToposeatError
 from toposeat.evaluation import network_arrays
-from toposeat.model.schedule import Schedule
+from toposeat.model.pair_table import Schedule
 from toposeat.model.topology import Topology
 
 _MAX_MESSAGE_BYTES = 2**31 - 1  # an int of MPI

@@ -10,7 +10,7 @@
 
 enum { MAX_NAME = 64, MAX_PORTS = 16 };
 
-static const double SAME_RATE = 0.9; /* as toposeat.model.nic_roles */
+static const double SAME_RATE = 0.9; /* as toposeat.model.nics */
 
 static bool read_of(const char *folder, const char *device, const char *rest, char *line,
                     size_t size) {
@@ -70,7 +70,7 @@ static void add_rate(struct rates *rates, double rate) {
 }
 
 /* The rate that carries most in all, of equal ones the faster: one NIC that is faster, as for
-   storage, makes no other slow. The same in toposeat.model.nic_roles. */
+   storage, makes no other slow. The same in toposeat.model.nics. */
 static double usual_of(const struct rates *rates) {
   double usual = 0, most = 0;
   for (size_t i = 0; i < rates->count; i++) {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.mpi import MpiToolchain
-from toposeat.cli.bench_options import sizes_of
+from toposeat.cli.bench import sizes_of
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
 

@@ -16,7 +16,7 @@ import pytest
 
 from toposeat.cli.main import main
 from toposeat.errors import InputError
-from toposeat.model import files, input_file
+from toposeat.model import files
 from toposeat.model.traffic_file import save_traffic
 from toposeat.profile import pattern_traffic, read_traffic
 from toposeat.topology.readers import file_text
@@ -85,7 +85,7 @@ def test_a_file_too_large(
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(input_file, "MAX_INPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "MAX_INPUT_BYTES", 1 << 20)
     monkeypatch.setattr(files, "MAX_TEXT_BYTES", 1 << 20)
     monkeypatch.setattr(file_text, "MAX_BYTES", 1 << 20)
 
@@ -127,17 +127,17 @@ def test_a_pipe_that_never_ends(
 def test_a_pipe_that_nobody_writes_to(
     verb: str, pipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(input_file, "MAX_SILENCE_S", 0.05)
+    monkeypatch.setattr(files, "MAX_SILENCE_S", 0.05)
     assert "a pipe whose writer wrote nothing for 0.05 s" in refused(VERBS[verb], pipe, capsys)
 
 
 def test_a_pipe_that_is_slow_for_too_long(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(input_file, "MAX_PIPE_S", 0.05)
+    monkeypatch.setattr(files, "MAX_PIPE_S", 0.05)
     writer = os.open(pipe, os.O_RDWR)
     try:
         os.write(writer, b"x")
         with pytest.raises(files.InputError, match=r"did not end for 0\.05 s"):
-            input_file.read_input(pipe)
+            files.read_input(pipe)
     finally:
         os.close(writer)
 
@@ -146,7 +146,7 @@ def test_a_pipe_that_is_slow_for_too_long(pipe: Path, monkeypatch: pytest.Monkey
 def test_a_silent_pipe_hangs_nobody(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(input_file, "MAX_SILENCE_S", 0.05)
+    monkeypatch.setattr(files, "MAX_SILENCE_S", 0.05)
     os.mkfifo(tmp_path / name)
     argv = "discover -t INPUT" if name == "x.tar" else "map INPUT -t dgx-1v"
     assert "pipe" in refused(argv, tmp_path / name, capsys)

@@ -112,7 +112,7 @@ def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
     [
         ([], "topology of a host is missing"),
         (["--node", "dgx-1v", "--hosts", "n9"], "has no host n9"),
-        (["--node", "dgx-1v", "--hosts", "n[1-"], "not closed"),
+        (["--node", "dgx-1v", "--hosts", "n[1-"], "do not match"),
         (["--node", "nothing"], "no catalogue name"),
         (["--node", "dgx-1v", "--pin", "0=1"], "has more than one device 1"),
     ],

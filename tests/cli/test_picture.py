@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.cli import picture
+from toposeat.cli import output
 from toposeat.cli.main import main
 from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.report import topology_svg
 from toposeat.topology import read_topology
 
-NAMES = [name for name in picture.CONVERTERS if shutil.which(name)]
+NAMES = [name for name in output.CONVERTERS if shutil.which(name)]
 
 
 def chunks(png: bytes) -> dict[bytes, bytes]:
@@ -49,17 +49,17 @@ def test_a_picture_of_the_drawing(capsysbinary: pytest.CaptureFixture[bytes]) ->
 
 
 def test_plain_drawings_have_values_for_variables() -> None:
-    svg = picture.plain_svg(topology_svg(read_topology("dgx-1v")))
+    svg = output.plain_svg(topology_svg(read_topology("dgx-1v")))
     assert "var(" not in svg
     assert "prefers-color-scheme" not in svg
     assert ".kind-nvlink { stroke: #00875f; }" in svg
-    assert picture.plain_svg("<svg/>") == "<svg/>"
+    assert output.plain_svg("<svg/>") == "<svg/>"
 
 
 def test_no_converter_is_refused_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UnavailableError, match="a PNG needs a converter") as caught:
-        picture.png_of_svg("<svg/>")
+        output.png_of_svg("<svg/>")
     assert "librsvg2-bin" in caught.value.hint
 
 
@@ -75,4 +75,4 @@ def test_a_converter_that_fails_is_named(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(ToposeatError, match=cause):
-        picture.png_of_svg("<svg/>")
+        output.png_of_svg("<svg/>")

@@ -14,7 +14,7 @@ from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from toposeat.installed import native_path
 from toposeat.model.result_file import parse_run
-from toposeat.model.run_record import Verdict
+from toposeat.model.runs import Verdict
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "exchange.c"
 RANKS_PER_NODE = 4

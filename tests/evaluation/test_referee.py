@@ -19,8 +19,8 @@ from tests.evaluation.test_flow import FlowRow, traffic_of
 from tests.model.test_route import curve, staged_pair
 from toposeat.errors import InputError, ToposeatError
 from toposeat.evaluation import ScheduleEvaluator, evaluate
+from toposeat.model.pair_table import Schedule
 from toposeat.model.quantity import nominal
-from toposeat.model.schedule import Schedule
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.profile import collective_schedule, pattern_traffic

@@ -28,8 +28,7 @@ from tests.profile.records.records import write_record
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.traffic import Traffic
-from toposeat.model.traffic_file import save_traffic
-from toposeat.model.traffic_schema import COLUMNS
+from toposeat.model.traffic_file import COLUMNS, save_traffic
 from toposeat.profile import read_traffic
 from toposeat.profile.pattern.patterns import PATTERNS, pattern_traffic
 

@@ -13,7 +13,7 @@ import pytest
 from toposeat.errors import UsageError
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
-from toposeat.model.run_record import RunRecord, Verdict
+from toposeat.model.runs import RunRecord, Verdict
 
 Place = Callable[..., tuple[Placement, Path]]
 

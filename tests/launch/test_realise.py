@@ -12,7 +12,7 @@ from toposeat.errors import InputError
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import parse_placement, save_placement
-from toposeat.model.run_record import RunRecord
+from toposeat.model.runs import RunRecord
 
 ANSWERS = {
     "srun": "slurm 22.05.8",

@@ -20,7 +20,7 @@ from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
-from toposeat.model.run_record import RunRecord, Verdict
+from toposeat.model.runs import RunRecord, Verdict
 
 Place = Callable[..., tuple[Placement, Path]]
 LAUNCHER_PARENTS = {

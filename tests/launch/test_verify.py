@@ -8,7 +8,7 @@ import pytest
 
 from toposeat.launch import read_reports, verify
 from toposeat.model.placement import Placement, Seat
-from toposeat.model.run_record import RealisedSeat, Verdict
+from toposeat.model.runs import RealisedSeat, Verdict
 
 PCI = ("0000:1a:00.0", "0000:3d:00.0")
 

@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.premise import Premise
-from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.quantity import Premise, Quantity, nominal
 from toposeat.model.route import CurvePoint, RouteCurve
 from toposeat.model.topology import (
     Component,

@@ -14,7 +14,7 @@ import pytest
 
 from toposeat.errors import ToposeatError
 from toposeat.mapping import seat_ranks
-from toposeat.model.nic_choice import choose_nics
+from toposeat.model.nics import choose_nics
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 

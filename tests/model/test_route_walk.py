@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.model.route import Route
-from toposeat.model.route_walk import first_fault
+from toposeat.model.route import Route, first_fault
 
 ENDS = {"ab": ("a", "b"), "bc": ("b", "c"), "cd": ("c", "d"), "da": ("d", "a"), "ac": ("a", "c")}
 KNOWN = frozenset("abcd")

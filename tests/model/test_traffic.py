@@ -81,23 +81,3 @@ def test_edges_leave_out_what_a_library_orders_itself() -> None:
     assert traffic.edge_table().bytes.tolist() == [8]
     assert replace(traffic, groups=()).edge_table().bytes.sum() == 208
     assert traffic.mapped_table().bytes.sum() == 208
-
-
-@pytest.mark.parametrize(("number", "phase"), [(1, None), (0, 3)])
-def test_a_group_of_nothing_is_refused(number: int, phase: int | None) -> None:
-    load = GroupLoad(
-        communicator=number,
-        library="nccl",
-        exchange=Exchange.RING,
-        bytes=1,
-        messages=1,
-        phase=phase,
-    )
-    with pytest.raises(ValueError, match="which is not there"):
-        Traffic(
-            ranks=2,
-            origin="test",
-            tables={},
-            communicators=(Communicator(id=0, ranks=(0, 1)),),
-            groups=(load,),
-        )

@@ -46,7 +46,7 @@ ALLOWED = {
     "src/toposeat/launch/home_wire.py": ({"AF_UNIX"}, "the peer is asked whose it is"),
     "src/toposeat/topology/measure/workers.py": ({"AF_UNIX"}, "in an own folder"),
     "launcher/src/probe_mpi.c": ({"/dev/shm"}, "only compared with a name that the kernel tells"),
-    "src/toposeat/cli/doctor_node.py": ({"/dev/shm"}, "only its free space is asked"),
+    "src/toposeat/cli/doctor.py": ({"/dev/shm"}, "only its free space is asked"),
     "src/toposeat/profile/recording/nothing_recorded.py": ({"/dev/shm"}, "a word in a hint"),
 }
 

@@ -11,8 +11,8 @@ from toposeat import pipeline
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch import find_installations
 from toposeat.mapping import seat_ranks
-from toposeat.model.clocked import ClockedResult
 from toposeat.model.placement_file import save_placement
+from toposeat.model.runs import ClockedResult
 from toposeat.report import clocked_json, render_clocked_text
 from toposeat.topology import read_topology
 

@@ -9,7 +9,7 @@ import pytest
 
 from toposeat import evaluation, pipeline, report
 from toposeat.cli.main import main
-from toposeat.cli.page import page_text
+from toposeat.cli.output import page_text
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.result_file import parse_mapping, save_mapping

@@ -16,7 +16,7 @@ from toposeat.errors import UsageError
 from toposeat.mapping import Machine
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement_file import load_placement
-from toposeat.model.premise import Assumed
+from toposeat.model.quantity import Assumed
 from toposeat.model.rank_info import RankInfo
 from toposeat.model.topology import LinkKind, Topology
 from toposeat.model.traffic import MemorySpace, Traffic

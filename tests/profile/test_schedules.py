@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from toposeat.errors import UsageError
-from toposeat.model.exchange import COLLECTIVES
-from toposeat.model.schedule import Schedule
+from toposeat.model.pair_table import Schedule
+from toposeat.model.runs import COLLECTIVES
 from toposeat.profile import (
     ALGORITHMS,
     collective_schedule,

@@ -14,7 +14,7 @@ import numpy as np
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.quantity import Quantity, Source, nominal
-from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
+from toposeat.model.runs import RealisedSeat, RunRecord, Verdict
 from toposeat.model.topology import (
     Component,
     ComponentKind,

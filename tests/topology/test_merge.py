@@ -14,7 +14,7 @@ from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.mapping import map_traffic
 from toposeat.model.health import Finding
-from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Source
 from toposeat.model.topology import (
     Bond,

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     Device,

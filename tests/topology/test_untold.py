@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.topology import recorded_knowledge
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import (
     Device,
     FactKind,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
     add_output_option,
@@ -21,11 +22,12 @@ from toposeat.cli.command import (
     tell,
     with_decided,
 )
-from toposeat.cli.output_form import refuse_other_forms
+from toposeat.cli.output import check_output
 from toposeat.cli.progress import progress_bar
+from toposeat.model.files import write_atomically
 
 if TYPE_CHECKING:
-    from toposeat.model.protocol import Advice, Stack
+    from toposeat.model.protocol import Advice
     from toposeat.pipeline import AdviceCase
 
 
@@ -58,16 +60,15 @@ class AdviseCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Clock the settings, show, save."""
-        from toposeat import pipeline, report  # noqa: PLC0415
-        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
-        refuse_other_forms(args.output, "the advice (JSON)")
-        if args.output is not None:
-            check_writable(args.output, overwrite=args.force)
+        check_output(args.output, "the advice (JSON)", overwrite=args.force)
         command = require_launch(args, "advise -p PLACE")
         case = pipeline.AdviceCase(placement=load_placement(args.placement), path=args.placement)
-        stack = _stack(args)
+        if args.stack is not None:
+            stack = launch.named_stack(args.stack, os.environ)
+        else:
+            stack = launch.stack_of(args.launch, os.environ)
         if args.dry_run:
             show_decided(args, as_remark=True)
             return _print_lines(command, case, pipeline.settings_to_try(stack))
@@ -89,19 +90,8 @@ class AdviseCommand(Command):
         return 0
 
 
-def _stack(args: argparse.Namespace) -> Stack:
-    """By name, else by the launch line."""
-    from toposeat import launch  # noqa: PLC0415
-
-    if args.stack is not None:
-        return launch.named_stack(args.stack, os.environ)
-    return launch.stack_of(args.launch, os.environ)
-
-
 def _print_lines(command: Sequence[str], case: AdviceCase, advice: Advice) -> int:
     """`env A=B mpirun ... toposeat-exec ... ./app`, first with the environment as it is."""
-    from toposeat import launch  # noqa: PLC0415
-
     mode, _ = launch.visibility_of(case.placement, None)
     record = launch.run_placed(
         command, case.placement, case.path, visibility=mode, dry_run=True, verify=False

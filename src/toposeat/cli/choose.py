@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from toposeat import mapping, pipeline, profile, report, topology
 from toposeat.cli.command import (
     Command,
     add_topology_option,
@@ -45,8 +46,6 @@ class ChooseCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Choose and show."""
-        from toposeat import report, topology  # noqa: PLC0415
-
         machine = topology.read_topology(args.topology or "this")
         free = None if args.free is None else device_list("--free", args.free, machine)
         chosen = _chosen(args, machine, free)
@@ -60,10 +59,7 @@ class ChooseCommand(Command):
 
 def _chosen(args: argparse.Namespace, machine: Topology, free: list[int] | None) -> DeviceSet:
     if args.traffic is None:
-        from toposeat import mapping  # noqa: PLC0415
-
         return mapping.choose_devices(machine, args.count, free)
-    from toposeat import pipeline, profile  # noqa: PLC0415
 
     traffic = profile.read_traffic(args.traffic)
     if traffic.ranks != args.count:

@@ -49,7 +49,6 @@ def add_topology_option(parser: argparse.ArgumentParser, *, required: bool = Tru
         "--topology",
         metavar="SRC",
         required=required,
-        default=None,
         help="the machine: `this`, a topology file, `nvidia-smi topo -m` text, a catalogue name "
         "(k80-16, dgx-1v, ...) or a synthetic string; `map` also takes the shape of a large one",
     )
@@ -144,7 +143,6 @@ def add_stack_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--stack",
         metavar="NAME",
-        default=None,
         help="the MPI that predictions are made for, where no launch line tells it: openmpi-ucx,"
         " openmpi-ob1, mpich, cray-mpich, intel-mpi, or direct for copies straight between GPUs",
     )

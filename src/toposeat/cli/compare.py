@@ -21,17 +21,16 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.machine import machine_of, refuse_without_devices
-from toposeat.cli.placement_header import take_from_headers
+from toposeat.cli.machine import machine_of, refuse_without_devices, take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 from toposeat.model.map_options import METRICS, MapOptions
 
 if TYPE_CHECKING:
-    from toposeat.model.clocked import ClockedResult
     from toposeat.model.evaluation import Evaluation
     from toposeat.model.placement import Placement
-    from toposeat.model.premise import Premises
+    from toposeat.model.quantity import Premises
+    from toposeat.model.runs import ClockedResult
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
     from toposeat.pipeline import Candidate, ClockPlan, StackPath

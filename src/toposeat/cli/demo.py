@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
     add_force_option,
@@ -19,15 +20,16 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.page import page_text
+from toposeat.cli.output import page_text
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import ToposeatError, UsageError
+from toposeat.model.files import write_atomically
 from toposeat.model.shell_words import shell_line
 
 if TYPE_CHECKING:
     from toposeat import pipeline
     from toposeat.launch import MpiInstallation
-    from toposeat.model.clocked import ClockedResult
+    from toposeat.model.runs import ClockedResult
 
 DEFAULT_FOLDER = Path("toposeat-demo")
 
@@ -56,11 +58,10 @@ class DemoCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Compile, run, profile, map, report."""
-        from toposeat import launch, report  # noqa: PLC0415
-        from toposeat.model.files import write_atomically  # noqa: PLC0415
-
         folder: Path = args.output
-        if folder.exists() and not (args.force or _is_empty(folder)):
+        # An earlier try that failed leaves an empty folder: nothing there can be overwritten.
+        is_empty = folder.is_dir() and not any(folder.iterdir())
+        if folder.exists() and not (args.force or is_empty):
             raise UsageError(
                 f"{folder} exists", hint="add -f to write into it again, or give -o DIR"
             )
@@ -102,8 +103,6 @@ class DemoCommand(Command):
 
 def _show_details(outcome: pipeline.DemoOutcome, clocked: ClockedResult | None) -> None:
     """The profile, the mappings and the clocked runs in full."""
-    from toposeat import report  # noqa: PLC0415
-
     show(sys.stdout, report.render_traffic_text, outcome.traffic)
     write_result(
         "\nThe profile above was recorded here, from host memory. The machines below are\n"
@@ -130,17 +129,10 @@ def _program_output(folder: Path, *, shown: bool) -> Iterator[IO[bytes] | None]:
         yield file
 
 
-def _is_empty(folder: Path) -> bool:
-    """An earlier try that failed leaves an empty folder: nothing there can be overwritten."""
-    return folder.is_dir() and not any(folder.iterdir())
-
-
 def _first_that_works(
     folder: Path, installations: Sequence[MpiInstallation], output: IO[bytes] | None
 ) -> pipeline.DemoOutcome:
     """The demo under the first MPI installation that can compile and run it."""
-    from toposeat import pipeline  # noqa: PLC0415
-
     for mpi in installations[:-1]:
         try:
             return pipeline.demo(folder, mpi, tell, output=output)
@@ -151,8 +143,6 @@ def _first_that_works(
 
 def _clocked(folder: Path, output: IO[bytes] | None) -> ClockedResult | None:
     """Measure the gain on emulated GPUs; where that is impossible, say why and return None."""
-    from toposeat import pipeline  # noqa: PLC0415
-
     mpi = pipeline.emulated_mpi()
     if isinstance(mpi, str):
         tell(f"Skip      the clocked gain on emulated GPUs: {mpi}")
@@ -168,8 +158,6 @@ def _clocked(folder: Path, output: IO[bytes] | None) -> ClockedResult | None:
 def _document(
     outcome: pipeline.DemoOutcome, page: Path, clocked: ClockedResult | None
 ) -> dict[str, Any]:
-    from toposeat import report  # noqa: PLC0415
-
     return {
         "schema": "toposeat/demo/1",
         "mpi": outcome.mpi,

@@ -7,6 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from toposeat import report, topology
 from toposeat.cli.command import (
     Command,
     add_output_option,
@@ -18,8 +19,9 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.output_form import output_form
+from toposeat.cli.output import output_form, page_text, png_of_svg
 from toposeat.errors import ToposeatError, UsageError
+from toposeat.model.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +54,6 @@ class DiscoverCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Read, show, save."""
-        from toposeat import topology  # noqa: PLC0415
-        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
         from toposeat.model.shape_text import is_shape  # noqa: PLC0415
         from toposeat.topology.topology_file import save_topology  # noqa: PLC0415
 
@@ -92,9 +92,6 @@ class DiscoverCommand(Command):
 
 def _write_nccl(args: argparse.Namespace, machine: Topology) -> int:
     """The topology as NCCL's file, and what it does not hold."""
-    from toposeat import topology  # noqa: PLC0415
-    from toposeat.model.files import write_atomically  # noqa: PLC0415
-
     text, notes = topology.nccl_xml(machine)
     if args.output is None:
         write_result(text)
@@ -108,7 +105,6 @@ def _write_nccl(args: argparse.Namespace, machine: Topology) -> int:
 
 def _show_json(machine: Topology) -> None:
     """The machine, and what is known of it."""
-    from toposeat import report, topology  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     document = report.topology_json(topology_document(machine))
@@ -117,10 +113,6 @@ def _show_json(machine: Topology) -> None:
 
 def _content(machine: Topology, form: str | None) -> bytes:
     """The machine as a picture, a page or text."""
-    from toposeat import report  # noqa: PLC0415
-    from toposeat.cli.page import page_text  # noqa: PLC0415
-    from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
-
     if form == "png":
         return png_of_svg(report.topology_svg(machine))
     if form == "svg":
@@ -132,8 +124,6 @@ def _content(machine: Topology, form: str | None) -> bytes:
 
 def _show_text(args: argparse.Namespace, machine: Topology) -> None:
     """The machine as text: an overview, or with -v everything."""
-    from toposeat import report, topology  # noqa: PLC0415
-
     lines = None if args.verbose else _LINES
     known = topology.knowledge_of(machine)
     show(sys.stdout, partial(report.render_topology_text, knowledge=known, lines=lines), machine)
@@ -143,8 +133,7 @@ def _show_text(args: argparse.Namespace, machine: Topology) -> None:
 
 
 def _list(*, as_json: bool) -> None:
-    from toposeat import report, topology  # noqa: PLC0415
-    from toposeat.model.known_shapes import KNOWN_SHAPES  # noqa: PLC0415
+    from toposeat.model.shape_text import KNOWN_SHAPES  # noqa: PLC0415
 
     machines: list[tuple[Topology, Path | None]] = [
         (topology.read_topology(path), None) for path in topology.built_in_machines().values()
@@ -193,8 +182,6 @@ def _list(*, as_json: bool) -> None:
 
 def _show_network(args: argparse.Namespace) -> int:
     """A network of hosts: levels, hosts, capacities."""
-    from toposeat import report, topology  # noqa: PLC0415
-
     if (
         args.output is not None
         or args.format in ("svg", "png", "html", "nccl")

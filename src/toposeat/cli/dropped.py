@@ -33,11 +33,7 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
 
 
 def refuse_dropped(words: Sequence[str]) -> None:
-    """Refuse a call that only an earlier version took.
-
-    Raises:
-        UsageError: naming it, with what to use instead.
-    """
+    """Refuse a call that only an earlier version took."""
     line = " ".join(words)
     for mark, what, instead in _DROPPED:
         if re.search(mark, line):

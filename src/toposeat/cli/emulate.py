@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
+from toposeat import emulation, launch, topology
 from toposeat.cli.command import (
     Command,
     add_topology_option,
@@ -70,9 +71,6 @@ class EmulateCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the command with the stand-in libraries, then remove their files."""
-        from toposeat import emulation, topology  # noqa: PLC0415
-        from toposeat.launch import run_child  # noqa: PLC0415
-
         machine = topology.read_topology(args.topology)
         truth = None if args.truth is None else topology.read_topology(args.truth)
         command = () if args.dry_run else require_launch(args, self.name)
@@ -92,15 +90,13 @@ class EmulateCommand(Command):
                 f"Emulating {machine.name}{paced}: all times below are those of the stand-in,"
                 " not of a GPU"
             )
-            return run_child(_forwarding(command, emulation.VARIABLES), environment)
+            return launch.run_child(_forwarding(command, emulation.VARIABLES), environment)
 
 
 def _forwarding(command: Sequence[str], names: Sequence[str]) -> Sequence[str]:
     """The command, with Open MPI told to hand these variables to other nodes, which others do."""
-    from toposeat.launch import LauncherKind, identify_launcher  # noqa: PLC0415
-
     at = command.index("--") + 1 if "--" in command[:-1] else 0  # toposeat run -- mpirun ...
-    if identify_launcher(command[at]) is not LauncherKind.OPENMPI:
+    if launch.identify_launcher(command[at]) is not launch.LauncherKind.OPENMPI:
         return command
     if not _OTHER_HOSTS.intersection(word.lstrip("-") for word in command[at:]):
         return command

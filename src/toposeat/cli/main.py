@@ -144,11 +144,7 @@ def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _check_verb(word: str) -> None:
-    """Refuse a first word that is neither a verb nor an option, naming the verb that is near.
-
-    Raises:
-        UsageError: with all verbs in the hint, where none is near.
-    """
+    """Refuse a first word that is neither a verb nor an option, naming the verb that is near."""
     if word and not word.startswith("-") and word not in VERBS:
         near = did_you_mean(word, VERBS)
         raise UsageError(f"there is no verb {word!r}", hint=near or f"one of {', '.join(VERBS)}")
@@ -212,11 +208,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"see: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it; of a verb every unknown option is refused here, with what is near.
-
-        Raises:
-            UsageError: naming the option, and the one that may have been meant.
-        """
+        """As argparse does; an unknown option of a verb is refused here, with what is near."""
         if " " not in self.prog:
             return super().parse_known_args(args, namespace)
         try:

@@ -22,8 +22,7 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.machine import machine_of, refuse_without_devices, sources_of
-from toposeat.cli.output_form import page_file, refuse_other_forms
-from toposeat.cli.page import page_text
+from toposeat.cli.output import page_file, page_text, refuse_other_forms
 from toposeat.cli.settings import decided_words
 from toposeat.model.shell_words import shell_line
 

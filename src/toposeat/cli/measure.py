@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from toposeat import emulation, topology
 from toposeat.cli.command import (
     Command,
     add_output_option,
@@ -20,12 +22,13 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.measurement_text import measurement_document, measurement_text
-from toposeat.cli.output_form import refuse_other_forms
+from toposeat.cli.output import check_output
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
+from toposeat.topology import measure
 
 if TYPE_CHECKING:
+    from toposeat.model.pair import HostNumbers
     from toposeat.model.topology import Topology
     from toposeat.topology.measure import PairResults, SharedLink
 
@@ -78,9 +81,6 @@ class MeasureCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Measure, show, save."""
-        from toposeat import topology  # noqa: PLC0415
-        from toposeat.model.files import check_writable  # noqa: PLC0415
-        from toposeat.topology import measure  # noqa: PLC0415
         from toposeat.topology.topology_file import save_topology  # noqa: PLC0415
 
         protocols = _protocols(args.protocols)
@@ -92,9 +92,7 @@ class MeasureCommand(Command):
             return 0
         if args.budget != args.budget or args.budget < 0:  # NaN
             raise UsageError(f"--budget {args.budget}: not a time", hint="seconds, for example 60")
-        refuse_other_forms(args.output, "the topology")
-        if args.output is not None:
-            check_writable(args.output, overwrite=args.force)
+        check_output(args.output, "the topology", overwrite=args.force)
         with measure.Workers(args.launch or (), devices) as workers:
             if workers.count < 2:
                 raise measure.MeasureError(
@@ -137,7 +135,6 @@ class MeasureCommand(Command):
 
 
 def _machine(base: Topology | None, facts: Topology, tried: Sequence[SharedLink]) -> Topology:
-    from toposeat.topology import measure  # noqa: PLC0415
 
     if base is not None:
         return measure.measured_topology(base, facts, tried)
@@ -153,8 +150,6 @@ def _machine(base: Topology | None, facts: Topology, tried: Sequence[SharedLink]
 
 def _marked(machine: Topology) -> Topology:
     """The machine, marked as emulated if it is a stand-in."""
-    from toposeat import emulation  # noqa: PLC0415
-
     metadata = {k: v for k, v in machine.metadata.items() if k != _EMULATED}
     stand_in = emulation.emulated_machine(os.environ)
     if stand_in:
@@ -163,7 +158,6 @@ def _marked(machine: Topology) -> Topology:
 
 
 def _kept(path: Path | None, pci: Sequence[str]) -> AbstractContextManager[PairResults]:
-    from toposeat.topology import measure  # noqa: PLC0415
 
     if path is None:
         return nullcontext(measure.PairResults(len(pci)))
@@ -171,14 +165,13 @@ def _kept(path: Path | None, pci: Sequence[str]) -> AbstractContextManager[PairR
 
 
 def _protocols(text: str) -> list[str]:
-    from toposeat.topology.measure import PROTOCOLS  # noqa: PLC0415
 
     chosen = [each.strip() for each in text.split(",") if each.strip()]
-    unknown = [each for each in chosen if each not in PROTOCOLS]
+    unknown = [each for each in chosen if each not in measure.PROTOCOLS]
     if unknown or not chosen:
         raise UsageError(
             f"no protocol {unknown[0]!r}" if unknown else "no protocol",
-            hint=f"choose from: {', '.join(PROTOCOLS)}",
+            hint=f"choose from: {', '.join(measure.PROTOCOLS)}",
         )
     return list(dict.fromkeys(chosen))
 
@@ -194,7 +187,6 @@ def _devices(text: str) -> list[int]:
 
 
 def _print_rounds(count: int) -> None:
-    from toposeat.topology.measure import tournament  # noqa: PLC0415
 
     if count < 2:
         raise UsageError(
@@ -202,6 +194,136 @@ def _print_rounds(count: int) -> None:
         )
     lines = [
         f"round {number}: {' '.join(f'{a}-{b}' for a, b in matches)}\n"
-        for number, matches in enumerate(tournament(count), 1)
+        for number, matches in enumerate(measure.tournament(count), 1)
     ]
     write_result("".join(lines))
+
+
+def measurement_document(
+    pci: Sequence[str],
+    protocols: Sequence[str],
+    results: PairResults,
+    tried: Sequence[SharedLink],
+    host: Sequence[HostNumbers],
+) -> dict[str, Any]:
+    """The whole measurement, with the protocols that pairs fell back to."""
+    return {
+        "schema": "toposeat/measurement/1",
+        "devices": list(pci),
+        "protocols": {
+            each: {
+                "bandwidth_bytes_per_s": _rows(results.bandwidth(each)),
+                "latency_s": _rows(results.latency(each)),
+                "bandwidth_ratio": _rows(results.bandwidth_ratio(each)),
+                "latency_ratio": _rows(results.latency_ratio(each)),
+                "both_ways_bytes_per_s": _rows(results.both_ways(each)),
+                "both_ways_ratio": _rows(results.both_ways_ratio(each)),
+            }
+            for each in _used(protocols, results)
+        },
+        "spread": results.spread(),
+        "shared": [
+            {
+                "devices": sorted(each.inside),
+                "out_bytes_per_s": each.out_bytes_per_s,
+                "in_bytes_per_s": each.in_bytes_per_s,
+                "both_bytes_per_s": each.both_bytes_per_s,
+                "limits": each.limits,
+            }
+            for each in tried
+        ],
+        "host": [
+            {
+                "device": int(each.device.removeprefix("GPU")),
+                "what": each.what,
+                "to_device": each.to_device,
+                "from_device": each.from_device,
+            }
+            for each in host
+        ],
+    }
+
+
+def _used(protocols: Sequence[str], results: PairResults) -> list[str]:
+    """The protocols asked for, then those that pairs fell back to."""
+    return list(dict.fromkeys([*protocols, *sorted({key[2] for key in results.of})]))
+
+
+def _rows(values: Any) -> list[list[float | None]]:
+    return [[None if math.isnan(x) else float(x) for x in row] for row in values]
+
+
+def measurement_text(
+    protocols: Sequence[str],
+    results: PairResults,
+    tried: Sequence[SharedLink],
+    host: Sequence[HostNumbers],
+) -> str:
+    """Matrices, shared links, host copies, spread."""
+    first, tables = protocols[0], []
+    for each in _used(protocols, results):
+        tables.append((f"{each}: GB/s (measured, 1 to 4 MiB)", results.bandwidth(each) / 1e9))
+        tables.append((f"{each}: us (measured, 8 bytes)", results.latency(each) * 1e6))
+    tables.append((f"{first}: bandwidth ratio to the farthest", results.bandwidth_ratio(first)))
+    tables.append((f"{first}: latency ratio to the farthest", results.latency_ratio(first)))
+    both, ratio = results.both_ways(first), results.both_ways_ratio(first)
+    if not all(math.isnan(x) for row in both for x in row):
+        tables.append((f"{first}: GB/s of both directions at once (measured)", both / 1e9))
+        tables.append((f"{first}: ratio to the farthest, both directions", ratio))
+    parts = [_matrix(title, values) for title, values in tables]
+    parts.append(_shared([each for each in tried if each.limits]))
+    parts += [_roomy(each) for each in tried if not each.limits]
+    if host:
+        parts.append(_host(host))
+    parts.append(f"Spread of large transfers (median beyond the fastest): {results.spread():.1%}\n")
+    return "\n".join(parts)
+
+
+def _shared(links: Sequence[SharedLink]) -> str:
+    if not links:
+        return "No shared link was found.\n"
+    lines = ["GPUs that share a link to the others   out    in  both at once (GB/s, measured)"]
+    for link in links:
+        names = ", ".join(map(str, sorted(link.inside)))
+        rates = (link.out_bytes_per_s, link.in_bytes_per_s, link.both_bytes_per_s)
+        lines.append(f"{names:<36}" + " ".join(f"{_number(x / 1e9):>5}" for x in rates))
+    return "\n".join(lines) + "\n"
+
+
+def _roomy(link: SharedLink) -> str:
+    """A set whose GPUs together do not fill the link between them and the others."""
+    names = ", ".join(map(str, sorted(link.inside)))
+    rates = (link.out_bytes_per_s, link.in_bytes_per_s)
+    out, into = (_number(x / 1e9) for x in rates)
+    return (
+        f"Not a bottleneck: the connection of GPUs {names} to the others carries all that they"
+        f" send and\nreceive together ({out} GB/s out, {into} in, measured); its capacity cannot be"
+        " measured with them.\n"
+    )
+
+
+def _host(host: Sequence[HostNumbers]) -> str:
+    lines = ["Pinned host memory   to device  from device (measured)"]
+    for each in host:
+        factor, unit = (1e9, "GB/s") if each.what == "bandwidth" else (1e-6, "us")
+        rates = [math.nan if x is None else x for x in (each.to_device, each.from_device)]
+        cells = " ".join(f"{_number(x / factor):>10}" for x in rates)
+        name = each.device.replace("GPU", "G")
+        lines.append(f"{f'{name} {unit}':<18}{cells}")
+    return "\n".join(lines) + "\n"
+
+
+def _matrix(title: str, values: Any) -> str:
+    cells = [
+        ["X" if i == j else _number(x) for j, x in enumerate(row)] for i, row in enumerate(values)
+    ]
+    width = max(4, *(len(cell) for row in cells for cell in row))
+    head = " " * 4 + " ".join(f"{f'G{j}':>{width}}" for j in range(len(cells)))
+    lines = [title, head]
+    for i, row in enumerate(cells):
+        lines.append(f"{f'G{i}':<4}" + " ".join(f"{cell:>{width}}" for cell in row))
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3g}"

@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toposeat import launch, pipeline, profile, report, topology
 from toposeat.cli.command import (
     EXIT_FAILED,
     Command,
@@ -23,11 +28,14 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.output_form import refuse_other_forms
-from toposeat.errors import ToposeatError, UsageError
+from toposeat.cli.output import refuse_other_forms
+from toposeat.cli.progress import progress_bar
+from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.model.files import check_writable
+from toposeat.model.job_folder import left_records
 
 if TYPE_CHECKING:
-    from toposeat.cli.watch import Watch
+    from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
 
 _LINES = 14  # of the summary after a run
@@ -104,30 +112,25 @@ class ProfileCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the application under the interposer, merge, save, summarise."""
-        from toposeat import pipeline, profile  # noqa: PLC0415
-        from toposeat.cli.progress import progress_bar  # noqa: PLC0415
-        from toposeat.launch import reordering  # noqa: PLC0415
-        from toposeat.model.files import check_writable  # noqa: PLC0415
-
         refuse_other_forms(args.output, "the profile")
         if args.merge is not None:
             return self._merge(args)
-        launch = require_launch(args, self.name)
+        command = require_launch(args, self.name)
         recording = profile.Recording(
             timed=not args.no_time,
             phases=args.phases,
-            reorder=reordering(args.reorder),
+            reorder=launch.reordering(args.reorder),
         )
         if args.dry_run:
-            print_command(profile.profile_line(launch, recording=recording))
+            print_command(profile.profile_line(command, recording=recording))
             return 0
         _offer_left_records()
-        target = args.output or Path(f"{pipeline.program_name(launch)}.prof")
+        target = args.output or Path(f"{pipeline.program_name(command)}.prof")
         check_writable(target, overwrite=args.force)
         watch = _watch(args)
         with progress_bar("merging records") as progress:
             traffic, exit_code = profile.profile_run(
-                launch,
+                command,
                 directory=args.keep_records,
                 recording=recording,
                 partial=args.partial,
@@ -138,10 +141,6 @@ class ProfileCommand(Command):
 
     def _merge(self, args: argparse.Namespace) -> int:
         """Records that lie in folders already."""
-        from toposeat import profile  # noqa: PLC0415
-        from toposeat.cli.progress import progress_bar  # noqa: PLC0415
-        from toposeat.model.files import check_writable  # noqa: PLC0415
-
         if args.launch:
             raise UsageError(
                 f"{self.name}: --merge runs no command",
@@ -167,15 +166,12 @@ def _watch(args: argparse.Namespace) -> Watch | None:
         if args.watched is not None:
             raise UsageError("profile: -t goes with --watch", hint="add --watch, or leave out -t")
         return None
-    from toposeat.cli.watch import Watch  # noqa: PLC0415
 
     return Watch(args.watched)
 
 
 def _offer_left_records() -> None:
     """Say that killed runs left records: the time they took is not lost."""
-    from toposeat.model.job_folder import left_records  # noqa: PLC0415
-
     count = len(left_records())
     if count:
         runs = "a run that was" if count == 1 else f"{count} runs that were"
@@ -187,8 +183,6 @@ def _offer_left_records() -> None:
 
 def _list_left_records(*, as_json: bool) -> int:
     """What killed runs left on this node, with the line that reads each."""
-    from toposeat.model.job_folder import left_records  # noqa: PLC0415
-
     found = left_records()
     if as_json:
         folders = [
@@ -208,7 +202,6 @@ def _list_left_records(*, as_json: bool) -> int:
 
 def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exit_code: int) -> int:
     """Write the profile, say what is in it, and return the application's exit code."""
-    from toposeat import report  # noqa: PLC0415
     from toposeat.model.traffic_file import save_traffic  # noqa: PLC0415
 
     try:
@@ -240,7 +233,6 @@ def _phases(text: str) -> str | float:
     """Argparse type: how to split a run."""
     if text == "pcontrol":  # profile.PHASES_BY_MARK, without the import that --help does not need
         return text
-    from toposeat.profile import MIN_WINDOW_S  # noqa: PLC0415
 
     try:
         seconds = positive_seconds(text)
@@ -248,6 +240,65 @@ def _phases(text: str) -> str | float:
         raise argparse.ArgumentTypeError(
             f"expected pcontrol or a number of seconds, got {text!r}"
         ) from error
-    if seconds < MIN_WINDOW_S:
-        raise argparse.ArgumentTypeError(f"a window is at least {MIN_WINDOW_S:g} s, not {text}")
+    if seconds < profile.MIN_WINDOW_S:
+        raise argparse.ArgumentTypeError(
+            f"a window is at least {profile.MIN_WINDOW_S:g} s, not {text}"
+        )
     return seconds
+
+
+_LEAST_S = 5.0  # between two looks
+_SHARE = 0.008  # of a core for looks
+_TELLING_S = 10.0  # of watching, before its cost means something
+
+
+def machine_to_watch(source: str | None) -> tuple[Topology | None, str]:
+    """The node whose links are told, or why none is."""
+    try:
+        machine = topology.read_topology(source or "this")
+    except UnavailableError as error:
+        if source not in (None, "this"):
+            raise
+        return None, f"not told: {error.message}; -t names a machine"
+    if len(machine.hosts) > 1:
+        raise UsageError(
+            f"{machine.name} has {len(machine.hosts)} hosts, --watch shows the links of one",
+            hint="name the topology of one node",
+        )
+    return machine, ""
+
+
+class Watch:
+    """What is told of a job."""
+
+    def __init__(self, source: str | None) -> None:
+        """Read the machine, and import what looks need, before the job starts."""
+        self._machine, why_not = machine_to_watch(source)
+        self._job = pipeline.JobWatch(self._machine, why_not)
+        self._line = report.glance_line
+        self._done = threading.Event()
+
+    @contextmanager
+    def on(self, folder: Path) -> Iterator[None]:
+        """Look at the records in a folder as long as the block; say in the end what it took."""
+        begin, spent_s = time.monotonic(), time.process_time()
+        looks = threading.Thread(target=self._look_on, args=(folder,), daemon=True)
+        looks.start()
+        try:
+            yield
+        finally:
+            self._done.set()
+            looks.join()
+            watched_s = time.monotonic() - begin
+            if watched_s >= _TELLING_S:
+                share = (time.process_time() - spent_s) / watched_s
+                tell(f"Watched   {watched_s:.0f} s, for {share:.2%} of a core")
+
+    def _look_on(self, folder: Path) -> None:
+        pause = _LEAST_S
+        while not self._done.wait(pause):
+            begin = time.thread_time()
+            glance = self._job.look(folder)
+            if glance is not None:
+                tell(self._line(glance, self._machine))
+            pause = max(_LEAST_S, (time.thread_time() - begin) / _SHARE)

@@ -17,8 +17,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.output_form import output_form
-from toposeat.cli.page import page_text
+from toposeat.cli.output import output_form, page_text
 from toposeat.cli.report_files import ReportFiles
 from toposeat.errors import UsageError
 
@@ -121,7 +120,7 @@ def _render(
     if form == "svg":
         return _drawing(found).encode("utf-8", "replace")
     if form == "png":
-        from toposeat.cli.picture import png_of_svg  # noqa: PLC0415
+        from toposeat.cli.output import png_of_svg  # noqa: PLC0415
 
         return png_of_svg(_drawing(found))
     return _text(found, style) if form == "text" else _matrix(found, form)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toposeat.cli.command import tell
-from toposeat.cli.machine import machine_of
-from toposeat.cli.placement_header import take_from_headers
+from toposeat.cli.machine import machine_of, take_from_headers
 from toposeat.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -62,11 +61,7 @@ class ReportFiles:
             tell(f"No predictions: {error} (say with -t SRC and --traffic F)")
 
     def add(self, path: Path) -> None:
-        """Take what one file holds, by its first bytes.
-
-        Raises:
-            InputError: an empty file, a report page, or a file of no known form.
-        """
+        """Take what one file holds, by its first bytes."""
         from toposeat import mapping, profile, topology  # noqa: PLC0415
         from toposeat.model import files, placement_file, result_file  # noqa: PLC0415
 

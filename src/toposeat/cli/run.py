@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
     add_force_option,
@@ -19,7 +20,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.output_form import refuse_other_forms
+from toposeat.cli.output import check_output
 from toposeat.errors import InputError
 
 
@@ -32,8 +33,6 @@ class RunCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        from toposeat.launch import VISIBILITIES  # noqa: PLC0415
-
         parser.add_argument(
             "-p",
             "--placement",
@@ -43,7 +42,7 @@ class RunCommand(Command):
         )
         parser.add_argument(
             "--visibility",
-            choices=VISIBILITIES,
+            choices=launch.VISIBILITIES,
             help="how a rank is shown its GPU: the same reordered list for all (permute), one GPU "
             "(mask), its own first (rotate), or as before (cpu-only: CPUs are bound); default: "
             "as the placement says, else permute",
@@ -78,15 +77,11 @@ class RunCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, verify, record."""
-        from toposeat import launch, pipeline, report  # noqa: PLC0415
-        from toposeat.model.files import check_writable  # noqa: PLC0415
         from toposeat.model.placement_file import load_placement  # noqa: PLC0415
         from toposeat.model.result_file import save_run  # noqa: PLC0415
 
         command = require_launch(args, self.name)
-        refuse_other_forms(args.output, "the run record")
-        if args.output is not None:
-            check_writable(args.output, overwrite=args.force)
+        check_output(args.output, "the run record", overwrite=args.force)
         reorder = launch.reordering(args.reorder)
         path = _placement_path(args, command, needed=not reorder)
         if path is None:
@@ -141,7 +136,6 @@ def _placement_path(
     """The placement that was named or tuned; None where there is none and none is needed."""
     if args.placement is not None:
         return Path(args.placement)
-    from toposeat import pipeline  # noqa: PLC0415
 
     try:
         return pipeline.tuned_placement_path(command)

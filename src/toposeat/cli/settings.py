@@ -124,9 +124,6 @@ def read_settings(
         environment: of this process.
         folder: where the project's file is looked for, and above.
         forgiving: a file that is wrong is left alone, too.
-
-    Raises:
-        InputError: a file that is wrong, with its line; not if `forgiving`.
     """
     files = config_files(environment, folder)
     found: dict[str, Setting] = {}
@@ -157,9 +154,8 @@ def _read(path: Path, *, is_named: bool) -> str:
 
     Raises:
         NotMineError: it may be somebody else's.
-        InputError: it cannot be read, or is too long.
     """
-    from toposeat.model.input_file import open_input, unreadable  # noqa: PLC0415
+    from toposeat.model.files import open_input, unreadable  # noqa: PLC0415
 
     try:
         if is_named:
@@ -239,11 +235,7 @@ def _from_folder(value: str, folder: Path) -> str:
 
 
 def prepare(parser: argparse.ArgumentParser, verb: str, settings: Settings) -> None:
-    """Make defaults of a verb's options what is set.
-
-    Raises:
-        InputError: a value that the option does not take.
-    """
+    """Make defaults of a verb's options what is set."""
     actions = {action.dest: action for action in parser._actions}  # there is no public way
     for key in _OPTIONS:
         action, setting = actions.get(key.replace("-", "_")), settings.get(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
     add_force_option,
@@ -19,10 +20,10 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
-from toposeat.cli.output_form import page_file
-from toposeat.cli.page import page_text
+from toposeat.cli.output import page_file, page_text
 from toposeat.cli.progress import progress_bar, search_bar
 from toposeat.cli.settings import decided_words
+from toposeat.model.files import check_writable, write_atomically
 from toposeat.model.shell_words import shell_line
 
 
@@ -53,9 +54,6 @@ class TuneCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Tune, show, say how to run."""
-        from toposeat import launch, pipeline, report  # noqa: PLC0415
-        from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
-
         command = require_launch(args, self.name)
         if args.html is not None:
             check_writable(args.html, overwrite=args.force)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
-    from toposeat.emulation.machine_file import machine_text
+    from toposeat.emulation.machine_file import machine_text, scaled_topology
     from toposeat.emulation.node import VARIABLES, EmulatedNode, emulated_machine, emulated_node
-    from toposeat.emulation.scaled import scaled_topology
 else:
     __getattr__ = door(__name__, __file__)

@@ -8,13 +8,18 @@ topology only what a machine has: links, routes, caps, peer access.
 
 from __future__ import annotations
 
+import heapq
 import math
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
-from toposeat.emulation.host_paths import HostPaths
 from toposeat.errors import InputError, UsageError
+from toposeat.model.quantity import quantity_fields
 from toposeat.model.topology import (
+    Component,
     ComponentKind,
     Device,
     Link,
@@ -63,7 +68,7 @@ _ANCESTOR = {  # nvmlGpuTopologyLevel_t
     PathClass.NODE: 40,
     PathClass.SYS: 50,
 }
-_Hops = list[tuple[Link, bool]]
+_Hops = list[tuple[Link, bool]]  # links in order, and whether each is walked backward
 
 
 def machine_text(
@@ -85,11 +90,6 @@ def machine_text(
         ipc_open_s: seconds that opening another process's memory takes.
         engines: copy engines of a device; each drives one copy at a time. 0: no limit.
         reads: bandwidth of a copy that the target drives, as a share of one by the source.
-
-    Raises:
-        InputError: several hosts, devices that reach no host memory, or too many parts; a truth
-            with another number of devices.
-        UsageError: a scale or a share that is not positive, or a wrong number of engines.
     """
     if not 0 < scale < 1e6:
         raise UsageError(f"a scale of {scale:g} is not above 0", hint="for example --scale 0.01")
@@ -301,3 +301,102 @@ def _route(machine: Topology, source: Device, target: Device) -> Route:
             hint="emulate a topology whose devices are all connected",
         )
     return route
+
+
+# Where host memory may be, the likeliest first.
+_HOST_KINDS = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)
+
+
+class HostPaths:
+    """Shortest paths, by latency, between the devices of one topology and its host memory."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._components = {c.id: c for c in topology.components}
+        self._around: dict[str, list[tuple[str, Link, bool]]] = defaultdict(list)
+        for link in topology.links:
+            a, b = link.ends
+            self._around[a].append((b, link, False))
+            self._around[b].append((a, link, True))
+
+    def home(self, device: Device) -> str:
+        """The vertex that stands for the host memory near a device."""
+        reach = self._shortest(device.id)
+        for kind in _HOST_KINDS:
+            found = [
+                (each.numa_node != device.numa_node, reach[each.id][0], each.id)
+                for each in self._topology.components
+                if each.kind is kind and each.id in reach
+            ]
+            if found:
+                return min(found)[2]
+        raise InputError(
+            f"{device.id} is not connected to host memory in {self._topology.name}",
+            hint="emulate a topology that has NUMA nodes, packages or host bridges",
+        )
+
+    def links(self, source: str, target: str) -> _Hops:
+        """Links of the shortest path between two vertices."""
+        reach = self._shortest(source)
+        if target not in reach:
+            raise InputError(
+                f"no path from {source} to {target} in {self._topology.name}",
+                hint="emulate a topology whose devices and host memory are connected by links",
+            )
+        hops: _Hops = []
+        here = target
+        while here != source:
+            before, link, backward = reach[here][1:]
+            hops.append((link, backward))
+            here = before
+        return hops[::-1]
+
+    def _shortest(self, source: str) -> dict[str, tuple[float, str, Link, bool]]:
+        """Distance, predecessor and last link of every vertex that traffic of `source` reaches."""
+        done: dict[str, float] = {}
+        reach: dict[str, tuple[float, str, Link, bool]] = {}
+        queue: list[tuple[float, int, str]] = [(0.0, 0, source)]
+        pushed = 0
+        while queue:
+            distance, _, here = heapq.heappop(queue)
+            if here in done:
+                continue
+            done[here] = distance
+            if here != source and not self._can_forward(here):
+                continue
+            for there, link, backward in self._around[here]:
+                length = distance + link.latency_s.value + 1e-12  # ties: fewer links
+                if there not in done and (there not in reach or length < reach[there][0]):
+                    reach[there] = (length, here, link, backward)
+                    pushed += 1
+                    heapq.heappush(queue, (length, pushed, there))
+        return reach
+
+    def _can_forward(self, vertex: str) -> bool:
+        component: Component | None = self._components.get(vertex)
+        return component is not None and component.kind is not ComponentKind.NVSWITCH
+
+
+def scaled_topology(topology: Topology, scale: float) -> Topology:
+    """`topology` with every bandwidth multiplied by `scale`; latencies stay, as in the stand-in.
+
+    Predictions for it are of the seconds that the stand-in takes with the same `scale`.
+    """
+    links = tuple(replace(each, **_scaled_rates(each, scale)) for each in topology.links)
+    routes = []
+    for route in topology.routes:
+        curve = route.curve
+        if curve is not None:
+            points = (replace(p, bytes_per_s=p.bytes_per_s * scale) for p in curve.points)
+            curve = replace(curve, points=tuple(points))
+        routes.append(replace(route, curve=curve, **_scaled_rates(route, scale)))
+    return replace(topology, links=links, routes=tuple(routes))
+
+
+def _scaled_rates(part: Link | Route, scale: float) -> dict[str, Any]:
+    rates = {name: getattr(part, name) for name in quantity_fields(type(part))}
+    return {
+        name: replace(rate, value=rate.value * scale)
+        for name, rate in rates.items()
+        if rate is not None and name.endswith("bytes_per_s")
+    }

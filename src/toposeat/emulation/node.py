@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.installed import native_path
-from toposeat.model.input_file import beginning
+from toposeat.model.files import beginning
 from toposeat.model.job_folder import job_folder
 
 _MACHINE = "TOPOSEAT_EMULATED_MACHINE"
@@ -49,9 +49,6 @@ def emulated_node(text: str) -> Iterator[EmulatedNode]:
 
     Args:
         text: of its machine file (`machine_text`).
-
-    Raises:
-        UnavailableError: this package was built without the stand-in.
     """
     libraries = native_path("emulator/libcuda.so.1").parent
     with job_folder("emulated", memory=True) as folder:

@@ -1,6 +1,6 @@
 """Predictions on all machines that the premises and readings of a topology allow.
 
-An assumed number lies in an interval (`model.premise`). A corner has every premise at one of its
+An assumed number lies in an interval (`model.quantity`). A corner has every premise at one of its
 ends. A fixed sequence of points inside the intervals is evaluated too, because flow time need not
 be monotone, and so is every other machine that the same sources allow (a *reading*).
 """
@@ -21,7 +21,7 @@ from toposeat import _core
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.evaluation import Evaluator
 from toposeat.evaluation.network import compile_network
-from toposeat.model.premise import WORTH_SAYING, Assumed, Premise, Premises
+from toposeat.model.quantity import WORTH_SAYING, Assumed, Premise, Premises
 from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:

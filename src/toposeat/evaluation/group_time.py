@@ -21,7 +21,7 @@ from toposeat.evaluation.channels import Channels, Unit
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.network import compile_traffic
 from toposeat.model.evaluation import GroupUse, PhaseTime
-from toposeat.model.nic_choice import choose_nics
+from toposeat.model.nics import choose_nics
 from toposeat.model.topology import ComponentKind, Topology
 from toposeat.model.traffic import Exchange, GroupLoad, PairTable, Phase, Traffic
 

@@ -21,8 +21,7 @@ from toposeat.evaluation.route_numbers import (
     stated_latency,
     walk,
 )
-from toposeat.model.premise import Premise
-from toposeat.model.quantity import Quantity
+from toposeat.model.quantity import Premise, Quantity
 from toposeat.model.topology import Route, RouteCurve, Topology
 from toposeat.model.traffic import HISTOGRAM_BUCKETS, PairTable, Traffic
 

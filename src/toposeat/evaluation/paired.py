@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from toposeat.model.bench import Gain
+from toposeat.model.runs import Gain
 
 # Student's t, two-sided 95 %, by degrees of freedom 1, 2, ...; beyond the table its last value.
 _T95 = (

@@ -10,8 +10,7 @@ import numpy as np
 from toposeat import _core
 from toposeat.evaluation.evaluation import check_placement
 from toposeat.evaluation.network import compile_network
-from toposeat.model.pair_table import PairTable
-from toposeat.model.schedule import Schedule
+from toposeat.model.pair_table import PairTable, Schedule
 from toposeat.model.topology import Topology
 
 

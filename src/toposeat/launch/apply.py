@@ -27,7 +27,7 @@ from toposeat.launch.line import (
 from toposeat.launch.python_hook import hooked_path
 from toposeat.launch.reorder import reorder_words
 from toposeat.launch.visibility import VISIBILITIES
-from toposeat.model.input_file import beginning
+from toposeat.model.files import beginning
 from toposeat.model.placement import Placement
 
 

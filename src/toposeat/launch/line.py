@@ -23,7 +23,7 @@ from toposeat.launch.launchers.launcher import (
     version_answer,
 )
 from toposeat.launch.task_programs import format_task_programs, read_task_programs
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 
 TASK_FILE = "programs.conf"
 # torchrun as the one task of a node: it reads its options from variables too.

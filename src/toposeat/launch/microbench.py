@@ -19,8 +19,8 @@ from toposeat.launch.installations import (
     run_compiler,
 )
 from toposeat.launch.launchers.launcher import LaunchLine
-from toposeat.model.exchange import COLLECTIVES, GridExchange
 from toposeat.model.private_cache import cache_root, cached_artefact
+from toposeat.model.runs import COLLECTIVES, GridExchange
 
 PROGRAM = "toposeat-microbench"
 BUFFERS = ("host", "device")

@@ -15,7 +15,7 @@ from toposeat.launch.child import run_child
 from toposeat.launch.home import Home
 from toposeat.launch.line import hand_on, parse_launch_line, wrap_with_exec
 from toposeat.model.job_folder import job_folder
-from toposeat.model.run_record import RunRecord
+from toposeat.model.runs import RunRecord
 
 VARIABLE = "TOPOSEAT_REORDER"
 _NO = ("", "0")

@@ -34,11 +34,10 @@ from toposeat.launch.verification import (
     refusal_lines,
 )
 from toposeat.launch.verification import verify as verify_seats
-from toposeat.model.files import write_atomically
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input, write_atomically
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
-from toposeat.model.run_record import RealisedSeat, RunRecord
+from toposeat.model.runs import RealisedSeat, RunRecord
 from toposeat.model.topology import ANY_HOST
 
 # Variables worth keeping with a run: they steer devices, libraries and launchers.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 
 # Tasks, the program, and its arguments, in which srun replaces %t and %o.
 _LINE = re.compile(r"\s*([\d,*-]+)\s+(\S+)(.*)", re.ASCII | re.DOTALL)

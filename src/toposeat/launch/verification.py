@@ -16,9 +16,9 @@ from toposeat.errors import ToposeatError
 from toposeat.launch.home_job import Verdicts
 from toposeat.launch.nic_words import other_nics
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
-from toposeat.model.input_file import beginning
+from toposeat.model.files import beginning
 from toposeat.model.placement import Placement, Seat
-from toposeat.model.run_record import RealisedSeat, Verdict
+from toposeat.model.runs import RealisedSeat, Verdict
 from toposeat.model.topology import canonical_pci
 
 REPORT_SCHEMA = "# toposeat/report/1"

@@ -9,7 +9,7 @@ from toposeat import evaluation
 from toposeat.errors import InputError
 from toposeat.mapping.cpu_share import share_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
-from toposeat.model.nic_choice import choose_nics
+from toposeat.model.nics import choose_nics
 from toposeat.model.placement import COSTS_KEY, HostDevice, Placement, Seat
 from toposeat.model.topology import ComponentKind, Device, Topology
 

@@ -18,7 +18,7 @@ from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkHost, NetworkKind, NetworkLink
-from toposeat.model.nic_choice import choose_nics
+from toposeat.model.nics import choose_nics
 from toposeat.model.topology import Link, LinkKind, Route, Topology
 
 # Defaults: an adapter of 200 Gb/s and the latencies of InfiniBand, about a microsecond between two

@@ -24,8 +24,16 @@ from toposeat.mapping.cluster import (
 from toposeat.mapping.joined_domains import with_domains
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import Network, NetworkLink
-from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premise, assumed, joined
-from toposeat.model.quantity import Quantity, Source, nominal
+from toposeat.model.quantity import (
+    PORT_PREMISE,
+    UPLINK_PREMISE,
+    Premise,
+    Quantity,
+    Source,
+    assumed,
+    joined,
+    nominal,
+)
 from toposeat.model.topology import (
     Component,
     ComponentKind,

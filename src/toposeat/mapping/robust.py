@@ -21,7 +21,7 @@ from toposeat.evaluation.corners import Machines, Outlook
 from toposeat.mapping.problem import Problem
 from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
 from toposeat.model.map_options import MapOptions
-from toposeat.model.premise import WORTH_SAYING, Premises
+from toposeat.model.quantity import WORTH_SAYING, Premises
 from toposeat.model.topology import Topology
 
 MOST_SOLVED_DEVICES = 8  # for so many, every corner's best placement is found and proved

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from toposeat.model.explanation import Explanation
-from toposeat.model.premise import Premises
+from toposeat.model.quantity import Premises
 from toposeat.model.shown import Shown
 from toposeat.model.topology import LinkKind
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from toposeat.model.premise import Premises
+from toposeat.model.quantity import Premises
 
 
 class Severity(StrEnum):

@@ -14,6 +14,7 @@ from toposeat.errors import InputError
 from toposeat.model.network import MAX_HOSTS
 
 HOSTLIST_HINT = "write hosts as n[001-016,020],login1"
+_PART = re.compile(r"(?:[^\s,\[\]]|\[[^\[\]]*\])+")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]*", re.ASCII)
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
 _PBS = re.compile(r"([^/+]+)(?:/[0-9*+,\-]*)?", re.ASCII)
@@ -33,8 +34,10 @@ def expand_hostlist(text: str, *, limit: int = MAX_HOSTS) -> tuple[str, ...]:
         InputError: brackets that do not match, ranges that run backwards, impossible names, or
             more than `limit` names. The caller adds file and line.
     """
+    if "".join(_PART.sub("", text).split()).strip(","):
+        raise _error("brackets that do not match", text)
     names: list[str] = []
-    for part in _parts(text):
+    for part in _PART.findall(text):
         names.extend(_expand_part(part, limit - len(names)))
     return tuple(names)
 
@@ -130,24 +133,6 @@ def _follows(before: str, after: str) -> bool:
     return str(int(after)).zfill(len(before)) == after
 
 
-def _parts(text: str) -> list[str]:
-    """Split at commas and blanks outside brackets."""
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(text):
-        if character == "[":
-            depth += 1
-        elif character == "]":
-            depth -= 1
-        if depth not in (0, 1):
-            raise _error("brackets that do not match", text)
-        if depth == 0 and (character == "," or character.isspace()):
-            parts.append(text[start:at])
-            start = at + 1
-    if depth:
-        raise _error("a bracket that is not closed", text)
-    return [part for part in (*parts, text[start:]) if part]
-
-
 def _expand_part(part: str, limit: int) -> list[str]:
     pieces: list[list[str]] = []
     count = 1
@@ -168,11 +153,9 @@ def _numbers(text: str, part: str, limit: int) -> list[str]:
     values: list[str] = []
     for item in text.split(","):
         match = _RANGE.fullmatch(item.strip())
-        if match is None:
-            raise _error(f"{item.strip()[:30]!r} in brackets is no number and no range", part)
-        first, last = match.group(1), match.group(2) or match.group(1)
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
         if int(last) < int(first):
-            raise _error(f"the range {item.strip()} runs backwards", part)
+            raise _error(f"{item.strip()[:30]!r} is no number and no rising range", part)
         if int(last) - int(first) >= limit - len(values):
             raise _error("more hosts than a network may have", part)
         width = len(first) if first.startswith("0") else 0

@@ -66,9 +66,6 @@ class MapOptions:
             users of nominal numbers, who cannot tell such placements apart.
         constraints: which device may take which ranks, and how many.
         explained: also say why, in the result's `explanation`.
-
-    Raises:
-        UsageError: on an unknown name, or a number out of range.
     """
 
     objective: str = "time"

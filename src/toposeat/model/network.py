@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from toposeat.model.part_error import PartError
-from toposeat.model.quantity import Quantity
+from toposeat.model.quantity import PartError, Quantity
 
 INSIDE_HOSTS = 0  # level of a link that stands for what hosts pass on inside: no uplink
 MAX_HOSTS = 1 << 17

@@ -1,19 +1,34 @@
-"""What sources tell of one ordered pair of devices, or of a device and a NIC, beyond the links."""
+"""What sources tell of pairs of devices, or of a device and a NIC, beyond the links.
+
+Numbers of pairs, host copies and lanes belong to a partial topology; merging moves them to routes
+and links.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
 
-from toposeat.model.number_checks import (
+from toposeat.model.quantity import (
     MAX_INDEX,
+    PAIR_RANGES,
+    Quantity,
+    Source,
     check_bandwidth,
     check_number,
     check_pair_number,
 )
-from toposeat.model.quantity import Quantity
 from toposeat.model.route import PathClass
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+else:  # the help of commands imports this module, but not numpy
+    Values = Any
 
 
 class LinkKind(StrEnum):
@@ -43,11 +58,8 @@ class Bond:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= MAX_INDEX:
-            raise ValueError(f"a bond has 1 lane or more, not {self.count}")
-        if self.bytes_per_s is not None and not 0 < self.bytes_per_s < float("inf"):
-            raise ValueError(f"a bond of {self.bytes_per_s} bytes/s")
-        check_pair_number("bandwidth", self.bytes_per_s)
+        check_number("the number of lanes of a bond", self.count, MAX_INDEX, 1)
+        _check_capacity(self.bytes_per_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,3 +90,103 @@ class Pair:
         check_number("lanes", self.lanes, MAX_INDEX)
         check_bandwidth(self.cap_bytes_per_s)
         check_bandwidth(self.combined_bytes_per_s)
+
+
+BANDWIDTH = "bandwidth"  # bytes/s
+LATENCY = "latency"  # seconds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairNumbers:
+    """One number for each ordered pair of devices.
+
+    Args:
+        what: `BANDWIDTH` (bytes/s) or `LATENCY` (seconds).
+        values: shape (n, n), float64. `values[i, j]` is of data that moves from device i to device
+            j, whoever drives the copy. NaN is not known, 0 a zero that the source printed;
+            others are within `PAIR_RANGES`. The diagonal is a copy within the device, counting each
+            copied byte once (the p2pBandwidthLatencyTest sample counts it twice: halve). Made
+            read-only.
+        peer: whether peer access was on; None if not known.
+        both_ways: both directions at once, and the number is the sum of the two.
+        engine: "ce" (copy engine, DMA), "sm" (kernel), "" not stated.
+        operation: who drove it: "read" (the target pulls), "write" (the source pushes), "".
+        devices: ids of the devices, in the order of rows and columns; () stands for those of the
+            topology.
+        source: normally `MEASURED`; `NOMINAL` for numbers that a tool derives from link speeds.
+    """
+
+    what: str
+    values: Values
+    devices: tuple[str, ...] = ()
+    peer: bool | None = None
+    both_ways: bool = False
+    engine: str = ""
+    operation: str = ""
+    source: Source = Source.MEASURED
+
+    def __post_init__(self) -> None:
+        import numpy as np  # noqa: PLC0415 - 66 ms: few machines have them
+
+        values = np.array(self.values, dtype=np.float64)
+        rows = len(self.devices) or len(values)
+        if values.shape != (rows, rows):
+            raise ValueError(f"{self.what} of shape {values.shape}: not a row a device")
+        known = values[~np.isnan(values) & (values != 0)]
+        for value in (known.min(), known.max()) if known.size else ():
+            check_pair_number(self.what, float(value))
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    def of(self, devices: Sequence[str]) -> PairNumbers:
+        """The numbers in the order of these device ids; NaN for a device without numbers."""
+        import numpy as np  # noqa: PLC0415 - 66 ms: few machines have them
+
+        place = {device: i for i, device in enumerate(devices)}
+        rows = [place[device] for device in self.devices]
+        values = np.full((len(devices), len(devices)), np.nan)
+        values[np.ix_(rows, rows)] = self.values
+        return replace(self, values=values, devices=tuple(devices))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostNumbers:
+    """Copies between host memory and one device; bytes/s or seconds, None where not known.
+
+    `device` is its id; `numa_node` is the operating system's number of the node that holds the host
+    memory, None if the source does not say.
+    """
+
+    what: str
+    device: str
+    numa_node: int | None = None
+    to_device: float | None = None
+    from_device: float | None = None
+    source: Source = Source.MEASURED
+
+    def __post_init__(self) -> None:
+        for value in (self.to_device, self.from_device):
+            check_pair_number(self.what, value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaneState:
+    """One NVLink, xGMI or Xe Link lane of a device, as its driver reports it.
+
+    `bytes_per_s` is per direction, None for an inactive lane. `remote_kind` is what lies at its
+    other end: "device", "switch", "host" or "" (not stated), `remote_pci` the bus id of that.
+    """
+
+    device: str
+    lane: int
+    bytes_per_s: float | None
+    remote_pci: str | None = None
+    remote_kind: Literal["", "device", "switch", "host"] = ""
+
+    def __post_init__(self) -> None:
+        _check_capacity(self.bytes_per_s)
+
+
+def _check_capacity(bytes_per_s: float | None) -> None:
+    least, most = PAIR_RANGES[BANDWIDTH]
+    check_number("the bandwidth of a pair (bytes/s)", bytes_per_s, most, least)

@@ -1,4 +1,4 @@
-"""A sparse table of directed rank pairs, and the kinds and memory spaces of such tables."""
+"""Sparse tables of directed rank pairs, and messages in the order in which they are sent."""
 
 from __future__ import annotations
 
@@ -121,3 +121,35 @@ class PairTable(Struct, frozen=True, eq=False):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+MAX_SCHEDULE_FLOWS = 1 << 22  # over all repeats; as the core has it
+
+
+class Schedule(Struct, frozen=True, kw_only=True, eq=False):
+    """Phases of messages between ranks, one after the other, `repeats` times.
+
+    A phase holds bytes and messages of ordered pairs of ranks; a traffic matrix is their sum and
+    knows no order. `origin` says where it is from: an algorithm's name, a pattern, a profile.
+    """
+
+    ranks: int
+    origin: str
+    phases: tuple[PairTable, ...]
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        if self.flows * self.repeats > MAX_SCHEDULE_FLOWS:
+            raise ValueError(f"more than {MAX_SCHEDULE_FLOWS} flows over all repeats")
+
+    @property
+    def flows(self) -> int:
+        """Ordered pairs of ranks, summed over the phases of one repeat."""
+        return sum(len(phase) for phase in self.phases)
+
+    def table(self) -> PairTable:
+        """Bytes and messages of all phases and repeats together."""
+        total = PairTable.total(self.phases)
+        return PairTable.from_pairs(
+            total.source, total.target, total.bytes * self.repeats, total.messages * self.repeats
+        )

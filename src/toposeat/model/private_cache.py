@@ -21,11 +21,7 @@ _HINT = f"set {CACHE_VARIABLE} to a folder that you may write, and no other user
 
 
 def cache_root(env: Mapping[str, str]) -> Path:
-    """TOPOSEAT_CACHE_DIR, else `toposeat` in the user's cache folder.
-
-    Raises:
-        ToposeatError: this user has no home folder.
-    """
+    """TOPOSEAT_CACHE_DIR, else `toposeat` in the user's cache folder."""
     if env.get(CACHE_VARIABLE):
         return Path(env[CACHE_VARIABLE])
     folder = user_folder(env, "XDG_CACHE_HOME", ".cache")
@@ -40,9 +36,6 @@ def private_folder(folder: Path, what: str) -> Path:
     Args:
         folder: may exist; only its last part has to be private.
         what: it will hold, for the message.
-
-    Raises:
-        ToposeatError: it cannot be made, is a link, or belongs to somebody else.
     """
     try:
         make_own_folder(folder)
@@ -64,9 +57,6 @@ def cached_artefact(
 
     Returns:
         Its path, and "" or the reason why it could not be made.
-
-    Raises:
-        ToposeatError: the folder cannot be used, or the disk is full.
     """
     path = private_folder(folder, what) / name
     if _is_as_left(path):

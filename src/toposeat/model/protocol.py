@@ -12,7 +12,7 @@ from msgspec import Struct
 from toposeat.model.route import CopyProtocol
 
 if TYPE_CHECKING:
-    from toposeat.model.clocked import ClockedResult
+    from toposeat.model.runs import ClockedResult
 
 
 class StackKind(StrEnum):

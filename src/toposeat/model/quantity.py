@@ -1,9 +1,11 @@
-"""A number together with where it comes from."""
+"""Numbers with where they come from, what is assumed, what is told, and ranges to be within."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Any
 
 
 class Source(StrEnum):
@@ -12,7 +14,7 @@ class Source(StrEnum):
     NOMINAL = "nominal"  # from the kind of a link: a data sheet or a table of constants
     MEASURED = "measured"  # by a benchmark on this machine, or published for this very machine
     USER = "user"  # stated by the user
-    ASSUMED = "assumed"  # stated by nobody: a default with an interval (`model.premise`)
+    ASSUMED = "assumed"  # stated by nobody: a default with an interval (`Premise`)
 
     @property
     def is_of_this_machine(self) -> bool:
@@ -39,3 +41,198 @@ class Quantity:
 def nominal(value: float) -> Quantity:
     """`value`, known only from the kind of the thing."""
     return Quantity(value, Source.NOMINAL)
+
+
+WORTH_SAYING = 0.01  # share of the default's time: a gain range below it is not in doubt
+PORT_PREMISE = "rate of a network port"
+UPLINK_PREMISE = "uplinks of a switch"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Premise:
+    """One variable for all numbers of its kind on a machine: they name it (`Quantity.premises`).
+
+    Where the variable is v, every quantity that names it is v / `nominal` times its value.
+    `source` is one sentence that says where `low` and `high` come from.
+    """
+
+    what: str
+    low: float
+    nominal: float
+    high: float
+    unit: str
+    source: str
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.nominal <= self.high < float("inf"):
+            raise ValueError(
+                f"{self.what}: expected 0 < low <= nominal <= high,"
+                f" got {self.low}, {self.nominal}, {self.high}"
+            )
+
+    def joined_with(self, other: Premise) -> Premise:
+        """One variable for two of the same kind: it may be as far from nominal as either."""
+        low = min(self.low / self.nominal, other.low / other.nominal)
+        high = max(self.high / self.nominal, other.high / other.nominal)
+        if (low * self.nominal, high * self.nominal) == (self.low, self.high):
+            return self
+        return Premise(
+            what=self.what,
+            low=low * self.nominal,
+            nominal=self.nominal,
+            high=high * self.nominal,
+            unit=self.unit,
+            source=self.source if self.source == other.source else f"{self.source} {other.source}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assumed(Premise):
+    """A premise of a predicted gain; `decides`: whether its interval alone moves the gain."""
+
+    decides: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Premises:
+    """What the predicted gain of a placement depends on.
+
+    `gain_range` is the least and the largest share of the default's time that it saves on any
+    machine that the sources allow. `untold_pairs` are pairs of device ids of which no source tells
+    whether device links join them. Each premise in `assumed` says whether it `decides` the gain;
+    where the default was kept, this is the gain of the placement that was not taken.
+    `of_phases`: how far phases overlap is a part of the range too, which has all of them one after
+    the other and the slowest alone.
+    """
+
+    untold_pairs: tuple[tuple[str, str], ...] = ()
+    assumed: tuple[Assumed, ...] = ()
+    gain_range: tuple[float, float]
+    of_phases: bool = False
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the gain range is wider than 1 % of the default's time."""
+        low, high = self.gain_range
+        return high - low > WORTH_SAYING
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the gain is in doubt, or device links that it may depend on are untold."""
+        return self.is_doubtful or bool(self.untold_pairs)
+
+    @property
+    def deciding(self) -> tuple[Assumed, ...]:
+        """The premises that move the gain."""
+        return tuple(each for each in self.assumed if each.decides)
+
+
+def assumed(value: float, *premises: Premise, of: Quantity | None = None) -> Quantity:
+    """A number that is proportional to premises, and to those of the number it is made from."""
+    made_from = of.premises if of else ()
+    return Quantity(
+        value,
+        Source.ASSUMED,
+        premises=tuple(dict.fromkeys([*made_from, *(p.what for p in premises)])),
+    )
+
+
+def joined(premises: Iterable[Premise]) -> tuple[Premise, ...]:
+    """One premise of each kind."""
+    found: dict[str, Premise] = {}
+    for each in premises:
+        found[each.what] = found[each.what].joined_with(each) if each.what in found else each
+    return tuple(found.values())
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def quantity_fields(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a dataclass that hold a quantity, or may."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(f.name for f in fields(kind) if "Quantity" in str(f.type))
+    return _FIELDS[kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """How it is known whether device links join the GPUs of each pair on one host.
+
+    `pairs` counts all pairs, `inferred` those that follow from a product, by its name ("no links":
+    products that have none). `untold_pairs` lists (by id) those that nothing tells; the rest is
+    told. `untold_affinities` are GPUs whose near CPUs and memory node no source tells, of hosts
+    with several memory nodes.
+    """
+
+    pairs: int
+    inferred: Mapping[str, int]
+    untold_pairs: tuple[tuple[str, str], ...]
+    untold_affinities: tuple[str, ...]
+
+    @property
+    def told(self) -> int:
+        """How many pairs a source tells."""
+        return self.pairs - sum(self.inferred.values()) - len(self.untold_pairs)
+
+
+# Ranges that every link of a machine is within. Numbers beyond are typing errors, and their
+# quotients would overflow in the evaluators.
+BANDWIDTH_RANGE_BYTES_PER_S = (1e-3, 1e30)
+MAX_LATENCY_S = 3600.0
+
+# Ranges that every pair, device memory and bond is within: HBM4 carries 20 TB/s, and light goes
+# 0.3 mm in a picosecond.
+PAIR_RANGES = {"bandwidth": (1e-3, 1e14), "latency": (1e-12, MAX_LATENCY_S)}
+
+MAX_INDEX = 999_999_999  # what placement files and the launcher can hold
+MAX_MEMORY_BYTES = 1 << 60
+
+
+def check_number(what: str, value: float | None, most: float, least: float = 0) -> None:
+    """Raise ValueError unless `value` is None, NaN or within a range."""
+    if value is not None and (value < least or value > most):
+        raise ValueError(f"{what} is not within {least:.10g} to {most:.10g}: {str(value)[:30]}")
+
+
+def check_pair_number(what: str, value: float | None) -> None:
+    """Raise ValueError on a bandwidth (bytes/s) or latency (s) that no pair has.
+
+    None and NaN stand for "not known", 0 for a zero that a tool printed.
+    """
+    if what not in PAIR_RANGES:
+        raise ValueError(f"numbers are bandwidth or latency, not {what!r}")
+    if value:
+        least, most = PAIR_RANGES[what]
+        check_number(
+            f"the {what} of a pair ({'bytes/s' if what == 'bandwidth' else 's'})",
+            value,
+            most,
+            least,
+        )
+
+
+def check_bandwidth(quantity: Quantity | None) -> None:
+    """Raise ValueError on bytes/s that no link has; 0 stands for "not known"."""
+    if quantity is not None and quantity.value:
+        least, most = BANDWIDTH_RANGE_BYTES_PER_S
+        check_number("a bandwidth (bytes/s)", quantity.value, most, least)
+
+
+def check_latency(quantity: Quantity | None) -> None:
+    """Raise ValueError on seconds that no link has."""
+    if quantity is not None:
+        check_number("a latency (s)", quantity.value, MAX_LATENCY_S)
+
+
+class PartError(ValueError):
+    """Says which part is wrong, so that a file's reader can name its line.
+
+    Args:
+        message: the cause.
+        part: names of members and positions in lists that lead from the noun to that part.
+    """
+
+    def __init__(self, message: str, *part: str | int) -> None:
+        super().__init__(message)
+        self.part = part

@@ -8,9 +8,8 @@ from typing import Any
 
 from toposeat.errors import InputError
 from toposeat.model.evaluation import MappingResult
-from toposeat.model.files import decode_json, encode_json, write_atomically
-from toposeat.model.json_text import parse_json
-from toposeat.model.run_record import RunRecord
+from toposeat.model.files import decode_json, encode_json, parse_json, write_atomically
+from toposeat.model.runs import RunRecord
 
 MAPPING_SCHEMA = "toposeat/mapping/3"
 RUN_SCHEMA = "toposeat/run/1"

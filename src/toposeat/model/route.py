@@ -1,20 +1,27 @@
-"""How a transfer gets from one device to another: its links, and what limits it beyond them."""
+"""How a transfer gets from one device to another: its links, and what limits it beyond them.
+
+A route is a walk over the links of its topology, from its source to its target.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from math import log2
 
-from toposeat.model.number_checks import (
+from toposeat.model.quantity import (
     BANDWIDTH_RANGE_BYTES_PER_S,
     MAX_LATENCY_S,
+    PartError,
+    Quantity,
+    Source,
     check_bandwidth,
     check_latency,
+    check_number,
 )
-from toposeat.model.part_error import PartError
-from toposeat.model.quantity import Quantity, Source
 
 MAX_CURVE_POINTS = 64
 MAX_MESSAGE_BYTES = 1 << 50
@@ -43,15 +50,10 @@ class CurvePoint:
     bytes_per_s: float
 
     def __post_init__(self) -> None:
-        low, high = BANDWIDTH_RANGE_BYTES_PER_S
-        if not 1 <= self.message_bytes <= MAX_MESSAGE_BYTES:
-            raise ValueError(f"a message has 1 to 2^50 bytes, not {str(self.message_bytes)[:30]}")
-        if not 0 <= self.latency_s <= MAX_LATENCY_S:
-            raise ValueError(f"a latency of {self.latency_s:g} s is not 0 to {MAX_LATENCY_S:g} s")
-        if not low <= self.bytes_per_s <= high:
-            raise ValueError(
-                f"a bandwidth of {self.bytes_per_s:g} bytes/s is not within {low:g} to {high:g}"
-            )
+        least, most = BANDWIDTH_RANGE_BYTES_PER_S
+        check_number("the size of a message", self.message_bytes, MAX_MESSAGE_BYTES, 1)
+        check_number("a latency (s)", self.latency_s, MAX_LATENCY_S)
+        check_number("a bandwidth (bytes/s)", self.bytes_per_s, most, least)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,18 +68,11 @@ class RouteCurve:
     source: Source = Source.NOMINAL
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.points) <= MAX_CURVE_POINTS:
-            raise ValueError(f"a curve has 1 to {MAX_CURVE_POINTS} points, not {len(self.points)}")
-        for number, (point, following) in enumerate(
-            zip(self.points, self.points[1:], strict=False), start=1
-        ):
-            if following.message_bytes <= point.message_bytes:
-                raise PartError(
-                    f"size {following.message_bytes} of a curve does not come after "
-                    f"{point.message_bytes}",
-                    "points",
-                    number,
-                )
+        check_number("the number of points of a curve", len(self.points), MAX_CURVE_POINTS, 1)
+        sizes = [point.message_bytes for point in self.points]
+        for number, (size, following) in enumerate(pairwise(sizes), start=1):
+            if following <= size:
+                raise PartError(f"size {following} after {size}", "points", number)
 
     def at(self, message_bytes: float) -> tuple[float, float]:
         """Latency in seconds and bytes per second of messages of one size."""
@@ -171,3 +166,82 @@ class Route:
         check_bandwidth(self.cap_bytes_per_s)
         check_bandwidth(self.combined_bytes_per_s)
         check_latency(self.latency_s)
+
+
+_Ends = Mapping[str, tuple[str, str]]  # of a link, by its id
+
+
+def first_fault(
+    routes: Sequence[Route], ends: _Ends, known: Collection[str]
+) -> tuple[int, str] | None:
+    """The first route that is no walk, by number, with what is wrong with it; None if all are.
+
+    Args:
+        routes: from vertex to vertex.
+        ends: the two vertices of each link, by its id.
+        known: ids of the vertices.
+    """
+    arrived: dict[str, dict[tuple[str, ...], str]] = {}
+    faults: list[tuple[int, str]] = []
+    # Shorter routes first: in a ring or mesh most routes are a shorter one and one more link, so
+    # that only the last of their links is checked. 256 devices have some four million links in all.
+    for number in sorted(range(len(routes)), key=lambda i: len(routes[i].links)):
+        route = routes[number]
+        if route.source not in known or route.target not in known:
+            faults.append((number, "has an unknown end"))
+            continue
+        before = arrived.setdefault(route.source, {(): route.source})
+        fault = _fault_of_route(route, ends, before)
+        if fault:
+            faults.append((number, fault))
+        elif not route.staged:
+            before[route.links] = route.target
+    return min(faults, default=None)
+
+
+def _fault_of_route(route: Route, ends: _Ends, before: Mapping[tuple[str, ...], str]) -> str:
+    """What is wrong with a route; "" if nothing is.
+
+    `before`: the ends of checked walks from its source, by their links; none uses a link twice.
+    """
+    fault = "" if _goes_on(route, ends, before) else _fault_of_links(route, ends)
+    for way in route.protocols or ():
+        if not fault and way.links is not None:
+            fault = _fault_of_walk(route, ends, way.links)
+            fault = fault and f"by {way.protocol.value} {fault}"
+    return fault
+
+
+def _goes_on(route: Route, ends: _Ends, before: Mapping[tuple[str, ...], str]) -> bool:
+    """Whether the route is a checked walk and one more link, which the walk does not use."""
+    if not route.links:
+        return False
+    others, last = route.links[:-1], route.links[-1]
+    here = before.get(others)
+    if here is None or last in others:
+        return False
+    return ends.get(last) in ((here, route.target), (route.target, here))
+
+
+def _fault_of_links(route: Route, ends: _Ends) -> str:
+    fault = _fault_of_walk(route, ends, route.links)
+    if not fault and not route.staged and len(set(route.links)) < len(route.links):
+        return "uses a link twice: only a staged route may go back over a link"
+    return fault
+
+
+def _fault_of_walk(route: Route, ends: _Ends, links: tuple[str, ...]) -> str:
+    """What is wrong with the route's links, or with those of one of its protocols."""
+    here = route.source
+    walked: set[tuple[str, str]] = set()  # links, and the end they were walked from
+    for link in links:
+        pair = ends.get(link)
+        if pair is None:
+            return f"uses unknown link {link!r}"
+        if here not in pair:
+            return f"goes on from {here!r}, but not its link {link!r}"
+        if (link, here) in walked:
+            return f"uses a link twice: {link!r} in one direction"
+        walked.add((link, here))
+        here = pair[1] if here == pair[0] else pair[0]
+    return "" if here == route.target else f"stops at {here!r}"

@@ -9,7 +9,6 @@ from math import isfinite, prod
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import read_text
-from toposeat.model.known_shapes import known_shape
 
 MAX_SLOTS = 1 << 22
 SHAPE_KINDS = ("hierarchy", "fattree", "torus2d", "torus3d", "torus4d", "dragonfly")
@@ -107,11 +106,7 @@ class ShapeText:
 
 
 def parse_shape(text: str) -> ShapeText:
-    """Kind, sizes and options of a shape string; options after a known name replace its own.
-
-    Raises:
-        UsageError: not a shape, sizes out of range, options that are malformed or given twice.
-    """
+    """Kind, sizes and options of a shape string; options after a known name replace its own."""
     known = known_shape(text)
     if known is not None:
         request = parse_shape(known.shape)
@@ -122,14 +117,11 @@ def parse_shape(text: str) -> ShapeText:
     if match is None or match.group(1) not in SHAPE_KINDS:
         raise UsageError(f"not the shape of a large machine: {text[:120]!r}", hint=SHAPE_HINT)
     kind, numbers, rest = match.groups()
-    if any(len(number) > 9 for number in re.split("[:x]", numbers)):
-        raise UsageError(f"{text[:120]!r}: a size is too large", hint=SHAPE_HINT)
-    sizes = tuple(int(number) for number in re.split("[:x]", numbers))
-    if 0 in sizes:
-        raise UsageError(f"{text!r}: a size is 0", hint=SHAPE_HINT)
-    if prod(sizes) > MAX_SLOTS:
+    sizes = tuple(int(number[:10]) for number in re.split("[:x]", numbers))
+    if not 1 <= prod(sizes) <= MAX_SLOTS:
         raise UsageError(
-            f"{text!r}: more than {MAX_SLOTS} slots", hint="describe the part of it that you use"
+            f"{text[:120]!r}: a shape has 1 to {MAX_SLOTS} slots",
+            hint="describe the part of the machine that you use",
         )
     request = ShapeText(text, kind, sizes)
     request.options |= _options(request, rest)
@@ -157,3 +149,42 @@ def _host_names(path: str, count: int) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise InputError("a host is named twice", path=path, hint="one host name per line")
     return names
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownShape:
+    """A machine of many hosts: its shape as text, published facts, and what had to be assumed."""
+
+    name: str
+    shape: str
+    kind: str  # of network, as it is shown
+    hosts: int
+    description: str
+    sources: tuple[str, ...]
+    assumed: str
+
+
+BLUE_WATERS = KnownShape(
+    name="blue-waters",
+    shape="torus3d:24x24x24,nodes=2,bandwidth=9.4:4.7:9.4,node-bandwidth=6,latency=1:0.1",
+    kind="3-D torus",
+    hosts=27648,
+    description="Blue Waters (Cray XE6 and XK7): Gemini torus of 24x24x24 routers with two nodes on"
+    " each, links along Y half as fast as along X and Z",
+    sources=(
+        "NCSA: Blue Waters portal, getting started, quick hardware summary (Gemini torus of"
+        " 24x24x24, 26864 compute nodes)",
+        "P. Balaji, W. Gropp, T. Lusk, R. Thakur: System software for scalable applications, slides"
+        " (X and Z have twice the bandwidth of Y, two nodes share a Gemini, about 0.1 us per hop)",
+        "A. van der Steen: Overview of recent supercomputers, Cray XE6 (over 6 GB/s per direction"
+        " measured into the network, 0.7 to 1.4 us)",
+    ),
+    assumed="9.4 GB/s along X and Z and 4.7 along Y; all places of the torus hold compute nodes",
+)
+
+KNOWN_SHAPES = {each.name: each for each in (BLUE_WATERS,)}
+
+
+def known_shape(text: str) -> KnownShape | None:
+    """The machine that `text` begins with, options aside; None if it names none."""
+    return KNOWN_SHAPES.get(text.partition(",")[0].strip().lower())

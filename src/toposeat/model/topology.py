@@ -14,18 +14,18 @@ from enum import StrEnum
 from functools import cached_property
 
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.number_checks import (
+from toposeat.model.pair import Bond, HostNumbers, LaneState, LinkKind, Pair, PairNumbers
+from toposeat.model.quantity import (
     MAX_INDEX,
     MAX_MEMORY_BYTES,
+    PartError,
+    Premise,
+    Quantity,
     check_bandwidth,
     check_latency,
     check_number,
+    quantity_fields,
 )
-from toposeat.model.pair import Bond, LinkKind, Pair
-from toposeat.model.pair_numbers import HostNumbers, LaneState, PairNumbers
-from toposeat.model.part_error import PartError
-from toposeat.model.premise import Premise, quantity_fields
-from toposeat.model.quantity import Quantity
 from toposeat.model.route import (
     CopyProtocol,
     CurvePoint,
@@ -33,8 +33,8 @@ from toposeat.model.route import (
     ProtocolRoute,
     Route,
     RouteCurve,
+    first_fault,
 )
-from toposeat.model.route_walk import first_fault
 from toposeat.model.shown import Shown
 
 __all__ = [

@@ -183,35 +183,9 @@ class Traffic(Shown):
                 raise ValueError(
                     f"{kind.value} {space.value} traffic names a rank beyond {self.ranks - 1}"
                 )
-        _check_total(self.tables)
-        for phase in self.phases:
-            _check_total(phase.tables)
-        self._check_worlds()
-        self._check_groups()
-
-    def _check_groups(self) -> None:
-        known = {communicator.id for communicator in self.communicators}
-        phases = {None, *(phase.index for phase in self.phases)}
-        for group in self.groups:
-            if group.communicator not in known:
-                raise ValueError(
-                    f"a group of communicator {group.communicator}, which is not there"
-                )
-            if group.phase not in phases:
-                raise ValueError(f"a group in phase {group.phase}, which is not there")
-
-    def _check_worlds(self) -> None:
-        known = {0, *(world.id for world in self.worlds)}
-        for world in self.worlds:
-            _check_total(world.tables)
-            if world.parent is not None and world.parent not in known:
-                raise ValueError(f"world {world.id} has parent {world.parent}, which is not there")
-            for table in world.tables.values():
-                highest = max(table.source.max(), table.target.max()) if len(table) else -1
-                if highest >= world.ranks:
-                    raise ValueError(f"traffic of world {world.id} names its rank {highest}")
-            if any(not 0 <= flow.rank < self.ranks for flow in world.flows):
-                raise ValueError(f"flows of world {world.id} name a rank beyond {self.ranks - 1}")
+        parts = (*(p.tables for p in self.phases), *(w.tables for w in self.worlds))
+        for tables in (self.tables, *parts):
+            _check_total(tables)
 
     def _own_tables(self) -> Iterator[tuple[TableKey, PairTable]]:
         yield from self.tables.items()

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from toposeat import launch
 from toposeat.errors import ToposeatError
-from toposeat.model.clocked import ClockedResult
 from toposeat.model.placement import Placement
 from toposeat.model.protocol import (
     Advice,
@@ -22,6 +21,7 @@ from toposeat.model.protocol import (
     StackKind,
     Statement,
 )
+from toposeat.model.runs import ClockedResult
 from toposeat.pipeline.clocked import Candidate, ClockPlan, Progress, clock_placements
 
 PRESENT = "present"

@@ -14,10 +14,17 @@ from toposeat import evaluation, mapping, profile
 from toposeat.errors import ToposeatError
 from toposeat.evaluation.paired import paired_gain
 from toposeat.launch.microbench import MicrobenchOptions
-from toposeat.model.bench import BenchOrder, BenchResult, BenchRow, BenchRun, BenchSource, Gain
-from toposeat.model.exchange import GridExchange
 from toposeat.model.map_options import MapOptions
-from toposeat.model.schedule import Schedule
+from toposeat.model.pair_table import Schedule
+from toposeat.model.runs import (
+    BenchOrder,
+    BenchResult,
+    BenchRow,
+    BenchRun,
+    BenchSource,
+    Gain,
+    GridExchange,
+)
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.placing import untold_of

@@ -23,11 +23,10 @@ from toposeat.launch.microbench import (
     microbench_arguments,
     parse_microbench,
 )
-from toposeat.model.bench import BenchOrder, BenchResult, BenchRun, BenchSource
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
-from toposeat.model.run_record import Verdict
+from toposeat.model.runs import BenchOrder, BenchResult, BenchRun, BenchSource, Verdict
 from toposeat.pipeline.bench import BenchPlan, Devices, Progress, result_of
 from toposeat.pipeline.stack_path import check_gpu_aware
 

@@ -17,9 +17,8 @@ from typing import IO
 from toposeat import emulation, launch
 from toposeat.errors import ApplicationError, ToposeatError, UsageError
 from toposeat.evaluation.paired import paired_gain
-from toposeat.model.clocked import ClockedOrder, ClockedResult
 from toposeat.model.placement import Placement
-from toposeat.model.run_record import Verdict
+from toposeat.model.runs import ClockedOrder, ClockedResult, Verdict
 from toposeat.report.units import clean
 
 Progress = Callable[[int, int], None]

@@ -10,9 +10,9 @@ from typing import IO
 from toposeat import emulation, launch, mapping, profile, topology
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
-from toposeat.model.clocked import ClockedResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
+from toposeat.model.runs import ClockedResult
 from toposeat.model.shell_words import shell_line
 from toposeat.model.traffic_file import save_traffic
 from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements

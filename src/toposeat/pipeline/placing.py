@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toposeat import evaluation, launch, mapping, topology
 from toposeat.errors import InputError
 from toposeat.model.map_options import MapOptions
-from toposeat.model.nic_roles import nics_left_out
+from toposeat.model.nics import nics_left_out
 
 if TYPE_CHECKING:  # `run` names a node, and needs none of them
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # `run` names a node, and needs none of them
     from toposeat.mapping import Machine
     from toposeat.model.evaluation import MappingResult
     from toposeat.model.placement import Placement
-    from toposeat.model.premise import Premises
+    from toposeat.model.quantity import Premises
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
 

@@ -14,10 +14,9 @@ from toposeat.errors import MissingProgramError, UnavailableError, UsageError
 from toposeat.mapping import Machine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.pair_table import MemorySpace, PairTable
-from toposeat.model.premise import WORTH_SAYING, Assumed
+from toposeat.model.pair_table import MemorySpace, PairTable, Schedule
 from toposeat.model.protocol import Stack, StackKind
-from toposeat.model.schedule import Schedule
+from toposeat.model.quantity import WORTH_SAYING, Assumed
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.placing import untold_of

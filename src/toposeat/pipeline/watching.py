@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from toposeat import _core, profile
 from toposeat.errors import ToposeatError
 from toposeat.evaluation.network import compile_traffic, network_arrays
-from toposeat.model.glance import Glance
 from toposeat.model.pair_table import PairTable
 from toposeat.model.rank_info import RankInfo
+from toposeat.model.runs import Glance
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.units import clean

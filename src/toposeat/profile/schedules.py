@@ -8,9 +8,8 @@ from types import MappingProxyType
 import numpy as np
 
 from toposeat.errors import UsageError
-from toposeat.model.exchange import GridExchange
-from toposeat.model.pair_table import PairTable
-from toposeat.model.schedule import Schedule
+from toposeat.model.pair_table import PairTable, Schedule
+from toposeat.model.runs import GridExchange
 from toposeat.model.traffic import Int64Array, MemorySpace, Traffic, TrafficKind
 from toposeat.profile.algorithms import Algorithm, Call, Messages, messages, reduction
 from toposeat.profile.algorithms.messages import doublings

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         json_text,
         knowledge_json,
         mapping_json,
+        matrix_file,
         network_json,
         placement_json,
         profile_json,
@@ -26,12 +27,10 @@ if TYPE_CHECKING:
         topology_json,
         with_stack,
     )
-    from toposeat.report.matrix_form import matrix_file
     from toposeat.report.svg.charts import traffic_svg
     from toposeat.report.svg.machine import topology_svg
     from toposeat.report.svg.mapping import mapping_svg
     from toposeat.report.text import TextStyle, text_style_for
-    from toposeat.report.view.advice import environment_lines, render_advice_text
     from toposeat.report.view.comparison import render_comparison_text
     from toposeat.report.view.device_set import render_device_set_text
     from toposeat.report.view.health import render_health_text
@@ -44,7 +43,9 @@ if TYPE_CHECKING:
     )
     from toposeat.report.view.network import render_network_text
     from toposeat.report.view.runs import (
+        environment_lines,
         glance_line,
+        render_advice_text,
         render_bench_text,
         render_clocked_text,
         render_demo_text,

@@ -1,4 +1,4 @@
-"""JSON forms of nouns and results, as `--json` prints them. Never NaN or Infinity: those are null.
+"""Forms for programs: JSON as `--json` prints it, without NaN or Infinity (null), and matrices.
 
 Where a noun also has a file form (topology, mapping, run), the JSON is that file's schema plus
 `version` and what the design asks for, so redirected output can be read back.
@@ -6,13 +6,16 @@ Where a noun also has a file form (topology, mapping, run), the JSON is that fil
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
+from toposeat.errors import UsageError
 from toposeat.installed import VERSION
 from toposeat.model.quantity import Quantity
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
@@ -21,17 +24,14 @@ from toposeat.model.visible_list import order_line, visible_line
 from toposeat.report.view.traffic import gain_share, is_timed, mpi_share, time_parts
 
 if TYPE_CHECKING:
-    from toposeat.model.bench import BenchResult
-    from toposeat.model.clocked import ClockedResult
     from toposeat.model.device_set import DeviceSet
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.health import Health
-    from toposeat.model.knowledge import Knowledge
     from toposeat.model.network import Network
     from toposeat.model.placement import Placement
-    from toposeat.model.premise import Premises
     from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
-    from toposeat.model.run_record import RunRecord
+    from toposeat.model.quantity import Knowledge, Premises
+    from toposeat.model.runs import BenchResult, ClockedResult, RunRecord
     from toposeat.model.topology import Topology
 
 DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)
@@ -381,3 +381,31 @@ def _setting(setting: Setting) -> Json:
 def _rule(rule: ProtocolRule) -> list[Json]:
     """Pieces of a rule: from which size on which protocol."""
     return [{"from_bytes": first, "protocol": protocol.value} for first, protocol in rule.pieces]
+
+
+MAX_RANKS = 4096  # of a dense matrix; 16.8 million cells
+
+FORMS = ("csv", "treematch", "npy")
+
+
+def matrix_file(traffic: Traffic, form: str) -> bytes:
+    """The bytes that a mapper serves (`Traffic.mapped_table`), row = sender, as one dense matrix.
+
+    TreeMatch takes a weight without a direction: there, each cell is the sum of both directions.
+
+    Args:
+        traffic: what to write.
+        form: one of `FORMS`.
+    """
+    if traffic.ranks > MAX_RANKS:
+        raise UsageError(
+            f"a dense matrix of {traffic.ranks} ranks, at most {MAX_RANKS} are written",
+            hint="use --format json, which is sparse above 256 ranks, or query the profile",
+        )
+    matrix = traffic.mapped_table().dense_bytes(traffic.ranks)
+    if form == "npy":
+        out = io.BytesIO()
+        np.save(out, matrix, allow_pickle=False)
+        return out.getvalue()
+    separator, rows = (" ", matrix + matrix.T) if form == "treematch" else (",", matrix)
+    return "".join(f"{separator.join(map(str, row))}\n" for row in rows.tolist()).encode()

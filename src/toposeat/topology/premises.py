@@ -1,7 +1,7 @@
 """What is assumed where no source states a number, and the interval that it lies in.
 
 The nominal values are those of `constants`; here is how far from them a real machine may be. Every
-interval is one variable of the machine (`model.premise`). Sources: NVIDIA/nccl `src/graph/topo.h`
+interval is one variable of the machine (`model.quantity`). Sources: NVIDIA/nccl `src/graph/topo.h`
 (what its search takes a socket link for) and issues 814, 1264 and 1614; ROCm issue 2499 and ROCm
 Validation Suite issue 427; Intel's forum thread 1082670 (remote reads over two QPI links); Tartan;
 runs of NVIDIA's p2pBandwidthLatencyTest sample; data sheets of QPI, UPI and EPYC's socket links.
@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from toposeat.model.premise import Premise, quantity_fields
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Premise, Quantity, Source, quantity_fields
 from toposeat.model.topology import PathClass, Topology
 from toposeat.topology import constants as k
 

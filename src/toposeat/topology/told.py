@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import (
     Bond,
     Device,

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import InputError
-from toposeat.model.files import builtins_of, decode_json, encode_json, read_text, write_atomically
-from toposeat.model.json_text import line_of_value
-from toposeat.model.part_error import PartError
+from toposeat.model.files import (
+    builtins_of,
+    decode_json,
+    encode_json,
+    read_text,
+    write_atomically,
+)
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.routes import with_routes
 
@@ -50,25 +54,15 @@ def parse_topology(text: str, path: str | Path) -> Topology:
             line=1,
             hint="make it again: toposeat discover -t SOURCE -o FILE",
         )
-    document = decode_json(
-        text.removeprefix("\ufeff"), _Document, schema=TOPOLOGY_SCHEMA, path=path
-    )
-    try:
-        document.check()
-    except PartError as error:
-        raise InputError(
-            f"{error} (at {_place(error.part)})",
+    return _whole(
+        decode_json(
+            text.removeprefix("\ufeff"),
+            _Document,
+            schema=TOPOLOGY_SCHEMA,
             path=path,
-            line=line_of_value(text, list(error.part)),
-            hint="correct that value",
-        ) from error
-    except ValueError as error:
-        raise InputError(str(error), path=path, line=1, hint="correct that value") from error
-    return _whole(document)
-
-
-def _place(part: tuple[str | int, ...]) -> str:
-    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in part)[1:]
+            check=Topology.check,
+        )
+    )
 
 
 def _whole(document: _Document) -> Topology:

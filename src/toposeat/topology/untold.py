@@ -19,7 +19,7 @@ from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.products import Product, products_named, products_of
 
 if TYPE_CHECKING:
-    from toposeat.model.knowledge import Knowledge
+    from toposeat.model.quantity import Knowledge
 
 BY_PRODUCT = "product: "  # how `Link.told_by` begins where a product tells of the link
 _SEVERAL = 3  # modules of a mesh: two of them may have no link of their own
@@ -58,7 +58,7 @@ def untold_affinities(topology: Topology) -> tuple[str, ...]:
 
 def knowledge_of(topology: Topology) -> Knowledge:
     """How much of a machine is told, inferred and untold."""
-    from toposeat.model.knowledge import Knowledge  # noqa: PLC0415 - 1 ms
+    from toposeat.model.quantity import Knowledge  # noqa: PLC0415 - 1 ms
 
     state = dict(_not_told(topology))
     words: dict[str, int] = {}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toposeat.model.bench import BenchOrder, BenchResult, BenchRow, BenchRun, BenchSource, Gain
+from toposeat.model.runs import BenchOrder, BenchResult, BenchRow, BenchRun, BenchSource, Gain
 from toposeat.report import bench_json, render_bench_text
 
 CLEAR = BenchRow(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tests.report import samples
-from toposeat.model.bench import Gain
-from toposeat.model.clocked import ClockedOrder, ClockedResult
+from toposeat.model.runs import ClockedOrder, ClockedResult, Gain
 from toposeat.report import render_demo_text
 
 

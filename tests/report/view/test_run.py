@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report import samples
-from toposeat.model.run_record import RealisedSeat, RunRecord, Verdict
+from toposeat.model.runs import RealisedSeat, RunRecord, Verdict
 from toposeat.report import TextStyle, render_run_text, render_verdict
 
 RUN = """\

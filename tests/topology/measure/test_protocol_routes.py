@@ -9,7 +9,7 @@ import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers
 from toposeat.errors import InputError
-from toposeat.model.part_error import PartError
+from toposeat.model.quantity import PartError
 from toposeat.model.topology import CopyProtocol, ProtocolRoute, Topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import PairResults, measure_pairs, with_results

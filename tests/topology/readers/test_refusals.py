@@ -151,7 +151,6 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("0000:04:00.0", "0000:03:00.0", "two GPUs have", 0),
     ),
     "machine.json": (
-        ('"routes": [', '"routes": [], "routes": [', "stated twice", 0),
         ('"index": 1', '"index": -1', "index", 0),
     ),
 }  # fmt: skip

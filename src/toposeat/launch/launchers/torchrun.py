@@ -29,8 +29,8 @@ from toposeat.launch.launchers.seats import (
     LaunchFile,
     RankHosts,
 )
+from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist, short_name
-from toposeat.model.input_file import beginning
 
 _TABLE = OptionTable(
     arity=arities(

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Never
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 from toposeat.model.traffic import Traffic
 from toposeat.profile.importers.pytorch_trace import (
     IGNORED,

@@ -12,8 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.model.files import path_exists
-from toposeat.model.input_file import read_input
+from toposeat.model.files import path_exists, read_input
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import open_input, read_input
+from toposeat.model.files import open_input, read_input
 from toposeat.model.traffic import MAX_TOTAL, Int64Array, PairTable, Traffic
 from toposeat.profile.message_list import table_traffic
 

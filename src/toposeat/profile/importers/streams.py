@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import open_input, unreadable
+from toposeat.model.files import open_input, unreadable
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_STREAM_BYTES = 8 * 2**30  # of a file when unpacked

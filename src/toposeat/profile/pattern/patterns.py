@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from toposeat.errors import UsageError, did_you_mean
-from toposeat.model.exchange import GridExchange
+from toposeat.model.runs import GridExchange
 from toposeat.model.traffic import (
     MAX_TOTAL,
     CollectiveEvent,

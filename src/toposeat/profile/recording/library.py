@@ -31,7 +31,7 @@ from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
 from toposeat.launch.installations import compiler_wrappers
-from toposeat.model.input_file import beginning, open_input
+from toposeat.model.files import beginning, open_input
 
 MPICH_FAMILY = (b"MPICH Version", b"MPICH version", b"MVAPICH", b"Intel(R) MPI Library")
 _STATIC_MPI = (*MPICH_FAMILY, b"Open MPI v")  # in a program without symbols and without libmpi

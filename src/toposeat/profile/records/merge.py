@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, ToposeatError
-from toposeat.model.input_file import beginning
+from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.traffic import (
     Traffic,

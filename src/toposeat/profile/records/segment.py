@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import open_input
+from toposeat.model.files import open_input
 from toposeat.model.job_folder import RECORD_SUFFIX
 from toposeat.model.traffic import HISTOGRAM_BUCKETS, TimeKind, TrafficKind
 

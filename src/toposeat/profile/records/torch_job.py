@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from toposeat.errors import InputError
 from toposeat.launch.python_hook.recorder import HEADER_BYTES, MAGIC, ROWS, TABLE_BYTES
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.model.traffic import (
     DeviceUse,

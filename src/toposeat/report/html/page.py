@@ -14,7 +14,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from toposeat.installed import VERSION
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import Placement
-from toposeat.model.run_record import RunRecord
+from toposeat.model.runs import RunRecord
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic

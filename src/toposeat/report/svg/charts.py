@@ -172,10 +172,6 @@ _SHADE_OF_KIND = {
 }
 
 
-def _chart_svg(width: float, height: float, label: str, *children: Child) -> Markup:
-    return drawing("chart", (width, height), label, *children)
-
-
 def fill_class(kind: str, space: MemorySpace | None) -> str:
     """The CSS classes of a kind of traffic or time: a colour per memory, a shade per kind."""
     if space is None:
@@ -214,7 +210,7 @@ def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup |
         element("line", line),
         text_line(8, floor + 34, words, "axis"),
     ]
-    return _chart_svg(max(width, 300), height, "messages per size", *parts)
+    return drawing("chart", (max(width, 300), height), "messages per size", *parts)
 
 
 def _stack(
@@ -253,7 +249,7 @@ def share_bar(parts: Sequence[TimePart]) -> Markup | None:
         children.append(titled(words, rect(look, x, 6, width, 34), shown))
         x += width
     children.append(rect("heat-back", left, 6, wide, 34))
-    return _chart_svg(left * 2 + wide, 62, "share of the run's time", *children)
+    return drawing("chart", (left * 2 + wide, 62), "share of the run's time", *children)
 
 
 def part_class(part: TimePart) -> str:
@@ -292,7 +288,7 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
         parts.append(text_line(34, y, format_percent(share), "axis end"))
     parts.append(text_line(40, floor + 30, "rank", "axis"))
     width = 48 + len(columns) * pitch
-    return _chart_svg(width, 166, "share of time in MPI per rank", *parts)
+    return drawing("chart", (width, 166), "share of time in MPI per rank", *parts)
 
 
 def _columns(timed: Sequence[RankInfo]) -> list[_Column]:

@@ -129,23 +129,12 @@ def style_sheet() -> str:
 
 def standalone_svg(look: str, size: tuple[float, float], label: str, *parts: Child) -> str:
     """A self-contained SVG file of (width, height) pixels."""
-    width, height = size
-    pixels: Attributes = {"width": round(width), "height": round(height)}
-    svg = element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "class": f"{look} standalone",
-            "viewBox": f"0 0 {width:.0f} {height:.0f}",
-            **pixels,
-            "role": "img",
-            "aria-label": label,
-        },
-        element("style", {}, Markup(style_sheet())),
-        element("rect", {"class": "paper", **pixels}),
-        *parts,
-    )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{svg}\n'
+    width, height = map(round, size)
+    paper = element("rect", {"class": "paper", "width": width, "height": height})
+    style = element("style", {}, Markup(style_sheet()))
+    svg = drawing(f"{look} standalone", (width, height), label, style, paper, *parts)
+    named = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{named}\n'
 
 
 def tooltip(*lines: Child) -> Markup:

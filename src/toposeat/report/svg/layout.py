@@ -114,8 +114,15 @@ def lay_out_machine(topology: Topology) -> Layout:
         band = _Band(topology, layout, sizes=sizes, rows=rows, lanes=lanes, band=at, top=y)
         y = band.place(roots, is_last=roots is bands[-1]) + _BAND_GAP
     layout.height = y - _BAND_GAP + MARGIN
-    _tie_buses(layout, lanes)
-    _note_arc_room(topology, layout, sizes)
+    for vertex, x in lanes.items():
+        bars = [bus for bus in layout.buses if bus.vertex == vertex]
+        height = bars[-1].bottom - bars[0].y
+        layout.risers.append(Box(vertex, "riser", x, bars[0].y, RISER, height))
+    for link in topology.links:
+        a, b = (layout.boxes.get(end) for end in link.ends)
+        if a and b and {a.what, b.what} <= {"device", "nic"} and a.band == b.band:
+            reach = max(abs(a.middle - b.middle), layout.arc_room.get(a.band, (0.0, 0.0))[0])
+            layout.arc_room[a.band] = (reach, sizes.arcs - 14)
     boxes = [*layout.boxes.values(), *layout.buses]
     frame_right = max((f.x + f.width for f in layout.frames), default=0.0)
     layout.width = max([frame_right, *(box.right for box in boxes)], default=200) + MARGIN
@@ -138,21 +145,6 @@ def _lanes_of_risers(topology: Topology, bands: Sequence[list[Node]]) -> dict[st
                 joined[there].add(band_of[here])
     several = [c.id for c in topology.components if c.kind in _JOINERS and len(joined[c.id]) > 1]
     return {vertex: MARGIN + (RISER + 6) * lane for lane, vertex in enumerate(several)}
-
-
-def _tie_buses(layout: Layout, lanes: Mapping[str, float]) -> None:
-    for vertex, x in lanes.items():
-        bars = [bus for bus in layout.buses if bus.vertex == vertex]
-        height = bars[-1].bottom - bars[0].y
-        layout.risers.append(Box(vertex, "riser", x, bars[0].y, RISER, height))
-
-
-def _note_arc_room(topology: Topology, layout: Layout, sizes: _Sizes) -> None:
-    for link in topology.links:
-        a, b = (layout.boxes.get(end) for end in link.ends)
-        if a and b and {a.what, b.what} <= {"device", "nic"} and a.band == b.band:
-            reach = max(abs(a.middle - b.middle), layout.arc_room.get(a.band, (0.0, 0.0))[0])
-            layout.arc_room[a.band] = (reach, sizes.arcs - 14)
 
 
 def _note_order(topology: Topology, forest: Forest, layout: Layout) -> None:
@@ -328,7 +320,8 @@ class _Band:
         x += pad
         if all(child.level == LEAF_LEVEL for child in node.children):
             # Few leaves stand centred.
-            x += max(0.0, (self.sizes.least_bar - self._leaf_widths(node)) / 2)
+            leaves = sum(_width(child, self.nics, self.sizes) for child in node.children)
+            x += max(0.0, (self.sizes.least_bar - leaves) / 2)
         for at, child in enumerate(node.children):
             if at and (child.children or node.children[at - 1].children):
                 x += self._gap_between(node.children[at - 1], child)
@@ -349,10 +342,6 @@ class _Band:
             self.layout.frames.insert(0 if framed == "package" else len(self.layout.frames), frame)
         return x
 
-    def _leaf_widths(self, node: Node) -> float:
-        sizes = self.sizes
-        return sum(sizes.nic if c.vertex in self.nics else sizes.device for c in node.children)
-
     def _gap_between(self, left: Node, right: Node) -> float:
         ends = {left.vertex, right.vertex}
         linked = any(set(link.ends) == ends for link in self.topology.links)
@@ -366,11 +355,10 @@ class _Band:
         return "numa" if component.kind is ComponentKind.NUMA else ""
 
     def _place_leaf(self, node: Node, x: float) -> float:
-        nic = node.vertex in self.nics
-        width = self.sizes.nic if nic else self.sizes.device
+        width = _width(node, self.nics, self.sizes)
         self.layout.boxes[node.vertex] = Box(
             node.vertex,
-            "nic" if nic else "device",
+            "nic" if node.vertex in self.nics else "device",
             x + 4,
             self.leaf_y,
             width - 8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toposeat.model.evaluation import Evaluation
-from toposeat.model.premise import Premises
+from toposeat.model.quantity import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.parts import Cell, Fact, Part, Table, sentences

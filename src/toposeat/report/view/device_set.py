@@ -18,11 +18,14 @@ _MOST_GROUPS = 4  # of one size that are named
 def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextStyle = PLAIN) -> str:
     """The devices, the line to copy, what they are worth and what stays free."""
     devices = [topology.devices[position] for position in chosen.devices]
+    tried = f"{chosen.sets_tried} of {chosen.sets} sets"
+    if chosen.is_exact:
+        tried = f"all {plural(chosen.sets, 'set')}"
     parts: list[Part] = [
         Fact("Take", _take(chosen, topology)),
         to_copy(visible_line(topology.devices, devices)),
         *(Fact("Left", _left(left, topology)) for left in chosen.left),
-        Fact("Tried", _tried(chosen)),
+        Fact("Tried", f"{tried} of free devices"),
     ]
     return lay_out(parts, style)
 
@@ -49,12 +52,6 @@ def _left(left: Left, topology: Topology) -> str:
     groups = plural(len(left.groups), "pair") if left.size == 2 else f"{len(left.groups)} of four"
     rate = format_rate(left.bytes_per_s / len(left.groups))
     return f"{groups} at {rate} on average: {'; '.join(shown)}{f' and {more} more' if more else ''}"
-
-
-def _tried(chosen: DeviceSet) -> str:
-    if chosen.is_exact:
-        return f"all {plural(chosen.sets, 'set')} of free devices"
-    return f"{chosen.sets_tried} of {chosen.sets} sets of free devices"
 
 
 def _names(devices: tuple[int, ...], topology: Topology) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
-from toposeat.model.premise import Premises
+from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
 from toposeat.report.parts import Cell, Fact, Line, Part, Table, to_copy
@@ -15,7 +15,6 @@ from toposeat.report.units import clean, format_percent, format_seconds, plural
 from toposeat.report.view.machine import order_words, premise_words, topology_sentence
 from toposeat.report.view.mapping import gain_range_words
 
-WORTH_NAMING = 0.01  # of the default's time
 _MOST_GAINS = 5
 _COUNTED = {
     Severity.FAULT: "fault",
@@ -35,7 +34,7 @@ def render_health_text(topology: Topology | None, health: Health, style: TextSty
     if health.wiring is not None:
         wiring = health.wiring
         parts.append(Fact("Wiring", f"{wiring.shape.value}: {clean(wiring.reason)}"))
-    shown = [gain for gain in health.gains if gain.share >= WORTH_NAMING][:_MOST_GAINS]
+    shown = [gain for gain in health.gains if gain.share >= WORTH_SAYING][:_MOST_GAINS]
     if shown:
         parts += ["", _gain_table(shown)]
     for title, members in (("", health.findings), ("This node", health.node)):
@@ -51,7 +50,7 @@ def render_health_text(topology: Topology | None, health: Health, style: TextSty
 def _best_order(topology: Topology | None, health: Health) -> list[Part]:
     """The order that gains most, and the line that realises it; nothing where none gains."""
     best = health.gains[0] if health.gains else None
-    if topology is None or best is None or best.share < WORTH_NAMING:
+    if topology is None or best is None or best.share < WORTH_SAYING:
         return []
     order = order_line(topology, best.device_of_rank)
     return [
@@ -79,12 +78,12 @@ def gain_words(gains: Sequence[PossibleGain], wiring: Wiring) -> str:
         return "no order to choose, or no known difference between orders"
     best = gains[0]
     tried = f"of {plural(len(gains), 'pattern')} tried"
-    if best.share < WORTH_NAMING:
+    if best.share < WORTH_SAYING:
         bounds = [gain.share_bound for gain in gains]
-        proved = all(bound is not None and bound < WORTH_NAMING for bound in bounds)
+        proved = all(bound is not None and bound < WORTH_SAYING for bound in bounds)
         sure = ", proved for each" if proved else ""
         return f"nothing to gain: below 1 % of link time {tried}{sure} (predicted)"
-    count = sum(gain.share >= WORTH_NAMING for gain in gains)
+    count = sum(gain.share >= WORTH_SAYING for gain in gains)
     saved = f"up to {format_percent(best.share)}"
     depends = ""
     if best.premises is not None and best.premises.is_doubtful:
@@ -102,7 +101,9 @@ def _gain_table(gains: Sequence[PossibleGain]) -> Table:
             format_seconds(gain.default_s),
             format_seconds(gain.placed_s),
             format_percent(gain.share),
-            _range_cell(gain.premises),
+            gain_range_words(gain.premises)
+            if gain.premises is not None and gain.premises.is_doubtful
+            else "-",
             "?" if gain.share_bound is None else format_percent(gain.share_bound),
         )
         for gain in gains
@@ -113,10 +114,6 @@ def _gain_table(gains: Sequence[PossibleGain]) -> Table:
         right=(1, 2, 3, 4, 5),
         only_used=True,
     )
-
-
-def _range_cell(premises: Premises | None) -> str:
-    return gain_range_words(premises) if premises is not None and premises.is_doubtful else "-"
 
 
 def _finding(finding: Finding) -> list[Part]:

@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toposeat.model.premise import Premise
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Premise, Quantity, Source
 from toposeat.model.topology import (
     ANY_HOST,
     Component,
@@ -25,7 +24,7 @@ from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, plural
 
 if TYPE_CHECKING:
-    from toposeat.model.known_shapes import KnownShape
+    from toposeat.model.shape_text import KnownShape
 
 LINK_WORDS = {
     LinkKind.NVLINK: "NVLink",
@@ -64,16 +63,13 @@ _DEVICE_LINK_PREFIX = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.XELI
 
 def device_label(topology: Topology, device: Device) -> str:
     """`D3`, or `node07:D3` when the topology has several hosts: the number of the vendor's tool."""
-    return f"{_host_mark(topology, device)}D{device.index}"
+    host = f"{clean(device.host)}:" if len(topology.hosts) > 1 else ""
+    return f"{host}D{device.index}"
 
 
 def device_code(topology: Topology, position: int) -> str:
     """`device_label` of the device at `position`."""
     return device_label(topology, topology.devices[position])
-
-
-def _host_mark(topology: Topology, device: Device) -> str:
-    return f"{clean(device.host)}:" if len(topology.hosts) > 1 else ""
 
 
 _MOST_HOSTS = 8  # that are named
@@ -272,7 +268,10 @@ def render_catalogue_text(
         style: width and colour.
         networks: built-in networks, listed after the machines.
     """
-    rows = [_HEADER, *(_row(*each) for each in machines), *map(_network_row, networks)]
+    rows = [_HEADER, *(_row(*each) for each in machines)]
+    for each in networks:
+        source = each.sources[0].partition(":")[0]
+        rows.append((each.name, f"{each.hosts} hosts", each.kind, _BUILT_IN, source))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = []
     for row in rows:
@@ -286,20 +285,8 @@ def render_catalogue_text(
 def _row(machine: Topology, path: Path | None) -> tuple[str, str, str, str, str]:
     source = clean(machine.sources[0]).partition(":")[0] if machine.sources else "-"
     where = (_BUILT_IN, source) if path is None else (_YOURS, clean(str(path)))
-    return clean(machine.name), _few_words(machine), link_kinds_words(machine), *where
-
-
-def _network_row(network: KnownShape) -> tuple[str, str, str, str, str]:
-    source = network.sources[0].partition(":")[0]
-    return network.name, f"{network.hosts} hosts", network.kind, _BUILT_IN, source
-
-
-def _few_words(machine: Topology) -> str:
     names = Counter(short_device_name(d.name, _NAME_LETTERS) for d in machine.devices)
-    return " + ".join(f"{count} x {name or 'device'}" for name, count in names.items())
-
-
-def link_kinds_words(topology: Topology) -> str:
-    """`NVLink, PCIe`: the kinds of links in the node, the most device-like first."""
-    kinds = {link.kind for link in topology.links} - {LinkKind.SMP}
-    return ", ".join(LINK_WORDS[kind] for kind in LinkKind if kind in kinds)
+    devices = " + ".join(f"{count} x {name or 'device'}" for name, count in names.items())
+    kinds = {link.kind for link in machine.links} - {LinkKind.SMP}
+    links = ", ".join(LINK_WORDS[kind] for kind in LinkKind if kind in kinds)
+    return clean(machine.name), devices, links, *where

@@ -7,7 +7,7 @@ from functools import partial
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
 from toposeat.model.placement import Placement
-from toposeat.model.premise import PORT_PREMISE, UPLINK_PREMISE, Premises
+from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premises
 from toposeat.model.topology import ANY_HOST, PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line

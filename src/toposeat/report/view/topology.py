@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from toposeat.model.flow_rate import flow_rate
-from toposeat.model.knowledge import Knowledge
-from toposeat.model.quantity import Source
+from toposeat.model.quantity import Knowledge, Source
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -46,7 +45,13 @@ from toposeat.report.view.machine import (
     topology_sentence,
     vertex_words,
 )
-from toposeat.report.view.tree import MAX_SINGLE_DEVICES, each_way, machine_tree, rate_words
+from toposeat.report.view.tree import (
+    MAX_SINGLE_DEVICES,
+    NOMINAL_MARK,
+    each_way,
+    machine_tree,
+    rate_words,
+)
 
 _Block = list[Part]
 
@@ -107,7 +112,9 @@ def topology_tables(topology: Topology) -> dict[str, _Block]:
     found |= {name: [table] for name, table in tables.items() if table is not None}
     if topology.links:
         found["kinds"] = [_link_kinds(topology)]
-    if len(topology.devices) <= MAX_SINGLE_DEVICES or any(map(_has_details, topology.devices)):
+    if len(topology.devices) <= MAX_SINGLE_DEVICES or any(
+        d.name or d.pci_bus_id or d.uuid for d in topology.devices
+    ):
         found["devices"] = [_devices(topology)]
     if topology.nics and not topology.links:
         found["nics"] = [_nics(topology)]
@@ -187,10 +194,6 @@ def _devices(topology: Topology) -> Part:
     return Table(header, rows, fold=fold, only_used=True)
 
 
-def _has_details(device: Device) -> bool:
-    return bool(device.name or device.pci_bus_id or device.uuid)
-
-
 def _device_row(device: Device) -> list[str]:
     return [
         f"D{device.index}",
@@ -259,9 +262,6 @@ def _legend(topology: Topology, cells: PairCells) -> Part:
     if not all(cells.common_rate(word) for word in words):
         rows.append(("", "", "numbers are GB/s of one flow from row to column"))
     return Table(("", "", ""), rows, has_header=False)
-
-
-NOMINAL_MARK = "~"
 
 
 class PairCells:

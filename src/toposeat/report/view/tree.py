@@ -177,12 +177,12 @@ MAX_SINGLE_DEVICES = 16  # up to so many every device has a line; beyond, likes 
 _LEAST_LIKES = 3
 _NAME_LETTERS = 28  # the whole name stands in the table of devices
 _UNICODE, _ASCII = ("├─ ", "└─ ", "│  "), ("|- ", "`- ", "|  ")
-_NOMINAL = "~"
+NOMINAL_MARK = "~"
 
 
 def rate_words(rate: Quantity) -> str:
     """`~12.0 GB/s` for what only the kind of link tells, `11.3 GB/s` for what was measured."""
-    mark = _NOMINAL if not rate.source.is_of_this_machine else ""
+    mark = NOMINAL_MARK if not rate.source.is_of_this_machine else ""
     return f"{mark}{format_rate(rate.value)}"
 
 

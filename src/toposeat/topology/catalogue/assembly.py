@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from itertools import combinations
 from typing import TypeVar
 
-from toposeat.model.part_error import PartError
-from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.quantity import PartError, Quantity, nominal
 from toposeat.model.topology import (
     ANY_HOST,
     ComponentKind,

@@ -14,8 +14,7 @@ from msgspec import Meta, Struct, field
 
 from toposeat.errors import InputError
 from toposeat.model.files import read_text
-from toposeat.model.part_error import PartError
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import PartError, Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Vendor
 
 MAX_CHARACTERS = 1 << 15  # tomllib takes 2 s for a key with half as many dots, and longer for more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from toposeat.model.premise import Premise
+from toposeat.model.quantity import Premise
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from msgspec import Struct, field
 
-from toposeat.model.premise import Premise, assumed, joined
-from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.quantity import Premise, Quantity, assumed, joined, nominal
 from toposeat.model.topology import (
     ANY_HOST,
     Component,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toposeat.model.premise import Premise
+from toposeat.model.quantity import Premise
 from toposeat.model.topology import ComponentKind
 from toposeat.topology import constants as k
 from toposeat.topology import products

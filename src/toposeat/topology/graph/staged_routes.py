@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toposeat import _core
-from toposeat.model.premise import assumed, joined
-from toposeat.model.quantity import Source, nominal
+from toposeat.model.quantity import Source, assumed, joined, nominal
 from toposeat.model.topology import ComponentKind, Link, LinkKind, PathClass, Route, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.premises import STAGED_RATE

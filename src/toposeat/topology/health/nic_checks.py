@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from toposeat.model.health import Finding, Severity
-from toposeat.model.nic_choice import NicChoice, choose_nics
-from toposeat.model.nic_roles import LeftOut, NicFault
+from toposeat.model.nics import LeftOut, NicChoice, NicFault, choose_nics
 from toposeat.model.topology import Device, Nic, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.health.pairs import NEARNESS, Pairs, few, rate_of

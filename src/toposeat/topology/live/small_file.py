@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from toposeat.model.input_file import open_input
+from toposeat.model.files import open_input
 
 MAX_SMALL_BYTES = 1024 * 1024  # no file that describes a machine is larger
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.evaluation.route_numbers import walk
-from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     ComponentKind,

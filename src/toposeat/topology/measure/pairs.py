@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.topology import HostNumbers
 from toposeat.topology.measure.results import (
     LARGE_BYTES,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Device, PairNumbers, Route
 from toposeat.topology.constants import GB_PER_S

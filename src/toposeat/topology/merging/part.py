@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Pair, PairNumbers, Topology
 from toposeat.topology.told import Ends, is_whole, tells_bonds, tells_paths

@@ -8,7 +8,6 @@ from itertools import combinations, product
 from math import prod
 
 from toposeat.errors import UsageError
-from toposeat.model.known_shapes import known_shape
 from toposeat.model.network import (
     MAX_HOSTS,
     MAX_SWITCHES,
@@ -19,7 +18,7 @@ from toposeat.model.network import (
     NetworkRates,
 )
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.shape_text import ShapeText, parse_shape
+from toposeat.model.shape_text import ShapeText, known_shape, parse_shape
 from toposeat.topology.networks.builder import NetworkBuilder
 from toposeat.topology.networks.grids import add_torus, grid_levels
 from toposeat.topology.networks.rails import with_options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from toposeat.model.json_text import parse_json
+from toposeat.model.files import parse_json
 from toposeat.model.network import Network
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder
 from toposeat.topology.networks.yaml_tree import YamlNode, parse_yaml

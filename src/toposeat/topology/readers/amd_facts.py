@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from toposeat.errors import InputError
-from toposeat.model.number_checks import check_pair_number
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
+from toposeat.model.quantity import check_pair_number
 from toposeat.model.topology import Bond, Device, FactKind, PathClass, Topology, canonical_pci
 from toposeat.topology.readers.amd_links import DIRECT_WEIGHT, Pair, packages, xgmi_links
 from toposeat.topology.readers.file_text import FileText

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import beginning, open_input
+from toposeat.model.files import beginning, open_input
 from toposeat.model.job_folder import job_folder
 from toposeat.topology.live.small_file import MAX_SMALL_BYTES
 

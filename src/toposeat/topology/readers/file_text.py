@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.model.input_file import read_input
+from toposeat.model.files import read_input
 from toposeat.topology.readers.xml_tree import XmlElement, parse_xml
 
 MAX_BYTES = 64 * 1024 * 1024

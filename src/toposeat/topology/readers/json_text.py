@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from toposeat.model.json_text import line_of_value, parse_json
+from toposeat.model.files import line_of_value, parse_json
 from toposeat.topology.readers.file_text import FileText
 
 _Type = TypeVar("_Type")

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.model.number_checks import check_pair_number
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
+from toposeat.model.quantity import check_pair_number
 from toposeat.topology.graph.kfd_node import KfdNode
 
 SAVE = "save the tree again: tar chf FILE.tar /sys/class/kfd/kfd/topology"

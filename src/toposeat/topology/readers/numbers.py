@@ -9,8 +9,8 @@ from math import inf, isfinite, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.number_checks import check_pair_number
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
+from toposeat.model.quantity import check_pair_number
 from toposeat.model.topology import HostNumbers
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Table, TableSpec

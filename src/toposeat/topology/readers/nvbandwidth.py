@@ -17,8 +17,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.json_text import parse_json
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.files import parse_json
+from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import (
     Device,
     HostNumbers,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from toposeat.model.pair_numbers import BANDWIDTH, LATENCY
+from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.topology import Device, PairNumbers, Topology, Vendor, canonical_pci
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import (

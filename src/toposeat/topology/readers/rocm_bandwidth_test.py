@@ -16,7 +16,7 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import (
     Bond,
     Device,

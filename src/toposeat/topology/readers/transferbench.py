@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from toposeat.model.pair_numbers import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import Device, PairNumbers, Topology, Vendor
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.numbers import (

@@ -6,8 +6,7 @@ import pytest
 
 from toposeat.errors import UsageError
 from toposeat.mapping import read_shape
-from toposeat.model.known_shapes import BLUE_WATERS, KNOWN_SHAPES
-from toposeat.model.shape_text import is_shape, parse_shape
+from toposeat.model.shape_text import BLUE_WATERS, KNOWN_SHAPES, is_shape, parse_shape
 from toposeat.topology import read_network, read_topology
 
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.model.nic_choice import choose_nics, spread_evenly
-from toposeat.model.nic_roles import NicFault, nics_left_out
+from toposeat.model.nics import NicFault, choose_nics, nics_left_out, spread_evenly
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     Device,

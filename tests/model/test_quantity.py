@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toposeat.model.number_checks import check_pair_number
-from toposeat.model.pair_numbers import HostNumbers, LaneState, PairNumbers
+from toposeat.model.pair import HostNumbers, LaneState, PairNumbers
+from toposeat.model.quantity import check_pair_number
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ def test_possible_or_not_known(what: str, value: float | None) -> None:
 def test_impossible_numbers_are_no_facts(what: str, value: float) -> None:
     values = np.full((2, 2), np.nan)
     values[0, 1], values[1, 0] = value, 1.0
-    with pytest.raises(ValueError, match="no pair of devices has it"):
+    with pytest.raises(ValueError, match="is not within"):
         PairNumbers(what=what, values=values)
-    with pytest.raises(ValueError, match="no pair of devices has it"):
+    with pytest.raises(ValueError, match="is not within"):
         HostNumbers(what=what, device="gpu0", to_device=value)
 
 
 def test_a_lane_faster_than_any() -> None:
-    with pytest.raises(ValueError, match="no pair of devices has it"):
+    with pytest.raises(ValueError, match="is not within"):
         LaneState(device="gpu0", lane=0, bytes_per_s=2e14)

@@ -1,0 +1,294 @@
+"""Runs: what a program took with several orders or settings, what each rank got, how it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import prod
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockedOrder:
+    """One candidate's runs, in the order of the repeats.
+
+    `seconds` are each > 0; `gain` is against the baseline's runs of the same repeat, `predicted`
+    what the flow model expects of it (link time only); None where nothing was predicted.
+    """
+
+    name: str
+    seconds: tuple[float, ...]
+    gain: Gain
+    predicted: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockedResult:
+    """Runs of a launch line that took turns: baseline, each candidate, baseline again.
+
+    Attributes:
+        what: which time it is, in words.
+        command: the launch line as the user typed it.
+        default_s, again_s: the baseline's two runs of every repeat.
+        control: the second against the first; whatever differs from 0 is noise.
+        orders: one entry per candidate.
+        emulated: name of the stand-in machine the runs were on; empty on a real one.
+        notes: what a reader of the numbers must know.
+        baseline: name of what the candidates are compared with.
+        predicted_s: link time of what is clocked, predicted for the baseline and each candidate;
+            empty where it is not known how much of the program a run is.
+    """
+
+    what: str
+    command: tuple[str, ...]
+    host: str
+    started_at: str
+    default_s: tuple[float, ...]
+    again_s: tuple[float, ...]
+    control: Gain
+    orders: tuple[ClockedOrder, ...]
+    emulated: str = ""
+    notes: tuple[str, ...] = ()
+    baseline: str = "default"
+    predicted_s: tuple[float, ...] = ()
+
+    def is_noise(self, order: ClockedOrder) -> bool:
+        """Whether the repeats cannot tell a candidate from the baseline."""
+        gain = order.gain
+        if gain.low is None or gain.high is None:
+            return True
+        return gain.low <= 0 <= gain.high or abs(self.control.mean) >= abs(gain.mean)
+
+
+class BenchSource(StrEnum):
+    """Where the times are from. They are never mixed in one result."""
+
+    MEASURED = "measured"  # wall time of a real MPI job
+    PREDICTED = "predicted"  # this project's flow model
+
+
+class BenchOrder(StrEnum):
+    """Which order of the devices a run used."""
+
+    DEFAULT = "default"
+    AGAIN = "default again"  # the control: whatever differs from `default` is noise
+    PLACED = "placed"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchRun:
+    """One run over all sizes; runs of one `repeat` ran one after the other.
+
+    `seconds[i]` is the time of one exchange of size i: of the slowest rank, and the median over the
+    samples of the run.
+    """
+
+    order: BenchOrder
+    device_of_rank: tuple[int, ...]
+    repeat: int
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gain:
+    """Share of the default's time that another order saves (negative: it is slower).
+
+    `low` and `high` are the 95 % interval of the mean over `count` pairs; None for a single one.
+    """
+
+    mean: float
+    deviation: float | None = None
+    low: float | None = None
+    high: float | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchRow:
+    """One message size. Seconds are means over repeats; `control` is the default against itself."""
+
+    bytes: int
+    default_s: float
+    placed_s: float
+    placed: Gain
+    random: Gain | None = None
+    control: Gain | None = None
+    # By the flow model, beside measured times: the gain, and seconds of both orders.
+    predicted: float | None = None
+    predicted_default_s: float | None = None
+    predicted_placed_s: float | None = None
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether repeats cannot tell the placed order from the default.
+
+        The interval has zero in it, or the control found as much between two equal runs.
+        """
+        gain, control = self.placed, self.control
+        if gain.low is None or gain.high is None:
+            return False
+        if gain.low <= 0 <= gain.high:
+            return True
+        return control is not None and abs(control.mean) >= abs(gain.mean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchResult:
+    """All sizes of one pattern on one machine."""
+
+    pattern: str
+    ranks: int
+    topology: str
+    source: BenchSource
+    device_of_rank: tuple[int, ...]  # placed
+    rows: tuple[BenchRow, ...]
+    runs: tuple[BenchRun, ...]
+    repeats: int
+    randoms: int
+    buffers: str = ""
+    algorithm: str = ""  # of a collective, by the flow model
+    mpi: str = ""
+    host: str = ""
+    started_at: str = ""
+    command: tuple[str, ...] = ()  # of the default order; empty where nothing was run
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def is_default_kept(self) -> bool:
+        """Whether the placed order is the default's."""
+        default = next(run for run in self.runs if run.order is BenchOrder.DEFAULT)
+        return default.device_of_rank == self.device_of_rank
+
+
+# By collective the names of its algorithms in the flow model and the simulator; default first.
+COLLECTIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "alltoall": ("linear", "pairwise", "bruck"),
+        "allgather": ("ring", "bruck", "recursive-doubling"),
+        "allreduce": ("ring", "recursive-doubling"),
+        "bcast": ("binomial",),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridExchange:
+    """A pattern string taken apart. The grid is row-major: the first dimension varies slowest.
+
+    A collective (`COLLECTIVES`) runs in every line of the grid along its first dimension at once.
+    `name` is the pattern's, `bytes` the message size that its text asks for. A message of a halo is
+    `layers` times the size; messages along the first dimension are `weight` times it.
+    """
+
+    name: str
+    grid: tuple[int, ...]
+    bytes: int
+    wrap: bool = False
+    diagonals: bool = False
+    weight: float = 1.0
+    layers: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks take part."""
+        return prod(self.grid)
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether an MPI's own algorithm decides who sends what to whom."""
+        return self.name in COLLECTIVES
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each line along the first dimension, in the order of its communicator."""
+        stride = self.ranks // self.grid[0]
+        return tuple(tuple(range(first, self.ranks, stride)) for first in range(stride))
+
+    def text(self, size: int | None = None) -> str:
+        """The pattern string, with `bytes=size` if a size is given."""
+        words = [f"{self.name}:{'x'.join(map(str, self.grid))}"]
+        if self.diagonals:
+            words.append("diagonals")
+        if self.wrap and self.name != "halo":
+            words.append("wrap")
+        if self.weight != 1:
+            words.append(f"weight={self.weight!r}")
+        if self.name == "halo":
+            words.append(f"layers={self.layers}")
+        if size is not None:
+            words.append(f"bytes={size}")
+        return ",".join(words)
+
+
+class Verdict(StrEnum):
+    """Outcome of comparing what a rank got with what it was promised."""
+
+    AS_PLACED = "as placed"
+    MISMATCH = "mismatch"
+    NOT_CHECKED = "not checked"  # no evidence either way, e.g. no GPU driver to ask
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RealisedSeat:
+    """One rank as seen from inside it."""
+
+    rank: int
+    host: str = ""
+    local_rank: int | None = None
+    pid: int | None = None
+    pci_bus_id: str | None = None
+    visible_devices: str | None = None  # the visibility variable's value
+    cpus: str | None = None
+    memory_policy: str | None = None  # e.g. "bind:0", "default"
+    nic: str | None = None
+    verdict: Verdict = Verdict.NOT_CHECKED
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRecord:
+    """One `toposeat run`: command, environment, realised placement, wall time, exit code."""
+
+    command: tuple[str, ...]
+    launched: tuple[str, ...]  # the exact line that was started
+    placement: str  # path of the placement file; empty where the launcher alone placed ranks
+    visibility: str
+    host: str
+    started_at: str  # ISO 8601, UTC
+    wall_s: float
+    exit_code: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+    seats: tuple[RealisedSeat, ...] = ()
+    repeats: int = 1
+    notes: tuple[str, ...] = ()
+    launch_files: Mapping[str, str] = field(default_factory=dict)  # that the line reads, by name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Glance:
+    """One look at the records of a running job on this node.
+
+    Attributes:
+        elapsed_s: since the launcher was started.
+        ranks: of the job.
+        seen: those whose records are on this node.
+        bytes: that they sent each other, or received from each other's windows.
+        messages: likewise.
+        bytes_per_s: since the glance before.
+        most: the rank pair with most bytes, and these; None without any.
+        busiest: the link, an id of the topology, that the routes of the pairs fill most, and the
+            share of what it carries in its fuller direction; None where no link is told.
+        seating: which rank is on which device, for `busiest`; or why links are not told.
+    """
+
+    elapsed_s: float
+    ranks: int
+    seen: int
+    bytes: int
+    messages: int
+    bytes_per_s: float
+    most: tuple[int, int, int] | None
+    busiest: tuple[str, float] | None
+    seating: str
