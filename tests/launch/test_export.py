@@ -175,7 +175,7 @@ def test_nics_of_slingshot_are_in_the_table_of_cray_mpich() -> None:
     """As sites document it: adapter, colon, local ranks; one table for all hosts."""
     place = with_nics(BLOCKS, "cxi1", "cxi0", "cxi1", "cxi0")
     told = {"MPICH_OFI_NIC_POLICY": "USER", "MPICH_OFI_NIC_MAPPING": "0:1; 1:0"}
-    for launcher in ("cray", "pals", "aprun", "slurm"):
+    for launcher in ("cray", "pals", "slurm"):
         assert told.items() <= export_placement(place, launcher).environment.items()
     pals = export_placement(place, "pals")
     assert "MPICH_OFI_NIC_MAPPING='0:1; 1:0' " in pals.line

@@ -16,7 +16,6 @@ from toposeat.model.files import read_text
 from toposeat.model.hostlist import (
     expand_counts,
     expand_hostlist,
-    expand_scheduler_list,
     short_name,
 )
 
@@ -102,9 +101,6 @@ def _of_job(family: Launcher, environment: Mapping[str, str]) -> Allocation | No
         if path:
             found = _of_file(Path(path), in_job=True, limited=name != "PE_HOSTFILE")
             return Allocation(hosts=found.hosts, source=name, in_job=True, slots=found.slots)
-    pairs = environment.get("LSB_MCPU_HOSTS") if family.in_lsf else None
-    if pairs:
-        return Allocation(hosts=expand_scheduler_list(pairs), source="LSB_MCPU_HOSTS", in_job=True)
     return None
 
 

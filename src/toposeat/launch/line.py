@@ -29,7 +29,7 @@ TASK_FILE = "programs.conf"
 # torchrun as the one task of a node: it reads its options from variables too.
 AS_NODE_OF_TASK = ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
 _AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
-_UNSUPPORTED_NAMES = ("lrun", "aprun", "mpiexec.gforker", "horovodrun")
+_UNSUPPORTED_NAMES = ("jsrun", "lrun", "aprun", "mpiexec.gforker", "horovodrun")
 
 
 def identify_launcher(program: str) -> str:

@@ -289,7 +289,6 @@ class Launcher:
         stays_here: so it does unless its line, a job or one of the variables `host_variables` tells
             of others.
         job_files: variables of schedulers that name a file of the job's hosts, which it reads.
-        in_lsf: it starts ranks on the hosts of LSF.
         slurm_places: the variable that says how many ranks a node of a Slurm job takes.
         limits_slots: its line and host files say how many ranks a host takes.
         oversubscribes: whether it may start more ranks on a host than it has places there.
@@ -329,7 +328,6 @@ class Launcher:
     stays_here: bool = False
     host_variables: Words = ()
     job_files: Words = ()
-    in_lsf: bool = True
     slurm_places: str = "SLURM_TASKS_PER_NODE"
     limits_slots: bool = False
     oversubscribes: Callable[[LaunchLine, Mapping[str, str]], bool] | None = None

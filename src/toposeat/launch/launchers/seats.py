@@ -232,9 +232,18 @@ class Job:
         """The hosts as schedulers sort them."""
         return in_natural_order(self.hosts)
 
-    def cpus_alike(self) -> tuple[str, ...] | None:
-        """The CPU list of each local rank where all hosts have the same and know it; else None."""
-        return _alike([[seat.cpus for seat in seats] for seats in self.seats_of_host.values()])
+    def bound(
+        self, said: Callable[[tuple[str, ...]], Sequence[str]], unbound: Sequence[str] = ()
+    ) -> tuple[Sequence[str], bool]:
+        """A launcher's words for the CPUs of ranks, and whether the script has to bind them.
+
+        Launchers bind by local rank. Where all hosts have the same CPU lists these are `said`; else
+        the launcher is to leave ranks `unbound`.
+        """
+        alike = _alike([[seat.cpus for seat in seats] for seats in self.seats_of_host.values()])
+        if alike is not None:
+            return said(alike), False
+        return (unbound, True) if self.has_cpus else ((), False)
 
     @property
     def has_cpus(self) -> bool:
