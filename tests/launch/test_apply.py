@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from toposeat.installed import native_path
-from toposeat.launch import ExecOptions, LauncherKind, PlacedCommand, parse_launch_line
-from toposeat.launch.apply import placed_command
+from toposeat.launch import LauncherKind, parse_launch_line
+from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
+from toposeat.launch.realise import Realisation
 from toposeat.model.placement import Placement
 
 Place = Callable[..., tuple[Placement, Path]]
@@ -27,7 +28,8 @@ def command(
     placed: tuple[Placement, Path], text: str, env: dict[str, str] | None = None, **options: object
 ) -> PlacedCommand:
     line = parse_launch_line(text.split(), identify=lambda name: KINDS.get(name, LauncherKind.NONE))
-    return placed_command(line, *placed, ExecOptions(**options), environment=env or {})  # type: ignore[arg-type]
+    plan = Realisation(line=line, seating=placed[0])
+    return placed_command(plan, placed[1], ExecOptions(**options), env or {})  # type: ignore[arg-type]
 
 
 def shown(found: PlacedCommand, path: Path) -> str:

@@ -8,7 +8,6 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.launch.allocation import allocation_of
-    from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import export_placement
     from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     )
     from toposeat.launch.launchers import EXPORTERS
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
-    from toposeat.launch.launchers.seats import Allocation, Export, LaunchFile, dealing_name, dealt
+    from toposeat.launch.launchers.seats import Allocation, Export, dealing_name, dealt
     from toposeat.launch.line import (
         TASK_FILE,
         identify_launcher,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
         with_rule,
     )
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
-    from toposeat.launch.verification import RankReports, ReportFolder, read_reports, verify
+    from toposeat.launch.verification import read_reports, verify
     from toposeat.launch.visibility import (
         VISIBILITIES,
         visibility_of,

@@ -18,16 +18,18 @@ from toposeat.launch.launchers.launcher import (
     LauncherKind,
     LaunchLine,
     Option,
+    TaskProgram,
     python_module,
     read_options,
     version_answer,
 )
-from toposeat.launch.task_programs import format_task_programs, read_task_programs
 from toposeat.model.input_file import read_input
 
 TASK_FILE = "programs.conf"
 # torchrun as the one task of a node: it reads its options from variables too.
 AS_NODE_OF_TASK = ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
+# Tasks, the program, and its arguments, in which srun replaces %t and %o.
+_TASK_LINE = re.compile(r"\s*([\d,*-]+)\s+(\S+)(.*)", re.ASCII | re.DOTALL)
 _AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
 _UNSUPPORTED_NAMES = ("jsrun", "lrun", "aprun", "mpiexec.gforker", "horovodrun")
 
@@ -179,7 +181,9 @@ def wrap_with_exec(
 
 def wrapped_tasks(line: LaunchLine, exec_args: Sequence[str]) -> str | None:
     """The file of programs by task with toposeat-exec in front of each; None if there is none."""
-    return format_task_programs(line.tasks, [*exec_args, "--"]) if line.tasks else None
+    words = shlex.join([*exec_args, "--"])
+    lines = (f"{each.tasks} {words} {each.program} {each.arguments}" for each in line.tasks)
+    return "".join(f"{text.rstrip()}\n" for text in lines) or None
 
 
 def _parse(family: Launcher, words: tuple[str, ...], start: int) -> LaunchLine:
@@ -210,7 +214,7 @@ def _parse(family: Launcher, words: tuple[str, ...], start: int) -> LaunchLine:
         ranks=None if None in counts else sum(filter(None, counts)),
         options=tuple(options),
         further=further,
-        tasks=read_task_programs(Path(program[0])) if by_task else (),
+        tasks=_task_programs(Path(program[0])) if by_task else (),
     )
 
 
@@ -296,3 +300,24 @@ def _rank_count(option: Option) -> int:
             hint="for example: -n 8",
         )
     return int(text)
+
+
+def _task_programs(path: Path) -> tuple[TaskProgram, ...]:
+    """The programs by task that `srun --multi-prog` reads from a file, in its order."""
+    found = []
+    text = read_input(path).decode(errors="replace").replace("\\\n", " ")
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _TASK_LINE.fullmatch(line)
+        if match is None:
+            raise InputError(
+                "it does not say tasks and their program",
+                path=path,
+                line=number,
+                hint="for example: 0-3 ./app",
+            )
+        found.append(TaskProgram(tasks=match[1], program=match[2], arguments=match[3].strip()))
+    if not found:
+        raise InputError("it names no program", path=path, hint="for example: 0-3 ./app")
+    return tuple(found)

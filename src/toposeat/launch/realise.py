@@ -43,6 +43,11 @@ class Realisation:
     notes: tuple[str, ...] = ()
     rank_of_slot: tuple[int, ...] | None = None
 
+    def rank_of(self, slot: int) -> int:
+        """The rank of the process that reports under the number of its slot."""
+        ranks = self.rank_of_slot
+        return slot if ranks is None or slot >= len(ranks) else ranks[slot]
+
 
 def realise(
     line: LaunchLine,

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.seats import Allocation, HostWords, RankHosts
-from toposeat.launch.task_programs import TaskProgram
 
 _ATTACHED = re.compile(r"^-([A-Za-z])(.+)$", re.DOTALL)
 _VERSION = re.compile(r"(?<![\d.])(\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)")
@@ -111,6 +110,23 @@ class FurtherProgram:
     program: tuple[str, ...]
     ranks: int | None
     options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskProgram:
+    """A line of a file for `srun --multi-prog`: `0-3,6 ./app arguments`.
+
+    `*` is for all tasks that no line names.
+    """
+
+    tasks: str
+    program: str
+    arguments: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The program and its arguments."""
+        return (self.program, *self.arguments.split())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

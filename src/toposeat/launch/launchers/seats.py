@@ -10,6 +10,7 @@ from functools import cached_property
 
 from toposeat.errors import UsageError
 from toposeat.launch.nic_words import cray_environment, ucx_name
+from toposeat.launch.visibility import check_visibility
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.hostlist import short_name
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -199,11 +200,7 @@ class Job:
             raise UsageError(
                 "some ranks have a host, others have any host", hint="name a host for all"
             )
-        if placement.shares_devices and visibility in ("permute", "rotate"):
-            raise UsageError(
-                "several ranks share a device, which no order of one list can express",
-                hint="add --visibility mask: every rank then sees its own device alone",
-            )
+        check_visibility(placement, visibility)
         return Job(
             placement=placement,
             seats_of_host={host: tuple(each) for host, each in seats.items()},
