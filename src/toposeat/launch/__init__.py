@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from toposeat.launch.allocation import allocation_of
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import export_placement
-    from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
     from toposeat.launch.installations import (
+        GpuAwareMpi,
         MpiInstallation,
+        find_gpu_aware_mpi,
         find_installations,
         require_installations,
+        why_not_gpu_aware,
     )
     from toposeat.launch.launchers import EXPORTERS
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
