@@ -33,13 +33,7 @@ if TYPE_CHECKING:
     from toposeat.launch.realise import dealing_order, oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.run import run_placed
-    from toposeat.launch.stack import (
-        conflict,
-        for_devices,
-        named_stack,
-        stack_of,
-        with_rule,
-    )
+    from toposeat.launch.stack import conflict, for_devices, named_stack, stack_of, with_rule
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
     from toposeat.launch.verification import read_reports, verify
     from toposeat.launch.visibility import (

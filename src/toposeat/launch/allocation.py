@@ -13,11 +13,7 @@ from toposeat.errors import InputError
 from toposeat.launch.launchers.launcher import Launcher, LaunchLine
 from toposeat.launch.launchers.seats import Allocation
 from toposeat.model.files import read_text
-from toposeat.model.hostlist import (
-    expand_counts,
-    expand_hostlist,
-    short_name,
-)
+from toposeat.model.hostlist import expand_counts, expand_hostlist, short_name
 
 _SLOTS = re.compile(r"(?:slots|:)\s*=?\s*([0-9]{1,6})")
 

@@ -89,11 +89,7 @@ class MpiInstallation:
         return f"{self.version}, {kind}"
 
     def compile(self, source: Path, program: Path) -> None:
-        """Compile one C file.
-
-        Raises:
-            ToposeatError: the compiler failed; the first error that it names is in the message.
-        """
+        """Compile one C file."""
         line = [str(self.mpicc), "-O2", "-std=c11", "-o", str(program), str(source), "-lm", "-ldl"]
         done = run_compiler(line, Path.cwd(), os.environ)
         if done.returncode != 0:
@@ -138,11 +134,7 @@ def find_installations() -> tuple[MpiInstallation, ...]:
 
 
 def require_installations() -> tuple[MpiInstallation, ...]:
-    """Like `find_installations`, but at least one.
-
-    Raises:
-        UnavailableError: there is none.
-    """
+    """Like `find_installations`, but at least one."""
     found = find_installations()
     if not found:
         raise UnavailableError(

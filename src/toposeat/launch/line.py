@@ -130,11 +130,7 @@ def parse_launch_line(
 
 
 def torchrun_below(line: LaunchLine) -> LaunchLine | None:
-    """The line of torchrun that srun starts on each node; None where it starts something else.
-
-    Raises:
-        UsageError: options of torchrun that are not known.
-    """
+    """The line of torchrun that srun starts on each node; None where it starts something else."""
     if line.kind != LauncherKind.SRUN or line.tasks:
         return None
     modules = LAUNCHERS[LauncherKind.TORCHRUN].modules
@@ -244,12 +240,7 @@ def _further(family: Launcher, launcher: str, words: tuple[str, ...]) -> Further
 
 
 def _programs_of_file(launcher: str, option: Option, program: tuple[str, ...]) -> list[str]:
-    """The words of a file that has a program with its options in each line, joined by colons.
-
-    Raises:
-        InputError: it cannot be read.
-        UsageError: there is a program in the line as well, or none in the file.
-    """
+    """The words of a file that has a program with its options in each line, joined by colons."""
     name = option.values[-1]
     if program:
         raise UsageError(

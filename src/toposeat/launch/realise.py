@@ -250,9 +250,6 @@ def dealing_order(
     """These hosts in the order in which this line deals ranks out to them: blocks, cyclic, plane.
 
     Empty where it has words for other plans too.
-
-    Raises:
-        InputError: a host list or host file that cannot be read.
     """
     deals = line.family.deals
     if deals is None:

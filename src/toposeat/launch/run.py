@@ -283,11 +283,7 @@ class _Home:
             self._tell(*refusal_lines(own, ranks, hosts))
 
     def close(self, code: int) -> tuple[str, ...]:
-        """Once the job has ended; what to tell where no node has reached this host.
-
-        Raises:
-            ToposeatError: the nodes started nothing.
-        """
+        """Once the job has ended; what to tell where no node has reached this host."""
         self._home.close()
         if self._home.decision is Decision.STOP and self._refusal is not None:
             raise self._refusal

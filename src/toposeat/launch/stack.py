@@ -62,11 +62,7 @@ def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
 
 
 def named_stack(name: str, environment: Mapping[str, str]) -> Stack:
-    """A stack that the user names, with the defaults that are documented.
-
-    Raises:
-        UsageError: no stack has this name.
-    """
+    """A stack that the user names, with the defaults that are documented."""
     try:
         kind = StackKind(name)
     except ValueError:

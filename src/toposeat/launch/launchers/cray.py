@@ -14,13 +14,7 @@ from toposeat.launch.launchers.launcher import (
     arities,
 )
 from toposeat.launch.launchers.scripts import with_seats
-from toposeat.launch.launchers.seats import (
-    Export,
-    HostWords,
-    Job,
-    LaunchFile,
-    RankHosts,
-)
+from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile, RankHosts
 from toposeat.launch.launchers.slurm import by_mask, order_file, per_host, srun
 
 _TABLE = OptionTable(

@@ -49,11 +49,7 @@ _TABLE = OptionTable(
 
 
 def _start(words: Words) -> int:
-    """After `flux run`.
-
-    Raises:
-        UsageError: a flux command that does not start the ranks itself.
-    """
+    """After `flux run`."""
     if words[1:2] == ("run",):
         return 2
     if words[1:3] == ("mini", "run"):

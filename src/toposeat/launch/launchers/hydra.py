@@ -125,9 +125,6 @@ def mpich(
         order: hosts as a scheduler's job has them: inside a Slurm job srun starts Hydra's proxies,
             in the job's order whatever the file says.
         version: of MPICH; () is taken for a new one.
-
-    Raises:
-        UsageError: an order that this version has no words for.
     """
     order = order or plan.hosts
     options: tuple[str, ...] = ("-f", f"{folder}hostfile")
@@ -155,11 +152,7 @@ def mpich(
 
 
 def intel(plan: RankHosts, folder: str = "", *, order: Sequence[str] = ()) -> HostWords:
-    """`-machinefile` for blocks, with `-perhost` for rounds.
-
-    Raises:
-        UsageError: any other order, for which Intel MPI has no words.
-    """
+    """`-machinefile` for blocks, with `-perhost` for rounds."""
     options: tuple[str, ...] = ("-machinefile", f"{folder}machinefile")
     order = order or plan.hosts
     size = _round(plan, order)

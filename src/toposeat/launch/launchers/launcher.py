@@ -442,11 +442,7 @@ def _attached_option(
 def _unknown_option(
     family: str, words: tuple[str, ...], position: int, body: str
 ) -> tuple[Option, int]:
-    """Decide how many arguments an option takes that no table lists, only where there is no doubt.
-
-    Raises:
-        UsageError: there is doubt.
-    """
+    """An option that no table lists, where there is no doubt how many arguments it takes."""
     following = words[position + 1 : position + 3]
     runnable = [shutil.which(word) is not None for word in following]
     if "=" in body or (following and following[0].startswith("-")):

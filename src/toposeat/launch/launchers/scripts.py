@@ -144,9 +144,6 @@ def variables(job: Job) -> Export:
     """`CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0`: local rank i takes the i-th.
 
     Only the job's own devices are listed: such launchers take all that they see.
-
-    Raises:
-        UsageError: nodes with different devices, or a vendor without an order.
     """
     if job.visibility != "permute":
         raise UsageError(

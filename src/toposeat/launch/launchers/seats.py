@@ -182,11 +182,7 @@ class Job:
 
     @staticmethod
     def of(placement: Placement, visibility: str, program: str) -> Job:
-        """Sorted by host.
-
-        Raises:
-            UsageError: local ranks that no launcher would deal out, or a mode that cannot be.
-        """
+        """Sorted by host."""
         seats: dict[str, list[Seat]] = {}
         for seat in placement.seats:
             seats.setdefault(seat.host, []).append(seat)

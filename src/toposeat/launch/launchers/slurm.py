@@ -116,9 +116,6 @@ def srun(
         order: the plan's hosts as Slurm sorts them.
         pmi: what `--mpi` says, or stands for it.
         exact: whether `order` is known, not guessed.
-
-    Raises:
-        UsageError: an order for which this PMI has no words.
     """
     if pmi.startswith("cray"):
         return _of_cray(plan, folder, order)
@@ -185,11 +182,7 @@ def order_file(plan: RankHosts, folder: str, order: Sequence[str]) -> HostWords:
 
 
 def per_host(plan: RankHosts) -> int:
-    """Ranks of every host.
-
-    Raises:
-        UsageError: they differ, which an order of ranks cannot express.
-    """
+    """Ranks of every host."""
     if plan.per_host is None:
         raise UsageError(
             "hosts have different numbers of ranks, which an order of ranks cannot express",
