@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from toposeat.launch.launchers import EXPORTERS
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
-    from toposeat.launch.launchers.seats import Allocation, Export, dealing_name, dealt
+    from toposeat.launch.launchers.seats import Allocation, Export
     from toposeat.launch.line import (
         TASK_FILE,
         identify_launcher,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         wrapped_tasks,
     )
     from toposeat.launch.per_node import node_answers
-    from toposeat.launch.realise import dealing_order, oversubscribes, refusal_of
+    from toposeat.launch.realise import Dealing, oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.run import run_placed
     from toposeat.launch.stack import conflict, for_devices, named_stack, stack_of, with_rule
