@@ -65,6 +65,9 @@ def test_binding_is_taken_from_the_launcher(place: Place, text: str, expected: s
     [
         ("ompi -n 2 --bind-to core app", {}, "bind-to"),
         ("ompi -n 2 app", {"OMPI_MCA_hwloc_base_binding_policy": "core"}, "OMPI_MCA"),
+        ("ompi -n 2 -bind-to core app", {}, "bind-to"),
+        ("ompi -n 2 --mca hwloc_base_binding_policy core app", {}, "mca hwloc_base_binding_policy"),
+        ("ompi -n 2 --rankfile f app", {}, "rankfile"),
         ("hydra -n 2 -bind-to core app", {}, "bind-to"),
         ("impi -n 2 app", {"I_MPI_PIN": "1"}, "I_MPI_PIN"),
         ("srun -n2 --cpu-bind=cores app", {}, "cpu-bind"),

@@ -121,14 +121,6 @@ def test_intel_masks_are_hexadecimal() -> None:
     assert file_of(export, "machinefile") == "n1:2\nn2:2\n"
 
 
-def test_torchrun_keeps_node_ranks() -> None:
-    export = export_placement(BLOCKS, "torchrun")
-    text = file_of(export, "torchrun.sh")
-    assert "n2) node=1 devices=2,0,1,3 ;;" in text
-    assert "--rdzv-backend=static --master-addr=n1" in text
-    assert "--nproc-per-node=2" in text
-
-
 def test_one_line_of_variables_lists_the_devices_of_the_job_alone() -> None:
     """The line of issue 17; what the job does not use stays hidden from launchers that take all."""
     crossed = placement(["n1"] * 4, [3, 1, 2, 0], [None] * 4)
