@@ -15,7 +15,7 @@ from tests.emulation.runtime import MAJORS
 from tests.emulation.runtime import options as runtime_options
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
-from toposeat.launch.gpu_aware import UCX_VARIABLE
+from toposeat.launch.installations import UCX_VARIABLE
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.model.traffic_file import load_traffic

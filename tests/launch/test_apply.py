@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from toposeat.installed import native_path
-from toposeat.launch import ExecOptions, LauncherKind, PlacedCommand, parse_launch_line
-from toposeat.launch.apply import placed_command
+from toposeat.launch import LauncherKind, parse_launch_line
+from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
+from toposeat.launch.realise import Realisation
 from toposeat.model.placement import Placement
 
 Place = Callable[..., tuple[Placement, Path]]
@@ -27,7 +28,8 @@ def command(
     placed: tuple[Placement, Path], text: str, env: dict[str, str] | None = None, **options: object
 ) -> PlacedCommand:
     line = parse_launch_line(text.split(), identify=lambda name: KINDS.get(name, LauncherKind.NONE))
-    return placed_command(line, *placed, ExecOptions(**options), environment=env or {})  # type: ignore[arg-type]
+    plan = Realisation(line=line, seating=placed[0])
+    return placed_command(plan, placed[1], ExecOptions(**options), env or {})  # type: ignore[arg-type]
 
 
 def shown(found: PlacedCommand, path: Path) -> str:
@@ -63,6 +65,9 @@ def test_binding_is_taken_from_the_launcher(place: Place, text: str, expected: s
     [
         ("ompi -n 2 --bind-to core app", {}, "bind-to"),
         ("ompi -n 2 app", {"OMPI_MCA_hwloc_base_binding_policy": "core"}, "OMPI_MCA"),
+        ("ompi -n 2 -bind-to core app", {}, "bind-to"),
+        ("ompi -n 2 --mca hwloc_base_binding_policy core app", {}, "mca hwloc_base_binding_policy"),
+        ("ompi -n 2 --rankfile f app", {}, "rankfile"),
         ("hydra -n 2 -bind-to core app", {}, "bind-to"),
         ("impi -n 2 app", {"I_MPI_PIN": "1"}, "I_MPI_PIN"),
         ("srun -n2 --cpu-bind=cores app", {}, "cpu-bind"),

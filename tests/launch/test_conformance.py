@@ -188,20 +188,8 @@ def by_pals(said: Said, ranks: int) -> list[str]:
     return said.renumbered(blocks(hosts, said.number("--ppn")))
 
 
-def by_aprun(said: Said, ranks: int) -> list[str]:
-    assert ranks == len(said.job) * said.number("-N")
-    return said.renumbered(blocks(tuple(said.job), said.number("-N")))
-
-
 def by_rsh(said: Said, ranks: int) -> list[str]:
     return said.file(said.value("-hostfile"))[:ranks]
-
-
-def by_jsrun(said: Said, ranks: int) -> list[str]:
-    rows = "\n".join(said.file(said.value("--erf_input")))
-    found = re.findall(r"^rank: (\d+): { host: (\d+); cpu: {[\d,-]+}; gpu: \* }$", rows, re.M)
-    host = {int(rank): list(said.job)[int(number) - 1] for rank, number in found}
-    return [host[rank] for rank in range(ranks)]
 
 
 def by_ibrun(said: Said, ranks: int) -> list[str]:
@@ -218,16 +206,14 @@ READERS: Mapping[str, Callable[[Said, int], list[str]]] = {
     "cray": by_srun,
     "flux": by_flux,
     "pals": by_pals,
-    "aprun": by_aprun,
     "mpirun_rsh": by_rsh,
-    "jsrun": by_jsrun,
     "ibrun": by_ibrun,
 }
 # Those that number ranks node by node say no host of a rank, or leave it to a script of their own:
 # tests/launch/test_export_nodes.py and test_export_pods.py run what they write.
 OTHERS = (*BY_NODE, "ray", "env", "script")
 # Launchers that have words for some orders only.
-SOME_ORDERS = {"intel", "pals", "cray", "aprun", "ibrun", "torchrun", "env", *BY_NODE}
+SOME_ORDERS = {"intel", "pals", "cray", "ibrun", "torchrun", "env", *BY_NODE}
 
 
 @st.composite

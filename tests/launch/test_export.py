@@ -121,14 +121,6 @@ def test_intel_masks_are_hexadecimal() -> None:
     assert file_of(export, "machinefile") == "n1:2\nn2:2\n"
 
 
-def test_torchrun_keeps_node_ranks() -> None:
-    export = export_placement(BLOCKS, "torchrun")
-    text = file_of(export, "torchrun.sh")
-    assert "n2) node=1 devices=2,0,1,3 ;;" in text
-    assert "--rdzv-backend=static --master-addr=n1" in text
-    assert "--nproc-per-node=2" in text
-
-
 def test_one_line_of_variables_lists_the_devices_of_the_job_alone() -> None:
     """The line of issue 17; what the job does not use stays hidden from launchers that take all."""
     crossed = placement(["n1"] * 4, [3, 1, 2, 0], [None] * 4)
@@ -175,7 +167,7 @@ def test_nics_of_slingshot_are_in_the_table_of_cray_mpich() -> None:
     """As sites document it: adapter, colon, local ranks; one table for all hosts."""
     place = with_nics(BLOCKS, "cxi1", "cxi0", "cxi1", "cxi0")
     told = {"MPICH_OFI_NIC_POLICY": "USER", "MPICH_OFI_NIC_MAPPING": "0:1; 1:0"}
-    for launcher in ("cray", "pals", "aprun", "slurm"):
+    for launcher in ("cray", "pals", "slurm"):
         assert told.items() <= export_placement(place, launcher).environment.items()
     pals = export_placement(place, "pals")
     assert "MPICH_OFI_NIC_MAPPING='0:1; 1:0' " in pals.line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.errors import InputError, MissingProgramError, UsageError
+from toposeat.errors import InputError, UsageError
 from toposeat.launch import (
     LauncherKind,
     LaunchLine,
@@ -185,33 +185,7 @@ def test_an_unknown_option_is_passed_over_where_only_one_reading_is_possible(
     assert len(line.options) == len(middle.split()) - count + 1 - (middle.count("-n 2"))
 
 
-@pytest.mark.parametrize(
-    ("text", "binding"),
-    [
-        ("ompirun -n 1 app", ()),
-        ("ompirun --bind-to core app", ("bind-to",)),
-        ("ompirun -bind-to core app", ("bind-to",)),
-        ("ompirun --mca hwloc_base_binding_policy core app", ("mca hwloc_base_binding_policy",)),
-        ("ompirun --rankfile f app", ("rankfile",)),
-        ("hydra -bind-to core app", ("bind-to",)),
-        ("srun --cpu-bind=map_cpu:0,1 app", ("cpu-bind",)),
-        ("torchrun --numa-binding node t.py", ("numa-binding",)),
-        ("./app --bind-to core", ()),
-    ],
-)
-def test_binding_by_the_launcher_is_noticed(text: str, binding: tuple[str, ...]) -> None:
-    assert parse(text).binding_options == binding
-
-
 # ---- wrapping ----
-
-
-def test_the_program_is_wrapped_where_it_starts() -> None:
-    line = parse("ompirun -n 2 -x A ./app -m x")
-    assert wrap_with_exec(line, ["toposeat-exec", "-m", "p"]) == (
-        ["ompirun", "-n", "2", "-x", "A", "toposeat-exec", "-m", "p", "--", "./app", "-m", "x"]
-    )
-    assert wrap_with_exec(parse("./app x"), ["TE"]) == ["TE", "--", "./app", "x"]
 
 
 @pytest.mark.parametrize(
@@ -242,8 +216,3 @@ def test_torchruns_own_interpreter_is_kept(tmp_path: Path, monkeypatch: pytest.M
         "-u",
         "t.py",
     ]
-
-
-def test_a_missing_launcher_is_said() -> None:
-    with pytest.raises(MissingProgramError, match="launcher '/nowhere/mpirun' not found"):
-        parse_launch_line(["/nowhere/mpirun", "-n", "2", "./app"])

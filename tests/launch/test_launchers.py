@@ -52,8 +52,10 @@ def test_a_link_to_a_known_launcher_needs_no_question(tmp_path: Path) -> None:
 def test_a_launcher_nobody_knows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"answers 'Acme MPI 1\.0'"):
         identify_launcher(script(tmp_path, "mpirun", "Acme MPI 1.0\nmore"))
-    with pytest.raises(UsageError, match="cannot read launch lines of aprun"):
-        identify_launcher("/opt/cray/aprun")
+    for name in ("aprun", "jsrun"):
+        with pytest.raises(UsageError, match=f"cannot read launch lines of {name}") as refused:
+            identify_launcher(f"/opt/{name}")
+        assert f"{name} OPTIONS toposeat-exec -m PLACEMENT ./app" in refused.value.hint
 
 
 def test_a_script_that_cannot_be_started_is_said(tmp_path: Path) -> None:

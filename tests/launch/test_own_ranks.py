@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.errors import UsageError
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
 from toposeat.model.runs import RunRecord, Verdict
@@ -107,11 +106,6 @@ def test_exit_code_of_a_child(
 ) -> None:
     argv = [starter, "LOCAL_RANK,RANK,WORLD_SIZE", "4", "7"]
     assert run(capfd, argv, place(4))[0].exit_code == 7
-
-
-def test_other_programs_are_one_rank(place: Place) -> None:
-    with pytest.raises(UsageError, match="the launch line starts 1 rank"):
-        run_placed(["true"], *place(4))
 
 
 def test_shells_may_start_ranks(

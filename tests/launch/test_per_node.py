@@ -39,9 +39,13 @@ def line_of(
             "mpiexec -n 8 -f /no/such/file ./app",
             "mpiexec -f /no/such/file -ppn 1 ./one",
         ),
+        (LauncherKind.NONE, "./app", None),
+        (LauncherKind.FLUX, "flux run -n 4 ./app", None),
     ],
 )
-def test_hosts_are_kept_and_places_are_not(kind: LauncherKind, text: str, expected: str) -> None:
+def test_hosts_are_kept_and_places_are_not(
+    kind: LauncherKind, text: str, expected: str | None
+) -> None:
     assert line_of(kind, text) == expected
 
 
@@ -61,11 +65,6 @@ def test_srun_needs_an_allocation_that_lasts() -> None:
     found = per_node_line(line, ["./one"], IN_JOB)
     assert found is not None
     assert "SLURM_HOSTFILE" not in found.environment
-
-
-def test_launchers_without_a_known_way() -> None:
-    assert line_of(LauncherKind.NONE, "./app") is None
-    assert line_of(LauncherKind.FLUX, "flux run -n 4 ./app") is None
 
 
 def step_of(text: str, environment: Mapping[str, str] | None = None) -> str | None:

@@ -18,7 +18,6 @@ ANSWERS = {
     "srun": "slurm 22.05.8",
     "flux": "flux-core 0.60",
     "mpirun_rsh": "Version: mvapich2-2.3.7",
-    "jsrun": "10.3",
     "ibrun": "",
     "ompi4": "mpirun (Open MPI) 4.1.4",
     "ompi5": "mpirun (Open MPI) 5.0.11",
@@ -27,7 +26,7 @@ ANSWERS = {
     "intel": "Intel(R) MPI Library for Linux* OS, Version 2021.18",
     "pals": "mpiexec version 1.4.0 (PALS)",
 }
-OWN_NAMES = ("srun", "flux", "mpirun_rsh", "jsrun", "ibrun")
+OWN_NAMES = ("srun", "flux", "mpirun_rsh", "ibrun")
 MIXED = ["n2", "n10", "n10", "n2"]
 CYCLIC = ["n2", "n10", "n2", "n10"]
 BLOCKS = ["n2", "n2", "n10", "n10"]
@@ -115,12 +114,6 @@ def words(record: RunRecord) -> str:
         ("mpirun_rsh -np 4 n2 n2 n10 n10 MV2_USE_CUDA=1 app", MIXED, {},
          "mpirun_rsh -hostfile hostfile -np 4 MV2_USE_CUDA=1",
          {"hostfile": "n2\nn10\nn10\nn2\n"}),
-        ("jsrun -n 4 -a 1 -c 7 -g 1 app", MIXED,
-         {"LSB_MCPU_HOSTS": "batch1 1 n2 42 n10 42"},
-         "jsrun --erf_input ranks.erf",
-         {"ranks.erf": "cpu_index_using: physical\noverlapping_rs: allow\n"
-          "rank: 0: { host: 1; cpu: {0}; gpu: * }\nrank: 1: { host: 2; cpu: {1}; gpu: * }\n"
-          "rank: 2: { host: 2; cpu: {2}; gpu: * }\nrank: 3: { host: 1; cpu: {3}; gpu: * }\n"}),
     ],
 )  # fmt: skip
 def test_the_words_of_each_launcher(

@@ -23,7 +23,7 @@ from toposeat.launch import (
     named_stack,
     stack_of,
 )
-from toposeat.launch.stack_settings import (
+from toposeat.launch.stack_rules import (
     STEERING,
     has_cuda_ipc,
     settings_of,

@@ -10,6 +10,7 @@ import pytest
 
 from toposeat import mapping
 from toposeat.evaluation import Evaluator
+from toposeat.launch import Dealing
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
 from toposeat.launch.line import parse_launch_line
 from toposeat.mapping import Machine
@@ -17,7 +18,7 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic, TrafficKind
-from toposeat.pipeline.dealing import Dealing, dealt
+from toposeat.pipeline.dealing import dealt
 from toposeat.pipeline.placing import map_traffic
 from toposeat.pipeline.stack_path import StackPath
 from toposeat.topology import read_network, read_topology

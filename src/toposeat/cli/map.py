@@ -133,7 +133,7 @@ def _mapped(
     options: MapOptions,
     path: StackPath,
 ) -> MappingResult:
-    from toposeat import pipeline  # noqa: PLC0415
+    from toposeat import launch, pipeline  # noqa: PLC0415
     from toposeat.cli.progress import progress_bar, search_bar  # noqa: PLC0415
 
     what = f"placing {traffic.ranks} ranks"
@@ -147,7 +147,7 @@ def _mapped(
             progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
         )
         if args.launch is not None:
-            dealing = pipeline.Dealing.of(args.launch, machine.hosts, os.environ)
+            dealing = launch.Dealing.of(args.launch, machine.hosts, os.environ)
             result, said = pipeline.dealt(machine, traffic, options, path, result, dealing=dealing)
             tell(*said)
     return result

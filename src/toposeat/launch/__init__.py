@@ -8,18 +8,19 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.launch.allocation import allocation_of
-    from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import export_placement
-    from toposeat.launch.gpu_aware import GpuAwareMpi, find_gpu_aware_mpi, why_not_gpu_aware
     from toposeat.launch.installations import (
+        GpuAwareMpi,
         MpiInstallation,
+        find_gpu_aware_mpi,
         find_installations,
         require_installations,
+        why_not_gpu_aware,
     )
     from toposeat.launch.launchers import EXPORTERS
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
-    from toposeat.launch.launchers.seats import Allocation, Export, LaunchFile, dealing_name, dealt
+    from toposeat.launch.launchers.seats import Allocation, Export
     from toposeat.launch.line import (
         TASK_FILE,
         identify_launcher,
@@ -29,18 +30,12 @@ if TYPE_CHECKING:
         wrapped_tasks,
     )
     from toposeat.launch.per_node import node_answers
-    from toposeat.launch.realise import dealing_order, oversubscribes, refusal_of
+    from toposeat.launch.realise import Dealing, oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.run import run_placed
-    from toposeat.launch.stack import (
-        conflict,
-        for_devices,
-        named_stack,
-        stack_of,
-        with_rule,
-    )
+    from toposeat.launch.stack import conflict, for_devices, named_stack, stack_of, with_rule
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
-    from toposeat.launch.verification import RankReports, ReportFolder, read_reports, verify
+    from toposeat.launch.verification import read_reports, verify
     from toposeat.launch.visibility import (
         VISIBILITIES,
         visibility_of,

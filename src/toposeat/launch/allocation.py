@@ -13,12 +13,7 @@ from toposeat.errors import InputError
 from toposeat.launch.launchers.launcher import Launcher, LaunchLine
 from toposeat.launch.launchers.seats import Allocation
 from toposeat.model.files import read_text
-from toposeat.model.hostlist import (
-    expand_counts,
-    expand_hostlist,
-    expand_scheduler_list,
-    short_name,
-)
+from toposeat.model.hostlist import expand_counts, expand_hostlist, short_name
 
 _SLOTS = re.compile(r"(?:slots|:)\s*=?\s*([0-9]{1,6})")
 
@@ -102,9 +97,6 @@ def _of_job(family: Launcher, environment: Mapping[str, str]) -> Allocation | No
         if path:
             found = _of_file(Path(path), in_job=True, limited=name != "PE_HOSTFILE")
             return Allocation(hosts=found.hosts, source=name, in_job=True, slots=found.slots)
-    pairs = environment.get("LSB_MCPU_HOSTS") if family.in_lsf else None
-    if pairs:
-        return Allocation(hosts=expand_scheduler_list(pairs), source="LSB_MCPU_HOSTS", in_job=True)
     return None
 
 

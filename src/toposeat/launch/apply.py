@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -25,8 +24,9 @@ from toposeat.launch.line import (
     wrapped_tasks,
 )
 from toposeat.launch.python_hook import hooked_path
+from toposeat.launch.realise import Realisation
 from toposeat.launch.reorder import reorder_words
-from toposeat.launch.visibility import VISIBILITIES
+from toposeat.launch.visibility import check_visibility
 from toposeat.model.files import beginning
 from toposeat.model.placement import Placement
 
@@ -37,17 +37,17 @@ class ExecOptions:
 
     `report_dir` is where every rank leaves its report, None for no reports. With `home`, the words
     for `--home`, they send it there instead. `reorder` is how MPI reorders ranks, empty for not at
-    all.
+    all. `handed_on` are variables of the launcher that shall reach the ranks (`hand_on`).
     """
 
     visibility: str = "permute"
     strict: bool = False
-    dry_run: bool = False
     report_dir: Path | None = None
     home: str | None = None
     ids: str = "auto"
     memory_policy: str = "preferred"
     reorder: str = ""
+    handed_on: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,43 +65,31 @@ _STARTERS = re.compile(r"(python|pypy)[\d.]*t?|(ba|da|z|k)?sh|env", re.ASCII)
 
 
 def placed_command(
-    line: LaunchLine,
-    placement: Placement,
+    plan: Realisation,
     placement_path: str | Path,
     options: ExecOptions,
+    environment: Mapping[str, str],
     *,
-    environment: Mapping[str, str] | None = None,
-    orders_ranks: bool = False,
     folder: str = "",
-    handed_on: Sequence[str] = (),
 ) -> PlacedCommand:
-    """The command of `line` with every rank seated by `placement`.
+    """The command of a plan with every rank seated, once `check_line` had nothing against it.
 
     Args:
-        line: the command, taken apart.
-        placement: the seats; only their number and whether they hold CPU sets matter here.
+        plan: the line, and the seats of its processes.
         placement_path: file that toposeat-exec reads on every node.
         options: how the placement is applied.
-        environment: of the run; this process's own by default.
-        orders_ranks: the line says already which rank goes where.
+        environment: of the run.
         folder: where the command's files will lie, with a slash at its end; "" for names alone.
-        handed_on: variables of the launcher that shall reach the ranks (`hand_on`).
-
-    Raises:
-        UsageError: the line starts another number of ranks than were placed, or the visibility mode
-            does not exist.
-        UnavailableError: toposeat-exec is not installed.
     """
-    environment = os.environ if environment is None else environment
-    check_line(line, placement, options, environment)
+    line, placement = plan.line, plan.seating
     if line.ranks != placement.ranks and starts_own_ranks(line, placement, environment):
         # As under torchrun, which such programs use or imitate.
         words = exec_words(LAUNCHERS[LauncherKind.TORCHRUN], placement_path, options)
         variables, note = own_rank_variables(placement, words, options.visibility, environment)
         return PlacedCommand(argv=line.argv, notes=(note,), environment=variables)
-    line, variables = hand_on(line, handed_on, environment)
+    line, variables = hand_on(line, options.handed_on, environment)
     binding, notes = _binding_arguments(line, placement, environment)
-    in_order = None if orders_ranks else line.family.in_order
+    in_order = None if plan.orders_ranks else line.family.in_order
     ordering = () if in_order is None else in_order(line)
     ending = line.family.ending if options.strict else ()
     own = line.changed((*ending, *binding, *ordering))
@@ -141,34 +129,14 @@ def exec_words(family: Launcher, placement_path: str | Path, options: ExecOption
     words += reorder_words(options.reorder) if options.reorder else []
     if options.strict:
         words.append("--strict")
-    if options.dry_run:
-        words.append("--dry-run")
     return words
 
 
 def check_line(
-    line: LaunchLine,
-    placement: Placement,
-    options: ExecOptions,
-    environment: Mapping[str, str],
+    line: LaunchLine, placement: Placement, visibility: str, environment: Mapping[str, str]
 ) -> None:
-    """Refuse what no words of a launcher can mend.
-
-    Raises:
-        UsageError: the line starts another number of ranks than were placed, or the visibility mode
-            does not exist or cannot show these devices.
-    """
-    if options.visibility not in VISIBILITIES:
-        raise UsageError(
-            f"visibility {options.visibility!r} does not exist",
-            hint="one of " + ", ".join(VISIBILITIES),
-        )
-    if placement.shares_devices and options.visibility in ("permute", "rotate"):
-        raise UsageError(
-            "several ranks share a device in this placement, which no order of one device list can"
-            " express",
-            hint="add --visibility mask: every rank then sees its own device alone",
-        )
+    """Refuse what no words of a launcher can mend: another number of ranks, a visibility mode."""
+    check_visibility(placement, visibility)
     line = torchrun_below(line) or line
     if line.ranks in (None, placement.ranks) or starts_own_ranks(line, placement, environment):
         return
@@ -242,11 +210,7 @@ def own_rank_variables(
     starts becomes that rank through toposeat-exec (`python_hook`), which seats it and reports as
     for any other launcher.
 
-    Args:
-        placement: of one node.
-        exec_words: path of toposeat-exec and its options, for the ranks.
-        visibility: one of `visibility.VISIBILITIES`; only `permute` has a list for all.
-        environment: of the run.
+    Only the mode `permute` has a list of devices for all.
     """
     variables = {**hooked_path(environment), SEAT_VARIABLE: json.dumps(list(exec_words))}
     devices: dict[str, str] = {}

@@ -36,10 +36,6 @@ def run_child(
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
     If this process is killed, or its thread that called ends, the child gets SIGTERM.
-
-    Raises:
-        MissingProgramError: it does not exist.
-        ToposeatError: it cannot be started.
     """
     own_group = not _reads_terminal()
     if shutil.which(argv[0], path=environment.get("PATH")) is None:
@@ -142,11 +138,7 @@ class StopSignals(_Handling):
         self._received = number
 
     def check(self) -> None:
-        """Raise if a signal came while a child ran.
-
-        Raises:
-            ApplicationError: with the exit code that a shell gives such an end (128 + signal).
-        """
+        """Raise if a signal came while a child ran."""
         if self._received is not None:
             raise ApplicationError(
                 f"stopped by {signal.Signals(self._received).name}",

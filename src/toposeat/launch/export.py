@@ -5,7 +5,6 @@ from __future__ import annotations
 from toposeat.errors import UsageError
 from toposeat.launch.launchers import EXPORTERS
 from toposeat.launch.launchers.seats import DEFAULT_PROGRAM, Export, Job
-from toposeat.launch.visibility import VISIBILITIES
 from toposeat.model.placement import Placement
 
 
@@ -21,7 +20,7 @@ def export_placement(
     Args:
         placement: seats of all ranks.
         launcher: a key of `EXPORTERS`.
-        visibility: one of `VISIBILITIES`, as for `run`.
+        visibility: as for `run`.
         program: what the line starts.
 
     Raises:
@@ -30,9 +29,5 @@ def export_placement(
     if launcher not in EXPORTERS:
         raise UsageError(
             f"no files for launcher {launcher!r}", hint=f"choose one of {', '.join(EXPORTERS)}"
-        )
-    if visibility not in VISIBILITIES:
-        raise UsageError(
-            f"visibility {visibility!r} does not exist", hint="one of " + ", ".join(VISIBILITIES)
         )
     return EXPORTERS[launcher][1](Job.of(placement, visibility, program))

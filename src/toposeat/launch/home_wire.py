@@ -274,11 +274,7 @@ def _global_six() -> list[str]:
 
 
 def _open_ports() -> range:
-    """The ports that may be used, 0 for any: as the variable says, else as Slurm does.
-
-    Raises:
-        InputError: the variable holds something else.
-    """
+    """The ports that may be used, 0 for any: as the variable says, else as Slurm does."""
     text = os.environ.get(PORTS_VARIABLE, "") or _srun_ports()
     match = _PORTS.fullmatch(text or "0-0")
     ports = range(int(match[1]), int(match[2]) + 1) if match else range(0)

@@ -18,18 +18,20 @@ from toposeat.launch.launchers.launcher import (
     LauncherKind,
     LaunchLine,
     Option,
+    TaskProgram,
     python_module,
     read_options,
     version_answer,
 )
-from toposeat.launch.task_programs import format_task_programs, read_task_programs
 from toposeat.model.files import read_input
 
 TASK_FILE = "programs.conf"
 # torchrun as the one task of a node: it reads its options from variables too.
 AS_NODE_OF_TASK = ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
+# Tasks, the program, and its arguments, in which srun replaces %t and %o.
+_TASK_LINE = re.compile(r"\s*([\d,*-]+)\s+(\S+)(.*)", re.ASCII | re.DOTALL)
 _AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
-_UNSUPPORTED_NAMES = ("lrun", "aprun", "mpiexec.gforker", "horovodrun")
+_UNSUPPORTED_NAMES = ("jsrun", "lrun", "aprun", "mpiexec.gforker", "horovodrun")
 
 
 def identify_launcher(program: str) -> str:
@@ -128,11 +130,7 @@ def parse_launch_line(
 
 
 def torchrun_below(line: LaunchLine) -> LaunchLine | None:
-    """The line of torchrun that srun starts on each node; None where it starts something else.
-
-    Raises:
-        UsageError: options of torchrun that are not known.
-    """
+    """The line of torchrun that srun starts on each node; None where it starts something else."""
     if line.kind != LauncherKind.SRUN or line.tasks:
         return None
     modules = LAUNCHERS[LauncherKind.TORCHRUN].modules
@@ -179,7 +177,9 @@ def wrap_with_exec(
 
 def wrapped_tasks(line: LaunchLine, exec_args: Sequence[str]) -> str | None:
     """The file of programs by task with toposeat-exec in front of each; None if there is none."""
-    return format_task_programs(line.tasks, [*exec_args, "--"]) if line.tasks else None
+    words = shlex.join([*exec_args, "--"])
+    lines = (f"{each.tasks} {words} {each.program} {each.arguments}" for each in line.tasks)
+    return "".join(f"{text.rstrip()}\n" for text in lines) or None
 
 
 def _parse(family: Launcher, words: tuple[str, ...], start: int) -> LaunchLine:
@@ -210,7 +210,7 @@ def _parse(family: Launcher, words: tuple[str, ...], start: int) -> LaunchLine:
         ranks=None if None in counts else sum(filter(None, counts)),
         options=tuple(options),
         further=further,
-        tasks=read_task_programs(Path(program[0])) if by_task else (),
+        tasks=_task_programs(Path(program[0])) if by_task else (),
     )
 
 
@@ -240,12 +240,7 @@ def _further(family: Launcher, launcher: str, words: tuple[str, ...]) -> Further
 
 
 def _programs_of_file(launcher: str, option: Option, program: tuple[str, ...]) -> list[str]:
-    """The words of a file that has a program with its options in each line, joined by colons.
-
-    Raises:
-        InputError: it cannot be read.
-        UsageError: there is a program in the line as well, or none in the file.
-    """
+    """The words of a file that has a program with its options in each line, joined by colons."""
     name = option.values[-1]
     if program:
         raise UsageError(
@@ -296,3 +291,24 @@ def _rank_count(option: Option) -> int:
             hint="for example: -n 8",
         )
     return int(text)
+
+
+def _task_programs(path: Path) -> tuple[TaskProgram, ...]:
+    """The programs by task that `srun --multi-prog` reads from a file, in its order."""
+    found = []
+    text = read_input(path).decode(errors="replace").replace("\\\n", " ")
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _TASK_LINE.fullmatch(line)
+        if match is None:
+            raise InputError(
+                "it does not say tasks and their program",
+                path=path,
+                line=number,
+                hint="for example: 0-3 ./app",
+            )
+        found.append(TaskProgram(tasks=match[1], program=match[2], arguments=match[3].strip()))
+    if not found:
+        raise InputError("it names no program", path=path, hint="for example: 0-3 ./app")
+    return tuple(found)

@@ -65,9 +65,6 @@ def compiled_microbench(line: LaunchLine, env: Mapping[str, str]) -> Path:
     Args:
         line: its launcher tells which mpicc is looked for first.
         env: for the compiler, PATH and the cache's place.
-
-    Raises:
-        ToposeatError: no mpicc, or none that compiles the program.
     """
     reasons = []
     for mpicc in compiler_wrappers(line, env):
@@ -112,11 +109,7 @@ def microbench_arguments(exchange: GridExchange, options: MicrobenchOptions) -> 
 
 
 def parse_microbench(text: str, options: MicrobenchOptions) -> MicrobenchAnswer:
-    """What the program wrote, among whatever else a launcher writes.
-
-    Raises:
-        ToposeatError: it said why it cannot run, or did not report every size.
-    """
+    """What the program wrote, among whatever else a launcher writes."""
     head, sizes, seconds = {}, [], []
     done = False
     for line in text.splitlines():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,9 +16,11 @@ from toposeat.launch.launchers.seats import (
     HostWords,
     LaunchFile,
     RankHosts,
+    dealing_name,
+    dealt,
     in_natural_order,
 )
-from toposeat.launch.line import torchrun_below
+from toposeat.launch.line import parse_launch_line, torchrun_below
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import format_placement
@@ -42,6 +45,11 @@ class Realisation:
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rank_of_slot: tuple[int, ...] | None = None
+
+    def rank_of(self, slot: int) -> int:
+        """The rank of the process that reports under the number of its slot."""
+        ranks = self.rank_of_slot
+        return slot if ranks is None or slot >= len(ranks) else ranks[slot]
 
 
 def realise(
@@ -239,21 +247,67 @@ def oversubscribes(line: LaunchLine, environment: Mapping[str, str]) -> bool:
     return ask is not None and ask(line, environment)
 
 
-def dealing_order(
-    line: LaunchLine, hosts: Sequence[str], environment: Mapping[str, str]
-) -> tuple[str, ...]:
-    """These hosts in the order in which this line deals ranks out to them: blocks, cyclic, plane.
+@dataclass(frozen=True, kw_only=True)
+class Dealing:
+    """What a line can say: hosts in the order in which it deals ranks out; none: any plan.
 
-    Empty where it has words for other plans too.
-
-    Raises:
-        InputError: a host list or host file that cannot be read.
+    `below` is torchrun's line, where srun starts that on each node: its ranks are in blocks.
     """
-    deals = line.family.deals
-    if deals is None:
-        return ()
-    allocation = allocation_of(line, environment)
-    return deals(Launch(line=line, allocation=allocation, environment=environment), hosts)
+
+    line: LaunchLine
+    order: tuple[str, ...]
+    below: LaunchLine | None = None
+
+    @staticmethod
+    def of(command: Sequence[str], hosts: Sequence[str], environment: Mapping[str, str]) -> Dealing:
+        """What a command can say about these hosts."""
+        line = parse_launch_line(command)
+        below = torchrun_below(line)
+        order: tuple[str, ...] = ()
+        if len(hosts) > 1 and below is not None:
+            order = tuple(hosts)
+        elif len(hosts) > 1 and line.family.deals is not None:
+            allocation = allocation_of(line, environment)
+            around = Launch(line=line, allocation=allocation, environment=environment)
+            order = line.family.deals(around, hosts)
+        return Dealing(line=line, order=order, below=below)
+
+    def plans(self, default: Sequence[str], best: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """By their names the hosts of all ranks, with as many ranks on each as the default has.
+
+        Empty where the line says any plan, where `best` is one of them, and where hosts have
+        different numbers of ranks.
+        """
+        counts = Counter(default)
+        order = [host for host in self.order if host in counts]
+        if len(order) < len(counts) or len(set(counts.values())) > 1:
+            return {}
+        per_host = counts[order[0]]
+        if self.below is None:
+            plans = {
+                dealing_name(size, per_host): dealt(counts, order, size)
+                for size in range(1, per_host + 1)
+            }
+        else:  # node ranks are the plan's: nodes may have any order
+            plans = {"block": dealt(counts, order, per_host)}
+            other = tuple(dict.fromkeys(best))
+            if set(other) == set(order):
+                plans["block, nodes in another order"] = dealt(counts, other, per_host)
+        return {} if tuple(best) in plans.values() else plans
+
+    def words(self, name: str, objective: str, saved: float, could: float) -> tuple[str, ...]:
+        """What to say of the best plan that can be started, and of a better one that cannot."""
+        ranks = () if self.line.ranks is None else ("-n", str(self.line.ranks))
+        hydra = shell_line(["mpiexec", *ranks, *self.line.program])
+        less = f"less {objective} than the default"
+        by, how = "srun --mpi=pmi2", f"Hydra starts it inside the job: toposeat tune -- {hydra}"
+        if self.below is not None:
+            by, how = "torchrun", "one task of srun for each GPU, without torchrun, can start it"
+        gain = f"{saved:.2g} % {less}" if saved > 0 else "the default"
+        return (
+            f"Order     {name}: {gain}, the best that {by} can start",
+            f"          another order has {could:.2g} % {less}; {how}",
+        )
 
 
 class Misfit:

@@ -36,11 +36,7 @@ def reordering(asked: bool, environment: Mapping[str, str] | None = None) -> str
 
 
 def reorder_words(how: str) -> list[str]:
-    """The options of toposeat-exec for `reordering`'s answer.
-
-    Raises:
-        UnavailableError: the library is not installed.
-    """
+    """The options of toposeat-exec for `reordering`'s answer."""
     if not how:
         return []
     return ["--preload", str(native_path(_LIBRARY)), "-E", f"{VARIABLE}={how}"]
@@ -60,11 +56,6 @@ def run_reordered(
         how: what `reordering` answered.
         dry_run: start nothing; `launched` of the record holds the exact line.
         environment: of the job; this process's own by default.
-
-    Raises:
-        UsageError: the line cannot be taken apart.
-        MissingProgramError: the launcher does not exist.
-        UnavailableError: a part is not installed.
     """
     variables = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)

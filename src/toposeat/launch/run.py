@@ -102,31 +102,18 @@ def run_placed(
     Raises:
         UsageError: the line cannot be taken apart, or starts another number of ranks.
         InputError: the placement cannot be realised by this line, on these hosts.
-        MissingProgramError: the launcher, or a program started without one, does not exist.
-        UnavailableError: toposeat-exec is not installed.
-        ToposeatError: a rank of a job of several nodes could not be seated, so that none started;
-            or this host cannot listen for its ranks.
+        ToposeatError: no rank was started, for any other cause.
     """
     variables = dict(os.environ if environment is None else environment)
-    options = ExecOptions(
-        visibility=visibility,
-        strict=strict,
-        ids=ids,
-        memory_policy=memory_policy,
-        reorder=reorder,
-    )
     line = parse_launch_line(argv)
     _check_exists(line, variables)
-    check_line(line, placement, options, variables)
-    started, clock = datetime.now(UTC), time.perf_counter()
+    check_line(line, placement, visibility, variables)
+    started, clock, code = datetime.now(UTC), time.perf_counter(), 0
     with ExitStack() as stack:
         folder = None if dry_run else _folder(stack, line, variables)
+        within = "" if folder is None else f"{folder}/"
         plan = realise(
-            line,
-            rewritten or placement,
-            variables,
-            folder="" if folder is None else f"{folder}/",
-            other_machine=other_machine,
+            *(line, rewritten or placement, variables), folder=within, other_machine=other_machine
         )
         if plan.seating is not placement:
             plan = replace(plan, files=(*plan.files, seats_file(plan.seating)))
@@ -135,24 +122,20 @@ def run_placed(
         home = None
         if folder is not None and remote and not line.family.starts_here:
             home = _Home(stack, folder, plan, seats_path, strict=strict, tell=tell)
-        command = placed_command(
-            plan.line,
-            plan.seating,
-            seats_path,
-            replace(
-                options,
-                report_dir=folder if verify else None,
-                home=None if home is None else home.words,
-            ),
-            environment=variables,
-            orders_ranks=plan.orders_ranks,
-            folder="" if folder is None else f"{folder}/",
-            handed_on=() if home is None else tuple(home.secrets),
+        secrets = {} if home is None else home.secrets
+        options = ExecOptions(
+            visibility=visibility,
+            strict=strict,
+            report_dir=folder if verify else None,
+            home=None if home is None else home.words,
+            ids=ids,
+            memory_policy=memory_policy,
+            reorder=reorder,
+            handed_on=tuple(secrets),
         )
+        command = placed_command(plan, seats_path, options, variables, folder=within)
         _write(command.files, folder)
         added = {**plan.environment, **command.environment}
-        secrets = {} if home is None else home.secrets
-        code = 0
         if not dry_run:
             code = run_child(command.argv, {**variables, **added, **secrets}, stdout=stdout)
         wall_s = time.perf_counter() - clock
@@ -247,9 +230,6 @@ class _Home:
     Attributes:
         words: how the ranks find it.
         secrets: variables for the ranks alone, in no line and in no record.
-
-    Raises:
-        ToposeatError: this host cannot listen.
     """
 
     def __init__(
@@ -293,22 +273,16 @@ class _Home:
         plan, ranks = self._plan, self._plan.seating.ranks
         own = replace(
             verdicts,
-            reports={_rank_of(plan, slot): text for slot, text in verdicts.reports.items()},
-            unseated=frozenset(_rank_of(plan, slot) for slot in verdicts.unseated),
+            reports={plan.rank_of(slot): text for slot, text in verdicts.reports.items()},
+            unseated=frozenset(plan.rank_of(slot) for slot in verdicts.unseated),
         )
         self._refusal = refusal_error(own, ranks)
         if self._tell is not None:
-            hosts = {
-                _rank_of(plan, slot): seat.host for slot, seat in enumerate(plan.seating.seats)
-            }
+            hosts = {plan.rank_of(slot): seat.host for slot, seat in enumerate(plan.seating.seats)}
             self._tell(*refusal_lines(own, ranks, hosts))
 
     def close(self, code: int) -> tuple[str, ...]:
-        """Once the job has ended; what to tell where no node has reached this host.
-
-        Raises:
-            ToposeatError: the nodes started nothing.
-        """
+        """Once the job has ended; what to tell where no node has reached this host."""
         self._home.close()
         if self._home.decision is Decision.STOP and self._refusal is not None:
             raise self._refusal
@@ -323,36 +297,26 @@ class _Home:
 
 
 def _verified(
-    realised: Realisation, reports: ReportFolder, *, verify: bool, remote: bool
+    plan: Realisation, reports: ReportFolder, *, verify: bool, remote: bool
 ) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
     notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)
     remarks = dict.fromkeys(
         note for own in reports.ranks.values() for note in own.seat.get("note", ())
     )
     if not verify:  # else it is among the differences of each seat
-        return (), (*notes, *_left_out(realised, reports), *remarks)
-    seats = verify_seats(realised.seating, reports, remote=remote)
-    seats = tuple(replace(seat, rank=_rank_of(realised, seat.rank)) for seat in seats)
-    return tuple(sorted(seats, key=_rank)), (*notes, *remarks)
+        return (), (*notes, *_left_out(plan, reports), *remarks)
+    seats = verify_seats(plan.seating, reports, remote=remote)
+    seats = tuple(replace(seat, rank=plan.rank_of(seat.rank)) for seat in seats)
+    return tuple(sorted(seats, key=lambda seat: seat.rank)), (*notes, *remarks)
 
 
-def _left_out(realised: Realisation, reports: ReportFolder) -> list[str]:
+def _left_out(plan: Realisation, reports: ReportFolder) -> list[str]:
     """What nodes lack of the placement, each once, with the ranks that go without."""
     missing: dict[str, list[int]] = {}
     for slot, own in reports.ranks.items():
         for cause in left_out(own.seat).values():
-            missing.setdefault(cause, []).append(_rank_of(realised, slot))
+            missing.setdefault(cause, []).append(plan.rank_of(slot))
     return [f"{ranks_in_words(sorted(ranks))}: {cause}" for cause, ranks in missing.items()]
-
-
-def _rank(seat: RealisedSeat) -> int:
-    return seat.rank
-
-
-def _rank_of(realised: Realisation, slot: int) -> int:
-    """The rank of the process that reports under the number of its slot."""
-    ranks = realised.rank_of_slot
-    return slot if ranks is None or slot >= len(ranks) else ranks[slot]
 
 
 def _recorded(variables: Mapping[str, str]) -> dict[str, str]:

@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
 from toposeat.launch.line import parse_launch_line
-from toposeat.launch.stack_rules import expected_rule, piece_bytes, rule_for_devices
-from toposeat.launch.stack_settings import (
+from toposeat.launch.stack_rules import (
     MPICH_REPEAT,
     MPICH_THRESHOLD,
     STEERING,
     UCX_GET,
+    expected_rule,
+    piece_bytes,
+    rule_for_devices,
     settings_of,
 )
 from toposeat.model.protocol import Basis, ProtocolRule, Setting, Stack, StackKind, Statement
@@ -30,11 +32,7 @@ _HINT = f"say which: --stack {', '.join(kind.value for kind in StackKind)}"
 
 
 def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
-    """The stack of a launch line.
-
-    Args:
-        argv: the launch line with its program.
-        environment: of the job.
+    """The stack of a launch line with its program.
 
     Raises:
         UsageError: a launcher that does not tell which MPI its program uses.
@@ -64,11 +62,7 @@ def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
 
 
 def named_stack(name: str, environment: Mapping[str, str]) -> Stack:
-    """A stack that the user names, with the defaults that are documented.
-
-    Raises:
-        UsageError: no stack has this name.
-    """
+    """A stack that the user names, with the defaults that are documented."""
     try:
         kind = StackKind(name)
     except ValueError:
@@ -80,12 +74,7 @@ def named_stack(name: str, environment: Mapping[str, str]) -> Stack:
 def for_devices(stack: Stack, device_names: Sequence[str], ranks: int) -> Stack:
     """The stack on these GPUs: UCX, left to itself, chooses by what it knows of their generation.
 
-    A stack that was asked stays as it answered.
-
-    Args:
-        stack: as its launch line or its name describes it.
-        device_names: products of the node.
-        ranks: on the node.
+    A stack that was asked stays as it answered. `device_names` are products of the node.
     """
     if stack.kind is not StackKind.OPENMPI_UCX:
         return stack

@@ -1,4 +1,9 @@
-"""What a stack will do with device messages, from its variables and its known defaults."""
+"""What a stack will do with device messages by its variables and defaults, and what may be set.
+
+Settings are few on purpose: only variables whose effect is one of the protocols that `measure`
+measures. Names and meanings are those of the named sources; `docs/how-to/choose-a-protocol.md`
+shows the table.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from toposeat.launch import stack_settings as names
 from toposeat.model.protocol import (
     Basis,
     ProtocolRule,
+    Setting,
     StackKind,
     Statement,
     rule_of,
@@ -17,6 +22,40 @@ from toposeat.model.protocol import (
 )
 from toposeat.model.route import CopyProtocol
 
+UCX_TLS, UCX_SCHEME = "UCX_TLS", "UCX_RNDV_SCHEME"
+UCX_GET = "UCX_CUDA_IPC_ENABLE_GET_ZCOPY"
+OMPI_IPC = "OMPI_MCA_btl_smcuda_use_cuda_ipc"
+MPICH_THRESHOLD = "MPIR_CVAR_CH4_IPC_GPU_P2P_THRESHOLD"
+MPICH_DIRECTION = "MPIR_CVAR_CH4_IPC_GPU_READ_WRITE_PROTOCOL"
+MPICH_REPEAT = "MPIR_CVAR_CH4_IPC_MAP_REPEAT_ADDR"
+MPICH_GPU = "MPIR_CVAR_ENABLE_GPU"
+CRAY_IPC, CRAY_THRESHOLD = "MPICH_GPU_IPC_ENABLED", "MPICH_GPU_IPC_THRESHOLD"
+CRAY_GPU = "MPICH_GPU_SUPPORT_ENABLED"
+INTEL_GPU, INTEL_IPC = "I_MPI_OFFLOAD", "I_MPI_OFFLOAD_IPC"
+UCX_PIECE = "UCX_RNDV_FRAG_SIZE"
+
+# What steers each stack: these are looked for in the environment and on the launch line.
+STEERING: Mapping[StackKind, tuple[str, ...]] = {
+    StackKind.OPENMPI_UCX: (
+        *(UCX_TLS, UCX_SCHEME, UCX_GET, "UCX_RNDV_THRESH", "UCX_CUDA_IPC_BW"),
+        *("UCX_PROTO_ENABLE", "UCX_RNDV_FRAG_MEM_TYPES", "UCX_MEMTYPE_CACHE", UCX_PIECE),
+    ),
+    StackKind.OPENMPI_OB1: (OMPI_IPC,),
+    StackKind.MPICH: (MPICH_GPU, MPICH_THRESHOLD, MPICH_DIRECTION, MPICH_REPEAT),
+    StackKind.CRAY_MPICH: (CRAY_GPU, CRAY_IPC, CRAY_THRESHOLD),
+    StackKind.INTEL_MPI: (INTEL_GPU, INTEL_IPC),
+}
+UCX_SOURCE = "ucx_info -cf"
+OMPI_SOURCE = "ompi_info --param btl smcuda --level 9"
+MPICH_SOURCE = "mpivars; MPICH src/mpid/ch4/shm/ipc/gpu/gpu_post.c"
+CRAY_SOURCE = "HPE Cray MPI, man page intro_mpi"
+INTEL_SOURCE = "Intel MPI Library, Developer Reference for Linux, GPU Buffers Support"
+
+
+_READS = "receiver reads", CopyProtocol.GET
+_WRITES = "sender writes", CopyProtocol.PUT
+_HOST = "through the host", CopyProtocol.STAGED
+_DIRECT = "direct", CopyProtocol.GET  # of Cray and Intel, who do not say which side copies
 _MPICH_THRESHOLD_BYTES = 1 << 20
 _CRAY_THRESHOLD_BYTES = 1024
 _OFF = ("0", "n", "no", "off", "false")
@@ -35,50 +74,136 @@ _UCX_STAGED_BYTES = ((2, 766400), (4, 1322), (8, 327))
 UCX_PIECE_BYTES = 512 << 10  # UCX_RNDV_FRAG_SIZE=host:512K, what `ucx_info -cf` shows of 1.22
 
 
+def settings_of(kind: StackKind, variables: Mapping[str, str]) -> tuple[Setting, ...]:
+    """What could be set for a stack; UCX's take back what the user's own `variables` say."""
+    if kind is not StackKind.OPENMPI_UCX:
+        return _SETTINGS[kind]
+    tls = variables.get(UCX_TLS, "all")
+    direct = {} if has_cuda_ipc(tls) else {UCX_TLS: with_cuda_ipc(tls)}
+    return (
+        _setting(
+            *(UCX_SOURCE, _READS, {UCX_SCHEME: "get_zcopy", UCX_GET: "on", **direct}),
+            caution=f"without {UCX_GET} a node without NVLink falls back to eager copies",
+        ),
+        _setting(UCX_SOURCE, _WRITES, {UCX_SCHEME: "put_zcopy", **direct}),
+        _setting(
+            *(UCX_SOURCE, _HOST, {UCX_SCHEME: "auto", UCX_TLS: without_cuda_ipc(tls)}),
+            caution=f"{UCX_SCHEME} must be auto: put_zcopy without cuda_ipc means eager copies",
+        ),
+    )
+
+
+def _setting(
+    source: str,
+    what: tuple[str, CopyProtocol],
+    variables: Mapping[str, str],
+    *,
+    caution: str = "",
+) -> Setting:
+    name, protocol = what
+    rule = rule_of(protocol)
+    return Setting(name=name, variables=variables, rule=rule, source=source, caution=caution)
+
+
+_NEVER = str(2**31 - 1)  # bytes: no message is that large, and the variable is an int
+_NOT_MASKED = "the sender must see the receiver's GPU: not with --visibility mask"
+_BLIND = "MPICH does not ask whether peers can be accessed: a pair that cannot fails"
+_SETTINGS: Mapping[StackKind, tuple[Setting, ...]] = {
+    StackKind.OPENMPI_OB1: (
+        _setting(
+            *(OMPI_SOURCE, _READS, {OMPI_IPC: "1"}),
+            caution="smcuda compares device numbers: not with --visibility mask or rotate",
+        ),
+        _setting(OMPI_SOURCE, _HOST, {OMPI_IPC: "0"}),
+    ),
+    StackKind.MPICH: (
+        _setting(
+            *(MPICH_SOURCE, _READS, {MPICH_THRESHOLD: "1", MPICH_DIRECTION: "read"}),
+            caution=_BLIND,
+        ),
+        _setting(
+            *(MPICH_SOURCE, _WRITES, {MPICH_THRESHOLD: "1", MPICH_DIRECTION: "write"}),
+            caution=f"{_NOT_MASKED}; {_BLIND}",
+        ),
+        _setting(MPICH_SOURCE, _HOST, {MPICH_THRESHOLD: _NEVER, MPICH_REPEAT: "0"}),
+    ),
+    StackKind.INTEL_MPI: (
+        _setting(INTEL_SOURCE, _DIRECT, {INTEL_GPU: "1", INTEL_IPC: "1"}),
+        _setting(INTEL_SOURCE, _HOST, {INTEL_GPU: "1", INTEL_IPC: "0"}),
+    ),
+    StackKind.CRAY_MPICH: (
+        _setting(CRAY_SOURCE, _DIRECT, {CRAY_IPC: "1", CRAY_THRESHOLD: "1"}),
+        _setting(CRAY_SOURCE, _HOST, {CRAY_IPC: "0"}),
+    ),
+}
+
+
+def _names(tls: str) -> list[str]:
+    return [each.strip() for each in tls.lstrip("^").split(",") if each.strip()]
+
+
+def has_cuda_ipc(tls: str) -> bool:
+    """Whether UCX_TLS leaves the transport `cuda_ipc` in."""
+    names = _names(tls)
+    named = bool({"cuda_ipc", "cuda"} & set(names))
+    return not named if tls.startswith("^") else named or "all" in names or not names
+
+
+def with_cuda_ipc(tls: str) -> str:
+    """UCX_TLS as it is, with `cuda_ipc` in it."""
+    if has_cuda_ipc(tls):
+        return tls
+    names = _names(tls)
+    if tls.startswith("^"):
+        left = [each for each in names if each not in ("cuda_ipc", "cuda")]
+        return f"^{','.join(left)}" if left else "all"
+    return ",".join([*names, "cuda_ipc"])
+
+
+def without_cuda_ipc(tls: str) -> str:
+    """UCX_TLS as it is, without `cuda_ipc`; `cuda` stands for `cuda_copy` and `cuda_ipc`."""
+    if not has_cuda_ipc(tls):
+        return tls
+    names = _names(tls)
+    if tls.startswith("^"):
+        return f"^{','.join([*names, 'cuda_ipc'])}"
+    if "all" in names or not names:
+        return "^cuda_ipc"
+    left = ["cuda_copy" if each == "cuda" else each for each in names if each != "cuda_ipc"]
+    return ",".join(dict.fromkeys(left)) or "^cuda_ipc"
+
+
 def expected_rule(
     kind: StackKind, variables: Mapping[str, str], defaults: Mapping[str, str]
 ) -> tuple[ProtocolRule, tuple[Statement, ...]]:
     """The rule that a stack is expected to follow, and what that rests on: last what decides it.
 
-    Args:
-        kind: the stack.
-        variables: the user's.
-        defaults: what the installation says of variables that are not set.
+    `defaults` is what the installation says of variables that the user has not set.
     """
     if kind is StackKind.OPENMPI_UCX:
         return _ucx(variables)
     if kind is StackKind.OPENMPI_OB1:
         return _ob1(variables)
     if kind is StackKind.MPICH:
-        return _mpich(variables, defaults)
-    if kind is StackKind.INTEL_MPI:
-        return _intel(variables)
-    return _cray(variables)
+        return _mpich({**defaults, **variables})
+    return _by_switches(kind, variables)
 
 
 def piece_bytes(kind: StackKind, variables: Mapping[str, str]) -> int:
     """Size of the pieces in which a stack stages a message; 0 if it is not known."""
     if kind is not StackKind.OPENMPI_UCX:
         return 0
-    given = re.search(
-        r"\bhost:([0-9]{1,9})([km]?)b?(?:,|$)", variables.get(names.UCX_PIECE, "").lower()
-    )
+    given = re.search(r"\bhost:([0-9]{1,9})([km]?)b?(?:,|$)", variables.get(UCX_PIECE, "").lower())
     return int(given[1]) * _UNITS[given[2]] if given else UCX_PIECE_BYTES
 
 
 def rule_for_devices(
     variables: Mapping[str, str], device_names: Iterable[str], ranks: int
 ) -> tuple[ProtocolRule, Statement] | None:
-    """What UCX chooses by itself for these GPUs; None where it is told.
-
-    Args:
-        variables: the user's.
-        device_names: products.
-        ranks: on the node.
-    """
-    if variables.get(names.UCX_SCHEME, "auto") != "auto":
+    """What UCX chooses by itself for these products and ranks of a node; None where it is told."""
+    if variables.get(UCX_SCHEME, "auto") != "auto":
         return None
-    if not names.has_cuda_ipc(variables.get(names.UCX_TLS, "all")):
+    if not has_cuda_ipc(variables.get(UCX_TLS, "all")):
         return None
     told = {name for name in device_names if name}
     found = {name for name in told if any(each in name for each in _FAST_IN_UCX)}
@@ -106,25 +231,24 @@ def rule_for_devices(
 
 
 def _ucx(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
-    if not names.has_cuda_ipc(variables.get(names.UCX_TLS, "all")):
-        words = f"{names.UCX_TLS}={variables[names.UCX_TLS]}: no cuda_ipc, so through host memory"
-        return rule_of(CopyProtocol.STAGED), (Statement(words, Basis.KNOWN, names.UCX_SOURCE),)
-    scheme = variables.get(names.UCX_SCHEME, "auto")
+    if not has_cuda_ipc(variables.get(UCX_TLS, "all")):
+        words = f"{UCX_TLS}={variables[UCX_TLS]}: no cuda_ipc, so through host memory"
+        return rule_of(CopyProtocol.STAGED), (Statement(words, Basis.KNOWN, UCX_SOURCE),)
+    scheme = variables.get(UCX_SCHEME, "auto")
     fallback = Statement(
         "a pair that cannot open the peer's memory goes through host memory",
         Basis.KNOWN,
         "UCX src/uct/cuda/cuda_ipc/cuda_ipc_md.c",
     )
     if scheme == "put_zcopy":
-        said = Statement("rendezvous by put: the sender writes", Basis.KNOWN, names.UCX_SOURCE)
+        said = Statement("rendezvous by put: the sender writes", Basis.KNOWN, UCX_SOURCE)
         return rule_of(CopyProtocol.PUT), (fallback, said)
     if scheme == "get_zcopy":
-        if variables.get(names.UCX_GET, "auto") == "on":
-            said = Statement("rendezvous by get: the receiver reads", Basis.KNOWN, names.UCX_SOURCE)
+        if variables.get(UCX_GET, "auto") == "on":
+            said = Statement("rendezvous by get: the receiver reads", Basis.KNOWN, UCX_SOURCE)
             return rule_of(CopyProtocol.GET), (fallback, said)
         said = Statement(
-            f"{names.UCX_GET} is not on: get needs NVLink, else UCX copies eagerly, through host"
-            " memory",
+            f"{UCX_GET} is not on: get needs NVLink, else UCX copies eagerly, through host memory",
             Basis.KNOWN,
             "UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c",
         )
@@ -139,8 +263,8 @@ def _ucx(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, .
 
 
 def _ob1(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
-    if variables.get(names.OMPI_IPC, "1").lower() in _OFF:
-        said = Statement("CUDA IPC is switched off", Basis.KNOWN, names.OMPI_SOURCE)
+    if variables.get(OMPI_IPC, "1").lower() in _OFF:
+        said = Statement("CUDA IPC is switched off", Basis.KNOWN, OMPI_SOURCE)
         return rule_of(CopyProtocol.STAGED), (said,)
     said = Statement(
         "smcuda lets the receiver read; pairs without peer access go through host memory",
@@ -150,29 +274,26 @@ def _ob1(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, .
     return rule_of(CopyProtocol.GET), (said,)
 
 
-def _mpich(
-    variables: Mapping[str, str], defaults: Mapping[str, str]
-) -> tuple[ProtocolRule, tuple[Statement, ...]]:
-    both = {**defaults, **variables}
-    direction = both.get(names.MPICH_DIRECTION, "read")
+def _mpich(both: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    direction = both.get(MPICH_DIRECTION, "read")
     writes = direction in ("write", "auto")
     direct = CopyProtocol.PUT if writes else CopyProtocol.GET
-    threshold = _bytes(both.get(names.MPICH_THRESHOLD), _MPICH_THRESHOLD_BYTES)
-    basis = Basis.KNOWN if names.MPICH_THRESHOLD in both else Basis.ASSUMED
+    threshold = _bytes(both.get(MPICH_THRESHOLD), _MPICH_THRESHOLD_BYTES)
+    basis = Basis.KNOWN if MPICH_THRESHOLD in both else Basis.ASSUMED
     said = [
         Statement(
             f"GPU IPC ({'write' if writes else 'read'}) from {threshold} bytes on",
             basis,
-            names.MPICH_SOURCE,
+            MPICH_SOURCE,
         )
     ]
-    if both.get(names.MPICH_REPEAT, "1").lower() not in _OFF and threshold < _MOST_BYTES:
+    if both.get(MPICH_REPEAT, "1").lower() not in _OFF and threshold < _MOST_BYTES:
         said.append(
             Statement(
                 "buffers are sent again and again, so IPC counts for smaller messages too"
-                f" ({names.MPICH_REPEAT})",
+                f" ({MPICH_REPEAT})",
                 Basis.ASSUMED,
-                names.MPICH_SOURCE,
+                MPICH_SOURCE,
             )
         )
         threshold = 0
@@ -181,38 +302,28 @@ def _mpich(
     return rule_of(direct, threshold_bytes=threshold), tuple(said)
 
 
-def _cray(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+def _by_switches(
+    kind: StackKind, variables: Mapping[str, str]
+) -> tuple[ProtocolRule, tuple[Statement, ...]]:
+    """Cray's and Intel's: off unless switched on, and then direct from a size on."""
+    gpu, ipc, source = CRAY_GPU, CRAY_IPC, CRAY_SOURCE
+    refused, threshold = "refused or crash", CRAY_THRESHOLD
+    if kind is StackKind.INTEL_MPI:
+        gpu, ipc, source = INTEL_GPU, INTEL_IPC, INTEL_SOURCE
+        refused, threshold = "not handled and crash", ""
     said = []
-    if variables.get(names.CRAY_GPU, "0") == "0":
-        said.append(
-            Statement(
-                f"{names.CRAY_GPU} is not 1: device buffers are refused or crash",
-                Basis.KNOWN,
-                names.CRAY_SOURCE,
-            )
-        )
-    if variables.get(names.CRAY_IPC, "1").lower() in _OFF:
-        said.append(Statement("GPU IPC is switched off", Basis.KNOWN, names.CRAY_SOURCE))
+    if variables.get(gpu, "0") == "0":
+        text = f"{gpu} is not 1: device buffers are {refused}"
+        said.append(Statement(text, Basis.KNOWN, source))
+    if variables.get(ipc, "1").lower() in _OFF:
+        said.append(Statement("GPU IPC is switched off", Basis.KNOWN, source))
         return rule_of(CopyProtocol.STAGED), tuple(said)
-    threshold = _bytes(variables.get(names.CRAY_THRESHOLD), _CRAY_THRESHOLD_BYTES)
-    basis = Basis.KNOWN if names.CRAY_THRESHOLD in variables else Basis.ASSUMED
+    size = _bytes(variables.get(threshold), _CRAY_THRESHOLD_BYTES) if threshold else 0
+    where = f"from {size} bytes on" if threshold else "within a node"
+    basis = Basis.KNOWN if (threshold or ipc) in variables else Basis.ASSUMED
     said.append(Statement("the receiver reads", Basis.ASSUMED))
-    said.append(Statement(f"GPU IPC from {threshold} bytes on", basis, names.CRAY_SOURCE))
-    return rule_of(CopyProtocol.GET, threshold_bytes=threshold), tuple(said)
-
-
-def _intel(variables: Mapping[str, str]) -> tuple[ProtocolRule, tuple[Statement, ...]]:
-    said = []
-    if variables.get(names.INTEL_GPU, "0") == "0":
-        words = f"{names.INTEL_GPU} is not 1: device buffers are not handled and crash"
-        said.append(Statement(words, Basis.KNOWN, names.INTEL_SOURCE))
-    if variables.get(names.INTEL_IPC, "1").lower() in _OFF:
-        said.append(Statement("GPU IPC is switched off", Basis.KNOWN, names.INTEL_SOURCE))
-        return rule_of(CopyProtocol.STAGED), tuple(said)
-    basis = Basis.KNOWN if names.INTEL_IPC in variables else Basis.ASSUMED
-    said.append(Statement("the receiver reads", Basis.ASSUMED))
-    said.append(Statement("GPU IPC within a node", basis, names.INTEL_SOURCE))
-    return rule_of(CopyProtocol.GET), tuple(said)
+    said.append(Statement(f"GPU IPC {where}", basis, source))
+    return rule_of(CopyProtocol.GET, threshold_bytes=size), tuple(said)
 
 
 def _bytes(text: str | None, otherwise: int) -> int:

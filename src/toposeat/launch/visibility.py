@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from toposeat.errors import UsageError
 from toposeat.model.placement import Placement
 from toposeat.model.rank_info import DeviceChoice
 
@@ -49,6 +50,24 @@ def visibility_of(placement: Placement, asked: str | None) -> tuple[str, str]:
         return asked or found, ""
     reason = placement.metadata.get(REASON_KEY, "the placement says so")
     return found, f"Visibility {found}: {reason} (another with --visibility)"
+
+
+def check_visibility(placement: Placement, mode: str) -> None:
+    """Refuse a mode that does not exist, or cannot show these devices.
+
+    Raises:
+        UsageError: it is one of those.
+    """
+    if mode not in VISIBILITIES:
+        raise UsageError(
+            f"visibility {mode!r} does not exist", hint="one of " + ", ".join(VISIBILITIES)
+        )
+    if placement.shares_devices and mode in ("permute", "rotate"):
+        raise UsageError(
+            "several ranks share a device in this placement, which no order of one device list can"
+            " express",
+            hint="add --visibility mask: every rank then sees its own device alone",
+        )
 
 
 def visibility_words(placement: Placement) -> str:

@@ -3,85 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from toposeat import evaluation, launch, mapping
+from toposeat import evaluation, mapping
 from toposeat.errors import ToposeatError
-from toposeat.launch import LaunchLine
+from toposeat.launch import Dealing
 from toposeat.mapping import Machine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.stack_path import StackPath, map_on_path
 
 _FINALISTS = 2  # orders within whose hosts devices are searched for
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dealing:
-    """What a line can say: hosts in the order in which it deals ranks out; none: any plan.
-
-    `below` is torchrun's line, where srun starts that on each node: its ranks are in blocks.
-    """
-
-    line: LaunchLine
-    order: tuple[str, ...]
-    below: LaunchLine | None = None
-
-    @staticmethod
-    def of(command: Sequence[str], hosts: Sequence[str], environment: Mapping[str, str]) -> Dealing:
-        """What a command can say about these hosts."""
-        line = launch.parse_launch_line(command)
-        below = launch.torchrun_below(line)
-        if len(hosts) < 2:
-            order: tuple[str, ...] = ()
-        elif below is not None:
-            order = tuple(hosts)
-        else:
-            order = launch.dealing_order(line, hosts, environment)
-        return Dealing(line=line, order=order, below=below)
-
-    def plans(self, default: Sequence[str], best: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """By their names the hosts of all ranks, with as many ranks on each as the default has.
-
-        Empty where the line says any plan, where `best` is one of them, and where hosts have
-        different numbers of ranks.
-        """
-        counts = Counter(default)
-        order = [host for host in self.order if host in counts]
-        if len(order) < len(counts) or len(set(counts.values())) > 1:
-            return {}
-        per_host = counts[order[0]]
-        if self.below is None:
-            plans = {
-                launch.dealing_name(size, per_host): launch.dealt(counts, order, size)
-                for size in range(1, per_host + 1)
-            }
-        else:  # node ranks are the plan's: nodes may have any order
-            plans = {"block": launch.dealt(counts, order, per_host)}
-            other = tuple(dict.fromkeys(best))
-            if set(other) == set(order):
-                plans["block, nodes in another order"] = launch.dealt(counts, other, per_host)
-        return {} if tuple(best) in plans.values() else plans
-
-    def words(self, name: str, objective: str, saved: float, could: float) -> tuple[str, ...]:
-        """What to say of the best plan that can be started, and of a better one that cannot."""
-        ranks = () if self.line.ranks is None else ("-n", str(self.line.ranks))
-        hydra = shell_line(["mpiexec", *ranks, *self.line.program])
-        less = f"less {objective} than the default"
-        by, how = "srun --mpi=pmi2", f"Hydra starts it inside the job: toposeat tune -- {hydra}"
-        if self.below is not None:
-            by, how = "torchrun", "one task of srun for each GPU, without torchrun, can start it"
-        gain = f"{saved:.2g} % {less}" if saved > 0 else "the default"
-        return (
-            f"Order     {name}: {gain}, the best that {by} can start",
-            f"          another order has {could:.2g} % {less}; {how}",
-        )
 
 
 def dealt(

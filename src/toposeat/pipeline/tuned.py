@@ -25,7 +25,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name
-from toposeat.pipeline.dealing import Dealing, dealt
+from toposeat.pipeline.dealing import dealt
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
 from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
@@ -113,7 +113,7 @@ def tune(
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
     path = path_of_stack(stack, command, machine.topology, traffic.ranks, environment=os.environ)
-    dealing = Dealing.of(command, machine.hosts, os.environ)
+    dealing = launch.Dealing.of(command, machine.hosts, os.environ)
     with searching or nullcontext():
         result, placement, said = _placed(found, traffic, options, path, folder, dealing=dealing)
     for words in said:
@@ -158,7 +158,7 @@ def _placed(
     path: StackPath,
     folder: Path,
     *,
-    dealing: Dealing,
+    dealing: launch.Dealing,
 ) -> tuple[MappingResult, Placement, tuple[str, ...]]:
     """The mapping, the placement that it gives, and what to say of what the line can start."""
     machine_path = str(folder / TOPOLOGY_NAME)

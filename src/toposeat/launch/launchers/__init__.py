@@ -23,7 +23,6 @@ _FILES = (
     "ray",
     "kubernetes",
     "mpirun_rsh",
-    "jsrun",
     "ibrun",
     "scripts",
 )

@@ -1,4 +1,4 @@
-"""Cray MPICH, which renumbers the processes of a job by a file: under srun, PALS or aprun."""
+"""Cray MPICH, which renumbers the processes of a job by a file: under srun or PALS."""
 
 from __future__ import annotations
 
@@ -13,16 +13,9 @@ from toposeat.launch.launchers.launcher import (
     OptionTable,
     arities,
 )
-from toposeat.launch.launchers.scripts import program_of
-from toposeat.launch.launchers.seats import (
-    Export,
-    HostWords,
-    Job,
-    LaunchFile,
-    RankHosts,
-    hex_mask,
-)
-from toposeat.launch.launchers.slurm import order_file, per_host, srun
+from toposeat.launch.launchers.scripts import with_seats
+from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile, RankHosts
+from toposeat.launch.launchers.slurm import by_mask, order_file, per_host, srun
 
 _TABLE = OptionTable(
     arity=arities(
@@ -76,43 +69,17 @@ def under_srun(job: Job) -> Export:
     own = HostWords(options=("-N", "1", "-n", str(job.ranks)))
     if job.hosts:
         own = srun(job.rank_hosts, order=job.order, pmi="cray_shasta")
-    words = ["srun", *own.options]
-    cpus = job.cpus_alike()
-    words += [] if cpus is None else ["--cpu-bind=mask_cpu:" + ",".join(map(hex_mask, cpus))]
-    return _export(job, "cray", words, own, is_bound=cpus is not None)
+    binding, cpus = job.bound(by_mask)
+    words = ["srun", *own.options, *binding]
+    return with_seats(job, "cray", words, own, cpus=cpus, keeps_variables=False, nics=True)
 
 
 def under_pals(job: Job) -> Export:
     """`mpiexec` of PALS: hosts from a file, CPU lists by local rank."""
-    own = HostWords(options=("--ppn", str(job.ranks)))
-    if job.hosts:
-        own = _pals(job.rank_hosts)
-    words = ["mpiexec", "-n", str(job.ranks), *own.options]
-    cpus = job.cpus_alike()
-    words += [] if cpus is None else ["--cpu-bind", "list:" + ":".join(cpus)]
-    return _export(job, "pals", words, own, is_bound=cpus is not None)
-
-
-def under_aprun(job: Job) -> Export:
-    """`aprun` of ALPS: hosts are those of the reservation, CPU lists by local rank."""
-    own = order_file(job.rank_hosts, "", job.order) if job.hosts else HostWords()
-    words = ["aprun", "-n", str(job.ranks), "-N", str(per_host(job.rank_hosts))]
-    cpus = job.cpus_alike()
-    words += [] if cpus is None else ["-cc", ":".join(cpus)]
-    return _export(job, "aprun", words, own, is_bound=cpus is not None)
-
-
-def _export(job: Job, launcher: str, words: list[str], own: HostWords, *, is_bound: bool) -> Export:
-    program, scripts, variables = program_of(
-        job, cpus=job.has_cpus and not is_bound, by_variables=launcher != "cray"
-    )  # srun sets variables of its own
-    return Export(
-        launcher=launcher,
-        files=(*own.files, *scripts),
-        command=(*words, *program),
-        environment={**own.environment, **variables, **job.nic_environment()},
-        notes=job.device_notes,
-    )
+    own = _pals(job.rank_hosts) if job.hosts else HostWords(options=("--ppn", str(job.ranks)))
+    binding, cpus = job.bound(lambda lists: ("--cpu-bind", "list:" + ":".join(lists)))
+    words = ["mpiexec", "-n", str(job.ranks), *own.options, *binding]
+    return with_seats(job, "pals", words, own, cpus=cpus, nics=True)
 
 
 LAUNCHERS = (
@@ -130,5 +97,4 @@ LAUNCHERS = (
 EXPORTS = {
     "cray": ("MPICH_RANK_ORDER of Cray MPICH under srun", under_srun),
     "pals": ("mpiexec of PALS, with MPICH_RANK_ORDER", under_pals),
-    "aprun": ("aprun of ALPS, with MPICH_RANK_ORDER", under_aprun),
 }

@@ -14,7 +14,7 @@ from toposeat.launch.launchers.launcher import (
     Words,
     arities,
 )
-from toposeat.launch.launchers.scripts import program_of
+from toposeat.launch.launchers.scripts import with_seats
 from toposeat.launch.launchers.seats import (
     Export,
     HostWords,
@@ -49,11 +49,7 @@ _TABLE = OptionTable(
 
 
 def _start(words: Words) -> int:
-    """After `flux run`.
-
-    Raises:
-        UsageError: a flux command that does not start the ranks itself.
-    """
+    """After `flux run`."""
     if words[1:2] == ("run",):
         return 2
     if words[1:3] == ("mini", "run"):
@@ -95,37 +91,26 @@ def _forward(
 
 def _export(job: Job) -> Export:
     """`--taskmap`, `-o cpu-affinity=map:`, and device variables or `gpu-affinity=map:`."""
-    hosts = (
-        HostWords(options=("-N", "1", "-n", str(job.ranks)))
-        if not job.hosts
-        else _hosts(job.rank_hosts, order=job.order)
+    own = HostWords(options=("-N", "1", "-n", str(job.ranks)))
+    if job.hosts:
+        own = _hosts(job.rank_hosts, order=job.order)
+    binding, cpus = job.bound(
+        lambda lists: ("-o", "cpu-affinity=map:" + ";".join(lists)), ("-o", "cpu-affinity=off")
     )
-    words = ["flux", "run", *hosts.options]
-    cpus = job.cpus_alike()
-    cpus_by_script = job.has_cpus and cpus is None
-    if cpus is not None:
-        words += ["-o", "cpu-affinity=map:" + ";".join(cpus)]
-    elif cpus_by_script:
-        words += ["-o", "cpu-affinity=off"]
-    own = None
+    words = ["flux", "run", *own.options, *binding]
+    masked = None
     if job.visibility == "mask" and job.placement.vendor == "nvidia":  # flux sets CUDA's variable
-        own = job.own_devices_alike()
-    if own is not None:
-        words += ["-o", "gpu-affinity=map:" + ";".join(own)]
+        masked = job.own_devices_alike()
+    if masked is not None:
+        words += ["-o", "gpu-affinity=map:" + ";".join(masked)]
     elif job.device_lists():
         words += ["-o", "gpu-affinity=off"]
-    needs_script = cpus_by_script or job.names_nics
-    is_set = own is not None and not needs_script  # without variables and without a script
-    program, scripts, variables = (
-        ((job.program,), (), {}) if is_set else program_of(job, cpus=cpus_by_script)
-    )
-    variables = {**variables, **job.nic_environment()}
-    words += [f"--env={name}={value}" for name, value in variables.items()]
-    return Export(
-        launcher="flux",
-        files=(*hosts.files, *scripts),
-        command=(*words, *program),
-        notes=job.device_notes,
+    return with_seats(
+        *(job, "flux", words, own),
+        cpus=cpus,
+        devices=masked is None,
+        say=lambda name, value: (f"--env={name}={value}",),
+        nics=True,
     )
 
 

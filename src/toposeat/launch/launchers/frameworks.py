@@ -10,12 +10,7 @@ import re
 from dataclasses import replace
 
 from toposeat.errors import UsageError
-from toposeat.launch.launchers.seats import (
-    DEFAULT_PROGRAM,
-    Export,
-    Job,
-    LaunchFile,
-)
+from toposeat.launch.launchers.seats import DEFAULT_PROGRAM, Export, Job, LaunchFile
 from toposeat.launch.launchers.torchrun import (
     PORT,
     first_host,
@@ -29,11 +24,7 @@ _MODEL = "MODEL"  # what stands in the line until a model is named with --progra
 
 
 def accelerate(job: Job) -> Export:
-    """`accelerate launch` with `--machine_rank`; its static rendezvous is torchrun's.
-
-    Raises:
-        UsageError: ranks not in blocks of one size, or a mode that differs from rank to rank.
-    """
+    """`accelerate launch` with `--machine_rank`; its static rendezvous is torchrun's."""
     ranks_per_node(job, "accelerate")
     launch = ("accelerate", "launch", "--multi_gpu", f"--num_processes={job.ranks}")
     if len(job.seats_of_host) == 1:
@@ -47,11 +38,7 @@ def accelerate(job: Job) -> Export:
 
 
 def vllm(job: Job) -> Export:
-    """`vllm serve`: on several nodes by its own processes, with `--node-rank`, not by Ray.
-
-    Raises:
-        UsageError: ranks not in blocks of one size, or a mode that differs from rank to rank.
-    """
+    """`vllm serve`: on several nodes by its own processes, with `--node-rank`, not by Ray."""
     ranks_per_node(job, "vllm")
     sizes = _sizes(job)
     layout = ("--tensor-parallel-size", sizes[0], "--pipeline-parallel-size", sizes[1])
@@ -67,11 +54,7 @@ def vllm(job: Job) -> Export:
 
 
 def sglang(job: Job) -> Export:
-    """`sglang.launch_server` with `--node-rank` and `--dist-init-addr`.
-
-    Raises:
-        UsageError: ranks not in blocks of one size, or a mode that differs from rank to rank.
-    """
+    """`sglang.launch_server` with `--node-rank` and `--dist-init-addr`."""
     ranks_per_node(job, "sglang")
     sizes = _sizes(job)
     server = ("python3", "-m", "sglang.launch_server")
@@ -91,10 +74,6 @@ def deepspeed(job: Job) -> Export:
     On every node DeepSpeed's launcher sets CUDA_VISIBLE_DEVICES to these devices in ascending
     order, whatever was set before (0.19.8: run; older ones kept the order of `--include`). Other
     variables reach the nodes by `.deepspeed_env`.
-
-    Raises:
-        UsageError: ranks not in blocks of one size, devices in another than ascending order, or
-            slices of a GPU, which are no numbers.
     """
     per_node = ranks_per_node(job, "deepspeed")
     hosts = job.hosts or ("localhost",)
@@ -142,11 +121,7 @@ def _model(job: Job) -> str:
 
 
 def _layout(job: Job) -> dict[str, int]:
-    """Sizes of an `llm:` pattern that the placement was made for; empty for other traffic.
-
-    Raises:
-        UsageError: a numbering of ranks that servers do not have.
-    """
+    """Sizes of an `llm:` pattern that the placement was made for; empty for other traffic."""
     name = job.placement.metadata.get("traffic", "")
     if not name.startswith("llm:"):
         return {}
@@ -164,9 +139,6 @@ def _sizes(job: Job) -> tuple[str, str]:
 
     One server has tensor x pipeline ranks, numbered in this order. Where the traffic does not say
     them, all ranks are one tensor-parallel group.
-
-    Raises:
-        UsageError: a layout with data parallelism, which servers build from several processes.
     """
     sizes = _layout(job)
     tensor, pipeline = sizes.get("tp", 1), sizes.get("pp", 1)

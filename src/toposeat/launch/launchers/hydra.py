@@ -16,7 +16,7 @@ from toposeat.launch.launchers.launcher import (
     arities,
     version_of,
 )
-from toposeat.launch.launchers.scripts import program_of
+from toposeat.launch.launchers.scripts import with_seats
 from toposeat.launch.launchers.seats import (
     Export,
     HostWords,
@@ -125,9 +125,6 @@ def mpich(
         order: hosts as a scheduler's job has them: inside a Slurm job srun starts Hydra's proxies,
             in the job's order whatever the file says.
         version: of MPICH; () is taken for a new one.
-
-    Raises:
-        UsageError: an order that this version has no words for.
     """
     order = order or plan.hosts
     options: tuple[str, ...] = ("-f", f"{folder}hostfile")
@@ -155,11 +152,7 @@ def mpich(
 
 
 def intel(plan: RankHosts, folder: str = "", *, order: Sequence[str] = ()) -> HostWords:
-    """`-machinefile` for blocks, with `-perhost` for rounds.
-
-    Raises:
-        UsageError: any other order, for which Intel MPI has no words.
-    """
+    """`-machinefile` for blocks, with `-perhost` for rounds."""
     options: tuple[str, ...] = ("-machinefile", f"{folder}machinefile")
     order = order or plan.hosts
     size = _round(plan, order)
@@ -239,61 +232,32 @@ def _per_node(launch: Launch, as_job: bool) -> list[str]:
 def _export_mpich(job: Job) -> Export:
     """`-f hostfile`, `-rankmap` where ranks are not in blocks, `-bind-to user:`."""
     own = mpich(job.rank_hosts) if job.hosts else HostWords()
-    words = ["mpiexec", "-n", str(job.ranks), *own.options]
-    notes = list(job.device_notes)
+    notes = []
     if "-rankmap" in own.options:
         notes.append("-rankmap needs MPICH 4.3 or later (4.0 refuses it)")
         notes.append("without MALLOC_PERTURB_ for mpiexec, ranks may wait in MPI_Init for ever")
-    cpus = job.cpus_alike()
-    by_script = job.has_cpus and cpus is None
-    if cpus is not None:
-        words += ["-bind-to", "user:" + ",".join(map(plus_list, cpus))]
-    elif by_script:
-        words += _MPICH_UNBOUND
-    return _with_devices(job, "mpich", words, own, notes, cpus_by_script=by_script)
+    binding, cpus = job.bound(
+        lambda lists: ("-bind-to", "user:" + ",".join(map(plus_list, lists))), _MPICH_UNBOUND
+    )
+    words = ["mpiexec", "-n", str(job.ranks), *own.options, *binding]
+    return with_seats(job, "mpich", words, own, cpus=cpus, say=_genv, notes=notes)
 
 
 def _export_intel(job: Job) -> Export:
-    """`-machinefile` and `I_MPI_PIN_DOMAIN` masks by local rank.
-
-    Raises:
-        UsageError: an order of ranks for which Intel MPI has no words.
-    """
+    """`-machinefile` and `I_MPI_PIN_DOMAIN` masks by local rank; without 0x it refuses them."""
     own = intel(job.rank_hosts) if job.hosts else HostWords()
-    words = ["mpiexec", "-n", str(job.ranks), *own.options]
-    cpus = job.cpus_alike()
-    by_script = job.has_cpus and cpus is None
-    if cpus is not None:
-        # Without 0x, 2021.18 refuses them and binds its own way.
-        masks = ",".join(map(hex_mask, cpus))
-        words += ["-genv", "I_MPI_PIN_DOMAIN", f"[{masks}]"]
-    elif by_script:
-        words += _INTEL_UNBOUND
-    if job.nic_environment():  # Slingshot: it pins ranks to the nearest NICs, by its own choice
-        words += ["-genv", "I_MPI_MULTIRAIL", "1"]
-    return _with_devices(job, "intel", words, own, [*job.device_notes], cpus_by_script=by_script)
-
-
-def _with_devices(
-    job: Job,
-    launcher: str,
-    words: list[str],
-    own: HostWords,
-    notes: list[str],
-    *,
-    cpus_by_script: bool,
-) -> Export:
-    """Variables for all ranks if one device list serves, else the script."""
-    program, scripts, variables = program_of(job, cpus=cpus_by_script)
-    for name, value in variables.items():
-        words += ["-genv", name, value]
-    return Export(
-        launcher=launcher,
-        files=(*own.files, *scripts),
-        environment=own.environment,
-        command=(*words, *program),
-        notes=tuple(notes),
+    binding, cpus = job.bound(
+        lambda lists: _genv("I_MPI_PIN_DOMAIN", f"[{','.join(map(hex_mask, lists))}]"),
+        _INTEL_UNBOUND,
     )
+    words = ["mpiexec", "-n", str(job.ranks), *own.options, *binding]
+    if job.nic_environment():  # Slingshot: it pins ranks to the nearest NICs, by its own choice
+        words += _genv("I_MPI_MULTIRAIL", "1")
+    return with_seats(job, "intel", words, own, cpus=cpus, say=_genv)
+
+
+def _genv(name: str, value: str) -> tuple[str, ...]:
+    return "-genv", name, value
 
 
 _OF_MPICH = Launcher(

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from toposeat.errors import UsageError
-from toposeat.launch.launchers.launcher import (
-    Launch,
-    Launcher,
-    OptionTable,
-    arities,
-)
-from toposeat.launch.launchers.seats import (
-    Exporter,
-    HostWords,
-    RankHosts,
-    in_natural_order,
-)
+from toposeat.launch.launchers.launcher import Launch, Launcher, OptionTable, arities
+from toposeat.launch.launchers.seats import Exporter, HostWords, RankHosts, in_natural_order
 
 _TABLE = OptionTable(
     arity=arities({0: "", 1: "n np o"}),
@@ -24,11 +14,7 @@ _TABLE = OptionTable(
 
 
 def _words(launch: Launch, plan: RankHosts) -> HostWords:
-    """Nothing: it deals blocks out over the job's hosts.
-
-    Raises:
-        UsageError: any other order, for which it has no words.
-    """
+    """Nothing: it deals blocks out over the job's hosts."""
     order = launch.order_in_job(plan.hosts) or in_natural_order(plan.hosts)
     if not (plan.in_blocks and plan.hosts == order):
         raise UsageError(

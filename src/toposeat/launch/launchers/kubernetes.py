@@ -23,10 +23,6 @@ def export(job: Job) -> Export:
 
     The controller of an indexed Job gives indices to pods wherever they are, so that no order of
     nodes can be said to it: pods are bound to nodes by name.
-
-    Raises:
-        UsageError: a placement for any host, ranks not in blocks of one size, or a mode that
-            differs from rank to rank.
     """
     per_node = ranks_per_node(job, "kubernetes")
     if not job.hosts:

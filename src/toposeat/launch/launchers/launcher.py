@@ -17,7 +17,6 @@ from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.seats import Allocation, HostWords, RankHosts
-from toposeat.launch.task_programs import TaskProgram
 
 _ATTACHED = re.compile(r"^-([A-Za-z])(.+)$", re.DOTALL)
 _VERSION = re.compile(r"(?<![\d.])(\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)")
@@ -111,6 +110,23 @@ class FurtherProgram:
     program: tuple[str, ...]
     ranks: int | None
     options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskProgram:
+    """A line of a file for `srun --multi-prog`: `0-3,6 ./app arguments`.
+
+    `*` is for all tasks that no line names.
+    """
+
+    tasks: str
+    program: str
+    arguments: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The program and its arguments."""
+        return (self.program, *self.arguments.split())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -289,7 +305,6 @@ class Launcher:
         stays_here: so it does unless its line, a job or one of the variables `host_variables` tells
             of others.
         job_files: variables of schedulers that name a file of the job's hosts, which it reads.
-        in_lsf: it starts ranks on the hosts of LSF.
         slurm_places: the variable that says how many ranks a node of a Slurm job takes.
         limits_slots: its line and host files say how many ranks a host takes.
         oversubscribes: whether it may start more ranks on a host than it has places there.
@@ -329,7 +344,6 @@ class Launcher:
     stays_here: bool = False
     host_variables: Words = ()
     job_files: Words = ()
-    in_lsf: bool = True
     slurm_places: str = "SLURM_TASKS_PER_NODE"
     limits_slots: bool = False
     oversubscribes: Callable[[LaunchLine, Mapping[str, str]], bool] | None = None
@@ -428,11 +442,7 @@ def _attached_option(
 def _unknown_option(
     family: str, words: tuple[str, ...], position: int, body: str
 ) -> tuple[Option, int]:
-    """Decide how many arguments an option takes that no table lists, only where there is no doubt.
-
-    Raises:
-        UsageError: there is doubt.
-    """
+    """An option that no table lists, where there is no doubt how many arguments it takes."""
     following = words[position + 1 : position + 3]
     runnable = [shutil.which(word) is not None for word in following]
     if "=" in body or (following and following[0].startswith("-")):

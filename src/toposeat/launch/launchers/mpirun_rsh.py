@@ -12,12 +12,7 @@ from toposeat.launch.launchers.launcher import (
     arities,
     value_of,
 )
-from toposeat.launch.launchers.seats import (
-    Exporter,
-    HostWords,
-    RankHosts,
-    host_per_rank,
-)
+from toposeat.launch.launchers.seats import Exporter, HostWords, RankHosts, host_per_rank
 
 # Between options and program it takes host names and NAME=VALUE (`launch_line`).
 _TABLE = OptionTable(

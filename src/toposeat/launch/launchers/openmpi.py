@@ -16,7 +16,7 @@ from toposeat.launch.launchers.launcher import (
     arities,
     version_of,
 )
-from toposeat.launch.launchers.scripts import NAME, program_of
+from toposeat.launch.launchers.scripts import NAME, with_seats
 from toposeat.launch.launchers.seats import (
     Export,
     HostWords,
@@ -236,13 +236,11 @@ def _export_5(job: Job) -> Export:
 
 
 def _export(job: Job, launcher: str, own: HostWords, *, cpus_by_script: bool) -> Export:
-    program, scripts, variables = program_of(job, cpus=cpus_by_script)
-    shown = [word for name, each in variables.items() for word in ("-x", f"{name}={each}")]
-    return Export(
-        launcher=launcher,
-        files=(*own.files, *scripts),
-        command=("mpirun", "-n", str(job.ranks), *own.options, *shown, *program),
-        notes=(*own.notes, *job.device_notes),
+    words = ("mpirun", "-n", str(job.ranks), *own.options)
+    return with_seats(
+        *(job, launcher, words, own),
+        cpus=cpus_by_script,
+        say=lambda name, value: ("-x", f"{name}={value}"),
     )
 
 

@@ -52,11 +52,7 @@ if __name__ == "__main__":
 
 
 def export(job: Job) -> Export:
-    """A module with `create()` and `indices(group)`: Ray's order of bundles is not that of nodes.
-
-    Raises:
-        UsageError: a placement for any host.
-    """
+    """A module with `create()` and `indices(group)`: Ray has an order of bundles of its own."""
     if not job.hosts:
         raise UsageError(
             "the placement names no hosts, and Ray orders nothing inside of one",

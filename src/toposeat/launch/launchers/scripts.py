@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 
 from toposeat.errors import UsageError
-from toposeat.launch.launchers.seats import (
-    Export,
-    Job,
-    LaunchFile,
-)
+from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile
 from toposeat.launch.nic_words import PSM3, UCX, ucx_name
 from toposeat.model.topology import ANY_HOST
 from toposeat.model.visible_list import keeps_order, visible_variables
@@ -32,18 +28,48 @@ _NIC_LINE = f'[ -z "$nic" ] || export {UCX}="${{{UCX}:-$nic}}" {PSM3}="${{{PSM3}
 _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
 
-def program_of(
-    job: Job, *, cpus: bool, by_variables: bool = True
-) -> tuple[tuple[str, ...], tuple[LaunchFile, ...], Mapping[str, str]]:
-    """The program, the script in front of it where it is needed, and variables where it is not.
+def with_seats(
+    job: Job,
+    launcher: str,
+    words: Sequence[str],
+    own: HostWords,
+    *,
+    cpus: bool,
+    devices: bool = True,
+    keeps_variables: bool = True,
+    say: Callable[[str, str], Sequence[str]] | None = None,
+    nics: bool = False,
+    notes: Sequence[str] = (),
+) -> Export:
+    """A launcher's line with the rest of the seats: by variables, else by a script in front.
 
-    The script is needed to bind CPUs (`cpus`), to name NICs, and for devices unless one list serves
-    all ranks and the launcher keeps variables (`by_variables`).
+    The script is needed to bind CPUs, to name NICs, and for devices unless one list serves all.
+
+    Args:
+        job: what is to be started.
+        launcher: its name.
+        words: the line as far as the launcher's options go.
+        own: files, variables and notes that belong to them.
+        cpus: CPUs are not bound by these words.
+        devices: devices are not given by these words.
+        keeps_variables: device variables of its environment reach the ranks.
+        say: the words of its line that set a variable; None: its environment does.
+        nics: it starts Cray MPICH, whose variables assign NICs.
+        notes: what else to tell.
     """
-    variables = job.device_variables() if by_variables else {}
-    if cpus or job.names_nics or (job.device_lists() and not variables):
-        return (f"./{NAME}", job.program), (seat_script(job, cpus=cpus),), {}
-    return (job.program,), (), variables
+    variables = job.device_variables() if devices and keeps_variables else {}
+    scripts: tuple[LaunchFile, ...] = ()
+    if cpus or job.names_nics or (devices and job.device_lists() and not variables):
+        scripts, variables = (seat_script(job, cpus=cpus, devices=devices),), {}
+    variables |= job.nic_environment() if nics else {}
+    said = [] if say is None else [word for pair in variables.items() for word in say(*pair)]
+    return Export(
+        launcher=launcher,
+        files=(*own.files, *scripts),
+        command=(*words, *said, *((f"./{NAME}",) if scripts else ()), job.program),
+        environment={**own.environment, **(variables if say is None else {})},
+        notes=(*own.notes, *job.device_notes, *notes),
+    )
 
 
 def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchFile:
@@ -118,9 +144,6 @@ def variables(job: Job) -> Export:
     """`CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0`: local rank i takes the i-th.
 
     Only the job's own devices are listed: such launchers take all that they see.
-
-    Raises:
-        UsageError: nodes with different devices, or a vendor without an order.
     """
     if job.visibility != "permute":
         raise UsageError(

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from toposeat.errors import UsageError
 from toposeat.launch.nic_words import cray_environment, ucx_name
+from toposeat.launch.visibility import check_visibility
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.hostlist import short_name
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -181,11 +182,7 @@ class Job:
 
     @staticmethod
     def of(placement: Placement, visibility: str, program: str) -> Job:
-        """Sorted by host.
-
-        Raises:
-            UsageError: local ranks that no launcher would deal out, or a mode that cannot be.
-        """
+        """Sorted by host."""
         seats: dict[str, list[Seat]] = {}
         for seat in placement.seats:
             seats.setdefault(seat.host, []).append(seat)
@@ -199,11 +196,7 @@ class Job:
             raise UsageError(
                 "some ranks have a host, others have any host", hint="name a host for all"
             )
-        if placement.shares_devices and visibility in ("permute", "rotate"):
-            raise UsageError(
-                "several ranks share a device, which no order of one list can express",
-                hint="add --visibility mask: every rank then sees its own device alone",
-            )
+        check_visibility(placement, visibility)
         return Job(
             placement=placement,
             seats_of_host={host: tuple(each) for host, each in seats.items()},
@@ -232,9 +225,18 @@ class Job:
         """The hosts as schedulers sort them."""
         return in_natural_order(self.hosts)
 
-    def cpus_alike(self) -> tuple[str, ...] | None:
-        """The CPU list of each local rank where all hosts have the same and know it; else None."""
-        return _alike([[seat.cpus for seat in seats] for seats in self.seats_of_host.values()])
+    def bound(
+        self, said: Callable[[tuple[str, ...]], Sequence[str]], unbound: Sequence[str] = ()
+    ) -> tuple[Sequence[str], bool]:
+        """A launcher's words for the CPUs of ranks, and whether the script has to bind them.
+
+        Launchers bind by local rank. Where all hosts have the same CPU lists these are `said`; else
+        the launcher is to leave ranks `unbound`.
+        """
+        alike = _alike([[seat.cpus for seat in seats] for seats in self.seats_of_host.values()])
+        if alike is not None:
+            return said(alike), False
+        return (unbound, True) if self.has_cpus else ((), False)
 
     @property
     def has_cpus(self) -> bool:

@@ -20,7 +20,7 @@ from toposeat.launch.launchers.launcher import (
     product,
     value_of,
 )
-from toposeat.launch.launchers.scripts import NAME, seat_script
+from toposeat.launch.launchers.scripts import with_seats
 from toposeat.launch.launchers.seats import (
     Export,
     HostWords,
@@ -116,9 +116,6 @@ def srun(
         order: the plan's hosts as Slurm sorts them.
         pmi: what `--mpi` says, or stands for it.
         exact: whether `order` is known, not guessed.
-
-    Raises:
-        UsageError: an order for which this PMI has no words.
     """
     if pmi.startswith("cray"):
         return _of_cray(plan, folder, order)
@@ -185,11 +182,7 @@ def order_file(plan: RankHosts, folder: str, order: Sequence[str]) -> HostWords:
 
 
 def per_host(plan: RankHosts) -> int:
-    """Ranks of every host.
-
-    Raises:
-        UsageError: they differ, which an order of ranks cannot express.
-    """
+    """Ranks of every host."""
     if plan.per_host is None:
         raise UsageError(
             "hosts have different numbers of ranks, which an order of ranks cannot express",
@@ -305,25 +298,17 @@ def _export(job: Job) -> Export:
     Slurm sets the device variables itself, after whatever the environment holds: an order of all
     devices needs the script, one device each `--gpu-bind`.
     """
-    own = (
-        HostWords(options=("-N", "1", "-n", str(job.ranks)))
-        if not job.hosts
-        else srun(job.rank_hosts, order=job.order)
-    )
-    words = ["srun", *own.options]
-    files = list(own.files)
-    notes = list(job.device_notes)
+    own = HostWords(options=("-N", "1", "-n", str(job.ranks)))
+    if job.hosts:
+        own = srun(job.rank_hosts, order=job.order)
+    binding, cpus = job.bound(by_mask, _NO_BINDING)
+    words = ["srun", *own.options, *binding]
+    notes = []
     if own.environment:
         notes.append(
             "MPICH and its kin lose shared memory under srun --mpi=pmi2 -m arbitrary: check"
             " MPI_COMM_TYPE_SHARED, or use --launcher cray or mpich"
         )
-    cpus = job.cpus_alike()
-    cpus_by_script = job.has_cpus and cpus is None
-    if cpus is not None:
-        words.append("--cpu-bind=mask_cpu:" + ",".join(map(hex_mask, cpus)))
-    elif cpus_by_script:
-        words += _NO_BINDING
     masked = job.own_devices_alike() if job.visibility == "mask" and job.device_lists() else None
     if masked is not None:
         words.append("--gpu-bind=map_gpu:" + ",".join(masked))
@@ -331,17 +316,19 @@ def _export(job: Job) -> Export:
             "one device per rank: in a job whose GPUs are constrained by a cgroup add"
             " --gres-flags=allow-task-sharing, or peers cannot be reached"
         )
-    program: tuple[str, ...] = (job.program,)
-    if cpus_by_script or job.names_nics or (job.device_lists() and masked is None):
-        files.append(seat_script(job, cpus=cpus_by_script, devices=masked is None))
-        program = (f"./{NAME}", job.program)
-    return Export(
-        launcher="slurm",
-        files=tuple(files),
-        command=(*words, *program),
-        environment={**own.environment, **job.nic_environment()},
-        notes=tuple(notes),
+    return with_seats(
+        *(job, "slurm", words, own),
+        cpus=cpus,
+        devices=masked is None,
+        keeps_variables=False,
+        nics=True,
+        notes=notes,
     )
+
+
+def by_mask(cpus: Sequence[str]) -> tuple[str]:
+    """How srun binds local ranks to CPUs."""
+    return ("--cpu-bind=mask_cpu:" + ",".join(map(hex_mask, cpus)),)
 
 
 LAUNCHERS = (
@@ -364,7 +351,6 @@ LAUNCHERS = (
         ending=("--kill-on-bad-exit=1",),
         on_one_host=("-N", "1"),
         any_host=True,
-        in_lsf=False,
         slurm_places="SLURM_JOB_CPUS_PER_NODE",  # every CPU of the job
         oversubscribes=_overcommits,
         shares_files=_shares_files,

@@ -22,13 +22,7 @@ from toposeat.launch.launchers.launcher import (
     python_module,
     value_of,
 )
-from toposeat.launch.launchers.seats import (
-    Export,
-    HostWords,
-    Job,
-    LaunchFile,
-    RankHosts,
-)
+from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile, RankHosts
 from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist, short_name
 
@@ -87,11 +81,7 @@ def _words(launch: Launch, plan: RankHosts) -> HostWords:
 
 
 def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
-    """Ranks of every node, which torchrun and its like number node by node.
-
-    Raises:
-        UsageError: ranks not in blocks of one size.
-    """
+    """Ranks of every node, which torchrun and its like number node by node."""
     if not plan.in_blocks or plan.per_host is None:
         raise UsageError(
             f"{launcher} gives every node the same number of consecutive ranks",
@@ -102,11 +92,7 @@ def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
 
 
 def on_host(plan: RankHosts, host: str, *, port: str) -> HostWords:
-    """The line of one host: the static rendezvous keeps node ranks, c10d sorts nodes by address.
-
-    Raises:
-        UsageError: ranks not in blocks of one size.
-    """
+    """The line of one host: the static rendezvous keeps node ranks, c10d sorts nodes by address."""
     nodes(plan)
     return HostWords(
         options=(
@@ -158,11 +144,7 @@ def _python(launcher: Sequence[str]) -> str:
 
 
 def static(job: Job) -> Export:
-    """One line on one host; on several a script with `--node-rank`, which the static one keeps.
-
-    Raises:
-        UsageError: ranks not in blocks of one size, or a mode that torchrun cannot express.
-    """
+    """One line on one host; on several a script with `--node-rank`, which the static one keeps."""
     return _export(
         job,
         "torchrun",
@@ -177,9 +159,6 @@ def c10d(job: Job) -> Export:
     It ignores `--node-rank` and sorts by `--local-addr`, by default the full host name, so that
     node10 comes before node2. Only that of node 0 has to be an address, since it becomes
     MASTER_ADDR; that of every other node is a text behind it.
-
-    Raises:
-        UsageError: as for `static`.
     """
     first = first_host(job)
     nodes = len(job.hosts)
@@ -224,11 +203,7 @@ def _export(
 
 
 def ranks_per_node(job: Job, launcher: str) -> int:
-    """How many ranks every node has: such launchers number them node by node.
-
-    Raises:
-        UsageError: ranks not in blocks of one size, or devices that differ from rank to rank.
-    """
+    """How many ranks every node has: such launchers number them node by node."""
     per_node = nodes(job.rank_hosts, launcher)
     if any(len(set(each)) > 1 for each in job.device_lists().values()):
         raise UsageError(
