@@ -6,25 +6,25 @@ from collections.abc import Iterator
 
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import Topology
-from toposeat.topology.health.device_checks import (
+from toposeat.topology.health.checks import (
+    affinity,
+    directions,
+    hidden_devices,
     inactive_lanes,
+    information,
     link_generation,
     link_width,
-    partitions,
-    unequal_lanes,
-)
-from toposeat.topology.health.host_checks import affinity, hidden_devices, uneven_nodes
-from toposeat.topology.health.nic_checks import nics
-from toposeat.topology.health.pair_checks import (
-    directions,
-    information,
     missing_routes,
+    nics,
+    partitions,
     peer_access,
     slow_pairs,
+    unequal_lanes,
+    uneven_nodes,
+    untold_affinity,
+    untold_links,
 )
-from toposeat.topology.health.pairs import Pairs
-from toposeat.topology.health.untold_checks import untold_affinity, untold_links
-from toposeat.topology.health.wiring import wiring_of
+from toposeat.topology.health.wiring import Pairs, wiring_of
 
 __all__ = ["findings_of", "wiring_of"]
 
