@@ -12,7 +12,7 @@ from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_lin
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import try_sets
-from toposeat.topology.measure.sharing import clusters, crossing_flows
+from toposeat.topology.measure.pairs import clusters, crossing_flows
 
 
 def alone(machine: Topology) -> NDArray[np.float64]:
