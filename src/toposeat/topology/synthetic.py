@@ -59,11 +59,7 @@ def looks_synthetic(text: str) -> bool:
 
 
 def synthetic_topology(text: str) -> Topology:
-    """The machine that a synthetic string describes; see the module's text for the forms.
-
-    Raises:
-        UsageError: unknown form, sizes out of range, malformed options.
-    """
+    """The machine that a synthetic string describes; see the module's text for the forms."""
     match = _FORM.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
     if match is None or match.group(1) not in _KINDS:
         raise UsageError(f"not a synthetic machine: {text[:80]!r}", hint=_HINT)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.topology.readers import amd_samples as samples
 from tests.topology.readers.recorded import bonds, paths, peers
@@ -12,7 +15,7 @@ from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology import constants as k
 from toposeat.topology.formats import parse_file
-from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.file_text import FileText, decoded
 from toposeat.topology.told import is_whole
 
 
@@ -95,10 +98,10 @@ def test_idle_range_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("50000-200000", "50000to200000", "must be MIN-MAX"),
-        ("50000-200000", "50000-999000000", "is not within"),
-        ("0000:c6:00.0 ENABLED", "0000:c6:00.0 PERHAPS", "access must be True or False"),
-        ("0000:c6:00.0 15 ", "0000:c6:00.0 x5 ", "a weight must be a number"),
+        ("50000-200000", "50000to200000", "expected MIN-MAX"),
+        ("50000-200000", "50000-999000000", "no pair of devices has it"),
+        ("0000:c6:00.0 ENABLED", "0000:c6:00.0 PERHAPS", "expected True or False"),
+        ("0000:c6:00.0 15 ", "0000:c6:00.0 x5 ", "expected a number"),
         ("WEIGHT TABLE:\n             0000:c1", "WEIGHT TABLE:\n             0000:aa", "no column"),
     ],
 )  # fmt: skip
@@ -112,9 +115,32 @@ def test_damage_is_refused(old: str, new: str, message: str) -> None:
 
 def test_json_without_a_gpu_is_refused() -> None:
     text = samples.amd_smi_json(samples.MI300X_BUS, lambda i, j: 15, lambda i, j: "XGMI")
-    with pytest.raises(InputError, match="not listed"):
+    with pytest.raises(InputError, match="does not have a link to each"):
         read(
             text.replace(
                 '"bdf": "0000:27:00.0",\n        "links"', '"bdf": "0000:28:00.0",\n        "links"'
             )
         )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(range(6)), st.integers(0, 3))
+def test_the_order_of_rows_and_of_tables_does_not_matter(order: list[int], first: int) -> None:
+    """Tables may print devices in another order than the one before."""
+    weight = {(i, j): 15 if (i + j) % 3 else 30 for i in range(6) for j in range(6)}
+
+    def table(title: str, cell: Callable[[int, int], object], rows: list[int]) -> str:
+        head = "       " + " ".join(f"GPU{i}" for i in rows)
+        body = [f"GPU{i} " + " ".join(str(cell(i, j)) for j in rows) for i in rows]
+        return "\n".join([f"=== {title} ===", head, *body, ""])
+
+    parts = [
+        table("Weight between two GPUs", lambda i, j: 0 if i == j else weight[i, j], order),
+        table("Link Type between two GPUs", lambda i, j: "XGMI" if i != j else 0, list(range(6))),
+    ]
+    facts = parse_file(decoded("\n".join(parts[:: -1 if first % 2 else 1]).encode(), Path("x")))
+    links = {frozenset((p.source, p.target)) for p in facts.pairs if p.bond is not None}
+    assert links == {
+        frozenset((f"GPU{i}", f"GPU{j}"))
+        for i in range(6) for j in range(i) if weight[i, j] == 15
+    }  # fmt: skip

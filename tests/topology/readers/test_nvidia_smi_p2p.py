@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.topology.readers.recorded import facts_of, facts_of_text, peers
 from toposeat.errors import InputError
-from toposeat.topology.readers.nvidia_smi_p2p import MEANINGS
+from toposeat.topology.readers.nvidia_smi_topo import MEANINGS
 
 GOLDEN = {  # GPUs, peer access of all pairs, words of the report
     "2gpu-5090-gns.txt": (2, False, ("GPU not supported (GNS) for 2 ordered pairs",)),

@@ -11,7 +11,7 @@ from tests.topology.readers.recorded import bonds, paths, peers
 from toposeat.errors import InputError
 from toposeat.model.topology import LinkKind, Topology, Vendor
 from toposeat.topology.formats import parse_file
-from toposeat.topology.readers import rocm_smi
+from toposeat.topology.readers import amd_smi
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.told import is_whole
 
@@ -45,8 +45,8 @@ def test_mi250x_has_links_where_weights_say_one_hop(label: str) -> None:
 
 def test_recorded_pair_without_bridge(shared_dir: Path) -> None:
     file = read_file(shared_dir / "machines" / "rocm-smi-topo" / "2gpu-mi100-pcie-minimal.txt")
-    assert rocm_smi.looks_like(file)
-    facts = rocm_smi.parse(file)
+    assert amd_smi.looks_like_rocm(file)
+    facts = amd_smi.parse_rocm(file)
     assert [d.id for d in facts.devices] == ["GPU0", "GPU1"]
     assert bonds(facts) == {}
     assert [d.numa_node for d in facts.devices] == [None, None]

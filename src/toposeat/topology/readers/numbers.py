@@ -59,23 +59,13 @@ def values_of(
         file: for messages.
         what: bandwidth or latency; None for what is neither, whose range is not checked.
         unit: of one cell.
-
-    Raises:
-        InputError: a number that no pair of devices has, with its line.
     """
     values = np.array([[_value(cell) * unit for cell in row.cells] for row in table.rows])
     for row, line in zip(values, table.rows, strict=True):
-        for value in row[np.isfinite(row)].tolist() if what else ():
-            check_range(what or "", value, line.line, file)
+        with file.at(line.line):
+            for value in row[np.isfinite(row)].tolist() if what else ():
+                check_pair_number(what or "", value)
     return values.reshape(len(table.rows), len(table.columns))
-
-
-def check_range(what: str, value: float, line: int | None, file: FileText) -> None:
-    """Refuse a number that no pair of devices has."""
-    try:
-        check_pair_number(what, value)
-    except ValueError as error:
-        raise file.refusal(str(error), line) from None
 
 
 def _value(cell: str) -> float:

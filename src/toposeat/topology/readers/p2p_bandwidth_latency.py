@@ -85,11 +85,7 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read what the sample measured: every matrix, with peer access on and off.
-
-    Raises:
-        InputError: with file and line: no matrix, truncated, or of different sizes.
-    """
+    """Read what the sample measured: every matrix, with peer access on and off."""
     lines = clean_lines(file.text)
     report: list[str] = []
     matrices, tables = _matrices(lines, file)

@@ -57,9 +57,6 @@ def parse(file: FileText) -> Topology:
     """Read all matrices.
 
     A copy out of host memory ("CPU n") is driven by the CPU, one out of a GPU by that GPU.
-
-    Raises:
-        InputError: with file and line: no matrix, a matrix that is cut or of other devices.
     """
     columns: tuple[str, ...] = ()
     pairs: list[PairNumbers] = []

@@ -21,12 +21,10 @@ from toposeat.topology.readers.tables import (
     Row,
     Table,
     TableSpec,
-    clean_lines,
-    find_table,
-)
-from toposeat.topology.readers.words import (
     check_symmetric,
+    clean_lines,
     cpu_affinity,
+    find_table,
     unknown_pairs,
     words_of,
 )
@@ -46,11 +44,7 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read the matrix.
-
-    Raises:
-        InputError: with file and line: no matrix, truncated, unknown words, asymmetric.
-    """
+    """Read the matrix."""
     lines = clean_lines(file.text)
     table = find_table(lines, _TABLE, file)
     if table is None:
