@@ -1,4 +1,4 @@
-"""Checks of devices and NICs one by one: link width, link generation, lanes, partitions."""
+"""What looks wrong with a machine: its devices, host, NICs, pairs, and what no source tells."""
 
 from __future__ import annotations
 
@@ -539,3 +539,39 @@ def untold_affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             " are several memory nodes: their ranks are bound to none",
             hint="on that node, in an allocation of all its CPUs: toposeat discover -o node.json",
         )
+
+
+_CHECKS = (
+    hidden_devices,
+    untold_links,
+    untold_affinity,
+    link_width,
+    inactive_lanes,
+    unequal_lanes,
+    peer_access,
+    slow_pairs,
+    directions,
+    missing_routes,
+    information,
+    affinity,
+    nics,
+    link_generation,
+    uneven_nodes,
+    partitions,
+)
+
+
+def findings_of(topology: Topology) -> tuple[Finding, ...]:
+    """All findings on one machine, the worst first, then in the order of the checks."""
+    pairs = Pairs(topology)
+    found = [finding for check in _CHECKS for finding in check(topology, pairs)]
+    found += _reader_doubts(topology)
+    order = list(Severity)
+    return tuple(sorted(found, key=lambda finding: -order.index(finding.severity)))
+
+
+def _reader_doubts(topology: Topology) -> Iterator[Finding]:
+    for sentence in topology.report:
+        if topology.hidden and "are hidden from this process" in sentence:
+            continue  # a finding of its own
+        yield Finding(severity=Severity.INFO, code="reader", subject="", detail=sentence)

@@ -24,11 +24,6 @@ def add_amd_devices(
 ) -> tuple[tuple[KfdNode, ...], dict[int, str]]:
     """Add AMD's devices.
 
-    Args:
-        found: receives the devices.
-        sysfs: the root of sysfs.
-        dev: the folder of device nodes; None if it is not known (a recorded machine).
-
     Returns:
         The usable GPUs, and the ids of their devices by KFD node (partitions share a bus id).
     """

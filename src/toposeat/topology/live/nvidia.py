@@ -30,11 +30,7 @@ DeviceIds = dict[int, list[str]]  # ids of the devices by position in the snapsh
 
 
 def ask_nvml(nvml: Any) -> tuple[NvmlSnapshot | None, str]:
-    """What NVML tells, None without NVML, and the reason to give if no GPU is found.
-
-    Args:
-        nvml: an object with the functions of `pynvml`; None loads the real one.
-    """
+    """What NVML tells, None without NVML, and the reason to give if no GPU is found."""
     try:
         snapshot = read_nvml(load_pynvml() if nvml is None else nvml)
     except NvmlMissingError as error:
@@ -303,9 +299,6 @@ def load_pynvml() -> Any:
 def read_nvml(library: Any) -> NvmlSnapshot:
     """Ask for everything once.
 
-    Args:
-        library: `pynvml`, or an object with the same functions and `NVMLError`.
-
     Raises:
         NvmlMissingError: the driver or its library is not there.
     """
@@ -487,11 +480,8 @@ def add_live_nvlinks(
 ) -> None:
     """Add direct bonds, NVSwitch fabrics, and links to CPUs (POWER9).
 
-    Args:
-        builder: already holds the devices.
-        gpus: what NVML told; GPUs in MIG mode use no NVLink.
-        numa_of: the NUMA vertex of each device, by id.
-        present: PCI bus ids of all NVIDIA GPUs that the machine has, hidden ones too.
+    `numa_of` has the NUMA vertex of each device, by id; `present` the PCI bus ids of all NVIDIA
+    GPUs that the machine has, hidden ones too. GPUs in MIG mode use no NVLink.
     """
     ids = {gpu.bus: gpu.device.id for gpu in gpus}
     direct: dict[tuple[str, str], Counter[str]] = {}

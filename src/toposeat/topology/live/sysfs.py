@@ -303,11 +303,7 @@ _STATED = ("vendor_id", "cpu family", "model")
 
 
 def live_processor(cpuinfo: Path) -> str:
-    """Architecture and, of x86, vendor, family and model; what is not told is left out.
-
-    Args:
-        cpuinfo: /proc/cpuinfo.
-    """
+    """Architecture and, of x86, vendor, family and model; what is not told is left out."""
     architecture = platform.machine()
     words = [_ARCHITECTURES.get(architecture, architecture)]
     try:

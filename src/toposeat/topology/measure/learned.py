@@ -51,12 +51,7 @@ def facts_of_measurement(
     Pairs that cannot use the protocol were copied through host memory: their numbers are those of
     "staged".
 
-    Args:
-        pci: bus id of each GPU.
-        results: of pairs alone.
-        protocol: with which the numbers were measured.
-        host: copies between host memory and the GPUs.
-        ordinals: number of each GPU on this node; None if not known.
+    `pci` and `ordinals` are the bus id and the number on this node of each GPU.
     """
     bandwidth, latency = pair_numbers(results, protocol)
     return told_machine(
@@ -382,11 +377,8 @@ def with_results(
     where the graph shows that way. Where every pair was measured, no assumption remains, because a
     limit that no transfer met limits none.
 
-    Args:
-        topology: whose routes take them.
-        pci: bus id of each GPU of `results`.
-        results: of pairs alone and of both directions.
-        protocol: whose numbers become those of the routes; "staged" where a pair has no other.
+    `pci` has the bus id of each GPU of `results`. The numbers of `protocol` become those of the
+    routes, or those of "staged" where a pair has no other.
     """
     number = numbers_of(topology, pci)
     limits = {name: dict(both_ways_limits(results, name)) for name in PROTOCOLS}

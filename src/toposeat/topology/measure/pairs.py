@@ -33,9 +33,11 @@ _HOST_REPEATS = 5
 _AGREED = 0.001  # of the time: the fastest counts if the second fastest is this near
 _LEAD_S = 0.02  # from the command to the common start
 
+Advance = Callable[[int, int], None]  # is told how many steps are done, and how many there are
+
 
 class Copiers(Protocol):
-    """Interface of the processes that copy: one for each of `count` GPUs."""
+    """Processes that copy, one for each of `count` GPUs; with memory for `LARGE_BYTES`."""
 
     @property
     def count(self) -> int:
@@ -71,16 +73,8 @@ def transfer(
 ) -> list[Transfers]:
     """Transfers of disjoint pairs, all at once.
 
-    Args:
-        workers: one per GPU.
-        flows: ordered pairs; no GPU is in two of them.
-        protocol: one of `PROTOCOLS`.
-        size: bytes of each transfer.
-        repeats: number of transfers of each pair, one after the other.
-        host_end: "source" or "target" to copy from or to host memory of that side.
-
-    Raises:
-        MeasureError: a worker failed or stopped answering.
+    No GPU is in two of the ordered pairs `flows`. Each makes `repeats` transfers of `size` bytes
+    one after the other. `host_end` "source" or "target" copies from or to host memory of that side.
     """
     for source, target in flows:
         workers.link(source, target)
@@ -102,11 +96,7 @@ def transfer(
 def exchange(
     workers: Copiers, pair: tuple[int, int], protocol: str, size: int, repeats: int
 ) -> tuple[Transfers, Transfers]:
-    """Transfers of one pair in both directions at once: from its first to its second, and back.
-
-    Raises:
-        MeasureError: a worker failed or stopped answering.
-    """
+    """Transfers of one pair in both directions at once: from its first to its second, and back."""
     a, b = pair
     rest = f"{PROTOCOLS.index(protocol) + 1} {size} {repeats}"
     answers = workers.ask({a: f"exchange {b} 1 {rest}", b: f"exchange {a} 0 {rest}"})
@@ -122,19 +112,14 @@ def measure_pairs(
     protocols: Sequence[str],
     budget_s: float,
     results: PairResults,
-    advance: Callable[[int, int], None],
+    advance: Advance,
 ) -> None:
     """Measure every ordered pair alone, in the order of a tournament, within a budget.
 
     All pairs are visited at least once whatever the budget; the time that is left goes into repeats
     where the fastest transfers do not agree.
 
-    Args:
-        workers: one per GPU.
-        protocols: some of `PROTOCOLS`.
-        budget_s: seconds for the whole measurement.
-        results: receives each measurement at once, and so is complete up to any interruption.
-        advance: is called with the number of steps done and the number of all steps.
+    `results` receives each measurement at once, and so is complete up to any interruption.
     """
     begin = time.monotonic()
     workers.ask(dict.fromkeys(range(workers.count), f"size {LARGE_BYTES}"))
@@ -180,16 +165,9 @@ def measure_both_ways(
     workers: Copiers,
     protocol: str,
     results: PairResults,
-    advance: Callable[[int, int], None],
+    advance: Advance,
 ) -> None:
-    """Measure every pair's two directions at once, in the order of a tournament.
-
-    Args:
-        workers: one per GPU, with memory for `LARGE_BYTES`.
-        protocol: to copy with.
-        results: receives each measurement at once, and so is complete up to any interruption.
-        advance: is called with the number of steps done and the number of all steps.
-    """
+    """Measure every pair's two directions at once, in the order of a tournament."""
     pairs = [pair for matches in tournament(workers.count) for pair in matches]
     todo = [
         pair
@@ -232,18 +210,11 @@ def _doubt(results: PairResults, source: int, target: int, protocol: str) -> flo
     return found
 
 
-def measure_host(workers: Copiers, advance: Callable[[int, int], None]) -> list[HostNumbers]:
+def measure_host(workers: Copiers, advance: Advance) -> list[HostNumbers]:
     """Bandwidth (by the slope between two sizes) and latency, both ways.
 
     GPUs whose driver refuses to pin host memory are left out: copies of pageable memory say what
     the driver's own staging reaches, not what the link does.
-
-    Args:
-        workers: with memory for `LARGE_BYTES`.
-        advance: is called with the number of GPUs done and the number of all GPUs.
-
-    Raises:
-        MeasureError: a worker failed or stopped answering.
     """
     numbers = []
     for device in range(workers.count):
@@ -371,18 +342,13 @@ def try_sets(
     workers: Copiers,
     bandwidth: NDArray[np.float64],
     protocol: str,
-    advance: Callable[[int, int], None],
+    advance: Advance,
 ) -> list[SharedLink]:
     """Try every cluster: do its transfers to the outside hinder each other?
 
     Every GPU of the set sends (receives) at the same time. More flows cannot bring more: what
     leaves the set is at most what its GPUs, and links that smaller sets share, carry.
-
-    Args:
-        workers: one per GPU, with memory for `LARGE_BYTES`.
-        bandwidth: of each ordered pair alone, bytes/s.
-        protocol: to copy with.
-        advance: is called with the number of steps done and the number of all steps.
+    `bandwidth` is that of each ordered pair alone, bytes/s.
     """
     found: list[SharedLink] = []
     candidates = clusters(bandwidth)

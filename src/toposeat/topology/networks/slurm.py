@@ -235,9 +235,7 @@ class _YamlTopology(TypedDict, total=False):
 def parse_yaml(file: FileText, wanted: str | None = None) -> Network:
     """One of several named topologies, of which trees and blocks are read.
 
-    Args:
-        file: the file.
-        wanted: its name; None: the one with `cluster_default: true`, or the first that names hosts.
+    Without a name it is the one with `cluster_default: true`, or the first that names hosts.
     """
     topologies = {entry["topology"]: entry for entry in yaml_of(file, list[_YamlTopology])}
     builder = NetworkBuilder(path=file.path)
@@ -309,7 +307,7 @@ def job_network(hosts: Sequence[str]) -> Network:
     """The network above the running job, as scontrol shows it.
 
     Raises:
-        InputError: scontrol does not show all its hosts, or what it shows is damaged.
+        InputError: scontrol does not show all its hosts.
         UnavailableError: there is no scontrol, or it fails.
     """
     network = parse(FileText(_scontrol(), Path("scontrol show topology")))

@@ -59,8 +59,6 @@ def read_network(source: str | Path) -> Network:
             NVLink) and `,topology=` for one of several in a topology.yaml.
 
     Raises:
-        InputError: a file that is missing, damaged or of unknown format, with file and line.
-        UsageError: options that make no sense.
         UnavailableError: `slurm-job` outside a job.
     """
     text = str(source).strip()
@@ -94,10 +92,8 @@ def read_network(source: str | Path) -> Network:
 def network_of_hosts(source: str | None, hosts: Sequence[str], *, in_slurm: bool) -> Network:
     """The network above the hosts of a job, in their order.
 
-    Args:
-        source: what the user named; None takes what Slurm shows, else one switch above all.
-        hosts: of the job.
-        in_slurm: whether Slurm gave them.
+    Where the user named no source it is what Slurm shows, if it gave the hosts (`in_slurm`), else
+    one switch above all.
     """
     from toposeat.topology.networks.slurm import job_network  # noqa: PLC0415 - 10 ms
 

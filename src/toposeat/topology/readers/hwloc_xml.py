@@ -458,12 +458,8 @@ def _add_nvlink_distances(
 ) -> None:
     """Add a bond for every pair of GPUs with a bandwidth, and ports to NVSwitches and CPUs.
 
-    Args:
-        builder: already holds the devices.
-        root: of the export.
-        id_of_object: device ids by the gp_index of their objects.
-        numa_of: the NUMA vertex of each device, by id.
-        file: for messages.
+    `id_of_object` has the devices by the gp_index of their objects, `numa_of` the NUMA vertex of
+    each device, by id.
     """
     packages = {e.get("gp_index") for e in root.walk() if e.get("type") in ("Package", "NUMANode")}
     for matrix in (child for child in root.children if child.tag in _TAGS):

@@ -54,11 +54,8 @@ def values_of(
 ) -> NDArray[np.float64]:
     """The numbers of a table by row and column, in SI units; NaN where there is none.
 
-    Args:
-        table: of numbers.
-        file: for messages.
-        what: bandwidth or latency; None for what is neither, whose range is not checked.
-        unit: of one cell.
+    `what` is bandwidth or latency; of what is neither the range is not checked. `unit` is that of a
+    cell.
     """
     values = np.array([[_value(cell) * unit for cell in row.cells] for row in table.rows])
     for row, line in zip(values, table.rows, strict=True):
