@@ -34,20 +34,17 @@ from toposeat.model.topology import (
     canonical_pci,
 )
 from toposeat.topology import constants as k
+from toposeat.topology.readers.cells import Pair, WordAt, unknown_pairs, words_of
 from toposeat.topology.readers.file_text import FileText, json_of
 from toposeat.topology.readers.tables import (
     MAX_ENDPOINTS,
     WORD,
     Line,
-    Pair,
     Table,
     TableSpec,
-    WordAt,
     clean_lines,
     find_table,
     sections,
-    unknown_pairs,
-    words_of,
 )
 from toposeat.topology.relation import UNKNOWN, Relation
 from toposeat.topology.told import told_machine

@@ -27,8 +27,7 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
-from toposeat.topology.readers.file_text import FileText, json_of
-from toposeat.topology.readers.numbers import (
+from toposeat.topology.readers.cells import (
     GB_PER_S,
     counted_numbers,
     host_numbers,
@@ -36,6 +35,7 @@ from toposeat.topology.readers.numbers import (
     report_cut,
     values_of,
 )
+from toposeat.topology.readers.file_text import FileText, json_of
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
 from toposeat.topology.readers.tables import (
     MAX_ENDPOINTS,

@@ -26,19 +26,16 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
+from toposeat.topology.readers.cells import check_symmetric, cpu_affinity, unknown_pairs, words_of
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     Line,
     Row,
     Table,
     TableSpec,
-    check_symmetric,
     clean_lines,
-    cpu_affinity,
     find_table,
     header_after,
-    unknown_pairs,
-    words_of,
 )
 from toposeat.topology.relation import (
     KNOWN_TOKENS,

@@ -30,8 +30,7 @@ from toposeat.model.topology import (
     canonical_pci,
 )
 from toposeat.topology.readers.amd_smi import DIRECT_WEIGHT
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.numbers import (
+from toposeat.topology.readers.cells import (
     GB_PER_S,
     NUMBER_CELLS,
     counted_numbers,
@@ -39,6 +38,7 @@ from toposeat.topology.readers.numbers import (
     is_number,
     values_of,
 )
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     MAX_ENDPOINTS,
     Line,

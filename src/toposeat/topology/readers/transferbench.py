@@ -17,14 +17,14 @@ import numpy as np
 
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import Device, PairNumbers, Topology, Vendor
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.numbers import (
+from toposeat.topology.readers.cells import (
     GB_PER_S,
     NUMBER_CELLS,
     host_numbers,
     is_number,
     values_of,
 )
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import TableSpec, clean_lines, find_tables, sections
 from toposeat.topology.told import told_machine
 

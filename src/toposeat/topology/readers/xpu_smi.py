@@ -17,18 +17,9 @@ from itertools import combinations
 
 from toposeat.model.topology import Bond, Device, FactKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import constants as k
+from toposeat.topology.readers.cells import check_symmetric, cpu_affinity, unknown_pairs, words_of
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.tables import (
-    Row,
-    Table,
-    TableSpec,
-    check_symmetric,
-    clean_lines,
-    cpu_affinity,
-    find_table,
-    unknown_pairs,
-    words_of,
-)
+from toposeat.topology.readers.tables import Row, Table, TableSpec, clean_lines, find_table
 from toposeat.topology.relation import Relation
 from toposeat.topology.told import told_machine
 
