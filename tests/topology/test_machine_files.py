@@ -20,7 +20,6 @@ from toposeat.topology.catalogue import (
     machine_path,
 )
 from toposeat.topology.catalogue.assembly import members
-from toposeat.topology.topology_file import load_topology, save_topology
 
 SMALL = """\
 description = "two pairs"
@@ -78,13 +77,6 @@ def written(folder: Path, text: str) -> Path:
     path = folder / "mine.toml"
     path.write_text(text)
     return path
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_shipped_file_is_a_machine_that_can_be_saved(name: str, tmp_path: Path) -> None:
-    machine = catalogue_topology(name)
-    save_topology(machine, tmp_path / "m.json")
-    assert load_topology(tmp_path / "m.json") == machine
 
 
 def test_a_file_says_devices_adapters_and_links(tmp_path: Path) -> None:
