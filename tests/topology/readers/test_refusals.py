@@ -66,7 +66,7 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("GPU(column) bandwidth (GB/s)", "GPU(column) bandwidth (GiB/s)", "unknown unit", 0),
     ),
     "nvbandwidth.json": (
-        ("19.71", "1000000", "device_to_device_memcpy_read_ce: a bandwidth of", None),
+        ("19.71", "1000000", "device_to_device_memcpy_read_ce: the bandwidth of", None),
         ('"19.71"', '"-19.71"', "found '-19.71'", None),
         ('["18.02", "N/A"]', '["18.02"]', "rows of different lengths", None),
         ('"GPU Device list": ["0:', '"GPU Device list": ["5:', "has gaps", 0),

@@ -52,7 +52,7 @@ class FileText:
         try:
             yield
         except ValueError as error:
-            raise self.refusal(f"{what}{str(error)[:120]}", line) from error
+            raise self.refusal(f"{what}{str(error)[:200]}", line) from error
 
     @property
     def name(self) -> str:
