@@ -43,7 +43,7 @@ def lanes_of(machine: str) -> dict[str, dict[str, int]]:
 def test_links_are_those_of_the_topology(machine: str, generation: int | None) -> None:
     program = """
     import pynvml
-    from toposeat.topology.live.nvml import read_nvml
+    from toposeat.topology.live.nvidia import read_nvml
     lanes, generations = {}, set()
     for gpu in read_nvml(pynvml).gpus:
         here = lanes.setdefault(gpu.bus, {})

@@ -27,7 +27,6 @@ _MORE = {
     "blocks.yaml": "- topology: f\n  flat: true\n- topology: k\n  block:\n    block_sizes: [2, 4]\n"
     "    blocks:\n      - block: b1\n        nodes: n[1-2]\n      - block: b2\n"
     "        nodes: n[3-4]\n",
-    "address": "SLURM_TOPOLOGY_ADDR=s0.s[4-6].tux1\n",
 }
 _SYNTHETIC = (
     "tree:2:2:4", "tree:2:2:4,bw=12/6/6,lat=1.5", "pcie:2:2:4", "nvswitch:8,bw=300", "full:4",

@@ -73,12 +73,6 @@ def damaged(draw: st.DrawFn, content: bytes, others: Sequence[bytes] = ()) -> by
     return _damage(_Drawn(draw), content, others)
 
 
-@st.composite
-def damaged_text(draw: st.DrawFn, content: str) -> str:
-    """`damage` for parsers of text: bytes that are no UTF-8 become replacement characters."""
-    return _damage(_Drawn(draw), content.encode(), ()).decode("utf-8", "replace")
-
-
 def _damage(dice: _Dice, content: bytes, others: Sequence[bytes]) -> bytes:
     for _ in range(dice.integer(1, 4)):
         way = dice.integer(0, len(_WAYS) - (0 if others else 1))

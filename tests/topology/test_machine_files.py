@@ -1,4 +1,4 @@
-"""Machine files: the language, the line of what is wrong, a user's own folder, hostile input."""
+"""Machine files: the language, the place of what is wrong, a user's own folder, hostile input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from toposeat.topology.catalogue import (
     machine_path,
 )
 from toposeat.topology.catalogue.assembly import members
-from toposeat.topology.topology_file import load_topology, save_topology
 
 SMALL = """\
 description = "two pairs"
@@ -80,13 +79,6 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_shipped_file_is_a_machine_that_can_be_saved(name: str, tmp_path: Path) -> None:
-    machine = catalogue_topology(name)
-    save_topology(machine, tmp_path / "m.json")
-    assert load_topology(tmp_path / "m.json") == machine
-
-
 def test_a_file_says_devices_adapters_and_links(tmp_path: Path) -> None:
     machine = read_topology(written(tmp_path, SMALL))
     assert (machine.name, machine.origin, machine.report) == ("mine", "machine file", ())
@@ -121,13 +113,13 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -
     from toposeat.topology import catalogue
 
     read: list[str] = []
-    real = machine_file.MachineText
+    real = machine_file.tables_of
 
-    def watched(path: Path) -> machine_file.MachineText:
+    def watched(path: Path) -> dict[str, object]:
         read.append(path.stem)
         return real(path)
 
-    monkeypatch.setattr(machine_file, "MachineText", watched)
+    monkeypatch.setattr(machine_file, "tables_of", watched)
     catalogue._built_in.cache_clear()
     read_topology("k80-16")
     read_topology("hgx-b300")
@@ -135,54 +127,61 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "cause", "hint"),
+    ("text", "cause", "hint"),
     [
-        ("[devices", 1, "no valid TOML", "correct that line"),
-        ('a = 1\nb = "', 2, "no valid TOML", "correct that line"),
-        ("a = 1\na = 2\n", 2, "no valid TOML", "correct that line"),
-        (f"a = {'[' * 5000}", 1, "nested too deeply", "correct that line"),
-        (f"a = {'9' * 5000}", 1, "out of range", "correct that line"),
-        (SMALL.replace("memory_gib", "memory_gb"), 9, "'memory_gb'", "did you mean memory_gib?"),
-        (SMALL.replace("gigabits_per_s", "speed"), 18, "'speed'", "known are names, "),
-        (SMALL.replace("nics = 1", "nic = 1"), 25, "'nic'", "did you mean nics?"),
-        (SMALL.replace("lanes", "lane"), 21, "'lane'", "did you mean lanes"),
-        (SMALL + "low = 3\n", 32, "'low'", "did you mean"),
-        (SMALL.replace('31e9, source = "', '1, low = 0, source = "'), 31, "'low'", "known are"),
-        (SMALL.replace("count = 4", 'count = "4"'), 8, "expected `int`, got `str`", ""),
-        (SMALL.replace("count = 4", "count = 0"), 8, "expected `int` >= 1", ""),
-        (SMALL.replace("31e9", "nan"), 31, "expected `float` > 0.0", ""),
-        (SMALL.replace('"nvidia"', '"nvida"'), 7, "'nvida'", ""),
-        (SMALL.replace("count = 4\n", ""), 5, "missing required key `count`", ""),
-        (SMALL.replace("[2, 3]]", "[2, 4]]"), 20, "there is no gpu4", ""),
-        (SMALL.replace("[2, 3]]", "[2, 2]]"), 20, "to itself", ""),
-        (SMALL.replace('"numa1"', '"numa2"'), 27, "there is no numa2", ""),
-        (SMALL.replace('"numa1"', '"numa0-3"'), 27, "there is no numa2", ""),
-        (SMALL.replace('"smp"', '"upi"'), 27, "no type of link 'upi'; known are nvlink1", ""),
-        (SMALL.replace("devices = 2", "devices = 3"), 24, "more places than there are dev", ""),
-        (SMALL.replace("bridges = 1", "bridges = 1, nics = 1"), 25, "a level of a tree has", ""),
-        (SMALL.replace("nodes = [0, 1]", "nodes = [0, 1, 2]"), 14, "2 cpus for 3 nodes", ""),
-        (SMALL.replace('"0-7"', '"0-"'), 12, "not a CPU list", ""),
+        ("[devices", "no valid TOML", "correct that value"),
+        ('a = 1\nb = "', "no valid TOML", "correct that value"),
+        ("a = 1\na = 2\n", "no valid TOML", "correct that value"),
+        (f"a = {'[' * 5000}", "no valid TOML", "correct that value"),
+        (f"a = {'9' * 5000}", "no valid TOML", "correct that value"),
+        (
+            SMALL.replace("memory_gib", "memory_gb"),
+            "devices: unknown key 'memory_gb'",
+            "did you mean 'memory_gib'?",
+        ),
+        (
+            SMALL.replace("gigabits_per_s", "speed"),
+            "nics: unknown key 'speed'",
+            "correct that value",
+        ),
+        (SMALL.replace("nics = 1", "nic = 1"), "'nic'", "did you mean 'nics'?"),
+        (SMALL.replace("lanes", "lane"), "'lane'", "did you mean 'lanes'"),
+        (SMALL + "low = 3\n", "'low'", "did you mean"),
+        (SMALL.replace('31e9, source = "', '1, low = 0, source = "'), "'low'", ""),
+        (SMALL.replace("count = 4", 'count = "4"'), "devices.count: Expected `int`, got `str`", ""),
+        (SMALL.replace("count = 4", "count = 0"), "devices.count: Expected `int` >= 1", ""),
+        (SMALL.replace("31e9", "nan"), "Expected `float` > 0.0", ""),
+        (SMALL.replace('"nvidia"', '"nvida"'), "'nvida'", ""),
+        (SMALL.replace("count = 4\n", ""), "missing required key `count`", ""),
+        (SMALL.replace("[2, 3]]", "[2, 4]]"), "links[0]: there is no gpu4", ""),
+        (SMALL.replace("[2, 3]]", "[2, 2]]"), "to itself", ""),
+        (SMALL.replace('"numa1"', '"numa2"'), "there is no numa2", ""),
+        (SMALL.replace('"numa1"', '"numa0-3"'), "there is no numa2", ""),
+        (SMALL.replace('"smp"', '"upi"'), "no type of link 'upi'; known are nvlink1", ""),
+        (SMALL.replace("devices = 2", "devices = 3"), "more places than there are dev", ""),
+        (SMALL.replace("bridges = 1", "bridges = 1, nics = 1"), "a level of a tree has", ""),
+        (SMALL.replace("nodes = [0, 1]", "nodes = [0, 1, 2]"), "numa.cpus: 2 cpus for 3 nodes", ""),
+        (SMALL.replace('"0-7"', '"0-"'), "not a CPU list", ""),
         (
             SMALL.replace("count = 4", 'count = 4\npci_bus_ids = ["1"]'),
-            9,
             "1 pci_bus_ids for 4 devices",
             "",
         ),
-        (SMALL + '[[pairs]]\nfrom = "gpu8"\n', 32, "there is no device gpu8", ""),
-        (SMALL + "[[pairs]]\ntogether = 3\n", 32, "3 groups cannot be shared out", ""),
-        (SMALL.replace("count = 4", 'hosts = "n"'), 8, "unknown key 'hosts'", ""),
-        ('like = "dgx1v"\n', 1, "no machine 'dgx1v'", "did you mean dgx-1v"),
-        ('like = "dgx-1v"\n[devices]\ncount = 6\n', 2, "8 pci_bus_ids for 6 devices", ""),
-        ('like = "dgx-1v"\n[numa]\nnodes = [0]\n', 2, "2 cpus for 1 nodes", ""),
+        (SMALL + '[[pairs]]\nfrom = "gpu8"\n', "there is no device gpu8", ""),
+        (SMALL + "[[pairs]]\ntogether = 3\n", "3 groups cannot be shared out", ""),
+        (SMALL.replace("count = 4", 'hosts = "n"'), "unknown key 'hosts'", ""),
+        ('like = "dgx1v"\n', "no machine 'dgx1v'", "did you mean dgx-1v"),
+        ('like = "dgx-1v"\n[devices]\ncount = 6\n', "8 pci_bus_ids for 6 devices", ""),
+        ('like = "dgx-1v"\n[numa]\nnodes = [0]\n', "2 cpus for 1 nodes", ""),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(
-    tmp_path: Path, text: str, line: int, cause: str, hint: str
+def test_what_is_wrong_is_told_with_its_place(
+    tmp_path: Path, text: str, cause: str, hint: str
 ) -> None:
     path = written(tmp_path, text)
     with pytest.raises(InputError) as caught:
         read_topology(path)
-    assert caught.value.message.startswith(f"{path}:{line}: ")
+    assert caught.value.message.startswith(f"{path}: ")
     assert cause in caught.value.message
     assert caught.value.hint.startswith(hint)
 
@@ -190,7 +189,7 @@ def test_what_is_wrong_is_told_with_its_line(
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("#" * (machine_file.MAX_CHARACTERS + 1), "too large to describe one machine"),
+        ("#" * (machine_file.MAX_CHARACTERS + 1), "more than 32768 characters"),
         (SMALL.replace("pcie_gen", 'hosts = "n0-99"\npcie_gen'), "more than 256 devices"),
         (SMALL.replace("pcie_gen", 'hosts = "n0-9999"\npcie_gen'), "more than 4096 parts"),
         (
@@ -229,7 +228,7 @@ def test_machines_that_are_like_each_other_are_refused(own: Callable[[str, str],
     path = own("a", 'like = "b"\n')
     own("b", 'description = "x"\nlike = "a"\n')
     with pytest.raises(
-        InputError, match=r"[ab]\.toml:[12]: too many machines build on one another"
+        InputError, match=r"[ab]\.toml: like: too many machines build on one another"
     ):
         read_topology(path)
 
@@ -245,7 +244,7 @@ def test_the_list_says_where_each_is_from(
     assert row.endswith(" yours")
     assert str(path) in "".join(shown.out.split("\n"))
     assert next(x for x in shown.out.splitlines() if x.startswith("dgx-2 ")).count("built in") == 1
-    assert f"warning: {bad}:1: unknown key 'x'" in shown.err
+    assert f"warning: {bad}: unknown key 'x'" in shown.err
     assert f"the catalogue's and {taken}" in shown.err
     assert main(["discover", "--list", "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)["entries"]

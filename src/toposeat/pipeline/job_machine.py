@@ -82,9 +82,7 @@ def machine_of_job(
         nodes = dict.fromkeys(hosts, node)
     hosts = _first_hosts(line, hosts)
     in_slurm = line.kind is LauncherKind.SRUN or "SLURM_JOB_NODELIST" in environment
-    network = topology.network_of_hosts(
-        source.topology, hosts, in_slurm=in_slurm, environment=environment
-    )
+    network = topology.network_of_hosts(source.topology, hosts, in_slurm=in_slurm)
     room = {host: len(nodes[host].devices) for host in hosts}
     if sum(room.values()) > mapping.MOST_DEVICES:
         counts = _ranks_of_hosts(line, room, allocation, environment)

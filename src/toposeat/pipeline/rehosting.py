@@ -54,7 +54,7 @@ def rehosted(
     usable = {short_name(host) for host in free}
     if not usable or all(short_name(host) in usable for host in hosts):
         return placement
-    network = _network(placement, (*hosts, *free), environment)
+    network = _network(placement, (*hosts, *free))
     found = None
     if network is not None:
         found = topology.hosts_in_same_places(
@@ -84,9 +84,7 @@ def _with_hosts(placement: Placement, found: Mapping[str, str]) -> Placement:
     return replace(placement, seats=tuple(seats), devices_of_host=devices)
 
 
-def _network(
-    placement: Placement, hosts: Sequence[str], environment: Mapping[str, str]
-) -> Network | None:
+def _network(placement: Placement, hosts: Sequence[str]) -> Network | None:
     """The network that was mapped onto, else what Slurm shows; None where neither can be read."""
     named = placement.metadata.get("source")
     in_slurm = shutil.which("scontrol") is not None
@@ -94,7 +92,7 @@ def _network(
     try:
         if named is not None and topology.is_network(named):
             return topology.read_network(named).restricted_to(each)
-        network = topology.network_of_hosts(None, each, in_slurm=in_slurm, environment=environment)
+        network = topology.network_of_hosts(None, each, in_slurm=in_slurm)
     except (ToposeatError, KeyError):
         return None
     return None if any(note.startswith("assumed") for note in network.report) else network

@@ -62,7 +62,7 @@ FORMATS: tuple[Format, ...] = (
         name="rocm-smi --showtopo",
         command="rocm-smi --showtopo > FILE",
         tells="which pairs have xGMI or PCIe only, NUMA nodes, range of bandwidths",
-        reader="rocm_smi",
+        reader="amd_smi:rocm",
         words=r"between (?:two gpus|drm devices)",
         heading=r"(?:weight|hops|link type|link accessibility) between two gpus",
         presence=True,
@@ -166,7 +166,7 @@ FORMATS: tuple[Format, ...] = (
         name="nvidia-smi --query-gpu CSV",
         command="nvidia-smi --query-gpu=index,name,uuid,pci.bus_id --format=csv > FILE",
         tells="names, PCI bus ids, UUIDs, memory and PCIe links, as far as they were queried",
-        reader="nvidia_smi_csv",
+        reader="nvidia_smi_query:csv",
         words=r"\b(?:name|uuid|index|bus_id)\b",
         heading=r"^\s*(?:gpu_(?:uuid|bus_id|name)|pci\.bus_id)\s*$"
         r"|^(?=(?:.*\b(?:index|name|uuid|bus_id|gpu_\w+|pcie\.\w+|memory\.total)\b){2})"
@@ -199,7 +199,7 @@ FORMATS: tuple[Format, ...] = (
         name="nvidia-smi topo -p2p",
         command="nvidia-smi topo -p2p r > FILE",
         tells="which pairs have peer access",
-        reader="nvidia_smi_p2p",
+        reader="nvidia_smi_topo:p2p",
         words=r"^[ \t|]*GPU\d",
     ),
     Format(
@@ -249,6 +249,11 @@ NOT_READ: tuple[tuple[str, str, str], ...] = (
         "write Slurm's topology.conf, SwitchName=leaf1 Nodes=n[1-16], for toposeat map -t FILE",
     ),
     (
+        r"^[ \t]*(?:\d+:[ \t]*)?(?:export[ \t]+)?SLURM_TOPOLOGY_ADDR(?:_PATTERN)?=",
+        "addresses of Slurm's nodes",
+        "save the network itself: scontrol show topology > FILE, for toposeat map -t FILE",
+    ),
+    (
         r"Mock NVML|^device_defaults:",
         "a mock of NVML for tests, whose values are no machine's",
         "machines of every kind are in the catalogue: toposeat discover --list",
@@ -270,11 +275,7 @@ TREES: tuple[Format, ...] = (
 
 
 def format_of(file: FileText) -> Format:
-    """The format of a file, from its content.
-
-    Raises:
-        InputError: the file is empty, damaged XML, or of a format that is unknown or not read.
-    """
+    """The format of a file, from its content."""
     if not file.start:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
     if file.declares_xml and file.xml_error is not None:
@@ -306,11 +307,7 @@ def format_of(file: FileText) -> Format:
 
 
 def parse_outputs(file: FileText) -> list[Topology]:
-    """The facts of a file, one part for each command whose output it holds.
-
-    Raises:
-        InputError: damaged, or of unknown format, with file and line.
-    """
+    """The facts of a file, one part for each command whose output it holds."""
     outputs = outputs_of(file, FORMATS)
     if len(outputs) == 1:
         return [parse_file(file)]
@@ -320,11 +317,7 @@ def parse_outputs(file: FileText) -> list[Topology]:
 
 
 def parse_file(file: FileText) -> Topology:
-    """The facts of a file of any known format that holds the output of one command.
-
-    Raises:
-        InputError: damaged, or of unknown format, with file and line.
-    """
+    """The facts of a file of any known format that holds the output of one command."""
     try:
         return format_of(file).parse(file)
     except ValueError as error:  # an id twice, a bandwidth of -1

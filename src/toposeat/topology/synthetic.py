@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product
 from math import prod
 
@@ -59,11 +60,7 @@ def looks_synthetic(text: str) -> bool:
 
 
 def synthetic_topology(text: str) -> Topology:
-    """The machine that a synthetic string describes; see the module's text for the forms.
-
-    Raises:
-        UsageError: unknown form, sizes out of range, malformed options.
-    """
+    """The machine that a synthetic string describes; see the module's text for the forms."""
     match = _FORM.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
     if match is None or match.group(1) not in _KINDS:
         raise UsageError(f"not a synthetic machine: {text[:80]!r}", hint=_HINT)
@@ -180,14 +177,6 @@ def _write_full(builder: GraphBuilder, request: _Request) -> None:
         _direct(builder, request, a.id, b.id)
 
 
-def _write_ring(builder: GraphBuilder, request: _Request) -> None:
-    _write_grid(builder, request, wrap=True)
-
-
-def _write_mesh(builder: GraphBuilder, request: _Request) -> None:
-    _write_grid(builder, request, wrap=False)
-
-
 def _write_grid(builder: GraphBuilder, request: _Request, *, wrap: bool) -> None:
     """Row-major: the first dimension varies slowest. A dimension of 2 has one link, no wrap."""
     sizes = request.sizes
@@ -226,7 +215,7 @@ _KINDS: dict[str, tuple[_Writer, tuple[int, int]]] = {
     "pcie": (_write_pcie, (3, 3)),
     "nvswitch": (_write_nvswitch, (1, 1)),
     "full": (_write_full, (1, 1)),
-    "ring": (_write_ring, (1, 1)),
-    "mesh": (_write_mesh, (1, 6)),
-    "torus": (_write_ring, (1, 6)),
+    "ring": (partial(_write_grid, wrap=True), (1, 1)),
+    "mesh": (partial(_write_grid, wrap=False), (1, 6)),
+    "torus": (partial(_write_grid, wrap=True), (1, 6)),
 }

@@ -15,7 +15,7 @@ from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Device, PathClass, PcieState, Route, Topology
 from toposeat.topology import discover_this, findings_of, wiring_of
 from toposeat.topology.catalogue import catalogue_topology
-from toposeat.topology.health.host_checks import UNHIDE
+from toposeat.topology.health.checks import UNHIDE
 
 HEALTHY = PcieState(generation=3, width=16, max_generation=3, max_width=16)
 

@@ -24,7 +24,7 @@ from toposeat.errors import UnavailableError
 from toposeat.model.topology import Topology, Vendor
 from toposeat.topology import discover_this, nccl_xml, read_topology
 from toposeat.topology.catalogue import catalogue_topology
-from toposeat.topology.live.kfd import read_kfd
+from toposeat.topology.live.amd import read_kfd
 from toposeat.topology.live.sysfs import read_sysfs
 
 GPU, CPU, SWITCH = 0, 1, 2  # NVML's remote device types

@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from tests.topology.measure.fake_node import FakeWorkers
+from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
+from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
-from toposeat.topology.measure import PairResults, measure_pairs, tournament
+from toposeat.topology.measure import PairResults, measure_pairs, tournament, try_sets
+from toposeat.topology.measure.pairs import clusters, crossing_flows
 from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, SMALL_BYTES, Transfers
 
 
@@ -86,3 +89,129 @@ def test_larger_sizes_where_the_budget_allows(budget: float, largest: int) -> No
     assert curve.points[-1].message_bytes == largest
     if budget:  # for all pairs
         assert not np.isnan(results.best("get", largest)[~np.eye(8, dtype=bool)]).any()
+
+
+def alone(machine: Topology) -> NDArray[np.float64]:
+    """Bandwidth of each ordered pair alone."""
+    n = len(machine.devices)
+    values = np.full((n, n), np.nan)
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                values[i, j] = fair_rates(machine, [(i, j)])[i, j]
+    return values
+
+
+def nested(levels: list[int], rates: list[float]) -> NDArray[np.float64]:
+    """A matrix of groups in groups: pairs whose smallest common group is of level k have rate k."""
+    n = int(np.prod(levels))
+    values = np.full((n, n), np.nan)
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                size, level = 1, 0
+                while i // (size * levels[level]) != j // (size * levels[level]):
+                    size, level = size * levels[level], level + 1
+                values[i, j] = rates[level]
+    return values
+
+
+K80_SETS = [
+    *({2 * k, 2 * k + 1} for k in range(8)),
+    *({4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3} for k in range(4)),
+    *({*range(8 * k, 8 * k + 8)} for k in range(2)),
+]
+
+
+def test_clusters_of_the_sixteen_gpu_node() -> None:
+    assert [set(each) for each in clusters(alone(read_topology("k80-16")))] == K80_SETS
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(2, 4), min_size=2, max_size=3),
+    st.floats(1.2, 5),
+    st.floats(0, 0.01),
+    st.integers(0, 2**32 - 1),
+)
+def test_nested_groups_are_found_through_noise_and_in_any_order(
+    levels: list[int], step: float, noise: float, seed: int
+) -> None:
+    exact = nested(levels, [1e9 / step**k for k in range(len(levels))])
+    n = len(exact)
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(n)
+    noisy = exact * (1 - noise * generator.random((n, n)))
+    expected, size = [], 1
+    for level in levels[:-1]:
+        size *= level
+        expected += [frozenset(range(k, k + size)) for k in range(0, n, size)]
+    moved = noisy[np.ix_(order, order)]
+    found = {frozenset(int(order[i]) for i in each) for each in clusters(moved)}
+    assert found == set(expected)
+
+
+@given(st.integers(2, 12), st.floats(1e6, 1e12))
+def test_equal_pairs_make_no_cluster(count: int, rate: float) -> None:
+    assert clusters(np.full((count, count), rate)) == []
+
+
+@given(st.integers(2, 8), st.data())
+def test_any_matrix_gives_proper_sets(count: int, data: st.DataObject) -> None:
+    cell = st.one_of(st.just(float("nan")), st.just(0.0), st.floats(1e3, 1e12))
+    rows = st.lists(cell, min_size=count, max_size=count)
+    values = np.array(data.draw(st.lists(rows, min_size=count, max_size=count)))
+    for inside in clusters(values):
+        assert 1 < len(inside) < count
+        flows = crossing_flows(inside, values)
+        assert len(flows) == min(len(inside), count - len(inside))
+        assert len({s for s, _ in flows}) == len({t for _, t in flows}) == len(flows)
+        assert all(s in inside and t not in inside for s, t in flows)
+
+
+def test_one_slow_direction_hides_no_cluster() -> None:
+    values = nested([2, 2, 2], [4e9, 2e9, 1e9])
+    values[0, 1] = np.nan
+    values[2, 3] = 1e8  # a disturbed measurement
+    assert [set(each) for each in clusters(values)][:4] == [{0, 1}, {2, 3}, {4, 5}, {6, 7}]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_shared_links_of_the_sixteen_gpu_node(noise: float) -> None:
+    machine = read_topology("k80-16")
+    rates = alone(machine)
+    done: list[tuple[int, int]] = []
+    tried = try_sets(FakeWorkers(machine, noise), rates, "get", lambda *at: done.append(at))
+    found = [each for each in tried if each.limits]
+    assert [set(each.inside) for each in found][:12] == K80_SETS[:12]
+    for each in found:
+        flows = crossing_flows(each.inside, rates)
+        assert each.out_bytes_per_s == pytest.approx(
+            sum(fair_rates(machine, flows).values()),
+            rel=0.04,  # latency counts as well
+        )
+        back = [(t, s) for s, t in flows]
+        assert each.in_bytes_per_s == pytest.approx(
+            sum(fair_rates(machine, back).values()),
+            rel=0.04,  # latency counts as well
+        )
+    assert len(done) == len(K80_SETS)
+
+
+def test_gpus_with_private_ports_share_nothing() -> None:
+    machine = read_topology("dgx-a100")
+    assert shared_links(FakeWorkers(machine), alone(machine)) == []
+
+
+def test_what_cannot_be_filled_is_no_constraint() -> None:
+    machine = read_topology("k80-16")
+    rates = alone(machine)
+    tried = try_sets(FakeWorkers(machine), rates, "get", lambda *_: None)
+    assert [set(each.inside) for each in tried] == K80_SETS
+    assert [each.limits for each in tried] == [True] * 12 + [False] * 2  # the sockets
+    for socket in tried[12:]:
+        # each of the socket's two boards' uplinks carries all it can
+        uplinks = [x for x in tried if len(x.inside) == 4 and x.inside < socket.inside]
+        assert socket.out_bytes_per_s == pytest.approx(
+            sum(each.out_bytes_per_s for each in uplinks), rel=0.04
+        )

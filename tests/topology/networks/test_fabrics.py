@@ -145,9 +145,9 @@ def test_topographs_graph(tmp_path: Path) -> None:
     assert network.domain is not None
     assert network.domain.group_of_host == (0, 0, 0, 0, 1, 1)
     for damage, cause in (
-        ({"instances": [{"id": "a"}]}, "instance 0 lacks"),
-        ({"instances": [{"id": 3, "network_layers": []}]}, "instance 0 lacks"),
-        ({"instances": {}}, "expected a list of instances"),
+        ({"instances": [{"id": "a"}]}, r"field `network_layers` - at `\$.instances\[0\]`"),
+        ({"instances": [{"id": 3, "network_layers": []}]}, r"got `int` - at .*\[0\].id"),
+        ({"instances": {}}, "Expected `array`"),
         ({"instances": []}, "no host"),
     ):
         with pytest.raises(InputError, match=cause):

@@ -1,18 +1,22 @@
-"""amd-smi topology: PCI bus ids, ranges of bandwidths, partitions, text and JSON alike."""
+"""amd-smi topology, text and JSON alike, and rocm-smi --showtopo, as documented and recorded."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.topology.readers import amd_samples as samples
 from tests.topology.readers.recorded import bonds, paths, peers
 from toposeat.errors import InputError
-from toposeat.model.topology import Topology
+from toposeat.model.topology import LinkKind, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.formats import parse_file
-from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers import amd_smi
+from toposeat.topology.readers.file_text import FileText, decoded, read_file
 from toposeat.topology.told import is_whole
 
 
@@ -95,10 +99,10 @@ def test_idle_range_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("50000-200000", "50000to200000", "must be MIN-MAX"),
+        ("50000-200000", "50000to200000", "expected MIN-MAX"),
         ("50000-200000", "50000-999000000", "is not within"),
-        ("0000:c6:00.0 ENABLED", "0000:c6:00.0 PERHAPS", "access must be True or False"),
-        ("0000:c6:00.0 15 ", "0000:c6:00.0 x5 ", "a weight must be a number"),
+        ("0000:c6:00.0 ENABLED", "0000:c6:00.0 PERHAPS", "expected True or False"),
+        ("0000:c6:00.0 15 ", "0000:c6:00.0 x5 ", "expected a number"),
         ("WEIGHT TABLE:\n             0000:c1", "WEIGHT TABLE:\n             0000:aa", "no column"),
     ],
 )  # fmt: skip
@@ -112,9 +116,155 @@ def test_damage_is_refused(old: str, new: str, message: str) -> None:
 
 def test_json_without_a_gpu_is_refused() -> None:
     text = samples.amd_smi_json(samples.MI300X_BUS, lambda i, j: 15, lambda i, j: "XGMI")
-    with pytest.raises(InputError, match="not listed"):
+    with pytest.raises(InputError, match="does not have a link to each"):
         read(
             text.replace(
                 '"bdf": "0000:27:00.0",\n        "links"', '"bdf": "0000:28:00.0",\n        "links"'
             )
         )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(range(6)), st.integers(0, 3))
+def test_the_order_of_rows_and_of_tables_does_not_matter(order: list[int], first: int) -> None:
+    """Tables may print devices in another order than the one before."""
+    weight = {(i, j): 15 if (i + j) % 3 else 30 for i in range(6) for j in range(6)}
+
+    def table(title: str, cell: Callable[[int, int], object], rows: list[int]) -> str:
+        head = "       " + " ".join(f"GPU{i}" for i in rows)
+        body = [f"GPU{i} " + " ".join(str(cell(i, j)) for j in rows) for i in rows]
+        return "\n".join([f"=== {title} ===", head, *body, ""])
+
+    parts = [
+        table("Weight between two GPUs", lambda i, j: 0 if i == j else weight[i, j], order),
+        table("Link Type between two GPUs", lambda i, j: "XGMI" if i != j else 0, list(range(6))),
+    ]
+    facts = parse_file(decoded("\n".join(parts[:: -1 if first % 2 else 1]).encode(), Path("x")))
+    links = {frozenset((p.source, p.target)) for p in facts.pairs if p.bond is not None}
+    assert links == {
+        frozenset((f"GPU{i}", f"GPU{j}"))
+        for i in range(6) for j in range(i) if weight[i, j] == 15
+    }  # fmt: skip
+
+
+PATH = Path("node.txt")
+
+
+def pairs_of_links(facts: Topology) -> set[tuple[int, int]]:
+    assert all(link.kind is LinkKind.XGMI for link in bonds(facts).values())
+    return set(bonds(facts))
+
+
+@pytest.mark.parametrize("label", ["GPU{}", "GPU[{}]", "GPU {} "])
+def test_mi250x_has_links_where_weights_say_one_hop(label: str) -> None:
+    facts = read(samples.rocm_smi_mi250x(label=label))
+    assert pairs_of_links(facts) == set(samples.MI250X)  # 15 of 28 pairs weigh 30
+    assert {link.count for link in bonds(facts).values()} == {1}  # the tool does not tell how many
+    assert [d.numa_node for d in facts.devices] == [3, 3, 1, 1, 0, 0, 2, 2]
+    assert {d.vendor for d in facts.devices} == {Vendor.AMD}
+    report = " ".join(facts.report)
+    assert "hops is not used" in report
+    assert "low-power" in report
+    assert "16 xGMI pairs weigh more than 15" in report
+    assert "each pair counts as one link" in report
+
+
+def test_recorded_pair_without_bridge(shared_dir: Path) -> None:
+    file = read_file(shared_dir / "machines" / "rocm-smi-topo" / "2gpu-mi100-pcie-minimal.txt")
+    assert amd_smi.looks_like_rocm(file)
+    facts = amd_smi.parse_rocm(file)
+    assert [d.id for d in facts.devices] == ["GPU0", "GPU1"]
+    assert bonds(facts) == {}
+    assert [d.numa_node for d in facts.devices] == [None, None]
+    assert any("memory node" in line for line in facts.report)
+
+
+def test_every_recorded_file_is_read(shared_dir: Path) -> None:
+    files = sorted((shared_dir / "machines" / "rocm-smi-topo").iterdir())
+    assert files
+    for path in files:
+        assert parse_file(read_file(path)).devices
+
+
+def test_pcie_weights_place_pairs() -> None:
+    weight = {(0, 1): 40, (2, 3): 40}
+    text = (
+        samples.rocm_table(
+            "Weight between two GPUs",
+            4,
+            lambda i, j: 0 if i == j else weight.get((min(i, j), max(i, j)), 72),
+        )
+        + samples.rocm_table("Link Type between two GPUs", 4, lambda i, j: 0 if i == j else "PCIE")
+        + samples.rocm_numa([0, 0, 1, 1])
+    )
+    facts = read(text)
+    assert bonds(facts) == {}
+    far = {at for at, path in paths(facts).items() if path == "SYS"}
+    assert far == {(0, 2), (0, 3), (1, 2), (1, 3)}
+    assert any("PCIe switches are not shown" in line for line in facts.report)
+
+
+def test_bandwidth_range_counts_links_and_access_keeps_directions() -> None:
+    text = (
+        samples.rocm_table("Link Type between two GPUs", 2, lambda i, j: "XGMI" if i - j else 0)
+        + samples.rocm_table("Bandwidth", 2, lambda i, j: "50000-200000" if i - j else "N/A")
+        + "Format: min-max; Units: mps\n"
+        + samples.rocm_table("Link accessibility between two GPUs", 2, lambda i, j: i >= j)
+    )
+    facts = read(text)
+    rates = [(p.bond.count, p.bond.bytes_per_s) for p in facts.pairs if p.bond is not None]
+    assert rates == [(4, 200e9), (4, 200e9)]
+    assert dict(peers(facts)) == {(0, 1): False, (1, 0): True}
+
+
+def test_wrapped_at_eighty_columns() -> None:
+    wrapped = "\n".join(
+        line[at : at + 80]
+        for line in samples.rocm_smi_mi250x().split("\n")
+        for at in range(0, max(1, len(line)), 80)
+    )
+    assert pairs_of_links(read(wrapped)) == set(samples.MI250X)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("GPU3   XGMI", "GPU2   XGMI", "row GPU2 appears twice"),
+        ("GPU7   30", "GPU9   30", "row GPU9 has no column"),
+        ("GPU3   XGMI         XGMI", "GPU3   XGMI         PCIE", "asymmetric"),
+        ("GPU5   XGMI", "GPU5   HYPER", "'HYPER' between GPU5 and GPU0, but the other way"),
+        ("GPU4   30           30", "GPU4   30", "7 of 8 cells"),
+        ("GPU[1]\t\t: (Topology) Numa Node: 3", "GPU[0]\t\t: (Topology) Numa Node: 1", "two"),
+    ],
+)  # fmt: skip
+def test_damage_is_refused_with_its_line(old: str, new: str, message: str) -> None:
+    text = samples.rocm_smi_mi250x()
+    assert old in text
+    damaged = text.replace(old, new, 1)
+    with pytest.raises(InputError, match=message) as caught:
+        read(damaged)
+    end = text.index(old) + len(new.rstrip("\n"))
+    assert caught.value.line == damaged.count("\n", 0, end) + 1
+    assert "rocm-smi --showtopo" in caught.value.hint
+
+
+def test_numa_node_and_affinity_that_differ_are_reported() -> None:
+    facts = read(samples.rocm_smi_mi250x().replace("Numa Node: 1", "Numa Node: 4"))
+    assert any("Numa Node and Numa Affinity differ" in line for line in facts.report)
+    assert facts.devices[2].numa_node == 1
+
+
+def test_a_link_type_of_a_newer_tool_leaves_its_pair_open() -> None:
+    def kind(i: int, j: int) -> int | str:
+        return 0 if i == j else "UALINK" if i + j == 1 else "PCIE"
+
+    def text(kind: samples.Cell) -> str:
+        return samples.rocm_table(
+            "Weight between two GPUs", 3, lambda i, j: 40 * (i != j)
+        ) + samples.rocm_table("Link Type between two GPUs", 3, kind)
+
+    facts = read(text(kind))
+    assert bonds(facts) == {}
+    assert any("1 pairs have a word that is not known (UALINK)" in line for line in facts.report)
+    with pytest.raises(InputError, match=r"'UALINK' between .*none that is known"):
+        read(text(lambda i, j: "UALINK" if i != j else 0))

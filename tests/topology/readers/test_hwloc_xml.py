@@ -6,10 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.support.mutations import damaged_text
 from toposeat.errors import InputError
 from toposeat.model.topology import LinkKind, LinkLayer, Nic, PathClass, Topology, Vendor
 from toposeat.topology import parse_topology_text, read_topology
@@ -214,15 +211,3 @@ def test_four_gpus_fully_joined_by_nvlink(shared_dir: Path) -> None:
     bonds = [x.count for x in topology.links if x.kind is LinkKind.NVLINK]
     assert bonds == [6] * 6
     assert [d.numa_node for d in topology.devices] == [3, 1, 7, 5]
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.data())
-def test_mutations_are_read_or_refused(data: st.DataObject) -> None:
-    text = data.draw(damaged_text(SAMPLE))
-    try:
-        topology = read(text)
-    except InputError as error:
-        assert str(error)
-    else:
-        assert topology.devices

@@ -7,10 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.support.mutations import damaged_text
 from toposeat.errors import InputError
 from toposeat.mapping import shape_of_network
 from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
@@ -187,18 +184,6 @@ def test_switches_under_one_bridge_share_its_uplink(shared_dir: Path) -> None:
     first, second, other = (topology.devices[i].id for i in (0, 1, 2))
     assert topology.route_of_pair[first, second].path_class is PathClass.PIX
     assert topology.route_of_pair[first, other].path_class is PathClass.SYS
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.data())
-def test_mutations_are_read_or_refused(data: st.DataObject) -> None:
-    text = data.draw(damaged_text(SAMPLE))
-    try:
-        topology = read(text)
-    except InputError as error:
-        assert str(error)
-    else:
-        assert topology.devices
 
 
 GRACE = """\

@@ -55,8 +55,8 @@ TRAFFIC = {
 }
 
 # What is replaced (its first occurrence) by what, words of the cause, and how many lines below the
-# damage is the one that is named: what is missing is missed further on.
-Damage = tuple[str, str, str, int]
+# damage is the one that is named: what is missing is missed further on. None: the cause says where.
+Damage = tuple[str, str, str, int | None]
 DAMAGE: dict[str, tuple[Damage, ...]] = {
     "nvbandwidth.txt": (
         ("24.61", "1000000", "not within", 0),
@@ -66,27 +66,28 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("GPU(column) bandwidth (GB/s)", "GPU(column) bandwidth (GiB/s)", "unknown unit", 0),
     ),
     "nvbandwidth.json": (
-        ("19.71", "1000000", "add up to", -2),
-        ('"19.71"', '"-19.71"', "no matrix of numbers", -2),
-        ('["18.02", "N/A"]', '["18.02"]', "no matrix of numbers", -2),
+        ("19.71", "1000000", "device_to_device_memcpy_read_ce: the bandwidth of", None),
+        ('"19.71"', '"-19.71"', "found '-19.71'", None),
+        ('["18.02", "N/A"]', '["18.02"]', "rows of different lengths", None),
         ('"GPU Device list": ["0:', '"GPU Device list": ["5:', "has gaps", 0),
     ),
     "rocm-smi.txt": (
-        ("0            15 ", "0            1e9", "a weight must be", 0),
+        ("0            15 ", "0            1e9", "weight of GPU0 to GPU1: expected a number", 0),
         ("0            15 ", "0            16 ", "asymmetric", 1),
         ("XGMI         XGMI", "7            XGMI", "unknown", 0),
     ),
     "amd-smi.txt": (
         ("0            15 ", "0            16 ", "asymmetric", 1),
-        ("0            15 ", "0            -1 ", "a weight must be", 0),
+        ("0            15 ", "0            -1 ", "expected a number", 0),
     ),
     "amd-smi.json": (
-        ('"weight": 15', '"weight": -1', "a weight must be", 0),
-        ('"weight": 15', '"weight": 16', "asymmetric", 24),
-        ("50000-50000", "50000-99999999999", "MIN-MAX", 0),
-        ('"gpu": 0', '"gpu": -1', "the number of", 0),
-        ('"bdf": "0000:c6:00.0"', '"bdf": "0000:77:00.0"', "not listed", 0),
-        ('"bdf": "0000:c1:00.0"', '"bdf": "c1"', "without a PCI bus id", 0),
+        ('"weight": 15', '"weight": -1', "0000:c6:00.0: expected a number, found '-1'", None),
+        ('"weight": 15', '"weight": 16', "asymmetric", None),
+        ("50000-50000", "50000-99999999999", "MIN-MAX", None),
+        ('"gpu": 0', '"gpu": -1', "has no number", None),
+        ('"gpu": 0', '"gpu": "0"', "Expected `int`, got `str` - at `$[0].gpu`", None),
+        ('"bdf": "0000:c6:00.0"', '"bdf": "0000:77:00.0"', "0000:c1:00.0 does not have a", None),
+        ('"bdf": "0000:c1:00.0"', '"bdf": "c1"', "not a PCI bus id: 'c1'", None),
     ),
     "kfd.txt": (
         ("weight 32", "weight -1", "weight", 0),
@@ -168,15 +169,16 @@ def machine_text(name: str) -> str:
     return TEXTS[name] if name in TEXTS else (SEEDS / name).read_text()
 
 
-def damaged(text: str, damage: Damage) -> tuple[str, int]:
-    """The damaged text, and the line that is to be named."""
+def damaged(text: str, damage: Damage) -> tuple[str, str]:
+    """The damaged text, and how the line is to be named."""
     old, new, _, further = damage
     assert old in text, old
-    return text.replace(old, new, 1), text.count("\n", 0, text.index(old)) + 1 + further
+    line = "" if further is None else f"{text.count(chr(10), 0, text.index(old)) + 1 + further}:"
+    return text.replace(old, new, 1), line
 
 
-def check(error: InputError, path: Path, line: int, words: str) -> None:
-    assert str(error).startswith(f"{path}:{line}: "), f"{error}, not line {line}"
+def check(error: InputError, path: Path, line: str, words: str) -> None:
+    assert str(error).startswith(f"{path}:{line} "), f"{error}, not line {line}"
     assert words in error.message
     assert error.hint
     assert "\n" not in str(error) + error.hint
@@ -215,6 +217,7 @@ def test_machines(name: str, damage: Damage, tmp_path: Path) -> None:
         ),
         ("# ours\nHost,rack,row\nn[1,2],1,a\n", "hosts and switches"),
         ("node\tleaf\nn1\tl1\n", "hosts and switches"),
+        ("0: SLURM_TOPOLOGY_ADDR=s0.s1.n1\n", "addresses of Slurm"),
         ('# Mock NVML\nsystem:\n  name: "NVIDIA A100"\n', "mock of NVML"),
     ],
 )
@@ -231,16 +234,15 @@ NETWORK_DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("SwitchName=s2 Nodes=c[5-6]", "SwitchName=s2 Nodes=c[6-5]", "c[6-5]", 0),
         ("SwitchName=s2", "SwitchName=s1", "s1", 0),
     ),
-    "blocks.conf": (("BlockSizes=4,8", "BlockSizes=-4", "-4", 0),),
+    "blocks.conf": (("BlockSizes=4,8", "BlockSizes=-4", "block sizes are", None),),
     "topology.yaml": (
-        ("[2, 4]", "[-2, 4]", "-2", 0),
+        ("[2, 4]", "[-2, 4]", "block sizes are", None),
         ("n[1-2]", "n[1-2]\x07", "not allowed", 0),
     ),
-    "addresses": (("r.l1.n1", "r..n1", "", 0),),
     "fabric": (('[2] "S-3"[1]', '[2] "T-4"[1]', "T-4 is not described", 0),),
     "ports": (("SW 2 3 0x3", "SW 2 3 ", "unknown line", 0),),
-    "graph.json": (('"id": "b", ', "", "instance 1 lacks", 0),),
-    "model.yaml": (("switch: s2", 'switch: ""', "without a name", 0),),
+    "graph.json": (('"id": "b", ', "", "`id` - at `$.instances[1]`", None),),
+    "model.yaml": (("switch: s2", "switch: []", "`$.blocks[0].switch`", None),),
 }  # fmt: skip
 TRAFFIC_DAMAGE: dict[str, tuple[Damage, ...]] = {
     "pairs.csv": (
@@ -281,7 +283,7 @@ def test_the_command_line_prints_place_and_hint(
     assert main(["discover", "-t", str(path)]) in (1, 2)
     out, err = capsys.readouterr()
     assert not out
-    assert err.startswith(f"error: {path}:{line}: ")
+    assert err.startswith(f"error: {path}:{line} ")
     assert "\nhint: " in err
 
 

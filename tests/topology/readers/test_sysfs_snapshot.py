@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tarfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from tests.topology.live.fake_machine import AMD, GPU_CLASS, NVIDIA, FakeSysfs
 from tests.topology.readers import amd_samples as samples
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, PathClass, Vendor
-from toposeat.topology.formats import TREES
+from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
+from toposeat.topology.formats import TREES, parse_file
 from toposeat.topology.readers import sysfs_snapshot
+from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.sources import read_topology
 
 
@@ -177,3 +179,153 @@ def test_a_pipe_among_the_nodes_of_kfd_is_not_waited_for(tmp_path: Path) -> None
     (tmp_path / "nodes/11/properties").unlink()
     os.mkfifo(tmp_path / "nodes/11/properties")
     assert len(read_topology(tmp_path).devices) == 7
+
+
+def read(text: str) -> Topology:
+    topology = parse_file(FileText(text, Path("node.txt")))
+    assert isinstance(topology, Topology)
+    return topology
+
+
+def kfd_recorded(shared_dir: Path, name: str) -> Topology:
+    topology = parse_file(read_file(shared_dir / "machines" / "kfd-topology" / name))
+    assert isinstance(topology, Topology)
+    return topology
+
+
+def doubts(topology: Topology) -> str:
+    return "\n".join(topology.report)
+
+
+def test_recorded_cpx_shows_63_of_64_partitions(shared_dir: Path) -> None:
+    topology = kfd_recorded(shared_dir, "topo-mi300-cpx.txt")
+    assert len(topology.devices) == 63
+    parents = Counter(d.parent for d in topology.devices)
+    assert sorted(parents.values()) == [7, 8, 8, 8, 8, 8, 8, 8]
+    assert "0000:e5:00.0 shows 7 partitions where others show 8" in doubts(topology)
+    assert {d.name for d in topology.devices} == {"AMD Instinct MI300X"}
+    assert [d.pci_bus_id for d in topology.devices[:2]] == ["0000:05:00.0", "0000:05:00.1"]
+    assert Counter(d.numa_node for d in topology.devices) == {0: 32, 1: 31}
+
+
+def test_partitions_share_the_links_of_their_package(shared_dir: Path) -> None:
+    topology = kfd_recorded(shared_dir, "topo-mi300-cpx.txt")
+    kinds = Counter((x.kind, x.name, x.forward_bytes_per_s.value) for x in topology.links)
+    assert kinds[LinkKind.XGMI, "in the package", 819.2e9] == 63  # stated: weight 13
+    assert kinds[LinkKind.XGMI, "xGMI (MI300)", 64e9] == 28  # one for each two packages: weight 41
+    assert "does not state the bandwidth of 28 xGMI links: 64 GB/s assumed" in doubts(topology)
+    one = topology.route_of_pair["gpu0", "gpu8"]
+    other = topology.route_of_pair["gpu1", "gpu9"]
+    assert len(set(one.links) & set(other.links)) == 1  # the link between the two packages
+    inside = topology.route_of_pair["gpu0", "gpu1"]
+    assert len(inside.links) == 2
+    assert {r.path_class for r in topology.routes} == {PathClass.NVL}
+
+
+def test_recorded_tree_that_contradicts_itself(shared_dir: Path) -> None:
+    topology = kfd_recorded(shared_dir, "topology-parsing.txt")
+    assert [d.pci_bus_id for d in topology.devices] == [None, None]
+    assert "several GPUs claim the PCI bus id 0000:19:00.0" in doubts(topology)
+    assert "a link listed under node 2 says it starts at node 1" in doubts(topology)
+    assert {d.memory_bytes for d in topology.devices} == {17163091968}
+    assert not any(x.kind is LinkKind.XGMI for x in topology.links)
+
+
+@pytest.mark.parametrize("form", ["text", "grep"])
+def test_mi250x_has_links_of_four_two_and_one(form: str) -> None:
+    topology = read(getattr(samples.kfd_mi250x(), form)())
+    bonds = {
+        tuple(sorted(int(end[3:]) for end in x.ends)): (x.count, x.forward_bytes_per_s.value)
+        for x in topology.links
+        if x.kind is LinkKind.XGMI and all(end.startswith("gpu") for end in x.ends)
+    }
+    assert bonds == {pair: (n, n * 50e9) for pair, n in samples.MI250X.items()}
+    assert all(d.forwards for d in topology.devices)
+    assert tuple(d.pci_bus_id for d in topology.devices) == samples.MI250X_BUS
+    assert [d.numa_node for d in topology.devices] == [3, 3, 1, 1, 0, 0, 2, 2]
+    to_cpu = [x for x in topology.links if x.name == "xGMI to CPU"]
+    assert len(to_cpu) == 8
+    assert {x.forward_bytes_per_s.value for x in to_cpu} == {36e9}
+    assert "16 more xGMI pairs without a link of their own" in doubts(topology)
+    relayed = topology.route_of_pair["gpu0", "gpu7"]
+    assert relayed.path_class is PathClass.NVL
+    assert len(relayed.links) == 2
+
+
+def test_mi300x_whole() -> None:
+    topology = read(samples.kfd_mi300x(1).text())
+    xgmi = [x for x in topology.links if x.kind is LinkKind.XGMI]
+    assert len(xgmi) == 28
+    assert {x.forward_bytes_per_s.value for x in xgmi} == {64e9}
+    pcie = [x for x in topology.links if x.kind is LinkKind.PCIE and "gpu" in x.ends[0]]
+    assert {x.forward_bytes_per_s.value for x in pcie} == {48e9}  # 64 stated, 3/4 achievable
+    assert {d.parent for d in topology.devices} == {""}
+
+
+@pytest.mark.parametrize("parts", [2, 4])
+def test_mi300x_in_parts(parts: int) -> None:
+    topology = read(samples.kfd_mi300x(parts).text())
+    assert len(topology.devices) == 8 * parts
+    fabrics = [c for c in topology.components if c.kind is ComponentKind.NVSWITCH]
+    assert len(fabrics) == 8
+    bridges = [c for c in topology.components if c.kind is ComponentKind.HOST_BRIDGE]
+    assert len(bridges) == 8  # one PCIe link for all partitions of a GPU
+
+
+def test_mi300a_tpx_has_no_pcie() -> None:
+    topology = read(samples.kfd_mi300a(3).text())
+    assert len(topology.devices) == 12
+    assert not any(x.kind is LinkKind.PCIE for x in topology.links)
+    between = [x for x in topology.links if x.name == "xGMI (MI300)"]
+    assert len(between) == 6
+    assert {x.count for x in between} == {2}  # 128 GB/s are two links
+    assert "4 xGMI links to CPUs" in doubts(topology)
+
+
+@pytest.mark.parametrize("gfx", [120500, 100300, 0])
+def test_links_of_an_unknown_instruction_set_are_of_no_known_product(gfx: int) -> None:
+    """The stated bandwidth counts; one copy reaches the same share of it as of others."""
+    machine = samples.KfdMachine(cpus=1)
+    gpus = [machine.gpu(n << 8, gfx=gfx, device=0x9999, cpu=0) for n in (1, 2, 3)]
+    for a, b, most in ((0, 1, 153600), (1, 0, 153600), (0, 2, 0), (2, 0, 0)):
+        machine.link(gpus[a], gpus[b], kind=11, weight=15, most=most)
+    topology = read(machine.text())
+    links = [x for x in topology.links if x.kind is LinkKind.XGMI and "gpu0" in x.ends]
+    assert {x.name for x in links} == {"xGMI of unknown generation"}
+    flows = [x.flow_bytes_per_s.value for x in links if x.flow_bytes_per_s]
+    assert [x.forward_bytes_per_s.value for x in links] == [153.6e9, 50e9]
+    assert flows == [pytest.approx(0.72 * 153.6e9), 36e9]
+    assert [x.count for x in links] == [1, 1]
+    assert not any(device.forwards for device in topology.devices)
+
+
+def test_hidden_gpus_are_counted() -> None:
+    text = samples.kfd_mi300x(1).text()
+    start = text.index("==> nodes/9/properties")
+    end = text.index("==> nodes/9/io_links/0/")
+    topology = read(text[:start] + text[end:])
+    assert len(topology.devices) == 7
+    assert "1 nodes are named but not shown (9)" in doubts(topology)
+
+
+def test_directions_are_kept() -> None:
+    machine = samples.KfdMachine(cpus=1)
+    a, b = (machine.gpu(n << 8, gfx=90008, device=0x738C, cpu=0) for n in (1, 2))
+    machine.link(a, b, kind=11, weight=15, most=46000)
+    machine.link(b, a, kind=11, weight=15, most=23000)
+    topology = read(machine.text())
+    (link,) = (x for x in topology.links if x.kind is LinkKind.XGMI)
+    assert (link.forward_bytes_per_s.value, link.backward_bytes_per_s.value) == (46e9, 23e9)
+
+
+def test_a_property_stated_twice_is_refused() -> None:
+    text = samples.kfd_mi250x().text()
+    damaged = text.replace("weight 30\n", "weight 30\nweight 15\n", 1)
+    with pytest.raises(InputError, match="weight is stated twice, as 30 and 15") as caught:
+        read(damaged)
+    assert caught.value.line is not None
+
+
+def test_nodes_without_gpus_are_refused() -> None:
+    with pytest.raises(InputError, match="2 KFD nodes, none of them a GPU"):
+        read(samples.KfdMachine(cpus=2).text())

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat.errors import InputError
+from toposeat.topology.readers.cells import counted_numbers, report_asymmetry, values_of
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.numbers import counted_numbers, report_asymmetry, values_of
 from toposeat.topology.readers.tables import Table, clean_lines, find_tables
 
 FILE = FileText("", Path("f.txt"))

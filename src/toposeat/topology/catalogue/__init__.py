@@ -6,15 +6,12 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toposeat.errors import UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.topology import Topology
 from toposeat.model.trust import user_folder
-
-if TYPE_CHECKING:
-    from toposeat.topology.catalogue.machine_file import MachineText
 
 _FOLDER = Path(__file__).with_name("machines")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -42,11 +39,7 @@ def own_machines() -> dict[str, Path]:
 
 
 def machine_path(name: str) -> Path | None:
-    """The file of a machine, from the catalogue or the user's folder; None if neither has it.
-
-    Raises:
-        UsageError: both have a machine of this name.
-    """
+    """The file of a machine, from the catalogue or the user's folder; None if neither has it."""
     name = name.strip()
     if not _NAME.fullmatch(name):
         return None
@@ -71,12 +64,7 @@ def machine_path(name: str) -> Path | None:
 
 
 def catalogue_topology(name: str) -> Topology:
-    """A machine by its name.
-
-    Raises:
-        UsageError: no machine has that name, or two have; the hint names the nearest.
-        InputError: the user's file is damaged or describes no possible machine, with its line.
-    """
+    """A machine by its name."""
     path = machine_path(name)
     if path is None:
         raise UsageError(f"no machine {name!r} in the catalogue", hint=hint_for_name(name))
@@ -84,12 +72,7 @@ def catalogue_topology(name: str) -> Topology:
 
 
 def read_machine_file(path: Path) -> Topology:
-    """The machine that a TOML file describes; it is named after the file.
-
-    Raises:
-        InputError: the file is unreadable or not TOML, or has an unknown key or an impossible
-            value; with its line.
-    """
+    """The machine that a TOML file describes; it is named after the file."""
     return _built_in(path) if path.parent == _FOLDER else _read(path, "machine file")
 
 
@@ -116,33 +99,31 @@ def _read(path: Path, origin: str) -> Topology:
     from toposeat.topology.catalogue.assembly import build_machine  # noqa: PLC0415 - 30 ms
 
     # it costs 18 ms
-    from toposeat.topology.catalogue.machine_file import MachineText, decode  # noqa: PLC0415
+    from toposeat.topology.catalogue.machine_file import decode, refusal  # noqa: PLC0415
 
-    text = MachineText(path)
-    spec = decode(text, _tables(text, _MOST_LIKE))
+    spec = decode(path, _tables(path, _MOST_LIKE))
     try:
         return build_machine(path.stem, origin, spec)
     except ValueError as error:
-        raise text.error(str(error), getattr(error, "part", ())) from error
+        raise refusal(path, str(error), getattr(error, "part", ())) from error
 
 
-def _tables(text: MachineText, most: int) -> dict[str, Any]:
+def _tables(path: Path, most: int) -> dict[str, Any]:
     """The tables of a file, completed by those of the machine that its `like` names."""
     from toposeat.topology.catalogue.machine_file import (  # noqa: PLC0415 - 18 ms
-        MachineText,
         merged_tables,
+        refusal,
+        tables_of,
     )
 
-    like = text.tables.get("like")
+    tables = tables_of(path)
+    like = tables.get("like")
     if not isinstance(like, str):
-        return text.tables
-    try:
-        ours = text.path.parent == _FOLDER  # a machine of the catalogue never builds on a user's
-        path = _FOLDER / f"{like}.toml" if ours else machine_path(like)
-    except UsageError as error:
-        raise text.error(error.message, ["like"], error.hint) from error
-    if path is None:
-        raise text.error(f"no machine {like[:80]!r}", ["like"], hint_for_name(like))
+        return tables
+    # a machine of the catalogue never builds on a user's
+    base = _FOLDER / f"{like}.toml" if path.parent == _FOLDER else machine_path(like)
+    if base is None:
+        raise refusal(path, f"no machine {like[:80]!r}", ["like"], hint_for_name(like))
     if not most:
-        raise text.error("too many machines build on one another", ["like"])
-    return merged_tables(text.tables, _tables(MachineText(path), most - 1))
+        raise refusal(path, "too many machines build on one another", ["like"])
+    return merged_tables(tables, _tables(base, most - 1))

@@ -1,18 +1,17 @@
-"""The schema of a machine file, and the line of what does not follow it."""
+"""The schema of a machine file, and the place of what does not follow it."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-from toposeat.errors import InputError
+from toposeat.errors import InputError, did_you_mean
 from toposeat.model.files import read_text
 from toposeat.model.quantity import PartError, Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Vendor
@@ -188,19 +187,6 @@ class MachineFile(Struct, frozen=True, forbid_unknown_fields=True):
     pairs: Annotated[list[Pairs], Meta(max_length=64)] = []
 
 
-_STRUCT_AT: dict[tuple[str, ...], type[Struct]] = {
-    (): MachineFile,
-    ("devices",): Devices,
-    ("numa",): Numa,
-    ("nics",): Nics,
-    ("remarks",): Remarks,
-    ("parts",): Parts,
-    ("links",): Links,
-    ("links", "tree"): Level,
-    ("pairs",): Pairs,
-}
-
-
 def quantity(number: float | Stated) -> Quantity:
     """A number of a file; nominal unless it says otherwise."""
     if isinstance(number, Stated):
@@ -208,48 +194,26 @@ def quantity(number: float | Stated) -> Quantity:
     return Quantity(number)
 
 
-class MachineText:
-    """The text of one machine file.
+def tables_of(path: Path) -> dict[str, Any]:
+    """The tables of a machine file."""
+    text = read_text(path)
+    try:
+        if len(text) > MAX_CHARACTERS:
+            raise ValueError(f"more than {MAX_CHARACTERS} characters")
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise refusal(path, f"no valid TOML: {str(error)[:200]}") from error
 
-    Raises:
-        InputError: the file is unreadable, too large or not TOML.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.text = read_text(path)
-        if len(self.text) > MAX_CHARACTERS:
-            raise InputError(
-                "too large to describe one machine",
-                path=path,
-                hint=f"a machine file has at most {MAX_CHARACTERS} characters",
-            )
-        try:
-            self.tables = tomllib.loads(self.text)
-        except (ValueError, RecursionError) as error:
-            raise self._syntax_error(error) from error
-
-    def _syntax_error(self, error: Exception) -> InputError:
-        place = re.search(r" \(at line (\d+), column \d+\)", str(error))
-        if isinstance(error, RecursionError):
-            cause, line = "nested too deeply", 1
-        elif place:
-            cause, line = str(error).replace(place.group(), ""), int(place.group(1))
-        elif isinstance(error, tomllib.TOMLDecodeError):  # "(at end of document)"
-            cause, line = str(error), self.text.count("\n") + 1
-        else:
-            cause, line = "a number is out of range", 1
-        return InputError(
-            f"no valid TOML: {cause[:1].lower()}{cause[1:200]}",
-            path=self.path,
-            line=line,
-            hint="correct that line",
-        )
-
-    def error(self, message: str, where: Sequence[str | int], hint: str = "") -> InputError:
-        """An error with the line of the value at `where`, else of its table, else of `like`."""
-        line = line_of(self.text, where) or line_of(self.text, ["like"])
-        return InputError(message, path=self.path, line=line, hint=hint or "correct that value")
+def refusal(
+    path: Path, message: str, where: Sequence[str | int] = (), hint: str = ""
+) -> InputError:
+    """The error of a machine file, with the place that it is about: `links[2].type: ...`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in where)
+    place = "".join(steps).lstrip(".")
+    return InputError(
+        f"{place}: {message}" if place else message, path=path, hint=hint or "correct that value"
+    )
 
 
 def merged_tables(own: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
@@ -261,71 +225,22 @@ def merged_tables(own: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def decode(text: MachineText, tables: dict[str, Any]) -> MachineFile:
-    """The machine that the tables of a file describe.
-
-    Raises:
-        InputError: an unknown key, a missing one, a wrong type or range.
-    """
+def decode(path: Path, tables: dict[str, Any]) -> MachineFile:
+    """The machine that the tables of a file describe."""
     try:
         return msgspec.convert(tables, MachineFile)
     except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        where = [name or int(number) for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", path)]
-        unknown = re.search("unknown field `(.*)`$", message, re.DOTALL)
-        if unknown:
-            raise _unknown_key(text, unknown[1], where) from error
-        at = ""
+        message, _, place = str(error).partition(" - at `$")
+        where = [name or int(number) for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", place)]
         if isinstance(error.__cause__, PartError):
             where += error.__cause__.part
-        elif where and isinstance(where[-1], str):
-            at = f" in {where[-1]}"
-        cause = message.replace("Object missing", "missing").replace("Expected", "expected")
-        raise text.error(cause.replace("field", "key") + at, where) from error
+        cause = message.replace("Object missing required field", "missing key")
+        hint = ""
+        if unknown := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
+            cause = f"unknown key {unknown[1][:80]!r}"
+            keys = (kind.__struct_encode_fields__ for kind in _STRUCTS)
+            hint = did_you_mean(unknown[1][:80], {key for each in keys for key in each})
+        raise refusal(path, cause, where, hint) from error
 
 
-def _unknown_key(text: MachineText, key: str, where: list[str | int]) -> InputError:
-    names = tuple(step for step in where if isinstance(step, str))
-    known = _STRUCT_AT.get(names, Stated).__struct_encode_fields__
-    near = get_close_matches(key, known, n=2)
-    return text.error(
-        f"unknown key {key[:80]!r}",
-        [*where, key],
-        f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}",
-    )
-
-
-_HEADER = re.compile(r"^[ \t]*\[\[?([A-Za-z_][\w.-]*)\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
-
-
-def line_of(text: str, where: Sequence[str | int]) -> int | None:
-    """The line of the table or key that `where` leads to, or of the last step that is found.
-
-    The text is scanned, not parsed: a string that looks like a key may lead to a wrong line number,
-    and to no other error.
-    """
-    if not where:
-        return None
-    headers = [match for match in _HEADER.finditer(text) if match[1] == where[0]]
-    steps = list(where[1:])
-    number = steps.pop(0) if headers and steps and isinstance(steps[0], int) else 0
-    if headers:
-        start = headers[min(int(number), len(headers) - 1)].start()
-        after = _HEADER.search(text, text.index("\n", start) if "\n" in text[start:] else start)
-    else:
-        start, after, steps = 0, _HEADER.search(text), list(where)
-    region = text[: after.start()] if after else text
-    found = start if headers else None
-    position = start
-    for step in steps:
-        if isinstance(step, int):
-            for _ in range(step + 1):
-                position = max(region.find("{", position + 1), position)
-            found = found if position == start else position
-            continue
-        key = re.compile(rf"(?:^[ \t]*|[{{,.][ \t]*){re.escape(step)}[ \t]*[=.]", re.MULTILINE)
-        match = key.search(region, position)
-        if match is None:
-            break
-        found = position = match.end() - 1
-    return None if found is None else text.count("\n", 0, found) + 1
+_STRUCTS = (MachineFile, Devices, Numa, Nics, Remarks, Parts, Links, Level, Pairs, Stated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -13,19 +14,15 @@ from toposeat.topology.graph.machine import VENDOR_AMD, PciDevice
 from toposeat.topology.graph.xgmi_fabric import XgmiGpu
 from toposeat.topology.graph.xgmi_fabric import add_xgmi as add_bonds
 from toposeat.topology.live.collection import Collection, can_render, pcie_state
-from toposeat.topology.live.kfd import read_kfd, unreadable_nodes
-from toposeat.topology.live.sysfs import read_line
+from toposeat.topology.live.sysfs import entries_of, read_line, read_small
+
+_NODES = "class/kfd/kfd/topology/nodes"
 
 
 def add_amd_devices(
     found: Collection, sysfs: Path, dev: Path | None
 ) -> tuple[tuple[KfdNode, ...], dict[int, str]]:
     """Add AMD's devices.
-
-    Args:
-        found: receives the devices.
-        sysfs: the root of sysfs.
-        dev: the folder of device nodes; None if it is not known (a recorded machine).
 
     Returns:
         The usable GPUs, and the ids of their devices by KFD node (partitions share a bus id).
@@ -115,3 +112,49 @@ def add_xgmi(builder: GraphBuilder, gpus: tuple[KfdNode, ...], ids: dict[int, st
     add_bonds(
         builder, [XgmiGpu(ids[gpu.number], gpu, part=len(buses[gpu.board]) > 1) for gpu in gpus]
     )
+
+
+# ---- the nodes of AMD's kernel driver (KFD) as they are in sysfs
+
+
+def unreadable_nodes(root: Path = Path("/sys")) -> int:
+    """How many nodes the kernel refuses to show: those of GPUs outside the process's cgroup."""
+    count = 0
+    for entry in _folders(root / _NODES):
+        try:
+            read_small(entry / "properties", 1)
+        except OSError:
+            count += 1
+    return count
+
+
+def read_kfd(root: Path = Path("/sys")) -> tuple[KfdNode, ...]:
+    """GPUs of the KFD topology in node order; empty if there is no such driver."""
+    return tuple(node for node in kfd_nodes(root / _NODES) if node.is_gpu)
+
+
+def kfd_nodes(folder: Path) -> list[KfdNode]:
+    """All nodes below the folder of KFD's nodes, by number."""
+    return [
+        KfdNode(
+            number=int(entry.name),
+            name=read_line(entry / "name") or "",
+            properties=_properties(entry),
+            links=[_properties(link) for link in entries_of(entry / "io_links")],
+            memory=[_properties(bank) for bank in entries_of(entry / "mem_banks")],
+        )
+        for entry in _folders(folder)
+    ]
+
+
+def _folders(nodes: Path) -> list[Path]:
+    entries = (entry for entry in entries_of(nodes) if entry.name.isdecimal())
+    return sorted(entries, key=lambda entry: int(entry.name))
+
+
+def _properties(folder: Path) -> dict[str, int]:
+    try:
+        text = read_small(folder / "properties").decode("ascii", "replace")
+    except OSError:
+        return {}
+    return {key: int(n) for key, n in re.findall(r"^(\w+) (\d{1,20})$", text, re.MULTILINE)}

@@ -38,11 +38,8 @@ class Collection:
     ) -> None:
         """Add a device at a PCI function; without one its position is not known.
 
-        Args:
-            device: what is known of it.
-            vendor: PCI vendor id.
-            generation: of its PCIe link, where sysfs does not tell.
-            function: the PCI function behind it, where that is not the one of its bus id.
+        `generation` is that of its PCIe link, where sysfs does not tell; `function` is needed where
+        it is not the one of the device's bus id.
         """
         self.builder.devices.append(device)
         bus = device.pci_bus_id or device.parent or ""

@@ -31,16 +31,15 @@ from toposeat.topology.live.intel import (
 )
 from toposeat.topology.live.nvidia import (
     DeviceIds,
+    NvmlSnapshot,
+    add_live_nvlinks,
     add_nvml_devices,
     add_unseen_nvidia,
     ask_nvml,
     stated_classes,
     stated_peers,
 )
-from toposeat.topology.live.nvlink_live import add_live_nvlinks
-from toposeat.topology.live.nvml import NvmlSnapshot
-from toposeat.topology.live.processor import live_processor
-from toposeat.topology.live.sysfs import read_sysfs
+from toposeat.topology.live.sysfs import live_processor, read_sysfs
 
 _HINT = "give a saved one with -t FILE; make it on the GPU node with: toposeat discover -o FILE"
 _HIDDEN_HINT = (

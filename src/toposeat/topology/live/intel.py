@@ -18,8 +18,7 @@ from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
 from toposeat.topology.live.collection import Collection, can_render, pcie_state
-from toposeat.topology.live.small_file import entries_of
-from toposeat.topology.live.sysfs import read_number
+from toposeat.topology.live.sysfs import entries_of, read_number
 
 _FABRIC_FOLDERS = ("iaf.*", "i915.iaf.*")  # of older and newer drivers
 

@@ -5,10 +5,13 @@ Everything is read below a root folder, `/sys` of this machine or a recorded or 
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 from pathlib import Path
 
 from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
+from toposeat.model.files import open_input
 from toposeat.model.topology import LinkLayer, canonical_pci
 from toposeat.topology.graph.machine import (
     VENDOR_NVIDIA,
@@ -17,7 +20,6 @@ from toposeat.topology.graph.machine import (
     PciDevice,
     pcie_generation,
 )
-from toposeat.topology.live.small_file import entries_of, read_small
 
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE | re.ASCII)
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.IGNORECASE | re.ASCII)
@@ -270,3 +272,48 @@ def _cpu_list(path: Path) -> str | None:
     except ValueError:
         return None
     return text
+
+
+MAX_SMALL_BYTES = 1024 * 1024  # no file that describes a machine is larger
+
+
+def entries_of(folder: Path) -> list[Path]:
+    """The entries of a folder by name; none if it is not a folder or cannot be read."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def read_small(path: Path, limit: int = MAX_SMALL_BYTES) -> bytes:
+    """The beginning of a file.
+
+    A saved tree may hold anything under the names of sysfs: pipes, which would be waited for, and
+    files without end.
+
+    Raises:
+        OSError: missing, unreadable, or no regular file.
+    """
+    with open_input(path) as file:
+        return os.read(file.fileno(), limit)
+
+
+_ARCHITECTURES = {"aarch64": "arm64", "ppc64le": "ppc64"}  # NCCL's names of the kernel's
+_STATED = ("vendor_id", "cpu family", "model")
+
+
+def live_processor(cpuinfo: Path) -> str:
+    """Architecture and, of x86, vendor, family and model; what is not told is left out."""
+    architecture = platform.machine()
+    words = [_ARCHITECTURES.get(architecture, architecture)]
+    try:
+        text = read_small(cpuinfo).decode(errors="replace")
+    except OSError:
+        return words[0]
+    first = [line.partition(":") for line in text.split("\n\n", maxsplit=1)[0].splitlines()]
+    told = {key.strip(): value.strip() for key, _, value in first}
+    for key in _STATED:
+        if not told.get(key):
+            break
+        words.append(told[key])
+    return " ".join(words)

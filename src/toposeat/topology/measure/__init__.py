@@ -15,18 +15,18 @@ if TYPE_CHECKING:
         pair_numbers,
         topology_of_measurement,
         unseen_devices,
+        with_results,
     )
     from toposeat.topology.measure.pairs import (
         Copiers,
+        SharedLink,
         measure_both_ways,
         measure_host,
         measure_pairs,
         tournament,
+        try_sets,
     )
-    from toposeat.topology.measure.raw_results import raw_file
-    from toposeat.topology.measure.results import PROTOCOLS, PairResults
-    from toposeat.topology.measure.route_numbers import with_results
-    from toposeat.topology.measure.sharing import SharedLink, try_sets
+    from toposeat.topology.measure.results import PROTOCOLS, PairResults, raw_file
     from toposeat.topology.measure.workers import Copying, MeasureError, Workers
 else:
     __getattr__ = door(__name__, __file__)

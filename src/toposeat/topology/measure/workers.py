@@ -53,7 +53,6 @@ class Workers:
     Args:
         launch: the user's launcher, e.g. `["mpirun", "-n", "8"]`; () starts one per visible GPU.
         devices: ordinals to take, () for all; only without a launcher.
-        copying: how the workers copy.
         may_share: several processes may take the same GPU.
     """
 
@@ -123,11 +122,7 @@ class Workers:
         self._opened.close()
 
     def ask(self, lines: Mapping[int, str]) -> dict[int, list[str]]:
-        """Send one line to each of some ranks at once; returns the words of their answers.
-
-        Raises:
-            MeasureError: one failed, ended, or did not answer in time.
-        """
+        """Send one line to each of some ranks at once; returns the words of their answers."""
         for rank, line in lines.items():
             try:
                 self._of_rank[rank].sendall(line.encode() + b"\n")

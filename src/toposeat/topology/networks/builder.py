@@ -52,11 +52,7 @@ class NetworkBuilder:
         return InputError(message, path=self.path, line=line, hint=hint or "correct the file")
 
     def names(self, text: str, line: int | None) -> tuple[str, ...]:
-        """A hostlist of the file.
-
-        Raises:
-            InputError: what is wrong with it, with file and line.
-        """
+        """The names of a hostlist of the file."""
         try:
             return expand_hostlist(text)
         except InputError as error:
@@ -113,9 +109,6 @@ class NetworkBuilder:
         """Hosts below their switches, as a tree.
 
         A name under two different switches stands for two switches (rack 1 of each row).
-
-        Raises:
-            InputError: a host twice, or a host without a switch.
         """
         ways = {path.above[at:]: None for path in paths for at in range(len(path.above))}
         count = Counter(way[0] for way in ways)
@@ -137,12 +130,8 @@ class NetworkBuilder:
                     linked.add(pair)
                     self.link(*pair, level=level)
 
-    def link_tree(self, children: Mapping[str, tuple[int, Sequence[str]]]) -> None:
-        """Link every switch with those below it, by name; each with its line.
-
-        Raises:
-            InputError: a switch that is not defined, or that is above itself.
-        """
+    def link_tree(self, children: Mapping[str, tuple[int | None, Sequence[str]]]) -> None:
+        """Link every switch with those below it, by name; each with its line."""
         for name, (line, below) in children.items():
             for child in below:
                 if child not in children:
@@ -173,11 +162,7 @@ class NetworkBuilder:
         rates: NetworkRates | None = None,
         devices_per_host: int | None = None,
     ) -> Network:
-        """Join what is not joined, find the levels, freeze.
-
-        Raises:
-            InputError: there is no host.
-        """
+        """Join what is not joined, find the levels, freeze."""
         if not self.hosts:
             raise self.error("no host is named", None, "is the file complete?")
         islands = self._join_islands()

@@ -44,7 +44,7 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         prefix="slurm",
         command="the file beside slurm.conf, or scontrol show topology",
         tells="tree of switches, or blocks; no rates",
-        reader="slurm_conf",
+        reader="slurm",
         words=r"^[ \t]*(?i:SwitchName|BlockName)[ \t]*=",
     ),
     NetworkFormat(
@@ -52,16 +52,8 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         prefix="slurm",
         command="the file beside slurm.conf",
         tells="tree, blocks, rings or 3-D tori; no rates",
-        reader="slurm_yaml",
+        reader="slurm:yaml",
         words=r"^[ \t]*-?[ \t]*topology[ \t]*:",
-    ),
-    NetworkFormat(
-        name="SLURM_TOPOLOGY_ADDR of a job's nodes",
-        prefix="addresses",
-        command="srun --ntasks-per-node=1 env | grep SLURM_TOPOLOGY_ADDR",
-        tells="the switches above each node of the job; no rates",
-        reader="slurm_address",
-        words=r"^[ \t]*(?:\d+:[ \t]*)?(?:export[ \t]+)?SLURM_TOPOLOGY_ADDR(?:_PATTERN)?=",
     ),
     NetworkFormat(
         name="ibnetdiscover",
@@ -94,11 +86,7 @@ def network_format_of(file: FileText, prefix: str | None = None) -> NetworkForma
 
 
 def parse_network(file: FileText, prefix: str | None = None) -> Network:
-    """The network that a file of any known format describes.
-
-    Raises:
-        InputError: damaged, or of unknown format, with file and line.
-    """
+    """The network that a file of any known format describes."""
     if not file.start:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
     found = network_format_of(file, prefix)

@@ -87,11 +87,7 @@ class _Fabric:
 
 
 def parse(file: FileText) -> Network:
-    """The graph of switches with the adapters of every host. SHARP aggregation nodes are left out.
-
-    Raises:
-        InputError: with file and line.
-    """
+    """The graph of switches with the adapters of every host, without SHARP aggregation nodes."""
     builder = NetworkBuilder(path=file.path)
     fabric = _read(file, builder)
     if not fabric.nodes:

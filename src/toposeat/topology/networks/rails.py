@@ -38,11 +38,7 @@ class Rails:
 
     @staticmethod
     def parse(text: str) -> Rails:
-        """`8` or `8:only`.
-
-        Raises:
-            UsageError: anything else.
-        """
+        """`8` or `8:only`."""
         number, colon, word = text.partition(":")
         is_number = number.isascii() and number.isdigit() and len(number) < 4
         if not is_number or not 1 <= int(number) <= MAX_RAILS or (colon and word != "only"):
@@ -51,12 +47,7 @@ class Rails:
 
 
 def with_options(network: Network, options: Mapping[str, str]) -> Network:
-    """The network with what `rails=` and `domain=` say of it, if they are among the options.
-
-    Raises:
-        UsageError: values that are no such numbers.
-        InputError: rails of a network that is no tree, or that lists the ports of its hosts.
-    """
+    """The network with what `rails=` and `domain=` say of it, if they are among the options."""
     size = options.get("domain")
     if size is not None:
         if not (size.isascii() and size.isdigit() and len(size) < 6 and int(size) > 0):
@@ -71,9 +62,6 @@ def with_rails(network: Network, rails: Rails) -> Network:
     """The network with a leaf switch per rail in place of each leaf; port k is on rail k.
 
     A whole host's rate and that of a leaf's uplink are divided among the rails.
-
-    Raises:
-        InputError: a source that is no tree, or that lists the ports of hosts.
     """
     leaves = _leaves(network)
     copied = range(len(network.switches)) if rails.only else leaves

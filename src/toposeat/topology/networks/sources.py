@@ -20,7 +20,7 @@ from toposeat.topology.networks.rails import with_options
 from toposeat.topology.readers.file_text import read_file
 
 NETWORK_HINT = (
-    "[slurm:|ib:|topograph:|addresses:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
+    "[slurm:|ib:|topograph:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
     "[,rails=8][,domain=18]"
     "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
 )
@@ -59,8 +59,6 @@ def read_network(source: str | Path) -> Network:
             NVLink) and `,topology=` for one of several in a topology.yaml.
 
     Raises:
-        InputError: a file that is missing, damaged or of unknown format, with file and line.
-        UsageError: options that make no sense.
         UnavailableError: `slurm-job` outside a job.
     """
     text = str(source).strip()
@@ -73,9 +71,9 @@ def read_network(source: str | Path) -> Network:
     name, options = _options_of(rest)
     rates = _rates(options)
     if name == JOB:
-        from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415 - 10 ms
+        from toposeat.topology.networks.slurm import job_network  # noqa: PLC0415 - 10 ms
 
-        network = replace(job_network(_hosts_of_job(os.environ), os.environ), rates=rates)
+        network = replace(job_network(_hosts_of_job(os.environ)), rates=rates)
         return with_options(_told_of_taper(network), options)
     if not name:
         raise UsageError("the network's source is empty", hint=NETWORK_HINT)
@@ -83,36 +81,28 @@ def read_network(source: str | Path) -> Network:
     wanted = options.get("topology")
     if wanted is not None:
         found = network_format_of(file, prefix)
-        if found is None or found.reader != "slurm_yaml":
+        if found is None or found.reader != "slurm:yaml":
             raise UsageError(f"{name}: topology= is for a Slurm topology.yaml", hint=NETWORK_HINT)
-        from toposeat.topology.networks import slurm_yaml  # noqa: PLC0415 - 60 ms
+        from toposeat.topology.networks.slurm import parse_yaml  # noqa: PLC0415 - 10 ms
 
-        return with_options(replace(slurm_yaml.parse(file, wanted), rates=rates), options)
+        return with_options(replace(parse_yaml(file, wanted), rates=rates), options)
     return with_options(replace(parse_network(file, prefix), rates=rates), options)
 
 
-def network_of_hosts(
-    source: str | None, hosts: Sequence[str], *, in_slurm: bool, environment: Mapping[str, str]
-) -> Network:
+def network_of_hosts(source: str | None, hosts: Sequence[str], *, in_slurm: bool) -> Network:
     """The network above the hosts of a job, in their order.
 
-    Args:
-        source: what the user named; None takes what Slurm shows, else one switch above all.
-        hosts: of the job.
-        in_slurm: whether Slurm gave them.
-        environment: with the variables of the job.
-
-    Raises:
-        ToposeatError: whatever reading a named source raises, or it has other hosts.
+    Where the user named no source it is what Slurm shows, if it gave the hosts (`in_slurm`), else
+    one switch above all.
     """
-    from toposeat.topology.networks.slurm_address import job_network  # noqa: PLC0415 - 10 ms
+    from toposeat.topology.networks.slurm import job_network  # noqa: PLC0415 - 10 ms
 
     if source is not None and _options_of(source.strip())[0] != JOB:
         return allocated(read_network(source), hosts)
     options = {} if source is None else _options_of(source.strip())[1]
     if in_slurm or source is not None:
         try:
-            network = replace(job_network(hosts, environment), rates=_rates(options))
+            network = replace(job_network(hosts), rates=_rates(options))
             return with_options(network, options)
         except (UnavailableError, InputError) as error:
             if source is not None:
@@ -230,11 +220,7 @@ def _hosts_of_job(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def allocated(network: Network, names: Sequence[str]) -> Network:
-    """The network with these hosts only. Domains and upper case do not tell hosts apart.
-
-    Raises:
-        InputError: a host that the network does not have, or that is named twice.
-    """
+    """The network with these hosts only. Domains and upper case do not tell hosts apart."""
     exact = set(network.host_names)
     loose: dict[str, str | None] = {}
     for name in network.host_names:

@@ -22,7 +22,7 @@ from typing import IO, cast
 from toposeat.errors import InputError
 from toposeat.model.files import beginning, open_input
 from toposeat.model.job_folder import job_folder
-from toposeat.topology.live.small_file import MAX_SMALL_BYTES
+from toposeat.topology.live.sysfs import MAX_SMALL_BYTES
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 MAX_ENTRIES = 200_000  # files, folders and links
@@ -67,11 +67,7 @@ def looks_like_archive(path: Path) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """A folder as it is, or an archive as a folder, which is removed when the block ends.
-
-    Raises:
-        InputError: damaged, too large, or with names that lead out of it.
-    """
+    """A folder as it is, or an archive as a folder, which is removed when the block ends."""
     if path.is_dir():
         for link in _leading_out(path):
             raise InputError(

@@ -11,13 +11,23 @@ hold packages in version 1 and are held by them later, OS devices have other typ
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from toposeat.model.cpu_list import cpu_list_of_mask, format_cpu_list, parse_cpu_list
-from toposeat.model.topology import ANY_HOST, Device, LinkLayer, Topology, Vendor, canonical_pci
+from toposeat.model.topology import (
+    ANY_HOST,
+    Device,
+    FactKind,
+    LinkLayer,
+    Topology,
+    Vendor,
+    canonical_pci,
+)
 from toposeat.topology import constants as k
 from toposeat.topology import products
+from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import (
     VENDOR_AMD,
@@ -28,9 +38,7 @@ from toposeat.topology.graph.machine import (
 )
 from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.hwloc_distances import add_nvlink_distances
-from toposeat.topology.readers.xml_tree import XmlElement
+from toposeat.topology.readers.file_text import FileText, XmlElement
 
 _VENDOR_INTEL = 0x8086
 _VENDORS = {
@@ -59,14 +67,24 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read an hwloc export.
-
-    Raises:
-        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
-    """
-    if file.xml is None:
-        raise file.xml_error or file.refusal("no XML")
-    return _topology_of_tree(file.xml, file)
+    """Read an hwloc export."""
+    root = file.xml
+    assert root is not None  # by `looks_like`
+    contents = _Contents(file)
+    _walk(contents, root)
+    gpus = [each for each in contents.pci.values() if _is_gpu(each)]
+    if not gpus:
+        raise file.refusal(
+            "no GPU in this file (exported without I/O, or the machine has none)", root.line
+        )
+    builder = GraphBuilder(host=contents.host)
+    endpoints, id_of_element = _add_gpus(builder, contents, gpus)
+    endpoints += add_nics(builder, _fast_adapters(builder, contents))
+    machine = _machine(contents)
+    numa_of = PciGraphWriter(builder, machine).write(endpoints)
+    _add_nvlink_distances(builder, root, id_of_element, numa_of, file)
+    _describe(builder, contents, root)
+    return builder.build(name=file.name, origin="hwloc XML")
 
 
 @dataclass
@@ -98,24 +116,6 @@ class _Contents:
     ports: dict[str, PciDevice] = field(default_factory=dict)  # bridges
     cpuless: int = 0
     doubled: int = 0  # PCI functions whose bus id another one has
-
-
-def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
-    contents = _Contents(file)
-    _walk(contents, root)
-    gpus = [each for each in contents.pci.values() if _is_gpu(each)]
-    if not gpus:
-        raise file.refusal(
-            "no GPU in this file (exported without I/O, or the machine has none)", root.line
-        )
-    builder = GraphBuilder(host=contents.host)
-    endpoints, id_of_element = _add_gpus(builder, contents, gpus)
-    endpoints += add_nics(builder, _fast_adapters(builder, contents))
-    machine = _machine(contents)
-    numa_of = PciGraphWriter(builder, machine).write(endpoints)
-    add_nvlink_distances(builder, root, id_of_element, numa_of, file)
-    _describe(builder, contents, root)
-    return builder.build(name=file.name, origin="hwloc XML")
 
 
 # ---- one pass over the file
@@ -178,16 +178,12 @@ def _function(contents: _Contents, element: XmlElement, where: _Where) -> None:
 
 
 def _pci(contents: _Contents, element: XmlElement, where: _Where) -> PciDevice:
-    try:
-        bus = canonical_pci(element.get("pci_busid"))
-    except ValueError as error:
-        raise contents.file.refusal(str(error)[:80], element.line) from None
     kind = _PCI_TYPE.match(element.get("pci_type"))
     speed = element.get("pci_link_speed")
-    if speed and _SPEED.fullmatch(speed) is None:
-        raise contents.file.refusal(
-            f"pci_link_speed {speed[:40]!r} is no number of GB/s", element.line
-        )
+    with contents.file.at(element.line):
+        bus = canonical_pci(element.get("pci_busid"))
+        if speed and _SPEED.fullmatch(speed) is None:
+            raise ValueError(f"pci_link_speed {speed[:40]!r} is no number of GB/s")
     generation, width = _generation_and_width(speed)
     return PciDevice(
         pci_bus_id=bus,
@@ -447,3 +443,72 @@ def _describe(builder: GraphBuilder, contents: _Contents, root: XmlElement) -> N
             "hwloc's xGMI distances are not used: they call every peer direct, whatever lies"
             " between"
         )
+
+
+_MAX_OBJECTS = 4096
+_TAGS = ("distances2", "distances2hetero")
+
+
+def _add_nvlink_distances(
+    builder: GraphBuilder,
+    root: XmlElement,
+    id_of_object: dict[str, str],
+    numa_of: dict[str, str],
+    file: FileText,
+) -> None:
+    """Add a bond for every pair of GPUs with a bandwidth, and ports to NVSwitches and CPUs.
+
+    `id_of_object` has the devices by the gp_index of their objects, `numa_of` the NUMA vertex of
+    each device, by id.
+    """
+    packages = {e.get("gp_index") for e in root.walk() if e.get("type") in ("Package", "NUMANode")}
+    for matrix in (child for child in root.children if child.tag in _TAGS):
+        if not matrix.get("name").startswith("NVLinkBandwidth"):
+            continue
+        objects = _objects(matrix, file)
+        values = _values(matrix, len(objects), file)
+        lane_of = {device.id: products.lane_of(device) for device in builder.devices}
+        direct: dict[tuple[str, str], Counter[str]] = {}
+        ports: dict[str, Counter[str]] = {}
+        for row, source in enumerate(objects):
+            here = id_of_object.get(source)
+            for column, target in enumerate(objects) if here is not None else ():
+                megabytes = values[row * len(objects) + column]
+                there = id_of_object.get(target)
+                if column == row or not megabytes or here is None:
+                    continue
+                lanes = max(1, round(megabytes * 1e6 / lane_of[here].data_sheet))
+                if there is not None:
+                    pair = (min(here, there), max(here, there))
+                    direct.setdefault(pair, Counter())[here] += lanes
+                elif target not in packages:
+                    ports.setdefault(here, Counter())[target] += lanes
+                elif here in numa_of:
+                    builder.device_link(here, numa_of[here], lane_of[here], lanes, port=False)
+        add_bonds(builder, direct, lane_of)
+        add_fabrics(builder, ports, lane_of)
+        if {*id_of_object.values()} == {id_of_object.get(each) for each in objects} - {None}:
+            builder.tells.add(FactKind.DEVICE_LINKS)
+
+
+def _objects(matrix: XmlElement, file: FileText) -> list[str]:
+    """The gp_index of every row; heterogeneous matrices write TYPE:gp_index."""
+    words = " ".join(child.text for child in matrix.named("indexes")).split()
+    count = matrix.get("nbobjs")
+    if not words or len(words) > _MAX_OBJECTS or str(len(words)) != count:
+        raise file.refusal(
+            f"a distance matrix of {count[:20]} objects names {len(words)}", matrix.line
+        )
+    return [word.rpartition(":")[2] for word in words]
+
+
+def _values(matrix: XmlElement, count: int, file: FileText) -> list[int]:
+    words = " ".join(child.text for child in matrix.named("u64values")).split()
+    if len(words) != count * count or not all(
+        re.fullmatch(r"\d{1,12}", word, re.ASCII) for word in words
+    ):
+        raise file.refusal(
+            f"a distance matrix of {count} objects has {len(words)} values, or not only numbers",
+            matrix.line,
+        )
+    return [int(word) for word in words]

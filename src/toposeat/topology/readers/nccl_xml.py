@@ -32,8 +32,7 @@ from toposeat.topology.graph.machine import (
 )
 from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.xml_tree import XmlElement
+from toposeat.topology.readers.file_text import FileText, XmlElement
 
 _SPEED = re.compile(r"(\d{1,4}(?:\.\d{1,4})?) *GT/s", re.ASCII)
 _HIDDEN = re.compile(r"f{4,8}:f{2,4}:f{2}(\.f)?", re.IGNORECASE)  # a switch that a VM does not see
@@ -58,14 +57,42 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read a topology file of NCCL or RCCL.
-
-    Raises:
-        InputError: not well-formed, a damaged value, or no GPU in it, with file and line.
-    """
-    if file.xml is None:
-        raise file.xml_error or file.refusal("no XML")
-    return _topology_of_tree(file.xml, file)
+    """Read a topology file of NCCL or RCCL."""
+    root = file.xml
+    assert root is not None  # by `looks_like`
+    contents = _Contents(file)
+    for cpu in _of_first_host(root, contents.report):
+        _read_cpu(contents, cpu)
+    if not contents.gpus:
+        raise file.refusal(
+            "no GPU in this file: it only gives NCCL hints on PCI bridges",
+            root.line,
+            hint="dump the whole topology on the node: NCCL_TOPO_DUMP_FILE=topology.xml",
+        )
+    if len(contents.gpus) > _MAX_DEVICES:
+        raise file.refusal(f"{len(contents.gpus)} GPUs in one node", root.line)
+    is_dump = all(gpu.element is not None for gpu in contents.gpus)  # NCCL asked NVML for them all
+    builder = GraphBuilder(
+        report=contents.report, tells={FactKind.DEVICE_LINKS} if is_dump else set()
+    )
+    adapters = [(each, contents.pci[each.pci_bus_id]) for each in _in_order(contents.adapters)]
+    endpoints = _add_gpus(builder, contents) + add_nics(builder, adapters)
+    machine = Machine(
+        pci=contents.pci,
+        cpus_of_node=contents.cpus_of_node,
+        package_of_node={},
+        functions_per_link=1,
+    )
+    numa_of = PciGraphWriter(builder, machine).write(endpoints)
+    _add_device_links(builder, contents, numa_of)
+    _add_chip_links(builder, contents, numa_of)
+    _describe(builder, contents)
+    amd = contents.gpus[0].vendor is Vendor.AMD
+    return builder.build(
+        name=file.name,
+        origin="RCCL topology XML" if amd else "NCCL topology XML",
+        metadata=_processor(root),
+    )
 
 
 @dataclass
@@ -110,42 +137,6 @@ class _Contents:
     gpus: list[_Gpu] = field(default_factory=list)
     adapters: list[tuple[int, NetworkAdapter]] = field(default_factory=list)  # with NCCL's number
     report: list[str] = field(default_factory=list)
-
-
-def _topology_of_tree(root: XmlElement, file: FileText) -> Topology:
-    contents = _Contents(file)
-    for cpu in _of_first_host(root, contents.report):
-        _read_cpu(contents, cpu)
-    if not contents.gpus:
-        raise file.refusal(
-            "no GPU in this file: it only gives NCCL hints on PCI bridges",
-            root.line,
-            hint="dump the whole topology on the node: NCCL_TOPO_DUMP_FILE=topology.xml",
-        )
-    if len(contents.gpus) > _MAX_DEVICES:
-        raise file.refusal(f"{len(contents.gpus)} GPUs in one node", root.line)
-    is_dump = all(gpu.element is not None for gpu in contents.gpus)  # NCCL asked NVML for them all
-    builder = GraphBuilder(
-        report=contents.report, tells={FactKind.DEVICE_LINKS} if is_dump else set()
-    )
-    adapters = [(each, contents.pci[each.pci_bus_id]) for each in _in_order(contents.adapters)]
-    endpoints = _add_gpus(builder, contents) + add_nics(builder, adapters)
-    machine = Machine(
-        pci=contents.pci,
-        cpus_of_node=contents.cpus_of_node,
-        package_of_node={},
-        functions_per_link=1,
-    )
-    numa_of = PciGraphWriter(builder, machine).write(endpoints)
-    _add_device_links(builder, contents, numa_of)
-    _add_chip_links(builder, contents, numa_of)
-    _describe(builder, contents)
-    amd = contents.gpus[0].vendor is Vendor.AMD
-    return builder.build(
-        name=file.name,
-        origin="RCCL topology XML" if amd else "NCCL topology XML",
-        metadata=_processor(root),
-    )
 
 
 def _of_first_host(root: XmlElement, report: list[str]) -> list[XmlElement]:
@@ -261,10 +252,8 @@ def _function(
 
 
 def _bus(element: XmlElement, name: str, file: FileText) -> str:
-    try:
+    with file.at(element.line, f"<{element.tag} {name}>: "):
         return canonical_pci(element.get(name))
-    except ValueError as error:
-        raise file.refusal(f"<{element.tag} {name}>: {str(error)[:80]}", element.line) from None
 
 
 def _number(
@@ -284,11 +273,10 @@ def _number(
 
 def _hexadecimal(element: XmlElement, name: str, file: FileText) -> int:
     text = element.get(name) or "0"
-    if re.fullmatch(r"(0x)?[0-9a-f]{1,8}", text, re.IGNORECASE | re.ASCII):
-        return int(text, 16)
-    raise file.refusal(
-        f"<{element.tag} {name}>: expected a hexadecimal number, got {text[:30]!r}", element.line
-    )
+    with file.at(element.line, f"<{element.tag} {name}>: "):
+        if not re.fullmatch(r"(0x)?[0-9a-f]{1,8}", text, re.IGNORECASE | re.ASCII):
+            raise ValueError(f"expected a hexadecimal number, got {text[:30]!r}")
+    return int(text, 16)
 
 
 def _cpus(cpu: XmlElement, contents: _Contents) -> str | None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn, Required, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.model.files import parse_json
 from toposeat.model.pair import BANDWIDTH
+from toposeat.model.quantity import check_pair_number
 from toposeat.model.topology import (
     Device,
     HostNumbers,
@@ -27,17 +27,15 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
-from toposeat.topology.readers.file_text import FileText, Place, line_at
-from toposeat.topology.readers.json_text import line_of, place_of
-from toposeat.topology.readers.numbers import (
+from toposeat.topology.readers.cells import (
     GB_PER_S,
-    check_range,
     counted_numbers,
     host_numbers,
     report_asymmetry,
     report_cut,
     values_of,
 )
+from toposeat.topology.readers.file_text import FileText, json_of
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
 from toposeat.topology.readers.tables import (
     MAX_ENDPOINTS,
@@ -66,7 +64,6 @@ _DEVICE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _UNIT = re.compile(r"bandwidth\s+\(([A-Za-z]+/s)\)", re.ASCII)
-_MAX_SUM = 1e15  # what a float holds exactly; JSON has whole numbers of any length
 _CELL = re.compile(r"\d{1,9}(?:\.\d{1,18})?(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 _PROCESS = re.compile(r"Process\s+\d+\s+\((.{1,80})\):\s+device\s+\d+", re.ASCII)
 _SUM = re.compile(r"SUM\s+(\w{1,80})\s+([\d.]{1,20})\s*$", re.ASCII)
@@ -74,15 +71,39 @@ _SUM = re.compile(r"SUM\s+(\w{1,80})\s+([\d.]{1,20})\s*$", re.ASCII)
 
 @dataclass(frozen=True)
 class _Test:
-    """One test and its matrices, GB/s, in the order of printing; `place` is where it begins."""
+    """One test and its matrices, GB/s, in the order of printing; `line` is where it begins."""
 
     name: str
-    place: Place
+    line: int | None  # None in JSON
     matrices: tuple[NDArray[np.float64], ...]
 
-    @property
-    def line(self) -> int | None:
-        return line_at(self.place)
+
+class _Case(TypedDict, total=False):
+    """One test in JSON."""
+
+    name: Required[str]
+    bandwidth_description: str
+    bandwidth_matrix: list[list[str | float | None]]
+    sum: float
+
+
+_Results = TypedDict(
+    "_Results",
+    {
+        "GPU Device list": list[str],
+        "GPU Device info": list[str],
+        "Hostname": Any,
+        "error": Any,
+        "testcases": list[_Case],
+    },
+    total=False,
+)
+
+
+class _Document(TypedDict):
+    """The file in JSON."""
+
+    nvbandwidth: _Results
 
 
 def looks_like(file: FileText) -> bool:
@@ -93,12 +114,7 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read what nvbandwidth measured.
-
-    Raises:
-        InputError: with file and line: no matrix, truncated, sizes that contradict each other,
-        several hosts.
-    """
+    """Read what nvbandwidth measured."""
     report: list[str] = []
     tests, listed = _of_json(file) if file.start.startswith("{") else _of_text(file, report)
     count = _count(tests, listed, file)
@@ -270,7 +286,7 @@ def _of_text(file: FileText, report: list[str]) -> tuple[list[_Test], dict[int, 
     return tests, listed
 
 
-def _refuse_hosts(file: FileText, line: int | None) -> NoReturn:
+def _refuse_hosts(file: FileText, line: int | None = None) -> NoReturn:
     raise file.refusal(
         "nvbandwidth ran on several hosts: its matrices are not of one machine",
         line,
@@ -283,78 +299,63 @@ def _check_unit(unit: str, line: int | None, file: FileText) -> None:
         raise file.refusal(f"bandwidths in {unit}: unknown unit, known is GB/s", line)
 
 
-def _check_sum(test: _Test, stated: object, line: int | None, file: FileText) -> None:
+def _check_sum(test: _Test, stated: str | float, line: int | None, file: FileText) -> None:
     """Refuse a matrix whose cells do not add up to its stated sum."""
     values = test.matrices[0]
     found = float(np.nansum(values))
-    try:
-        total = float(stated)  # type: ignore[arg-type]
-    except (ValueError, OverflowError):
-        total = -1.0
     near = 0.0051 * (values.size + 1) + 1e-5 * found
-    if not abs(total) < _MAX_SUM or not abs(found - total) <= near:
-        raise file.refusal(
-            f"the cells of {test.name} add up to {found:.2f}, not to the {str(stated)[:20]} stated",
-            line,
-        )
+    with file.at(line):
+        if not abs(found - float(stated)) <= near:
+            raise ValueError(
+                f"the cells of {test.name} add up to {found:.2f}, not to the {str(stated)[:20]}"
+                " stated"
+            )
 
 
 def _of_json(file: FileText) -> tuple[list[_Test], dict[int, str]]:
-    document = parse_json(file.text.removeprefix("\ufeff"), file.path, hint=file.hint)
-    root = document.get("nvbandwidth") if isinstance(document, dict) else None
-    if not isinstance(root, dict):
-        raise file.refusal("JSON without nvbandwidth's results")
+    root = json_of(file, _Document)["nvbandwidth"]
     names = root.get("GPU Device list")
     if "GPU Device info" in root or isinstance(root.get("Hostname"), list):
         names = names or root.get("GPU Device info")
-    listed = {}
-    for text in names if isinstance(names, list) else ():
-        match = _DEVICE.fullmatch(text) if isinstance(text, str) else None
-        if match:
-            listed[int(match[1])] = text
-    cases = root.get("testcases")
-    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+    matches = ((text, _DEVICE.fullmatch(text)) for text in names or ())
+    listed = {int(match[1]): text for text, match in matches if match}
+    if "testcases" not in root:
         reason = root.get("error")
         raise file.refusal(
-            f"nvbandwidth failed: {str(reason)[:160]!r}" if reason else "no tests in it",
-            line_of(file, "nvbandwidth", "error" if reason else "testcases"),
+            f"nvbandwidth failed: {str(reason)[:160]!r}" if reason else "no tests in it"
         )
-    return [_json_test(case, number, file) for number, case in enumerate(cases)], listed
+    return [_json_test(case, file) for case in root["testcases"]], listed
 
 
-def _json_test(case: dict[str, object], number: int, file: FileText) -> _Test:
-    name = str(case.get("name", ""))[:80]
-    place = place_of(file, "nvbandwidth", "testcases", number)
+def _json_test(case: _Case, file: FileText) -> _Test:
+    name = case["name"][:80]
     if name.startswith("multinode"):
-        _refuse_hosts(file, place())
+        _refuse_hosts(file)
     rows = case.get("bandwidth_matrix")
     if rows is None:
-        return _Test(name, place, ())
-    try:
-        values = np.array([[_json_cell(cell) for cell in row] for row in rows])  # type: ignore[attr-defined]
-    except (TypeError, ValueError, AttributeError):
-        values = np.empty(0)
-    if values.ndim != 2 or not values.size or values.shape[1] > MAX_ENDPOINTS:
-        raise file.refusal(f"the matrix of {name} is no matrix of numbers", place())
-    unit = _UNIT.search(str(case.get("bandwidth_description", ""))[:400])
+        return _Test(name, None, ())
+    with file.at(None, f"the matrix of {name}: "):
+        if len({len(row) for row in rows}) != 1 or not 0 < len(rows[0]) <= MAX_ENDPOINTS:
+            raise ValueError("rows of different lengths, or of none")
+        values = np.array([[_json_cell(cell) for cell in row] for row in rows])
+        for value in values[np.isfinite(values)].tolist() if "_memcpy_" in name else ():
+            check_pair_number(BANDWIDTH, value * GB_PER_S)
+    unit = _UNIT.search(case.get("bandwidth_description", "")[:400])
     if unit is not None:
-        _check_unit(unit[1], place(), file)
-    test, stated = _Test(name, place, (values,)), case.get("sum")
+        _check_unit(unit[1], None, file)
+    test, stated = _Test(name, None, (values,)), case.get("sum")
     # Of a test in both directions the file does not say what was added up.
-    if isinstance(stated, (int, float)) and not isinstance(stated, bool) and "bidirec" not in name:
-        _check_sum(test, stated, line_at(place), file)
-    for value in values[np.isfinite(values)].tolist() if "_memcpy_" in name else ():
-        check_range(BANDWIDTH, value * GB_PER_S, line_at(place), file)
+    if stated is not None and "bidirec" not in name:
+        _check_sum(test, stated, None, file)
     if "bidirectional" in name and len(values) == _PARTS * values.shape[1]:  # one below the other
-        return _Test(name, place, tuple(np.split(values, _PARTS)))
+        return _Test(name, None, tuple(np.split(values, _PARTS)))
     return test
 
 
-def _json_cell(cell: object) -> float:
+def _json_cell(cell: str | float | None) -> float:
     if cell == "N/A" or cell is None:
         return np.nan
-    good = isinstance(cell, (str, int, float)) and not isinstance(cell, bool)
-    value = float(str(cell)) if good and _CELL.fullmatch(str(cell).strip()) else np.nan
+    value = float(str(cell)) if _CELL.fullmatch(str(cell).strip()) else np.nan
     if not 0 <= value < np.inf:
-        raise ValueError(f"a bandwidth of {value}")
+        raise ValueError(f"expected a number or N/A, found {str(cell)[:40]!r}")
     return value

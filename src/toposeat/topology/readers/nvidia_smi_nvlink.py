@@ -68,11 +68,7 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read GPUs, their MIG slices and the state of their NVLinks.
-
-    Raises:
-        InputError: with file and line: a damaged line, a lane stated twice, GPUs that contradict.
-    """
+    """Read GPUs, their MIG slices and the state of their NVLinks."""
     report: list[str] = []
     gpus = _gpus(clean_lines(file.text), report, file)
     if not gpus:

@@ -1,26 +1,28 @@
-"""Reader of `nvidia-smi -q`, text and XML (`-q -x`): the inventory of a node.
+"""Readers of the inventory of a node: `nvidia-smi -q`, text and XML (`-x`), and `--query-gpu` CSV.
 
-Both print one block for each GPU, in the order of nvidia-smi's index, with the same values under
-different names; `_Block` hides the difference.
+`-q` prints one block for each GPU, in the order of nvidia-smi's index; `_Block` hides the
+difference between text and XML. All forms print the same values under different names.
 """
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from toposeat.model.topology import Device, Topology, Vendor
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.nvidia_smi_fields import (
-    Fields,
-    describe_fabric,
-    describe_links,
-    device_facts,
-    word,
+from toposeat.model.topology import (
+    MAX_PCIE_NUMBER,
+    Device,
+    PcieState,
+    Topology,
+    Vendor,
+    canonical_pci,
 )
+from toposeat.topology.readers.file_text import FileText, XmlElement
 from toposeat.topology.readers.tables import clean_lines
-from toposeat.topology.readers.xml_tree import XmlElement
 from toposeat.topology.told import told_machine
 
 _LOG = re.compile(r"=+NVSMI LOG=+", re.IGNORECASE)
@@ -28,7 +30,7 @@ _GPU = re.compile(r"GPU ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*", re.I
 _VALUE = re.compile(r"(\s*)(\S[^:]{0,80}?)\s+:(?: (.*))?")
 _SECTION = re.compile(r"(\s*)(\S.{0,80}?)\s*")
 _ATTACHED = re.compile(r"Attached GPUs\s*:\s*(\d{1,5})\s*", re.IGNORECASE)
-_MAX_BLOCKS = 1024
+_MAX_GPUS = 1024
 
 _NAMES = {  # field: path in the text, path in XML
     "name": ("Product Name", "product_name"),
@@ -55,6 +57,176 @@ _NAMES = {  # field: path in the text, path in XML
     "fabric_status": ("Fabric/Status", "fabric/status"),
     "clique": ("Fabric/CliqueId", "fabric/cliqueId"),
 }
+_MAX_MEMORY_BYTES = 1 << 60
+_Meaning = TypeVar("_Meaning", int, str)
+
+_NOT_KNOWN = re.compile(r"|N/A|None|Unknown( Error)?|Not (Supported|Available)|.*deprecated", re.I)
+_AMOUNT = re.compile(r"(\d{1,12})\s*(KiB|MiB|GiB|KB|MB|GB|B)?", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 1 << 20, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_UNITS |= {"kb": 10**3, "mb": 1 << 20, "gb": 10**9}  # old drivers write MB and mean MiB
+_COUNT = re.compile(r"(\d{1,3})x?", re.ASCII)
+_UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z/-]{8,80}", re.ASCII)
+_COLUMNS = {
+    "index": "index",
+    "name": "name",
+    "gpu_name": "name",
+    "uuid": "uuid",
+    "gpu_uuid": "uuid",
+    "pci.bus_id": "pci_bus_id",
+    "gpu_bus_id": "pci_bus_id",
+    "memory.total": "memory",
+    "pcie.link.gen.current": "generation",
+    "pcie.link.gen.gpucurrent": "generation",
+    "pcie.link.gen.max": "max_generation",
+    "pcie.link.width.current": "width",
+    "pcie.link.width.max": "max_width",
+    "mig.mode.current": "mig",
+    "fabric.state": "fabric",
+    "fabric.status": "fabric_status",
+}
+_UNMISTAKABLE = frozenset({"gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu_name"})
+_TELLING = _UNMISTAKABLE | {"index", "uuid", "name"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The words of one GPU; "" where the source has none.
+
+    `line` is where the GPU starts. `fabric` is the state of the NVLink fabric of NVSwitch machines
+    ("Completed", "In Progress", ...), `fabric_status` its result ("Success", ...).
+    """
+
+    line: int
+    index: int | None = None
+    pci_bus_id: str = ""
+    name: str = ""
+    uuid: str = ""
+    memory: str = ""
+    generation: str = ""
+    max_generation: str = ""
+    width: str = ""
+    max_width: str = ""
+    mig: str = ""
+    fabric: str = ""
+    fabric_status: str = ""
+    clique: str = ""
+
+
+def _word(text: str | None) -> str:
+    """A value without brackets and blanks; "" for N/A and its like."""
+    text = (text or "").strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1].strip()
+    return "" if _NOT_KNOWN.fullmatch(text) else text
+
+
+def _facts(gpus: Sequence[_Fields], file: FileText) -> list[Device]:
+    """One fact for each GPU; two with one name are refused."""
+    if not 0 < len(gpus) <= _MAX_GPUS:
+        raise file.refusal(f"{len(gpus)} GPUs are listed, 1 to {_MAX_GPUS} are expected")
+    facts = [_fact(gpu, i, file) for i, gpu in enumerate(gpus)]
+    for what in ("pci_bus_id", "uuid", "index", "id"):
+        seen: dict[object, int] = {}
+        for gpu, fact in zip(gpus, facts, strict=True):
+            value = getattr(fact, what)
+            if value is not None and value in seen:
+                raise file.refusal(
+                    f"{what.replace('_', ' ')} {value} is that of line {seen[value]} already",
+                    gpu.line,
+                    hint="one machine per file",
+                )
+            seen[value] = gpu.line
+    return facts
+
+
+def _fact(gpu: _Fields, position: int, file: FileText) -> Device:
+    def read(what: str, value: str, meaning: Callable[[str], _Meaning]) -> _Meaning | None:
+        with file.at(gpu.line, f"damaged {what}: "):
+            return meaning(_word(value)) if _word(value) else None
+
+    state = PcieState(
+        generation=read("PCIe generation", gpu.generation, _count),
+        max_generation=read("PCIe generation", gpu.max_generation, _count),
+        width=read("PCIe width", gpu.width, _count),
+        max_width=read("PCIe width", gpu.max_width, _count),
+    )
+    return Device(
+        id=f"GPU{position if gpu.index is None else gpu.index}",
+        index=gpu.index,
+        vendor=Vendor.NVIDIA,
+        name=_word(gpu.name)[:120],
+        pci_bus_id=read("PCI bus id", gpu.pci_bus_id, canonical_pci),
+        uuid=read("UUID", gpu.uuid, _checked_uuid),
+        memory_bytes=read("memory size", gpu.memory, _bytes),
+        pcie=None if state == PcieState() else state,
+    )
+
+
+def _bytes(text: str) -> int:
+    match = _AMOUNT.fullmatch(text)
+    amount = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else -1
+    if not 0 <= amount <= _MAX_MEMORY_BYTES:
+        raise ValueError(f"{text!r} is no size of memory")
+    return amount
+
+
+def _count(text: str) -> int:
+    match = _COUNT.fullmatch(text)
+    if match is None or not 1 <= int(match[1]) <= MAX_PCIE_NUMBER:
+        raise ValueError(f"{text!r} is no number of lanes or generation")
+    return int(match[1])
+
+
+def _checked_uuid(text: str) -> str:
+    if _UUID.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is no UUID")
+    return text
+
+
+def _links_below(devices: Sequence[Device]) -> list[str]:
+    """Sentences on PCIe links that run below their possible width or generation.
+
+    A generation below the possible one is normal for an idle GPU; a width is not.
+    """
+    states = [(each.id, each.pcie) for each in devices if each.pcie is not None]
+    narrow = [(id, p) for id, p in states if p.width and p.width < (p.max_width or 0)]
+    slow = [(id, p) for id, p in states if p.generation and p.generation < (p.max_generation or 0)]
+    sentences = [
+        f"{id} has a PCIe link of x{p.width}, x{p.max_width} is possible" for id, p in narrow
+    ]
+    if slow:
+        sentences.append(
+            f"{len(slow)} GPUs run their PCIe link below its generation, as idle ones do:"
+            f" {slow[0][0]} at gen {slow[0][1].generation} of {slow[0][1].max_generation}"
+        )
+    return sentences
+
+
+def _fabric(gpus: Sequence[_Fields]) -> list[str]:
+    """What the state of the NVSwitch fabric and of MIG means, in sentences."""
+    sentences = []
+    down = [
+        i
+        for i, gpu in enumerate(gpus)
+        if _word(gpu.fabric)
+        and (_word(gpu.fabric) != "Completed" or _word(gpu.fabric_status) not in ("", "Success"))
+    ]
+    if down:
+        gpu = gpus[down[0]]
+        sentences.append(
+            f"the NVLink fabric of {len(down)} GPUs is not up ({gpu.fabric.strip()}"
+            f" {_word(gpu.fabric_status)}): NVLink may not work".replace(" )", ")")
+        )
+    cliques = Counter(_word(g.clique) for g in gpus if _word(g.fabric) == "Completed")
+    if len(cliques) > 1:
+        sentences.append(f"the GPUs are in {len(cliques)} NVLink cliques")
+    partitioned = sum(_word(gpu.mig) == "Enabled" for gpu in gpus)
+    if partitioned:
+        sentences.append(f"MIG is on for {partitioned} of {len(gpus)} GPUs: they have no peers")
+    return sentences
+
+
+# ---- nvidia-smi -q
 
 
 @dataclass
@@ -75,22 +247,16 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read the inventory.
-
-    Raises:
-        InputError: with file and line: no GPU, a damaged value, a GPU twice.
-    """
+    """The inventory of `nvidia-smi -q`."""
     if file.xml is not None:
         origin, column = "nvidia-smi -q -x XML", 1
-        blocks, attached = list(_xml_blocks(file.xml, file)), _attached_xml(file.xml)
+        blocks, attached = list(_xml_blocks(file.xml)), _attached_xml(file.xml)
     else:
         origin, column = "nvidia-smi -q text", 0
         blocks, attached = _text_blocks(file)
-    if not blocks:
-        raise file.refusal("no GPU in it")
     whole = attached is None or attached == len(blocks)
     gpus = [
-        Fields(
+        _Fields(
             line=block.line,
             index=i if whole else None,
             pci_bus_id=block.pci_bus_id,
@@ -98,8 +264,8 @@ def parse(file: FileText) -> Topology:
         )
         for i, block in enumerate(blocks)
     ]
-    facts = device_facts(gpus, file)
-    report = describe_links(facts) + describe_fabric(gpus)
+    facts = _facts(gpus, file)
+    report = _links_below(facts) + _fabric(gpus)
     if not whole:
         report.append(
             f"{attached} GPUs are attached, {len(blocks)} are listed: their numbers are not known"
@@ -116,10 +282,8 @@ def _attached_xml(root: XmlElement) -> int | None:
     return int(texts[0]) if texts and re.fullmatch(r"\d{1,5}", texts[0], re.ASCII) else None
 
 
-def _xml_blocks(root: XmlElement, file: FileText) -> Iterator[_Block]:
-    for number, element in enumerate(root.named("gpu")):
-        if number >= _MAX_BLOCKS:
-            raise file.refusal(f"more than {_MAX_BLOCKS} GPUs", element.line)
+def _xml_blocks(root: XmlElement) -> Iterator[_Block]:
+    for element in root.named("gpu"):
         block = _Block(element.line, element.get("id"))
         for name in (paths[1] for paths in _NAMES.values()):
             text = _text_at(element, name)
@@ -148,8 +312,6 @@ def _text_blocks(file: FileText) -> tuple[list[_Block], int | None]:
     sections: list[tuple[int, str]] = []
     for line in clean_lines(file.text):
         if match := _GPU.fullmatch(line.text):
-            if len(blocks) >= _MAX_BLOCKS:
-                raise file.refusal(f"more than {_MAX_BLOCKS} GPUs", line.number)
             blocks.append(_Block(line.number, match[1]))
             sections = []
         elif match := _ATTACHED.fullmatch(line.text):
@@ -184,7 +346,7 @@ def _slices(facts: Sequence[Device], blocks: Sequence[_Block]) -> Iterator[Devic
     """MIG slices: neither form names their profile, only some drivers their UUID."""
     for parent, block in zip(facts, blocks, strict=True):
         for number, values in enumerate(block.slices):
-            uuid = word(values.get("uuid", ""))
+            uuid = _word(values.get("uuid", ""))
             yield Device(
                 id=f"{parent.id}/{number}",
                 vendor=Vendor.NVIDIA,
@@ -192,3 +354,62 @@ def _slices(facts: Sequence[Device], blocks: Sequence[_Block]) -> Iterator[Devic
                 uuid=uuid if uuid.startswith("MIG-") else None,
                 parent=parent.id,
             )
+
+
+# ---- nvidia-smi --query-gpu
+
+
+def looks_like_csv(file: FileText) -> bool:
+    """Whether one of the first lines holds names of such a query, one of them an identity."""
+    return any(_is_heading(line) for line in file.start[:5000].split("\n")[:20])
+
+
+def _is_heading(text: str) -> bool:
+    """Whether a line begins this output."""
+    names = _names(text)
+    known = [name for name in names if name in _COLUMNS]
+    if len(known) == 1:
+        return len(names) == 1 and known[0] in _UNMISTAKABLE
+    return bool(_TELLING & set(known))
+
+
+def _names(line: str) -> list[str]:
+    """Column names without their units: `memory.total [MiB]`."""
+    return [cell.split("[")[0].strip().lower() for cell in line.split(",")]
+
+
+def parse_csv(file: FileText) -> Topology:
+    """The inventory of `nvidia-smi --query-gpu`."""
+    header = next((i for i, line in enumerate(file.lines) if _is_heading(line)), None)
+    if header is None:
+        raise file.refusal("the heading of the table is missing")
+    names = _names(file.lines[header])
+    gpus = [
+        _row(line, names, number, file)
+        for number, line in enumerate(file.lines[header + 1 :], start=header + 2)
+        if line.strip()
+    ]
+    facts = _facts(gpus, file)
+    report = _links_below(facts) + _fabric(gpus)
+    if all(fact.pci_bus_id is None and fact.uuid is None for fact in facts):
+        report.append("neither PCI bus ids nor UUIDs are given: GPUs are known by number only")
+    if not file.text.endswith(("\n", "\r")):
+        report.append("the file ends without a newline: its end may be cut")
+    return told_machine(
+        origin="nvidia-smi --query-gpu CSV", devices=tuple(facts), report=tuple(report)
+    )
+
+
+def _row(line: str, names: list[str], number: int, file: FileText) -> _Fields:
+    with file.at(number):
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
+        except csv.Error as error:
+            raise ValueError(f"bad CSV: {error}") from None
+        if len(cells) != len(names):
+            raise ValueError(f"the row has {len(cells)} of {len(names)} cells")
+        values = {_COLUMNS[n]: cell for n, cell in zip(names, cells, strict=True) if n in _COLUMNS}
+        index = _word(values.pop("index", ""))
+        if index and not (index.isascii() and index.isdigit() and len(index) < 5):
+            raise ValueError(f"{index[:30]!r} is no index of a GPU")
+    return _Fields(line=number, index=int(index) if index else None, **values)

@@ -1,14 +1,19 @@
-"""Reader of `nvidia-smi topo -m` and `-mp` text, of every header generation.
+"""Readers of `nvidia-smi topo`: relations (-m, -mp) of every header generation, and -p2p.
 
 The rule: what the text says is taken exactly, what it lacks is reported, what is damaged is
 refused. NVIDIA prints a full symmetric matrix with one row per column, so anything else is damage;
 only hand-made markdown tables may leave the NIC rows out.
+
+`-p2p` prints one of five capabilities (r, w, n, a, p), and the output does not say which. Where the
+command itself was saved too, it decides; else reading (r) is assumed, and said so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
@@ -21,6 +26,7 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
+from toposeat.topology.readers.cells import check_symmetric, cpu_affinity, unknown_pairs, words_of
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     Line,
@@ -30,12 +36,6 @@ from toposeat.topology.readers.tables import (
     clean_lines,
     find_table,
     header_after,
-)
-from toposeat.topology.readers.words import (
-    check_symmetric,
-    cpu_affinity,
-    unknown_pairs,
-    words_of,
 )
 from toposeat.topology.relation import (
     KNOWN_TOKENS,
@@ -77,6 +77,31 @@ _LISTED = re.compile(r"\s*GPU (\d+): (.{1,120}?) \(UUID: (GPU-[0-9a-fA-F-]{8,})\
 _TABLED = re.compile(
     r"\|\s+(\d+)\s+(\S.{0,60}?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)"
 )
+MEANINGS = {
+    "OK": "possible",
+    "NS": "not supported",
+    "CNS": "chipset not supported",
+    "GNS": "GPU not supported",
+    "TNS": "topology not supported",
+    "DR": "disabled by a driver setting",
+    "U": "unknown",
+}
+_P2P = replace(
+    MATRIX,
+    is_cell=MEANINGS.__contains__,
+    cells=f"a state ({', '.join(MEANINGS)})",
+)
+_P2P_COMMAND = re.compile(r"topo\s+(?:-p2p|--p2pstatus)\s+([rwnap]{1,2})\b")
+_P2P_ROW = re.compile(
+    r"[ \t|]*GPU\d+(?:[ \t|]+X)?[ \t|]+(?:OK|[CGT]?NS|DR|U)\b", re.ASCII | re.IGNORECASE
+)
+_CAPABILITIES = {
+    "r": "reading",
+    "w": "writing",
+    "n": "NVLink",
+    "a": "atomic operations",
+    "p": "PCIe",
+}
 
 
 def looks_like(file: FileText) -> bool:
@@ -99,14 +124,8 @@ def parse(file: FileText) -> Topology:
 
     Product names, UUIDs and PCI bus ids are picked up when `nvidia-smi` or `nvidia-smi -L` was
     saved in the same file.
-
-    Raises:
-        InputError: with file and line: no matrix, truncated, rows missing, unknown words,
-        asymmetric.
     """
     text = file.text
-    if not text.strip():
-        raise file.refusal("the file is empty")
     lines = clean_lines(text)
     table = find_table(lines, MATRIX, file)
     if table is None:
@@ -203,12 +222,8 @@ def _numa_affinity(told: Mapping[str, str], row: Row, file: FileText) -> int | N
     cell, own = told.get("numa", ""), told.get("gpu", "")
     if cell in ("", "N/A"):
         return None
-    try:
+    with file.at(row.line, f"the NUMA affinity of {row.label} is damaged: "):
         near = parse_cpu_list(cell)
-    except ValueError:
-        raise file.refusal(
-            f"the NUMA affinity of {row.label} is damaged: {cell[:40]!r}", row.line
-        ) from None
     if len(near) > 1:
         run = parse_cpu_list(format_cpu_list(near).rpartition(",")[2])
         first = run[0] if len(run) in _OWN_NODES else 0
@@ -272,3 +287,81 @@ def _report_surroundings(text: str, lines: list[Line], table: Table, report: lis
         report.append(f"another matrix at line {second} was not read")
     if not text.endswith(("\n", "\r")) and not any(x.text.strip() for x in lines[table.end :]):
         report.append("the file ends in the last row without a newline: its end may be cut")
+
+
+# ---- peer access
+
+
+def looks_like_p2p(file: FileText) -> bool:
+    """Whether a row of this matrix is among the first lines."""
+    return any(_P2P_ROW.match(line) for line in file.start[:20_000].split("\n"))
+
+
+def parse_p2p(file: FileText) -> Topology:
+    """Which pairs have peer access."""
+    lines = clean_lines(file.text)
+    table = find_table(lines, _P2P, file)
+    if table is None:
+        raise file.refusal("no matrix of nvidia-smi topo -p2p found")
+    strange = [c for c in table.columns if not re.fullmatch(r"GPU\d{1,6}", c, re.ASCII)]
+    if strange:
+        raise file.refusal(f"{strange[0]} is no GPU: the matrix is damaged", table.line)
+    report: list[str] = []
+    command = next((m for x in lines if (m := _P2P_COMMAND.search(x.text))), None)
+    capability = command[1] if command else ""
+    access = _access(_states(table, file, report), table.columns, capability, report)
+    return told_machine(
+        origin="nvidia-smi topo -p2p text",
+        devices=tuple(
+            Device(id=label, index=int(label[3:]), vendor=Vendor.NVIDIA) for label in table.columns
+        ),
+        peer_access=access,
+        tells={FactKind.PEER_ACCESS},
+        report=report,
+    )
+
+
+def _states(table: Table, file: FileText, report: list[str]) -> dict[tuple[int, int], str]:
+    """The state of each ordered pair; words that a newer driver may have learnt are left out."""
+    found = words_of(table, table.columns)
+    name = table.columns.__getitem__
+    unknown = unknown_pairs(found, _P2P.is_cell, name, report, file)
+    return {pair: at.word for pair, at in found.items() if pair not in unknown}
+
+
+def _access(
+    found: dict[tuple[int, int], str],
+    columns: Sequence[str],
+    capability: str,
+    report: list[str],
+) -> dict[tuple[int, int], bool]:
+    """Peer access of each ordered pair, as far as the states decide it.
+
+    States of reading or writing decide. A pair that NVLink, PCIe or atomics cannot serve may have
+    peer access in another way.
+    """
+    decides = not capability or set(capability) & {"r", "w"}
+    if not capability:
+        report.append("which capability was asked for (r, w, n, a, p) is not stated: r assumed")
+    elif not decides:
+        report.append(
+            f"this is about {_CAPABILITIES[capability[0]]} only: where it says no, peer access may"
+            " still be possible another way"
+        )
+    for state, count in sorted(Counter(found.values()).items()):
+        if state != "OK":
+            report.append(f"peer access is {MEANINGS[state]} ({state}) for {count} ordered pairs")
+    torn = [
+        (i, j) for (i, j), state in found.items() if i < j and found.get((j, i), state) != state
+    ]
+    if torn:
+        i, j = torn[0]
+        report.append(
+            f"the matrix is asymmetric for {len(torn)} pairs: {columns[i]} ->"
+            f" {columns[j]} is {found[i, j]}, back it is {found[j, i]}"
+        )
+    return {
+        pair: state == "OK"
+        for pair, state in found.items()
+        if state == "OK" or (decides and state != "U")
+    }

@@ -21,8 +21,7 @@ import numpy as np
 
 from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.topology import Device, PairNumbers, Topology, Vendor, canonical_pci
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.numbers import (
+from toposeat.topology.readers.cells import (
     GB_PER_S,
     MICROSECOND,
     counted_numbers,
@@ -30,13 +29,8 @@ from toposeat.topology.readers.numbers import (
     report_cut,
     values_of,
 )
-from toposeat.topology.readers.tables import (
-    Line,
-    Table,
-    clean_lines,
-    find_tables,
-    sections,
-)
+from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.tables import Line, Table, clean_lines, find_tables, sections
 from toposeat.topology.told import told_machine
 
 NUMBERED_BY_CUDA = (
@@ -85,11 +79,7 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read what the sample measured: every matrix, with peer access on and off.
-
-    Raises:
-        InputError: with file and line: no matrix, truncated, or of different sizes.
-    """
+    """Read what the sample measured: every matrix, with peer access on and off."""
     lines = clean_lines(file.text)
     report: list[str] = []
     matrices, tables = _matrices(lines, file)

@@ -29,9 +29,8 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
-from toposeat.topology.readers.amd_links import DIRECT_WEIGHT
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.numbers import (
+from toposeat.topology.readers.amd_smi import DIRECT_WEIGHT
+from toposeat.topology.readers.cells import (
     GB_PER_S,
     NUMBER_CELLS,
     counted_numbers,
@@ -39,6 +38,7 @@ from toposeat.topology.readers.numbers import (
     is_number,
     values_of,
 )
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     MAX_ENDPOINTS,
     Line,
@@ -94,11 +94,7 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read devices and all matrices.
-
-    Raises:
-        InputError: with file and line: no devices, a matrix that is cut or of other devices.
-    """
+    """Read devices and all matrices."""
     lines = clean_lines(file.text)
     run = _devices(lines, file)
     for kind, line, below in sections(lines, _title):

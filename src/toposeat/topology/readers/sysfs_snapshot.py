@@ -6,29 +6,39 @@ its io_links; its PCI tree stays unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, UnavailableError
 from toposeat.model.files import path_exists
+from toposeat.model.pair import BANDWIDTH
+from toposeat.model.quantity import check_pair_number
 from toposeat.model.topology import Topology
 from toposeat.topology.graph.kfd_graph import topology_of_kfd
+from toposeat.topology.graph.kfd_node import KfdNode
+from toposeat.topology.live.amd import kfd_nodes
 from toposeat.topology.live.discover import discover_this
-from toposeat.topology.live.small_file import entries_of, read_small
+from toposeat.topology.live.sysfs import entries_of, read_small
 from toposeat.topology.readers.archive import looks_like_archive, opened
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.kfd_tree import (
-    SAVE,
-    looks_like_kfd_text,
-    nodes_of_files,
-    nodes_of_text,
-)
 
-_DEPTH_OF_NODES = 4  # nodes/0/io_links/1/properties
 _DEPTH = 4  # of the root of the tree below the top of an archive
 _MARKS = ("bus/pci/devices", "devices/system/cpu", "devices/system/node")
 _NODES = ("class/kfd/kfd/topology/nodes", "topology/nodes", "nodes", "kfd/topology/nodes")
+SAVE = "save the tree again: tar chf FILE.tar /sys/class/kfd/kfd/topology"
+MAX_NODES = 2048
+_PATH = r"(?:\S*/)?nodes/(\d{1,6})/(?:(io_links|p2p_links|mem_banks)/(\d{1,6})/)?(\w{1,40})"
+_BLOCK = re.compile(rf"==> {_PATH} <==\s*", re.ASCII)
+_GREP = re.compile(rf"{_PATH}:(.*)", re.ASCII)
+_PROPERTY = re.compile(r"(\w{1,60}) (\d{1,20})\s*", re.ASCII)
+_STATED = re.compile(r"(\w{1,60})(?:\s+(.*))?", re.ASCII)
+_LINK = ("type", "weight", "node_from", "node_to", "min_bandwidth", "max_bandwidth")
+_NODE = ("simd_count", "gfx_target_version", "location_id", "domain", "device_id", "unique_id")
+_MEMORY = ("heap_type", "size_in_bytes", "local_mem_size")
+_USED = frozenset((*_LINK, *_NODE, *_MEMORY))
+_MB = 1e6
 _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tbz2", ".txz")
 
 
@@ -54,11 +64,7 @@ def looks_like(path: Path) -> bool:
 
 
 def parse(path: Path) -> Topology:
-    """Read a tree.
-
-    Raises:
-        InputError: damaged, dangerous, no tree of sysfs, or a machine without GPUs.
-    """
+    """Read a tree."""
     try:
         with opened(path) as folder:
             return _parse_folder(folder, path)
@@ -72,7 +78,7 @@ def _parse_folder(folder: Path, path: Path) -> Topology:
     if sysfs is not None and (sysfs / "bus/pci/devices").is_dir():
         return _whole(sysfs, name, path)
     if kfd is not None:
-        return _kfd(kfd, name, path)
+        return _kfd(kfd_nodes(kfd), name, "KFD topology, saved tree", path)
     if sysfs is None:
         raise InputError("no tree of sysfs or KFD in it", path=path, hint=SAVE)
     raise InputError(
@@ -84,19 +90,15 @@ def _parse_folder(folder: Path, path: Path) -> Topology:
 
 def looks_like_text(file: FileText) -> bool:
     """Whether a text is a saved KFD tree."""
-    return looks_like_kfd_text(file.start)
+    lines = map(str.strip, file.start[:20_000].splitlines())
+    marks = (_BLOCK.fullmatch(line) or _GREP.fullmatch(line) for line in lines)
+    return any(mark and mark[4] in ("properties", "gpu_id", "name") for mark in marks)
 
 
 def parse_text(file: FileText) -> Topology:
-    """Read a KFD tree saved as text.
-
-    Raises:
-        InputError: damaged, or without GPUs.
-    """
-    nodes = nodes_of_text(file.lines, file.path)
-    if not any(node.is_gpu for node in nodes):
-        raise InputError(_without_gpus(len(nodes)), path=file.path, hint=SAVE)
-    return topology_of_kfd(nodes, name=file.name, origin="KFD topology, saved as text")
+    """Read a KFD tree saved as text."""
+    nodes = _nodes_of_text(file)
+    return _kfd(nodes, file.name, "KFD topology, saved as text", file.path)
 
 
 def _whole(sysfs: Path, name: str, path: Path) -> Topology:
@@ -111,32 +113,11 @@ def _whole(sysfs: Path, name: str, path: Path) -> Topology:
     return replace(topology, name=name, origin="saved sysfs")
 
 
-def _kfd(nodes: Path, name: str, path: Path) -> Topology:
-    found = nodes_of_files(_small_files(nodes), path)
-    if not any(node.is_gpu for node in found):
-        raise InputError(_without_gpus(len(found)), path=path, hint=SAVE)
-    return topology_of_kfd(found, name=name, origin="KFD topology, saved tree")
-
-
-def _without_gpus(nodes: int) -> str:
-    return f"{nodes} KFD nodes, none of them a GPU"
-
-
-def _small_files(nodes: Path) -> Iterator[tuple[str, str]]:
-    """What KFD says, by the path below the folder of its nodes."""
-    above = len(nodes.parts)
-    folders = [nodes]
-    while folders:
-        for entry in entries_of(folders.pop()):
-            below = entry.parts[above:]
-            if entry.name in ("name", "properties"):
-                try:
-                    text = read_small(entry).decode("utf-8", "replace")
-                except OSError:
-                    continue
-                yield "/".join(("nodes", *below)), text
-            elif len(below) < _DEPTH_OF_NODES and entry.is_dir() and not entry.is_symlink():
-                folders.append(entry)
+def _kfd(nodes: list[KfdNode], name: str, origin: str, path: Path) -> Topology:
+    if not any(node.is_gpu for node in nodes) or len(nodes) > MAX_NODES:
+        cause = f"{len(nodes)} KFD nodes, none of them a GPU or more than {MAX_NODES}"
+        raise InputError(cause, path=path, hint=SAVE)
+    return topology_of_kfd(nodes, name=name, origin=origin)
 
 
 def _tops(folder: Path) -> Iterator[Path]:
@@ -187,3 +168,66 @@ def _plain_name(path: Path) -> str:
     for ending in _ARCHIVES:
         name = name.removesuffix(ending)
     return name or "saved"
+
+
+# ---- text: `==> path <==` blocks (`head` of all files) or `path:line` (`grep -r .`)
+
+
+class _Collector:
+    """Nodes from pieces of text, whatever their order."""
+
+    def __init__(self, file: FileText) -> None:
+        self.file = file
+        self.nodes: dict[int, KfdNode] = {}
+        self._links: dict[tuple[int, str, int], dict[str, int]] = {}
+
+    def add(self, match: re.Match[str], lines: Iterable[str], first: int) -> None:
+        """Take in (more of) one file, named by a match of `_PATH`, from line `first` on."""
+        number, folder, part, name = match.groups()[:4]
+        node = self.nodes.setdefault(int(number), KfdNode(int(number)))
+        if folder is None and name == "name":
+            node.name = node.name or next((x.strip()[:80] for x in lines if x.strip()), "")
+        elif folder is None and name == "properties":
+            self._read(node.properties, lines, first)
+        elif folder in ("io_links", "mem_banks") and name == "properties":
+            values = self._links.get((node.number, folder, int(part)))
+            if values is None:
+                values = self._links[node.number, folder, int(part)] = {}
+                (node.links if folder == "io_links" else node.memory).append(values)
+            self._read(values, lines, first)
+
+    def _read(self, values: dict[str, int], lines: Iterable[str], first: int) -> None:
+        for number, text in enumerate(lines, start=first):
+            match = _PROPERTY.fullmatch(text)
+            with self.file.at(number):
+                if match is not None:
+                    _take(values, match[1], int(match[2]))
+                elif (stated := _STATED.fullmatch(text)) and stated[1] in _USED:
+                    raise ValueError(f"no number: {text[:60]!r}")
+
+
+def _take(values: dict[str, int], key: str, value: int) -> None:
+    """Note a property."""
+    if values.setdefault(key, value) != value:
+        raise ValueError(f"{key} is stated twice, as {values[key]} and {value}")
+    if key in ("min_bandwidth", "max_bandwidth"):
+        check_pair_number(BANDWIDTH, value * _MB)
+
+
+def _nodes_of_text(file: FileText) -> list[KfdNode]:
+    found = _Collector(file)
+    block: re.Match[str] | None = None
+    start, body = 0, list[str]()
+    for number, line in enumerate(file.lines, start=1):
+        head = _BLOCK.fullmatch(line)
+        if head is None and (grep := _GREP.fullmatch(line)) is not None:
+            found.add(grep, [grep.group(5)], number)
+        elif head is not None or line.startswith("==> "):
+            if block is not None:
+                found.add(block, body, start + 1)
+            block, start, body = head, number, []
+        else:
+            body.append(line)
+    if block is not None:
+        found.add(block, body, start + 1)
+    return [found.nodes[number] for number in sorted(found.nodes)]

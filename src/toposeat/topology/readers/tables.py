@@ -25,7 +25,6 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[[0-9;]{1,5}m")
 _SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _INVISIBLE = re.compile(r"[\ufeff\u200b-\u200f\u2060]")
 _MARKS = re.compile(r"^[\s#>*|]+")
-_RULE = re.compile(r"[\s|:\-+=]*")
 _REST_CELL = re.compile(r"[\d,\-]+|N/A", re.ASCII)
 WORD = re.compile(r"[A-Z][A-Z0-9?*+_-]{0,15}", re.ASCII)  # what a tool may print for a pair
 _LONGEST = 16  # word that may be two of them
@@ -184,12 +183,7 @@ def find_table(lines: Sequence[Line], spec: TableSpec, file: FileText) -> Table 
 def find_tables(
     lines: Sequence[Line], spec: TableSpec, file: FileText, *, most: int | None = None
 ) -> list[Table]:
-    """All tables that have rows, or the first of them, in the order of the text.
-
-    Raises:
-        InputError: a table is cut, shifted or of strange cells; or there are headers without rows
-            only.
-    """
+    """All tables that have rows, or the first of them, in the order of the text."""
     finder = _Finder(lines, spec, file)
     found: list[Table] = []
     bare: Line | None = None

@@ -13,9 +13,5 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read a topology file.
-
-    Raises:
-        InputError: damaged or of another schema, with file and line.
-    """
+    """Read a topology file."""
     return parse_topology(file.text, file.path)

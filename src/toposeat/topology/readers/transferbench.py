@@ -17,14 +17,14 @@ import numpy as np
 
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import Device, PairNumbers, Topology, Vendor
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.numbers import (
+from toposeat.topology.readers.cells import (
     GB_PER_S,
     NUMBER_CELLS,
     host_numbers,
     is_number,
     values_of,
 )
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import TableSpec, clean_lines, find_tables, sections
 from toposeat.topology.told import told_machine
 
@@ -57,9 +57,6 @@ def parse(file: FileText) -> Topology:
     """Read all matrices.
 
     A copy out of host memory ("CPU n") is driven by the CPU, one out of a GPU by that GPU.
-
-    Raises:
-        InputError: with file and line: no matrix, a matrix that is cut or of other devices.
     """
     columns: tuple[str, ...] = ()
     pairs: list[PairNumbers] = []

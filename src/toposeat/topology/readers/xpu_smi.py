@@ -13,23 +13,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 
 from toposeat.model.topology import Bond, Device, FactKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import constants as k
+from toposeat.topology.readers.cells import check_symmetric, cpu_affinity, unknown_pairs, words_of
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.tables import (
-    Row,
-    Table,
-    TableSpec,
-    clean_lines,
-    find_table,
-)
-from toposeat.topology.readers.words import (
-    check_symmetric,
-    cpu_affinity,
-    unknown_pairs,
-    words_of,
-)
+from toposeat.topology.readers.tables import Row, Table, TableSpec, clean_lines, find_table
 from toposeat.topology.relation import Relation
 from toposeat.topology.told import told_machine
 
@@ -46,11 +36,7 @@ def looks_like(file: FileText) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read the matrix.
-
-    Raises:
-        InputError: with file and line: no matrix, truncated, unknown words, asymmetric.
-    """
+    """Read the matrix."""
     lines = clean_lines(file.text)
     table = find_table(lines, _TABLE, file)
     if table is None:
@@ -94,6 +80,10 @@ _TABLE = TableSpec(
 
 
 def _facts(table: Table, cards: list[int], cpus: list[str | None], report: list[str]) -> Topology:
+    """Direct bonds, since XL* is reached over them, and PCIe relations.
+
+    Tiles of one GPU share its one PCIe link, as below a switch. Xe Link hides the others.
+    """
     tiles = Counter(cards)
     devices = tuple(
         Device(
@@ -106,52 +96,26 @@ def _facts(table: Table, cards: list[int], cpus: list[str | None], report: list[
         )
         for i, row in enumerate(table.rows)
     )
+    bonds: dict[tuple[int, int], Bond] = {}
+    relations: dict[tuple[int, int], Relation] = {}
+    for i, j in combinations(range(len(devices)), 2):
+        cell = table.rows[i].cells[j]
+        lanes = 1 if cell == _FABRIC else _lanes(cell)
+        lane = k.MDF if cell == _FABRIC else k.XELINK
+        if lanes:
+            rate = lanes * lane.data_sheet
+            bond = Bond(kind=LinkKind.XELINK, count=lanes, bytes_per_s=rate, name=lane.name)
+            bonds[i, j] = bonds[j, i] = bond
+        if cards[i] == cards[j] or cell in _PCIE:
+            relations[i, j] = Relation(PathClass.PIX if cards[i] == cards[j] else _PCIE[cell])
     return told_machine(
         origin="xpu-smi topology -m",
         devices=devices,
-        pcie_relations=_pcie(table.rows, cards),
-        bonds=_links(table.rows),
+        pcie_relations=relations,
+        bonds=bonds,
         tells={FactKind.DEVICE_LINKS},
         report=(*report, *_report(table.rows, cpus)),
     )
-
-
-def _links(rows: Sequence[Row]) -> dict[tuple[int, int], Bond]:
-    """Direct bonds; XL* is reached over them and is none."""
-    links: dict[tuple[int, int], Bond] = {}
-    for i, row in enumerate(rows):
-        for j in range(i + 1, len(rows)):
-            lanes = _lanes(row.cells[j])
-            if lanes:
-                speed = lanes * k.XELINK.data_sheet
-                links[i, j] = links[j, i] = _link(lanes, speed, k.XELINK.name)
-            elif row.cells[j] == _FABRIC:
-                links[i, j] = links[j, i] = _link(1, k.MDF.data_sheet, k.MDF.name)
-    return links
-
-
-def _link(count: int, bytes_per_s: float, name: str) -> Bond:
-    return Bond(
-        kind=LinkKind.XELINK,
-        count=count,
-        bytes_per_s=bytes_per_s,
-        name=name,
-    )
-
-
-def _pcie(rows: Sequence[Row], cards: Sequence[int]) -> dict[tuple[int, int], Relation]:
-    """PCIe relations as stated; tiles of one GPU share its one PCIe link, as below a switch.
-
-    Nothing where Xe Link hides them all.
-    """
-    relations: dict[tuple[int, int], Relation] = {}
-    for i, row in enumerate(rows):
-        for j in range(i + 1, len(rows)):
-            if cards[i] == cards[j]:
-                relations[i, j] = Relation(PathClass.PIX)
-            elif row.cells[j] in _PCIE:
-                relations[i, j] = Relation(_PCIE[row.cells[j]])
-    return relations
 
 
 def _report(rows: Sequence[Row], cpus: Sequence[str | None]) -> list[str]:

@@ -1,19 +1,21 @@
-"""Tables of measured numbers: their cells, their range, and what two directions say together."""
+"""What the cells of tables mean: words for pairs of devices, and measured numbers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, isfinite, nan
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.quantity import check_pair_number
 from toposeat.model.topology import HostNumbers
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.tables import Table, TableSpec
+from toposeat.topology.readers.tables import Row, Table, TableSpec
 
 GB_PER_S = 1e9  # every tool divides bytes by 1e9
 MICROSECOND = 1e-6
@@ -23,6 +25,98 @@ NUMBER_CELLS = "a number or N/A"
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?(?:E[+-]?\d{1,3})?", re.ASCII)
 _COLLIDED = re.compile(r"(?:\d{1,9}\.\d\d){2,}", re.ASCII)
 _NOT_KNOWN = frozenset({"", "N/A", "[N/A]", "NAN", "-NAN", "INF", "-"})
+_SHOWN = 4  # words in a message
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WordAt:
+    """A cell in upper case, and the line where it stands, if that is known."""
+
+    word: str
+    line: int | None = None
+
+
+def words_of(table: Table, labels: Sequence[str]) -> dict[Pair, WordAt]:
+    """The cells that say something of two different devices, by their positions in `labels`."""
+    position = {label: i for i, label in enumerate(labels)}
+    return {
+        (position[row.label], position[column]): WordAt(cell, row.line)
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+        if row.label != column and cell
+    }
+
+
+def unknown_pairs(
+    cells: Mapping[Pair, WordAt],
+    is_known: Callable[[str], bool],
+    name: Callable[[int], str],
+    report: list[str],
+    file: FileText,
+) -> set[Pair]:
+    """The ordered pairs whose words are not known, which is reported.
+
+    Tools learn words with every generation. A word that both halves state for a pair says that the
+    pair is not known; one that stands against a known word is damage, and a table of nothing else
+    is of another kind: both are refused.
+
+    Args:
+        cells: of ordered pairs of different devices; half of them may be missing.
+        is_known: of a word.
+        name: of a device, by its position.
+        report: where the doubt goes.
+        file: for messages.
+    """
+    found = {pair: at for pair, at in cells.items() if not is_known(at.word)}
+    for (i, j), at in found.items():
+        back = cells.get((j, i), at)
+        against = f", but the other way it is {back.word[:20]!r}" if back.word != at.word else ""
+        if against or len(found) == len(cells):
+            raise file.refusal(
+                f"unknown word {at.word[:20]!r} between {name(i)} and {name(j)}"
+                + (against or ", and none that is known"),
+                at.line,
+            )
+    if found:
+        (i, j), at = next(iter(found.items()))
+        words = ", ".join(sorted({each.word[:20] for each in found.values()})[:_SHOWN])
+        where = f" at line {at.line}" if at.line else ""
+        pairs = len({(min(pair), max(pair)) for pair in found})
+        report.append(
+            f"{pairs} pairs have a word that is not known ({words}), first {name(i)} - {name(j)}"
+            f"{where}: nothing is concluded from it"
+        )
+    return set(found)
+
+
+def check_symmetric(
+    cells: Mapping[Pair, WordAt],
+    meaning: Callable[[str], object],
+    name: Callable[[int], str],
+    file: FileText,
+) -> None:
+    """Refuse a table whose halves say different things of a pair."""
+    for (i, j), at in cells.items():
+        back = cells.get((j, i), at)
+        if i > j and meaning(back.word) != meaning(at.word):
+            raise file.refusal(
+                f"the matrix is asymmetric: {name(j)} -> {name(i)} is {back.word}, but {name(i)} ->"
+                f" {name(j)} is {at.word}",
+                at.line,
+            )
+
+
+def cpu_affinity(cell: str, row: Row, file: FileText) -> str | None:
+    """The CPUs near a device; None where they are not stated."""
+    if cell in ("", "N/A"):
+        return None
+    with file.at(row.line, f"the CPU affinity of {row.label} is damaged: "):
+        parse_cpu_list(cell)
+    return cell
+
+
+# ---- numbers
 
 
 def is_number(cell: str) -> bool:
@@ -54,28 +148,15 @@ def values_of(
 ) -> NDArray[np.float64]:
     """The numbers of a table by row and column, in SI units; NaN where there is none.
 
-    Args:
-        table: of numbers.
-        file: for messages.
-        what: bandwidth or latency; None for what is neither, whose range is not checked.
-        unit: of one cell.
-
-    Raises:
-        InputError: a number that no pair of devices has, with its line.
+    `what` is bandwidth or latency; of what is neither the range is not checked. `unit` is that of a
+    cell.
     """
     values = np.array([[_value(cell) * unit for cell in row.cells] for row in table.rows])
     for row, line in zip(values, table.rows, strict=True):
-        for value in row[np.isfinite(row)].tolist() if what else ():
-            check_range(what or "", value, line.line, file)
+        with file.at(line.line):
+            for value in row[np.isfinite(row)].tolist() if what else ():
+                check_pair_number(what or "", value)
     return values.reshape(len(table.rows), len(table.columns))
-
-
-def check_range(what: str, value: float, line: int | None, file: FileText) -> None:
-    """Refuse a number that no pair of devices has."""
-    try:
-        check_pair_number(what, value)
-    except ValueError as error:
-        raise file.refusal(str(error), line) from None
 
 
 def _value(cell: str) -> float:

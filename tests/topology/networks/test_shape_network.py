@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toposeat.topology import read_network
-from toposeat.topology.networks.grids import Place, grid_levels
+from toposeat.topology.networks.shape_network import Place, grid_levels
 
 PLACES = st.integers(1, 4).flatmap(
     lambda dimensions: st.lists(st.tuples(*[st.integers(0, 9)] * dimensions), max_size=40)
