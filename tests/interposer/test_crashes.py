@@ -9,7 +9,7 @@ import pytest
 from tests.support.interposed import PROGRAMS, compile_c, read_truth, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from tests.support.raw_records import matrices, records_of_ranks
-from toposeat.profile.records.record import State
+from toposeat.profile.records.segment import State
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 

@@ -20,7 +20,7 @@ from toposeat.installed import native_path
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
 from toposeat.profile.recording.gathering import BUNDLE_SUFFIX, unpack_bundles
-from toposeat.profile.records.record import State
+from toposeat.profile.records.segment import State
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 

@@ -12,10 +12,8 @@ from tests.support.mpi import MpiToolchain
 from tests.support.raw_records import records_of_ranks
 from toposeat.model.traffic import MemorySpace, TimeKind, TrafficKind
 from toposeat.profile import read_records
-from toposeat.profile.records.record import (
-    Flag,
-    RankRecord,
-)
+from toposeat.profile.records.record import RankRecord
+from toposeat.profile.records.segment import Flag
 
 pytestmark = pytest.mark.mpi
 

@@ -14,7 +14,7 @@ from tests.support.mpi import MpiToolchain
 from tests.support.raw_records import records_of_ranks
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_records
-from toposeat.profile.records.record import State
+from toposeat.profile.records.segment import State
 
 pytestmark = pytest.mark.mpi
 

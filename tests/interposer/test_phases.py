@@ -10,7 +10,8 @@ import pytest
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import MpiToolchain
 from tests.support.raw_records import records_of_ranks
-from toposeat.profile.records.record import Flag, PhaseMode, RankRecord
+from toposeat.profile.records.record import RankRecord
+from toposeat.profile.records.segment import Flag, PhaseMode
 
 pytestmark = [
     pytest.mark.mpi,

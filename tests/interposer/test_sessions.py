@@ -12,7 +12,8 @@ from tests.support.entries import declarations
 from tests.support.interposed import PROGRAMS, compile_c, fails_by_itself, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from tests.support.raw_records import matrices, records_of_ranks
-from toposeat.profile.records.record import RankRecord, State
+from toposeat.profile.records.record import RankRecord
+from toposeat.profile.records.segment import State
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.profile.records.record import OUTSIDE, Kind, RankRecord, read_record, record_paths
+from toposeat.profile.records.record import OUTSIDE, RankRecord, read_record, record_paths
+from toposeat.profile.records.segment import Kind
 
 
 def records_of_ranks(folder: Path, ranks: int) -> list[RankRecord]:

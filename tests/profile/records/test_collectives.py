@@ -17,7 +17,7 @@ from toposeat.profile.records.collectives import (
     expand_collectives,
     rules_of,
 )
-from toposeat.profile.records.record import OPERATIONS
+from toposeat.profile.records.segment import OPERATIONS
 
 ROOTED = ["bcast", "reduce", "gather", "scatter", "gatherv"]
 sizes = st.integers(0, 1 << 20)

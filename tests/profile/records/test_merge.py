@@ -19,7 +19,7 @@ from toposeat.model.traffic import (
 )
 from toposeat.profile import read_records
 from toposeat.profile.records import world, world_traffic
-from toposeat.profile.records.record import OPERATIONS
+from toposeat.profile.records.segment import OPERATIONS
 
 ALLTOALL = next(code for code, name in OPERATIONS.items() if name == "alltoall")
 WORLD = [(0, [(0, 1, 3)])]

@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 from tests.profile.records.records import HEADER, write_record
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, TimeKind
-from toposeat.profile.records.record import (
-    OPERATIONS,
-    OUTSIDE,
-    TIME_KINDS,
-    Flag,
-    Kind,
-    PhaseMode,
-    RankRecord,
-    State,
-    read_record,
-    record_paths,
-)
+from toposeat.profile.records.record import OUTSIDE, RankRecord, read_record, record_paths
+from toposeat.profile.records.segment import OPERATIONS, TIME_KINDS, Flag, Kind, PhaseMode, State
 
 LAYOUT = Path(__file__).resolve().parents[3] / "interposer" / "include" / "toposeat_record.h"
 OUTSIDE_CODE = 0x7FFFFFFF

@@ -14,6 +14,7 @@ import numpy as np
 
 from toposeat.model.traffic import Communicator, Int64Array, Traffic, TrafficKind
 from toposeat.profile.pattern.halo import (
+    EVEN,
     MIN_SHARE,
     PairSet,
     Pattern,
@@ -31,7 +32,8 @@ def find_all_to_all(pairs: PairSet) -> Pattern | None:
     heavy = np.sort(pairs.bytes)[::-1][: len(pairs) // 2]
     if heavy.sum() > 0.9 * pairs.total:
         return None
-    words = "all-to-all among all ranks: {share} of the bytes on {pairs}"
+    even = "" if pairs.bytes.max() <= (1 + EVEN) * pairs.bytes.min() else ", uneven"
+    words = f"all-to-all among all ranks{even}: {{share}} of the bytes on {{pairs}}"
     return pairs.claim("all-to-all", words, pairs.keys)
 
 

@@ -19,15 +19,8 @@ from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.traffic import (
     Traffic,
 )
-from toposeat.profile.records.record import (
-    SUFFIX,
-    Flag,
-    RankRecord,
-    State,
-    read_record,
-    record_paths,
-)
-from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX
+from toposeat.profile.records.record import RankRecord, read_record, record_paths
+from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
 from toposeat.profile.records.torch_job import joined, read_torch_records
 from toposeat.profile.records.world import WorldSum
 from toposeat.profile.records.world_traffic import make_traffic

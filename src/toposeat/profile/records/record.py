@@ -27,35 +27,12 @@ from toposeat.profile.records.segment import (
     SUFFIX,
     TIME_KINDS,
     Flag,
-    Kind,
     PhaseMode,
     Segment,
     State,
     WorldOrigin,
     read_segment,
 )
-
-__all__ = [
-    "MAX_RANKS",
-    "NO_COMMUNICATOR",
-    "OPERATIONS",
-    "OUTSIDE",
-    "SUFFIX",
-    "TIME_KINDS",
-    "Flag",
-    "Kind",
-    "Members",
-    "OtherWorld",
-    "PhaseMode",
-    "RankRecord",
-    "RecordedEvent",
-    "RecordedPhase",
-    "State",
-    "WorldOrigin",
-    "read_record",
-    "record_paths",
-    "space_of",
-]
 
 OUTSIDE = -1  # a peer or member that is not in the rank's MPI_COMM_WORLD
 NO_COMMUNICATOR = -1

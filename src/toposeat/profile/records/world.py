@@ -24,17 +24,19 @@ from toposeat.model.traffic import (
 from toposeat.profile.records.record import (
     NO_COMMUNICATOR,
     OUTSIDE,
-    Flag,
-    Kind,
     Members,
-    PhaseMode,
     RankRecord,
     RecordedEvent,
-    State,
-    WorldOrigin,
     space_of,
 )
-from toposeat.profile.records.segment import TRAFFIC_KINDS
+from toposeat.profile.records.segment import (
+    TRAFFIC_KINDS,
+    Flag,
+    Kind,
+    PhaseMode,
+    State,
+    WorldOrigin,
+)
 
 MAX_EVENTS = 1 << 20  # of one job; beyond, sizes are merged by class
 _MAX_WAITING = 1 << 19  # rows that wait before they are summed

@@ -24,7 +24,7 @@ from toposeat.profile.records.collectives import (
     model_words,
     rules_of,
 )
-from toposeat.profile.records.record import PhaseMode, WorldOrigin
+from toposeat.profile.records.segment import PhaseMode, WorldOrigin
 from toposeat.profile.records.world import MetWorld, PhaseSum, WorldSum, tables_of
 
 Tables = Mapping[TableKey, PairTable]
