@@ -30,6 +30,7 @@ from toposeat.profile.importers.pytorch_trace import (
     IGNORED,
     TraceCallError,
     bytes_of_type,
+    listed_ranks,
     operation_of,
 )
 from toposeat.profile.importers.pytorch_trace import (
@@ -85,7 +86,6 @@ def load_data(data: bytes) -> Any:
 _HINT = "give the files that PyTorch wrote, ..._RANK for each rank"
 _RANK = re.compile(r"(\d{1,7})(?:\.\w+)?$", re.ASCII)
 _MESSAGE = re.compile(r"(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})", re.ASCII)
-_RANKS = re.compile(r"\[\s*(\d{1,7}(?:\s*,\s*\d{1,7})*)\s*\]", re.ASCII)
 _DEFAULT = "default_pg"
 
 
@@ -147,8 +147,7 @@ class _Dump:
             ) from error
         self.told: dict[str, tuple[int, ...]] = {}
         for name, group in config.items() if isinstance(config, dict) else ():
-            found = _RANKS.fullmatch(str(group.get("ranks"))) if isinstance(group, dict) else None
-            ranks = tuple(int(each) for each in found[1].split(",")) if found else ()
+            ranks = listed_ranks(str(group.get("ranks"))) if isinstance(group, dict) else None
             if ranks and len(set(ranks)) == len(ranks) and max(ranks) < MAX_RANKS:
                 self.told[str(name)] = ranks
         self.highest = max((max(ranks) for ranks in self.told.values()), default=0)

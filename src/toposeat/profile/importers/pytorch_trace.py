@@ -284,9 +284,8 @@ class _Trace:
         for group in groups if isinstance(groups, list) else []:
             listed = group.get("ranks") if isinstance(group, dict) else None
             if isinstance(listed, str):  # as other dumps of PyTorch write it
-                text = _RANKS.fullmatch(listed)
-                listed = [int(rank) for rank in text[1].split(",")] if text else None
-            if isinstance(listed, list):
+                listed = listed_ranks(listed)
+            if isinstance(listed, (list, tuple)):
                 members = listed or list(range(world))
                 if all((rank := _count(m)) is not None and rank < world for m in members):
                     self.ranks_of_group[str(group.get("pg_name"))] = tuple(members)
@@ -294,13 +293,19 @@ class _Trace:
     def members(self, call: TraceCall) -> tuple[int, ...] | None:
         """World ranks of the call's process group, in its order; None if they are not known."""
         listed = self.ranks_of_group.get(call.group)
-        if listed is None and (text := _RANKS.fullmatch(call.ranks)) is not None:
-            listed = tuple(map(int, text[1].split(",")))
+        if listed is None:
+            listed = listed_ranks(call.ranks)
         if listed is None and call.start >= 0 < call.stride and 0 < call.members <= MAX_RANKS:
             listed = tuple(range(call.start, call.start + call.stride * call.members, call.stride))
         if listed is None or len(set(listed)) < len(listed) or max(listed) >= (self.world or 0):
             return None
         return listed
+
+
+def listed_ranks(text: str) -> tuple[int, ...] | None:
+    """The ranks of `[0, 1]`; None for anything else."""
+    found = _RANKS.fullmatch(text)
+    return tuple(map(int, found[1].split(","))) if found else None
 
 
 def _count(value: Any) -> int | None:
