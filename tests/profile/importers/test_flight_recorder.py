@@ -89,6 +89,7 @@ HOSTILE = {
     "no end": pickle.dumps({"pg_config": {}}, protocol=2)[:-1],
     "a second one": pickle.dumps({"pg_config": {}}, protocol=2) * 2,
     "an empty stack": b"\x80\x02\x85X\x09\x00\x00\x00pg_config.",
+    "appended to a text": b"\x80\x02X\x09\x00\x00\x00pg_configNa.",
     "no entries": pickle.dumps({"pg_config": {}}, protocol=2),
     "a list": pickle.dumps(["pg_config"], protocol=2),
     "other keys": pickle.dumps({"pg_config": 3, "entries": [1]}, protocol=2),

@@ -79,7 +79,7 @@ def load_data(data: bytes) -> Any:
         raise ValueError("something follows the pickle")
     try:
         return _NoNames(BytesIO(data)).load()
-    except (pickle.UnpicklingError, TypeError, IndexError, KeyError, EOFError) as error:
+    except (pickle.UnpicklingError, AttributeError, TypeError, LookupError, EOFError) as error:
         raise ValueError(f"a damaged pickle: {error}") from error
 
 
