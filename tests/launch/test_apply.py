@@ -100,13 +100,11 @@ def test_options_reach_toposeat_exec(place: Place, tmp_path: Path) -> None:
         "ompi app",
         visibility="mask",
         strict=True,
-        ids="uuid",
-        memory_policy="bind",
         report_dir=tmp_path,
     )
     probe = native_path("lib/libtoposeat_probe.so")
     assert shown(found, placed[1]) == (
-        "ompi --rank-by slot TE -m PLACE --visibility mask --ids uuid --memory-policy bind"
+        "ompi --rank-by slot TE -m PLACE --visibility mask"
         f" --report {tmp_path} --probe {probe} --strict -- app"
     )
 

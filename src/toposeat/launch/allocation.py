@@ -6,7 +6,6 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError
@@ -14,8 +13,6 @@ from toposeat.launch.launchers.launcher import Launcher, LaunchLine
 from toposeat.launch.launchers.seats import Allocation
 from toposeat.model.files import read_text
 from toposeat.model.hostlist import expand_counts, expand_hostlist, short_name
-
-_SLOTS = re.compile(r"(?:slots|:)\s*=?\s*([0-9]{1,6})")
 
 
 def allocation_of(line: LaunchLine, environment: Mapping[str, str]) -> Allocation | None:
@@ -60,23 +57,15 @@ def _of_line(line: LaunchLine, *, in_job: bool) -> Allocation | None:
         source = next(o.words[0].partition("=")[0] for o in line.options if o.name in table.hosts)
         return Allocation(hosts=tuple(counts), source=source, in_job=in_job, slots=slots)
     path = line.value(table.host_files) or (given if given and "/" in given else None)
-    if path is None:
-        return None
-    found = _of_file(Path(path), in_job=in_job)
-    return found if line.family.limits_slots else replace(found, slots={})
+    return None if path is None else _of_file(Path(path), in_job=in_job)
 
 
 def _of_file(path: Path, *, in_job: bool, limited: bool = False) -> Allocation:
     """A host on each line; one line for each slot with `limited`."""
     counts: Counter[str] = Counter()
-    slots: dict[str, int] = {}
     for line in read_text(path).splitlines():
         words = line.split("#", 1)[0].split()
-        for host in expand_hostlist(words[0].partition(":")[0]) if words else ():
-            counts[host] += 1
-            stated = _SLOTS.search(line)
-            if stated:
-                slots[host] = slots.get(host, 0) + int(stated[1])
+        counts.update(expand_hostlist(words[0].partition(":")[0]) if words else ())
     return Allocation(
         hosts=tuple(counts),
         source=str(path),

@@ -44,8 +44,6 @@ class ExecOptions:
     strict: bool = False
     report_dir: Path | None = None
     home: str | None = None
-    ids: str = "auto"
-    memory_policy: str = "preferred"
     reorder: str = ""
     handed_on: Sequence[str] = ()
 
@@ -113,10 +111,6 @@ def exec_words(family: Launcher, placement_path: str | Path, options: ExecOption
     words = [str(native_path("bin/toposeat-exec")), "-m", str(Path(placement_path).absolute())]
     if options.visibility != "permute":
         words += ["--visibility", options.visibility]
-    if options.ids != "auto":
-        words += ["--ids", options.ids]
-    if options.memory_policy != "preferred":
-        words += ["--memory-policy", options.memory_policy]
     if family.local_rank:
         # It may itself run under mpirun or srun, whose variables would be found first.
         words += ["--local-rank-env", family.local_rank]

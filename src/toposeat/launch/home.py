@@ -444,11 +444,13 @@ class Home:
                 self._tell(connection)
 
     def _tell(self, connection: _Connection) -> None:
-        stops = self._start.decision is Decision.STOP
         connection.waits = False
+        self._answer(connection, self._start.decision)
+
+    def _answer(self, connection: _Connection, decision: Decision, number: int = 0) -> None:
         connection.deadline = time.monotonic() + _STALLED_S
         try:
-            self._send(connection, Kind.STOP if stops else Kind.GO)
+            self._send(connection, Kind.GO if decision is Decision.GO else Kind.STOP, number)
         except OSError:
             self._close(connection)
 
@@ -461,25 +463,20 @@ class Home:
             raise _RefusedError from None
         connection.asks = True
         if not known:  # of another world, or too late
-            self._answer_present(connection, Kind.STOP)
+            self._answer_present(connection, Decision.STOP)
 
     def _decide_presence(self) -> None:
         self._presence.decide()
-        kind = Kind.GO if self._presence.decision is Decision.GO else Kind.STOP
         missing = self._presence.missing
         number = UNKNOWN if missing is None else missing
         for connection in list(self._connections.values()):
             if connection.asks:
-                self._answer_present(connection, kind, number)
+                self._answer_present(connection, self._presence.decision, number)
                 number = 0  # one says it for the job
 
-    def _answer_present(self, connection: _Connection, kind: Kind, number: int = 0) -> None:
+    def _answer_present(self, connection: _Connection, decision: Decision, number: int = 0) -> None:
         connection.asks = False
-        connection.deadline = time.monotonic() + _STALLED_S
-        try:
-            self._send(connection, kind, number)
-        except OSError:
-            self._close(connection)
+        self._answer(connection, decision, number)
 
     # ---- files ----
 

@@ -66,8 +66,6 @@ def run_placed(
     strict: bool = False,
     dry_run: bool = False,
     verify: bool = True,
-    ids: str = "auto",
-    memory_policy: str = "preferred",
     other_machine: bool = False,
     reorder: str = "",
     environment: Mapping[str, str] | None = None,
@@ -87,8 +85,6 @@ def run_placed(
         strict: a rank that cannot be seated as placed stops the job.
         dry_run: start nothing; `launched` of the record holds the exact line.
         verify: let every rank report what it got and compare.
-        ids: how devices are named in lists: auto, integer or uuid.
-        memory_policy: preferred, bind or none.
         other_machine: run a placement that was made for other hosts.
         reorder: how MPI reorders ranks (`reordering`), empty for not at all.
         environment: of the job; this process's own by default.
@@ -128,8 +124,6 @@ def run_placed(
             strict=strict,
             report_dir=folder if verify else None,
             home=None if home is None else home.words,
-            ids=ids,
-            memory_policy=memory_policy,
             reorder=reorder,
             handed_on=tuple(secrets),
         )

@@ -306,7 +306,7 @@ class Launcher:
             of others.
         job_files: variables of schedulers that name a file of the job's hosts, which it reads.
         slurm_places: the variable that says how many ranks a node of a Slurm job takes.
-        limits_slots: its line and host files say how many ranks a host takes.
+        limits_slots: its line says how many ranks a host takes.
         oversubscribes: whether it may start more ranks on a host than it has places there.
         shares_files: whether processes on other nodes read what is written for it.
         deals: the order of hosts in which it deals ranks out; () where it has words for others.
