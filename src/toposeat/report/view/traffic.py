@@ -99,14 +99,6 @@ def histogram_series(traffic: Traffic) -> list[tuple[TrafficKind, MemorySpace, l
     ]
 
 
-def collective_size_counts(traffic: Traffic) -> list[int]:
-    """Collective calls per size bucket, all ranks: what one rank gives to one call."""
-    counts = np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64)
-    for event in traffic.collectives:
-        counts[event.bytes.bit_length()] += event.calls
-    return [int(n) for n in counts]
-
-
 def bucket_words(bucket: int) -> str:
     """The sizes in a histogram bucket: `empty`, `64 KiB ..` (up to the next power of two)."""
     return "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} .."
@@ -189,15 +181,14 @@ def _devices_of(info: RankInfo) -> list[tuple[str | None, int | None, int | None
 def choice_words(traffic: Traffic) -> str:
     """How the application picks its device, and what that means for `run`; "" if not known."""
     several = sum(len(info.devices) > 1 for info in traffic.rank_info)
-    more = f" {plural(several, 'rank')} used several devices." if several else ""
-    return {
-        DeviceChoice.LOCAL_RANK: "The application takes the device numbered like its local rank."
-        + more,
-        DeviceChoice.DEVICE_0: "The application always takes device 0, though it sees several."
-        + more,
-        DeviceChoice.OWN: "The application picks devices by a rule of its own." + more,
-        DeviceChoice.UNKNOWN: more.strip(),
+    how = {
+        DeviceChoice.LOCAL_RANK: "The application takes the device numbered like its local rank.",
+        DeviceChoice.DEVICE_0: "The application always takes device 0, though it sees several.",
+        DeviceChoice.OWN: "The application picks devices by a rule of its own.",
+        DeviceChoice.UNKNOWN: "",
     }[traffic.device_choice]
+    more = f"{plural(several, 'rank')} used several devices." if several else ""
+    return " ".join(filter(None, (how, more)))
 
 
 def world_rows(traffic: Traffic) -> list[Row]:
@@ -358,28 +349,9 @@ def gain_words(traffic: Traffic) -> str:
     )
 
 
-def time_rows(traffic: Traffic) -> list[tuple[str, ...]]:
-    """What, seconds of all ranks, share of the run, calls."""
-    return [
-        (
-            part.name,
-            format_seconds(part.seconds),
-            format_percent(part.share),
-            "" if part.calls is None else format_count(part.calls),
-        )
-        for part in time_parts(traffic)
-    ]
-
-
-def space_bytes(traffic: Traffic, space: MemorySpace) -> int:
-    """All bytes whose send buffer was in `space`."""
-    return int(traffic.table(space=space).bytes.sum())
-
-
 def traffic_sentence(traffic: Traffic) -> str:
     """`halo3d, 16 ranks, 41.8 GiB between devices, 0.2 GiB through the host`."""
-    device = space_bytes(traffic, MemorySpace.DEVICE)
-    host = space_bytes(traffic, MemorySpace.HOST)
+    device, host = (int(traffic.table(space=space).bytes.sum()) for space in MemorySpace)
     start = f"{clean(traffic.origin)}, {plural(traffic.ranks, 'rank')}"
     if device:
         through = f"{format_bytes(host)} through the host"
@@ -548,8 +520,10 @@ def _histogram(traffic: Traffic, style: TextStyle) -> list[Part]:
     series = [(f"{kind.value}, {space.value}", c) for kind, space, c in histogram_series(traffic)]
     what = "message size"
     if not series:
-        calls = collective_size_counts(traffic)
-        series, what = ([("collective calls", calls)] if any(calls) else []), "size of a call"
+        calls, what = [0] * HISTOGRAM_BUCKETS, "size of a call"
+        for event in traffic.collectives:  # what one rank gives to one call, all ranks
+            calls[event.bytes.bit_length()] += event.calls
+        series = [("collective calls", calls)] if any(calls) else []
     if not series:
         return []
     total = [sum(column) for column in zip(*(counts for _, counts in series), strict=True)]
@@ -597,7 +571,16 @@ def _time(traffic: Traffic) -> list[Part]:
         )
         header = ("all ranks", "time", "of the run", "calls")
         parts += [Fact("Time", words)]
-        parts += ["", *_table("", header, time_rows(traffic), right=(1, 2, 3))]
+        rows: list[Row] = [
+            (
+                each.name,
+                format_seconds(each.seconds),
+                format_percent(each.share),
+                "" if each.calls is None else format_count(each.calls),
+            )
+            for each in time_parts(traffic)
+        ]
+        parts += ["", *_table("", header, rows, right=(1, 2, 3))]
     elif traffic.rank_info:
         parts.append(Fact("Time", NOT_TIMED))
     unfinished = unfinished_words(traffic)
