@@ -333,7 +333,7 @@ def _scontrol() -> str:
         if done.returncode or not done.stdout.strip():
             cause = (done.stderr.strip().splitlines() or ["it prints nothing"])[0]
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        cause = str(error)
+        cause = getattr(error, "strerror", None) or str(error)
     if cause:
         raise UnavailableError(
             f"scontrol show topology: {cause[:120]}",

@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Required, TypedDict, TypeVar
+from typing import Any, Required, TypedDict, TypeVar, cast
 
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.quantity import check_pair_number
@@ -253,7 +253,7 @@ def _is_json(file: FileText) -> bool:
 
 def _json_pairs(file: FileText) -> _Pairs:
     """`[{"gpu": 0, "bdf": "0000:0c:00.0", "links": [{"gpu": 1, "bdf": ..., "weight": 15}]}]`."""
-    root = json_of(file, list[_Row] | _Document)  # type: ignore[arg-type]
+    root: list[_Row] | _Document = json_of(file, cast(Any, list[_Row] | _Document))
     rows = root if isinstance(root, list) else root["topology"]
     if not 0 < len(rows) <= MAX_ENDPOINTS:
         raise file.refusal(f"a list of {len(rows)} GPUs")
