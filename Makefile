@@ -44,10 +44,10 @@ test: setup-test build native-test python-test ## all tests
 
 .PHONY: python-test
 python-test: setup-test build
-	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not mpi and not alone and not cluster'
-	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not alone and not cluster'
-	@python -m pytest -q -m alone
-	@python -m pytest -q -m cluster
+	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not (mpi or alone or cluster or deep)'
+	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not (alone or cluster or deep)'
+	@python -m pytest -q -m 'alone and not (cluster or deep)'
+	@python -m pytest -q -m 'cluster and not (alone or deep)'
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads
@@ -95,7 +95,9 @@ lint-deep: setup-lint setup-test build ## what is too slow for every commit: bef
 	@build/release/core/toposeat_fuzz_solve 100000 100000
 	@tools/libfuzzer.sh 200000
 	@TOPOSEAT_TEST_HOSTILE=20000 python -m pytest -q tests/interposer/test_hostile_environment.py
-	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not mpi and not alone and not cluster'
+	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not (mpi or alone or cluster)'
+	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and deep and not (alone or cluster)'
+	@python -m pytest -q -m 'deep and (alone or cluster)'
 	@python -m tests.fuzz.fuzz_readers --count $(DEEP_COUNT) --processes $(JOBS) \
 	  --fresh --state build/lint-deep.jsonl
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.launcher.programs import build_programs
 from tests.support.interposed import compile_c
-from tests.support.mpi import MPI_NAMES, MpiToolchain, find_mpi
+from tests.support.mpi import MPI_NAMES, STANDARD, WIDE, MpiToolchain, find_mpi
 
 # The same examples in every run, so that a change is judged by itself; TOPOSEAT_TEST_RANDOM=1 draws
 # new ones each time, which is how new faults are found. No test fails because the machine is busy.
@@ -33,12 +33,36 @@ _MPI_FIXTURES = {"mpi", "debian_openmpi"}
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What works with an MPI, or on a cluster, is marked so."""
+    """What works with an MPI, or on a cluster, is marked so, and on which MPI only in depth."""
+    mpis_of: dict[str, list[str]] = {}
     for item in items:
         if "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.cluster)
         if _MPI_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mpi)
+        if mpi := _mpi_of(item):
+            mpis_of.setdefault(item.nodeid.replace(mpi, "*"), []).append(mpi)
+    for item in items:
+        mpi = _mpi_of(item)
+        alike = mpis_of.get(item.nodeid.replace(mpi, "*"), []) if mpi and not WIDE else []
+        if item.get_closest_marker("each_abi"):
+            alike = [each for each in alike if _abi_of(each) == _abi_of(mpi)]
+        if alike and mpi != min(alike, key=_wheels_first):
+            item.add_marker(pytest.mark.deep)
+
+
+def _mpi_of(item: pytest.Item) -> str:
+    """The name of the MPI of a test that runs on several in turn."""
+    call = getattr(item, "callspec", None)
+    return str(call.params.get("mpi", "")) if call else ""
+
+
+def _abi_of(mpi: str) -> str:
+    return "abi" if mpi.endswith(STANDARD) else mpi.split("-")[1]
+
+
+def _wheels_first(mpi: str) -> tuple[bool, str]:
+    return not mpi.startswith("wheel"), mpi
 
 
 @pytest.fixture(scope="session")

@@ -93,11 +93,9 @@ venv_fits() { # is .venv there, whole, and of the Python that was asked for?
   exit 1
 }
 
-fresh() {
-  [ -e "$stamp" ] && venv_fits || return 1
-  local each
-  for each in "${inputs[@]}"; do [ "$stamp" -nt "$each" ] || return 1; done
-}
+digest() { cat "${inputs[@]}" | sha256sum; } # not times: a .venv that was kept serves a new checkout
+
+fresh() { [ -e "$stamp" ] && venv_fits && [ "$(<"$stamp")" = "$(digest)" ]; }
 
 pip_install() { # $1: name of a lock file; then more options
   local lock=packaging/lock/$1.txt
@@ -146,4 +144,4 @@ install_mpi # also to lint the programs that include mpi.h
 if [ "$purpose" != lint ]; then
   pip_install emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
 fi
-touch "$stamp"
+digest >"$stamp"

@@ -37,7 +37,7 @@ def test_map_of_a_pattern_on_a_catalogue_machine() -> None:
     assert "CUDA_VISIBLE_DEVICES" in output or "rank" in output
     ours = {name for name in modules if name.partition(".")[0] == "toposeat"}
     assert len(ours) <= 100, sorted(ours)
-    assert not {"elftools", "yaml", "asyncio", "sqlite3", "pynvml", "numpy.ma"} & modules
+    assert not {"elftools", "yaml", "asyncio", "sqlite3", "pynvml", "numpy.ma", "rich"} & modules
     assert not {
         name
         for name in ours

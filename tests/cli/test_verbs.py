@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tests.profile.records.records import write_record
+from tests.support.catalogue import CATALOGUE
 from toposeat.cli.main import main
 from toposeat.model import job_folder
 from toposeat.model.topology import LinkKind, PcieState
 from toposeat.model.traffic_file import load_traffic
-from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology import read_topology
 from toposeat.topology.topology_file import save_topology
 
 
@@ -65,7 +66,7 @@ def test_the_wrapped_stencil_is_kept(capsys: pytest.CaptureFixture[str]) -> None
     assert result["certificate"]["proved"] is True
 
 
-@pytest.mark.parametrize("name", catalogue_names())
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_every_machine_is_mapped_and_never_slower(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -335,7 +336,7 @@ def test_an_overview_of_a_network_fits_30_lines(
     assert len(capsys.readouterr().out.splitlines()) > 40
 
 
-@pytest.mark.parametrize("machine", catalogue_names())
+@pytest.mark.parametrize("machine", CATALOGUE)
 def test_an_overview_of_a_machine_fits_30_lines(
     capsys: pytest.CaptureFixture[str], machine: str
 ) -> None:

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import toposeat
+from tests.support.catalogue import CATALOGUE
 from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.group_rate import GroupRates, group_rate
 from toposeat.model.processor import Processor
 from toposeat.model.topology import Topology
-from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology import read_topology
 
 TABLES = Path(__file__).parents[3] / "shared" / "groups"
 RECORDED = (
@@ -203,7 +204,7 @@ def test_more_members_of_a_mesh_have_more_rings() -> None:
     assert found == pytest.approx([48, 96, 144, 192, 192, 288, 336])  # not monotone
 
 
-@pytest.mark.parametrize("name", catalogue_names())
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_the_order_of_members_plays_no_part(name: str) -> None:
     machine = read_topology(name)
     count = min(len(machine.devices), 8)

@@ -15,6 +15,8 @@ from toposeat.installed import native_path
 from toposeat.profile import read_records
 from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
+pytestmark = pytest.mark.each_abi
+
 ABI = Path(__file__).resolve().parents[2] / "interposer" / "abi"
 LIBRARIES = tuple(LIBRARY_OF_ABI.values())
 OPTIONS = ("--grid", "1x1x2", "--mode", "all", "--iterations", "2", "--bytes", "10")

@@ -9,6 +9,8 @@ import pytest
 from tests.support.entries import ALL_CALLS, TABLE, Wrapper, declarations, parameters_of, wrappers
 from tests.support.mpi import MpiToolchain, find_mpi
 
+pytestmark = pytest.mark.each_abi
+
 _HANDLES = [
     "Comm",
     "Datatype",

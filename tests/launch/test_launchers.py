@@ -10,6 +10,8 @@ from tests.support.mpi import MpiToolchain
 from toposeat.errors import UsageError
 from toposeat.launch import LauncherKind, identify_launcher
 
+pytestmark = pytest.mark.each_abi
+
 
 def test_installed_launchers_are_told_apart(
     mpi: MpiToolchain, monkeypatch: pytest.MonkeyPatch

@@ -185,6 +185,8 @@ SCRIPT = """
 import sys
 from toposeat.launch import run_placed
 from toposeat.model.placement_file import load_placement
+
+pytestmark = pytest.mark.each_abi
 path = sys.argv[1]
 sys.exit(run_placed(sys.argv[2:], load_placement(path), path).exit_code)
 """

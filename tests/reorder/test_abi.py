@@ -11,6 +11,8 @@ from tests.reorder.reordered import PROGRAMS
 from tests.support.interposed import compile_c
 from tests.support.mpi import ALL_MPI_NAMES, MpiToolchain
 
+pytestmark = pytest.mark.each_abi
+
 HEADER = Path(__file__).resolve().parents[2] / "reorder" / "src" / "abi.h"
 NAMES = {"ompi": "OPENMPI", "mpich": "MPICH", "abi": "STANDARD"}
 

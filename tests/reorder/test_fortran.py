@@ -10,7 +10,7 @@ from tests.reorder.reordered import run_reordered
 from tests.support.interposed import compile_c, only_one
 from tests.support.mpi import MpiToolchain
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 NODES = (0, 1, 2, 0, 1, 2)
 

@@ -19,7 +19,7 @@ from tests.support.mpi import ALL_MPI_NAMES, MPI_NAMES, MpiToolchain
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 NODES = (0, 1, 0, 1)
 NEW_RANK = "0 2 1 3"

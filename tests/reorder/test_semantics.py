@@ -13,7 +13,7 @@ from tests.support.interposed import compile_c
 from tests.support.mpi import ALL_MPI_NAMES, FEW_MPI_NAMES, MpiToolchain
 from toposeat.installed import native_path
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 EQUAL = (0, 0, 0, 1, 1, 1)
 UNEQUAL = (0, 1, 1, 2, 1, 0)

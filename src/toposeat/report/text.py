@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
-
-import rich.table
-from rich.console import Console, RenderableType
-from rich.text import Text
+from unicodedata import category, east_asian_width
 
 from toposeat.report.parts import Cell, Fact, Line, Note, Part, Table, Title, Words, text_of
 from toposeat.report.units import clean
 
 PIPE_WIDTH = 100
 _MIN_WIDTH = 40
-_STYLES = {
-    **dict.fromkeys(("better", "as-placed", "ok"), "green"),
-    **dict.fromkeys(("moved", "device"), "bold green"),
-    **dict.fromkeys(("noise", "not-checked", "doubt", "heat-5", "heat-6"), "yellow"),
-    **dict.fromkeys(("mismatch", "fault"), "bold red"),
-    **dict.fromkeys(("worse", "heat-7"), "red"),
-    **dict.fromkeys(("info", "heat-3", "heat-4"), "cyan"),
-    **dict.fromkeys(("heat-1", "heat-2"), "blue"),
-    **{"strong": "bold", "nic": "bold cyan", "faint": "dim", "untold": "bold yellow"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +52,20 @@ def text_style_for(
 
 
 def lay_out(parts: Iterable[Part], style: TextStyle) -> str:
-    """The text of `parts`, each on lines of its own, without trailing blanks."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=style.width,
-        force_terminal=style.colour,
-        color_system="standard" if style.colour else None,
-        no_color=not style.colour,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        _environ={},
-    )
+    """The text of `parts`, each on lines of its own, without trailing blanks.
+
+    Most of it is plain, for which rich is not loaded (it costs a third of numpy): that draws
+    colours, and what has to be cut.
+    """
+    lines: list[str] = []
     for part in parts:
-        for each in _drawn(part, style.width):
-            if isinstance(each, Text):  # whose own wishes `print` forgets
-                whole = each.overflow == "ignore"  # a line to copy, however narrow the terminal
-                console.print(each, no_wrap=each.no_wrap, overflow=each.overflow, crop=not whole)
-            else:
-                console.print(each)
-    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        plain = None if style.colour else plain_lines(part, style.width)
+        if plain is None:
+            from toposeat.report.rich_text import drawn  # noqa: PLC0415 - 20 ms
+
+            plain = drawn(part, style.width, colour=style.colour)
+        lines += plain
+    text = "\n".join(line.rstrip() for line in lines)
     if not style.unicode:
         text = text.encode("ascii", "replace").decode("ascii")
     return text + "\n"
@@ -109,84 +87,94 @@ def fitting(blocks: Iterable[Sequence[Part]], style: TextStyle, most: int) -> li
     return taken
 
 
-def _drawn(part: Part, width: int) -> list[RenderableType]:
+def plain_lines(part: Part, width: int) -> list[str] | None:
+    """The lines of a part; None for what is more than letters and columns that fit."""
     match part:
         case str():
-            return [Text(part)]
+            return _wrapped(part, width)
         case Title():
-            return [Text(part.words)]
+            return _wrapped(part.words, width)
         case Line():
-            return [_line(part)]
+            text = _joined(part)
+            return _wrapped(text, width) if part.end == "wrap" else _whole(text, width, part.end)
         case Fact():
-            words = _line(part.words) if isinstance(part.words, Line) else Text(part.words)
-            name = Cell(part.name, "strong") if isinstance(part.name, str) else part.name
-            return [_hanging(_text(name), words, part.width)]
+            return _hanging(text_of(part.name), part.words, part.width, width)
         case Note():
-            return [_hanging(Text(part.mark), Text(clean(part.words)), len(part.mark))]
+            return _hanging(part.mark, clean(part.words), len(part.mark), width)
         case Table():
-            return _blocks(part, width) if part.split else [_table(part, part.columns())]
+            return None if part.split else _table(part, width)
 
 
-def _line(line: Line) -> Text:
-    text = Text.assemble(*map(_text, line.cells))
-    if line.end != "wrap":
-        text.no_wrap, text.overflow = True, "ignore" if line.end == "keep" else "ellipsis"
-    return text
+def _joined(line: Line) -> str:
+    return "".join(map(text_of, line.cells))
 
 
-def _text(words: Words) -> Text:
-    look = words.look if isinstance(words, Cell) else ""
-    return Text(text_of(words), style=_STYLES.get(look, ""))
+def _is_plain(text: str) -> bool:
+    """Whether each letter takes one place, and none steers a terminal."""
+    if text.isascii():
+        return text.isprintable()
+    return all(category(c)[0] not in "CM" and east_asian_width(c) not in "FW" for c in text)
 
 
-def _hanging(first: Text, words: Text, width: int) -> RenderableType:
-    """`words` wrapped beside what comes first."""
-    table = rich.table.Table(box=None, pad_edge=False, padding=0, show_header=False)
-    table.add_column(width=width)
-    table.add_column(overflow="fold")
-    table.add_row(first, words)
-    return table
+def _whole(text: str, width: int, end: str) -> list[str] | None:
+    return [text] if _is_plain(text) and (len(text) <= width or end == "keep") else None
 
 
-def _table(shown: Table, columns: Iterable[int]) -> RenderableType:
-    """Columns two blanks apart, without lines."""
-    table = rich.table.Table(
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        header_style="bold",
-        show_header=shown.has_header,
-    )
-    right, fold = set(shown.right), set(shown.fold)
-    for number in columns:
-        table.add_column(
-            Text(shown.header[number]),
-            justify="right" if number in right else "left",
-            no_wrap=number not in fold,
-            overflow="fold" if number in fold else "ellipsis",
+def _wrapped(text: str, width: int) -> list[str] | None:
+    """A text broken between words; None where a word alone is too long."""
+    if not _is_plain(text):
+        return None
+    lines, line = [], ""
+    for word in re.findall(r"\s*\S+\s*", text):
+        size = len(word.rstrip())
+        if size > width:
+            return None
+        if line and len(line) + size > width:
+            lines.append(line)
+            line = ""
+        line += word
+    return [*lines, line]
+
+
+def _hanging(first: str, words: str | Line, indent: int, width: int) -> list[str] | None:
+    """`words` broken beside what comes first."""
+    if not _is_plain(first) or len(first) > indent:
+        return None
+    if isinstance(words, Line) and words.end != "wrap":
+        rest = _whole(_joined(words), width - indent, "")
+    else:
+        text = _joined(words) if isinstance(words, Line) else words
+        rest = _wrapped(text, width - indent)
+    if rest is None:
+        return None
+    return [
+        f"{head:{indent}}{line}"
+        for head, line in zip([first, *[""] * len(rest)], rest, strict=False)
+    ]
+
+
+def _table(shown: Table, width: int) -> list[str] | None:
+    """Columns two blanks apart."""
+    columns = shown.columns()
+    rows = [[_cell(row[number]) for number in columns] for row in shown.rows]
+    if any(isinstance(cell, Cell) and cell.mark for row in shown.rows for cell in row):
+        return None
+    if shown.has_header:
+        rows.insert(0, [shown.header[number] for number in columns])
+    if not columns or not all(_is_plain(cell) for row in rows for cell in row):
+        return None
+    widths = [max((len(row[at]) for row in rows), default=0) or 1 for at in range(len(columns))]
+    if sum(widths) + 2 * (len(widths) - 1) > width:
+        return None
+    right = {at for at, number in enumerate(columns) if number in set(shown.right)}
+    return [
+        "  ".join(
+            cell.rjust(wide) if at in right else cell.ljust(wide)
+            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
         )
-    marked = [any(isinstance(cell, Cell) and cell.mark for cell in row) for row in shown.rows]
-    if any(marked):
-        table.add_column(no_wrap=True)
-    for row in shown.rows:
-        cells = [row[number] for number in columns]
-        marks = [f"<- {c.mark}" for c in cells if isinstance(c, Cell) and c.mark]
-        table.add_row(*(Text(clean(c)) if isinstance(c, str) else _text(c) for c in cells), *marks)
-    return table
+        for row in rows
+    ]
 
 
-def _blocks(shown: Table, width: int) -> list[RenderableType]:
-    """Blocks of columns that fit the width, each after the first column."""
-    lines = [shown.header, *(list(map(text_of, row)) for row in shown.rows)]
-    first, *widths = [max(len(line[n]) for line in lines) + 2 for n in range(len(shown.header))]
-    starts, used = [1], 0
-    for column, wide in enumerate(widths, 1):
-        if used and used + wide > width - first + 2:  # the last column's gap may hang over
-            starts.append(column)
-            used = 0
-        used += wide
-    blocks: list[RenderableType] = []
-    for start, stop in pairwise([*starts, len(shown.header)]):
-        blocks += [Text("")] if blocks else []
-        blocks.append(_table(shown, [0, *range(start, stop)]))
-    return blocks
+def _cell(words: Words) -> str:
+    return clean(words) if isinstance(words, str) else text_of(words)

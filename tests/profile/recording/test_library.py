@@ -15,6 +15,8 @@ from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.recording.library import choose_abi, choose_library, inspect_linkage
 
+pytestmark = pytest.mark.each_abi
+
 ABI_OF_FAMILY = {"openmpi": "ompi", "mpich": "mpich"}
 
 

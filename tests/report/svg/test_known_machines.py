@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.report.markup import Page
+from tests.support.catalogue import CATALOGUE
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.report import TextStyle, render_topology_text, topology_svg
 from toposeat.report.svg.layout import lay_out_machine
-from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology import read_topology
 
 
 def assert_well_drawn(topology: Topology) -> None:
@@ -33,7 +34,7 @@ def assert_well_drawn(topology: Topology) -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
-@pytest.mark.parametrize("name", catalogue_names())
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_catalogue(name: str) -> None:
     assert_well_drawn(read_topology(name))
 
