@@ -34,8 +34,10 @@ struct SearchRecord {
   double seconds_to_best = 0; // to the end of the tabu walk that found the answer
 };
 
-const std::map<std::string, SearchStrategy> strategies{{"iterated", SearchStrategy::iterated},
-                                                       {"tabu", SearchStrategy::tabu}};
+const std::map<std::string, SearchStrategy> strategies{{"auto", SearchStrategy::automatic},
+                                                       {"tabu", SearchStrategy::tabu},
+                                                       {"iterated", SearchStrategy::iterated},
+                                                       {"memetic", SearchStrategy::memetic}};
 
 Matrix finite_matrix(const InputMatrix &array, std::size_t size) {
   if (array.shape(0) != size || array.shape(1) != size)
@@ -88,7 +90,7 @@ SearchRecord search_pairwise(const InputMatrix &flow, const InputMatrix &distanc
 
 constexpr const char *search_doc =
     "Searches a permutation p with little sum of flow[i, j] * distance[p[i], p[j]].\n\n"
-    "Strategies: iterated, tabu. Ends after so many moves, at a cost of `target`, "
+    "Strategies: auto, tabu, iterated, memetic. Ends after so many moves, at a cost of `target`, "
     "or\nafter `budget_s` seconds: of this thread's CPU time if `thread_time`, else as the clock "
     "on\nthe wall shows.\n\n"
     "Raises:\n    ValueError: if the matrices are not square, of one size and finite.";
@@ -106,7 +108,7 @@ void bind_search(nb::module_ &module) {
       .def_ro("seconds_to_best", &SearchRecord::seconds_to_best);
 
   module.def("search_pairwise", &search_pairwise, "flow"_a, "distance"_a, nb::kw_only(),
-             "strategy"_a = "iterated", "seed"_a = 1, "budget_s"_a = 1.0,
+             "strategy"_a = "auto", "seed"_a = 1, "budget_s"_a = 1.0,
              "moves"_a = std::numeric_limits<std::uint64_t>::max() / 2, "target"_a = -1.0,
              "thread_time"_a = false, search_doc);
 }

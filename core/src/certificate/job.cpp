@@ -31,6 +31,15 @@ Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
       qap(pinned_qap(asked.traffic, machine)),
       loads{machine.network, asked.traffic, machine.pinned, machine.allowed}, home(machine.home) {}
 
+const LoadBounds &Job::load_bounds() const {
+  if (!bounded_) {
+    load_bounds_ = toposeat::load_bounds(machine.network, request.traffic, machine.pinned,
+                                         request.objective == Objective::time);
+    bounded_ = true;
+  }
+  return load_bounds_;
+}
+
 double Job::effort() const { return std::clamp(request.budget_s, least_effort, 60.0); }
 
 Assignment Job::padded(const Assignment &placement) const {
@@ -114,9 +123,13 @@ double timing_seconds(const RankTraffic &traffic) {
 }
 
 double congestion_bound(const Job &job) {
-  const auto tree = link_tree_relaxed(job.machine.network);
-  const auto best = tree ? min_max_on_tree(*tree, job.qap) : std::nullopt;
-  return best ? best->value : 0;
+  double bound = job.load_bounds().congestion_s;
+  if (const auto tree = link_tree_relaxed(job.machine.network)) {
+    const auto best = min_max_on_tree(*tree, job.qap);
+    if (best)
+      bound = std::max(bound, best->value);
+  }
+  return bound;
 }
 
 namespace {
@@ -153,7 +166,8 @@ double bound_of_heavy_flows(const Job &job, double messages) {
 } // namespace
 
 double time_bound(const Job &job, double congestion_s) {
-  double bound = congestion_s;
+  const double transfer = congestion_s > 0 ? congestion_s + job.load_bounds().start_s : 0;
+  double bound = std::max(job.load_bounds().time_s, transfer);
   for (const double messages : message_counts(job.request.traffic)) {
     if (messages > 0)
       bound = std::max(bound, bound_of_heavy_flows(job, messages));

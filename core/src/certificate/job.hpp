@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "bounds/load_bounds.hpp"
 #include "exact/cut_tree.hpp"
 #include "problem/load_problem.hpp"
 #include "problem/reduced_machine.hpp"
@@ -35,6 +36,9 @@ struct Job {
   [[nodiscard]] std::size_t devices() const { return machine.device_of_seat.size(); }
   [[nodiscard]] bool may_enumerate() const { return request.method != Method::search; }
   [[nodiscard]] double effort() const; // budget in seconds, within sane limits
+
+  /// What no placement is below, found out when it is first asked for: trees do without.
+  [[nodiscard]] const LoadBounds &load_bounds() const;
 
   /// Adds the idle ranks on the devices left over, in order.
   [[nodiscard]] Assignment padded(const Assignment &placement) const;
@@ -65,6 +69,8 @@ private:
   mutable std::map<Assignment, Figures> known_;
   mutable std::optional<FlowModel> flow_model_;
   mutable std::optional<PeakModel> peak_model_;
+  mutable LoadBounds load_bounds_;
+  mutable bool bounded_ = false;
 };
 
 /// How long one placement takes to time, roughly, on a core of 2024: in proportion to the flows,
@@ -91,7 +97,7 @@ Found solve_time(const Job &job);
 /// Bounds that take milliseconds, to judge a placement that was not searched for.
 std::optional<double> quick_bound(const Job &job, Objective objective);
 
-/// Least maximum congestion that the tree of separating links allows; 0 if there is none.
+/// Least maximum congestion that links alone allow: port loads, and the tree of separating links.
 double congestion_bound(const Job &job);
 
 /// Lower bound of the flow time from a lower bound of the maximum congestion.

@@ -120,9 +120,13 @@ double prove_time(const Job &job, CandidatePool &candidates, double bound,
 
 Found search_time(const Job &job, CandidatePool &candidates) {
   const Effort effort = effort_of(job);
-  add_cost_candidates(job, effort, candidates);
-  double bound = time_bound(job, add_congestion_candidates(job, effort, candidates));
+  double bound = job.load_bounds().time_s;
   const auto open = [&] { return less_by_tolerance(bound, candidates.best_score().flow_s); };
+  if (open()) {
+    add_cost_candidates(job, effort, candidates);
+    const double links = add_congestion_candidates(job, effort, candidates);
+    bound = std::max(bound, time_bound(job, links));
+  }
   if (open())
     candidates.refine(3, effort.timings, job.deadline);
   const bool by_limits = job.may_enumerate() && limits_apply(job.loads);
@@ -203,7 +207,7 @@ Found time_the_likeliest(const Job &job) {
     candidates.add(each.placement);
     timed = true;
   }
-  const double bound = time_bound(job, congestion_bound(job));
+  const double bound = std::max(job.load_bounds().time_s, time_bound(job, congestion_bound(job)));
   const auto open = [&] { return less_by_tolerance(bound, candidates.best_score().flow_s); };
   if (open() && in_time()) {
     const std::uint64_t timings = effort_of(job).timings;

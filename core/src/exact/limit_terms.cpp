@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bounds/load_bounds.hpp"
+
 namespace toposeat {
 namespace {
 
@@ -26,27 +28,6 @@ double unit_of(const RankTraffic &traffic) {
   if (!(total > 0))
     return 1;
   return std::max(divisor, total / most_units);
-}
-
-/// Bytes per second of a single flow on idle links, by ordered pair.
-Matrix isolated_rates(const Network &network) {
-  Matrix rates(network.devices);
-  for (std::uint32_t a = 0; a < network.devices; ++a) {
-    for (std::uint32_t b = 0; b < network.devices; ++b) {
-      double rate = network.cap[a * std::size_t{network.devices} + b];
-      const auto route = network.route(a, b);
-      for (const LinkUse &use : route) {
-        const LinkCapacity &link = network.links[use.link];
-        const bool both = std::any_of(route.begin(), route.end(), [&](const LinkUse &other) {
-          return other.link == use.link && other.reverse != use.reverse;
-        });
-        rate = std::min({rate, use.reverse ? link.backward : link.forward,
-                         both ? link.combined / 2 : link.combined});
-      }
-      rates(a, b) = rate;
-    }
-  }
-  return rates;
 }
 
 } // namespace

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "toposeat/problem/qap.hpp"
+
 namespace toposeat {
 namespace {
 
@@ -91,6 +93,62 @@ void kick(const SwapProblem &problem, Assignment &placement, std::size_t length,
     if (problem.allowed(rank, device))
       seating.move(rank, device);
   }
+}
+
+std::size_t distance_between(const SwapProblem &problem, const Assignment &a, const Assignment &b) {
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    different += a[i] != b[i] && problem.idle[i] == 0 ? 1U : 0U;
+  return different;
+}
+
+Assignment crossed(const SwapProblem &problem, const Assignment &a, const Assignment &b, Rng &rng) {
+  Assignment child = a;
+  std::vector<std::uint32_t> rank_on(child.size());
+  for (std::uint32_t i = 0; i < child.size(); ++i)
+    rank_on[child[i]] = i;
+  for (const std::uint32_t i : rng.permutation(child.size())) {
+    if (problem.idle[i] != 0 || child[i] == b[i] || rng.unit() < 0.5)
+      continue;
+    const std::uint32_t displaced = rank_on[b[i]];
+    if (!problem.may_exchange(child, i, displaced))
+      continue;
+    std::swap(rank_on[child[i]], rank_on[child[displaced]]);
+    std::swap(child[i], child[displaced]);
+  }
+  return child;
+}
+
+bool Population::compete(Member member) {
+  const auto same = [&](const Member &other) {
+    return !less_by_tolerance(member.cost, other.cost) &&
+           !less_by_tolerance(other.cost, member.cost);
+  };
+  if (std::any_of(members_.begin(), members_.end(), same))
+    return false;
+  const auto worst =
+      std::max_element(members_.begin(), members_.end(),
+                       [](const Member &a, const Member &b) { return a.cost < b.cost; });
+  if (worst->cost <= member.cost)
+    return false;
+  *worst = std::move(member);
+  return true;
+}
+
+void Population::sort() {
+  // Insertion keeps the order of equals, which decides what a seed returns; there are few members.
+  for (auto next = members_.begin(); next != members_.end(); ++next) {
+    const auto place =
+        std::upper_bound(members_.begin(), next, *next,
+                         [](const Member &a, const Member &b) { return a.cost < b.cost; });
+    std::rotate(place, next, next + 1);
+  }
+}
+
+std::pair<std::size_t, std::size_t> Population::parents(Rng &rng) const {
+  const std::size_t first = rng.below(members_.size());
+  const std::size_t second = rng.below(members_.size() - 1);
+  return {first, second < first ? second : second + 1};
 }
 
 } // namespace toposeat

@@ -173,10 +173,13 @@ TEST_CASE("the search agrees with brute force whatever the problem has", "[searc
     SearchOptions options;
     options.seed = rng.next();
     options.moves = 2000;
-    const CostAnswer found = search_cost(qap, identity(qap.size()), options, Deadline::in(60));
-    CHECK(keeps_rules(qap, found.placement));
-    CHECK(found.cost == qap_cost(qap, found.placement));
-    CHECK(found.cost == Approx(brute_force(qap)).margin(1e-9));
+    for (const SearchStrategy strategy : {SearchStrategy::automatic, SearchStrategy::memetic}) {
+      options.strategy = strategy;
+      const CostAnswer found = search_cost(qap, identity(qap.size()), options, Deadline::in(60));
+      CHECK(keeps_rules(qap, found.placement));
+      CHECK(found.cost == qap_cost(qap, found.placement));
+      CHECK(found.cost == Approx(brute_force(qap)).margin(1e-9));
+    }
   }
 }
 
@@ -198,7 +201,8 @@ TEST_CASE("a seed decides the answer, pins are kept, visits are true", "[search]
   Rng rng(76);
   for (const bool fractions : {false, true}) {
     const Qap qap = random_qap(45, {.directed = true, .fractions = fractions, .pins = true}, rng);
-    for (const SearchStrategy strategy : {SearchStrategy::iterated, SearchStrategy::tabu}) {
+    for (const SearchStrategy strategy :
+         {SearchStrategy::automatic, SearchStrategy::tabu, SearchStrategy::iterated}) {
       SearchOptions options;
       options.seed = 5;
       options.moves = 8000;
