@@ -152,7 +152,7 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -
         (SMALL.replace("count = 4", "count = 0"), "devices.count: Expected `int` >= 1", ""),
         (SMALL.replace("31e9", "nan"), "Expected `float` > 0.0", ""),
         (SMALL.replace('"nvidia"', '"nvida"'), "'nvida'", ""),
-        (SMALL.replace("count = 4\n", ""), "missing required key `count`", ""),
+        (SMALL.replace("count = 4\n", ""), "missing key `count`", ""),
         (SMALL.replace("[2, 3]]", "[2, 4]]"), "links[0]: there is no gpu4", ""),
         (SMALL.replace("[2, 3]]", "[2, 2]]"), "to itself", ""),
         (SMALL.replace('"numa1"', '"numa2"'), "there is no numa2", ""),

@@ -19,7 +19,6 @@ from pathlib import Path
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
 from toposeat.launch.line import kind_of_version, parse_launch_line
-from toposeat.launch.stack import mpich_facts, open_mpi_facts, stack_of
 from toposeat.launch.stack_rules import CRAY_GPU, INTEL_GPU
 from toposeat.model.protocol import StackKind
 
@@ -236,6 +235,12 @@ def _cuda_ucx(environment: Mapping[str, str]) -> Path | str:
 
 def why_not_gpu_aware(argv: Sequence[str], environment: Mapping[str, str]) -> str:
     """Why the MPI of a launch line takes no device buffers; "" if it does, or nothing tells."""
+    from toposeat.launch.stack import (  # noqa: PLC0415 - 35 ms, which `bench --help` does not need
+        mpich_facts,
+        open_mpi_facts,
+        stack_of,
+    )
+
     line = parse_launch_line(argv)
     try:
         stack = stack_of(argv, environment)

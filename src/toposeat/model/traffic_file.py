@@ -374,7 +374,9 @@ def _check_references(database: sqlite3.Connection) -> None:
     """Refuse rows that name what is not there."""
     for child, own, parent in _REFERENCES:
         others = f'SELECT {next(iter(COLUMNS[parent]))} FROM "{parent}"'
-        lost = f'SELECT {own} FROM "{child}" WHERE {own} NOT IN ({others}) LIMIT 1'
+        # NULL is in no list, and not in an empty one either
+        given = f'SELECT {own} FROM "{child}" WHERE {own} IS NOT NULL'
+        lost = f"{given} AND {own} NOT IN ({others}) LIMIT 1"
         if row := database.execute(lost).fetchone():
             raise ValueError(f"table {child!r} names {parent} {row[0]}, which is not there")
     beyond = "SELECT id FROM world JOIN world_pair ON id = world WHERE max(source, target) >= ranks"

@@ -83,7 +83,10 @@ def test_blocks_are_gathered_as_their_sizes_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("SwitchName=a Nodes=n[1-\n", "topology.conf:1: hostlist 'n[1-': a bracket"),
+        (
+            "SwitchName=a Nodes=n[1-\n",
+            "topology.conf:1: hostlist 'n[1-': brackets that do not match",
+        ),
         (
             "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
             ":2: switch a is already defined in line 1",
