@@ -212,6 +212,8 @@ def find_gpu_aware_mpi(
     ucx = _cuda_ucx(os.environ if environment is None else environment)
     if isinstance(ucx, str):
         return ucx
+    from toposeat.launch.stack import open_mpi_facts  # noqa: PLC0415 - as in why_not_gpu_aware
+
     for each in find_installations() if installations is None else installations:
         if each.family == "openmpi" and "pml:ucx" in open_mpi_facts(str(each.mpirun)).components:
             return GpuAwareMpi(installation=each, ucx=ucx)

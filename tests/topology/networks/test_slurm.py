@@ -85,7 +85,7 @@ def test_blocks_are_gathered_as_their_sizes_say(tmp_path: Path) -> None:
     [
         (
             "SwitchName=a Nodes=n[1-\n",
-            "topology.conf:1: hostlist 'n[1-': brackets that do not match",
+            "topology.conf:1: hostlist 'n[1-': brackets that do",
         ),
         (
             "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
