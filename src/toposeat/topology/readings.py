@@ -6,7 +6,7 @@ their product may have, settled ones with another board of the same product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
@@ -24,7 +24,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.topology import constants as k
-from toposeat.topology.graph.routes import DEVICE_LINKS, with_routes
+from toposeat.topology.graph.routes import DEVICE_LINKS, rerouted
 from toposeat.topology.products import Product, products_of
 from toposeat.topology.untold import BY_PRODUCT, is_denied, untold_pairs
 
@@ -50,24 +50,33 @@ class _Group(Struct, frozen=True):
 
 
 def with_inferred_links(topology: Topology) -> Topology:
-    """The machine with the device links that its products always have, where none are told."""
-    for group in _groups(topology):
-        if group.is_settled and not _are_denied(topology, group):
-            product, way = group.ways[0]
-            topology = _drawn(topology, group, product, way)
-            note = f"{_DRAWN}{product.name} has them ({way})"
-            topology = replace(topology, report=(*topology.report, note))
-    return topology
+    """The machine with the device links that its products always have, where none are told.
+
+    Facts stay facts; a whole machine is routed over them.
+    """
+    settled = [g for g in _groups(topology) if g.is_settled and not _are_denied(topology, g)]
+    machine = topology
+    for group in settled:
+        product, way = group.ways[0]
+        machine = _drawn(machine, group, product, way)
+        note = f"{_DRAWN}{product.name} has them ({way})"
+        machine = replace(machine, report=(*machine.report, note))
+    return rerouted(machine) if settled and topology.routes else machine
 
 
 def without_inferred_links(topology: Topology) -> Topology:
     """The machine with told links only."""
+    bare = _told_links(topology)
+    return rerouted(bare) if bare is not topology and topology.routes else bare
+
+
+def _told_links(topology: Topology) -> Topology:
     kept = tuple(x for x in topology.links if not (x.told_by or "").startswith(BY_PRODUCT))
     if len(kept) == len(topology.links):
         return topology
     gone = {end for x in topology.links if x not in kept for end in x.ends}
     still = {end for link in kept for end in link.ends}
-    bare = replace(
+    return replace(
         topology,
         links=kept,
         components=tuple(
@@ -78,8 +87,6 @@ def without_inferred_links(topology: Topology) -> Topology:
         pairs=tuple(replace(p, path_class=p.path_class or p.pcie_class) for p in topology.pairs),
         report=tuple(line for line in topology.report if not line.startswith(_DRAWN)),
     )
-    lost = {x.id for x in topology.links} - {x.id for x in kept}
-    return _rerouted(topology, bare, lambda links: bool(lost & {*links}))
 
 
 def readings_of(topology: Topology) -> tuple[Topology, ...]:
@@ -87,7 +94,7 @@ def readings_of(topology: Topology) -> tuple[Topology, ...]:
 
     The machine as it is drawn is not among them; a told machine has none.
     """
-    bare = without_inferred_links(topology)
+    bare = _told_links(topology)
     groups = _groups(bare)
     drawn = bare is not topology
     others = [g.ways[1:] if drawn and g.is_settled else g.ways for g in groups]
@@ -99,7 +106,7 @@ def readings_of(topology: Topology) -> tuple[Topology, ...]:
             way = ways[number] if number < len(ways) else group.ways[0] if group.ways else None
             if way is not None:
                 machine = _drawn(machine, group, *way)
-        readings.append(machine)
+        readings.append(rerouted(machine))
     return tuple(readings)
 
 
@@ -151,7 +158,7 @@ def _are_denied(topology: Topology, group: _Group) -> bool:
 
 
 def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Topology:
-    """The machine with the device links of one group, routed over them."""
+    """The facts of the machine with the device links of one group."""
     word, _, what = way.partition(" ")
     if word in ("like", "as"):
         components, links, pairs = _of_machine(_machine(what), group.devices)
@@ -168,7 +175,7 @@ def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Top
     for ends, pair in caps.items():
         base = told.get(ends, pair)
         told[ends] = replace(base, cap_bytes_per_s=base.cap_bytes_per_s or pair.cap_bytes_per_s)
-    after = replace(
+    return replace(
         topology,
         devices=tuple(
             replace(d, forwards=True) if d.id in ids and product.forwards else d
@@ -181,8 +188,6 @@ def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Top
         ),
         pairs=tuple(told.values()),
     )
-    new = {link.id for link in links}
-    return _rerouted(topology, after, lambda used: bool(new & {*used}))
 
 
 def _draw_way(
@@ -267,16 +272,3 @@ def _beyond_links(pair: Pair, ids: Iterable[str]) -> Pair:
     if not {*ids} >= {pair.source, pair.target}:
         return pair
     return replace(pair, path_class=None, pcie_class=pair.pcie_class or pair.path_class)
-
-
-def _rerouted(
-    before: Topology, after: Topology, is_new: Callable[[Sequence[str]], bool]
-) -> Topology:
-    """`after` with its own routes for pairs whose links are new, and those of before for others."""
-    fresh = with_routes(after)
-    routes = dict(before.route_of_pair)
-    for ends, route in fresh.route_of_pair.items():
-        kept = routes.get(ends)
-        if kept is None or is_new(route.links) or is_new(kept.links):
-            routes[ends] = route
-    return replace(fresh, routes=tuple(routes.values()))

@@ -12,6 +12,7 @@ from toposeat.model.shape_text import is_shape
 from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import FactKind, Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
+from toposeat.topology.drawn import drawn
 from toposeat.topology.told import is_whole, makes_machine
 from toposeat.topology.visible import without_devices
 
@@ -68,9 +69,9 @@ def _read(source: str | Path) -> list[Topology]:
         return _read_path(source)
     text = source.strip()
     if text == "this":
-        from toposeat.topology.live.discover import discover_this  # noqa: PLC0415 - 50 ms
+        from toposeat.topology.live.discover import facts_of_this  # noqa: PLC0415 - 50 ms
 
-        return [discover_this()]
+        return [facts_of_this()]
     known = machine_path(text)
     if known:
         return [read_machine_file(known)]
@@ -110,16 +111,19 @@ def _read_path(path: Path) -> list[Topology]:
 
 
 def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
-    """One machine of all parts, called like the first source; `source` is for messages."""
-    path = Path(source)
-    if len(parts) == 1 and is_whole(parts[0]):
-        return _with_products(parts[0])
-    from toposeat.topology.merge import merge_topologies  # noqa: PLC0415 - 70 ms
+    """One machine of all parts, called like the first source; `source` is for messages.
 
-    _check_enough(parts, path)
-    name = parts[0].name or path.stem or path.name
+    It is as its products have it: no displays, and the device links that none tells.
+    """
+    path = Path(source)
+    is_one = len(parts) == 1 and is_whole(parts[0])
     try:
-        return _with_products(merge_topologies(parts, name))
+        facts = parts[0] if is_one else _merged(parts, path)
+        if FactKind.DEVICE_LINKS not in facts.tells:
+            from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415 - 20 ms
+
+            facts = with_inferred_links(facts)
+        return _without_displays(facts if is_one and facts.routes else drawn(facts))
     except ValueError as error:
         what = "describes no possible machine" if len(parts) == 1 else "cannot be merged"
         raise InputError(
@@ -127,14 +131,11 @@ def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
         ) from error
 
 
-def _with_products(machine: Topology) -> Topology:
-    """The machine as its products have it: no displays, and the device links that none tells."""
-    machine = _without_displays(machine)
-    if FactKind.DEVICE_LINKS in machine.tells:
-        return machine
-    from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415 - 20 ms
+def _merged(parts: Sequence[Topology], path: Path) -> Topology:
+    from toposeat.topology.merge import merged  # noqa: PLC0415 - 70 ms
 
-    return with_inferred_links(machine)
+    _check_enough(parts, path)
+    return merged(parts, parts[0].name or path.stem or path.name)
 
 
 def _without_displays(machine: Topology) -> Topology:

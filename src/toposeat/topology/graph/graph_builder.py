@@ -1,9 +1,10 @@
-"""Collects vertices and links, then routes every pair: the last step of all topology sources."""
+"""Collects the vertices and links that a source tells."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -228,7 +229,11 @@ class GraphBuilder(Struct):
             name=name,
         )
 
-    def build(
+    def build(self, *, name: str, origin: str, **told: Any) -> Topology:
+        """The whole machine of `facts`."""
+        return with_routes(self.facts(name=name, origin=origin, **told))
+
+    def facts(
         self,
         *,
         name: str,
@@ -242,7 +247,7 @@ class GraphBuilder(Struct):
         metadata: Mapping[str, str] | None = None,
         hidden: Sequence[str] = (),
     ) -> Topology:
-        """Route every device to every other device and every NIC, and freeze.
+        """All that was collected, and what is told of pairs: a machine without routes.
 
         Args:
             name: of the machine.
@@ -268,9 +273,8 @@ class GraphBuilder(Struct):
         self.pairs += told
         self.metadata |= metadata or {}
         bare = self.topology(name=name, origin=origin)
-        return with_routes(
-            replace(bare, sources=tuple(sources), description=description, hidden=tuple(hidden))
-        )
+        bare.check()
+        return replace(bare, sources=tuple(sources), description=description, hidden=tuple(hidden))
 
     def topology(self, *, name: str, origin: str) -> Topology:
         """The topology as built so far, without routes."""

@@ -90,7 +90,7 @@ class _Writer:
         self._sockets()
         for what, count in self.unstated.items():
             self.report.append(f"KFD does not state the bandwidth of {count} {what}")
-        return self.builder.build(name=name, origin=origin, caps=self._relayed())
+        return self.builder.facts(name=name, origin=origin, caps=self._relayed())
 
     def _relayed(self) -> dict[tuple[str, str], Quantity]:
         """Caps of flows between dies of MI200 that pass over other dies."""

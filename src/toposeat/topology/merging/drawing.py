@@ -95,8 +95,9 @@ def _draw_ports(builder: GraphBuilder, base: Topology) -> None:
 def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> None:
     """Give endpoints of unknown place a PCIe link of their own to their NUMA node.
 
-    Nodes that the builder does not hold are made, and joined to all others.
+    Nodes that the builder does not hold are made, and joined to all sockets, else to all nodes.
     """
+    sockets = [c.id for c in builder.components if c.kind is ComponentKind.PACKAGE]
     nodes = {c.numa_node: c.id for c in builder.components if c.kind is ComponentKind.NUMA}
     for endpoint in endpoints:
         node = endpoint.numa_node
@@ -106,7 +107,7 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
                 id = next(iter(nodes.values()))  # the only node there is
             else:
                 builder.component(ComponentKind.NUMA, id, numa_node=node)
-                for other in nodes.values():
+                for other in sockets or nodes.values():
                     builder.sockets(id, other, k.DEFAULT_PCIE_GENERATION, certain=False)
             nodes[node] = id
         generation = _generation(endpoint)

@@ -15,7 +15,7 @@ from toposeat.topology.merging.nics import join_nics, merged_nic
 from toposeat.topology.merging.renamed import renamed
 from toposeat.topology.told import Ends
 
-_MEMBERS = tuple(
+MEMBERS = tuple(
     each.name for each in fields(Pair) if each.name not in ("source", "target", "told_by")
 )
 
@@ -127,7 +127,7 @@ def _folded_pairs(parts: Sequence[Topology], report: list[str]) -> tuple[Pair, .
     for part in parts:
         for ends, pair in part.pair_of_ends.items():
             known = found.setdefault(ends, {})
-            for member in _MEMBERS:
+            for member in MEMBERS:
                 value = getattr(pair, member)
                 if value is None:
                     continue

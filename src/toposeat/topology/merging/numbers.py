@@ -26,14 +26,6 @@ _DOUBT = 0.10  # two measurements further apart are reported
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """One matrix of a source, of all devices of the merged machine in their order."""
-
-    origin: str
-    numbers: PairNumbers
-
-
-@dataclass(frozen=True, slots=True)
 class PairTable:
     """The best number of each ordered pair; NaN where none is known. Shape (n, n)."""
 
@@ -47,7 +39,7 @@ class PairTable:
 
 
 def best_numbers(
-    matrices: Sequence[Matrix],
+    matrices: Sequence[PairNumbers],
     peer: NDArray[np.float64],
     report: list[str],
     *,
@@ -68,19 +60,19 @@ def best_numbers(
     sources = np.zeros((count, count), np.int8)
     unfit: dict[tuple[str, str], None] = {}
     inner = np.eye(count, dtype=np.bool_)
-    chosen = [m for m in matrices if m.numbers.what == what and m.numbers.both_ways is both_ways]
-    chosen.sort(key=lambda m: _conditions(m.numbers))
+    chosen = [m for m in matrices if m.what == what and m.both_ways is both_ways]
+    chosen.sort(key=_conditions)
     for matrix in chosen:
-        fits = _fits(matrix.numbers, peer, others=chosen)
-        numbers = np.where(matrix.numbers.values > 0, matrix.numbers.values, np.nan)
+        fits = _fits(matrix, peer, others=chosen)
+        numbers = np.where(matrix.values > 0, matrix.values, np.nan)
         usable = fits & ~np.isnan(numbers)
         if not (usable & ~inner).any() and (numbers[~inner] > 0).any():
-            access = "on" if matrix.numbers.peer else "off"
-            unfit.setdefault((matrix.origin, access), None)
+            access = "on" if matrix.peer else "off"
+            unfit.setdefault((matrix.told_by, access), None)
         _report_doubts(matrix, values, np.where(usable, numbers, np.nan), report)
         new = usable & np.isnan(values)
         values[new] = numbers[new]
-        sources[new] = _SOURCES.index(matrix.numbers.source)
+        sources[new] = _SOURCES.index(matrix.source)
     if np.isnan(values[~inner]).all():
         report.extend(
             f"{origin}: its {what} was measured with peer access {access}, which is not how the"
@@ -100,7 +92,7 @@ def _conditions(numbers: PairNumbers) -> tuple[int, int, int]:
 
 
 def _fits(
-    numbers: PairNumbers, peer: NDArray[np.float64], *, others: Sequence[Matrix]
+    numbers: PairNumbers, peer: NDArray[np.float64], *, others: Sequence[PairNumbers]
 ) -> NDArray[np.bool_]:
     """Pairs whose peer access is as it was in the measurement.
 
@@ -110,25 +102,25 @@ def _fits(
     if numbers.peer is None:
         return np.ones(peer.shape, np.bool_)
     inner = np.eye(len(peer), dtype=np.bool_)  # within a device there is no peer
-    alone = all(each.numbers.peer is False for each in others)
+    alone = all(each.peer is False for each in others)
     on, off = peer == 1, peer == 0
     fitting = inner | (~off if numbers.peer else off | (~on & alone))
     return np.asarray(fitting, np.bool_)
 
 
 def _report_doubts(
-    matrix: Matrix, taken: NDArray[np.float64], other: NDArray[np.float64], report: list[str]
+    matrix: PairNumbers, taken: NDArray[np.float64], other: NDArray[np.float64], report: list[str]
 ) -> None:
-    if matrix.numbers.source is not Source.MEASURED:
+    if matrix.source is not Source.MEASURED:
         return
     both = ~np.isnan(taken) & ~np.isnan(other)
     np.fill_diagonal(both, val=False)
     if not both.any():
         return
     apart = np.abs(other[both] / taken[both] - 1)
-    if apart.max() > _DOUBT and not _other_conditions(matrix.numbers):
+    if apart.max() > _DOUBT and not _other_conditions(matrix):
         report.append(
-            f"{matrix.origin}: the {matrix.numbers.what} of {int((apart > _DOUBT).sum())} pairs"
+            f"{matrix.told_by}: the {matrix.what} of {int((apart > _DOUBT).sum())} pairs"
             f" differs from what another source measured, by up to {apart.max():.0%}: the other is"
             " taken"
         )
@@ -159,17 +151,17 @@ def report_unmeasured(table: PairTable, report: list[str], *, what: str) -> None
         )
 
 
-def report_slow_access(matrices: Sequence[Matrix], report: list[str]) -> None:
+def report_slow_access(matrices: Sequence[PairNumbers], report: list[str]) -> None:
     """Say which pairs copy faster through host memory than to each other."""
-    one_way = [m for m in matrices if m.numbers.what == BANDWIDTH and not m.numbers.both_ways]
-    for direct in (m for m in one_way if m.numbers.peer):
-        for staged in (m for m in one_way if m.numbers.peer is False and m.origin == direct.origin):
-            fast, slow = staged.numbers.values, direct.numbers.values
+    one_way = [m for m in matrices if m.what == BANDWIDTH and not m.both_ways]
+    for direct in (m for m in one_way if m.peer):
+        for staged in (m for m in one_way if m.peer is False and m.told_by == direct.told_by):
+            fast, slow = staged.values, direct.values
             found = (slow > 0) & (fast * _STAGED_IS_FASTER > slow)
             np.fill_diagonal(found, val=False)
             if found.any():
                 report.append(
-                    f"{direct.origin}: {int(found.sum())} ordered pairs copy faster through host"
+                    f"{direct.told_by}: {int(found.sum())} ordered pairs copy faster through host"
                     f" memory ({fast[found].max() / GB_PER_S:.1f} GB/s) than directly"
                     f" ({slow[found].min() / GB_PER_S:.1f} GB/s): peer access takes a slow way"
                     " (NCCL_P2P_LEVEL, UCX_TLS decide whether it is used)"

@@ -19,6 +19,7 @@ from toposeat.model.topology import (
     HostNumbers,
     Link,
     LinkKind,
+    PairNumbers,
     PathClass,
     Route,
     Topology,
@@ -29,7 +30,6 @@ from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.bonds import is_bond
 from toposeat.topology.merging.numbers import (
-    Matrix,
     PairTable,
     PairTables,
     best_numbers,
@@ -37,6 +37,7 @@ from toposeat.topology.merging.numbers import (
     report_slow_access,
     report_unmeasured,
 )
+from toposeat.topology.untold import BY_PRODUCT
 
 # A flow this much faster than its route can be by nominal numbers takes another way: the graph
 # lacks links. Below, the nominal numbers are too small.
@@ -47,14 +48,6 @@ _DEVICE_LINK_OF = {
     Vendor.AMD: LinkKind.XGMI,
     Vendor.INTEL: LinkKind.XELINK,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class HostMatrix:
-    """Numbers between host memory and devices that one source states."""
-
-    origin: str
-    numbers: tuple[HostNumbers, ...]
 
 
 @dataclass
@@ -126,7 +119,21 @@ def _fastest(link: Link) -> float:
     return max(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value)
 
 
-def lay_pair_numbers(machine: Numbered, matrices: Sequence[Matrix]) -> None:
+def with_numbers(topology: Topology) -> Topology:
+    """A routed machine with the numbers that its sources measured on its routes and links."""
+    machine = Numbered.of(topology)
+    order = [device.id for device in machine.devices]
+    lay_host_numbers(machine, topology.host_copies)
+    lay_pair_numbers(machine, [each.of(order) for each in topology.numbers])
+    told = topology.pair_of_ends
+    for ends, route in machine.routes.items():  # pairs that only numbers join are routed now
+        access = told[ends].peer_access if ends in told else None
+        if access is not None and route.peer_access is not access:
+            machine.routes[ends] = replace(route, peer_access=access)
+    return machine.topology()
+
+
+def lay_pair_numbers(machine: Numbered, matrices: Sequence[PairNumbers]) -> None:
     """Give routes the measured numbers of their pairs.
 
     A measured flow proves that the links of its route carry as much: nominal capacities below are
@@ -142,7 +149,11 @@ def lay_pair_numbers(machine: Numbered, matrices: Sequence[Matrix]) -> None:
         for r in machine.routes.values()
         if r.source in place and r.target in place
     ]
-    peer = peer_matrix(len(place), [(i, j, r.peer_access) for i, j, r in pairs])
+    inferred = {x.id for x in machine.links.values() if (x.told_by or "").startswith(BY_PRODUCT)}
+    peer = peer_matrix(
+        len(place),
+        [(i, j, r.peer_access if inferred.isdisjoint(r.links) else True) for i, j, r in pairs],
+    )
     rate = best_numbers(matrices, peer, machine.report, what=BANDWIDTH)
     both = best_numbers(matrices, peer, machine.report, what=BANDWIDTH, both_ways=True)
     latency = best_numbers(matrices, peer, machine.report, what=LATENCY)
@@ -158,7 +169,7 @@ def lay_pair_numbers(machine: Numbered, matrices: Sequence[Matrix]) -> None:
             machine.routes[pair] = tables.on_route(route, i, j)
     for i, device in enumerate(machine.devices):
         machine.devices[i] = tables.on_device(device, i)
-    rates = [m.numbers for m in matrices if m.numbers.what == BANDWIDTH]
+    rates = [numbers for numbers in matrices if numbers.what == BANDWIDTH]
     if rates and all(numbers.peer is False for numbers in rates):
         for pair, route in machine.routes.items():  # what they reach without staging is not known
             if route.path_class is PathClass.UNKNOWN and route.peer_access is None:
@@ -287,23 +298,22 @@ def _guess_rest(machine: Numbered, missing: NDArray[np.bool_], least: float) -> 
 # ---- host and device
 
 
-def lay_host_numbers(machine: Numbered, matrices: Sequence[HostMatrix]) -> None:
+def lay_host_numbers(machine: Numbered, copies: Sequence[HostNumbers]) -> None:
     """Give the link above each device the rate of copies from and to its near memory.
 
     Numbers of far memory say nothing of that link alone and are left out.
     """
     done: set[tuple[str, bool]] = set()
     far = 0
-    for matrix in matrices:
-        for numbers in matrix.numbers:
-            device = next(each for each in machine.devices if each.id == numbers.device)
-            if numbers.what != BANDWIDTH:
-                continue
-            near = device.numa_node is None or numbers.numa_node in (None, device.numa_node)
-            far += not near
-            link = _link_above(machine, device)
-            if near and link is not None:
-                _lay_host(machine, device, link, numbers, done)
+    for numbers in copies:
+        device = next(each for each in machine.devices if each.id == numbers.device)
+        if numbers.what != BANDWIDTH:
+            continue
+        near = device.numa_node is None or numbers.numa_node in (None, device.numa_node)
+        far += not near
+        link = _link_above(machine, device)
+        if near and link is not None:
+            _lay_host(machine, device, link, numbers, done)
     if far:
         machine.report.append(
             f"{far} host-to-device numbers are of far memory: no link of the graph is theirs alone"

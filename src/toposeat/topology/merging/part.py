@@ -11,6 +11,7 @@ import numpy as np
 from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Pair, PairNumbers, Topology
+from toposeat.topology.graph.routes import with_direct_routes
 from toposeat.topology.told import Ends, is_whole, tells_bonds, tells_paths
 
 
@@ -63,7 +64,8 @@ def part_of(source: Topology) -> Topology:
         return _without_slices(source)
     if len(source.hosts) > 1:
         raise ValueError(f"{source.name}: several hosts, and only one machine can be merged")
-    return replace(source, pairs=_pairs_of_routes(source), numbers=_numbers_of_routes(source))
+    routed = source if source.routes or not source.nics else with_direct_routes(source)
+    return replace(source, pairs=_pairs_of_routes(routed), numbers=_numbers_of_routes(source))
 
 
 def _without_slices(table: Topology) -> Topology:
