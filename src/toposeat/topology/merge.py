@@ -44,17 +44,12 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
 
     Devices are joined by PCI bus id, else by UUID, else by index where the counts agree (which the
     report says). No device of any source is lost and no number is made up: a pair that nobody
-    measured keeps its nominal number, and the report counts such pairs.
-
-    Args:
-        parts: at least one, whole or partial. Their order matters only between sources of one kind,
-            of which the first is believed.
-        name: of the machine.
+    measured keeps its nominal number, and the report counts such pairs. The order of parts matters
+    only between sources of one kind, of which the first is believed.
 
     Raises:
         InputError: none of the sources says how devices are connected, or they cannot be of one
             machine.
-        ValueError: no source at all, or one of several hosts.
     """
     if not parts:
         raise ValueError("nothing to merge")
@@ -102,8 +97,9 @@ class _Merge:
             if part is not self.base:
                 builder.report += part.report
         tables_first = sorted(self.trust, key=is_whole)
-        return replace(
-            builder.topology(name=name, origin=self.origin),
+        return builder.topology(
+            name=name,
+            origin=self.origin,
             description=self.source.description,
             sources=self.source.sources,
             hidden=self.source.hidden,

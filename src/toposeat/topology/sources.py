@@ -20,9 +20,8 @@ from toposeat.topology.visible import without_devices
 def read_topology(source: str | Path) -> Topology:
     """Read a topology from anything a user may name.
 
-    Args:
-        source: `this`, a catalogue name, a synthetic string, or the path of a file, whose format is
-            found from its content. A `Path` is always a file.
+    It is `this`, a catalogue name, a synthetic string, or the path of a file, whose format is found
+    from its content. A `Path` is always a file.
 
     Raises:
         InputError: a file that is missing, damaged or of unknown format, with file and line.
@@ -33,18 +32,9 @@ def read_topology(source: str | Path) -> Topology:
 
 
 def read_topologies(sources: Sequence[str | Path]) -> Topology:
-    """One machine from several sources of it, merged; of one source, what `read_topology` gives.
+    """One machine from several sources of it, merged, and called like the first.
 
-    The machine is called like the first source.
-
-    Args:
-        sources: at least one; see `read_topology`. Tables alone (`nvidia-smi nvlink -s`)
-            are welcome beside a source of links.
-
-    Raises:
-        InputError: see `read_topology` and `merge_topologies`.
-        UsageError: a name that means nothing, or no source.
-        UnavailableError: `this` machine has no GPU.
+    Tables alone (`nvidia-smi nvlink -s`) are welcome beside a source of links. See `read_topology`.
     """
     if not sources:
         raise UsageError("no topology source is given", hint=_hint())
@@ -52,11 +42,7 @@ def read_topologies(sources: Sequence[str | Path]) -> Topology:
 
 
 def parse_topology_text(text: str, path: Path) -> Topology:
-    """A topology from the text of a file of any known format; `path` is for names and messages.
-
-    Raises:
-        InputError: damaged, or of unknown format, with file and line.
-    """
+    """A topology from the text of a file of any known format; `path` is for names and messages."""
     from toposeat.topology.formats import parse_outputs  # noqa: PLC0415 - 30 ms
     from toposeat.topology.readers.file_text import FileText  # noqa: PLC0415 - 4 ms
 

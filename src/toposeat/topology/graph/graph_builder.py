@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -30,7 +29,7 @@ from toposeat.topology.premises import (
     SOCKET_DUPLEX,
     between_sockets,
 )
-from toposeat.topology.told import told_pairs
+from toposeat.topology.told import Ends, told_pairs
 
 
 class GraphBuilder(Struct):
@@ -93,17 +92,8 @@ class GraphBuilder(Struct):
     ) -> str:
         """Add a link between two vertices and return its id.
 
-        Args:
-            kind: what it is made of.
-            a: one end.
-            b: the other end; the forward direction is from a to b.
-            bytes_per_s: capacity of the whole bond, forward, and backward unless given.
-            latency_s: one way.
-            backward_bytes_per_s: where it differs.
-            combined_bytes_per_s: limit on both directions together, if the link has one.
-            flow_bytes_per_s: what a single flow reaches on it, if less than the capacity.
-            count: lanes of the bond.
-            name: for display.
+        Numbers are of all `count` lanes together. The forward direction is from a to b, and the
+        other as fast unless told. `flow_bytes_per_s` is what a single flow reaches on it.
         """
         forward = _quantity(bytes_per_s)
         id = f"{kind.value}:{a}-{b}"
@@ -238,14 +228,12 @@ class GraphBuilder(Struct):
         *,
         name: str,
         origin: str,
-        classes: Mapping[tuple[str, str], PathClass] | None = None,
-        caps: Mapping[tuple[str, str], Quantity] | None = None,
-        both_ways: Mapping[tuple[str, str], Quantity] | None = None,
-        peer_access: Mapping[tuple[str, str], bool] | None = None,
-        sources: Sequence[str] = (),
-        description: str = "",
+        classes: Mapping[Ends, PathClass] | None = None,
+        caps: Mapping[Ends, Quantity] | None = None,
+        both_ways: Mapping[Ends, Quantity] | None = None,
+        peer_access: Mapping[Ends, bool] | None = None,
         metadata: Mapping[str, str] | None = None,
-        hidden: Sequence[str] = (),
+        **more: Any,
     ) -> Topology:
         """All that was collected, and what is told of pairs: a machine without routes.
 
@@ -253,16 +241,13 @@ class GraphBuilder(Struct):
             name: of the machine.
             origin: what was read.
             classes: path classes that the source states itself, by ordered pair of ids.
-            caps: limits of a single flow that are known better than by `nominal_cap`.
-            both_ways: bytes/s that a pair reaches in both directions together, by ordered pair; the
-                same for both orders.
-            peer_access: what is known of peer access, by ordered pair of ids.
-            sources: published facts used.
-            description: one sentence.
+            caps: what a single flow of a pair reaches, where that is told.
+            both_ways: what a pair reaches in both directions together; the same for both orders.
+            peer_access: by ordered pair of ids.
             metadata: free remarks.
-            hidden: PCI bus ids of GPUs that exist and cannot be used.
+            more: other members of a topology.
         """
-        told = told_pairs(
+        self.pairs += told_pairs(
             {
                 "path_class": classes or {},
                 "cap_bytes_per_s": caps or {},
@@ -270,13 +255,12 @@ class GraphBuilder(Struct):
                 "peer_access": peer_access or {},
             }
         )
-        self.pairs += told
         self.metadata |= metadata or {}
-        bare = self.topology(name=name, origin=origin)
-        bare.check()
-        return replace(bare, sources=tuple(sources), description=description, hidden=tuple(hidden))
+        facts = self.topology(name=name, origin=origin, **more)
+        facts.check()
+        return facts
 
-    def topology(self, *, name: str, origin: str) -> Topology:
+    def topology(self, *, name: str, origin: str, **more: Any) -> Topology:
         """The topology as built so far, without routes."""
         return Topology(
             name=name,
@@ -291,6 +275,7 @@ class GraphBuilder(Struct):
             metadata=dict(self.metadata),
             tells=tuple(sorted(self.tells)),
             premises=joined(self.premises),
+            **more,
         )
 
 

@@ -25,14 +25,10 @@ _MB = 1e6
 
 @dataclass(slots=True)
 class XgmiGpu:
-    """One GPU or partition.
+    """One GPU or partition, and what KFD tells of it.
 
-    Args:
-        id: of the device.
-        node: what KFD tells of it.
-        part: whether it is one of several partitions.
-        links: the driver's xGMI links by the node at their other end.
-        vertex: where its links end, set by `add_xgmi`: itself, or the fabric of its package.
+    `links` are the driver's xGMI links by their far node, `numa` is the memory node. `vertex` is
+    where its links end, set by `add_xgmi`: itself, or the fabric of its package.
     """
 
     id: str
@@ -40,6 +36,7 @@ class XgmiGpu:
     part: bool
     links: Mapping[int, Mapping[str, int]] = field(init=False)
     vertex: str = ""
+    numa: int | None = None
 
     def __post_init__(self) -> None:
         self.links = self.node.xgmi

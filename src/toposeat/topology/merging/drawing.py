@@ -22,9 +22,7 @@ from toposeat.topology.told import is_whole, tells_bonds, tells_paths
 def draw(base: Topology, known: Topology) -> GraphBuilder:
     """The machine's devices, the adapters of the base, and what joins them; nominal numbers only.
 
-    Args:
-        base: the source whose graph it is, or the table that it is drawn from.
-        known: all that any source tells, with the same ids.
+    `base` is the source whose tree it is, `known` all that any source tells, with the same ids.
     """
     own = {device.id for device in base.devices}
     nics = {nic.id for nic in base.nics}

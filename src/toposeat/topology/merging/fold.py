@@ -25,12 +25,8 @@ def identified(
 ) -> tuple[Topology, list[Topology]]:
     """The sources with common ids: bus ids or UUIDs, else the id in the first source.
 
-    Sources that give each device an identity are joined before those that do not.
-
-    Args:
-        base: whose devices come first.
-        others: of the same machine.
-        report: takes the joins that no identity proves.
+    Sources that give each device an identity are joined before those that do not; the report takes
+    joins that no identity proves.
 
     Raises:
         InputError: two sources cannot be of one machine.
@@ -59,11 +55,8 @@ def fold(parts: Sequence[Topology], labels: Iterable[tuple[str, str]] = ()) -> T
 
     A device, pair or number that only some tell is in the fold; of what several tell, the first
     counts, and the report says what the others tell otherwise. The fold is complete in a kind of
-    fact where one of its sources is, and knows all its devices.
-
-    Args:
-        parts: at least one, the most trusted first.
-        labels: what sentences call a device, by its id.
+    fact where one of its sources is, and knows all its devices. The first part is the most
+    trusted; `labels` are what sentences call a device, by its id.
     """
     names = dict(labels)
     told: dict[str, list[Told]] = {}

@@ -28,11 +28,7 @@ _SHOWN = 3  # NICs named in one sentence
 
 
 def join_nics(parts: Sequence[Topology]) -> list[dict[str, str]]:
-    """Common ids of the NICs of each part: those of the same bus id, else of the same name.
-
-    Args:
-        parts: first the one whose NICs are kept, then the others, the most trusted first.
-    """
+    """Common ids of the NICs of each part: those of the same bus id, else of the same name."""
     known: list[Nic] = []
     own: dict[tuple[str, Nic], str] = {}
     for part in parts:
@@ -102,12 +98,7 @@ def _driver(name: str) -> str:
 def draw_nics(builder: GraphBuilder, known: Topology) -> dict[str, str]:
     """Draw the NICs that the graph lacks where their place is known.
 
-    Args:
-        builder: with the graph.
-        known: all that is told; its NICs name who tells of them.
-
-    Returns:
-        The ids of those that are drawn, by their ids in `known`.
+    Returns the ids of those that are drawn, by their ids in `known`.
     """
     drawn: dict[str, str] = {}
     lost: dict[str, list[Nic]] = {}

@@ -55,11 +55,7 @@ def rank_of(part: Topology) -> Rank:
 
 
 def part_of(source: Topology) -> Topology:
-    """A source as a part of a merge: a graph with the facts of its routes, and no GPU slices.
-
-    Raises:
-        ValueError: the topology has several hosts, and a merge is of one machine.
-    """
+    """A source as a part of a merge: a graph with the facts of its routes, and no GPU slices."""
     if not is_whole(source):
         return _without_slices(source)
     if len(source.hosts) > 1:
