@@ -341,11 +341,8 @@ def _speed_of(link: Link) -> tuple[str, int]:
 
 
 def _own_speed(end: Device | Nic) -> tuple[str, int]:
-    state = end.pcie
-    generation = (state and (state.max_generation or state.generation)) or None
-    if generation is None and isinstance(end, Device):
-        generation = products.pcie_generation_named(end.name)
-    width = (state and (state.max_width or state.width)) or 16
+    generation = products.pcie_generation_of(end)
+    width = (end.pcie and (end.pcie.max_width or end.pcie.width)) or 16
     return f"{_SPEED[min(generation or k.DEFAULT_PCIE_GENERATION, 6)]} GT/s PCIe", width
 
 

@@ -96,6 +96,10 @@ class GraphBuilder(Struct):
         other as fast unless told. `flow_bytes_per_s` is what a single flow reaches on it.
         """
         forward = _quantity(bytes_per_s)
+        backward, combined, flow = (
+            None if rate is None else _quantity(rate)
+            for rate in (backward_bytes_per_s, combined_bytes_per_s, flow_bytes_per_s)
+        )
         id = f"{kind.value}:{a}-{b}"
         seen = self._parallel.get(id, 0) + 1
         self._parallel[id] = seen
@@ -106,15 +110,9 @@ class GraphBuilder(Struct):
                 kind=kind,
                 ends=(a, b),
                 forward_bytes_per_s=forward,
-                backward_bytes_per_s=(
-                    forward if backward_bytes_per_s is None else _quantity(backward_bytes_per_s)
-                ),
-                combined_bytes_per_s=(
-                    None if combined_bytes_per_s is None else _quantity(combined_bytes_per_s)
-                ),
-                flow_bytes_per_s=(
-                    None if flow_bytes_per_s is None else _quantity(flow_bytes_per_s)
-                ),
+                backward_bytes_per_s=backward or forward,
+                combined_bytes_per_s=combined,
+                flow_bytes_per_s=flow,
                 latency_s=_quantity(latency_s),
                 count=count,
                 name=name,

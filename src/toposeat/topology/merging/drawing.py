@@ -108,7 +108,7 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
                 for other in sockets or nodes.values():
                     builder.sockets(id, other, k.DEFAULT_PCIE_GENERATION, certain=False)
             nodes[node] = id
-        generation = _generation(endpoint)
+        generation = products.pcie_generation_of(endpoint)
         width = endpoint.pcie.width if endpoint.pcie and endpoint.pcie.width else 16
         builder.pcie(
             endpoint.id,
@@ -120,9 +120,3 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
             ),
             latency_s=k.LATENCY_PCIE_ENDPOINT,
         )
-
-
-def _generation(endpoint: Device | Nic) -> int | None:
-    state = endpoint.pcie
-    stated = (state.max_generation or state.generation) if state else None
-    return stated or products.pcie_generation_named(endpoint.name)
