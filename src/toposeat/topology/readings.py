@@ -19,7 +19,6 @@ from toposeat.model.topology import (
     ComponentKind,
     Device,
     Link,
-    LinkKind,
     Pair,
     Topology,
 )
@@ -212,28 +211,17 @@ def _draw_way(
 
 def _board_ends(builder: GraphBuilder, devices: Sequence[Device]) -> list[str]:
     """Where the links of each board end: at the device, or at the fabric of its parts."""
-    boards: dict[str, list[Device]] = {}
+    from toposeat.topology.graph.xgmi_fabric import add_package  # noqa: PLC0415 - 5 ms
+
+    boards: dict[str, list[str]] = {}
     for device in devices:
-        boards.setdefault(device.parent or device.id, []).append(device)
-    ends = []
-    for board, parts in boards.items():
-        if len(parts) == 1:
-            ends.append(parts[0].id)
-            continue
-        fabric = builder.component(
-            ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}"
-        )
-        for part in parts:
-            builder.link(
-                LinkKind.XGMI,
-                part.id,
-                fabric,
-                bytes_per_s=k.XGMI_IN_PACKAGE,
-                latency_s=k.LATENCY_NVSWITCH_PORT,
-                name="in the package",
-            )
-        ends.append(fabric)
-    return ends
+        boards.setdefault(device.parent or device.id, []).append(device.id)
+    return [
+        parts[0]
+        if len(parts) == 1
+        else add_package(builder, board, dict.fromkeys(parts, k.XGMI_IN_PACKAGE))
+        for board, parts in boards.items()
+    ]
 
 
 @cache

@@ -47,6 +47,21 @@ def add_xgmi(builder: GraphBuilder, gpus: Sequence[XgmiGpu]) -> None:
     _Fabric(builder, gpus).write()
 
 
+def add_package(builder: GraphBuilder, board: str, ports: Mapping[str, float]) -> str:
+    """The fabric inside a package, with what the port of each of its parts carries, bytes/s."""
+    fabric = builder.component(ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}")
+    for part, bytes_per_s in ports.items():
+        builder.link(
+            LinkKind.XGMI,
+            part,
+            fabric,
+            bytes_per_s=bytes_per_s,
+            latency_s=k.LATENCY_NVSWITCH_PORT,
+            name="in the package",
+        )
+    return fabric
+
+
 class _Fabric:
     def __init__(self, builder: GraphBuilder, gpus: Sequence[XgmiGpu]) -> None:
         self.builder = builder
@@ -67,28 +82,19 @@ class _Fabric:
             self.builder.report.append(f"KFD does not state the bandwidth of {count} {what}")
 
     def _package(self, board: str, members: Sequence[XgmiGpu]) -> None:
-        fabric = self.builder.component(
-            ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}"
-        )
+        ports: dict[str, float] = {}
         for gpu in members:
-            gpu.vertex = fabric
             inside = [
                 link.get("max_bandwidth", 0)
                 for node, link in gpu.links.items()
                 if node in self.of_node and self.of_node[node].node.board == board
             ]
-            port = max(inside, default=0) * _MB
-            if not port:
-                port = k.XGMI_IN_PACKAGE
-                self.unstated[f"ports in packages: {_gb(port)} assumed"] += 1
-            self.builder.link(
-                LinkKind.XGMI,
-                gpu.id,
-                fabric,
-                bytes_per_s=port,
-                latency_s=k.LATENCY_NVSWITCH_PORT,
-                name="in the package",
-            )
+            ports[gpu.id] = max(inside, default=0) * _MB or k.XGMI_IN_PACKAGE
+            if not max(inside, default=0):
+                self.unstated[f"ports in packages: {_gb(k.XGMI_IN_PACKAGE)} assumed"] += 1
+        fabric = add_package(self.builder, board, ports)
+        for gpu in members:
+            gpu.vertex = fabric
 
     def _join(self) -> None:
         """One bond for each pair of vertices that a direct link joins."""
