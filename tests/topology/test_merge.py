@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.health import findings_of
 from toposeat.topology.merge import merge_topologies
+from toposeat.topology.relation import Relation
 from toposeat.topology.told import told_machine
 
 GB = 1e9
@@ -371,6 +372,19 @@ def test_what_a_source_lists_completely_is_told(shared_dir: Path) -> None:
     assert FactKind.DEVICE_LINKS in dump.tells
     pair = text.pair_of_ends["gpu0", "gpu1"]
     assert (pair.path_class, pair.lanes) == (PathClass.NVL, 3)
+
+
+def test_routes_follow_the_links_that_only_a_matrix_tells(shared_dir: Path) -> None:
+    names = ("hwloc-xml/mpibind-coral-lassen.xml", "nvidia-smi-topo/4gpu-power9-nv3.txt")
+    told = recorded(shared_dir, *names)
+    switched = told_machine(
+        origin="a matrix",
+        devices=[replace(d, id=f"GPU{i}") for i, d in enumerate(told.devices)],
+        relations={pair: Relation(PathClass.NVL, 18) for pair in combinations(range(4), 2)},
+    )
+    machine = merge_topologies([recorded(shared_dir, names[0]), switched], "m")
+    assert {r.path_class for r in machine.routes if r.target[:3] == "gpu"} == {PathClass.NVL}
+    assert machine.link_of_id[route(machine, 0, 1).links[0]].count == 18
 
 
 def test_a_part_of_the_machine_tells_nothing_of_the_rest() -> None:

@@ -113,12 +113,14 @@ class PairNumbers:
         operation: who drove it: "read" (the target pulls), "write" (the source pushes), "".
         devices: ids of the devices, in the order of rows and columns; () stands for those of the
             topology.
+        told_by: what source tells it, where several were merged.
         source: normally `MEASURED`; `NOMINAL` for numbers that a tool derives from link speeds.
     """
 
     what: str
     values: Values
     devices: tuple[str, ...] = ()
+    told_by: str = ""
     peer: bool | None = None
     both_ways: bool = False
     engine: str = ""

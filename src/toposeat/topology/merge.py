@@ -1,33 +1,25 @@
-"""Merges sources of one machine into a topology, each fact from the source that knows it best.
+"""Merges what sources tell of one machine, each fact from the source that knows it best.
 
 Precedence: measured > driver's link level > NCCL XML > hwloc > text matrix. All sources are folded
-into one partial topology; the most complete graph is the base, or what tables tell is drawn; bonds
-are chosen, routes derived, and measured numbers laid on them. Every contradiction between sources
-is reported.
+into one partial topology; the PCIe tree is that of the most complete one, or what relations tell;
+device links are those of the best. `drawn` makes the machine of it. Every contradiction between
+sources is reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from toposeat.errors import InputError
-from toposeat.model.topology import FactKind, Pair, Route, Topology
+from toposeat.model.topology import FactKind, Pair, Topology
+from toposeat.topology.drawn import drawn
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.routes import with_direct_routes
-from toposeat.topology.graph.staged_routes import with_staged_routes
 from toposeat.topology.merging.bonds import Bonds, bonds_of, choose_bonds, redraw_bonds
 from toposeat.topology.merging.drawing import draw
-from toposeat.topology.merging.fold import fold, identified
+from toposeat.topology.merging.fold import MEMBERS, fold, identified
 from toposeat.topology.merging.lanes import apply_lane_states
 from toposeat.topology.merging.nics import draw_nics
-from toposeat.topology.merging.numbers import Matrix
-from toposeat.topology.merging.overlay import (
-    HostMatrix,
-    Numbered,
-    lay_host_numbers,
-    lay_pair_numbers,
-)
 from toposeat.topology.merging.part import Rank, part_of, rank_of
 from toposeat.topology.merging.renamed import renamed
 from toposeat.topology.readings import without_inferred_links
@@ -42,21 +34,22 @@ _HINT = "give what lists the machine's links as well: nvidia-smi topo -m, hwloc 
 
 
 def merge_topologies(parts: Sequence[Topology], name: str) -> Topology:
-    """One machine from all that several sources know of it.
+    """The whole machine of `merged`."""
+    facts = merged(parts, name)
+    return facts if facts.routes and len(parts) == 1 else drawn(facts)
+
+
+def merged(parts: Sequence[Topology], name: str) -> Topology:
+    """All that several sources tell of one machine, to be drawn.
 
     Devices are joined by PCI bus id, else by UUID, else by index where the counts agree (which the
     report says). No device of any source is lost and no number is made up: a pair that nobody
-    measured keeps its nominal number, and the report counts such pairs.
-
-    Args:
-        parts: at least one, whole or partial. Their order matters only between sources of one kind,
-            of which the first is believed.
-        name: of the machine.
+    measured keeps its nominal number, and the report counts such pairs. The order of parts matters
+    only between sources of one kind, of which the first is believed.
 
     Raises:
         InputError: none of the sources says how devices are connected, or they cannot be of one
             machine.
-        ValueError: no source at all, or one of several hosts.
     """
     if not parts:
         raise ValueError("nothing to merge")
@@ -64,7 +57,7 @@ def merge_topologies(parts: Sequence[Topology], name: str) -> Topology:
         return replace(parts[0], name=name)
     if any(FactKind.DEVICE_LINKS in part.tells or tells_bonds(part) for part in parts):
         parts = [without_inferred_links(part) for part in parts]
-    return _Merge(parts).machine(name)
+    return _Merge(parts).facts(name)
 
 
 class _Merge:
@@ -92,28 +85,29 @@ class _Merge:
         self.trust = sorted([self.base, *others], key=rank_of)
         self.known = _numbered(renamed(known, names), dict(called.values()), base)
 
-    def machine(self, name: str) -> Topology:
-        """The whole machine."""
+    def facts(self, name: str) -> Topology:
+        """The facts of all parts in one tree."""
         builder = draw(self.base, self.known)
         builder.report += self.doubts
         builder.premises += [each for part in self.trust for each in part.premises]
-        drawn = draw_nics(builder, self.known)
+        drawn_nics = draw_nics(builder, self.known)
         self._draw_bonds(builder)
-        builder.pairs = self._pairs(builder, drawn)
-        routed = self._with_known_routes(
-            with_direct_routes(builder.topology(name=name, origin=self.origin))
-        )
-        whole = self._with_numbers(with_staged_routes(routed))
-        report = [*whole.report]
+        builder.pairs = self._pairs(builder, drawn_nics)
         for part in self.trust:
             if part is not self.base:
-                report += part.report
-        return replace(
-            whole,
+                builder.report += part.report
+        tables_first = sorted(self.trust, key=is_whole)
+        return builder.topology(
+            name=name,
+            origin=self.origin,
             description=self.source.description,
             sources=self.source.sources,
             hidden=self.source.hidden,
-            report=tuple(dict.fromkeys(report)),
+            routes=self.source.routes,
+            numbers=tuple(
+                replace(each, told_by=part.origin) for part in tables_first for each in part.numbers
+            ),
+            host_copies=tuple(each for part in self.trust for each in part.host_copies),
         )
 
     def _draw_bonds(self, builder: GraphBuilder) -> None:
@@ -150,55 +144,9 @@ class _Merge:
                     target=ends[1],
                     path_class=told.path_class if told else None,
                 )
-            if any(getattr(kept, member) is not None for member in _MEMBERS):
+            if any(getattr(kept, member) is not None for member in MEMBERS):
                 pairs.append(kept)
         return pairs
-
-    def _with_known_routes(self, machine: Topology) -> Topology:
-        """Pairs of the base keep their routes, unless its links are drawn anew.
-
-        Then only pairs whose shortest links are the same as before keep theirs.
-        """
-        if not is_whole(self.source):
-            return machine
-        before = self.source.route_of_pair
-        known = {(link.id, link.ends) for link in self.source.links}
-        old = {end for link in self.source.links for end in link.ends}
-        now = {(link.id, link.ends) for link in machine.links if old >= set(link.ends)}
-        carries = {link.id: link.flow_bytes_per_s for link in self.source.links}
-        down = {x.id for x in machine.links if x.flow_bytes_per_s != carries.get(x.id)}
-        routes = []
-        for route in machine.routes:
-            own = before.get((route.source, route.target))
-            same = own is not None and (own.links == route.links or own.staged or now == known)
-            narrower = own is not None and own.links == route.links and down & {*route.links}
-            routes.append(
-                _kept(route, own, narrower=bool(narrower)) if own is not None and same else route
-            )
-        return replace(machine, routes=tuple(routes))
-
-    def _with_numbers(self, machine: Topology) -> Topology:
-        first = [part for part in self.trust if not is_whole(part)]
-        then = [part for part in self.trust if is_whole(part)]
-        order = [device.id for device in machine.devices]
-        matrices = [
-            Matrix(part.origin, each.of(order)) for part in (*first, *then) for each in part.numbers
-        ]
-        hosts = [HostMatrix(p.origin, p.host_copies) for p in self.trust if p.host_copies]
-        numbered = Numbered.of(machine)
-        lay_host_numbers(numbered, hosts)
-        lay_pair_numbers(numbered, matrices)
-        told = machine.pair_of_ends
-        for ends, route in numbered.routes.items():  # pairs that only numbers join are routed now
-            access = told[ends].peer_access if ends in told else None
-            if access is not None and route.peer_access is not access:
-                numbered.routes[ends] = replace(route, peer_access=access)
-        return numbered.topology()
-
-
-_MEMBERS = tuple(
-    each.name for each in fields(Pair) if each.name not in ("source", "target", "told_by")
-)
 
 
 def _base(of_rank: Sequence[tuple[Topology, Topology]]) -> tuple[Topology, Topology]:
@@ -282,15 +230,3 @@ def _numbered(known: Topology, index_of: dict[str, int], base: Topology) -> Topo
 def _bond_rank(part: Topology) -> tuple[bool, Rank]:
     """Links that tables list are from a driver, whatever else is in the file."""
     return (not (tells_bonds(part) or rank_of(part) is Rank.DRIVER), rank_of(part))
-
-
-def _kept(route: Route, before: Route, *, narrower: bool) -> Route:
-    """The route as it was, with what is now told of peer access and of lanes that are down."""
-    cap = before.cap_bytes_per_s
-    if narrower and (cap is None or cap.source is cap.source.NOMINAL):
-        cap = route.cap_bytes_per_s or cap
-    return replace(
-        before,
-        cap_bytes_per_s=cap,
-        peer_access=before.peer_access if route.peer_access is None else route.peer_access,
-    )

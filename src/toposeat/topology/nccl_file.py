@@ -11,16 +11,42 @@ GPU's generation, and the processor's model.
 
 from __future__ import annotations
 
-from xml.sax.saxutils import quoteattr
+import math
+import re
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from toposeat.errors import UsageError
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.processor import Processor, processor_of
-from toposeat.model.topology import Component, FactKind, Topology, Vendor
-from toposeat.topology.nccl_tree import Cpu, Function, Link, functions_of
+from toposeat.model.processor import processor_of
+from toposeat.model.topology import (
+    Component,
+    ComponentKind,
+    Device,
+    FactKind,
+    Link,
+    LinkKind,
+    LinkLayer,
+    Nic,
+    PathClass,
+    Topology,
+    Vendor,
+)
+from toposeat.topology import constants as k
+from toposeat.topology import products
 
 _VERSION = {Vendor.AMD: "2"}  # RCCL refuses another than its own; NCCL's is 1
 _LOST = "rates, latencies and sizes of memory are not in such files: the library has its own"
+_BRIDGE, _GPU, _AMD_GPU, _ETHERNET, _INFINIBAND = 0x060400, 0x030200, 0x038000, 0x020000, 0x020700
+_NVSWITCH, _CPU_BRIDGE = "0x068000", "0x068001"
+_HIDDEN_SWITCH = "fffffff:ffff:ff"  # NCCL's own words for an NVSwitch that a guest does not see
+_VENDOR_ID = {Vendor.NVIDIA: 0x10DE, Vendor.AMD: 0x1002}
+_SPEED = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}  # GT/s by generation
+_WIDTHS = (16, 8, 4, 2, 1)
+_ORDER = {"pci": 0, "gpu": 1, "nic": 2}
+# Instruction sets as NCCL's `sm` and RCCL's `gcn` spell them; the first that fits a product counts.
+_SM = ("60", "61", "70", "75", "80", "86", "89", "90", "100", "103", "120")
+_GCN = ("900", "906", "908", "910", "942", "950")
 
 
 def nccl_xml(topology: Topology) -> tuple[str, tuple[str, ...]]:
@@ -30,24 +56,34 @@ def nccl_xml(topology: Topology) -> tuple[str, tuple[str, ...]]:
         UsageError: several hosts, a partial topology, or GPUs of neither NVIDIA nor AMD.
     """
     _refuse(topology)
-    notes: list[str] = []
+    notes = list[str]()
     tells = FactKind.DEVICE_LINKS in topology.tells or any(
         link.kind.value in ("nvlink", "xgmi", "c2c") for link in topology.links
     )
     if not tells:
         notes.append("links between GPUs are not known: none are written, and NCCL asks NVML")
-    cpus = functions_of(topology, notes, with_gpus=tells)
+    writer = _Writer(topology, notes, with_gpus=tells)
+    writer.write()
     processor = processor_of(topology)
     if processor is None:
         notes.append("the topology does not tell the processor's model: NCCL asks the live one")
     elif processor.is_inferred:
         notes.append(f"the processor, {processor}, is inferred from its socket link")
     notes.append(_LOST)
-    vendor = topology.devices[0].vendor
-    lines = [f'<system version="{_VERSION.get(vendor, "1")}">']
-    for cpu in cpus:
-        lines += _cpu_lines(cpu, _component_of(topology, cpu.numa), processor)
-    return "\n".join([*lines, "</system>"]) + "\n", tuple(notes)
+    system = Element("system", version=_VERSION.get(topology.devices[0].vendor, "1"))
+    for numa, cpu in sorted(writer.cpu_of_node.items()):
+        if len(cpu):
+            listed = [c.cpus for c in topology.components if c.cpus and c.numa_node == numa]
+            if cpus := next(iter(listed), cpu.get("affinity")):
+                cpu.set("affinity", _mask(cpus))
+            cpu.attrib.update(processor.attributes if processor else {})
+            system.append(cpu)
+    for element in system.iter():
+        known = {name: value for name, value in element.items() if value}
+        element.attrib.clear()
+        element.attrib.update(known)
+    indent(system)
+    return tostring(system, encoding="unicode").replace(" />", "/>") + "\n", tuple(notes)
 
 
 def _refuse(topology: Topology) -> None:
@@ -70,56 +106,263 @@ def _refuse(topology: Topology) -> None:
             )
 
 
-def _component_of(topology: Topology, numa: int) -> Component | None:
-    return next((c for c in topology.components if c.cpus and c.numa_node == numa), None)
-
-
-def _cpu_lines(cpu: Cpu, node: Component | None, processor: Processor | None) -> list[str]:
-    listed = node.cpus if node and node.cpus else cpu.cpus
-    words = {"numaid": str(cpu.numa), "affinity": _mask(listed) if listed else ""}
-    words |= processor.attributes if processor else {}
-    lines = [f"  <cpu{_attributes(words)}>"]
-    for function in cpu.functions:
-        lines += _pci_lines(function, "    ")
-    return [*lines, "  </cpu>"]
-
-
-def _pci_lines(function: Function, indent: str) -> list[str]:
-    words = {
-        "busid": function.bus,
-        "class": f"0x{function.class_code:06x}",
-        "vendor": f"0x{function.vendor:04x}" if function.vendor else "",
-        "device": f"0x{function.device:04x}" if function.device else "",
-        "link_speed": function.speed,
-        "link_width": str(function.width),
-    }
-    inside: list[str] = []
-    for below in function.below:
-        inside += _pci_lines(below, indent + "  ")
-    if function.gpu is not None:
-        inside += _gpu_lines(function.gpu, function.links, indent + "  ")
-    if function.nets:
-        nets = (f"{indent}    <net{_attributes(net)}/>" for net in function.nets)
-        inside += [f"{indent}  <nic>", *nets, f"{indent}  </nic>"]
-    head = f"{indent}<pci{_attributes(words)}"
-    return [head + ">", *inside, f"{indent}</pci>"] if inside else [head + "/>"]
-
-
-def _gpu_lines(gpu: dict[str, str], links: list[Link], indent: str) -> list[str]:
-    head = f"{indent}<gpu{_attributes(gpu)}"
-    if not links:
-        return [head + "/>"]
-    inside = [f"{indent}  <{link.tag}{_attributes(link.words)}/>" for link in links]
-    return [head + ">", *inside, f"{indent}</gpu>"]
-
-
-def _attributes(words: dict[str, str]) -> str:
-    """Those that are known, in their order."""
-    return "".join(f" {name}={quoteattr(value)}" for name, value in words.items() if value)
-
-
 def _mask(cpus: str) -> str:
     """A CPU list as words of 32 bits, the highest first, as in `cpumap`."""
     bits = sum(1 << cpu for cpu in parse_cpu_list(cpus))
     count = max(1, -(-bits.bit_length() // 32))
     return ",".join(f"{bits >> 32 * at & 0xFFFFFFFF:08x}" for at in reversed(range(count)))
+
+
+class _Writer:
+    """PCIe trees as elements below the processors; `notes` takes what cannot be written.
+
+    GPUs get an element of their own only where their links are known.
+    """
+
+    def __init__(self, topology: Topology, notes: list[str], *, with_gpus: bool) -> None:
+        self.topology = topology
+        self.notes = notes
+        self.with_gpus = with_gpus
+        self.devices = {device.id: device for device in topology.devices}
+        self.nics = {nic.id: nic for nic in topology.nics}
+        self.ends: list[Device | Nic] = [*topology.devices, *topology.nics]
+        self.components = {part.id: part for part in topology.components}
+        self.pcie: dict[str, list[Link]] = {}
+        for link in topology.links:
+            if link.kind is LinkKind.PCIE:
+                for end in link.ends:
+                    self.pcie.setdefault(end, []).append(link)
+        self.seen: set[str] = set()
+        self.invented = 0
+        self.cpu_of_node: dict[int, Element] = {}
+        self.of_bus: dict[str, Element] = {}
+
+    def write(self) -> None:
+        for part in self.topology.components:  # from the processors down
+            if part.kind is ComponentKind.NUMA:
+                self._hang(part.id, self._cpu(part.numa_node, part.cpus))
+        for part in self.topology.components:  # host bridges that no NUMA node is told of
+            if part.kind is ComponentKind.HOST_BRIDGE and part.id not in self.seen:
+                node = part.numa_node if part.numa_node is not None else self._numa_below(part.id)
+                self._hang(part.id, self._cpu(node, part.cpus))
+        for end in self.ends:
+            if end.id not in self.seen:  # at the processor by another link than PCIe
+                self.seen.add(end.id)
+                cpus = end.cpus if isinstance(end, Device) else None
+                self._endpoint(end.id, None, self._cpu(end.numa_node, cpus))
+        self._say_what_is_lost()
+
+    def _cpu(self, numa: int | None, cpus: str | None) -> Element:
+        """The element of a processor, with its list of CPUs in place of their mask."""
+        number = -1 if numa is None else numa
+        new = Element("cpu", numaid=str(number), affinity="")
+        cpu = self.cpu_of_node.setdefault(number, new)
+        cpu.set("affinity", cpu.get("affinity") or cpus or "")
+        return cpu
+
+    def _numa_below(self, id: str) -> int | None:
+        """The NUMA node of an endpoint below, where the bridge does not say its own."""
+        found, pending = {id}, [id]
+        while pending:
+            for link in self.pcie.get(pending.pop(), []):
+                for end in set(link.ends) - found:
+                    found.add(end)
+                    pending.append(end)
+                    if end in self.devices:
+                        return self.devices[end].numa_node
+        return None
+
+    def _hang(self, id: str, into: Element) -> None:
+        """What is below a vertex into its element, by bus id as NCCL has them."""
+        self.seen.add(id)
+        for link in self.pcie.get(id, []):
+            other = link.ends[1] if link.ends[0] == id else link.ends[0]
+            if other in self.seen:
+                continue
+            part = self.components.get(other)
+            if part is None:
+                self.seen.add(other)
+                self._endpoint(other, link, into)
+                self._hang(other, into)  # a NIC behind a GPU's own ports
+            elif part.kind is ComponentKind.HOST_BRIDGE:
+                self._hang(other, into)
+            elif part.kind is ComponentKind.SWITCH:
+                self._switch(part, link, into)
+        into[:] = sorted(into, key=lambda each: (_ORDER[each.tag], each.get("busid", "")))
+
+    def _switch(self, part: Component, link: Link, into: Element) -> None:
+        """A board whose parts share its function is no bridge: they are written side by side."""
+        function = _function(part.pci_bus_id or self._invent(), *_speed_of(link))
+        into.append(function)
+        own = [end for end in self.ends if end.pci_bus_id == function.get("busid")]
+        if not own:
+            function.set("class", f"0x{_BRIDGE:06x}")
+            self._hang(part.id, function)
+            return
+        self.of_bus[function.get("busid", "")] = function
+        for end in own:
+            self.seen.add(end.id)
+            self._into_function(end, function)
+        self.seen.add(part.id)
+
+    def _endpoint(self, id: str, link: Link | None, into: Element) -> None:
+        end: Device | Nic = self.devices[id] if id in self.devices else self.nics[id]
+        bus = end.pci_bus_id or self._invent()
+        function = self.of_bus.get(bus)
+        if function is None:
+            speed, width = _speed_of(link) if link else _own_speed(end)
+            function = self.of_bus[bus] = _function(bus, speed, width)
+            into.append(function)
+        self._into_function(end, function)
+
+    def _into_function(self, end: Device | Nic, function: Element) -> None:
+        if isinstance(end, Nic):
+            is_infiniband = end.link_layer is LinkLayer.INFINIBAND
+            function.set("class", f"0x{_INFINIBAND if is_infiniband else _ETHERNET:06x}")
+            if end.name:
+                nic = function.find("nic")
+                rate = end.bytes_per_s.value if end.bytes_per_s else 0
+                SubElement(
+                    SubElement(function, "nic") if nic is None else nic,
+                    "net",
+                    {
+                        "name": end.name,
+                        "dev": str(end.number),
+                        "speed": str(round(rate * 8 / 1e6)) if rate else "",
+                    },
+                )
+            return
+        function.set("class", f"0x{_AMD_GPU if end.vendor is Vendor.AMD else _GPU:06x}")
+        function.set("vendor", f"0x{_VENDOR_ID[end.vendor]:04x}")
+        if device := _device_id(end):
+            function.set("device", f"0x{device:04x}")
+        if function.find("gpu") is not None:
+            bus = function.get("busid")
+            self.notes.append(f"{end.id} is a part of GPU {bus}, which is written as one")
+        elif self.with_gpus:
+            gpu = SubElement(function, "gpu", {"dev": str(end.number), **_instruction_set(end)})
+            gpu.extend(self._links(end))
+
+    def _links(self, device: Device) -> Iterator[Element]:
+        for link in self.topology.links:
+            if device.id not in link.ends:
+                continue
+            other = link.ends[1] if link.ends[0] == device.id else link.ends[0]
+            tag = link.kind.value
+            if link.kind is LinkKind.C2C and other in self.components:
+                megabytes = round(link.forward_bytes_per_s.value / link.count / 1e6)
+                yield Element(tag, {"bw": str(megabytes), "count": str(link.count)})
+            if link.kind not in (LinkKind.NVLINK, LinkKind.XGMI):
+                continue
+            words = {"target": "", "count": str(link.count), "tclass": ""}
+            peer, part = self.devices.get(other), self.components.get(other)
+            if peer is not None:
+                peer_class = _AMD_GPU if peer.vendor is Vendor.AMD else _GPU
+                words |= {"target": peer.pci_bus_id or "", "tclass": f"0x{peer_class:06x}"}
+            elif part is not None and part.kind is ComponentKind.NVSWITCH:
+                words |= {"target": self._switch_target(part), "tclass": _NVSWITCH}
+            elif link.kind is LinkKind.NVLINK:
+                words |= {"target": "ffff:fd:00.0", "tclass": _CPU_BRIDGE}
+            else:
+                continue  # Infinity Fabric to the processor: RCCL takes it for PCIe
+            yield Element(tag, words)
+
+    def _switch_target(self, part: Component) -> str:
+        """Its bus id; NCCL joins all switches to one, and several are told apart by made-up ids."""
+        fabrics = [p.id for p in self.topology.components if p.kind is ComponentKind.NVSWITCH]
+        if part.pci_bus_id:
+            return part.pci_bus_id
+        return _HIDDEN_SWITCH if len(fabrics) == 1 else f"ffff:fe:{fabrics.index(part.id):02x}.0"
+
+    def _invent(self) -> str:
+        """A bus id that no machine has, for a switch or NIC whose own is not known."""
+        self.invented += 1
+        return f"ffff:ff:{self.invented:02x}.0"
+
+    def _say_what_is_lost(self) -> None:
+        if self.invented:
+            self.notes.append(
+                f"{self.invented} switches or NICs have no PCI bus id and got ones that no machine"
+                " has (ffff:ff:...)"
+            )
+        bridges = [p.numa_node for p in self.topology.components
+                   if p.kind is ComponentKind.HOST_BRIDGE]  # fmt: skip
+        if self._has_switches_in_a_row():
+            self.notes.append(
+                "PCIe switches in a row that are drawn as one are written as one (PIX)"
+            )
+        if set(self.nics) & {end for link in self._below_gpus() for end in link.ends}:
+            self.notes.append("NICs behind a GPU's own port are written beside it")
+        if len(set(bridges)) < len(bridges):
+            self.notes.append(
+                "host bridges are not in such files: those of one NUMA node count as one (NODE"
+                " becomes PHB)"
+            )
+        if any(p.kind is ComponentKind.PACKAGE for p in self.topology.components):
+            self.notes.append("which NUMA nodes share a socket is not in such files")
+        if any(
+            link.kind is LinkKind.XGMI and set(link.ends) & set(self.components)
+            for link in self.topology.links
+        ):
+            self.notes.append("Infinity Fabric between GPU and processor is written as PCIe")
+
+    def _below_gpus(self) -> Iterator[Link]:
+        """PCIe links with a GPU at one end and a device or NIC at the other."""
+        for link in self.topology.links:
+            if link.kind is LinkKind.PCIE and not set(link.ends) & set(self.components):
+                yield link
+
+    def _has_switches_in_a_row(self) -> bool:
+        """Whether the source states a path over several switches of which one is drawn."""
+        links = self.topology.link_of_id
+        switches = {p.id for p in self.topology.components if p.kind is ComponentKind.SWITCH}
+        return any(
+            len(switches & {end for id in route.links for end in links[id].ends}) < 2
+            for route in self.topology.routes
+            if route.path_class is PathClass.PXB
+        )
+
+
+def _function(bus: str, speed: str, width: int) -> Element:
+    """One PCI function; its speed and width are those of the link above."""
+    told = {"busid": bus, "class": "0x000000", "vendor": "", "device": ""}
+    return Element("pci", {**told, "link_speed": speed, "link_width": str(width)})
+
+
+def _speed_of(link: Link) -> tuple[str, int]:
+    """The generation and width whose rate is nearest to the link's, as NCCL's files spell them."""
+    rate = link.forward_bytes_per_s.value
+
+    def distance(choice: tuple[int, int]) -> float:
+        return abs(math.log(k.pcie_bytes_per_s(*choice) / rate))
+
+    generation, width = min(((g, w) for w in _WIDTHS for g in _SPEED), key=distance)
+    return f"{_SPEED[generation]} GT/s PCIe", width
+
+
+def _own_speed(end: Device | Nic) -> tuple[str, int]:
+    generation = products.pcie_generation_of(end)
+    width = (end.pcie and (end.pcie.max_width or end.pcie.width)) or 16
+    return f"{_SPEED[min(generation or k.DEFAULT_PCIE_GENERATION, 6)]} GT/s PCIe", width
+
+
+def _device_id(device: Device) -> int:
+    """The PCI device id of a product that was named by its id, or has one; 0 for others."""
+    found = products.products_named(device.name)
+    if len(found) != 1 or device.name.startswith(("gfx", "sm_")):
+        return next((p.ids[0] for p in found if p.ids and device.name == p.name), 0)
+    ids = found[0].ids
+    return ids[0] if len(ids) == 1 or (ids and device.name == found[0].name) else 0
+
+
+def _instruction_set(device: Device) -> dict[str, str]:
+    """`sm` or `gcn` of a product that has one."""
+    amd = device.vendor is Vendor.AMD
+    name, prefix = ("gcn", "gfx") if amd else ("sm", "sm_")
+    if device.name.startswith(prefix):
+        return {name: device.name.removeprefix(prefix)}
+    for product in products.products_named(device.name)[:1]:
+        for each in _GCN if amd else _SM:
+            if re.fullmatch(product.isa, prefix + each):
+                return {name: each}
+    return {}

@@ -71,11 +71,9 @@ STAGED_RATE = Premise(
 
 
 def between_sockets(generation: int, *, certain: bool = True) -> Premise:
-    """What a link between sockets carries in one direction.
+    """What a link between sockets carries in one direction, by the PCIe generation of their CPUs.
 
-    Args:
-        generation: of PCIe, 1 to 6, that the CPUs have or are taken to have.
-        certain: whether a source tells it; else it may be one less or one more.
+    Where no source tells the generation (`certain`), it may be one less or one more.
     """
     premise = _between_sockets(generation)
     if certain:

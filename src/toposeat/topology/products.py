@@ -21,7 +21,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from toposeat.model.topology import Device, Vendor
+from toposeat.model.topology import Device, Nic, PcieState, Vendor
 from toposeat.topology import constants as k
 
 
@@ -227,6 +227,12 @@ def lane_of(device: Device) -> k.DeviceLink:
 def pcie_generation_named(name: str) -> int | None:
     """The PCIe generation a product was built for; None if the name says nothing."""
     return next((p.pcie for p in products_named(name) if p.pcie is not None), None)
+
+
+def pcie_generation_of(end: Device | Nic) -> int | None:
+    """The greatest PCIe generation of a device or NIC that is told, else that of its product."""
+    state = end.pcie or PcieState()
+    return state.max_generation or state.generation or pcie_generation_named(end.name)
 
 
 def isa_of_gfx_version(version: int) -> str:

@@ -6,7 +6,7 @@ their product may have, settled ones with another board of the same product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
@@ -19,12 +19,11 @@ from toposeat.model.topology import (
     ComponentKind,
     Device,
     Link,
-    LinkKind,
     Pair,
     Topology,
 )
 from toposeat.topology import constants as k
-from toposeat.topology.graph.routes import DEVICE_LINKS, with_routes
+from toposeat.topology.graph.routes import DEVICE_LINKS, rerouted
 from toposeat.topology.products import Product, products_of
 from toposeat.topology.untold import BY_PRODUCT, is_denied, untold_pairs
 
@@ -50,24 +49,33 @@ class _Group(Struct, frozen=True):
 
 
 def with_inferred_links(topology: Topology) -> Topology:
-    """The machine with the device links that its products always have, where none are told."""
-    for group in _groups(topology):
-        if group.is_settled and not _are_denied(topology, group):
-            product, way = group.ways[0]
-            topology = _drawn(topology, group, product, way)
-            note = f"{_DRAWN}{product.name} has them ({way})"
-            topology = replace(topology, report=(*topology.report, note))
-    return topology
+    """The machine with the device links that its products always have, where none are told.
+
+    Facts stay facts; a whole machine is routed over them.
+    """
+    settled = [g for g in _groups(topology) if g.is_settled and not _are_denied(topology, g)]
+    machine = topology
+    for group in settled:
+        product, way = group.ways[0]
+        machine = _drawn(machine, group, product, way)
+        note = f"{_DRAWN}{product.name} has them ({way})"
+        machine = replace(machine, report=(*machine.report, note))
+    return rerouted(machine) if settled and topology.routes else machine
 
 
 def without_inferred_links(topology: Topology) -> Topology:
     """The machine with told links only."""
+    bare = _told_links(topology)
+    return rerouted(bare) if bare is not topology and topology.routes else bare
+
+
+def _told_links(topology: Topology) -> Topology:
     kept = tuple(x for x in topology.links if not (x.told_by or "").startswith(BY_PRODUCT))
     if len(kept) == len(topology.links):
         return topology
     gone = {end for x in topology.links if x not in kept for end in x.ends}
     still = {end for link in kept for end in link.ends}
-    bare = replace(
+    return replace(
         topology,
         links=kept,
         components=tuple(
@@ -78,8 +86,6 @@ def without_inferred_links(topology: Topology) -> Topology:
         pairs=tuple(replace(p, path_class=p.path_class or p.pcie_class) for p in topology.pairs),
         report=tuple(line for line in topology.report if not line.startswith(_DRAWN)),
     )
-    lost = {x.id for x in topology.links} - {x.id for x in kept}
-    return _rerouted(topology, bare, lambda links: bool(lost & {*links}))
 
 
 def readings_of(topology: Topology) -> tuple[Topology, ...]:
@@ -87,7 +93,7 @@ def readings_of(topology: Topology) -> tuple[Topology, ...]:
 
     The machine as it is drawn is not among them; a told machine has none.
     """
-    bare = without_inferred_links(topology)
+    bare = _told_links(topology)
     groups = _groups(bare)
     drawn = bare is not topology
     others = [g.ways[1:] if drawn and g.is_settled else g.ways for g in groups]
@@ -99,7 +105,7 @@ def readings_of(topology: Topology) -> tuple[Topology, ...]:
             way = ways[number] if number < len(ways) else group.ways[0] if group.ways else None
             if way is not None:
                 machine = _drawn(machine, group, *way)
-        readings.append(machine)
+        readings.append(rerouted(machine))
     return tuple(readings)
 
 
@@ -151,7 +157,7 @@ def _are_denied(topology: Topology, group: _Group) -> bool:
 
 
 def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Topology:
-    """The machine with the device links of one group, routed over them."""
+    """The facts of the machine with the device links of one group."""
     word, _, what = way.partition(" ")
     if word in ("like", "as"):
         components, links, pairs = _of_machine(_machine(what), group.devices)
@@ -168,7 +174,7 @@ def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Top
     for ends, pair in caps.items():
         base = told.get(ends, pair)
         told[ends] = replace(base, cap_bytes_per_s=base.cap_bytes_per_s or pair.cap_bytes_per_s)
-    after = replace(
+    return replace(
         topology,
         devices=tuple(
             replace(d, forwards=True) if d.id in ids and product.forwards else d
@@ -181,8 +187,6 @@ def _drawn(topology: Topology, group: _Group, product: Product, way: str) -> Top
         ),
         pairs=tuple(told.values()),
     )
-    new = {link.id for link in links}
-    return _rerouted(topology, after, lambda used: bool(new & {*used}))
 
 
 def _draw_way(
@@ -207,28 +211,17 @@ def _draw_way(
 
 def _board_ends(builder: GraphBuilder, devices: Sequence[Device]) -> list[str]:
     """Where the links of each board end: at the device, or at the fabric of its parts."""
-    boards: dict[str, list[Device]] = {}
+    from toposeat.topology.graph.xgmi_fabric import add_package  # noqa: PLC0415 - 5 ms
+
+    boards: dict[str, list[str]] = {}
     for device in devices:
-        boards.setdefault(device.parent or device.id, []).append(device)
-    ends = []
-    for board, parts in boards.items():
-        if len(parts) == 1:
-            ends.append(parts[0].id)
-            continue
-        fabric = builder.component(
-            ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}"
-        )
-        for part in parts:
-            builder.link(
-                LinkKind.XGMI,
-                part.id,
-                fabric,
-                bytes_per_s=k.XGMI_IN_PACKAGE,
-                latency_s=k.LATENCY_NVSWITCH_PORT,
-                name="in the package",
-            )
-        ends.append(fabric)
-    return ends
+        boards.setdefault(device.parent or device.id, []).append(device.id)
+    return [
+        parts[0]
+        if len(parts) == 1
+        else add_package(builder, board, dict.fromkeys(parts, k.XGMI_IN_PACKAGE))
+        for board, parts in boards.items()
+    ]
 
 
 @cache
@@ -267,16 +260,3 @@ def _beyond_links(pair: Pair, ids: Iterable[str]) -> Pair:
     if not {*ids} >= {pair.source, pair.target}:
         return pair
     return replace(pair, path_class=None, pcie_class=pair.pcie_class or pair.path_class)
-
-
-def _rerouted(
-    before: Topology, after: Topology, is_new: Callable[[Sequence[str]], bool]
-) -> Topology:
-    """`after` with its own routes for pairs whose links are new, and those of before for others."""
-    fresh = with_routes(after)
-    routes = dict(before.route_of_pair)
-    for ends, route in fresh.route_of_pair.items():
-        kept = routes.get(ends)
-        if kept is None or is_new(route.links) or is_new(kept.links):
-            routes[ends] = route
-    return replace(fresh, routes=tuple(routes.values()))

@@ -44,9 +44,7 @@ def _begins_matrix(text: str) -> bool:
 def outputs_of(file: FileText, formats: Sequence[Registered]) -> list[FileText]:
     """The outputs in a file, in its order; the file itself where it is one output.
 
-    Args:
-        file: of any kind.
-        formats: those whose headings count, beside matrices of words.
+    Headings of `formats` count, beside matrices of words.
     """
     if file.start.startswith(("<", "{")) or len(file.lines) > MAX_LINES:
         return [file]

@@ -12,6 +12,7 @@ from toposeat.model.shape_text import is_shape
 from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import FactKind, Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
+from toposeat.topology.drawn import drawn
 from toposeat.topology.told import is_whole, makes_machine
 from toposeat.topology.visible import without_devices
 
@@ -19,9 +20,8 @@ from toposeat.topology.visible import without_devices
 def read_topology(source: str | Path) -> Topology:
     """Read a topology from anything a user may name.
 
-    Args:
-        source: `this`, a catalogue name, a synthetic string, or the path of a file, whose format is
-            found from its content. A `Path` is always a file.
+    It is `this`, a catalogue name, a synthetic string, or the path of a file, whose format is found
+    from its content. A `Path` is always a file.
 
     Raises:
         InputError: a file that is missing, damaged or of unknown format, with file and line.
@@ -32,18 +32,9 @@ def read_topology(source: str | Path) -> Topology:
 
 
 def read_topologies(sources: Sequence[str | Path]) -> Topology:
-    """One machine from several sources of it, merged; of one source, what `read_topology` gives.
+    """One machine from several sources of it, merged, and called like the first.
 
-    The machine is called like the first source.
-
-    Args:
-        sources: at least one; see `read_topology`. Tables alone (`nvidia-smi nvlink -s`)
-            are welcome beside a source of links.
-
-    Raises:
-        InputError: see `read_topology` and `merge_topologies`.
-        UsageError: a name that means nothing, or no source.
-        UnavailableError: `this` machine has no GPU.
+    Tables alone (`nvidia-smi nvlink -s`) are welcome beside a source of links. See `read_topology`.
     """
     if not sources:
         raise UsageError("no topology source is given", hint=_hint())
@@ -51,11 +42,7 @@ def read_topologies(sources: Sequence[str | Path]) -> Topology:
 
 
 def parse_topology_text(text: str, path: Path) -> Topology:
-    """A topology from the text of a file of any known format; `path` is for names and messages.
-
-    Raises:
-        InputError: damaged, or of unknown format, with file and line.
-    """
+    """A topology from the text of a file of any known format; `path` is for names and messages."""
     from toposeat.topology.formats import parse_outputs  # noqa: PLC0415 - 30 ms
     from toposeat.topology.readers.file_text import FileText  # noqa: PLC0415 - 4 ms
 
@@ -68,9 +55,9 @@ def _read(source: str | Path) -> list[Topology]:
         return _read_path(source)
     text = source.strip()
     if text == "this":
-        from toposeat.topology.live.discover import discover_this  # noqa: PLC0415 - 50 ms
+        from toposeat.topology.live.discover import facts_of_this  # noqa: PLC0415 - 50 ms
 
-        return [discover_this()]
+        return [facts_of_this()]
     known = machine_path(text)
     if known:
         return [read_machine_file(known)]
@@ -110,16 +97,19 @@ def _read_path(path: Path) -> list[Topology]:
 
 
 def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
-    """One machine of all parts, called like the first source; `source` is for messages."""
-    path = Path(source)
-    if len(parts) == 1 and is_whole(parts[0]):
-        return _with_products(parts[0])
-    from toposeat.topology.merge import merge_topologies  # noqa: PLC0415 - 70 ms
+    """One machine of all parts, called like the first source; `source` is for messages.
 
-    _check_enough(parts, path)
-    name = parts[0].name or path.stem or path.name
+    It is as its products have it: no displays, and the device links that none tells.
+    """
+    path = Path(source)
+    is_one = len(parts) == 1 and is_whole(parts[0])
     try:
-        return _with_products(merge_topologies(parts, name))
+        facts = parts[0] if is_one else _merged(parts, path)
+        if FactKind.DEVICE_LINKS not in facts.tells:
+            from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415 - 20 ms
+
+            facts = with_inferred_links(facts)
+        return _without_displays(facts if is_one and facts.routes else drawn(facts))
     except ValueError as error:
         what = "describes no possible machine" if len(parts) == 1 else "cannot be merged"
         raise InputError(
@@ -127,14 +117,11 @@ def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
         ) from error
 
 
-def _with_products(machine: Topology) -> Topology:
-    """The machine as its products have it: no displays, and the device links that none tells."""
-    machine = _without_displays(machine)
-    if FactKind.DEVICE_LINKS in machine.tells:
-        return machine
-    from toposeat.topology.readings import with_inferred_links  # noqa: PLC0415 - 20 ms
+def _merged(parts: Sequence[Topology], path: Path) -> Topology:
+    from toposeat.topology.merge import merged  # noqa: PLC0415 - 70 ms
 
-    return with_inferred_links(machine)
+    _check_enough(parts, path)
+    return merged(parts, parts[0].name or path.stem or path.name)
 
 
 def _without_displays(machine: Topology) -> Topology:

@@ -32,8 +32,7 @@ Place = tuple[int, int]  # row and column of a table
 def told_pairs(told: Mapping[str, Mapping[Ends, Any]]) -> tuple[Pair, ...]:
     """One record for each ordered pair that something is told of.
 
-    Args:
-        told: values by (source id, target id), by the member of `Pair` that they are.
+    `told` holds values by (source id, target id), by the member of `Pair` that they are.
     """
     ends = dict.fromkeys(pair for values in told.values() for pair in values)
     return tuple(
@@ -68,24 +67,10 @@ def told_machine(
 ) -> Topology:
     """What a source of tables tells of one machine.
 
-    Args:
-        origin: what was read, for people: "nvidia-smi topo -p2p text".
-        devices: in the order of the source, with ids of its own: what it calls them.
-        nics: likewise.
-        relations: best connections, by rows and columns of devices and, behind them, NICs; each
-            pair once, and both ways alike.
-        pcie_relations: PCIe paths, likewise.
-        peer_access: by row of the source and column of the target.
-        bonds: direct device links, from the row's device to the column's.
-        numbers: matrices of all devices in their order.
-        host_copies: numbers between host memory and devices.
-        lanes: states of single lanes.
-        tells: kinds of fact that the source lists completely.
-        metadata: what else is known of the source.
-        report: what the reader doubted, one sentence each.
-
-    Raises:
-        ValueError: an id, index, PCI bus id or UUID given twice, a matrix of another size.
+    Devices and NICs are in the order of the source, with ids of its own. `relations` (the best
+    connections) and `pcie_relations` are by rows and columns of devices and, behind them, NICs;
+    each pair once, and both ways alike. Peer access and bonds are by the row of the source and the
+    column of the target, numbers in the order of devices.
     """
     if not devices:
         raise ValueError("a machine without any device")

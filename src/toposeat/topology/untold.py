@@ -10,12 +10,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from toposeat.model.topology import ComponentKind, Device, FactKind, Topology
-from toposeat.topology.graph.routes import DEVICE_LINKS
+from toposeat.model.pair import BANDWIDTH
+from toposeat.model.topology import (
+    ComponentKind,
+    Device,
+    FactKind,
+    Pair,
+    PathClass,
+    Route,
+    Topology,
+)
+from toposeat.topology.graph.routes import DEVICE_LINKS, shortest_routes
 from toposeat.topology.products import Product, products_named, products_of
 
 if TYPE_CHECKING:
@@ -27,20 +36,12 @@ _SEVERAL = 3  # modules of a mesh: two of them may have no link of their own
 Ends = tuple[str, str]
 
 
-class State(StrEnum):
-    """How the device links of a pair are known."""
-
-    TOLD = "told"
-    INFERRED = "inferred"
-    UNTOLD = "untold"
-
-
 def untold_pairs(topology: Topology) -> tuple[Ends, ...]:
     """Pairs of GPUs of one host, by id, of which neither source nor product tells device links.
 
     Also those of modules that always have links, of which a source says that they have none.
     """
-    return tuple(ends for ends, state in _not_told(topology) if state is State.UNTOLD)
+    return tuple(ends for ends, word in _not_told(topology) if not word)
 
 
 def untold_affinities(topology: Topology) -> tuple[str, ...]:
@@ -61,19 +62,11 @@ def knowledge_of(topology: Topology) -> Knowledge:
     from toposeat.model.quantity import Knowledge  # noqa: PLC0415 - 1 ms
 
     state = dict(_not_told(topology))
-    words: dict[str, int] = {}
-    links = topology.link_of_id
-    routes = topology.route_of_pair
-    for (a, b), each in state.items():
-        if each is State.INFERRED:
-            tellers = {links[id].told_by or "" for id in routes[a, b].links}
-            told_by = next((t for t in tellers if t.startswith(BY_PRODUCT)), "no links")
-            word = told_by.removeprefix(BY_PRODUCT)
-            words[word] = words.get(word, 0) + 1
+    words = Counter(word for word in state.values() if word)
     return Knowledge(
         pairs=sum(n * (n - 1) // 2 for n in (len(m) for m in _members(topology))),
-        inferred=words,
-        untold_pairs=tuple(ends for ends, each in state.items() if each is State.UNTOLD),
+        inferred=dict(words),
+        untold_pairs=tuple(ends for ends, word in state.items() if not word),
         untold_affinities=untold_affinities(topology),
     )
 
@@ -91,30 +84,27 @@ def _members(topology: Topology) -> list[list[Device]]:
     return [*found.values()]
 
 
-def _not_told(topology: Topology) -> Iterator[tuple[Ends, State]]:
-    """Pairs that are inferred or untold."""
+def _not_told(topology: Topology) -> Iterator[tuple[Ends, str]]:
+    """Pairs that are inferred, each with what settles it, or untold, with ""."""
     tells = FactKind.DEVICE_LINKS in topology.tells
     denied = _denied(topology) if tells else set()
     if tells and not denied:
         return
+    inner = tuple(link for link in topology.links if link.kind in DEVICE_LINKS)
+    over_links, _ = shortest_routes(replace(topology, nics=(), links=inner, pairs=()))
+    joined = {(route.source, route.target): route.links for route in over_links}
+    settled = _settled(topology)
     for members in _members(topology):
         for a, b in combinations(members, 2):
             if tells and not denied.issuperset((a.id, b.id)):
                 continue
-            state = _state(topology, a, b)
-            if state is not State.TOLD:
-                yield (a.id, b.id), state
-
-
-def _state(topology: Topology, a: Device, b: Device) -> State:
-    route = topology.route_of_pair.get((a.id, b.id))
-    links = [topology.link_of_id[id] for id in route.links] if route else []
-    if links and all(link.kind in DEVICE_LINKS for link in links):
-        inferred = any((link.told_by or "").startswith(BY_PRODUCT) for link in links)
-        return State.INFERRED if inferred else State.TOLD
-    if _is_slice(a) or _is_slice(b) or _is_settled(topology, a, b):
-        return State.TOLD
-    return State.INFERRED if _have_none(a, b) else State.UNTOLD
+            if links := joined.get((a.id, b.id)):
+                tellers = (topology.link_of_id[id].told_by or "" for id in links)
+                word = next((t for t in tellers if t.startswith(BY_PRODUCT)), "")
+                if word:
+                    yield (a.id, b.id), word.removeprefix(BY_PRODUCT)
+            elif not (_is_slice(a) or _is_slice(b) or frozenset((a.id, b.id)) in settled):
+                yield (a.id, b.id), "no links" if _have_none(a, b) else ""
 
 
 def _is_slice(device: Device) -> bool:
@@ -122,18 +112,24 @@ def _is_slice(device: Device) -> bool:
     return (device.uuid or "").upper().startswith("MIG-") or " MIG" in device.name
 
 
-def _is_settled(topology: Topology, a: Device, b: Device) -> bool:
-    """Whether transfers of a pair are known, whatever links there are: measured, or refused."""
-    routes = [topology.route_of_pair.get(ends) for ends in ((a.id, b.id), (b.id, a.id))]
-    if any(route is not None and route.peer_access is False for route in routes):
-        return True
-    return all(
-        route is not None
-        and route.cap_bytes_per_s is not None
-        and route.cap_bytes_per_s.source.is_of_this_machine
-        and not route.staged
-        for route in routes
-    )
+def _settled(topology: Topology) -> set[frozenset[str]]:
+    """Pairs whose transfers are known, whatever links there are: measured both ways, or refused."""
+    told: Sequence[Pair | Route] = (*topology.routes, *topology.pairs)
+    refused = {frozenset((p.source, p.target)) for p in told if p.peer_access is False}
+    measured = {
+        (p.source, p.target)
+        for p in told
+        if (cap := p.cap_bytes_per_s) is not None and cap.source.is_of_this_machine
+        if not (isinstance(p, Route) and p.staged)
+    }
+    unknown = (None, PathClass.UNKNOWN)
+    near = {(p.source, p.target) for p in topology.pairs if p.path_class not in unknown}
+    for each in topology.numbers:
+        if each.what == BANDWIDTH and not each.both_ways and each.source.is_of_this_machine:
+            found = zip(*(each.values > 0).nonzero(), strict=True)
+            ends = {(each.devices[i], each.devices[j]) for i, j in found}
+            measured |= ends if each.peer is not False else ends & near
+    return refused | {frozenset((a, b)) for a, b in measured if (b, a) in measured and a != b}
 
 
 def _have_none(a: Device, b: Device) -> bool:

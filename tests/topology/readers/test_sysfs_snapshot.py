@@ -13,6 +13,7 @@ from tests.topology.live.fake_machine import AMD, GPU_CLASS, NVIDIA, FakeSysfs
 from tests.topology.readers import amd_samples as samples
 from toposeat.errors import InputError
 from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
+from toposeat.topology.drawn import drawn
 from toposeat.topology.formats import TREES, parse_file
 from toposeat.topology.readers import sysfs_snapshot
 from toposeat.topology.readers.file_text import FileText, read_file
@@ -182,13 +183,13 @@ def test_a_pipe_among_the_nodes_of_kfd_is_not_waited_for(tmp_path: Path) -> None
 
 
 def read(text: str) -> Topology:
-    topology = parse_file(FileText(text, Path("node.txt")))
+    topology = drawn(parse_file(FileText(text, Path("node.txt"))))
     assert isinstance(topology, Topology)
     return topology
 
 
 def kfd_recorded(shared_dir: Path, name: str) -> Topology:
-    topology = parse_file(read_file(shared_dir / "machines" / "kfd-topology" / name))
+    topology = drawn(parse_file(read_file(shared_dir / "machines" / "kfd-topology" / name)))
     assert isinstance(topology, Topology)
     return topology
 

@@ -17,13 +17,7 @@ def add_bonds(
     direct: Mapping[tuple[str, str], Counter[str]],
     lanes: Mapping[str, k.DeviceLink],
 ) -> None:
-    """Direct bonds between devices.
-
-    Args:
-        builder: already holds the devices.
-        direct: for each pair of device ids (smaller first) the lanes that each of them counts.
-        lanes: what one lane of a device is.
-    """
+    """Direct bonds: for each pair of device ids (smaller first) the lanes that each end counts."""
     for (a, b), counts in sorted(direct.items()):
         if counts[a] != counts[b]:
             builder.report.append(
@@ -39,10 +33,7 @@ def add_fabrics(
 ) -> None:
     """GPUs that share switches share a fabric: one crossbar with one bond per GPU.
 
-    Args:
-        builder: already holds the devices.
-        ports: for each device id, lanes by the switch (PCI bus id) they end at.
-        lanes: what one lane of a device is.
+    `ports` holds for each device id lanes by the switch (PCI bus id) they end at.
     """
     groups: list[tuple[set[str], set[str]]] = []  # (GPUs, switches)
     for gpu, counts in ports.items():

@@ -1,9 +1,9 @@
-"""Collects vertices and links, then routes every pair: the last step of all topology sources."""
+"""Collects the vertices and links that a source tells."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -29,7 +29,7 @@ from toposeat.topology.premises import (
     SOCKET_DUPLEX,
     between_sockets,
 )
-from toposeat.topology.told import told_pairs
+from toposeat.topology.told import Ends, told_pairs
 
 
 class GraphBuilder(Struct):
@@ -92,19 +92,14 @@ class GraphBuilder(Struct):
     ) -> str:
         """Add a link between two vertices and return its id.
 
-        Args:
-            kind: what it is made of.
-            a: one end.
-            b: the other end; the forward direction is from a to b.
-            bytes_per_s: capacity of the whole bond, forward, and backward unless given.
-            latency_s: one way.
-            backward_bytes_per_s: where it differs.
-            combined_bytes_per_s: limit on both directions together, if the link has one.
-            flow_bytes_per_s: what a single flow reaches on it, if less than the capacity.
-            count: lanes of the bond.
-            name: for display.
+        Numbers are of all `count` lanes together. The forward direction is from a to b, and the
+        other as fast unless told. `flow_bytes_per_s` is what a single flow reaches on it.
         """
         forward = _quantity(bytes_per_s)
+        backward, combined, flow = (
+            None if rate is None else _quantity(rate)
+            for rate in (backward_bytes_per_s, combined_bytes_per_s, flow_bytes_per_s)
+        )
         id = f"{kind.value}:{a}-{b}"
         seen = self._parallel.get(id, 0) + 1
         self._parallel[id] = seen
@@ -115,15 +110,9 @@ class GraphBuilder(Struct):
                 kind=kind,
                 ends=(a, b),
                 forward_bytes_per_s=forward,
-                backward_bytes_per_s=(
-                    forward if backward_bytes_per_s is None else _quantity(backward_bytes_per_s)
-                ),
-                combined_bytes_per_s=(
-                    None if combined_bytes_per_s is None else _quantity(combined_bytes_per_s)
-                ),
-                flow_bytes_per_s=(
-                    None if flow_bytes_per_s is None else _quantity(flow_bytes_per_s)
-                ),
+                backward_bytes_per_s=backward or forward,
+                combined_bytes_per_s=combined,
+                flow_bytes_per_s=flow,
                 latency_s=_quantity(latency_s),
                 count=count,
                 name=name,
@@ -228,36 +217,35 @@ class GraphBuilder(Struct):
             name=name,
         )
 
-    def build(
+    def build(self, *, name: str, origin: str, **told: Any) -> Topology:
+        """The whole machine of `facts`."""
+        return with_routes(self.facts(name=name, origin=origin, **told))
+
+    def facts(
         self,
         *,
         name: str,
         origin: str,
-        classes: Mapping[tuple[str, str], PathClass] | None = None,
-        caps: Mapping[tuple[str, str], Quantity] | None = None,
-        both_ways: Mapping[tuple[str, str], Quantity] | None = None,
-        peer_access: Mapping[tuple[str, str], bool] | None = None,
-        sources: Sequence[str] = (),
-        description: str = "",
+        classes: Mapping[Ends, PathClass] | None = None,
+        caps: Mapping[Ends, Quantity] | None = None,
+        both_ways: Mapping[Ends, Quantity] | None = None,
+        peer_access: Mapping[Ends, bool] | None = None,
         metadata: Mapping[str, str] | None = None,
-        hidden: Sequence[str] = (),
+        **more: Any,
     ) -> Topology:
-        """Route every device to every other device and every NIC, and freeze.
+        """All that was collected, and what is told of pairs: a machine without routes.
 
         Args:
             name: of the machine.
             origin: what was read.
             classes: path classes that the source states itself, by ordered pair of ids.
-            caps: limits of a single flow that are known better than by `nominal_cap`.
-            both_ways: bytes/s that a pair reaches in both directions together, by ordered pair; the
-                same for both orders.
-            peer_access: what is known of peer access, by ordered pair of ids.
-            sources: published facts used.
-            description: one sentence.
+            caps: what a single flow of a pair reaches, where that is told.
+            both_ways: what a pair reaches in both directions together; the same for both orders.
+            peer_access: by ordered pair of ids.
             metadata: free remarks.
-            hidden: PCI bus ids of GPUs that exist and cannot be used.
+            more: other members of a topology.
         """
-        told = told_pairs(
+        self.pairs += told_pairs(
             {
                 "path_class": classes or {},
                 "cap_bytes_per_s": caps or {},
@@ -265,14 +253,12 @@ class GraphBuilder(Struct):
                 "peer_access": peer_access or {},
             }
         )
-        self.pairs += told
         self.metadata |= metadata or {}
-        bare = self.topology(name=name, origin=origin)
-        return with_routes(
-            replace(bare, sources=tuple(sources), description=description, hidden=tuple(hidden))
-        )
+        facts = self.topology(name=name, origin=origin, **more)
+        facts.check()
+        return facts
 
-    def topology(self, *, name: str, origin: str) -> Topology:
+    def topology(self, *, name: str, origin: str, **more: Any) -> Topology:
         """The topology as built so far, without routes."""
         return Topology(
             name=name,
@@ -287,6 +273,7 @@ class GraphBuilder(Struct):
             metadata=dict(self.metadata),
             tells=tuple(sorted(self.tells)),
             premises=joined(self.premises),
+            **more,
         )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations, permutations
 
 from toposeat.model.quantity import Quantity, nominal
@@ -35,24 +34,8 @@ from toposeat.topology.graph.xgmi_fabric import XgmiGpu, add_xgmi
 _MB = 1e6
 
 
-@dataclass(slots=True)
-class _Gpu:
-    """One GPU node, its addresses and its memory node."""
-
-    node: KfdNode
-    id: str
-    bus: str
-    board: str
-    numa: int | None = None
-
-
 def topology_of_kfd(nodes: Sequence[KfdNode], *, name: str, origin: str) -> Topology:
-    """Build the link graph of one machine from KFD's nodes.
-
-    Args:
-        nodes: all that the kernel showed; at least one of them a GPU.
-        name: of the machine.
-        origin: what was read.
+    """What KFD's nodes, at least one of them a GPU, tell of one machine.
 
     Raises:
         ValueError: a node states numbers that no machine has.
@@ -68,16 +51,16 @@ class _Writer:
         self.report = self.builder.report
         self.nodes = {node.number: node for node in nodes if node.is_shown}
         self.cpus = [node for node in nodes if node.is_shown and not node.is_gpu]
+        gpus = [node for node in nodes if node.is_gpu]
         self.gpus = [
-            _Gpu(node, f"gpu{i}", node.bus, node.board)
-            for i, node in enumerate(n for n in nodes if n.is_gpu)
+            XgmiGpu(f"gpu{i}", node, len({n.bus for n in gpus if n.board == node.board}) > 1)
+            for i, node in enumerate(gpus)
         ]
-        self.of_node = {gpu.node.number: gpu for gpu in self.gpus}
         self.numa_ids: dict[int | None, str] = {}
         self.unstated: Counter[str] = Counter()
-        self.members: dict[str, list[_Gpu]] = defaultdict(list)
+        self.members: dict[str, list[XgmiGpu]] = defaultdict(list)
         for gpu in self.gpus:
-            self.members[gpu.board].append(gpu)
+            self.members[gpu.node.board].append(gpu)
         self._doubt_nodes(nodes)
 
     def write(self, name: str, origin: str) -> Topology:
@@ -90,7 +73,7 @@ class _Writer:
         self._sockets()
         for what, count in self.unstated.items():
             self.report.append(f"KFD does not state the bandwidth of {count} {what}")
-        return self.builder.build(name=name, origin=origin, caps=self._relayed())
+        return self.builder.facts(name=name, origin=origin, caps=self._relayed())
 
     def _relayed(self) -> dict[tuple[str, str], Quantity]:
         """Caps of flows between dies of MI200 that pass over other dies."""
@@ -128,7 +111,7 @@ class _Writer:
                 " job or container?"
             )
 
-    def _read_links(self, gpu: _Gpu) -> None:
+    def _read_links(self, gpu: XgmiGpu) -> None:
         near: list[tuple[int, int]] = []
         for link in gpu.node.links:
             start, end = link.get("node_from", gpu.node.number), link.get("node_to")
@@ -147,7 +130,7 @@ class _Writer:
             gpu.numa = self.cpus[0].number
 
     def _add_devices(self) -> None:
-        shared = Counter(gpu.bus for gpu in self.gpus)
+        shared = Counter(gpu.node.bus for gpu in self.gpus)
         doubled = sorted(bus for bus, count in shared.items() if count > 1)
         if doubled:
             self.report.append(
@@ -157,19 +140,18 @@ class _Writer:
         if placeless:
             self.report.append(f"the memory node of {', '.join(placeless[:8])} is not known")
         for index, gpu in enumerate(self.gpus):
-            part = self._is_part(gpu)
             self.builder.devices.append(
                 Device(
                     id=gpu.id,
                     index=index,
                     vendor=Vendor.AMD,
                     name=_name(gpu.node),
-                    pci_bus_id=gpu.bus if shared[gpu.bus] == 1 else None,
-                    uuid=None if part else gpu.node.uuid,
+                    pci_bus_id=gpu.node.bus if shared[gpu.node.bus] == 1 else None,
+                    uuid=None if gpu.part else gpu.node.uuid,
                     numa_node=gpu.numa,
                     memory_bytes=gpu.node.memory_bytes,
                     forwards=gpu.node.forwards,
-                    parent=gpu.board if part else "",
+                    parent=gpu.node.board if gpu.part else "",
                 )
             )
 
@@ -186,20 +168,12 @@ class _Writer:
 
     def _fabric(self) -> None:
         """xGMI, and the way from each package to its CPU."""
-        gpus = {gpu.id: XgmiGpu(gpu.id, gpu.node, self._is_part(gpu)) for gpu in self.gpus}
-        add_xgmi(self.builder, list(gpus.values()))
+        add_xgmi(self.builder, self.gpus)
         for members in self.members.values():
-            if self._is_part(members[0]):
-                self._host(members[0], members, gpus[members[0].id].vertex)
-            else:
-                for gpu in members:
-                    self._host(gpu, [gpu], gpu.id)
+            for gpu in members[:1] if members[0].part else members:
+                self._host(gpu, members if gpu.part else [gpu])
 
-    def _is_part(self, gpu: _Gpu) -> bool:
-        """Whether a GPU is one of several partitions, with bus ids of their own."""
-        return len({each.bus for each in self.members[gpu.board]}) > 1
-
-    def _host(self, first: _Gpu, members: Sequence[_Gpu], vertex: str) -> None:
+    def _host(self, first: XgmiGpu, members: Sequence[XgmiGpu]) -> None:
         """The one link of a package to its CPU: PCIe through a host bridge, or xGMI."""
         kind, stated = _host_link(members, self.nodes)
         numa = self._numa(first.numa)
@@ -208,7 +182,7 @@ class _Writer:
                 self.unstated[f"xGMI links to CPUs: {_gb(k.XGMI_CPU)} assumed"] += 1
             self.builder.link(
                 LinkKind.XGMI,
-                vertex,
+                first.vertex,
                 numa,
                 bytes_per_s=stated or k.XGMI_CPU,
                 latency_s=k.LATENCY_XGMI,
@@ -222,7 +196,9 @@ class _Writer:
         bridge = self.builder.component(
             ComponentKind.HOST_BRIDGE, f"bridge-{first.id}", numa_node=first.numa
         )
-        self.builder.pcie(vertex, bridge, bytes_per_s=speed, latency_s=k.LATENCY_PCIE_ENDPOINT)
+        self.builder.pcie(
+            first.vertex, bridge, bytes_per_s=speed, latency_s=k.LATENCY_PCIE_ENDPOINT
+        )
         self.builder.fabric(bridge, numa, bytes_per_s=speed)
 
     def _sockets(self) -> None:
@@ -256,7 +232,7 @@ def _name(node: KfdNode) -> str:
     return product or (products.isa_of_gfx_version(gfx) if gfx else node.name)
 
 
-def _host_link(members: Sequence[_Gpu], nodes: dict[int, KfdNode]) -> tuple[int, float]:
+def _host_link(members: Sequence[XgmiGpu], nodes: dict[int, KfdNode]) -> tuple[int, float]:
     """Type and bytes/s of the link from a package to the CPU node it is nearest to.
 
     The kernel lists it for every partition, but some drivers give a number to the CPU's end only.

@@ -21,11 +21,7 @@ def add_nics(
 ) -> list[Endpoint]:
     """Add adapters, numbered in their order, and return them as endpoints of the PCI tree.
 
-    Args:
-        builder: takes the NICs.
-        adapters: each with the PCI function behind it.
-        pcie_state: returns the state of a function's own link; None where the source shows the
-            speed of an idle link, which says nothing.
+    `pcie_state` is None where the source shows the speed of an idle link, which says nothing.
     """
     endpoints = []
     for index, (adapter, function) in enumerate(adapters, start=len(builder.nics)):

@@ -38,13 +38,10 @@ def guess_lane(
 
 
 def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
-    """Add the NVLinks of all GPUs.
+    """Add the NVLinks of all GPUs and return their generation.
 
     Where every GPU of a group sees every other and that would need more lanes than a GPU has, the
     lanes end at an NVSwitch fabric, drawn as one crossbar; else each relation is a bond of its own.
-
-    Returns:
-        The generation that was taken.
     """
     ids = relations.ids
     lanes = relations.nvlink_lanes()

@@ -41,11 +41,7 @@ class PciGraphWriter:
         self.unknown_links: list[str] = []
 
     def write(self, endpoints: Sequence[Endpoint]) -> dict[str, str]:
-        """Add all links above `endpoints`.
-
-        Returns:
-            The NUMA vertex of each endpoint, by id.
-        """
+        """Add all links above `endpoints`; return the NUMA vertex of each, by id."""
         by_root: dict[str, list[Endpoint]] = {}
         for endpoint in endpoints:
             by_root.setdefault(endpoint.function.root, []).append(endpoint)

@@ -49,13 +49,9 @@ class PcieLevels:
 
 
 def pcie_levels(relations: Relations, report: list[str]) -> PcieLevels:
-    """PCIe distances of all endpoints.
+    """PCIe distances of all endpoints; the report takes doubts.
 
     Where both the best connection and the PCIe path of a pair name a path, the former counts.
-
-    Args:
-        relations: what sources tell.
-        report: takes doubts.
     """
     _report_disagreement(relations, report)
     known = {

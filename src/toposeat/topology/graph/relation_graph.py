@@ -32,11 +32,8 @@ def draw_relations(
 ) -> None:
     """Draw the link graph of one node from the relations of its GPUs and NICs.
 
-    Args:
-        builder: empty; receives the graph, and the relations as pairs. Relations that carry no
-            information become untold.
-        machine: a partial topology with relations.
-        pcie_generation: of all PCIe links, where it is known.
+    The builder is empty; it receives the relations as pairs, too. Relations that carry no
+    information become untold. `pcie_generation` is of all PCIe links, where it is known.
     """
     relations = Relations.of(machine)
     levels = pcie_levels(relations, builder.report)

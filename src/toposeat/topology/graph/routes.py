@@ -1,7 +1,8 @@
 """Routes derived from links: the shortest of each pair, with what is told of the pair.
 
-`with_routes` is the one place where a topology becomes whole: it checks it, and routes every device
-to every other device and to every NIC of its host. Files hold only what differs from this.
+`with_routes` makes a topology whole: it checks it, and routes every device to every other device
+and to every NIC of its host. Files hold only what differs from this. `rerouted` does so for links
+that were told otherwise before.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def with_routes(topology: Topology) -> Topology:
     Raises:
         ValueError: the topology contradicts itself (`Topology.check`).
     """
-    return with_named_premises(with_staged_routes(with_direct_routes(topology)))
+    return rerouted(replace(topology, routes=()))
 
 
 def with_direct_routes(topology: Topology) -> Topology:
@@ -64,6 +65,41 @@ def with_direct_routes(topology: Topology) -> Topology:
         )
         report = tuple(dict.fromkeys([*report, doubt]))
     return replace(bare, routes=tuple(routes), report=report)
+
+
+def rerouted(topology: Topology) -> Topology:
+    """The topology with routes over its links now; those that it holds stay where they still lead.
+
+    A route stays where its links are there and no link that none of them used is better. It keeps
+    what was measured of it; a nominal limit is that of the links now where that is less.
+    """
+    fresh = with_direct_routes(topology)
+    if topology.routes:
+        links = topology.link_of_id
+        used = {id for route in topology.routes for id in route.links}
+        routes = dict(fresh.route_of_pair)
+        for ends, before in topology.route_of_pair.items():
+            now = routes.get(ends)
+            if not all(id in links for id in before.links):
+                continue
+            if now is None:
+                routes[ends] = before
+            elif used.issuperset(now.links) or (before.staged and now.peer_access is False):
+                routes[ends] = _kept(before, now)
+        fresh = replace(fresh, routes=tuple(routes.values()))
+    return with_named_premises(with_staged_routes(fresh))
+
+
+def _kept(before: Route, now: Route) -> Route:
+    cap = before.cap_bytes_per_s
+    if before.links == now.links and not (cap and cap.source.is_of_this_machine):
+        told = [each for each in (cap, now.cap_bytes_per_s) if each]
+        cap = min(told, key=lambda each: each.value, default=None)
+    return replace(
+        before,
+        cap_bytes_per_s=cap,
+        peer_access=before.peer_access if now.peer_access is None else now.peer_access,
+    )
 
 
 def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:

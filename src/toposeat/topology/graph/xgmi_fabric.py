@@ -25,14 +25,10 @@ _MB = 1e6
 
 @dataclass(slots=True)
 class XgmiGpu:
-    """One GPU or partition.
+    """One GPU or partition, and what KFD tells of it.
 
-    Args:
-        id: of the device.
-        node: what KFD tells of it.
-        part: whether it is one of several partitions.
-        links: the driver's xGMI links by the node at their other end.
-        vertex: where its links end, set by `add_xgmi`: itself, or the fabric of its package.
+    `links` are the driver's xGMI links by their far node, `numa` is the memory node. `vertex` is
+    where its links end, set by `add_xgmi`: itself, or the fabric of its package.
     """
 
     id: str
@@ -40,6 +36,7 @@ class XgmiGpu:
     part: bool
     links: Mapping[int, Mapping[str, int]] = field(init=False)
     vertex: str = ""
+    numa: int | None = None
 
     def __post_init__(self) -> None:
         self.links = self.node.xgmi
@@ -48,6 +45,21 @@ class XgmiGpu:
 def add_xgmi(builder: GraphBuilder, gpus: Sequence[XgmiGpu]) -> None:
     """Add the fabrics of packages and the bonds between them, and report what is not stated."""
     _Fabric(builder, gpus).write()
+
+
+def add_package(builder: GraphBuilder, board: str, ports: Mapping[str, float]) -> str:
+    """The fabric inside a package, with what the port of each of its parts carries, bytes/s."""
+    fabric = builder.component(ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}")
+    for part, bytes_per_s in ports.items():
+        builder.link(
+            LinkKind.XGMI,
+            part,
+            fabric,
+            bytes_per_s=bytes_per_s,
+            latency_s=k.LATENCY_NVSWITCH_PORT,
+            name="in the package",
+        )
+    return fabric
 
 
 class _Fabric:
@@ -70,28 +82,19 @@ class _Fabric:
             self.builder.report.append(f"KFD does not state the bandwidth of {count} {what}")
 
     def _package(self, board: str, members: Sequence[XgmiGpu]) -> None:
-        fabric = self.builder.component(
-            ComponentKind.NVSWITCH, f"package-{board}", name=f"package {board}"
-        )
+        ports: dict[str, float] = {}
         for gpu in members:
-            gpu.vertex = fabric
             inside = [
                 link.get("max_bandwidth", 0)
                 for node, link in gpu.links.items()
                 if node in self.of_node and self.of_node[node].node.board == board
             ]
-            port = max(inside, default=0) * _MB
-            if not port:
-                port = k.XGMI_IN_PACKAGE
-                self.unstated[f"ports in packages: {_gb(port)} assumed"] += 1
-            self.builder.link(
-                LinkKind.XGMI,
-                gpu.id,
-                fabric,
-                bytes_per_s=port,
-                latency_s=k.LATENCY_NVSWITCH_PORT,
-                name="in the package",
-            )
+            ports[gpu.id] = max(inside, default=0) * _MB or k.XGMI_IN_PACKAGE
+            if not max(inside, default=0):
+                self.unstated[f"ports in packages: {_gb(k.XGMI_IN_PACKAGE)} assumed"] += 1
+        fabric = add_package(self.builder, board, ports)
+        for gpu in members:
+            gpu.vertex = fabric
 
     def _join(self) -> None:
         """One bond for each pair of vertices that a direct link joins."""

@@ -20,7 +20,7 @@ from toposeat.topology.graph.kfd_node import KfdNode
 from toposeat.topology.graph.machine import VENDOR_NVIDIA
 from toposeat.topology.graph.nics import add_nics
 from toposeat.topology.graph.pci_graph import PciGraphWriter
-from toposeat.topology.graph.staged_routes import with_staged_routes
+from toposeat.topology.graph.routes import with_routes
 from toposeat.topology.live.amd import add_amd_devices, add_xgmi
 from toposeat.topology.live.collection import Collection, pcie_state
 from toposeat.topology.live.intel import (
@@ -49,7 +49,12 @@ _HIDDEN_HINT = (
 _LIVE_SYSFS, _LIVE_DEV, _LIVE_CPUINFO = Path("/sys"), Path("/dev"), Path("/proc/cpuinfo")
 
 
-def discover_this(
+def discover_this(**where: Any) -> Topology:
+    """The whole machine that this runs on; see `facts_of_this`."""
+    return with_routes(facts_of_this(**where))
+
+
+def facts_of_this(
     *,
     sysfs: Path = _LIVE_SYSFS,
     dev: Path | None = None,
@@ -57,7 +62,7 @@ def discover_this(
     host: str | None = None,
     cpuinfo: Path | None = None,
 ) -> Topology:
-    """Read the topology of the machine this runs on.
+    """What the machine that this runs on tells of itself.
 
     Args:
         sysfs: where sysfs is; tests give a recorded tree.
@@ -144,7 +149,7 @@ def _finish(
         metadata["virtual"] = snapshot.virtual
     builder = found.builder
     builder.tells = _tells(builder, snapshot)
-    built = builder.build(
+    return builder.facts(
         name=re.sub(r"[^\w.-]", "-", builder.host),
         origin=origin,
         classes=stated_classes(builder, snapshot, ids) if snapshot is not None else {},
@@ -152,4 +157,3 @@ def _finish(
         metadata=metadata,
         hidden=found.hidden,
     )
-    return with_staged_routes(built)  # the driver says of every pair whether it has peer access

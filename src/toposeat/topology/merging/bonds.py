@@ -60,9 +60,7 @@ class Bonds:
 def bonds_of(part: Topology, devices: Sequence[Device]) -> Bonds | None:
     """The bonds that a source draws or lists; None if it has none.
 
-    Args:
-        part: with the ids of the merged machine.
-        devices: of the merged machine, with all that is known of them.
+    `devices` are those of the merged machine, with all that is known of them; so are their ids.
     """
     if part.links:
         return _drawn_bonds(part)
@@ -103,12 +101,7 @@ def _drawn_bonds(graph: Topology) -> Bonds | None:
 
 
 def is_bond(link: Link, inner: set[str]) -> bool:
-    """Whether a link joins devices to each other, to their switches, or by NVLink to the CPU.
-
-    Args:
-        link: any.
-        inner: ids of devices and of switches of device links.
-    """
+    """Whether a link joins devices or their switches (`inner`), or a device by NVLink to a CPU."""
     return link.kind in DEVICE_LINKS or (link.kind is LinkKind.C2C and set(link.ends) <= inner)
 
 
@@ -176,12 +169,7 @@ def _draw_lanes(
 
 
 def choose_bonds(drawings: Sequence[Bonds], report: list[str]) -> Bonds | None:
-    """The most trusted drawing; what others draw otherwise is reported.
-
-    Args:
-        drawings: most trusted first.
-        report: takes what they disagree on.
-    """
+    """The first drawing, most trusted; the report takes what others draw otherwise."""
     if not drawings:
         return None
     taken = drawings[0]

@@ -22,9 +22,7 @@ from toposeat.topology.told import is_whole, tells_bonds, tells_paths
 def draw(base: Topology, known: Topology) -> GraphBuilder:
     """The machine's devices, the adapters of the base, and what joins them; nominal numbers only.
 
-    Args:
-        base: the source whose graph it is, or the table that it is drawn from.
-        known: all that any source tells, with the same ids.
+    `base` is the source whose tree it is, `known` all that any source tells, with the same ids.
     """
     own = {device.id for device in base.devices}
     nics = {nic.id for nic in base.nics}
@@ -95,8 +93,9 @@ def _draw_ports(builder: GraphBuilder, base: Topology) -> None:
 def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> None:
     """Give endpoints of unknown place a PCIe link of their own to their NUMA node.
 
-    Nodes that the builder does not hold are made, and joined to all others.
+    Nodes that the builder does not hold are made, and joined to all sockets, else to all nodes.
     """
+    sockets = [c.id for c in builder.components if c.kind is ComponentKind.PACKAGE]
     nodes = {c.numa_node: c.id for c in builder.components if c.kind is ComponentKind.NUMA}
     for endpoint in endpoints:
         node = endpoint.numa_node
@@ -106,10 +105,10 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
                 id = next(iter(nodes.values()))  # the only node there is
             else:
                 builder.component(ComponentKind.NUMA, id, numa_node=node)
-                for other in nodes.values():
+                for other in sockets or nodes.values():
                     builder.sockets(id, other, k.DEFAULT_PCIE_GENERATION, certain=False)
             nodes[node] = id
-        generation = _generation(endpoint)
+        generation = products.pcie_generation_of(endpoint)
         width = endpoint.pcie.width if endpoint.pcie and endpoint.pcie.width else 16
         builder.pcie(
             endpoint.id,
@@ -121,9 +120,3 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
             ),
             latency_s=k.LATENCY_PCIE_ENDPOINT,
         )
-
-
-def _generation(endpoint: Device | Nic) -> int | None:
-    state = endpoint.pcie
-    stated = (state.max_generation or state.generation) if state else None
-    return stated or products.pcie_generation_named(endpoint.name)

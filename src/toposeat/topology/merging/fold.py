@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
-from toposeat.model.topology import Device, FactKind, Nic, Pair, Topology
-from toposeat.topology.merging.device_fields import Contradictions, Told, merged_device
+from toposeat.model.topology import Nic, Pair, Topology
+from toposeat.topology.merging.device_fields import Apart, Told, merged_device, sentences
 from toposeat.topology.merging.join import identity_of, join_devices
 from toposeat.topology.merging.nics import join_nics, merged_nic
 from toposeat.topology.merging.renamed import renamed
 from toposeat.topology.told import Ends
 
-_MEMBERS = tuple(
+MEMBERS = tuple(
     each.name for each in fields(Pair) if each.name not in ("source", "target", "told_by")
 )
 
@@ -25,12 +25,8 @@ def identified(
 ) -> tuple[Topology, list[Topology]]:
     """The sources with common ids: bus ids or UUIDs, else the id in the first source.
 
-    Sources that give each device an identity are joined before those that do not.
-
-    Args:
-        base: whose devices come first.
-        others: of the same machine.
-        report: takes the joins that no identity proves.
+    Sources that give each device an identity are joined before those that do not; the report takes
+    joins that no identity proves.
 
     Raises:
         InputError: two sources cannot be of one machine.
@@ -38,25 +34,16 @@ def identified(
     nics = join_nics([base, *others])
     ids = {device.id: identity_of(device, base.origin) for device in base.devices}
     first = renamed(base, ids | nics[0])
-    told = {device.id: [_told(base, device)] for device in base.devices}
-    told = {ids[own]: each for own, each in told.items()}
+    told = {ids[device.id]: [(base.origin, device)] for device in base.devices}
     nics_of = {id(part): of_part for part, of_part in zip(others, nics[1:], strict=True)}
     joined: dict[int, Topology] = {}
     for part in sorted(others, key=lambda each: not _has_identities(each)):
-        known = [replace(_quietly(each), id=key) for key, each in told.items()]
+        known = [replace(merged_device(each, "", {}), id=key) for key, each in told.items()]
         id_of = join_devices(known, base.origin, part, report)
         joined[id(part)] = renamed(part, id_of | nics_of[id(part)])
         for device in part.devices:
-            told.setdefault(id_of[device.id], []).append(_told(part, device))
+            told.setdefault(id_of[device.id], []).append((part.origin, device))
     return first, [joined[id(part)] for part in others]
-
-
-def _told(part: Topology, device: Device) -> Told:
-    return Told(part.origin, device.id, device)
-
-
-def _quietly(told: Sequence[Told]) -> Device:
-    return merged_device(told, Contradictions())
 
 
 def _has_identities(part: Topology) -> bool:
@@ -68,38 +55,29 @@ def fold(parts: Sequence[Topology], labels: Iterable[tuple[str, str]] = ()) -> T
 
     A device, pair or number that only some tell is in the fold; of what several tell, the first
     counts, and the report says what the others tell otherwise. The fold is complete in a kind of
-    fact where one of its sources is, and knows all its devices.
-
-    Args:
-        parts: at least one, the most trusted first.
-        labels: what sentences call a device, by its id.
+    fact where one of its sources is, and knows all its devices. The first part is the most
+    trusted; `labels` are what sentences call a device, by its id.
     """
-    first = parts[0]
     names = dict(labels)
     told: dict[str, list[Told]] = {}
     for part in parts:
         for device in part.devices:
-            name = names.get(device.id, device.id)
-            told.setdefault(device.id, []).append(Told(part.origin, name, device))
-    contradictions = Contradictions()
-    devices = tuple(merged_device(each, contradictions) for each in told.values())
-    report = [*contradictions.sentences()]
-    pairs = _folded_pairs(parts, report)
+            told.setdefault(device.id, []).append((part.origin, device))
+    apart: Apart = {}
+    devices = tuple(merged_device(each, names.get(id, id), apart) for id, each in told.items())
+    report = sentences(apart)
+    whole = (part for part in parts if len(part.devices) == len(devices))
     return replace(
-        first,
+        parts[0],
         devices=devices,
         nics=_folded_nics(parts),
-        pairs=pairs,
+        pairs=_folded_pairs(parts, report),
         numbers=tuple(each for part in parts for each in part.numbers),
         host_copies=tuple(each for part in parts for each in part.host_copies),
         lanes=tuple(each for part in parts for each in part.lanes),
-        tells=tuple(sorted(_told_kinds(parts, len(devices)))),
+        tells=tuple(sorted({kind for part in whole for kind in part.tells})),
         report=tuple(report),
     )
-
-
-def _told_kinds(parts: Sequence[Topology], devices: int) -> set[FactKind]:
-    return {kind for part in parts if len(part.devices) == devices for kind in part.tells}
 
 
 def _folded_nics(parts: Sequence[Topology]) -> tuple[Nic, ...]:
@@ -127,7 +105,7 @@ def _folded_pairs(parts: Sequence[Topology], report: list[str]) -> tuple[Pair, .
     for part in parts:
         for ends, pair in part.pair_of_ends.items():
             known = found.setdefault(ends, {})
-            for member in _MEMBERS:
+            for member in MEMBERS:
                 value = getattr(pair, member)
                 if value is None:
                     continue

@@ -20,11 +20,7 @@ def join_devices(
 ) -> dict[str, str]:
     """The id of each device of a part among the known ones; an identity of its own for a new one.
 
-    Args:
-        known: devices found so far.
-        origin: where they are from, for messages.
-        part: the source to join.
-        report: takes how devices were joined where no identity proves it.
+    `origin` says where the known ones are from, `report` takes joins that no identity proves.
 
     Raises:
         InputError: the sources have no device in common, differ in the number of devices without

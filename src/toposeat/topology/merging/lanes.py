@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.quantity import nominal
 from toposeat.model.topology import LaneState, Link
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.routes import DEVICE_LINKS
@@ -16,47 +16,43 @@ def apply_lane_states(builder: GraphBuilder, origin: str, lanes: Sequence[LaneSt
 
     A bond with more lanes than its ends have active ones loses lanes where that can only be this
     bond; else the report says that more are drawn than there are.
-
-    Args:
-        builder: with its bonds.
-        origin: of the states.
-        lanes: of its devices.
     """
     active: dict[str, int] = {}
     rates: dict[str, set[float]] = {}
+    whole: dict[str, int] = {}  # those of which as many lanes are told as are drawn
     for place, device in enumerate(builder.devices):
-        mine = [lane for lane in lanes if lane.device == device.id]
+        mine = [lane.bytes_per_s for lane in lanes if lane.device == device.id]
         if not mine:
             continue
-        up = [lane.bytes_per_s for lane in mine if lane.bytes_per_s is not None]
+        rates[device.id] = {rate for rate in mine if rate is not None}
+        active[device.id] = sum(rate is not None for rate in mine)
         builder.devices[place] = replace(
             device,
-            inactive_lanes=len(mine) - len(up),
+            inactive_lanes=mine.count(None),
             told_by={**(device.told_by or {}), "inactive_lanes": origin},
         )
-        active[device.id] = len(up)
-        rates[device.id] = set(up)
-    _lower_bonds(builder, origin, _whole(builder, active))
+        if len(mine) >= _drawn(builder, device.id):
+            whole[device.id] = active[device.id]
+    while _lower_one(builder, origin, whole):
+        pass
     for id, found in rates.items():
-        drawn = sum(link.count for link in _bonds(builder, id))
+        drawn = _drawn(builder, id)
         if drawn and drawn != active[id]:
             builder.report.append(
                 f"{origin}: {id} has {active[id]} active device links, but {drawn} are drawn"
             )
         if len(found) == 1:
-            rate = next(iter(found))
+            (rate,) = found
             for link in _bonds(builder, id):
-                _set_rate(builder, link, nominal(rate * link.count))
+                whole_rate = nominal(rate * link.count)
+                _put(
+                    builder,
+                    replace(link, forward_bytes_per_s=whole_rate, backward_bytes_per_s=whole_rate),
+                )
 
 
-def _whole(builder: GraphBuilder, active: Mapping[str, int]) -> dict[str, int]:
-    """Active lanes of the devices of which as many lanes are told as are drawn."""
-    inactive = {device.id: device.inactive_lanes or 0 for device in builder.devices}
-    return {
-        id: lanes
-        for id, lanes in active.items()
-        if lanes + inactive[id] >= sum(link.count for link in _bonds(builder, id))
-    }
+def _drawn(builder: GraphBuilder, device: str) -> int:
+    return sum(link.count for link in _bonds(builder, device))
 
 
 def _bonds(builder: GraphBuilder, device: str) -> list[Link]:
@@ -70,45 +66,27 @@ def _bonds(builder: GraphBuilder, device: str) -> list[Link]:
     ]
 
 
-def _set_rate(builder: GraphBuilder, link: Link, rate: Quantity) -> None:
-    _put(builder, replace(link, forward_bytes_per_s=rate, backward_bytes_per_s=rate))
-
-
 def _put(builder: GraphBuilder, link: Link) -> None:
-    place = next(i for i, each in enumerate(builder.links) if each.id == link.id)
-    builder.links[place] = link
+    builder.links = [link if each.id == link.id else each for each in builder.links]
 
 
-def _lower_bonds(builder: GraphBuilder, origin: str, active: Mapping[str, int]) -> None:
-    """Take lanes from bonds while some device has only one bond in which they can be missing."""
-    lowered = True
-    while lowered:
-        lowered = False
-        for device, lanes in active.items():
-            surplus = sum(link.count for link in _bonds(builder, device)) - lanes
-            where = [link for link in _bonds(builder, device) if _may_lack(builder, link, active)]
-            if surplus <= 0 or len(where) != 1:
-                continue
+def _lower_one(builder: GraphBuilder, origin: str, active: Mapping[str, int]) -> bool:
+    """Take lanes from a bond where some device has only this one in which they can be missing."""
+    surplus = {id: _drawn(builder, id) - lanes for id, lanes in active.items()}
+    devices = {device.id for device in builder.devices}
+    for device, missing in surplus.items():
+        where = [
+            link
+            for link in _bonds(builder, device)
+            if link.count > 1
+            and all(surplus.get(end, 0) > 0 for end in devices.intersection(link.ends))
+        ]
+        if missing > 0 and len(where) == 1:
             (bond,) = where
-            taken = min(surplus, bond.count - 1, *_surpluses(builder, bond, active))
-            if taken > 0:
-                _lower(builder, origin, bond, bond.count - taken)
-                lowered = True
-
-
-def _may_lack(builder: GraphBuilder, bond: Link, active: Mapping[str, int]) -> bool:
-    """Whether every device at its ends is known to have too many lanes drawn."""
-    devices = {device.id for device in builder.devices}.intersection(bond.ends)
-    surpluses = _surpluses(builder, bond, active)
-    return bond.count > 1 and len(surpluses) == len(devices) and all(s > 0 for s in surpluses)
-
-
-def _surpluses(builder: GraphBuilder, bond: Link, active: Mapping[str, int]) -> list[int]:
-    return [
-        sum(link.count for link in _bonds(builder, end)) - active[end]
-        for end in bond.ends
-        if end in active
-    ]
+            ends = [surplus[end] for end in bond.ends if end in surplus]
+            _lower(builder, origin, bond, bond.count - min(bond.count - 1, *ends))
+            return True
+    return False
 
 
 def _lower(builder: GraphBuilder, origin: str, bond: Link, count: int) -> None:

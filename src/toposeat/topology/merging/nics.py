@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from toposeat.model.topology import ComponentKind, Device, LinkKind, Nic, PathClass, Topology
+from toposeat.model.topology import ComponentKind, LinkKind, Nic, PathClass, PcieState, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.told import path_of
@@ -27,20 +27,8 @@ _FIELDS: dict[str, Any] = {
 _SHOWN = 3  # NICs named in one sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a NIC hangs in the graph: a vertex, and what the source says of the way there."""
-
-    vertex: str
-    stated: str  # "" where the vertex is exactly what the source says
-
-
 def join_nics(parts: Sequence[Topology]) -> list[dict[str, str]]:
-    """Common ids of the NICs of each part: those of the same bus id, else of the same name.
-
-    Args:
-        parts: first the one whose NICs are kept, then the others, the most trusted first.
-    """
+    """Common ids of the NICs of each part: those of the same bus id, else of the same name."""
     known: list[Nic] = []
     own: dict[tuple[str, Nic], str] = {}
     for part in parts:
@@ -110,12 +98,7 @@ def _driver(name: str) -> str:
 def draw_nics(builder: GraphBuilder, known: Topology) -> dict[str, str]:
     """Draw the NICs that the graph lacks where their place is known.
 
-    Args:
-        builder: with the graph.
-        known: all that is told; its NICs name who tells of them.
-
-    Returns:
-        The ids of those that are drawn, by their ids in `known`.
+    Returns the ids of those that are drawn, by their ids in `known`.
     """
     drawn: dict[str, str] = {}
     lost: dict[str, list[Nic]] = {}
@@ -143,97 +126,63 @@ def draw_nics(builder: GraphBuilder, known: Topology) -> dict[str, str]:
 # ---- the place of a NIC
 
 
-def _place(builder: GraphBuilder, known: Topology, nic: Nic) -> Place | None:
-    """The vertex of the graph that a NIC hangs below; None if nothing tells."""
-    way_up = _PcieTree(builder)
+def _place(builder: GraphBuilder, known: Topology, nic: Nic) -> tuple[str, str] | None:
+    """The vertex that a NIC hangs below, and what the source says where that is not exact."""
+    kinds = {c.id: c.kind for c in builder.components}
+    above = {
+        link.ends[0]: link.ends[1]
+        for link in builder.links
+        if link.kind is LinkKind.PCIE and link.ends[1] in kinds
+    }
     told = known.pair_of_ends
     for nearness in _NEARNESS:
         for device in builder.devices:
             pair = told.get((device.id, nic.id))
-            if pair is not None and path_of(pair) is nearness:
-                place = way_up.place(device, nearness)
-                if place is not None:
-                    return place
-    node = way_up.node(nic.numa_node)
-    return None if node is None else Place(node, "its NUMA node alone")
-
-
-class _PcieTree:
-    """The way up from each device: switches, host bridge, NUMA node."""
-
-    def __init__(self, builder: GraphBuilder) -> None:
-        self._kinds = {c.id: c.kind for c in builder.components}
-        self._above = {
-            link.ends[0]: link.ends[1]
-            for link in builder.links
-            if link.kind is LinkKind.PCIE and link.ends[1] in self._kinds
-        }
-        self._nodes = {
-            c.numa_node: c.id
-            for c in builder.components
-            if c.kind is ComponentKind.NUMA and c.numa_node is not None
-        }
-
-    def node(self, numa_node: int | None) -> str | None:
-        """The vertex of a NUMA node by the operating system's number."""
-        return None if numa_node is None else self._nodes.get(numa_node)
-
-    def place(self, device: Device, nearness: PathClass) -> Place | None:
-        """The vertex that something this near to a device hangs below."""
-        way = self._way(device.id)
-        switches = [v for v in way if self._kinds[v] is ComponentKind.SWITCH]
-        bridges = [v for v in way if self._kinds[v] is ComponentKind.HOST_BRIDGE]
-        nodes = [v for v in way if self._kinds[v] is ComponentKind.NUMA]
-        exact = {
-            PathClass.PIX: switches[:1],
-            PathClass.PXB: switches[-1:],
-            PathClass.PHB: bridges,
-            PathClass.NODE: nodes,
-        }[nearness]
-        vertex = next(iter([*exact, *bridges, *nodes]), None)
-        if vertex is None:
-            return None
-        return Place(vertex, "" if exact else f"{nearness.value} with {device.id}")
-
-    def _way(self, id: str) -> list[str]:
-        way: list[str] = []
-        while (above := self._above.get(id)) is not None and above not in way:
-            way.append(above)
-            id = above
-        return way
+            if pair is None or path_of(pair) is not nearness:
+                continue
+            way: dict[ComponentKind, list[str]] = {kind: [] for kind in ComponentKind}
+            vertex = device.id
+            while (vertex := above.get(vertex, "")) and vertex not in way[kinds[vertex]]:
+                way[kinds[vertex]].append(vertex)
+            switches, bridges = way[ComponentKind.SWITCH], way[ComponentKind.HOST_BRIDGE]
+            nodes = way[ComponentKind.NUMA]
+            exact = {
+                PathClass.PIX: switches[:1],
+                PathClass.PXB: switches[-1:],
+                PathClass.PHB: bridges,
+                PathClass.NODE: nodes,
+            }[nearness]
+            if found := [*exact, *bridges, *nodes]:
+                return found[0], "" if exact else f"{nearness.value} with {device.id}"
+    nodes = [
+        c.id
+        for c in builder.components
+        if c.kind is ComponentKind.NUMA and c.numa_node == nic.numa_node is not None
+    ]
+    return (nodes[-1], "its NUMA node alone") if nodes else None
 
 
 # ---- a NIC into the graph
 
 
-def _add(builder: GraphBuilder, origin: str, told: Nic, place: Place) -> str:
-    taken = {nic.number for nic in builder.nics} | {
-        int(nic.id[3:]) for nic in builder.nics if re.fullmatch(r"nic\d+", nic.id, re.ASCII)
-    }
+def _add(builder: GraphBuilder, origin: str, told: Nic, place: tuple[str, str]) -> str:
+    vertex, stated = place
+    taken = [nic.number for nic in builder.nics]
+    taken += [int(n.id[3:]) for n in builder.nics if re.fullmatch(r"nic\d+", n.id, re.ASCII)]
     index = max(taken, default=-1) + 1
-    numa = {c.id: c.numa_node for c in builder.components}[place.vertex]
-    nic = replace(
-        told,
-        id=f"nic{index}",
-        index=index,
-        host=builder.host,
-        numa_node=numa if told.numa_node is None else told.numa_node,
-    )
+    numa = next(c.numa_node for c in builder.components if c.id == vertex)
+    node = numa if told.numa_node is None else told.numa_node
+    nic = replace(told, id=f"nic{index}", index=index, host=builder.host, numa_node=node)
     builder.nics.append(nic)
-    state = nic.pcie
-    generation = (state.max_generation or state.generation) if state else None
+    state = nic.pcie or PcieState()
+    generation = state.max_generation or state.generation or k.DEFAULT_PCIE_GENERATION
     builder.pcie(
         nic.id,
-        place.vertex,
-        bytes_per_s=k.pcie_bytes_per_s(
-            generation or k.DEFAULT_PCIE_GENERATION, (state.width if state else None) or 16
-        ),
+        vertex,
+        bytes_per_s=k.pcie_bytes_per_s(generation, state.width or 16),
         latency_s=k.LATENCY_PCIE_ENDPOINT,
     )
-    inexact = f"; {origin} says {place.stated}" if place.stated else ""
-    label = told.id.rpartition(":")[2]
-    builder.report.append(
-        f"{nic.id} ({nic.name or nic.pci_bus_id or label}) is from {origin}: drawn below"
-        f" {place.vertex}{inexact}"
-    )
+    inexact = f"; {origin} says {stated}" if stated else ""
+    label = nic.name or nic.pci_bus_id or told.id.rpartition(":")[2]
+    builder.report.append(f"{nic.id} ({label}) is from {origin}: drawn below {vertex}{inexact}")
     return nic.id

@@ -1,12 +1,16 @@
-"""Puts measured numbers on a graph: caps and latencies of routes, and capacities they prove."""
+"""Puts numbers of pairs on a routed machine: measured ones before nominal ones, none invented.
+
+A program may print a dozen matrices of one machine (peer access on and off, one way and both, copy
+engine and kernel, read and write). A route takes the one whose conditions are those of an MPI
+program on that pair: peer access as the pair has it, one way, copy engine, written by the source.
+A measured flow proves that the links of its route carry as much.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import permutations
 
 from toposeat.evaluation.route_numbers import walk
 from toposeat.model.pair import BANDWIDTH, LATENCY
@@ -19,6 +23,7 @@ from toposeat.model.topology import (
     HostNumbers,
     Link,
     LinkKind,
+    PairNumbers,
     PathClass,
     Route,
     Topology,
@@ -28,16 +33,13 @@ from toposeat.model.topology import (
 from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.bonds import is_bond
-from toposeat.topology.merging.numbers import (
-    Matrix,
-    PairTable,
-    PairTables,
-    best_numbers,
-    peer_matrix,
-    report_slow_access,
-    report_unmeasured,
-)
+from toposeat.topology.untold import BY_PRODUCT
 
+_ENGINES = ("", "ce", "sm")
+_OPERATIONS = ("", "write", "read")
+_SOURCES = (Source.USER, Source.MEASURED, Source.NOMINAL, Source.ASSUMED)
+_STAGED_IS_FASTER = 0.8  # a direct copy below this share of a staged one
+_DOUBT = 0.10  # two measurements further apart are reported
 # A flow this much faster than its route can be by nominal numbers takes another way: the graph
 # lacks links. Below, the nominal numbers are too small.
 _OTHER_WAY = 2.0
@@ -48,13 +50,8 @@ _DEVICE_LINK_OF = {
     Vendor.INTEL: LinkKind.XELINK,
 }
 
-
-@dataclass(frozen=True, slots=True)
-class HostMatrix:
-    """Numbers between host memory and devices that one source states."""
-
-    origin: str
-    numbers: tuple[HostNumbers, ...]
+Ends = tuple[str, str]  # ids of two devices; of one, for a copy within it
+Rates = dict[Ends, Quantity]
 
 
 @dataclass
@@ -116,6 +113,10 @@ class Numbered:
             )
         self.links[link.id] = replace(link, combined_bytes_per_s=combined)
 
+    def pairs(self) -> list[Ends]:
+        """All ordered pairs of devices."""
+        return [*permutations((device.id for device in self.devices), 2)]
+
     def inner(self) -> set[str]:
         """Ids of devices and of the switches of device links."""
         switches = {c.id for c in self.components if c.kind is ComponentKind.NVSWITCH}
@@ -126,44 +127,167 @@ def _fastest(link: Link) -> float:
     return max(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value)
 
 
-def lay_pair_numbers(machine: Numbered, matrices: Sequence[Matrix]) -> None:
-    """Give routes the measured numbers of their pairs.
+def with_numbers(topology: Topology) -> Topology:
+    """A routed machine with the numbers that its sources measured, on its routes and links."""
+    machine = Numbered.of(topology)
+    _lay_host_numbers(machine, topology.host_copies)
+    _lay_pair_numbers(machine, topology.numbers)
+    told = topology.pair_of_ends
+    for ends, route in machine.routes.items():  # pairs that only numbers join are routed now
+        access = told[ends].peer_access if ends in told else None
+        if access is not None and route.peer_access is not access:
+            machine.routes[ends] = replace(route, peer_access=access)
+    return machine.topology()
 
-    A measured flow proves that the links of its route carry as much: nominal capacities below are
-    raised to it. A flow that is far too fast for its route has another one, over ports.
 
-    Args:
-        machine: with peer access and staged routes.
-        matrices: in order of trust, by position of the machine's devices.
-    """
-    place = {device.id: i for i, device in enumerate(machine.devices)}
-    pairs = [
-        (place[r.source], place[r.target], r)
-        for r in machine.routes.values()
-        if r.source in place and r.target in place
+def _lay_pair_numbers(machine: Numbered, matrices: Sequence[PairNumbers]) -> None:
+    inferred = {x.id for x in machine.links.values() if (x.told_by or "").startswith(BY_PRODUCT)}
+    access = {
+        ends: route.peer_access if inferred.isdisjoint(route.links) else True
+        for ends, route in machine.routes.items()
+    }
+    report = machine.report
+    rate = _best(matrices, access, report, what=BANDWIDTH)
+    both = _best(matrices, access, report, what=BANDWIDTH, both_ways=True)
+    latency = _best(matrices, access, report, what=LATENCY)
+    _report_slow_access(matrices, report)
+    for what, found in ((BANDWIDTH, rate), (LATENCY, latency)) if matrices else ():
+        missing = [ends for ends in machine.pairs() if ends not in found]
+        if 0 < len(missing) < len(machine.pairs()):
+            report.append(
+                f"the {what} of {len(missing)} of {len(machine.pairs())} pairs was not measured:"
+                " they keep the nominal one"
+            )
+    _measured_ports(machine, rate)
+    for ends, route in machine.routes.items():
+        machine.routes[ends] = replace(
+            route,
+            cap_bytes_per_s=rate.get(ends, route.cap_bytes_per_s),
+            combined_bytes_per_s=both.get(ends, route.combined_bytes_per_s),
+            latency_s=latency.get(ends, route.latency_s),
+        )
+    machine.devices = [
+        replace(
+            each,
+            copy_bytes_per_s=rate.get((each.id, each.id), each.copy_bytes_per_s),
+            copy_latency_s=latency.get((each.id, each.id), each.copy_latency_s),
+        )
+        for each in machine.devices
     ]
-    peer = peer_matrix(len(place), [(i, j, r.peer_access) for i, j, r in pairs])
-    rate = best_numbers(matrices, peer, machine.report, what=BANDWIDTH)
-    both = best_numbers(matrices, peer, machine.report, what=BANDWIDTH, both_ways=True)
-    latency = best_numbers(matrices, peer, machine.report, what=LATENCY)
-    report_slow_access(matrices, machine.report)
-    if matrices:
-        report_unmeasured(rate, machine.report, what=BANDWIDTH)
-        report_unmeasured(latency, machine.report, what=LATENCY)
-    _measured_ports(machine, rate, pairs)
-    tables = PairTables(rate, both, latency)
-    for pair, route in machine.routes.items():
-        if route.target in place:
-            i, j = place[route.source], place[route.target]
-            machine.routes[pair] = tables.on_route(route, i, j)
-    for i, device in enumerate(machine.devices):
-        machine.devices[i] = tables.on_device(device, i)
-    rates = [m.numbers for m in matrices if m.numbers.what == BANDWIDTH]
+    rates = [numbers for numbers in matrices if numbers.what == BANDWIDTH]
     if rates and all(numbers.peer is False for numbers in rates):
-        for pair, route in machine.routes.items():  # what they reach without staging is not known
+        for ends, route in machine.routes.items():  # what they reach without staging is not known
             if route.path_class is PathClass.UNKNOWN and route.peer_access is None:
-                machine.routes[pair] = replace(route, staged=True)
+                machine.routes[ends] = replace(route, staged=True)
     _raise_capacities(machine)
+
+
+# ---- the number of each pair whose conditions fit it best
+
+
+def _best(
+    matrices: Sequence[PairNumbers],
+    access: Mapping[Ends, bool | None],
+    report: list[str],
+    *,
+    what: str,
+    both_ways: bool = False,
+) -> Rates:
+    """Numbers by pair; `matrices` are in order of trust, `access` says who may copy directly."""
+    found: Rates = {}
+    unfit: dict[tuple[str, str], None] = {}
+    chosen = [m for m in matrices if m.what == what and m.both_ways is both_ways]
+    alone = all(each.peer is False for each in chosen)
+    for matrix in sorted(chosen, key=_conditions):
+        stated = _stated(matrix)
+        usable = {e: v for e, v in stated.items() if _fits(matrix, e, access.get(e), alone=alone)}
+        if not _between(usable) and _between(stated):
+            unfit[matrix.told_by, "on" if matrix.peer else "off"] = None
+        _report_doubts(matrix, found, usable, report)
+        for ends, value in usable.items():
+            found.setdefault(ends, Quantity(value, matrix.source))
+    if not _between(found):
+        report.extend(
+            f"{origin}: its {what} was measured with peer access {peer}, which is not how the"
+            " pairs are: left out"
+            for origin, peer in unfit
+        )
+    return found
+
+
+def _stated(matrix: PairNumbers) -> dict[Ends, float]:
+    return {
+        (a, b): value
+        for a, row in zip(matrix.devices, matrix.values.tolist(), strict=True)
+        for b, value in zip(matrix.devices, row, strict=True)
+        if value > 0
+    }
+
+
+def _between(found: Mapping[Ends, object]) -> bool:
+    return any(a != b for a, b in found)
+
+
+def _conditions(numbers: PairNumbers) -> tuple[int, int, int]:
+    """How near the conditions are to those of MPI, nearest first."""
+    return (
+        _SOURCES.index(numbers.source),
+        _ENGINES.index(numbers.engine) if numbers.engine in _ENGINES else len(_ENGINES),
+        _OPERATIONS.index(numbers.operation) if numbers.operation in _OPERATIONS else 9,
+    )
+
+
+def _fits(numbers: PairNumbers, ends: Ends, access: bool | None, *, alone: bool) -> bool:
+    """Whether a pair's peer access is as it was in the measurement; within a device there is none.
+
+    Where it is not known, numbers with peer access on are taken before those with it off; those
+    with it off only if there are no others at all.
+    """
+    if numbers.peer is None or ends[0] == ends[1]:
+        return True
+    return access is not False if numbers.peer else access is False or (alone and access is None)
+
+
+def _report_doubts(
+    matrix: PairNumbers, taken: Rates, other: Mapping[Ends, float], report: list[str]
+) -> None:
+    """Say where two sources measured otherwise, unless they measured in different ways."""
+    as_stated = matrix.engine or matrix.operation or matrix.peer is not None
+    if matrix.source is not Source.MEASURED or as_stated:
+        return
+    apart = [
+        abs(value / taken[ends].value - 1)
+        for ends, value in other.items()
+        if ends in taken and ends[0] != ends[1]
+    ]
+    if max(apart, default=0) > _DOUBT:
+        report.append(
+            f"{matrix.told_by}: the {matrix.what} of {sum(a > _DOUBT for a in apart)} pairs"
+            f" differs from what another source measured, by up to {max(apart):.0%}: the other is"
+            " taken"
+        )
+
+
+def _report_slow_access(matrices: Sequence[PairNumbers], report: list[str]) -> None:
+    """Say which pairs copy faster through host memory than to each other."""
+    one_way = [m for m in matrices if m.what == BANDWIDTH and not m.both_ways]
+    for direct in (m for m in one_way if m.peer):
+        slow = _stated(direct)
+        for staged in one_way:
+            if staged.peer is not False or staged.told_by != direct.told_by:
+                continue
+            found = [
+                (fast, slow[ends])
+                for ends, fast in _stated(staged).items()
+                if ends[0] != ends[1] and ends in slow and fast * _STAGED_IS_FASTER > slow[ends]
+            ]
+            if found:
+                report.append(
+                    f"{direct.told_by}: {len(found)} ordered pairs copy faster through host"
+                    f" memory ({max(f for f, _ in found) / k.GB_PER_S:.1f} GB/s) than directly"
+                    f" ({min(s for _, s in found) / k.GB_PER_S:.1f} GB/s): peer access takes a"
+                    " slow way (NCCL_P2P_LEVEL, UCX_TLS decide whether it is used)"
+                )
 
 
 def _raise_capacities(machine: Numbered) -> None:
@@ -188,36 +312,35 @@ def _raise_capacities(machine: Numbered) -> None:
 # ---- pairs that no drawn route explains
 
 
-def _measured_ports(
-    machine: Numbered, rate: PairTable, pairs: Sequence[tuple[int, int, Route]]
-) -> None:
+def _measured_ports(machine: Numbered, rate: Rates) -> None:
     """Ports of devices for pairs without a route, or with one that cannot be theirs."""
-    count = len(machine.devices)
     inner = machine.inner()
     if any(is_bond(link, inner) for link in machine.links.values()):
         return  # the device links are known: the other pairs are only faster than assumed
-    wanted = ~np.isnan(rate.values)
-    np.fill_diagonal(wanted, val=False)
-    for i, j, route in pairs:
-        if rate.values[i, j] <= _OTHER_WAY * machine.capacity(route):
-            wanted[i, j] = False
-    if not machine.routes and wanted.any():
-        guessed = np.isnan(rate.values)  # a pair that nobody measured, of a machine without graph
-        np.fill_diagonal(guessed, val=False)
-        least = float(np.nanmin(np.where(np.eye(count, dtype=bool), np.nan, rate.values)))
-        _add_ports(machine, rate, wanted)
-        _guess_rest(machine, guessed, least)
-    elif wanted.any():
-        _add_ports(machine, rate, wanted)
-        most = float(np.max(rate.values, where=wanted, initial=0.0))
-        machine.report.append(
-            f"{int(wanted.sum())} pairs are measured at up to {most / k.GB_PER_S:.1f} GB/s, more"
-            f" than {_OTHER_WAY:g} times what their PCIe path can carry: no source lists the links"
-            " between them, so each device has one port for them"
-        )
+    routes = machine.routes
+    wanted = [
+        ends
+        for ends in machine.pairs()
+        if ends in rate
+        and not (ends in routes and rate[ends].value <= _OTHER_WAY * machine.capacity(routes[ends]))
+    ]
+    if not wanted:
+        return
+    is_bare = not routes  # a machine without graph
+    _add_ports(machine, rate, wanted)
+    if is_bare:
+        least = min(rate[ends].value for ends in machine.pairs() if ends in rate)
+        _guess_rest(machine, [ends for ends in machine.pairs() if ends not in rate], least)
+        return
+    most = max(rate[ends].value for ends in wanted)
+    machine.report.append(
+        f"{len(wanted)} pairs are measured at up to {most / k.GB_PER_S:.1f} GB/s, more"
+        f" than {_OTHER_WAY:g} times what their PCIe path can carry: no source lists the links"
+        " between them, so each device has one port for them"
+    )
 
 
-def _add_ports(machine: Numbered, rate: PairTable, wanted: NDArray[np.bool_]) -> None:
+def _add_ports(machine: Numbered, rate: Rates, wanted: Sequence[Ends]) -> None:
     """One crossbar, and for each device a port as wide as the fastest flow through it."""
     host = machine.devices[0].host
     machine.components.append(
@@ -225,16 +348,18 @@ def _add_ports(machine: Numbered, rate: PairTable, wanted: NDArray[np.bool_]) ->
             id=MEASURED_PORTS, kind=ComponentKind.NVSWITCH, host=host, name="links not listed"
         )
     )
-    rates = np.where(wanted, rate.values, 0.0)
-    ports: dict[int, Link] = {}
-    for i, device in enumerate(machine.devices):
-        out, into = float(rates[i].max()), float(rates[:, i].max())
-        if not out and not into:
-            continue
-        ports[i] = _port(device, out or into, into or out)
-        machine.links[ports[i].id] = ports[i]
-    for i, j in np.argwhere(wanted):
-        _add_port_route(machine, int(i), int(j), None)
+    outward: dict[str, float] = {}
+    inward: dict[str, float] = {}
+    for a, b in wanted:
+        outward[a] = max(outward.get(a, 0.0), rate[a, b].value)
+        inward[b] = max(inward.get(b, 0.0), rate[a, b].value)
+    for device in machine.devices:
+        out, into = outward.get(device.id, 0.0), inward.get(device.id, 0.0)
+        if out or into:
+            port = _port(device, out or into, into or out)
+            machine.links[port.id] = port
+    for ends in wanted:
+        _add_port_route(machine, ends, None)
 
 
 def _port(device: Device, out: float, into: float) -> Link:
@@ -253,10 +378,10 @@ def _port(device: Device, out: float, into: float) -> Link:
     )
 
 
-def _add_port_route(machine: Numbered, i: int, j: int, cap: Quantity | None) -> None:
-    a, b = machine.devices[i].id, machine.devices[j].id
-    before = machine.routes.get((a, b))
-    machine.routes[a, b] = Route(
+def _add_port_route(machine: Numbered, ends: Ends, cap: Quantity | None) -> None:
+    a, b = ends
+    before = machine.routes.get(ends)
+    machine.routes[ends] = Route(
         source=a,
         target=b,
         links=(f"port:{a}", f"port:{b}"),
@@ -266,20 +391,17 @@ def _add_port_route(machine: Numbered, i: int, j: int, cap: Quantity | None) -> 
     )
 
 
-def _guess_rest(machine: Numbered, missing: NDArray[np.bool_], least: float) -> None:
+def _guess_rest(machine: Numbered, missing: Sequence[Ends], least: float) -> None:
     """Take pairs that nobody measured to be as slow as the slowest measured one, as nominal."""
-    added = 0
-    for i, j in np.argwhere(missing):
-        ids = [f"port:{machine.devices[int(e)].id}" for e in (i, j)]
-        if all(id in machine.links for id in ids):
-            _add_port_route(machine, int(i), int(j), Quantity(least))
-            added += 1
-    if added:
+    alone = [d.id for d in machine.devices if f"port:{d.id}" not in machine.links]
+    guessed = [ends for ends in missing if not {*ends} & {*alone}]
+    for ends in guessed:
+        _add_port_route(machine, ends, Quantity(least))
+    if guessed:
         machine.report.append(
-            f"{added} pairs were not measured: taken to be as slow as the slowest that was,"
+            f"{len(guessed)} pairs were not measured: taken to be as slow as the slowest that was,"
             f" {least / k.GB_PER_S:.1f} GB/s"
         )
-    alone = [d.id for d in machine.devices if f"port:{d.id}" not in machine.links]
     if alone:
         machine.report.append(f"no number of {', '.join(alone)} was measured: it has no route")
 
@@ -287,23 +409,22 @@ def _guess_rest(machine: Numbered, missing: NDArray[np.bool_], least: float) -> 
 # ---- host and device
 
 
-def lay_host_numbers(machine: Numbered, matrices: Sequence[HostMatrix]) -> None:
+def _lay_host_numbers(machine: Numbered, copies: Sequence[HostNumbers]) -> None:
     """Give the link above each device the rate of copies from and to its near memory.
 
     Numbers of far memory say nothing of that link alone and are left out.
     """
     done: set[tuple[str, bool]] = set()
     far = 0
-    for matrix in matrices:
-        for numbers in matrix.numbers:
-            device = next(each for each in machine.devices if each.id == numbers.device)
-            if numbers.what != BANDWIDTH:
-                continue
-            near = device.numa_node is None or numbers.numa_node in (None, device.numa_node)
-            far += not near
-            link = _link_above(machine, device)
-            if near and link is not None:
-                _lay_host(machine, device, link, numbers, done)
+    for numbers in copies:
+        device = next(each for each in machine.devices if each.id == numbers.device)
+        if numbers.what != BANDWIDTH:
+            continue
+        near = device.numa_node is None or numbers.numa_node in (None, device.numa_node)
+        far += not near
+        link = _link_above(machine, device)
+        if near and link is not None:
+            _lay_host(machine, device, link, numbers, done)
     if far:
         machine.report.append(
             f"{far} host-to-device numbers are of far memory: no link of the graph is theirs alone"

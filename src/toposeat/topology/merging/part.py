@@ -9,8 +9,9 @@ from enum import IntEnum
 import numpy as np
 
 from toposeat.model.pair import BANDWIDTH, LATENCY
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Pair, PairNumbers, Topology
+from toposeat.topology.graph.routes import with_direct_routes
 from toposeat.topology.told import Ends, is_whole, tells_bonds, tells_paths
 
 
@@ -54,16 +55,13 @@ def rank_of(part: Topology) -> Rank:
 
 
 def part_of(source: Topology) -> Topology:
-    """A source as a part of a merge: a graph with the facts of its routes, and no GPU slices.
-
-    Raises:
-        ValueError: the topology has several hosts, and a merge is of one machine.
-    """
+    """A source as a part of a merge: a graph with the facts of its routes, and no GPU slices."""
     if not is_whole(source):
         return _without_slices(source)
     if len(source.hosts) > 1:
         raise ValueError(f"{source.name}: several hosts, and only one machine can be merged")
-    return replace(source, pairs=_pairs_of_routes(source), numbers=_numbers_of_routes(source))
+    routed = source if source.routes or not source.nics else with_direct_routes(source)
+    return replace(source, pairs=_pairs_of_routes(routed), numbers=_numbers_of_routes(source))
 
 
 def _without_slices(table: Topology) -> Topology:
@@ -122,12 +120,10 @@ def _matrices(
 ) -> Iterable[PairNumbers]:
     """One matrix for each source that is of this machine."""
     at = {id: i for i, id in enumerate(ids)}
-    of_source: dict[Source, list[tuple[Ends, float]]] = {}
-    for ends, quantity in found.items():
-        if quantity is not None and quantity.source.is_of_this_machine:
-            of_source.setdefault(quantity.source, []).append((ends, quantity.value))
-    for source, entries in of_source.items():
+    known = {ends: q for ends, q in found.items() if q and q.source.is_of_this_machine}
+    for source in dict.fromkeys(q.source for q in known.values()):
         values = np.full((len(ids), len(ids)), np.nan)
-        for (a, b), value in entries:
-            values[at[a], at[b]] = value
+        for (a, b), quantity in known.items():
+            if quantity.source is source:
+                values[at[a], at[b]] = quantity.value
         yield PairNumbers(what=what, values=values, devices=ids, both_ways=both_ways, source=source)

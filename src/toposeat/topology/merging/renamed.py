@@ -9,12 +9,7 @@ from toposeat.model.topology import Link, Topology
 
 
 def renamed(topology: Topology, id_of: Mapping[str, str]) -> Topology:
-    """The topology with other ids of devices and NICs.
-
-    Args:
-        topology: whole or partial; of a whole one the routes are left out.
-        id_of: new ids by old ones; others stay.
-    """
+    """The topology with the ids of devices and NICs that `id_of` gives; routes are left out."""
 
     def name(id: str) -> str:
         return id_of.get(id, id)

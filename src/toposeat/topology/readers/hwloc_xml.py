@@ -84,7 +84,7 @@ def parse(file: FileText) -> Topology:
     numa_of = PciGraphWriter(builder, machine).write(endpoints)
     _add_nvlink_distances(builder, root, id_of_element, numa_of, file)
     _describe(builder, contents, root)
-    return builder.build(name=file.name, origin="hwloc XML")
+    return builder.facts(name=file.name, origin="hwloc XML")
 
 
 @dataclass

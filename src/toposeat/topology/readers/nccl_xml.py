@@ -88,7 +88,7 @@ def parse(file: FileText) -> Topology:
     _add_chip_links(builder, contents, numa_of)
     _describe(builder, contents)
     amd = contents.gpus[0].vendor is Vendor.AMD
-    return builder.build(
+    return builder.facts(
         name=file.name,
         origin="RCCL topology XML" if amd else "NCCL topology XML",
         metadata=_processor(root),

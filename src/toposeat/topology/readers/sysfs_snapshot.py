@@ -19,7 +19,7 @@ from toposeat.model.topology import Topology
 from toposeat.topology.graph.kfd_graph import topology_of_kfd
 from toposeat.topology.graph.kfd_node import KfdNode
 from toposeat.topology.live.amd import kfd_nodes
-from toposeat.topology.live.discover import discover_this
+from toposeat.topology.live.discover import facts_of_this
 from toposeat.topology.live.sysfs import entries_of, read_small
 from toposeat.topology.readers.archive import looks_like_archive, opened
 from toposeat.topology.readers.file_text import FileText
@@ -103,7 +103,7 @@ def parse_text(file: FileText) -> Topology:
 
 def _whole(sysfs: Path, name: str, path: Path) -> Topology:
     try:
-        topology = discover_this(sysfs=sysfs, nvml=_NoNvml(), host="*")
+        topology = facts_of_this(sysfs=sysfs, nvml=_NoNvml(), host="*")
     except UnavailableError as error:
         raise InputError(
             "the saved machine has no GPU that its files show",
