@@ -374,7 +374,8 @@ def _check_references(database: sqlite3.Connection) -> None:
     """Refuse rows that name what is not there."""
     for child, own, parent in _REFERENCES:
         others = f'SELECT {next(iter(COLUMNS[parent]))} FROM "{parent}"'
-        lost = f'SELECT {own} FROM "{child}" WHERE {own} NOT IN ({others}) LIMIT 1'
+        where = f"{own} IS NOT NULL AND {own} NOT IN ({others})"  # SQL finds NULL not in no rows
+        lost = f'SELECT {own} FROM "{child}" WHERE {where} LIMIT 1'
         if row := database.execute(lost).fetchone():
             raise ValueError(f"table {child!r} names {parent} {row[0]}, which is not there")
     beyond = "SELECT id FROM world JOIN world_pair ON id = world WHERE max(source, target) >= ranks"
