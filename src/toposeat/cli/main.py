@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import signal
@@ -114,6 +115,7 @@ def _parse(options: list[str]) -> argparse.Namespace:
 def entry() -> NoReturn:
     """The console script: `main` with streams that take any text, and the exit code in any case."""
     _mend_streams()
+    gc.set_threshold(100_000)  # a command ends soon: to look for circles costs it 5 %
     try:
         code = main()
     except ToposeatError as error:  # with --traceback

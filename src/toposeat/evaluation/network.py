@@ -198,7 +198,8 @@ def _premise_uses(
 
         capacity, cap = naming(rates), naming(caps)
         over = use_pair[np.isin(use_link, capacity // 3)]
-        pairs = np.unique(np.concatenate([over, cap, naming(sums)]))
+        # not by np.unique, which loads numpy.ma: a tenth of numpy
+        pairs = np.array(sorted({*over.tolist(), *cap.tolist(), *naming(sums).tolist()}), np.intp)
         if pairs.size:
             of_pairs = naming(limits)
             uses.append(

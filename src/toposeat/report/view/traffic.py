@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat.model.rank_info import DeviceChoice
@@ -257,8 +257,7 @@ NOT_TIMED = "not timed"
 _ALL = 0.99  # a larger share is as good as all: the limit would be the clock's error
 
 
-@dataclass(frozen=True, slots=True)
-class TimePart:
+class TimePart(Struct, frozen=True):
     """A part of the run's time, over all ranks."""
 
     name: str  # "collective, device memory", "outside MPI"
@@ -593,8 +592,7 @@ LEVELS = 8  # 0 is nothing
 _DECADES = (1.0, 4.0)  # the scale reaches at least and at most this far below the largest value
 
 
-@dataclass(frozen=True, slots=True)
-class HeatScale:
+class HeatScale(Struct, frozen=True):
     """A log scale from `low` (or less) to `high`; both 0 when there is nothing to show."""
 
     low: float
