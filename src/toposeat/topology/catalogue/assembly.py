@@ -143,7 +143,7 @@ class _Assembly:
             classes=classes,
             caps=caps,
             both_ways=both_ways,
-            sources=spec.sources,
+            sources=tuple(spec.sources),
             description=spec.description,
             metadata={key: remark for key, remark in metadata.items() if remark},
         )

@@ -155,5 +155,5 @@ def _finish(
         classes=stated_classes(builder, snapshot, ids) if snapshot is not None else {},
         peer_access=stated_peers(snapshot, ids) if snapshot is not None else {},
         metadata=metadata,
-        hidden=found.hidden,
+        hidden=tuple(found.hidden),
     )
