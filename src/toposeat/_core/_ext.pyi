@@ -471,11 +471,11 @@ class SearchRecord:
     @property
     def seconds_to_best(self) -> float: ...
 
-def search_pairwise(flow: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], distance: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, strategy: str = 'iterated', seed: int = 1, budget_s: float = 1.0, moves: int = 9223372036854775807, target: float = -1.0, thread_time: bool = False) -> SearchRecord:
+def search_pairwise(flow: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], distance: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, strategy: str = 'auto', seed: int = 1, budget_s: float = 1.0, moves: int = 9223372036854775807, target: float = -1.0, thread_time: bool = False) -> SearchRecord:
     """
     Searches a permutation p with little sum of flow[i, j] * distance[p[i], p[j]].
 
-    Strategies: iterated, tabu. Ends after so many moves, at a cost of `target`, or
+    Strategies: auto, tabu, iterated, memetic. Ends after so many moves, at a cost of `target`, or
     after `budget_s` seconds: of this thread's CPU time if `thread_time`, else as the clock on
     the wall shows.
 
