@@ -19,8 +19,6 @@ from pathlib import Path
 from toposeat.errors import ToposeatError, UnavailableError, UsageError
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
 from toposeat.launch.line import kind_of_version, parse_launch_line
-from toposeat.launch.stack_rules import CRAY_GPU, INTEL_GPU
-from toposeat.model.protocol import StackKind
 
 MPICC_VARIABLE = "TOPOSEAT_MPICC"
 _TIMEOUT_S = 300
@@ -178,7 +176,6 @@ _USE_UCX = ("pml", "ucx"), ("pml_ucx_tls", "any"), ("pml_ucx_devices", "any")
 # Straight between GPUs; without them UCX 1.22 sends through host memory on a node without NVLink.
 _DIRECT = {"UCX_RNDV_SCHEME": "put_zcopy", "UCX_CUDA_IPC_ENABLE_GET_ZCOPY": "on"}
 
-_SWITCHES = {StackKind.CRAY_MPICH: CRAY_GPU, StackKind.INTEL_MPI: INTEL_GPU}
 _SYSTEM_FOLDERS = tuple(map(Path, ("/usr/lib64", "/usr/lib/*-linux-gnu", "/usr/lib")))
 
 
@@ -242,15 +239,18 @@ def why_not_gpu_aware(argv: Sequence[str], environment: Mapping[str, str]) -> st
         open_mpi_facts,
         stack_of,
     )
+    from toposeat.launch.stack_rules import CRAY_GPU, INTEL_GPU  # noqa: PLC0415
+    from toposeat.model.protocol import StackKind  # noqa: PLC0415
 
+    switches = {StackKind.CRAY_MPICH: CRAY_GPU, StackKind.INTEL_MPI: INTEL_GPU}
     line = parse_launch_line(argv)
     try:
         stack = stack_of(argv, environment)
     except UsageError:
         return ""  # srun and the like do not tell which MPI it is
     mpi = f"{stack.kind.value} {stack.version}".strip()
-    if stack.kind in _SWITCHES:
-        name = _SWITCHES[stack.kind]
+    if stack.kind in switches:
+        name = switches[stack.kind]
         on = stack.variables.get(name, "0") not in ("", "0")
         return "" if on else f"{mpi} takes device buffers only with {name}=1"
     launcher = shutil.which(line.launcher[0]) or line.launcher[0]
