@@ -22,6 +22,8 @@ from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
 from toposeat.model.runs import RunRecord, Verdict
 
+pytestmark = pytest.mark.each_abi
+
 Place = Callable[..., tuple[Placement, Path]]
 LAUNCHER_PARENTS = {
     "mpirun",
@@ -186,7 +188,6 @@ import sys
 from toposeat.launch import run_placed
 from toposeat.model.placement_file import load_placement
 
-pytestmark = pytest.mark.each_abi
 path = sys.argv[1]
 sys.exit(run_placed(sys.argv[2:], load_placement(path), path).exit_code)
 """

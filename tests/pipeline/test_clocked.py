@@ -70,5 +70,3 @@ def test_predicted_seconds_stand_beside_the_clocked(tmp_path: Path) -> None:
     assert next(row for row in rows if row[:1] == ["default"])[-3:] == ["200", "ms", "1.25"]
     assert next(row for row in rows if row[:1] == ["mine"])[-1] == "1.00"
     assert clocked_json(both)["predicted_s"] == [0.2, 0.25]
-    with pytest.raises(ValueError, match="baseline and each candidate"):
-        replace(result, predicted_s=(0.2,))
