@@ -31,7 +31,7 @@ def test_the_exported_line_starts_the_ranks_on_their_hosts(
         LOGIN, ["salloc", "-N4", "--ntasks-per-node=4", "sh", "-ec", "; ".join(steps)], cwd=folder
     )
     assert done.returncode == 0, done.stderr
-    assert "slurm-job of rtx-4-crossed-bridges: 16 slots" in (folder / "map.txt").read_text()
+    assert "slurm-job of rtx-4-crossed-bridges, 4 hosts, 16 x" in (folder / "map.txt").read_text()
     planned = {seat.rank: seat.host for seat in load_placement(folder / "job.place").seats}
     assert set(planned.values()) == set(cluster.nodes)
     started = [line.split() for line in done.stdout.splitlines() if line.startswith("rank=")]
