@@ -192,7 +192,10 @@ def _build_wheel(machine: str, source: Path, python: str, tag: str) -> Wheel:
     if machine != os.uname().machine:
         settings["cmake.define.CMAKE_SYSTEM_NAME"] = "Linux"
         settings["cmake.define.CMAKE_SYSTEM_PROCESSOR"] = machine
+    flags = _python_headers(folder, machine, python)
     environment = {
+        "CFLAGS": flags,
+        "CXXFLAGS": flags,
         "CC": str(compilers["CC"]),
         "CXX": str(compilers["CXX"]),
         "LDFLAGS": "-s",
@@ -220,6 +223,24 @@ def _build_wheel(machine: str, source: Path, python: str, tag: str) -> Wheel:
     if wrong:
         raise SystemExit("\n".join(f"error: {wheel.name}: {line}" for line in wrong))
     return Wheel(wheel, parts, tag, _output([python, "--version"]).split()[-1])
+
+
+def _python_headers(folder: Path, machine: str, python: str) -> str:
+    """What the compiler is told of Debian's pyconfig.h, which includes one by the machine's name.
+
+    It lies where zig does not look. All machines that wheels are made for have the same sizes of
+    types, so that of this one serves.
+    """
+    look = "import sysconfig; print(sysconfig.get_path('include'))"
+    include = Path(_output([python, "-c", look]).strip())
+    own = include.parent / f"{os.uname().machine}-linux-gnu" / include.name
+    if not own.is_dir():
+        return ""
+    link = folder / "include" / f"{machine}-linux-gnu" / include.name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(own)
+    return f"-idirafter {folder / 'include'}"
 
 
 # Programs that CMake takes for compilers: zig with its first words. What zig gives to its linker
