@@ -128,8 +128,10 @@ def _llvm_version(zig: str) -> str:
     return ".".join(str(int(each)) for each in number.groups()) if number is not None else ""
 
 
-def _zig_version(_: str) -> str:
-    return metadata.version("ziglang")
+def _zig_version(zig: str) -> str:
+    """By what lies beside it: the Python that asks need not be the one that has zig."""
+    found = [each.name for each in Path(zig).parent.glob("ziglang-*.dist-info")]
+    return found[0].removeprefix("ziglang-").removesuffix(".dist-info") if found else ""
 
 
 _LLVM = "Apache-2.0 WITH LLVM-exception"
