@@ -52,7 +52,28 @@ def test_moves_of_an_older_explanation_keep_their_names() -> None:
         assert told == [(x[f"{ends}_before"], x[f"{ends}_after"]) for x in old["moves"]]
 
 
-@pytest.mark.parametrize("damage", ["{", '"placed": 3', '"device_of_rank": [0, 1, 2, 99]'])
+@pytest.mark.parametrize(
+    ("name", "part", "members"),
+    [
+        ("scale2g", "placed", {"phases": [3]}),
+        ("scale2g", "placed", {"phases": [{"label": "x"}]}),
+        ("scale2g", "default", {"phases": [{"label": "x", "seconds": "x"}]}),
+        ("scale2", "explanation", {"moves": None}),
+        ("scale2", "explanation", {"moves": [1]}),
+    ],
+)
+def test_a_part_of_another_type_is_refused_with_its_place(
+    name: str, part: str, members: dict[str, object]
+) -> None:
+    document = json.loads((SAVED / f"{name}.json").read_text())
+    document[part].update(members)
+    with pytest.raises(InputError, match=rf"\(at {part}\."):
+        parse_mapping(json.dumps(document), "saved.json")
+
+
+@pytest.mark.parametrize(
+    "damage", ["{", '"placed": 3', '"device_of_rank": [0, 1, 2, 99]', '"device_of_rank": 7']
+)
 def test_a_damaged_older_result_is_refused(damage: str) -> None:
     text = (SAVED / "scale2.json").read_text()
     name, colon, _ = damage.partition(":")

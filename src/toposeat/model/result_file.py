@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct, structs
 
 from toposeat.errors import InputError
-from toposeat.model.evaluation import MappingResult
-from toposeat.model.files import decode_json, encode_json, parse_json, write_atomically
+from toposeat.model.evaluation import (
+    Candidate,
+    Certificate,
+    Evaluation,
+    HostGroup,
+    LevelLoad,
+    LinkLoad,
+    MappingResult,
+    PhaseTime,
+)
+from toposeat.model.explanation import Bottleneck, Explanation, Move
+from toposeat.model.files import decode_json, encode_json, write_atomically
 from toposeat.model.runs import RunRecord
 
 MAPPING_SCHEMA = "toposeat/mapping/3"
@@ -30,13 +40,11 @@ def parse_mapping(text: str, path: str | Path) -> MappingResult:
         InputError: with file and line, if it is damaged, of another schema, or contradicts itself.
     """
     head = text[:200]
-    schema = MAPPING_SCHEMA
     if f'"{_AT_SCALE}"' in head:
-        raw = parse_json(text, path, hint="the file is damaged; make it again")
-        text = json.dumps(_renewed(raw))
-    elif f'"{_ON_NODES}"' in head:
-        schema = _ON_NODES
-    result = decode_json(text, MappingResult, schema=schema, path=path)
+        result = _renewed(decode_json(text, _AtScale, schema=_AT_SCALE, path=path))
+    else:
+        schema = _ON_NODES if f'"{_ON_NODES}"' in head else MAPPING_SCHEMA
+        result = decode_json(text, MappingResult, schema=schema, path=path)
     _check(result, path)
     return result
 
@@ -47,38 +55,108 @@ def is_mapping(head: str) -> bool:
     return any(f'"{name.rpartition("/")[0]}/' in head for name in names)
 
 
-def _renewed(raw: Any) -> Any:
-    """A mapping that an older version wrote of a large machine, in today's members.
+class _LevelMove(Struct, frozen=True):
+    levels_before: tuple[str, ...]
+    levels_after: tuple[str, ...]
+    pairs: int
+    bytes: int
 
-    Of groups it said what all of them take at once; that is not what is said today.
-    """
-    if not isinstance(raw, dict):
-        return raw
-    ranks = len(raw.get("device_of_rank") or ())
-    for name, row in (("default", list(range(ranks))), ("placed", raw.get("device_of_rank"))):
-        if isinstance(each := raw.get(name), dict):
-            each["device_of_rank"] = row
-            if isinstance(phases := each.get("phases"), list) and phases:
-                each["predicted_s"] = sum(phase["seconds"] for phase in phases)
-    if isinstance(why := raw.get("explanation"), dict):
-        for move in why.get("moves", ()):
-            move["links_before"] = move.pop("levels_before", None)
-            move["links_after"] = move.pop("levels_after", None)
-    placed = raw["placed"] if isinstance(raw.get("placed"), dict) else {}
-    value = {"cost": "cost", "congestion": "max_congestion_s"}.get(
-        str(raw.get("objective")), "predicted_s"
+
+class _ScaleExplanation(Struct, frozen=True):
+    moves: tuple[_LevelMove, ...]
+    kinds_of_moves: int
+    moved_pairs: int
+    moved_bytes: int
+    before: Bottleneck
+    after: Bottleneck
+
+
+class _ScaleEvaluation(Struct, frozen=True):
+    cost: float
+    max_congestion_s: float
+    mean_congestion_s: float
+    hop_bytes: float
+    predicted_s: float
+    links: tuple[LinkLoad, ...]
+    levels: tuple[LevelLoad, ...]
+    phases: tuple[PhaseTime, ...] = ()
+    hosts_s: tuple[float, ...] = ()
+    stages_s: tuple[tuple[float, ...], ...] = ()
+
+    def renewed(self, row: tuple[int, ...]) -> Evaluation:
+        """Of groups it said what all of them take at once; today it is their sum."""
+        members = structs.asdict(self)
+        if self.phases:
+            members["predicted_s"] = sum(phase.seconds for phase in self.phases)
+        return Evaluation(device_of_rank=row, **members)
+
+
+class _AtScale(Struct, frozen=True):
+    """What an older version wrote of a large machine."""
+
+    topology: str
+    slots_per_host: int
+    hosts: tuple[str, ...]
+    objective: str
+    device_of_rank: tuple[int, ...]
+    default: _ScaleEvaluation
+    placed: _ScaleEvaluation
+    candidates: tuple[Candidate, ...]
+    solver: str
+    solve_seconds: float
+    seed: int
+    peak_memory_bytes: int
+    notes: tuple[str, ...] = ()
+    explanation: _ScaleExplanation | None = None
+    stages: tuple[tuple[HostGroup, ...], ...] = ()
+
+
+def _renewed(old: _AtScale) -> MappingResult:
+    placed = old.placed.renewed(old.device_of_rank)
+    values = {"cost": placed.cost, "congestion": placed.max_congestion_s}
+    why = old.explanation
+    return MappingResult(
+        device_of_rank=old.device_of_rank,
+        default=old.default.renewed(tuple(range(len(old.device_of_rank)))),
+        placed=placed,
+        certificate=Certificate(
+            objective=old.objective,
+            proved=False,
+            value=values.get(old.objective, placed.predicted_s),
+            lower_bound=None,
+            gap=None,
+        ),
+        objective=old.objective,
+        metric="bandwidth",
+        solver=old.solver,
+        solve_seconds=old.solve_seconds,
+        seed=old.seed,
+        notes=old.notes,
+        explanation=None
+        if why is None
+        else Explanation(
+            moves=tuple(
+                Move(
+                    links_before=move.levels_before,
+                    links_after=move.levels_after,
+                    pairs=move.pairs,
+                    bytes=move.bytes,
+                )
+                for move in why.moves
+            ),
+            kinds_of_moves=why.kinds_of_moves,
+            moved_pairs=why.moved_pairs,
+            moved_bytes=why.moved_bytes,
+            before=why.before,
+            after=why.after,
+        ),
+        topology=old.topology,
+        hosts=old.hosts,
+        slots_per_host=old.slots_per_host,
+        candidates=old.candidates,
+        peak_memory_bytes=old.peak_memory_bytes,
+        stages=old.stages,
     )
-    certificate = {
-        **(raw["certificate"] if isinstance(raw.get("certificate"), dict) else {}),
-        "objective": raw.get("objective"),
-        "value": placed.get(value),
-    }
-    return {
-        **raw,
-        "schema": MAPPING_SCHEMA,
-        "metric": "bandwidth",
-        "certificate": certificate,
-    }
 
 
 def _check(result: MappingResult, path: str | Path) -> None:
