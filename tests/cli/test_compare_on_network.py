@@ -142,6 +142,19 @@ def test_a_saved_mapping_is_reported_as_it_was_shown(machine, tmp_path, capsys):
     assert "the traffic has 5" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("solver", ["auto", "multilevel"])
+@pytest.mark.parametrize("form", ["text", "json", "html", "svg"])
+def test_a_saved_mapping_of_either_search_is_shown_on_its_machine(
+    solver, form, machine, tmp_path, capsys
+):
+    saved = tmp_path / "map.json"
+    assert main(["map", TRAFFIC, *machine, "--solver", solver, "--explain", "--json"]) == 0
+    saved.write_text(capsys.readouterr().out)
+    command = ["report", str(saved), *machine, "--traffic", TRAFFIC, "--format", form]
+    assert main(command) == 0
+    assert "leaf uplinks" in capsys.readouterr().out
+
+
 def test_a_damaged_mapping_is_refused(machine, tmp_path, capsys):
     assert main(["map", TRAFFIC, *machine, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

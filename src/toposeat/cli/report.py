@@ -102,7 +102,9 @@ def _document(found: ReportFiles) -> Any:
     documents += [report.placement_json(placement) for _, placement in found.placements]
     results = found.mapping_results()
     if found.traffic is not None:
-        documents += [report.mapping_json(each, found.listed, found.traffic) for each in results]
+        documents += [
+            report.mapping_json(each, found.topology_of(each), found.traffic) for each in results
+        ]
     documents += [report.run_json(record) for record in found.runs]
     if len(documents) == 1:
         return documents[0]
@@ -131,7 +133,7 @@ def _drawing(found: ReportFiles) -> str:
 
     results = found.mapping_results()
     if results and found.traffic is not None:
-        return report.mapping_svg(results[0], found.listed, found.traffic)
+        return report.mapping_svg(results[0], found.topology_of(results[0]), found.traffic)
     if found.topology is not None:
         return report.topology_svg(found.topology)
     if found.traffic is not None:
@@ -163,7 +165,9 @@ def _text(found: ReportFiles, style: TextStyle) -> str:
     results = found.mapping_results()
     if found.traffic is not None:
         parts += [
-            report.render_mapping_text(each, found.listed, found.traffic, style, verbose=True)
+            report.render_mapping_text(
+                each, found.topology_of(each), found.traffic, style, verbose=True
+            )
             for each in results
         ]
     parts += [report.render_run_text(record, style) for record in found.runs]

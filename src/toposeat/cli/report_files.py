@@ -90,6 +90,10 @@ class ReportFiles:
         """The machine's devices, where results are shown on them."""
         return None if self.machine is None else self.machine.listed()
 
+    def topology_of(self, result: MappingResult) -> Topology | None:
+        """The devices that a result is shown on; None where it names its links itself."""
+        return self.listed if result.is_listed else None
+
     @property
     def topology(self) -> Topology | None:
         """The machine where it is to be shown itself: one node, or hosts that a file lists."""
@@ -125,14 +129,15 @@ class ReportFiles:
                 path=path,
                 hint="give the traffic that was mapped",
             )
-        if self.listed is None:
+        topology = self.topology_of(result)
+        if topology is None:
             return
-        links = {link.id for link in self.listed.links}
+        links = {link.id for link in topology.links}
         used = {load.link for load in (*result.default.links, *result.placed.links)}
-        inside = range(len(self.listed.devices))
+        inside = range(len(topology.devices))
         if not used <= links or any(at not in inside for at in result.device_of_rank):
             raise InputError(
-                f"this mapping was made for another machine than {self.listed.name}",
+                f"this mapping was made for another machine than {topology.name}",
                 path=path,
                 hint="give the machine of the mapping with -t SRC",
             )
@@ -145,7 +150,9 @@ class ReportFiles:
         results = self.mapping_results()
         several = len(results) > 1  # then the names of files tell them apart
         sections = [
-            Section(self.listed, self.traffic, result, title=path.name if several else "")
+            Section(
+                self.topology_of(result), self.traffic, result, title=path.name if several else ""
+            )
             for (path, _), result in zip((*self.results, *self.placements), results, strict=False)
         ]
         if not sections and (self.topology is not None or self.traffic is not None):

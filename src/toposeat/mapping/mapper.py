@@ -18,7 +18,7 @@ from toposeat.mapping.nodes import NodesAnswer, map_nodes
 from toposeat.mapping.problem import Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
 from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
-from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
+from toposeat.model.evaluation import KEPT, OF_SEARCH, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
@@ -90,11 +90,11 @@ def map_traffic(
     if evaluator.groups is not None and not options.is_fixed:
         row, why = _gaining(evaluator, default, row, options)
     solver, notes = answer.solver, () if options.constraints.hosts else tuple(answer.notes)
-    of_hosts: MappingResult | None = None
-    if shape is not None and options.constraints == Constraints():
+    of_machine: Sequence[str] = () if shape is None else shape.notes
+    if shape is not None and options.solver == "auto" and options.constraints == Constraints():
         of_hosts = _on_shape(shape, traffic, options, budget_s)
-        if options.solver == "auto":
-            row = _better(evaluator, default, (of_hosts.device_of_rank, row), options)
+        of_machine = of_hosts.notes
+        row = _better(evaluator, default, (of_hosts.device_of_rank, row), options)
         if tuple(row) == of_hosts.device_of_rank:
             solver, notes = of_hosts.solver, of_hosts.notes
     asked = Asked(
@@ -139,7 +139,7 @@ def map_traffic(
     )
     if shape is None:
         return result
-    return with_hosts(shape, traffic, result, () if of_hosts is None else of_hosts.notes)
+    return with_hosts(shape, traffic, result, of_machine)
 
 
 def _on_shape(
@@ -148,10 +148,9 @@ def _on_shape(
     """What the search over hosts finds: it knows orders of nodes that one by pairs misses."""
     from toposeat.mapping.scale import map_to_shape  # noqa: PLC0415 - one node needs none of it
 
-    known = options.solver if options.solver in ("default", "random", "scotch") else "auto"
-    return map_to_shape(
-        shape, traffic, replace(options, solver=known, budget_s=budget_s, explained=False)
-    )
+    # A candidate only: it is judged by the metric that was asked for, on the listed machine.
+    asked = replace(options, metric="bandwidth", budget_s=budget_s, explained=False)
+    return map_to_shape(shape, traffic, asked)
 
 
 def _better(
@@ -189,7 +188,7 @@ def with_hosts(
     from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
 
     evaluator = SlotEvaluator(shape, traffic)
-    of_machine = (note for note in notes if not note.startswith(_OF_SEARCH))
+    of_machine = (note for note in notes if not note.startswith((*OF_SEARCH, KEPT)))
     return replace(
         result,
         default=evaluator.with_levels(result.default),
@@ -200,10 +199,6 @@ def with_hosts(
         stages=evaluator.stages,
         notes=tuple(dict.fromkeys((*of_machine, *result.notes))),
     )
-
-
-# How notes on a search over hosts begin, of which another answer may have been taken.
-_OF_SEARCH = ("the traffic is that of", "scotch was not tried", "kept the default")
 
 
 def _default(

@@ -21,7 +21,7 @@ from toposeat.mapping.installed import check_installed
 from toposeat.mapping.local_sets import with_local_sets
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
-from toposeat.model.evaluation import Candidate, Certificate, Evaluation, MappingResult
+from toposeat.model.evaluation import KEPT, Candidate, Certificate, Evaluation, MappingResult
 from toposeat.model.explanation import Explanation
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -103,7 +103,7 @@ def map_to_shape(
         if not options.is_fixed:
             placed, why = keep_inside(shape, traffic, evaluator, placed)
             if why:
-                notes = [note for note in notes if not note.startswith("kept the default")]
+                notes = [note for note in notes if not note.startswith(KEPT)]
                 notes.append(why)
         notes += what_must_cross(shape, traffic, evaluator, placed)
     return result_on(

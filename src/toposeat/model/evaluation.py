@@ -158,6 +158,11 @@ class Certificate:
         return "heuristic" if self.gap is None else "gap"
 
 
+# How notes of a result begin: why a placement was not taken, and what is of the search alone.
+KEPT = "kept the default"
+OF_SEARCH = ("the traffic is that of", "scotch was not tried")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MappingResult(Shown):
     """A mapper's answer beside the default.
@@ -186,6 +191,12 @@ class MappingResult(Shown):
     candidates: tuple[Candidate, ...] = ()
     peak_memory_bytes: int | None = None  # of this process until now
     stages: tuple[tuple[HostGroup, ...], ...] = ()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether links are those of a topology; else each is named with its level."""
+        links = self.placed.links  # a topology's are there though they are idle
+        return not self.placed.levels or (bool(links) and not any(load.level for load in links))
 
     @property
     def ranks(self) -> int:

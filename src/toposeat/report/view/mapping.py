@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult, PhaseTime
+from toposeat.model.evaluation import (
+    KEPT,
+    OF_SEARCH,
+    Certificate,
+    Evaluation,
+    LinkLoad,
+    MappingResult,
+    PhaseTime,
+)
 from toposeat.model.placement import Placement
 from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premises
 from toposeat.model.topology import ANY_HOST, PathClass, Topology, Vendor
@@ -173,9 +181,6 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
         return start + "."
     at_most = 1 / (1 - share * (1 - after / before)) if share < 1 or after > 0 else float("inf")
     return f"{start}, so expect at most about {three_digits(at_most)}x."
-
-
-KEPT = "kept the default"  # how a note begins that says why a placement was not taken
 
 
 def verdict_words(result: MappingResult) -> str:
@@ -403,12 +408,12 @@ def render_mapping_text(
 
 
 # How notes on the search begin; they come after those on the machine and the traffic.
-_OF_SEARCH = ("the traffic is that of", "scotch was not tried", "kept the default: no better")
+_LAST = (*OF_SEARCH, f"{KEPT}: no better")
 
 
 def _rank_of_note(note: str) -> int:
     """Why nothing changes comes first, what is said of the search last."""
-    if note.startswith(_OF_SEARCH):
+    if note.startswith(_LAST):
         return 2
     return 0 if note.startswith(KEPT) else 1
 
