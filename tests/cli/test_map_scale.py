@@ -127,6 +127,16 @@ def test_what_a_network_cannot_take(options, cause, tmp_path, capsys):
     assert captured.out == ""
 
 
+@pytest.mark.parametrize("options", [[], ["--stack", "direct"], ["--solver", "search"], ["-v"]])
+def test_an_answer_of_either_form_is_shown(options, tmp_path, capsys):
+    """128 devices are listed only where that is needed."""
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=leaf Nodes=n[1-16]\n")
+    command = ["map", "ring:128", "-t", str(conf), "--node", "hgx-h100", "--budget", "0.1"]
+    assert main([*command, *options]) == 0
+    assert "rate per adapter port" in capsys.readouterr().out
+
+
 def test_discover_shows_a_network(tmp_path, capsys):
     conf = tmp_path / "topology.conf"
     conf.write_text(CONF)

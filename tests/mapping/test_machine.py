@@ -67,6 +67,13 @@ def test_a_result_of_a_network_has_what_both_forms_know(machine: Machine) -> Non
     assert halves == {frozenset(f"node{n}" for n in r) for r in (range(1, 5), range(5, 9))}
 
 
+def test_a_metric_of_pairs_is_minimised_on_a_network(machine: Machine) -> None:
+    options = MapOptions(budget_s=0.2, objective="cost", metric="latency")
+    found = mapped(machine, "stencil2d:8x8", options)
+    assert found.metric == "latency"
+    assert found.placed.cost <= found.default.cost
+
+
 def test_a_pin_holds_on_a_network(machine: Machine) -> None:
     options = MapOptions(budget_s=0.2, constraints=Constraints(pins={0: 13}))
     assert mapped(machine, "stencil2d:8x8", options).device_of_rank[0] == 13

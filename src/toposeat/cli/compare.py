@@ -21,7 +21,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.machine import machine_of, refuse_without_devices, take_from_headers
+from toposeat.cli.machine import machine_of, take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 from toposeat.model.map_options import METRICS, MapOptions
@@ -145,7 +145,7 @@ def _predicted(args: argparse.Namespace) -> _Compared:
     machine = machine_of(args)
     topology = machine.listed(MapOptions(metric=args.metric), wanted=args.stack is not None)
     if topology is None and args.metric != "bandwidth":
-        raise refuse_without_devices(f"--metric {args.metric}")
+        raise mapping.needs_devices(f"--metric {args.metric}")
     if topology is not None and any(route.protocols for route in topology.routes):
         tell("Curves by protocol are known: `toposeat advise` says which the MPI should use")
     traffic = profile.read_traffic(args.traffic)

@@ -49,17 +49,6 @@ def machine_of(args: argparse.Namespace) -> Machine:
     return mapping.Machine.of_network(network, topology.read_topology(args.node))
 
 
-def refuse_without_devices(option: str) -> UsageError:
-    """For an option that needs a list of devices, where there is none."""
-    from toposeat.mapping import MOST_DEVICES  # noqa: PLC0415
-
-    return UsageError(
-        f"{option} needs a machine whose devices can be listed: at most {MOST_DEVICES}, of hosts"
-        " whose inside is known",
-        hint="leave it out; or name fewer hosts with --hosts, and what is in them with --node",
-    )
-
-
 def sources_of(args: argparse.Namespace) -> dict[str, str]:
     """The machine as `compare` reads it again from a placement."""
     given = {"source": args.topology, "node": args.node, "hosts": args.hosts}

@@ -21,7 +21,7 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, constraints_of
-from toposeat.cli.machine import machine_of, refuse_without_devices, sources_of
+from toposeat.cli.machine import machine_of, sources_of
 from toposeat.cli.output import page_file, page_text, refuse_other_forms
 from toposeat.cli.settings import decided_words
 from toposeat.model.shell_words import shell_line
@@ -75,7 +75,7 @@ class MapCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""
-        from toposeat import pipeline, profile, report  # noqa: PLC0415
+        from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
         _name_page(args)
@@ -86,12 +86,13 @@ class MapCommand(Command):
         traffic = profile.read_traffic(args.traffic)
         constraints = constraints_of(args, machine)
         options = map_options(args, constraints=constraints, explained=args.explain)
-        topology = machine.listed(options, wanted=args.stack is not None)
-        if topology is None and args.metric != "bandwidth":
-            raise refuse_without_devices("--metric")
+        listed = None if args.stack is None else machine.topology
         path = pipeline.path_of_stack(
-            args.stack, None, topology, traffic.ranks, environment=os.environ
+            args.stack, None, listed, traffic.ranks, environment=os.environ
         )
+        topology = path.listed(machine, options)
+        if topology is None and args.metric != "bandwidth":
+            raise mapping.needs_devices("--metric")
         result = _mapped(args, machine, traffic, options, path)
         wrote: list[str] = []
         if args.output is not None:

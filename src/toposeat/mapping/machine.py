@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from toposeat.errors import UsageError
 from toposeat.model.map_options import Constraints, MapOptions
 
 if TYPE_CHECKING:  # one node needs none of them
@@ -15,6 +16,17 @@ if TYPE_CHECKING:  # one node needs none of them
     from toposeat.model.topology import Topology
 
 MOST_LISTED = 64  # devices of equal hosts that are listed without need: more take seconds
+
+
+def needs_devices(option: str) -> UsageError:
+    """For an option that needs a list of devices, where there is none."""
+    from toposeat.mapping.joined import MOST_DEVICES  # noqa: PLC0415 - a node needs none of it
+
+    return UsageError(
+        f"{option} needs a machine whose devices can be listed: at most {MOST_DEVICES}, of hosts"
+        " whose inside is known",
+        hint="leave it out; or name fewer hosts with --hosts, and what is in them with --node",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ def dealt(
     All orders are compared with devices in rank order; where devices are listed, they are searched
     for within the hosts of the best ones. The bound stays that of all plans.
     """
-    topology = machine.listed(options, wanted=path.stack is not None)
+    topology = path.listed(machine, options)
     if topology is None:
         assert machine.shape is not None, "a machine has one form or both"
         return _dealt_in_order(machine.shape, traffic, options, best, dealing)

@@ -41,6 +41,10 @@ class StackPath(Struct, frozen=True, kw_only=True):
             return self.stack.kind.value
         return "" if self.untold else DIRECT
 
+    def listed(self, machine: Machine, options: MapOptions) -> Topology | None:
+        """The machine with all devices, where a mapping is on that form: a stack needs it."""
+        return machine.listed(options, wanted=self.stack is not None)
+
     def is_staged(self, traffic: Traffic) -> bool:
         """Whether the stack sends the typical message between GPUs through host memory."""
         if self.stack is None or traffic.mapped_space is not MemorySpace.DEVICE:
@@ -159,7 +163,7 @@ def map_on_path(
     See `mapping.map_traffic` and, for what cannot be listed, `mapping.map_to_shape`, whose search
     `progress` follows.
     """
-    topology = machine.listed(options, wanted=path.stack is not None)
+    topology = path.listed(machine, options)
     if topology is None:
         assert machine.shape is not None, "a machine has one form or both"
         return mapping.map_to_shape(machine.shape, traffic, options, progress=progress)
@@ -199,11 +203,7 @@ def path_of_stack(
         return StackPath()
     if machine is None:
         if name is not None:
-            raise UsageError(
-                "--stack needs a machine whose devices are listed (at most"
-                f" {mapping.MOST_DEVICES}, with --node)",
-                hint="map one node with --stack, or leave it out",
-            )
+            raise mapping.needs_devices("--stack")
         return StackPath(untold=_UNTOLD)
     if name is not None:
         return StackPath(stack=on_machine(launch.named_stack(name, environment), machine, ranks))

@@ -125,7 +125,7 @@ def tune(
     placement = placement.with_settings(settings)
     save_placement(placement, folder / PLACEMENT_NAME, overwrite=True)
     return Tuned(
-        topology=machine.listed(options, wanted=path.stack is not None),
+        topology=path.listed(machine, options),
         traffic=traffic,
         result=result,
         path=path,
