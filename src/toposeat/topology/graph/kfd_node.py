@@ -20,11 +20,10 @@ class KfdNode:
     """One node: CPUs of a memory node, or a GPU or partition.
 
     `links` are its io_links (xGMI and PCIe to neighbours), each a mapping of the kernel's numbers;
-    `memory` likewise its memory banks. `line` is where the text starts to speak of it.
+    `memory` likewise its memory banks.
     """
 
     number: int
-    line: int | None = None
     name: str = ""
     properties: dict[str, int] = field(default_factory=dict)
     links: list[dict[str, int]] = field(default_factory=list)

@@ -26,7 +26,7 @@ from toposeat.topology.told import told_machine
 _LABEL = re.compile(r"GPU\s?(\d{1,4})/(\d{1,2})(?![\w/])", re.ASCII)
 _LANES = re.compile(r"XL(\d{1,3})", re.ASCII)
 _PCIE = {name: PathClass(name) for name in ("PIX", "PXB", "PHB", "NODE", "SYS")}
-_SELF, _FABRIC, _INDIRECT = "S", "MDF", "XL*"
+_FABRIC, _INDIRECT = "MDF", "XL*"
 _FAILED = re.compile(r".*(Error:|command not found|No device discovered).*", re.IGNORECASE)
 
 
