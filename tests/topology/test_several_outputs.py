@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from tests.topology.readers.recorded import as_facts, peers, relation, relations
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
+from toposeat.model.processor import CPU_NAME
 from toposeat.model.topology import Topology
 from toposeat.topology.formats import FORMATS, parse_outputs
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.several_outputs import outputs_of
+from toposeat.topology.sources import parse_topology_text
 
 TOPO = RENDERERS["tabs_new"]([["X", "NV4"], ["NV4", "X"]], 2, ["0-15", "16-31"])
 PCIE = RENDERERS["tabs_new"]([["X", "SYS"], ["SYS", "X"]], 2, ["0-15", "16-31"]).replace(
@@ -48,6 +50,7 @@ OUTPUTS = {
     "p2pBandwidthLatencyTest output": ("./p2pBandwidthLatencyTest", PAIRS),
     "nvidia-smi -q text": ("nvidia-smi -q", QUERY),
     "nvidia-smi --query-gpu CSV": ("nvidia-smi --query-gpu=index,name", CSV),
+    "lscpu": ('lscpu | grep "Model name"', "Model name:    AMD EPYC 7302 16-Core Processor\n"),
 }
 
 
@@ -81,6 +84,7 @@ def test_every_output_is_read_as_if_alone(origins: list[str], prompt: bool, blan
         assert part.lanes == alone.lanes
         assert len(part.numbers) == len(alone.numbers)
         assert part.report == alone.report
+        assert part.metadata == alone.metadata
 
 
 def test_no_recorded_file_is_cut(shared_dir: Path) -> None:
@@ -121,3 +125,11 @@ def test_what_is_there_twice_counts_once() -> None:
     (part,) = parts(TOPO + "\n" + TOPO.replace("NV4", "SYS"))
     assert relation(part, 0, 1).token == "NV4"
     assert any("more than once: the first is used" in line for line in part.report)
+
+
+def test_the_processor_of_any_part_is_that_of_the_machine() -> None:
+    machine = parse_topology_text(
+        joined(["lscpu", "nvidia-smi topo -m text"], prompt=True, blank=True), Path("all.txt")
+    )
+    assert machine.metadata[CPU_NAME] == "AMD EPYC 7302 16-Core Processor"
+    assert len(machine.devices) == 2

@@ -196,6 +196,14 @@ FORMATS: tuple[Format, ...] = (
         when="beside a source of relations",
     ),
     Format(
+        name="lscpu",
+        command="lscpu > FILE",
+        tells="the processor's product, vendor, family and model; no GPU",
+        reader="lscpu",
+        words=r"architecture|model name|vendor[ _]id|NUMA node\(s\)",
+        heading=r"^[\s#>*|]*(?:architecture|model name|vendor[ _]id)\s*:\s*\S",
+    ),
+    Format(
         name="nvidia-smi topo -p2p",
         command="nvidia-smi topo -p2p r > FILE",
         tells="which pairs have peer access",
@@ -237,11 +245,6 @@ NOT_READ: tuple[tuple[str, str, str], ...] = (
         r"MetaX System Management Interface|^[ \t|]*GPU\d+\b.*\bMX\b",
         "output of mx-smi (MetaX)",
         "describe the machine by hand: edit what `toposeat discover -t tree:2:2:4 -o FILE` writes",
-    ),
-    (
-        r"^\s*(?:NUMA node\(s\)|CPU\(s\)|Socket\(s\)):\s+\d",
-        "output of lscpu, which says nothing of GPUs",
-        "save on that node: toposeat discover -o FILE, or nvidia-smi topo -m > FILE",
     ),
     (
         r"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*\"?(?i:host|hostname|node|nodename)\"?[ \t]*[,;\t]",

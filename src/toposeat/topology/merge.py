@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toposeat.errors import InputError
+from toposeat.model.processor import CPU_KEY, CPU_NAME
 from toposeat.model.topology import FactKind, Pair, Topology
 from toposeat.topology.drawn import drawn
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -53,11 +54,20 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
     """
     if not parts:
         raise ValueError("nothing to merge")
+    told = {
+        key: part.metadata[key]
+        for part in reversed(parts)
+        for key in (CPU_KEY, CPU_NAME)
+        if key in part.metadata
+    }
+    parts = [part for part in parts if part.devices]
     if len(parts) == 1 and is_whole(parts[0]):
-        return replace(parts[0], name=name)
-    if any(FactKind.DEVICE_LINKS in part.tells or tells_bonds(part) for part in parts):
-        parts = [without_inferred_links(part) for part in parts]
-    return _Merge(parts).facts(name)
+        machine = replace(parts[0], name=name)
+    else:
+        if any(FactKind.DEVICE_LINKS in part.tells or tells_bonds(part) for part in parts):
+            parts = [without_inferred_links(part) for part in parts]
+        machine = _Merge(parts).facts(name)
+    return replace(machine, metadata={**told, **machine.metadata})
 
 
 class _Merge:

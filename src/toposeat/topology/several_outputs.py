@@ -27,7 +27,7 @@ MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a l
 
 _COMMAND = re.compile(
     r"\b(?:(?:nvidia|mx|rocm|amd|xpu)-smi|p2pBandwidthLatencyTest|nvbandwidth"
-    r"|rocm[-_]bandwidth[-_]test|TransferBench p2p)\b"
+    r"|rocm[-_]bandwidth[-_]test|TransferBench p2p|lscpu|cpuinfo)\b"
 )
 _LABEL = re.compile(r"(?:GPU|NIC|mlx)\d+\w*|cpu|numa|node", re.ASCII | re.IGNORECASE)
 _ROW = re.compile(r"[ \t|]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)

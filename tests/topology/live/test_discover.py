@@ -154,6 +154,9 @@ def test_the_processor_is_told_in_nccls_words(
         cpuinfo.write_text(text)
     found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(), cpuinfo=cpuinfo)
     assert found.metadata["cpu"] == words
+    assert found.metadata.get("cpu_name") == (
+        "Intel(R) Xeon(R)" if "model name" in (text or "") else None
+    )
     attributes = zip(("arch", "vendor", "familyid", "modelid"), words.split(), strict=False)
     first = nccl_xml(found)[0].split("<cpu")[1].split(">")[0]
     assert all(f'{key}="{value}"' in first for key, value in attributes)

@@ -43,6 +43,7 @@ TEXTS = {
     "xpu-smi.txt": amd.xpu_smi(2, 2, amd.max1550, ["0-15", "16-31"]),
     "kfd.txt": amd.kfd_mi300a(1).text(),
     "nccl.xml": test_nccl_xml.SAMPLE,
+    "lscpu.txt": "CPU(s): 8\nModel name:   AMD EPYC\n",
 }
 NETWORKS = {name: data.decode() for name, data in SAMPLES.items()}
 TRAFFIC = {
@@ -71,6 +72,7 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ('["18.02", "N/A"]', '["18.02"]', "rows of different lengths", None),
         ('"GPU Device list": ["0:', '"GPU Device list": ["5:', "has gaps", 0),
     ),
+    "lscpu.txt": (("AMD EPYC", "-", "names the processor", None),),
     "rocm-smi.txt": (
         ("0            15 ", "0            1e9", "weight of GPU0 to GPU1: expected a number", 0),
         ("0            15 ", "0            16 ", "asymmetric", 1),
@@ -210,7 +212,6 @@ def test_machines(name: str, damage: Damage, tmp_path: Path) -> None:
         ("cpu_to_gpu0_by_dma_under_numa0 26.2\ngpu0_to_gpu1_write_by_sm 20\n", "SuperBench"),
         ("gpu0_and_gpu1_read_by_sm 10\n", "SuperBench"),
         ("        GPU0    GPU1\nGPU0    X       MX\nGPU1    MX      X\n", "mx-smi"),
-        ("Architecture: aarch64\nCPU(s):  72\nNUMA node(s): 9\n", "lscpu"),
         (
             '{"system": {"(Topology) Weight between DRM devices 0 and 1": "15"}}',
             "JSON of rocm-smi",

@@ -37,6 +37,7 @@ class Sample:
     cpus: list[str | None] | None = None
     nodes: list[int | None] | None = None
     staged: dict[tuple[int, int], bool] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)  # metadata
     report: str = ""
 
 
@@ -192,6 +193,8 @@ SAMPLES: dict[str, Sample] = {
     "hwloc XML (versions 1 to 3)": Sample(
         text='<?xml version="1.0"?>\n<topology version="2.0">\n<object type="Machine">\n'
         '<object type="Package" os_index="0" cpuset="0x000000ff" nodeset="0x1">\n'
+        '<info name="CPUVendor" value="GenuineIntel"/>\n<info name="CPUFamilyNumber" value="6"/>\n'
+        '<info name="CPUModel" value="Intel Xeon"/>\n'
         '<object type="NUMANode" os_index="0" cpuset="0x000000ff" nodeset="0x1"/>\n'
         '<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[00-1f]">\n'
         + "".join(
@@ -203,6 +206,17 @@ SAMPLES: dict[str, Sample] = {
         + "</object>\n</object>\n</object>\n</topology>\n",
         links={},
         bus=["0000:03:00.0", "0000:0c:00.0"],
+        told={"cpu": "x86_64 GenuineIntel 6", "cpu_name": "Intel Xeon"},
+    ),
+    "lscpu": Sample(
+        text="Architecture:          x86_64\nVendor ID:             AuthenticAMD\n"
+        "  Model name:          AMD EPYC 7302  16-Core Processor\n    CPU family:        23\n"
+        "    Model:             49\nBIOS Model name: unset\n",
+        beside=MATRIX,
+        told={
+            "cpu": "x86_64 AuthenticAMD 23 49",
+            "cpu_name": "AMD EPYC 7302 16-Core Processor",
+        },
     ),
     "toposeat topology JSON": Sample(
         text="minsky-4", links={"nvlink": 6, "smp": 1}, names=["Tesla P100-SXM2-16GB"] * 4
@@ -248,6 +262,7 @@ def check(sample: Sample, topology: Topology) -> None:
         assert cap.source.value == "measured"
     for (i, j), staged in sample.staged.items():
         assert topology.route_of_pair[devices[i].id, devices[j].id].staged is staged
+    assert sample.told.items() <= topology.metadata.items()
     assert sample.report in "\n".join(topology.report)
 
 

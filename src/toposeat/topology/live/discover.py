@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import UnavailableError
-from toposeat.model.processor import CPU_KEY
 from toposeat.model.topology import FactKind, Topology, Vendor
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.kfd_node import KfdNode
@@ -39,7 +38,7 @@ from toposeat.topology.live.nvidia import (
     stated_classes,
     stated_peers,
 )
-from toposeat.topology.live.sysfs import live_processor, read_sysfs
+from toposeat.topology.live.sysfs import processor_of_file, read_sysfs
 
 _HINT = "give a saved one with -t FILE; make it on the GPU node with: toposeat discover -o FILE"
 _HIDDEN_HINT = (
@@ -98,7 +97,7 @@ def facts_of_this(
         add_live_nvlinks(found.builder, whole, numa_of, present)
     add_xgmi(found.builder, amd, id_of_node)
     add_tile_links(found.builder)
-    metadata = {CPU_KEY: live_processor(cpuinfo)} if cpuinfo is not None else {}
+    metadata = processor_of_file(cpuinfo, platform.machine()) if cpuinfo is not None else {}
     return _finish(found, snapshot, ids, _origin(snapshot, amd, intel), metadata)
 
 

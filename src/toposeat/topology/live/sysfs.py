@@ -6,12 +6,12 @@ Everything is read below a root folder, `/sys` of this machine or a recorded or 
 from __future__ import annotations
 
 import os
-import platform
 import re
 from pathlib import Path
 
 from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
 from toposeat.model.files import open_input
+from toposeat.model.processor import processor_metadata
 from toposeat.model.topology import LinkLayer, canonical_pci
 from toposeat.topology.graph.machine import (
     VENDOR_NVIDIA,
@@ -298,22 +298,12 @@ def read_small(path: Path, limit: int = MAX_SMALL_BYTES) -> bytes:
         return os.read(file.fileno(), limit)
 
 
-_ARCHITECTURES = {"aarch64": "arm64", "ppc64le": "ppc64"}  # NCCL's names of the kernel's
-_STATED = ("vendor_id", "cpu family", "model")
-
-
-def live_processor(cpuinfo: Path) -> str:
-    """Architecture and, of x86, vendor, family and model; what is not told is left out."""
-    architecture = platform.machine()
-    words = [_ARCHITECTURES.get(architecture, architecture)]
+def processor_of_file(cpuinfo: Path, architecture: str = "") -> dict[str, str]:
+    """The processor as metadata, see `processor_metadata`, from a `/proc/cpuinfo`."""
     try:
         text = read_small(cpuinfo).decode(errors="replace")
     except OSError:
-        return words[0]
+        text = ""
     first = [line.partition(":") for line in text.split("\n\n", maxsplit=1)[0].splitlines()]
     told = {key.strip(): value.strip() for key, _, value in first}
-    for key in _STATED:
-        if not told.get(key):
-            break
-        words.append(told[key])
-    return " ".join(words)
+    return processor_metadata(told, architecture)

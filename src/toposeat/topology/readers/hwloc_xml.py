@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from toposeat.model.cpu_list import cpu_list_of_mask, format_cpu_list, parse_cpu_list
+from toposeat.model.processor import processor_metadata
 from toposeat.model.topology import (
     ANY_HOST,
     Device,
@@ -84,7 +85,25 @@ def parse(file: FileText) -> Topology:
     numa_of = PciGraphWriter(builder, machine).write(endpoints)
     _add_nvlink_distances(builder, root, id_of_element, numa_of, file)
     _describe(builder, contents, root)
-    return builder.facts(name=file.name, origin="hwloc XML")
+    return builder.facts(name=file.name, origin="hwloc XML", metadata=_processor(root))
+
+
+_CPUINFO = {  # what hwloc calls the keys of /proc/cpuinfo
+    "CPUVendor": "vendor_id",
+    "CPUFamilyNumber": "cpu family",
+    "CPUModelNumber": "model",
+    "CPUModel": "model name",
+    "Architecture": "architecture",
+}
+
+
+def _processor(root: XmlElement) -> dict[str, str]:
+    """The first processor, as metadata."""
+    told: dict[str, str] = {}
+    for each in root.walk():
+        if each.tag == "info" and each.get("name") in _CPUINFO:
+            told.setdefault(_CPUINFO[each.get("name")], each.get("value"))
+    return processor_metadata(told, told.get("architecture", ""))
 
 
 @dataclass

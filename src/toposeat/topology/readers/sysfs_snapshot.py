@@ -20,7 +20,7 @@ from toposeat.topology.graph.kfd_graph import topology_of_kfd
 from toposeat.topology.graph.kfd_node import KfdNode
 from toposeat.topology.live.amd import kfd_nodes
 from toposeat.topology.live.discover import facts_of_this
-from toposeat.topology.live.sysfs import entries_of, read_small
+from toposeat.topology.live.sysfs import entries_of, processor_of_file, read_small
 from toposeat.topology.readers.archive import looks_like_archive, opened
 from toposeat.topology.readers.file_text import FileText
 
@@ -110,7 +110,8 @@ def _whole(sysfs: Path, name: str, path: Path) -> Topology:
             path=path,
             hint="no GPU was there, or its PCI function was not saved",
         ) from error
-    return replace(topology, name=name, origin="saved sysfs")
+    processor = processor_of_file(sysfs.parent / "proc/cpuinfo")
+    return replace(topology, name=name, origin="saved sysfs", metadata=processor)
 
 
 def _kfd(nodes: list[KfdNode], name: str, origin: str, path: Path) -> Topology:
