@@ -139,7 +139,7 @@ def test_doctor_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None
 def test_doctor_judges_any_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verdict = run_json(capsys, "doctor", "-t", "rtx-4-crossed-bridges")
     assert verdict["wiring"]["shape"] == "crossed"
-    assert 0.4 < verdict["gains"][0]["gain_share"] < 0.5  # data parallel pays for it
+    assert 0.5 < verdict["gains"][0]["gain_share"] < 0.6  # data parallel pays for it
     assert "host" not in {each["code"] for each in verdict["findings"]}
     path = tmp_path / "m.json"
     machine = read_topology("dgx-1v")

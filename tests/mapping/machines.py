@@ -256,7 +256,7 @@ def corners_of(machine: Topology) -> list[dict[str, float]]:
 
 def two_islands(across: float, low: float) -> Topology:
     """Four devices; the default order is a ring of 20 GB/s links, two more links are assumed."""
-    builder = GraphBuilder(pair_fraction={}, tells=set(FactKind))
+    builder = GraphBuilder(flows_fill_links=True, tells=set(FactKind))
     builder.devices += [Device(id=f"gpu{i}", index=i) for i in range(4)]
     premise = Premise(
         what="across", low=low * 30, nominal=30, high=30, unit="GB/s", source="made up."

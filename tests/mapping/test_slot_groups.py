@@ -20,7 +20,7 @@ from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 
 NIC = 50e9  # of each of the eight of a node
-PCIE_BOTH = 79.68e9  # of a GPU, both directions together
+PCIE_BOTH = 101.4e9  # of a GPU, both directions together
 RING = 376.2e9  # of a node's GPUs on NVSwitches
 LATENCY = 2e-4  # one message's, as a share of the times here
 RANDOM = random.Random(7).sample(NAMES, 32)
@@ -104,12 +104,12 @@ def test_one_member_on_each_host_has_one_channel() -> None:
 
 
 def test_gpus_that_share_nics_have_a_channel_for_each_nic() -> None:
-    """DGX-1V: eight GPUs, four NICs whose PCIe carries 19.92 GB/s both ways together."""
+    """DGX-1V: eight GPUs, four NICs whose PCIe carries 20.4 GB/s both ways together."""
     shape = shape_of_network(leaves_of_four(NAMES, 1), read_topology("dgx-1v"))
     traffic = pattern_traffic("llm:tp=16,pp=1,dp=1")
     evaluator = SlotEvaluator(shape, traffic)
     (phase,) = evaluator.evaluate(evaluator.default).phases
-    assert phase.seconds == pytest.approx(2 * over_each_edge(traffic) / 4 / 19.92e9, rel=LATENCY)
+    assert phase.seconds == pytest.approx(2 * over_each_edge(traffic) / 4 / 20.4e9, rel=LATENCY)
 
 
 def test_without_a_node_every_device_sends_each_byte_once() -> None:

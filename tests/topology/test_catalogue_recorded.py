@@ -125,14 +125,13 @@ def test_adapters_are_as_near_as_published(name: str, gpu: int, near: dict[str, 
     assert set(near) <= set(found)
 
 
-@pytest.mark.parametrize(("name", "rate"), [("dgx-a100", 24 * GB), ("hgx-h100", 48 * GB)])
-def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str, rate: float) -> None:
+@pytest.mark.parametrize("name", ["dgx-a100", "hgx-h100"])
+def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str) -> None:
     topology = catalogue_topology(name)
     route = topology.route_of_pair["gpu0", "nic0"]
     assert route.path_class is PathClass.PXB
     assert len(route.links) == 2
-    assert route.cap_bytes_per_s is not None
-    assert route.cap_bytes_per_s.value == rate
+    assert route.cap_bytes_per_s is None
 
 
 def test_mi300a_is_a_node_of_tuolumne(shared_dir: Path) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers
 from toposeat.errors import InputError
+from toposeat.model.processor import CPU_NAME
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import LinkKind, Topology
 from toposeat.topology import read_topologies, read_topology
+from toposeat.topology.graph.routes import with_routes
 from toposeat.topology.measure import (
     PairResults,
     facts_of_measurement,
@@ -33,6 +35,7 @@ def numbers_of(topology: Topology) -> list[Quantity]:
     found = [getattr(link, name) for link in topology.links for name in members]
     found += [r.cap_bytes_per_s for r in topology.routes]
     found += [r.combined_bytes_per_s for r in topology.routes]
+    found += [r.ring_bytes_per_s for r in topology.routes]
     return [each for each in found if each is not None]
 
 
@@ -69,7 +72,7 @@ def test_a_file_keeps_its_premises(shared_dir: Path, tmp_path: Path) -> None:
     topology = read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-4090-sys-nic-phb.txt")
     save_topology(topology, tmp_path / "t.json")
     assert load_topology(tmp_path / "t.json") == topology
-    text = topology_text(topology).replace('"low": 1.45', '"low": 1.75')
+    text = topology_text(topology).replace('"low": 1.45', '"low": 2.75')
     (tmp_path / "wrong.json").write_text(text)
     with pytest.raises(InputError, match="expected 0 < low <= nominal <= high"):
         load_topology(tmp_path / "wrong.json")
@@ -84,11 +87,12 @@ def test_a_merge_keeps_what_no_source_tells(shared_dir: Path) -> None:
         ]
     )
     assert named(topology) == {p.what for p in topology.premises}
-    assert "staged copies" in named(topology)
+    assert "staged copies in a socket" in named(topology)
 
 
 def test_a_measured_machine_has_none_left() -> None:
     base = read_topology("l40s-8")
+    base = with_routes(replace(base, metadata={**base.metadata, CPU_NAME: "AMD EPYC 7543"}))
     assert premises_of(base)
     real = wider(base)
     workers = FakeWorkers(real)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from toposeat.topology.constants import GB_PER_S, pcie_bytes_per_s
 from toposeat.topology.processors import FAMILIES, Family, family_of, unknown
 
 NAMED = {
@@ -126,7 +127,8 @@ def test_where_nothing_is_told_there_is_no_opinion() -> None:
     """The nominal numbers call all places alike, and the range holds those of every family."""
     for generation in (None, 3, 4, 5):
         family = unknown(generation)
-        assert family.share_across(generation or 5).nominal == 1
+        links = pcie_bytes_per_s(generation or 4) / GB_PER_S
+        assert family.flow_across.nominal == links
         assert family.host_bridge.nominal == 1
         assert family.staged_across.nominal == family.staged_within.nominal
         for each in FAMILIES:
@@ -135,14 +137,6 @@ def test_where_nothing_is_told_there_is_no_opinion() -> None:
                     wide = family.numbers[member]
                     assert wide.low <= number.low, member
                     assert number.high <= wide.high, member
-
-
-def test_a_copy_between_sockets_is_as_fast_as_its_links_at_most() -> None:
-    """Genoa slows PCIe 5 cards down between sockets, PCIe 4 cards it does not."""
-    genoa = family_of((), "AMD EPYC 9554 64-Core Processor")
-    assert genoa.share_across(4).nominal == 1
-    assert 0.65 < genoa.share_across(5).nominal < 0.85
-    assert genoa.share_across(5, 8).nominal == 1
 
 
 def test_the_processors_of_recorded_machines_are_known(shared_dir: Path) -> None:

@@ -3,9 +3,11 @@
 NCCL and RCCL look for rings over the members of a communicator on one node; the order of the ranks
 plays no part. `core/include/toposeat/groups/ring_rate.hpp` has the equations and the search.
 A group sees the machine without the other devices: two members that no direct link joins go through
-one member that has a link to both (NCCL's NVB), else by the machine's route. Rings do not go
-through a device outside of the group. Where that leaves none, although the hardware forwards
-(MI250X), one ring of forwarded hops is counted: how RCCL forms rings there is not recorded.
+one member that has a link to both (NCCL's NVB), else by the machine's route. All rings that go from
+one member to another share what a flow of the two reaches, and all that leave a member through host
+memory. Rings do not go through a device outside of the group. Where that leaves none, although the
+hardware forwards (MI250X), one ring of forwarded hops is counted: how RCCL forms rings there is not
+recorded.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.network import NetworkArrays, network_arrays
 from toposeat.model.group_rate import GroupRate
 from toposeat.model.route import PathClass
-from toposeat.model.topology import ComponentKind, LinkKind, Topology, Vendor
+from toposeat.model.topology import MEASURED_PORTS, ComponentKind, LinkKind, Topology, Vendor
 
 _CLASSES = {  # nearest first; a relay through a member (NVB) lies between NVL and C2C
     PathClass.NVL: 1,
@@ -71,12 +73,11 @@ class GroupRates:
         self._searched: dict[tuple[object, ...], _core.RingRate] = {}  # sets that are wired alike
         self._forwarded: set[tuple[int, ...]] = set()  # what needs devices outside of the group
         arrays = network_arrays(topology)
-        capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.cap.copy()
+        capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.ring.copy()
         self._generation = nccl_speeds.generation(topology)
         if self._nccl:
             capacity = nccl_speeds.capacities(topology)
             limits, cap = np.full(len(limits), np.inf), np.full(len(cap), np.inf)
-        self._capacity = np.concatenate([capacity.reshape(-1), limits])
         n = arrays.devices
         uses: list[list[int]] = [[] for _ in range(n * n)]
         for pair, link, reverse in zip(
@@ -85,25 +86,36 @@ class GroupRates:
             arrays.use_reverse.tolist(),
             strict=True,
         ):
-            uses[pair] += self._resources(3 * link + reverse, 3 * link + 2)
-        for pair in np.flatnonzero(arrays.limit_of_pair >= 0).tolist():
-            uses[pair] += self._resources(capacity.size + int(arrays.limit_of_pair[pair]))
+            numbers = 3 * link + reverse, 3 * link + 2
+            uses[pair] += [each for each in numbers if np.isfinite(capacity.flat[each])]
+        limited = [] if self._nccl else np.flatnonzero(arrays.limit_of_pair >= 0).tolist()
+        for pair in limited:
+            uses[pair].append(capacity.size + int(arrays.limit_of_pair[pair]))
         self._routes = _Routes(topology, uses, cap)
-        if not self._nccl:
-            self._routes.share_ports(self._capacity)
+        self._held = self._routes.held_by_flow()
+        for at, pairs in enumerate(self._held):
+            for pair in pairs:
+                uses[pair].append(capacity.size + limits.size + at)
+        self._capacity = self._capacities(capacity, limits)
 
     def at(self, arrays: NetworkArrays) -> GroupRates:
         """The rates with other numbers of the same machine."""
         found = copy.copy(self)
         found._known = {}
-        found._capacity = np.concatenate([arrays.capacity.reshape(-1), arrays.pair_limits])
         found._routes = copy.copy(self._routes)
-        found._routes.cap = arrays.cap.tolist()
-        found._routes.share_ports(found._capacity)
+        found._routes.cap = arrays.ring.tolist()
+        found._capacity = found._capacities(arrays.capacity, arrays.pair_limits)
         return found
 
-    def _resources(self, *numbers: int) -> list[int]:
-        return [number for number in numbers if np.isfinite(self._capacity[number])]
+    def _capacities(
+        self, links: NDArray[np.float64], limits: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Of all resources: directions of links, limits of pairs, flows of pairs."""
+        flows = [max(self._routes.cap[pair] for pair in pairs) for pairs in self._held]
+        capacity = np.concatenate([links.reshape(-1), limits, np.array(flows, np.float64)])
+        if not self._nccl:
+            self._routes.share_ports(capacity)
+        return capacity
 
     def of(self, devices: tuple[int, ...]) -> GroupRate:
         """The rate of a set, given as positions in `topology.devices` in any order.
@@ -239,12 +251,14 @@ class _Routes:
         ids = [device.id for device in topology.devices]
         place = {device: at for at, device in enumerate(ids)}
         switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
+        switches.discard(MEASURED_PORTS)
         self.members = self._n = n
         self.forwards = any(device.forwards for device in topology.devices)
         self.uses, self.cap = uses, cap.tolist()
         self.path_class = [_NO_PATH] * (n * n)
         self._direct = [False] * (n * n)
         self._switched = [False] * (n * n)
+        self._staged = [False] * (n * n)
         self._passes: list[frozenset[int]] = [frozenset()] * (n * n)
         self._relays = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
         self.switched = False
@@ -256,8 +270,24 @@ class _Routes:
             ends = {end for link in links for end in link.ends} - {source, target}
             self.path_class[pair] = _CLASSES.get(route.path_class, 9)
             self._passes[pair] = frozenset(place[end] for end in ends if end in place)
+            self._staged[pair] = route.staged
             self._direct[pair] = len(links) == 1 and links[0].kind in _DIRECT
             self._switched[pair] = bool(links) and bool(ends) and ends <= switches
+
+    def held_by_flow(self) -> list[list[int]]:
+        """Pairs of which all rings together carry no more than the fastest flow of one reaches.
+
+        Each pair by itself, and those that a device sends through host memory.
+        """
+        pairs = [
+            pair
+            for pair, cap in enumerate(self.cap)
+            if np.isfinite(cap) and not (self._direct[pair] or self._switched[pair])
+        ]
+        staged: dict[int, list[int]] = {}
+        for pair in filter(self._staged.__getitem__, pairs):
+            staged.setdefault(pair // self._n, []).append(pair)
+        return [*([pair] for pair in pairs), *staged.values()]
 
     def share_ports(self, capacity: NDArray[np.float64]) -> None:
         """A cap of device links alone is what their ports carry, for all flows together."""

@@ -37,6 +37,7 @@ class PremiseUse(Struct, frozen=True, kw_only=True):
     premise: Premise
     capacity: NDArray[np.intp]
     cap: NDArray[np.intp]
+    ring: NDArray[np.intp]
     pair_limits: NDArray[np.intp]
     pairs: NDArray[np.intp]
 
@@ -49,6 +50,7 @@ class NetworkArrays(Struct, frozen=True, kw_only=True):
     pair, in the order of pairs and of the route; a staged route may use a link in both directions.
 
     `cap` and `stated_latency` are those of each pair; the diagonal is a copy within the device.
+    `ring` is what a step of a collective library's ring reaches, no more than the cap.
     A stated latency of NaN is the sum over the route's links. Pairs whose number in `curve_of_pair`
     is not -1 have the curve of that number, and the best of it as cap and stated latency. Pairs
     whose number in `limit_of_pair` is not -1 share the `pair_limits` of that number, in bytes per
@@ -62,6 +64,7 @@ class NetworkArrays(Struct, frozen=True, kw_only=True):
     use_link: NDArray[np.intp]
     use_reverse: NDArray[np.bool_]
     cap: NDArray[np.float64]
+    ring: NDArray[np.float64]
     stated_latency: NDArray[np.float64]
     curves: tuple[RouteCurve, ...]
     curve_of_pair: NDArray[np.int32]
@@ -72,16 +75,18 @@ class NetworkArrays(Struct, frozen=True, kw_only=True):
     def scaled(self, factors: Mapping[int, float]) -> NetworkArrays:
         """The machine whose premises (by position) are these multiples of their nominal values."""
         capacity, cap, limits = self.capacity.copy(), self.cap.copy(), self.pair_limits.copy()
+        ring = self.ring.copy()
         flat = capacity.reshape(-1)
         for at, factor in factors.items():
             use = self.premises[at]
             for numbers, places in (
                 (flat, use.capacity),
                 (cap, use.cap),
+                (ring, use.ring),
                 (limits, use.pair_limits),
             ):
                 numbers[places] = np.clip(numbers[places] * factor, *_RATES)
-        return replace(self, capacity=capacity, cap=cap, pair_limits=limits)
+        return replace(self, capacity=capacity, cap=cap, ring=ring, pair_limits=limits)
 
     def latency(self) -> NDArray[np.float64]:
         """Seconds per message of each pair; with a curve, the least of all sizes."""
@@ -136,13 +141,14 @@ def network_arrays(topology: Topology) -> NetworkArrays:
             direction it needs or has a cap of zero.
     """
     number = {link.id: k for k, link in enumerate(topology.links)}
-    pairs, links, reverse, cap, latency = [], [], [], [], []
+    pairs, links, reverse, cap, ring, latency = [], [], [], [], [], []
     own = iter(topology.devices)
     routes = list(device_routes(topology))
     for pair, route in enumerate(routes):
         if route is None:
             device = next(own)
             cap.append(own_copy_rate(device))
+            ring.append(np.inf)
             latency.append(own_copy_latency(device))
             continue
         for link, is_reverse in walk(topology.link_of_id, route):
@@ -150,6 +156,7 @@ def network_arrays(topology: Topology) -> NetworkArrays:
             links.append(number[link.id])
             reverse.append(is_reverse)
         cap.append(route_cap(route))
+        ring.append(cap[-1] if route.ring_bytes_per_s is None else route.ring_bytes_per_s.value)
         latency.append(stated_latency(route))
     curves, curve_of_pair = _curves(routes)
     pair_limits, limit_of_pair, limiting = _pair_limits(routes, len(topology.devices))
@@ -162,6 +169,7 @@ def network_arrays(topology: Topology) -> NetworkArrays:
         use_link=use_link,
         use_reverse=np.array(reverse, np.bool_),
         cap=np.array(cap, np.float64),
+        ring=np.array(ring, np.float64),
         stated_latency=np.array(latency, np.float64),
         curves=curves,
         curve_of_pair=curve_of_pair,
@@ -180,6 +188,7 @@ def _premise_uses(
 ) -> tuple[PremiseUse, ...]:
     """For each premise the positions of its numbers; unused premises are left out."""
     caps = [None if route is None else route.cap_bytes_per_s for route in routes]
+    rings = [None if r is None else r.ring_bytes_per_s or r.cap_bytes_per_s for r in routes]
     sums = [None if route is None else route.combined_bytes_per_s for route in routes]
     rates = [
         each
@@ -196,15 +205,21 @@ def _premise_uses(
             found = [at for at, each in enumerate(numbers) if each and what in each.premises]
             return np.array(found, np.intp)
 
-        capacity, cap = naming(rates), naming(caps)
+        capacity, cap, ring = naming(rates), naming(caps), naming(rings)
         over = use_pair[np.isin(use_link, capacity // 3)]
         # not by np.unique, which loads numpy.ma: a tenth of numpy
-        pairs = np.array(sorted({*over.tolist(), *cap.tolist(), *naming(sums).tolist()}), np.intp)
+        used = (over, cap, ring, naming(sums))
+        pairs = np.array(sorted({each for at in used for each in at.tolist()}), np.intp)
         if pairs.size:
             of_pairs = naming(limits)
             uses.append(
                 PremiseUse(
-                    premise=premise, capacity=capacity, cap=cap, pair_limits=of_pairs, pairs=pairs
+                    premise=premise,
+                    capacity=capacity,
+                    cap=cap,
+                    ring=ring,
+                    pair_limits=of_pairs,
+                    pairs=pairs,
                 )
             )
     return tuple(uses)

@@ -25,7 +25,8 @@ class DeviceSet:
     """Devices for a job, as positions in `topology.devices`, in the order of its local ranks.
 
     `bytes_per_s` is the rate at which a ring over them carries an all-reduce (infinite for one
-    XX
+    device), `lowest` the free devices with the lowest numbers, `left` what the others divide into;
+    `sets_tried` of `sets` sets were looked at.
     """
 
     devices: tuple[int, ...]

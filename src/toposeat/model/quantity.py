@@ -72,6 +72,8 @@ class Premise:
 
     def joined_with(self, other: Premise) -> Premise:
         """One variable for two of the same kind: it may be as far from nominal as either."""
+        if self == other:
+            return self
         low = min(self.low / self.nominal, other.low / other.nominal)
         high = max(self.high / self.nominal, other.high / other.nominal)
         if (low * self.nominal, high * self.nominal) == (self.low, self.high):

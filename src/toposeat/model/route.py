@@ -137,7 +137,8 @@ class Route:
     What limits a transfer beyond its links: `cap_bytes_per_s` a single flow even on idle links
     (None: only the links do); `combined_bytes_per_s` all that the two devices exchange with each
     other in both directions together (one of the two routes may state it for both; the smaller
-    counts). `latency_s` is what one message waits (None: the sum over the links). `curve` states
+    counts); `ring_bytes_per_s` a step of a collective library's ring, where that has a way of its
+    own. `latency_s` is what one message waits (None: the sum over the links). `curve` states
     latency and bandwidth by message size: its latency replaces `latency_s`, and the cap limits its
     bandwidth. `protocols` are the ways to copy that were measured, each at most once. The other
     members are those of one of them, and predictions use only these unless a protocol is asked for
@@ -152,6 +153,7 @@ class Route:
     peer_access: bool | None = None
     latency_s: Quantity | None = None
     combined_bytes_per_s: Quantity | None = None
+    ring_bytes_per_s: Quantity | None = None
     staged: bool = False
     curve: RouteCurve | None = None
     protocols: tuple[ProtocolRoute, ...] | None = None
@@ -165,6 +167,7 @@ class Route:
                 raise PartError(f"protocol {name!r} appears twice", "protocols", number)
         check_bandwidth(self.cap_bytes_per_s)
         check_bandwidth(self.combined_bytes_per_s)
+        check_bandwidth(self.ring_bytes_per_s)
         check_latency(self.latency_s)
 
 

@@ -298,9 +298,9 @@ class Topology(Shown):
     `origin` says what was read ("nvidia-smi topo -m text", "catalogue"); `report` lists what the
     reader doubted, one sentence each; `sources` names published facts for catalogue entries.
     `hidden` are the PCI bus ids of GPUs that the machine has and the reading process could not use
-    (cgroup, container): they are no devices. `pairs` is what is told of pairs of vertices,
-    `pair_fraction` the share of its PCIe links' capacity that a single flow reaches, by path class
-    (1 where a class is missing). `routes` follow from links, pairs and fractions
+    (cgroup, container): they are no devices. `pairs` is what is told of pairs of vertices;
+    `flows_fill_links` says that a single flow is told to reach the capacity of its links, else the
+    processor decides. `routes` follow from links and pairs
     (`topology.graph.routes.with_routes`). `premises` are what its assumed numbers depend on.
     The order of `devices` is the default order: rank i of the default placement gets `devices[i]`.
     Only `check` checks the members; the derivation of routes and the loading of files call it.
@@ -313,7 +313,7 @@ class Topology(Shown):
     components: tuple[Component, ...] = ()
     links: tuple[Link, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    pair_fraction: Mapping[PathClass, float] = field(default_factory=dict)
+    flows_fill_links: bool = True
     routes: tuple[Route, ...] = ()
     report: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

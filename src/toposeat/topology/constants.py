@@ -15,15 +15,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from toposeat.model.topology import LinkKind, PathClass
+from toposeat.model.topology import LinkKind
 
 GB_PER_S = 1e9
 MICROSECOND = 1e-6
-
-# Both directions together reach 1.66 x one direction over a PCIe switch (P100 DGX-1: 17.5 of
-# 2 x 10.6 GB/s), and 1.18 x one direction between two POWER9 sockets (34 against 29 GB/s).
-PCIE_COMBINED = 1.66
-SMP_COMBINED = 1.18
 
 
 class DeviceLink(Struct, frozen=True):
@@ -49,14 +44,10 @@ NVLINK5 = DeviceLink("NVLink 5", LinkKind.NVLINK, 50e9, 40.1e9, 18)
 XGMI_VEGA20 = DeviceLink("xGMI (Vega 20)", LinkKind.XGMI, 46e9, 24e9, 2)
 # Two MI100 of a hive copy 70 GB/s both ways together over their one link (ROCm issue 2499).
 XGMI_MI100 = DeviceLink("xGMI (MI100)", LinkKind.XGMI, 46e9, 35e9, 3)
+# One link: 36 to 40 measured (MI250). Bonds are taken to carry as much of their sum.
 XGMI_MI200 = DeviceLink("xGMI (MI200)", LinkKind.XGMI, 50e9, 36e9, 8)
 XGMI_MI300 = DeviceLink("xGMI (MI300)", LinkKind.XGMI, 64e9, 48e9, 7)
 XGMI_MI350 = DeviceLink("xGMI (MI350)", LinkKind.XGMI, 76.8e9, 57.6e9, 7)
-
-# One flow over bonded links of MI200: 65 GB/s measured over the four in a package, 47 over two, 36
-# to 40 over one, 27 to 32 over other dies (MI250, 4 MB messages).
-_MI200_FLOW = {4: 65e9, 2: 47e9, 1: 36e9}
-MI200_RELAYED_FLOW = 30e9
 
 # What KFD states for the way between the partitions of one MI300X, and what the Frontier user guide
 # states for one GCD's xGMI to its CPU.
@@ -74,30 +65,12 @@ MDF = DeviceLink("Multi-Die Fabric", LinkKind.XELINK, 196e9, 196e9, 1, combined=
 NVLINK_UNKNOWN = DeviceLink("NVLink of unknown generation", LinkKind.NVLINK, 25e9, 22.9e9, 18)
 XGMI_UNKNOWN = DeviceLink("xGMI of unknown generation", LinkKind.XGMI, 50e9, 36e9, 8)
 
-# Achievable bytes/s per direction of an x16 link (gen 1 and 2: halves of gen 3 by signalling rate
-# and encoding; measured 6.6 on gen 2).
-PCIE_X16 = {1: 3e9, 2: 6e9, 3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}
+# Achievable bytes/s per direction of an x16 link: one copy of P100 reaches 10.6, of V100 12, of
+# A100 and RTX 4090 24 to 26.4, of H100 and RTX PRO 6000 52 to 56.6 (gen 1 and 2: by signalling rate
+# and encoding; measured 6.6 on gen 2). What one copy reaches through a processor: `processors`.
+PCIE_X16 = {1: 3e9, 2: 6e9, 3: 12e9, 4: 25e9, 5: 52e9, 6: 104e9}
 DEFAULT_PCIE_GENERATION = 4
-PCIE_ACHIEVABLE = 0.75  # of the signalling rate: 12 of 16, 24 of 32, 48 of 64 GB/s
-
-# One socket-to-socket connection of the CPU generation that carried this PCIe generation: QPI and
-# Skylake UPI for gen 2 and 3. Gen 4, EPYC: one copy from the memory of the other socket's CPU
-# reaches 26.8 GB/s (recorded rocm-bandwidth-test of two MI100). Gen 5: one UPI 2.0 link is 16 GT/s
-# by 24 lanes, 48 GB/s; staged copies of an HGX H100 are as fast between sockets as within one
-# (36.3 to 38 GB/s, NVIDIA/nccl issue 1264), so it carries at least as much. Gen 6 is taken to be as
-# gen 5: nothing is published.
-SMP_OF_PCIE = {1: 6e9, 2: 6e9, 3: 10e9, 4: 26.8e9, 5: 48e9, 6: 48e9}
-
-# A single flow against the PCIe links it uses: idgraf (PCIe 2) reaches 6.63 GB/s below one switch
-# and 5.29 above it; sirocco (PCIe 3) 10.2 below one switch and 7.6-8.5 across sockets. Nothing is
-# published for PHB and NODE alone: they are taken as PXB.
-PAIR_FRACTION: dict[PathClass, float] = {
-    PathClass.PIX: 1.0,
-    PathClass.PXB: 0.80,
-    PathClass.PHB: 0.80,
-    PathClass.NODE: 0.80,
-    PathClass.SYS: 0.78,
-}
+PCIE_ACHIEVABLE = 0.78  # of the signalling rate: 12 of 16, 25 of 32, 52 of 64 GB/s
 
 # Latencies of single links; a route's is their sum. One PCIe switch 2.7 us, two direct NVLink ends
 # 2.2 us, NVSwitch 3.4 us (published V100 and A100 runs); a further bridge +0.5 us for its two links
@@ -112,11 +85,6 @@ LATENCY_HOST_BRIDGE = 0.5e-6
 LATENCY_C2C = 1e-6  # assumed: less than a PCIe endpoint
 LATENCY_SMP = 8e-6
 
-# Rate of two opposite staged copies together over that of one alone, for a pair below different
-# switches: P100 DGX-1 17.45 against 10.03 GB/s in a socket, 17.51 against 10.21 between sockets
-# (Tartan).
-STAGED_COMBINED = 1.73
-
 # A whole copy that is staged in host memory: V100 18, 2080 Ti 14-15, A100 24 us.
 LATENCY_STAGED = 18e-6
 
@@ -124,10 +92,3 @@ LATENCY_STAGED = 18e-6
 def pcie_bytes_per_s(generation: int, width: int = 16) -> float:
     """Achievable bytes/s per direction of a PCIe link of `width` lanes."""
     return PCIE_X16[min(max(generation, 1), 6)] * width / 16
-
-
-def flow_of_bond(lane: DeviceLink, count: int) -> float:
-    """Bytes/s that one flow reaches on `count` bonded links; on MI200 less than their sum."""
-    if lane is XGMI_MI200 and count in _MI200_FLOW:
-        return _MI200_FLOW[count]
-    return lane.achievable * count

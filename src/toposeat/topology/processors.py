@@ -19,10 +19,7 @@ from statistics import median
 from msgspec import Struct
 
 from toposeat.model.quantity import Premise
-
-# What one direct copy reaches on an x16 link within a socket, GB/s, by PCIe generation: P100, RTX
-# 4090 (26.35), RTX PRO 6000 (53 to 56.6).
-COPY_X16 = {1: 3.3, 2: 6.6, 3: 13.2, 4: 26.35, 5: 54.5, 6: 109.0}
+from toposeat.topology.constants import GB_PER_S, pcie_bytes_per_s
 
 
 class Family(Struct, frozen=True):
@@ -64,13 +61,6 @@ class Family(Struct, frozen=True):
     staged_both: Premise
     host_bridge: Premise
     pcie_both: Premise
-
-    def share_across(self, generation: int, width: int = 16) -> Premise:
-        """`flow_across` as a share of what a PCIe link reaches within a socket, at most 1."""
-        link = COPY_X16[min(max(generation, 1), 6)] * width / 16
-        flow = self.flow_across
-        low, nominal, high = (min(1.0, v / link) for v in (flow.low, flow.nominal, flow.high))
-        return replace(flow, low=low, nominal=nominal, high=high, unit="of the links")
 
     @property
     def numbers(self) -> dict[str, Premise]:
@@ -124,7 +114,7 @@ def _family(
     return Family(name, names, frozenset(models), pcie, **found)
 
 
-_PCIE3 = (1.45, 1.75, 2.0,
+_PCIE3 = (1.45, 1.7, 2.0,
     "measured are 1.66 (P100, Tartan), 1.7 (EPYC 7261) and 1.83 (Haswell), both with"
     " MI25: ROCmValidationSuite issue 427; 1.45 are host copies")  # fmt: skip
 _PCIE4 = (1.45, 1.93, 2.0,
@@ -152,10 +142,10 @@ _ROME = _family(
         "three xGMI-2 links carry 108 and four carry 144 (AMD); groups of copies were published"
         " of Turin only, which gets a third of its links"),
     sockets_both=_XGMI_BOTH,
-    copied_within=(0.40, 0.80, 0.90,
+    copied_within=(0.40, 0.84, 0.92,
         "RTX 4090 on a processor with Rome's I/O die copy 20 to 22.4 GB/s without peer access"
         " (NCCL issue 814), A40 on EPYC 7302 20 both ways"),
-    copied_across=(0.38, 0.78, 0.90,
+    copied_across=(0.38, 0.82, 0.92,
         "A40 on two EPYC 7302 copy as fast between sockets as within one (nccl-tests issue 74)"),
     copied_both=(1.05, 1.37, 1.75,
         "RTX 4090 reach 30.5 together, 22.2 alone, and 21.1 below one switch (NCCL issue 814)"),
@@ -209,14 +199,14 @@ _GENOA = _family(
     sockets=(39.0, 59.0, 256.0,
         "four xGMI-3 links carry 256, three 192 (Lenovo LP1852); GPUs of Turin get a third of"
         " its links"),
-    copied_within=(0.70, 0.85, 0.95,
+    copied_within=(0.70, 0.88, 0.96,
         "RTX 4090 on EPYC 9554 copy 22.3 GB/s through the host, 26.35 direct"),
-    copied_across=(0.60, 0.80, 0.95,
+    copied_across=(0.60, 0.84, 0.96,
         "nothing is published between sockets: little less than the 22.3 GB/s of RTX 4090 within"
         " one"),
-    staged_within=(0.25, 0.70, 0.85,
+    staged_within=(0.25, 0.74, 0.85,
         "NCCL reaches 18.5 GB/s staged of 25.6 direct (two EPYC 9554)"),
-    staged_across=(0.20, 0.62, 0.80,
+    staged_across=(0.20, 0.65, 0.80,
         "NCCL reaches 16.4 GB/s staged between two EPYC 9554"),
     pcie_both=_PCIE5,
 )  # fmt: skip
@@ -272,9 +262,9 @@ _QPI = _family(
         " sockets (Tartan)"),
     sockets_both=(1.4, 1.75, 2.0,
         "measured are 1.7 to 1.8; QPI is full duplex"),
-    copied_within=(0.47, 0.77, 0.92,
+    copied_within=(0.47, 0.82, 0.92,
         "staged copies of P100 reach 9.2 to 10.8 (Tartan), 2080 Ti below one switch 5.7"),
-    copied_across=(0.45, 0.77, 0.92,
+    copied_across=(0.45, 0.82, 0.92,
         "staged copies of P100 reach 10.21 between sockets, 10.03 within (Tartan)"),
     copied_both=(1.0, 1.73, 1.85,
         "17.5 of 10.0 to 10.2 below different switches, 9.4 to 10.5 below one (Tartan)"),
@@ -441,11 +431,13 @@ _NO_OPINION = {"flow_across", "host_bridge"}  # alike until somebody says that t
 
 @cache
 def unknown(pcie: int | None = None) -> Family:
-    """A processor that nothing tells: the range over all families of its PCIe generation.
+    """A processor that nothing tells: the range over all families that may hold such cards.
 
-    It has no opinion on where GPUs sit: direct copies are alike everywhere, and so are staged ones.
+    Cards of one PCIe generation are in machines of the same or of the next one. It has no opinion
+    on where GPUs sit: direct copies are alike everywhere, and so are staged ones.
     """
-    families = [each for each in FAMILIES if pcie in (None, each.pcie)] or list(FAMILIES)
+    families = [each for each in FAMILIES if pcie is None or (each.pcie or 0) - pcie in (0, 1)]
+    families = families or list(FAMILIES)
     source = f"the processor is not told: the range over {len(families)} families"
     found: dict[str, _Number] = {}
     for member in _WHAT:
@@ -454,8 +446,10 @@ def unknown(pcie: int | None = None) -> Family:
         found[member] = (low, median(each.nominal for each in of_all), high, source)
     for member in _NO_OPINION:
         low, _, high, _ = found[member]
-        high = max(high, COPY_X16[pcie or 5]) if member == "flow_across" else high
-        found[member] = (low, high, high, source)
+        alike = pcie_bytes_per_s(pcie or 4) / GB_PER_S if member == "flow_across" else high
+        found[member] = (min(low, alike), alike, max(high, alike), source)
+    low, _, high, _ = found["flow_across_both"]
+    found["flow_across_both"] = (low, found["pcie_both"][1], high, source)
     for member in ("copied", "staged"):
         nominal = found[f"{member}_within"][1]
         low, _, high, _ = found[f"{member}_across"]

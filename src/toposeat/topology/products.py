@@ -181,6 +181,8 @@ UNTOLD: dict[Vendor, Product] = {
 }
 # fmt: on
 
+# RTX 2080 to RTX 5090 and TITAN RTX, with or without the word GeForce; no workstation card.
+_NO_PEER_ACCESS = r"GEFORCE (RTX|GTX 16)|TITAN RTX|\bRTX [2-5]0[5-9]0|\bGTX 16[56]0"
 _ISA = re.compile(r"sm_\d+|gfx[0-9a-f]+", re.ASCII)
 _VENDOR_IDS = {0x10DE: _N, 0x1002: _A, 0x8086: _I}
 
@@ -233,6 +235,15 @@ def pcie_generation_of(end: Device | Nic) -> int | None:
     """The greatest PCIe generation of a device or NIC that is told, else that of its product."""
     state = end.pcie or PcieState()
     return state.max_generation or state.generation or pcie_generation_named(end.name)
+
+
+def has_peer_access(name: str) -> bool:
+    """Whether the maker's driver lets devices called like this copy to each other over PCIe.
+
+    NVIDIA's gives GeForce and TITAN cards none since Turing; all others have it as far as is known.
+    So do cards of which only a list of products is known.
+    """
+    return " or " in name or not re.search(_NO_PEER_ACCESS, name.upper())
 
 
 def isa_of_gfx_version(version: int) -> str:

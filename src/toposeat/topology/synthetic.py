@@ -26,6 +26,7 @@ from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.premises import without_premises
 
+_SOCKETS = 26.8e9  # bytes/s of one direction between NUMA nodes, where none is given
 MAX_DEVICES = 256
 _MAX_TEXT = 300  # messages quote parts of it
 _FORM = re.compile(r"([a-z]+):([0-9]+(?:[:x][0-9]+)*)((?:,[a-z]+=[^,]*)*)", re.ASCII)
@@ -77,7 +78,7 @@ def synthetic_topology(text: str) -> Topology:
         )
     request = _with_options(_Request(text, sizes), options, levels=len(sizes))
     builder = GraphBuilder(  # what is asked for is what a flow gets
-        pair_fraction={}, tells=set(FactKind) - {FactKind.PEER_ACCESS}
+        flows_fill_links=True, tells=set(FactKind) - {FactKind.PEER_ACCESS}
     )
     for i in range(count):
         builder.devices.append(Device(id=f"gpu{i}", index=i, forwards=kind in _FORWARDING))
@@ -163,7 +164,7 @@ def _write_pcie(builder: GraphBuilder, request: _Request) -> None:
                     latency_s=request.latency(k.LATENCY_PCIE_ENDPOINT),
                 )
     for a, b in combinations(nodes, 2):
-        builder.smp(a, b, bytes_per_s=request.bandwidth(k.SMP_OF_PCIE[4], 2))
+        builder.smp(a, b, bytes_per_s=request.bandwidth(_SOCKETS, 2))
 
 
 def _write_nvswitch(builder: GraphBuilder, request: _Request) -> None:

@@ -27,9 +27,13 @@ _OLD_SCHEMA = "toposeat/topology/1"
 
 @dataclass(frozen=True, kw_only=True)
 class _Document(Topology):
-    """A topology with the routes that differ from derived ones; `unrouted` lists pairs without."""
+    """A topology with the routes that differ from derived ones; `unrouted` lists pairs without.
+
+    `pair_fraction` is of earlier versions: where it is not empty, flows do not fill their links.
+    """
 
     unrouted: tuple[tuple[str, str], ...] = ()
+    pair_fraction: dict[str, float] | None = None
 
 
 def load_topology(path: str | Path) -> Topology:
@@ -67,6 +71,7 @@ def parse_topology(text: str, path: str | Path) -> Topology:
 
 def _whole(document: _Document) -> Topology:
     members = {name: getattr(document, name) for name in Topology.__dataclass_fields__}
+    members["flows_fill_links"] &= not document.pair_fraction
     derived = with_routes(Topology(**members))
     stated = document.route_of_pair
     gone = frozenset(document.unrouted)

@@ -259,7 +259,7 @@ def test_mi300x_whole() -> None:
     assert len(xgmi) == 28
     assert {x.forward_bytes_per_s.value for x in xgmi} == {64e9}
     pcie = [x for x in topology.links if x.kind is LinkKind.PCIE and "gpu" in x.ends[0]]
-    assert {x.forward_bytes_per_s.value for x in pcie} == {48e9}  # 64 stated, 3/4 achievable
+    assert {x.forward_bytes_per_s.value for x in pcie} == {0.78 * 64e9}  # of what is stated
     assert {d.parent for d in topology.devices} == {""}
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from itertools import combinations
 from typing import TypeVar
 
+from toposeat.model.processor import CPU_NAME
 from toposeat.model.quantity import PartError, Quantity, nominal
 from toposeat.model.topology import (
     ANY_HOST,
@@ -31,7 +32,7 @@ from toposeat.topology.catalogue.machine_file import (
     quantity,
 )
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.premises import PCIE_DUPLEX, SOCKET_DUPLEX, between_sockets
+from toposeat.topology.processors import unknown
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ _LATENCY = {
     LinkKind.SMP: k.LATENCY_SMP,
     LinkKind.PCIE: k.LATENCY_PCIE_BRIDGE,
 }
-_COMBINED = {LinkKind.PCIE: PCIE_DUPLEX, LinkKind.SMP: SOCKET_DUPLEX}
+_COMBINED = {LinkKind.PCIE: unknown().pcie_both, LinkKind.SMP: unknown().sockets_both}
 
 
 def build_machine(name: str, origin: str, spec: MachineFile) -> Topology:
@@ -95,7 +96,7 @@ class _Assembly:
     def __init__(self, spec: MachineFile) -> None:
         self.spec = spec
         self.builder = GraphBuilder(
-            pair_fraction={} if spec.flows_fill_links else k.PAIR_FRACTION,
+            flows_fill_links=spec.flows_fill_links,
             tells=set(FactKind) - {FactKind.PEER_ACCESS},
         )
         self.made: Counter[ComponentKind] = Counter()
@@ -135,6 +136,7 @@ class _Assembly:
             if each.path_class is not None:
                 classes |= dict.fromkeys(pairs, each.path_class)
         metadata = {key: getattr(spec.remarks, key) for key in spec.remarks.__struct_fields__}
+        metadata[CPU_NAME] = spec.cpu
         if spec.pcie_generation is not None:
             metadata["pcie_generation"] = str(spec.pcie_generation)
         return builder.build(
@@ -293,11 +295,10 @@ class _Assembly:
         elif lane and lane.combined is not None:
             combined = nominal(lane.combined * links.lanes)
         elif kind in _COMBINED and not links.full_duplex:
-            duplex = _COMBINED[kind]
-            combined = self.builder.assume(capacity.value * duplex.nominal, duplex, of=capacity)
+            combined = self.builder.both_ways(capacity, _COMBINED[kind])
         flow = links.flow_bytes_per_s
         if flow is None and lane and links.bytes_per_s is None:
-            flow = k.flow_of_bond(lane, links.lanes)
+            flow = lane.achievable * links.lanes
         self._check_room()
         self.builder.link(
             kind,
@@ -316,8 +317,8 @@ class _Assembly:
             generation = self._generation(links.generation)
             return nominal(k.pcie_bytes_per_s(generation, links.width or 16))
         if kind is LinkKind.SMP:
-            generation = self._generation(links.generation)
-            return self.builder.assume(k.SMP_OF_PCIE[generation], between_sockets(generation))
+            sockets = unknown().sockets
+            return self.builder.assume(sockets.nominal * k.GB_PER_S, sockets)
         raise ValueError(f"give the bytes_per_s of {kind.value} links, or a type that has them")
 
     def _generation(self, stated: int | None) -> int:

@@ -176,6 +176,7 @@ class MachineFile(Struct, frozen=True, forbid_unknown_fields=True):
     like: str = ""
     description: str = ""
     sources: list[str] = []
+    cpu: str = ""  # the model of its processors
     pcie_generation: _Generation | None = None
     flows_fill_links: bool = False
     hosts: str = ""

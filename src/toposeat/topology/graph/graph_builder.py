@@ -23,24 +23,19 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import with_routes
-from toposeat.topology.premises import (
-    PCIE_DUPLEX,
-    PCIE_RATE,
-    SOCKET_DUPLEX,
-    between_sockets,
-)
+from toposeat.topology.premises import PCIE_RATE
+from toposeat.topology.processors import unknown
 from toposeat.topology.told import Ends, told_pairs
 
 
 class GraphBuilder(Struct):
     """A topology under construction; ids of links are made from their ends.
 
-    `pair_fraction` is the share of the capacity of PCIe links that a single flow reaches, by path
-    class.
+    `flows_fill_links` says that a single flow is told to reach the capacity of its links.
     """
 
     host: str = ANY_HOST
-    pair_fraction: Mapping[PathClass, float] = field(default_factory=lambda: k.PAIR_FRACTION)
+    flows_fill_links: bool = False
     devices: list[Device] = field(default_factory=list)
     nics: list[Nic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
@@ -180,7 +175,7 @@ class GraphBuilder(Struct):
             a,
             b,
             bytes_per_s=rate,
-            combined_bytes_per_s=self.assume(rate.value * k.PCIE_COMBINED, PCIE_DUPLEX, of=rate),
+            combined_bytes_per_s=self.both_ways(rate, unknown().pcie_both),
             latency_s=latency_s,
             name=name,
         )
@@ -196,13 +191,14 @@ class GraphBuilder(Struct):
             name="on-die fabric",
         )
 
-    def sockets(self, a: str, b: str, generation: int, *, certain: bool = True) -> str:
-        """A link between sockets whose capacity no source tells.
+    def sockets(self, a: str, b: str) -> str:
+        """A link between sockets whose capacity no source tells."""
+        premise = unknown().sockets
+        return self.smp(a, b, bytes_per_s=self.assume(premise.nominal * k.GB_PER_S, premise))
 
-        `generation` is that of their PCIe, `certain` says whether a source tells it.
-        """
-        premise = between_sockets(generation, certain=certain)
-        return self.smp(a, b, bytes_per_s=self.assume(k.SMP_OF_PCIE[generation], premise))
+    def both_ways(self, rate: Quantity, duplex: Premise) -> Quantity:
+        """The assumed limit on both directions of a link together."""
+        return self.assume(rate.value * duplex.nominal, duplex, of=rate)
 
     def smp(self, a: str, b: str, *, bytes_per_s: float | Quantity, name: str = "") -> str:
         """A link between sockets or NUMA nodes, with an assumed limit on both directions."""
@@ -212,7 +208,7 @@ class GraphBuilder(Struct):
             a,
             b,
             bytes_per_s=rate,
-            combined_bytes_per_s=self.assume(rate.value * k.SMP_COMBINED, SOCKET_DUPLEX, of=rate),
+            combined_bytes_per_s=self.both_ways(rate, unknown().sockets_both),
             latency_s=k.LATENCY_SMP,
             name=name,
         )
@@ -268,7 +264,7 @@ class GraphBuilder(Struct):
             components=tuple(self.components),
             links=tuple(self.links),
             pairs=tuple(self.pairs),
-            pair_fraction=dict(self.pair_fraction),
+            flows_fill_links=self.flows_fill_links,
             report=tuple(dict.fromkeys(self.report)),
             metadata=dict(self.metadata),
             tells=tuple(sorted(self.tells)),

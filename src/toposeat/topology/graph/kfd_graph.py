@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import combinations, permutations
+from itertools import combinations
 
-from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -73,22 +73,7 @@ class _Writer:
         self._sockets()
         for what, count in self.unstated.items():
             self.report.append(f"KFD does not state the bandwidth of {count} {what}")
-        return self.builder.facts(name=name, origin=origin, caps=self._relayed())
-
-    def _relayed(self) -> dict[tuple[str, str], Quantity]:
-        """Caps of flows between dies of MI200 that pass over other dies."""
-        relays = {d.id for d in self.builder.devices if d.forwards}
-        near = {
-            pair
-            for link in self.builder.links
-            if link.kind is LinkKind.XGMI
-            for pair in (link.ends, link.ends[::-1])
-        }
-        return {
-            pair: nominal(k.MI200_RELAYED_FLOW)
-            for pair in permutations(sorted(relays), 2)
-            if pair not in near
-        }
+        return self.builder.facts(name=name, origin=origin)
 
     def _doubt_nodes(self, nodes: Sequence[KfdNode]) -> None:
         """Report missing and contradictory nodes, as far as the list itself shows them."""
@@ -216,10 +201,8 @@ class _Writer:
             if stated:
                 self.builder.smp(self.numa_ids[a], self.numa_ids[b], bytes_per_s=stated * _MB)
             else:
-                generation = k.DEFAULT_PCIE_GENERATION
-                self.builder.sockets(self.numa_ids[a], self.numa_ids[b], generation, certain=False)
-                assumed = k.SMP_OF_PCIE[generation]
-                self.unstated[f"links between memory nodes: {_gb(assumed)} assumed"] += 1
+                self.builder.sockets(self.numa_ids[a], self.numa_ids[b])
+                self.unstated["links between memory nodes: what processors have is assumed"] += 1
 
 
 def _name(node: KfdNode) -> str:

@@ -193,7 +193,7 @@ class PciGraphWriter:
                         name="on-die fabric",
                     )
         for a, b in combinations(joined, 2):
-            self.builder.sockets(a, b, generation, certain=not self.unknown_links)
+            self.builder.sockets(a, b)
 
 
 def _board_name(function: PciDevice) -> str:

@@ -17,12 +17,13 @@ from dataclasses import replace
 from itertools import combinations
 
 from toposeat.model.quantity import nominal
-from toposeat.model.topology import ComponentKind, Pair, PathClass, Topology
+from toposeat.model.topology import ComponentKind, Device, Nic, Pair, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.nvlink_fabric import add_nvlinks
 from toposeat.topology.graph.pcie_levels import Level, PcieLevels, pcie_levels
+from toposeat.topology.graph.rates import rate_of_own_link
 from toposeat.topology.premises import scaled
 from toposeat.topology.relation import WORDS, Relations
 
@@ -46,7 +47,7 @@ def draw_relations(
         generation, known = pcie_generation, True
     if not known:
         builder.report.append(f"PCIe generation is not stated: gen {generation} x16 assumed")
-    _TreeWriter(builder, relations, levels, generation, certain=known).write()
+    _TreeWriter(builder, relations, levels, generation, is_told=known).write()
     builder.pairs = [_judged(pair, machine, levels) for pair in machine.pairs]
     builder.metadata = {
         **{key: text for key, text in machine.metadata.items() if key != WORDS},
@@ -95,16 +96,16 @@ class _TreeWriter:
         levels: PcieLevels,
         generation: int,
         *,
-        certain: bool,
+        is_told: bool,
     ) -> None:
         self.builder = builder
         self.devices = relations.machine.devices
         self.levels = levels
         self.ids = relations.ids
+        self.ends: list[Device | Nic] = [*relations.machine.devices, *relations.machine.nics]
         self.generation = generation
-        self.certain = certain
         rate = nominal(k.pcie_bytes_per_s(generation))
-        self.bytes_per_s = rate if certain else builder.untold_pcie(generation)
+        self.bytes_per_s = rate if is_told else builder.untold_pcie(generation)
         self.bridges = 0
         self.switches = 0
 
@@ -115,7 +116,7 @@ class _TreeWriter:
             for number, members in enumerate(self.levels.clusters(everything, Level.NODE))
         ]
         for a, b in combinations(nodes, 2):
-            self.builder.sockets(a, b, self.generation, certain=self.certain)
+            self.builder.sockets(a, b)
         if len(nodes) > 2:
             self.builder.report.append(
                 f"how {len(nodes)} NUMA nodes are joined is not stated: one smp link between each"
@@ -175,9 +176,10 @@ class _TreeWriter:
 
     def _attach(self, members: list[int], parent: str) -> None:
         for member in members:
+            rate = rate_of_own_link(self.ends[member], self.generation)
             self.builder.pcie(
                 self.ids[member],
                 parent,
-                bytes_per_s=self.bytes_per_s,
+                bytes_per_s=self.bytes_per_s if rate is None else rate,
                 latency_s=k.LATENCY_PCIE_ENDPOINT,
             )

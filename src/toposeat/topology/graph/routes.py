@@ -14,7 +14,7 @@ from math import inf
 from msgspec import Struct
 
 from toposeat import _core
-from toposeat.model.quantity import Quantity
+from toposeat.model.quantity import Quantity, Source, joined
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -28,8 +28,14 @@ from toposeat.model.topology import (
     Topology,
     with_named_premises,
 )
+from toposeat.topology.graph.rates import (
+    CopyRates,
+    between_sockets,
+    copy_premises,
+    copy_rates,
+    settled,
+)
 from toposeat.topology.graph.staged_routes import with_staged_routes
-from toposeat.topology.premises import scaled
 
 DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK})
 
@@ -54,7 +60,7 @@ def with_routes(topology: Topology) -> Topology:
 
 def with_direct_routes(topology: Topology) -> Topology:
     """The topology with routes as if every pair had peer access; see `with_routes`."""
-    bare = replace(topology, routes=())
+    bare = settled(replace(topology, routes=()))
     bare.check()
     routes, unrouted = shortest_routes(bare)
     report = topology.report
@@ -64,7 +70,8 @@ def with_direct_routes(topology: Topology) -> Topology:
             f" {unrouted[0][1]}"
         )
         report = tuple(dict.fromkeys([*report, doubt]))
-    return replace(bare, routes=tuple(routes), report=report)
+    premises = joined([*bare.premises, *copy_premises(bare)])
+    return replace(bare, routes=tuple(routes), premises=premises, report=report)
 
 
 def rerouted(topology: Topology) -> Topology:
@@ -74,6 +81,7 @@ def rerouted(topology: Topology) -> Topology:
     what was measured of it; a nominal limit is that of the links now where that is less.
     """
     fresh = with_direct_routes(topology)
+    topology = settled(topology)
     if topology.routes:
         links = topology.link_of_id
         used = {id for route in topology.routes for id in route.links}
@@ -82,17 +90,24 @@ def rerouted(topology: Topology) -> Topology:
             now = routes.get(ends)
             if not all(id in links for id in before.links):
                 continue
+            if before.staged and (now is None or not _is_measured(before)):
+                continue  # as the facts are now
             if now is None:
                 routes[ends] = before
-            elif used.issuperset(now.links) or (before.staged and now.peer_access is False):
+            elif used.issuperset(now.links) or before.staged:
                 routes[ends] = _kept(before, now)
         fresh = replace(fresh, routes=tuple(routes.values()))
     return with_named_premises(with_staged_routes(fresh))
 
 
+def _is_measured(route: Route) -> bool:
+    cap = route.cap_bytes_per_s
+    return cap is not None and cap.source.is_of_this_machine
+
+
 def _kept(before: Route, now: Route) -> Route:
     cap = before.cap_bytes_per_s
-    if before.links == now.links and not (cap and cap.source.is_of_this_machine):
+    if before.links == now.links and not _is_measured(before):
         told = [each for each in (cap, now.cap_bytes_per_s) if each]
         cap = min(told, key=lambda each: each.value, default=None)
     return replace(
@@ -131,9 +146,9 @@ def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:
                     target=target.id,
                     links=tuple(map(ids.__getitem__, path)),
                     path_class=path_class,
-                    cap_bytes_per_s=pair.cap_bytes_per_s
-                    or flows.cap(topology.pair_fraction.get(path_class, 1.0), path),
-                    combined_bytes_per_s=pair.combined_bytes_per_s,
+                    cap_bytes_per_s=pair.cap_bytes_per_s or flows.cap(path_class, path),
+                    combined_bytes_per_s=pair.combined_bytes_per_s
+                    or (None if pair.cap_bytes_per_s else flows.both_ways(path_class, path)),
                     peer_access=pair.peer_access,
                 )
             )
@@ -169,19 +184,20 @@ class _Flows(Struct, frozen=True):
     """Bytes/s by position of the link: its narrowest direction, and what one flow reaches on it.
 
     What one flow reaches is split into `pcie` and `other`, each infinite for links of the other
-    kind, because some paths reach only a fraction of PCIe. `flow` has the same numbers with their
-    sources.
+    kind, because some paths reach only a part of PCIe. `flow` has the same numbers with their
+    sources. `between` says which links lead from one socket to another.
     """
 
     flow: list[Quantity]
     narrowest: list[float]
     pcie: list[float]
     other: list[float]
-    are_stated: bool  # whether a flow reaches less than the capacity of some link
+    between: list[bool]
+    copies: CopyRates | None  # None: a flow fills its links
 
     @classmethod
     def of(cls, topology: Topology) -> _Flows:
-        links = topology.links
+        links, between = topology.links, between_sockets(topology)
         of_link = [x.flow_bytes_per_s or x.forward_bytes_per_s for x in links]
         flow = [each.value for each in of_link]
         pcie = [x.kind is LinkKind.PCIE for x in links]
@@ -192,22 +208,33 @@ class _Flows(Struct, frozen=True):
             ],
             pcie=[f if is_pcie else inf for f, is_pcie in zip(flow, pcie, strict=True)],
             other=[inf if is_pcie else f for f, is_pcie in zip(flow, pcie, strict=True)],
-            are_stated=any(x.flow_bytes_per_s is not None for x in links),
+            between=[x.id in between for x in links],
+            copies=copy_rates(topology),
         )
 
-    def cap(self, fraction: float, path: Sequence[int]) -> Quantity | None:
-        """What a single flow reaches, where that is less than the narrowest link."""
-        if fraction >= 1 and not self.are_stated:
-            return None
+    def cap(self, path_class: PathClass, path: Sequence[int]) -> Quantity | None:
+        """What a single flow reaches, where that is or may be less than the narrowest link."""
         narrowest = min(map(self.narrowest.__getitem__, path))
-        over_pcie = min(map(self.pcie.__getitem__, path)) * fraction
+        over_pcie = min(map(self.pcie.__getitem__, path))
         over_others = min(map(self.other.__getitem__, path))
+        premise: tuple[str, ...] = ()
+        if self.copies is not None and over_pcie <= over_others:
+            across = any(map(self.between.__getitem__, path))
+            over_pcie, premise = self.copies.of(path_class, over_pcie, across=across)
         flow = min(over_pcie, over_others)
-        if flow >= narrowest:
+        if flow >= narrowest and not premise:
             return None
         over = self.pcie if over_pcie <= over_others else self.other
         slowest = self.flow[min(path, key=over.__getitem__)]
-        return scaled(slowest, flow / slowest.value)
+        named = tuple(dict.fromkeys([*slowest.premises, *premise]))
+        return Quantity(flow, Source.ASSUMED if named else Source.NOMINAL, premises=named)
+
+    def both_ways(self, path_class: PathClass, path: Sequence[int]) -> Quantity | None:
+        """What a pair reaches both ways together, where one flow is held between sockets."""
+        if self.copies is None or not any(map(self.between.__getitem__, path)):
+            return None
+        cap = self.cap(path_class, path)
+        return self.copies.both_ways(cap) if cap is not None else None
 
 
 def class_of_route(

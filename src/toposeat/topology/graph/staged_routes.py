@@ -8,36 +8,78 @@ than devices below different switches, as measured on A100 (11 against 20 GB/s).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from toposeat import _core
-from toposeat.model.quantity import Source, assumed, joined, nominal
-from toposeat.model.topology import ComponentKind, Link, LinkKind, PathClass, Route, Topology
+from toposeat.model.quantity import Quantity, joined, nominal
+from toposeat.model.topology import (
+    ComponentKind,
+    Device,
+    PathClass,
+    Route,
+    Topology,
+)
 from toposeat.topology import constants as k
-from toposeat.topology.premises import STAGED_RATE
+from toposeat.topology.graph.rates import StagedRates, between_sockets
+from toposeat.topology.products import has_peer_access
+
+_OVER_PCIE = (PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE, PathClass.SYS)
 
 
 def with_staged_routes(topology: Topology) -> Topology:
     """The topology with a staged route wherever peer access is known to be off.
 
-    Pairs whose devices have no way to host memory in the graph keep the route they have. Measured
-    numbers of a pair stay; the rest is nominal.
+    It is off where it is told so, and over PCIe where the driver gives a product none
+    (`products.has_peer_access`), unless told or measured. Pairs whose devices have no way to host
+    memory in the graph keep the route they have. Measured numbers of a pair stay; the rest is what
+    processors of this family reach.
     """
-    refused = [r for r in topology.routes if r.peer_access is False and not r.staged]
-    ids = {device.id for device in topology.devices}
-    refused = [r for r in refused if r.source in ids and r.target in ids]
+    devices = {device.id: device for device in topology.devices}
+    measured = _measured_directly(topology)
+    refused = [
+        route
+        for route in topology.routes
+        if not route.staged and _is_refused(route, devices, measured)
+    ]
     if not refused:
         return topology
     ways = ways_to_memory(topology)
-    links = {link.id: link for link in topology.links}
+    between = between_sockets(topology)
+    rates = StagedRates.of_machine(topology)
     new = {
-        (r.source, r.target): _staged(r, way, links)
+        (r.source, r.target): _staged(r, way, rates, across=not between.isdisjoint(way))
         for r in refused
         if (way := ways.get((r.source, r.target)))
     }
     routes = tuple(new.get((r.source, r.target), r) for r in topology.routes)
-    return replace(topology, routes=routes, premises=joined([*topology.premises, STAGED_RATE]))
+    return replace(topology, routes=routes, premises=joined([*topology.premises, *rates.premises]))
+
+
+def _measured_directly(topology: Topology) -> set[tuple[str, str]]:
+    """Pairs that somebody measured, and not with peer access off."""
+    return {
+        (each.devices[i], each.devices[j])
+        for each in topology.numbers
+        if each.peer is not False and each.source.is_of_this_machine
+        for i, j in zip(*(each.values > 0).nonzero(), strict=True)
+    }
+
+
+def _is_refused(
+    route: Route, devices: Mapping[str, Device], measured: Set[tuple[str, str]]
+) -> bool:
+    if route.source not in devices or route.target not in devices:
+        return False
+    if route.peer_access is not None:
+        return not route.peer_access
+    return (
+        route.path_class in _OVER_PCIE
+        and not _is_measured(route.cap_bytes_per_s)
+        and (route.source, route.target) not in measured
+        and devices[route.source].host == devices[route.target].host
+        and not all(has_peer_access(devices[end].name) for end in (route.source, route.target))
+    )
 
 
 def through_host_memory(topology: Topology) -> Topology:
@@ -68,29 +110,24 @@ def through_host_memory(topology: Topology) -> Topology:
     return replace(topology, routes=tuple(map(staged, topology.routes)))
 
 
-def _staged(route: Route, way: Sequence[str], links: dict[str, Link]) -> Route:
-    passed = [links[id] for id in way]
-    far = any(link.kind is LinkKind.SMP for link in passed)
-    fraction = k.PAIR_FRACTION[PathClass.SYS if far else PathClass.PHB]
-    directions = [d for x in passed for d in (x.forward_bytes_per_s, x.backward_bytes_per_s)]
-    rate = min(directions, key=lambda each: each.value)
-    cap = route.cap_bytes_per_s
-    measured = cap is not None and cap.source.is_of_this_machine
-    latency = route.latency_s
-    alone = cap if cap and measured else assumed(rate.value * fraction, STAGED_RATE, of=rate)
+def _staged(route: Route, way: Sequence[str], rates: StagedRates, *, across: bool) -> Route:
+    cap, both = route.cap_bytes_per_s, route.combined_bytes_per_s
+    copied, ringed = rates.of(across=across)
+    if cap is not None and _is_measured(cap):
+        copied = ringed = cap
     return replace(
         route,
         links=tuple(way),
         staged=True,
-        cap_bytes_per_s=alone,
-        combined_bytes_per_s=route.combined_bytes_per_s
-        or replace(
-            alone,
-            value=alone.value * k.STAGED_COMBINED,
-            source=Source.ASSUMED if alone.premises else Source.NOMINAL,
-        ),
-        latency_s=latency or nominal(k.LATENCY_STAGED),
+        cap_bytes_per_s=copied,
+        ring_bytes_per_s=ringed,
+        combined_bytes_per_s=both if _is_measured(both) else rates.both_ways(copied),
+        latency_s=route.latency_s or nominal(k.LATENCY_STAGED),
     )
+
+
+def _is_measured(rate: Quantity | None) -> bool:
+    return rate is not None and rate.source.is_of_this_machine
 
 
 def ways_to_memory(

@@ -139,7 +139,7 @@ class _Fabric:
             peer.vertex,
             bytes_per_s=forward or lane.data_sheet,
             backward_bytes_per_s=backward or forward or lane.data_sheet,
-            flow_bytes_per_s=min(forward or lane.data_sheet, k.flow_of_bond(lane, count)),
+            flow_bytes_per_s=min(forward or lane.data_sheet, lane.achievable * count),
             latency_s=k.LATENCY_XGMI,
             count=count,
             name=lane.name,

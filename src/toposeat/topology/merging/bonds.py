@@ -141,7 +141,7 @@ def _flow_fraction(bond: Bond, lane: k.DeviceLink) -> float:
     """The share of a bond's capacity that one copy reaches."""
     if bond.kind is not lane.kind:
         return 1.0
-    return k.flow_of_bond(lane, bond.count) / (lane.data_sheet * bond.count)
+    return lane.achievable / lane.data_sheet
 
 
 def _draw_lanes(

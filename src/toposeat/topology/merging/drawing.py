@@ -54,7 +54,7 @@ def draw(base: Topology, known: Topology) -> GraphBuilder:
 def _of_graph(base: Topology, machine: Topology) -> GraphBuilder:
     return GraphBuilder(
         host=base.devices[0].host,
-        pair_fraction=base.pair_fraction,
+        flows_fill_links=base.flows_fill_links,
         devices=list(machine.devices),
         nics=list(machine.nics),
         components=list(base.components),
@@ -106,7 +106,7 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
             else:
                 builder.component(ComponentKind.NUMA, id, numa_node=node)
                 for other in sockets or nodes.values():
-                    builder.sockets(id, other, k.DEFAULT_PCIE_GENERATION, certain=False)
+                    builder.sockets(id, other)
             nodes[node] = id
         generation = products.pcie_generation_of(endpoint)
         width = endpoint.pcie.width if endpoint.pcie and endpoint.pcie.width else 16
