@@ -197,11 +197,11 @@ static void plan_named(struct tps_environment *environment, const struct tps_nic
     set_unless_set(environment, "FI_TCP_IFACE", nic, messages);
 }
 
-/* Omni-Path by another name, EFA, Slingshot beyond what is counted: UCX drives none of them, and
-   would find no device at all. */
+/* Omni-Path by another name, EFA, Slingshot beyond what is counted, nvidia-smi's labels (NIC0): UCX
+   drives none of them, and would find no device at all. */
 static bool has_no_word(const char *nic) {
   return starts_with(nic, "hfi") || starts_with(nic, "opa") || starts_with(nic, "rdmap") ||
-         starts_with(nic, "efa") || starts_with(nic, "cxi");
+         starts_with(nic, "efa") || starts_with(nic, "cxi") || starts_with(nic, "NIC");
 }
 
 void tps_nic_plan(struct tps_environment *environment, const struct tps_nic_seat *seat,

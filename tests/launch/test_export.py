@@ -148,20 +148,25 @@ def with_nics(place: Placement, *nics: str | None) -> Placement:
 def test_nics_are_named_by_the_script(launcher: str, tmp_path: Path) -> None:
     """Run by the shell, for each local rank; what the user set stays."""
     here = os.uname().nodename.partition(".")[0]
-    place = placement([here] * 3, [0, 1, 2], [None] * 3)
-    export = export_placement(with_nics(place, "mlx5_2", "bond0", None), launcher)
+    place = placement([here] * 4, [0, 1, 2, 3], [None] * 4)
+    nics = ("mlx5_2", "bond0", "NIC0", "mlx5_9")  # a label of nvidia-smi, and one of no NIC here
+    export = export_placement(with_nics(place, *nics), launcher)
     assert "./seat.sh" in export.command
+    for device in ("infiniband/mlx5_2", "net/bond0"):
+        (tmp_path / device).mkdir(parents=True)
     script = tmp_path / "seat.sh"
-    script.write_text(file_of(export, "seat.sh"))
+    script.write_text(file_of(export, "seat.sh").replace("/sys/class", str(tmp_path)))
 
     def found(local: int, **variables: str) -> list[str]:
         show = 'echo "${UCX_NET_DEVICES-none} ${PSM3_NIC-none}"'
         line = ["sh", str(script), "sh", "-c", show]
         env = {"PATH": os.environ["PATH"], "LOCAL_RANK": str(local), **variables}
         done = subprocess.run(line, env=env, capture_output=True, text=True, check=True)
+        assert ("mlx5_9 is not on" in done.stderr) is (local == 3)
         return done.stdout.split()
 
-    assert [found(i) for i in range(3)] == [["mlx5_2:1", "mlx5_2"], ["bond0"] * 2, ["none"] * 2]
+    none = ["none"] * 2
+    assert [found(i) for i in range(4)] == [["mlx5_2:1", "mlx5_2"], ["bond0"] * 2, none, none]
     assert found(0, UCX_NET_DEVICES="mlx5_7:1") == ["mlx5_7:1", "mlx5_2"]
 
 

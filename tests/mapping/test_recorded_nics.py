@@ -50,6 +50,20 @@ def test_nics_of_recorded_machines_are_as_judged(shared_dir: Path) -> None:
     assert table_of(shared_dir / "machines").splitlines() == _TABLE.read_text().splitlines()
 
 
+def test_published_matrices_whose_nics_are_of_no_use(shared_dir: Path) -> None:
+    """One without its legend; one in which controllers of NVLink stand among the NICs."""
+    cases = shared_dir / "cases/topology"
+    bare = read_topology(str(cases / "15-no-nic-legend-4/topo.txt"))
+    assert len(bare.nics) == 4
+    placement = seat_ranks(bare, 4, (0, 1, 2, 3))
+    assert [(seat.nic, seat.cpus) for seat in placement.seats[:1]] == [(None, "6,14,22,30")]
+    assert {seat.nic for seat in placement.seats} == {None}
+    assert any("no rank is given such a NIC" in line for line in bare.report)
+    chosen, left = nics_of(read_topology(str(cases / "27-nvlink-controllers-as-nics/topo.txt")))
+    assert chosen == " ".join(f"rdmap{number}s0" for number in range(79, 87))
+    assert all(f"{name}: the network is EFA" in left for name in ("ibp115s0f0", "ibp116s0f0"))
+
+
 @pytest.mark.parametrize(
     ("name", "nics"),
     [

@@ -213,6 +213,22 @@ def test_a_nic_of_the_same_kind_serves_where_it_is_nearest() -> None:
     assert chosen(beside_two_gpus(mlx(2))) == ["mlx5_0", "mlx5_1", "mlx5_2"]
 
 
+@pytest.mark.parametrize("path", [PathClass.PIX, PathClass.PHB])
+def test_beside_efa_ports_of_infiniband_are_controllers_of_nvlink(path: PathClass) -> None:
+    """Also where they are the nearest, or a virtual machine shows all NICs alike."""
+    names = ("ibp115s0f0", "mlx5_1", "rdmap79s0", "rdmap80s0")
+    nics = [Nic(id=f"n{i}", name=name) for i, name in enumerate(names)]
+    ways = {
+        (device, nic): near(path if nic == device else PathClass.PHB)
+        for device in range(2)
+        for nic in range(4)
+    }
+    topology = machine(ways, nics)
+    left = nics_left_out(topology)
+    assert {nic.name for nic in topology.nics if nic.id in left} == {*names[:2]}
+    assert chosen(topology) == ["rdmap79s0", "rdmap80s0"]
+
+
 def test_infiniband_goes_before_ethernet_where_no_nic_is_beside_a_gpu() -> None:
     nics = [mlx(0, link_layer=LinkLayer.ETHERNET), mlx(1, link_layer=LinkLayer.INFINIBAND)]
     assert chosen(machine(alike(2, 2), nics)) == ["mlx5_1"] * 2

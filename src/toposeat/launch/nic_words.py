@@ -16,7 +16,8 @@ _BY_NUMBER = "MPIR_CVAR_CH4_OFI_PREF_NIC"
 UCX, PSM3 = "UCX_NET_DEVICES", "PSM3_NIC"
 _BY_NAME = (UCX, PSM3, "FI_TCP_IFACE")
 _BY_UNIT = ("FI_OPX_HFI_SELECT", "HFI_UNIT")  # of hfi1_0: 0
-_WITHOUT_NAME = re.compile(r"cxi|hsn|hsi|hfi|opa|rdmap|efa")  # to UCX, which drives none of them
+# To UCX, which drives none of them; nvidia-smi's labels (NIC0) are no device's name.
+_WITHOUT_NAME = re.compile(r"cxi|hsn|hsi|hfi|opa|rdmap|efa|NIC\d")
 _ETHERNET = re.compile(r"eth|en|bond")
 
 

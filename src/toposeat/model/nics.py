@@ -180,6 +180,7 @@ def _move_on(way: _Way, end: int, at: list[int], load: Counter[int]) -> int:
 
 SAME_RATE = 0.9  # of another rate: as fast, apart from rounding and protocol
 _BESIDE = frozenset({PathClass.NVL, PathClass.C2C, PathClass.PIX, PathClass.PXB})
+_EFA = re.compile(r"rdmap|efa")
 _OTHER_USE = re.compile(r"stor|mgmt|mgt|manage|admin|ipmi|bmc|usb", re.IGNORECASE)
 _WORD = re.compile(r"mlx\d|[a-z]{2,}", re.IGNORECASE)  # mlx4 and mlx5 are different adapters
 
@@ -227,13 +228,25 @@ def _left_out_of_host(nics: Sequence[Nic], beside: set[str]) -> Mapping[str, Lef
     found = {
         nic.id: LeftOut(NicFault.DOWN, "no port is active") for nic in nics if nic.active is False
     }
-    for judge in (_of_other_network, _slow):
+    for judge in (_no_efa, _of_other_network, _slow):
         left = [nic for nic in nics if nic.id not in found]
         near = [nic for nic in left if nic.id in beside]
         judged = {nic.id: why for nic in left if (why := judge(nic, near, left)) is not None}
         if len(judged) < len(left):
             found.update(judged)
     return found
+
+
+def _no_efa(nic: Nic, _: Sequence[Nic], left: Sequence[Nic]) -> LeftOut | None:
+    """Whether a NIC is of another kind in a cloud whose network is EFA, also beside a GPU.
+
+    NVLink switches are controlled through ports of InfiniBand, which the driver lists as NICs.
+    """
+    efa = next((each for each in left if _EFA.match(each.name)), None)
+    if efa is None or not nic.name or _EFA.match(nic.name):
+        return None
+    why = f"the network is EFA, {efa.name}; NVLink's controllers are listed so"
+    return LeftOut(NicFault.OTHER_NETWORK, why)
 
 
 def _of_other_network(nic: Nic, near: Sequence[Nic], left: Sequence[Nic]) -> LeftOut | None:

@@ -226,14 +226,10 @@ def _names(known: Topology, first: Topology, base: Topology) -> dict[str, tuple[
 def _numbered(known: Topology, index_of: dict[str, int], base: Topology) -> Topology:
     """The fold with the indices, names and host of the machine."""
     host = base.devices[0].host
-    labels = {} if is_whole(base) else {f"nic{i}": nic.id for i, nic in enumerate(base.nics)}
     return replace(
         known,
         devices=tuple(replace(d, index=index_of[d.id], host=host) for d in known.devices),
-        nics=tuple(
-            replace(n, index=index_of.get(n.id), host=host, name=n.name or labels.get(n.id, ""))
-            for n in known.nics
-        ),
+        nics=tuple(replace(n, index=index_of.get(n.id), host=host) for n in known.nics),
     )
 
 

@@ -23,8 +23,16 @@ _CPU_LINES = (
     f'echo "{NAME}: warning: cannot bind local rank $local on $host to CPUs $cpus" >&2',
     "fi",
 )
-# What the user has set stays. PSM3 wants the name without the port.
-_NIC_LINE = f'[ -z "$nic" ] || export {UCX}="${{{UCX}:-$nic}}" {PSM3}="${{{PSM3}:-${{nic%%:*}}}}"'
+# A NIC that the node lacks would stop the job. What the user has set stays. PSM3 wants no port.
+_NIC_LINES = (
+    "device=${nic%%:*}",
+    'if [ -z "$device" ]; then :',
+    'elif [ -e "/sys/class/infiniband/$device" ] || [ -e "/sys/class/net/$device" ]; then',
+    f'export {UCX}="${{{UCX}:-$nic}}" {PSM3}="${{{PSM3}:-$device}}"',
+    "else",
+    f'echo "{NAME}: warning: NIC $device is not on $host: it is left out" >&2',
+    "fi",
+)
 _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
 
@@ -97,7 +105,7 @@ def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchF
     if cpus and job.has_cpus:
         lines += _CPU_LINES
     if job.names_nics:
-        lines.append(_NIC_LINE)
+        lines += _NIC_LINES
     lines.append('exec "$@"')
     return LaunchFile(name=NAME, text="\n".join(lines) + "\n", executable=True)
 

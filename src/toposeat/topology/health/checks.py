@@ -266,7 +266,7 @@ def _left_out(left_out: Mapping[str, LeftOut], names: Mapping[str, str]) -> Iter
                 severity=Severity.INFO,
                 code="nic-other-network",
                 subject=names[id],
-                detail=f"taken to be for storage or management ({left.why}): no rank uses it",
+                detail=f"taken to be for another purpose ({left.why}): no rank uses it",
             )
 
 

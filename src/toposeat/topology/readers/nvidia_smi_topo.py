@@ -256,7 +256,10 @@ def _nic_names(lines: list[Line], nics: tuple[str, ...], report: list[str]) -> t
     numbered = [nic for nic in nics if re.fullmatch(r"NIC\d+", nic, re.ASCII)]
     nameless = [nic for nic in numbered if nic not in legend]
     if nameless:
-        report.append(f"no NIC legend for {', '.join(nameless)}: driver names are not known")
+        report.append(
+            f"no NIC legend for {', '.join(nameless)}: driver names are not known, and no rank is"
+            " given such a NIC"
+        )
     return tuple(legend.get(nic, "" if nic in numbered else nic) for nic in nics)
 
 
