@@ -395,3 +395,25 @@ def test_a_part_of_the_machine_tells_nothing_of_the_rest() -> None:
         table = told_machine(origin="a table", devices=seen[:count], tells={FactKind.DEVICE_LINKS})
         merged = merge_topologies([base, table], "m")
         assert (FactKind.DEVICE_LINKS in merged.tells) is tells
+
+
+def test_bus_ids_of_a_benchmark_tell_which_gpu_of_a_matrix_is_which(
+    shared_dir: Path, tmp_path: Path
+) -> None:
+    """CUDA lists the fastest first, nvidia-smi by bus id, whether or not an inventory says so."""
+    case = shared_dir / "cases/topology/23-cuda-order-is-not-bus-order"
+    sources = [str(case / name) for name in ("topo.txt", "query.csv", "p2p.txt")]
+    (tmp_path / "topo.txt").write_text("".join(Path(each).read_text() for each in sources))
+    told = [read_topologies(each) for each in (sources[::2], sources, [str(tmp_path / "topo.txt")])]
+    for machine in told:
+        products = [device.name.split()[-1] for device in machine.devices]
+        assert products == ["Ti"] * 4 + ["5090", "Ti"]
+        assert machine.devices[4].pci_bus_id == "0000:e1:00.0"
+        assert route(machine, 4, 5).path_class is PathClass.PHB
+        cap = route(machine, 4, 5).cap_bytes_per_s
+        assert cap is not None
+        assert cap.value == 21e9
+        assert [route(machine, 0, i).peer_access for i in range(1, 6)] == [True] * 3 + [False] * 2
+    assert told[0].links == told[1].links == told[2].links
+    assert told[0].routes == told[1].routes == told[2].routes
+    assert any("by order of bus ids" in line for line in told[0].report)

@@ -1,7 +1,8 @@
-"""Matches devices of several sources: by PCI bus id, else UUID, else index."""
+"""Matches devices of several sources: by PCI bus id, else UUID, else index or order of bus ids."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from toposeat.errors import InputError
@@ -109,8 +110,21 @@ def _join_by_index(mine: Sequence[Device], theirs: Sequence[Device], id_of: dict
         of_index = {device.index: device.id for device in theirs}
         id_of |= {device.id: of_index[device.index] for device in mine}
         return "index"
-    id_of |= {device.id: each.id for device, each in zip(mine, theirs, strict=True)}
-    return "order"
+    orders = [_in_order_of(theirs, mine), _in_order_of(mine, theirs)]
+    id_of |= {device.id: each.id for device, each in zip(*orders, strict=True)}
+    in_order = orders == [list(mine), list(theirs)]
+    return "order" if in_order else "order of bus ids, in which nvidia-smi numbers them"
+
+
+def _in_order_of(others: Sequence[Device], devices: Sequence[Device]) -> list[Device]:
+    """The devices by bus id where the others have nvidia-smi's numbers only, else as listed.
+
+    CUDA's order, which benchmarks print, begins with the fastest device.
+    """
+    numbered = all(each.index is not None for each in others)
+    if not numbered or not all(d.pci_bus_id and d.vendor is Vendor.NVIDIA for d in devices):
+        return list(devices)
+    return sorted(devices, key=lambda d: [int(x, 16) for x in re.split("[:.]", d.pci_bus_id or "")])
 
 
 def _check_vendors(
