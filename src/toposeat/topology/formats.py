@@ -54,8 +54,9 @@ FORMATS: tuple[Format, ...] = (
         command="nvbandwidth > FILE (or nvbandwidth --json)",
         tells="measured bandwidth of pairs by copy engine and by kernels, and of host copies",
         reader="nvbandwidth",
-        words=r"nvbandwidth|Running\s+\w+_(?:ce|sm)",
-        heading=r"nvbandwidth Version|^[\s#>*|]*Running\s+(?:host|device|all|one)_"
+        words=r"nvbandwidth|Running\s+\w+_(?:ce|sm)|memcpy (?:CE|SM) ",
+        heading=r"nvbandwidth Version|^[\s#>*|]*memcpy (?:CE|SM) [CG]PU\(row\)"
+        r"|^[\s#>*|]*Running\s+(?:host|device|all|one)_"
         r"(?:to_|device_|local_)\w+_(?:ce|sm)\.?\s*$",
     ),
     Format(
@@ -190,8 +191,10 @@ FORMATS: tuple[Format, ...] = (
         command="nvidia-smi nvlink -s > FILE",
         tells="state and rate of every NVLink lane; names, UUIDs, MIG slices; no relations",
         reader="nvidia_smi_nvlink",
-        words=r"\(UUID: GPU-",
-        heading=r"^[\s#>*|]*GPU \d{1,4}: .{0,120}\(UUID: GPU-[0-9a-f-]{8,40}\)\s*$",
+        words=r"\bGPU \d{1,4}: ",
+        heading=r"^[\s#>*|]*GPU \d{1,4}: .{0,120}\(UUID: GPU-[0-9a-f-]{8,40}\)\s*$"
+        r"|^[\s#>*|]*(?:GPU models and configuration\s*:\s*)?GPU \d{1,4}: "
+        r"(?:NVIDIA|Tesla|Quadro|GeForce|TITAN|GRID)\b[^:()]*$",
         presence=True,
         when="beside a source of relations",
     ),
@@ -201,7 +204,7 @@ FORMATS: tuple[Format, ...] = (
         tells="the processor's product, vendor, family and model; no GPU",
         reader="lscpu",
         words=r"architecture|model name|vendor[ _]id|NUMA node\(s\)",
-        heading=r"^[\s#>*|]*(?:architecture|model name|vendor[ _]id)\s*:\s*\S",
+        heading=r"^[\s#>*|]*(?:(?:architecture|model name)\s*:\s*\S|vendor[ _]id\s*:\s*[a-z])",
     ),
     Format(
         name="nvidia-smi topo -p2p",

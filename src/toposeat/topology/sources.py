@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
+from toposeat.model.pair import BANDWIDTH
 from toposeat.model.shape_text import is_shape
 from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import FactKind, Topology
@@ -146,6 +147,8 @@ def _check_enough(parts: Sequence[Topology], path: Path) -> None:
     if any(map(makes_machine, parts)):
         return
     names = ", ".join(dict.fromkeys(each.origin for each in parts))
+    if any(each.what == BANDWIDTH and each.both_ways for part in parts for each in part.numbers):
+        names = f"{names} without its table of one direction (Unidirectional P2P=Enabled Bandwidth)"
     raise InputError(
         f"{names}: tells too little to be a machine by itself",
         path=path,

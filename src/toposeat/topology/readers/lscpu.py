@@ -10,7 +10,8 @@ from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import clean_lines, without_marks
 
 _MARK = re.compile(
-    r"^[\s#>*|]*(?:architecture|model name|vendor[ _]id|numa node\(s\))\s*:", re.I | re.M
+    r"^[\s#>*|]*(?:(?:architecture|model name|numa node\(s\))\s*:|vendor[ _]id\s*:\s*[a-z])",
+    re.I | re.M,
 )
 _SPELT = {"vendor id": "vendor_id"}  # by lscpu; else its keys are those of cpuinfo in upper case
 

@@ -39,6 +39,7 @@ from toposeat.topology.readers.file_text import FileText, json_of
 from toposeat.topology.readers.p2p_bandwidth_latency import NUMBERED_BY_CUDA
 from toposeat.topology.readers.tables import (
     MAX_ENDPOINTS,
+    Line,
     Table,
     clean_lines,
     find_tables,
@@ -50,7 +51,8 @@ from toposeat.topology.told import told_machine
 _PARTS = 3  # a bidirectional test prints the one direction, the other, and their sum
 _TABLE = counted_numbers("", square=False)
 _BEGINS = re.compile(
-    r"nvbandwidth Version|^[\s#>*|]*Running\s+(?:host|device|all|one)_\w+_(?:ce|sm)",
+    r"nvbandwidth Version|^[\s#>*|]*Running\s+(?:host|device|all|one)_\w+_(?:ce|sm)"
+    r"|^[\s#>*|]*memcpy (?:CE|SM) [CG]PU\(row\)",
     re.M | re.ASCII,
 )
 _RUNNING = re.compile(r"Running\s+(\w{1,80})\.?\s*$", re.ASCII)
@@ -266,8 +268,7 @@ def _of_text(file: FileText, report: list[str]) -> tuple[list[_Test], dict[int, 
             _refuse_hosts(file, line.number)
     tests = []
     tables: list[Table] = []
-    for running, line, below in sections(lines, lambda x: _RUNNING.match(without_marks(x.text))):
-        name = running[1]
+    for name, line, below in _tests(lines):
         for each in below:
             if unit := _UNIT.search(each.text):
                 _check_unit(unit[1], each.number, file)
@@ -284,6 +285,21 @@ def _of_text(file: FileText, report: list[str]) -> tuple[list[_Test], dict[int, 
         raise file.refusal("no test of nvbandwidth found")
     report_cut(file.text, tables, report)
     return tests, listed
+
+
+def _tests(lines: list[Line]) -> list[tuple[str, Line, list[Line]]]:
+    """The name of each test, where it begins, and its lines.
+
+    Where the paste lacks the line above a matrix, as at its beginning, the sum below it names it.
+    """
+    running = sections(lines, lambda x: _RUNNING.match(without_marks(x.text)))
+    found: list[tuple[str, Line, list[Line]]] = []
+    start = 0
+    for place, line in enumerate(lines[: running[0][1].number - 1 if running else None]):
+        if match := _SUM.match(without_marks(line.text)):
+            found.append((match[1], line, lines[start : place + 1]))
+            start = place + 1
+    return found + [(match[1], line, below) for match, line, below in running]
 
 
 def _refuse_hosts(file: FileText, line: int | None = None) -> NoReturn:

@@ -28,6 +28,11 @@ _MAX_LANES = 64
 _GPU = re.compile(
     r"GPU (\d{1,4}): (.{0,120}?)\s*\(UUID: (GPU-[0-9a-f-]{8,40})\)\s*", re.ASCII | re.IGNORECASE
 )
+_LISTED = re.compile(  # as collect_env prints it: without the UUID
+    r"(?:GPU models and configuration\s*:\s*)?GPU (\d{1,4}): "
+    r"((?:NVIDIA|Tesla|Quadro|GeForce|TITAN|GRID)\b[^:()]{0,100}?)()\s*",
+    re.ASCII,
+)
 _GPU_START = re.compile(r"GPU \d{1,4}:", re.ASCII)
 _LINK_START = re.compile(r"Link\b", re.ASCII)
 _RATE = re.compile(
@@ -64,7 +69,7 @@ class _Gpu:
 
 def looks_like(file: FileText) -> bool:
     """Whether a heading of a GPU with its UUID is among the first lines."""
-    return any(_GPU.fullmatch(without_marks(x)) for x in file.start[:20_000].split("\n"))
+    return any(_heading_of(without_marks(x)) for x in file.start[:20_000].split("\n"))
 
 
 def parse(file: FileText) -> Topology:
@@ -72,7 +77,7 @@ def parse(file: FileText) -> Topology:
     report: list[str] = []
     gpus = _gpus(clean_lines(file.text), report, file)
     if not gpus:
-        raise file.refusal("no GPU with a UUID is listed")
+        raise file.refusal("no GPU is listed")
     _report_gaps(gpus, file, report)
     devices = _devices(gpus)
     lanes = _lanes(gpus, report, file)
@@ -90,7 +95,7 @@ def _gpus(lines: Sequence[Line], report: list[str], file: FileText) -> list[_Gpu
     current: _Gpu | None = None
     for line in lines:
         text = without_marks(line.text)
-        if match := _GPU.fullmatch(text):
+        if match := _heading_of(text):
             current = _heading(gpus, match, line.number, file)
         elif _GPU_START.match(text):
             raise file.refusal(f"damaged heading of a GPU: {text[:60]!r}", line.number)
@@ -105,19 +110,29 @@ def _gpus(lines: Sequence[Line], report: list[str], file: FileText) -> list[_Gpu
             current.all_inactive = True
         elif current is not None and _NOT_SUPPORTED.search(text):
             current.without = True
+    cut = next((gpu for gpu in gpus.values() if not gpu.uuid), None)
+    if cut is not None and any(gpu.uuid for gpu in gpus.values()):
+        raise file.refusal(f"damaged heading of a GPU: 'GPU {cut.index}: {cut.name}'", cut.line)
     return [gpus[index] for index in sorted(gpus)]
+
+
+def _heading_of(text: str) -> re.Match[str] | None:
+    """Number, name and UUID, or "", of the GPU that a line begins."""
+    return _GPU.fullmatch(text) or _LISTED.fullmatch(text)
 
 
 def _heading(gpus: dict[int, _Gpu], match: re.Match[str], line: int, file: FileText) -> _Gpu:
     index, name, uuid = int(match[1]), match[2], match[3]
     known = gpus.setdefault(index, _Gpu(index, name, uuid, line))
+    uuid = uuid or known.uuid
+    known.uuid = known.uuid or uuid
     if known.uuid != uuid:
         raise file.refusal(
             f"GPU {index} is {uuid} here, but {known.uuid} in line {known.line}: outputs of"
             " different machines, or of before and after a change",
             line,
         )
-    other = next((g for g in gpus.values() if g.uuid == uuid and g is not known), None)
+    other = next((g for g in gpus.values() if g.uuid == uuid != "" and g is not known), None)
     if other is not None:
         raise file.refusal(f"GPU {index} has the UUID of GPU {other.index}", line)
     return known
@@ -166,7 +181,7 @@ def _devices(gpus: Sequence[_Gpu]) -> list[Device]:
             index=gpu.index,
             vendor=Vendor.NVIDIA,
             name=gpu.name,
-            uuid=gpu.uuid,
+            uuid=gpu.uuid or None,
         )
         for gpu in gpus
     ]

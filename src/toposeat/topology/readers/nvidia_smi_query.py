@@ -22,7 +22,7 @@ from toposeat.model.topology import (
     canonical_pci,
 )
 from toposeat.topology.readers.file_text import FileText, XmlElement
-from toposeat.topology.readers.tables import clean_lines
+from toposeat.topology.readers.tables import clean_lines, without_marks
 from toposeat.topology.told import told_machine
 
 _LOG = re.compile(r"=+NVSMI LOG=+", re.IGNORECASE)
@@ -84,6 +84,8 @@ _COLUMNS = {
     "fabric.state": "fabric",
     "fabric.status": "fabric_status",
 }
+_NAME = re.compile(r"[a-z][a-z0-9_.]*", re.ASCII)
+_PROMPT = re.compile(r"\s*(?:\(\S+\)\s+)?(?:\S*[@:~\]]\S*\s?)?[$#%>](?:\s|$)")
 _UNMISTAKABLE = frozenset({"gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu_name"})
 _TELLING = _UNMISTAKABLE | {"index", "uuid", "name"}
 
@@ -361,12 +363,14 @@ def _slices(facts: Sequence[Device], blocks: Sequence[_Block]) -> Iterator[Devic
 
 def looks_like_csv(file: FileText) -> bool:
     """Whether one of the first lines holds names of such a query, one of them an identity."""
-    return any(_is_heading(line) for line in file.start[:5000].split("\n")[:20])
+    return any(_is_heading(line.text) for line in clean_lines(file.start[:20_000]))
 
 
 def _is_heading(text: str) -> bool:
-    """Whether a line begins this output."""
+    """Whether a line begins this output; the command that asks for it does not."""
     names = _names(text)
+    if not all(map(_NAME.fullmatch, names)):
+        return False
     known = [name for name in names if name in _COLUMNS]
     if len(known) == 1:
         return len(names) == 1 and known[0] in _UNMISTAKABLE
@@ -375,20 +379,26 @@ def _is_heading(text: str) -> bool:
 
 def _names(line: str) -> list[str]:
     """Column names without their units: `memory.total [MiB]`."""
-    return [cell.split("[")[0].strip().lower() for cell in line.split(",")]
+    return [cell.split("[")[0].strip().lower() for cell in without_marks(line).split(",")]
 
 
 def parse_csv(file: FileText) -> Topology:
     """The inventory of `nvidia-smi --query-gpu`."""
-    header = next((i for i, line in enumerate(file.lines) if _is_heading(line)), None)
+    lines = clean_lines(file.text)
+    header = next((i for i, line in enumerate(lines) if _is_heading(line.text)), None)
     if header is None:
         raise file.refusal("the heading of the table is missing")
-    names = _names(file.lines[header])
-    gpus = [
-        _row(line, names, number, file)
-        for number, line in enumerate(file.lines[header + 1 :], start=header + 2)
-        if line.strip()
-    ]
+    names = _names(lines[header].text)
+    gpus: list[_Fields] = []
+    above = ""
+    for line in lines[header + 1 :]:
+        text = without_marks(line.text).strip()
+        is_other = text.count(",") < len(names) - 1 and (not above or _PROMPT.match(line.text))
+        if gpus and is_other and text:
+            break  # what was pasted behind the table
+        if text:
+            gpus.append(_row(text, names, line.number, file))
+        above = text
     facts = _facts(gpus, file)
     report = _links_below(facts) + _fabric(gpus)
     if all(fact.pci_bus_id is None and fact.uuid is None for fact in facts):

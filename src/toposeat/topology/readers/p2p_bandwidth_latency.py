@@ -99,6 +99,12 @@ def parse(file: FileText) -> Topology:
             "which pairs can reach each other is not stated: all are taken to have had peer access"
             " where it was enabled"
         )
+    rates = [matrix for matrix in matrices if matrix.what == BANDWIDTH]
+    if rates and all(matrix.both_ways for matrix in rates):
+        report.append(
+            "the table of one direction (Unidirectional P2P=Enabled Bandwidth) is missing: sums of"
+            " both directions tell no rate of one, and are not used for it"
+        )
     pairs = _numbers([matrix for matrix in matrices if matrix.what], access, report, file)
     report_cut(file.text, tables, report)
     if any(table.corner.strip().upper() == "CPU" for table in tables):

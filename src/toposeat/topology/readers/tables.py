@@ -171,7 +171,7 @@ def sections(
     ends = [*(i for i, _ in found[1:]), len(lines)]
     return [
         (said, lines[i], list(lines[i + 1 : end]))
-        for (i, said), end in zip(found, ends, strict=True)
+        for (i, said), end in zip(found, ends, strict=False)  # without titles, an end alone
     ]
 
 
