@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,13 @@ import pytest
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import LinkKind, PathClass, Topology, Vendor
-from toposeat.topology import catalogue_names, nccl_xml, parse_topology_text, read_topology
+from toposeat.topology import (
+    catalogue_names,
+    nccl_xml,
+    parse_topology_text,
+    read_topologies,
+    read_topology,
+)
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "machines" / "nccl-xml"
 GPUS = (Vendor.NVIDIA, Vendor.AMD)
@@ -98,6 +105,30 @@ def test_distances_come_back(name: str) -> None:
     assert all(before[pair] == after[pair] for pair in before if set(pair) <= gpus)
 
 
+def stops_of(root: ET.Element, used: set[str | None]) -> list[str]:
+    """What NCCL stops at if its ranks use these GPUs, by bus id, and every NIC of the file.
+
+    It fills in processors above used GPUs from the live node, drops what is below neither a used
+    GPU nor a NIC, and then needs of each processor that is left what `ncclTopoAddCpu` reads.
+    """
+    stops = []
+    for cpu in root.findall("cpu"):
+        gpus = {pci.get("busid") for pci in cpu.iter("pci") if is_gpu(pci)}
+        if gpus & used or not list(cpu.iter("net")):
+            continue
+        needed = ["numaid", "arch"]
+        if cpu.get("arch") == "x86_64":
+            needed.append("vendor")
+            if cpu.get("vendor") in ("GenuineIntel", "AuthenticAMD"):
+                needed += ["familyid", "modelid"]
+        stops += [f"{name} of cpu {cpu.get('numaid')}" for name in needed if not cpu.get(name)]
+    return stops
+
+
+def is_gpu(pci: ET.Element) -> bool:
+    return pci.get("class", "").startswith(("0x03", "0x038"))
+
+
 def recorded() -> list[Path]:
     return sorted(RECORDED.glob("*.xml")) if RECORDED.is_dir() else []
 
@@ -121,6 +152,68 @@ def test_recorded_files_come_back(path: Path) -> None:
     mine, other = ({x.id: x for x in each.links} for each in (first, back))
     assert mine.keys() == other.keys()
     assert [id for id in mine if mine[id] != other[id] and not id.startswith("smp:")] == []
+
+
+@pytest.mark.parametrize("source", [*machines(), *recorded()], ids=lambda each: Path(each).stem)
+def test_nccl_stops_at_no_processor_whose_gpus_are_unused(source: str | Path) -> None:
+    """With the GPUs of each processor in turn, or of none that the file names."""
+    try:
+        text, _ = nccl_xml(read_topology(source))
+    except InputError:
+        pytest.skip("hints without a GPU")
+    root = ET.fromstring(text)
+    for cpu in root.findall("cpu"):
+        assert cpu.get("arch") in ("x86_64", "arm64", "ppc64")
+        assert cpu.get("vendor") or cpu.get("arch") != "x86_64"
+        used = {pci.get("busid") for pci in cpu.iter("pci") if is_gpu(pci)}
+        assert stops_of(root, used) == []
+    assert stops_of(root, set()) == []
+    assert len(list(root.iter())) <= 256  # as many as NCCL keeps
+
+
+TWO = """<system version="1">
+ <cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="25" modelid="17">
+  <pci busid="0000:01:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+   <gpu dev="0" sm="90" rank="0"/></pci></cpu>
+ <cpu numaid="1">
+  <pci busid="0000:81:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+   <gpu dev="1" sm="90" rank="1"/></pci>
+  <pci busid="0000:82:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
+   <nic><net name="mlx5_1" dev="0" speed="400000"/></nic></pci></cpu>
+</system>"""
+
+
+def test_a_processor_that_the_file_left_unnamed_gets_the_words_of_the_others() -> None:
+    assert stops_of(ET.fromstring(TWO), {"0000:01:00.0"}) == ["arch of cpu 1"]
+    text, notes = nccl_xml(parse_topology_text(TWO, Path("topo.xml")))
+    told = [
+        tuple(cpu.get(name) for name in ("arch", "vendor", "familyid", "modelid"))
+        for cpu in ET.fromstring(text).findall("cpu")
+    ]
+    assert told == [("x86_64", "AuthenticAMD", "25", "17")] * 2
+    assert not any("processor" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("lscpu", "told", "is_noted"),
+    [
+        ("", ("GenuineIntel", "6", "143"), True),
+        ("Architecture: x86_64\nVendor ID: AuthenticAMD\n", ("AuthenticAMD", "25", "17"), True),
+        ("Architecture: x86_64\nVendor ID: GenuineIntel\nModel name: Intel(R) Xeon(R) Gold 6530\n"
+         "CPU family: 6\nModel: 207\n", ("GenuineIntel", "6", "207"), False),
+    ],
+)  # fmt: skip
+def test_what_is_untold_of_a_processor_is_made_up_and_said(
+    lscpu: str, told: tuple[str, ...], is_noted: bool, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "topo.xml", tmp_path / "lscpu.txt"]
+    bare = re.sub(r' (arch|vendor|familyid|modelid)="[^"]*"(?=[^<]*>\s*<pci)', "", TWO)
+    paths[0].write_text(bare)
+    paths[1].write_text(lscpu)
+    text, notes = nccl_xml(read_topologies(paths[: 2 if lscpu else 1]))
+    for cpu in ET.fromstring(text).findall("cpu"):
+        assert tuple(map(cpu.get, ("vendor", "familyid", "modelid"))) == told
+    assert any("processor's model is not told" in note for note in notes) == is_noted
 
 
 def test_recorded_files_are_there_where_shared_is() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toposeat import report, topology
@@ -24,8 +25,6 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toposeat.model.topology import Topology
 
 
@@ -49,6 +48,13 @@ class DiscoverCommand(Command):
             " page; nccl (.xml) is a file for NCCL_TOPO_FILE",
         )
         parser.add_argument(
+            "--rename-by",
+            metavar="index|FILE",
+            help="with --format nccl: the host's wiring under a guest's bus ids. index: device i of"
+            " the guest, which the last of several -t lists (default: this), takes the place of the"
+            " host's device i; FILE: such a list, or lines of two bus ids: the host's, the guest's",
+        )
+        parser.add_argument(
             "--list", action="store_true", help="list the machines of the catalogue and your own"
         )
 
@@ -69,9 +75,13 @@ class DiscoverCommand(Command):
             check_writable(args.output, overwrite=args.force)
         if any(is_shape(source) or topology.is_network(source) for source in args.topology):
             return _show_network(args)
-        machine = read_machine(args.topology)
+        if args.rename_by is not None and (form != "nccl" or args.json):
+            raise UsageError(
+                "--rename-by is for files of NCCL", hint="toposeat discover ... --format nccl"
+            )
         if form == "nccl" and not args.json:
-            return _write_nccl(args, machine)
+            return _write_nccl(args)
+        machine = read_machine(args.topology)
         if args.output is not None and form not in (None, "json"):
             write_atomically(args.output, _content(machine, form), overwrite=args.force)
             tell(f"Wrote {args.output}")
@@ -90,9 +100,9 @@ class DiscoverCommand(Command):
         return 0
 
 
-def _write_nccl(args: argparse.Namespace, machine: Topology) -> int:
+def _write_nccl(args: argparse.Namespace) -> int:
     """The topology as NCCL's file, and what it does not hold."""
-    text, notes = topology.nccl_xml(machine)
+    text, notes = topology.nccl_xml(_machine_for_nccl(args))
     if args.output is None:
         write_result(text)
     else:
@@ -101,6 +111,24 @@ def _write_nccl(args: argparse.Namespace, machine: Topology) -> int:
     if args.output is not None:
         tell(f"Wrote {args.output}", f"Next: export NCCL_TOPO_FILE={quoted(args.output.resolve())}")
     return 0
+
+
+def _machine_for_nccl(args: argparse.Namespace) -> Topology:
+    """The machine, under the bus ids of a guest where `--rename-by` asks for it."""
+    if args.rename_by is None:
+        return read_machine(args.topology)
+    sources: list[str] = args.topology or ["this"]
+    guest: str | Path = "this"
+    if args.rename_by != "index":
+        guest = Path(args.rename_by)
+    elif len(sources) > 1:
+        *sources, guest = sources
+    host = read_machine(sources)
+    machine = topology.with_bus_ids_of(host, guest)
+    left_out = len(host.devices) - len(machine.devices)
+    if left_out:
+        tell(f"Note: {left_out} of the host's {len(host.devices)} GPUs are not in the guest")
+    return machine
 
 
 def _show_json(machine: Topology) -> None:

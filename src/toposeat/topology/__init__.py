@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         own_machines,
     )
     from toposeat.topology.graph.staged_routes import through_host_memory
+    from toposeat.topology.guest import with_bus_ids_of
     from toposeat.topology.health import findings_of, wiring_of
     from toposeat.topology.live.discover import discover_this
     from toposeat.topology.nccl_file import nccl_xml

@@ -6,7 +6,9 @@
 NCCL fills in what an element does not state (ncclTopoGetXmlFromSys, FromGpu and FromCpu set an
 attribute only where it is missing), finds GPUs by bus id and NICs by name, and takes a GPU's links
 from the file where it holds any. Its rates of links follow from PCIe generation and width, the
-GPU's generation, and the processor's model.
+GPU's generation, and the processor's model. Of a processor it fills in nothing unless the rank uses
+a GPU below it, and stops (ncclTopoAddCpu) at one that a NIC keeps in use and that names no `arch`,
+x86 without `vendor`, Intel or AMD without `familyid` and `modelid`: all are always written.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from toposeat.errors import UsageError
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.processor import processor_of
+from toposeat.model.processor import CPU_NAME, Processor, processor_of
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -34,6 +36,7 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology import products
+from toposeat.topology.processors import family_of
 
 _VERSION = {Vendor.AMD: "2"}  # RCCL refuses another than its own; NCCL's is 1
 _LOST = "rates, latencies and sizes of memory are not in such files: the library has its own"
@@ -47,6 +50,12 @@ _ORDER = {"pci": 0, "gpu": 1, "nic": 2}
 # Instruction sets as NCCL's `sm` and RCCL's `gcn` spell them; the first that fits a product counts.
 _SM = ("60", "61", "70", "75", "80", "86", "89", "90", "100", "103", "120")
 _GCN = ("900", "906", "908", "910", "942", "950")
+# Family and model of the most usual processor of a vendor, by the PCIe generation of its GPUs.
+_INTEL_FAMILY = 6
+_USUAL = {
+    "GenuineIntel": {3: (6, 85), 4: (6, 106), 5: (6, 143)},
+    "AuthenticAMD": {3: (23, 1), 4: (25, 1), 5: (25, 17)},
+}
 
 
 def nccl_xml(topology: Topology) -> tuple[str, tuple[str, ...]]:
@@ -64,11 +73,7 @@ def nccl_xml(topology: Topology) -> tuple[str, tuple[str, ...]]:
         notes.append("links between GPUs are not known: none are written, and NCCL asks NVML")
     writer = _Writer(topology, notes, with_gpus=tells)
     writer.write()
-    processor = processor_of(topology)
-    if processor is None:
-        notes.append("the topology does not tell the processor's model: NCCL asks the live one")
-    elif processor.is_inferred:
-        notes.append(f"the processor, {processor}, is inferred from its socket link")
+    processor = _processor(topology, notes)
     notes.append(_LOST)
     system = Element("system", version=_VERSION.get(topology.devices[0].vendor, "1"))
     for numa, cpu in sorted(writer.cpu_of_node.items()):
@@ -76,7 +81,7 @@ def nccl_xml(topology: Topology) -> tuple[str, tuple[str, ...]]:
             listed = [c.cpus for c in topology.components if c.cpus and c.numa_node == numa]
             if cpus := next(iter(listed), cpu.get("affinity")):
                 cpu.set("affinity", _mask(cpus))
-            cpu.attrib.update(processor.attributes if processor else {})
+            cpu.attrib.update(processor.attributes)
             system.append(cpu)
     for element in system.iter():
         known = {name: value for name, value in element.items() if value}
@@ -104,6 +109,40 @@ def _refuse(topology: Topology) -> None:
                 f"the PCI bus id or number of {device.id} is not known, by which NCCL finds it",
                 hint="add a source that tells it: -t topo.txt -t nvidia-smi-query.csv",
             )
+
+
+def _processor(topology: Topology, notes: list[str]) -> Processor:
+    """What is told of the processor, and the most usual one's words for what is not."""
+    found = processor_of(topology) or Processor((), is_inferred=True)
+    words = list(found.told)
+    built = [each for device in topology.devices for each in products.products_of(device)]
+    if not words:
+        is_arm = any(link.kind is LinkKind.C2C for link in topology.links)
+        words.append("arm64" if is_arm else "x86_64")
+    if words[0] == "x86_64":
+        generation = max((each.pcie or 0 for each in built), default=0)
+        family = family_of(words, topology.metadata.get(CPU_NAME, ""))
+        models = sorted(family.models)
+        if len(words) == 1:
+            is_intel = models[0][0] == _INTEL_FAMILY if models else _is_nvidia(topology)
+            words.append("GenuineIntel" if is_intel else "AuthenticAMD")
+        usual = _USUAL.get(words[1], {}).get(min(max(generation, 3), 5))
+        numbers = models[0] if models else usual
+        if len(words) < 4 and numbers:
+            words[2:] = map(str, numbers)
+    made = Processor(tuple(words), is_inferred=True)
+    if found.is_inferred and found.told:
+        notes.append(f"the processor, {made}, is inferred from its socket link")
+    elif len(words) > len(found.told):
+        notes.append(
+            f"the processor's model is not told: {made} is written, since NCCL stops at a processor"
+            " without one; give lscpu's output as well (-t lscpu.txt) to have the real one"
+        )
+    return made
+
+
+def _is_nvidia(topology: Topology) -> bool:
+    return all(device.vendor is Vendor.NVIDIA for device in topology.devices)
 
 
 def _mask(cpus: str) -> str:

@@ -29,7 +29,7 @@ def read_topology(source: str | Path) -> Topology:
         UsageError: a name that means nothing.
         UnavailableError: `this` machine has no GPU.
     """
-    return _machine(_read(source), source)
+    return _machine(parts_of(source), source)
 
 
 def read_topologies(sources: Sequence[str | Path]) -> Topology:
@@ -39,7 +39,7 @@ def read_topologies(sources: Sequence[str | Path]) -> Topology:
     """
     if not sources:
         raise UsageError("no topology source is given", hint=_hint())
-    return _machine([part for source in sources for part in _read(source)], sources[0])
+    return _machine([part for source in sources for part in parts_of(source)], sources[0])
 
 
 def parse_topology_text(text: str, path: Path) -> Topology:
@@ -50,7 +50,7 @@ def parse_topology_text(text: str, path: Path) -> Topology:
     return _machine(parse_outputs(FileText(text, path)), path)
 
 
-def _read(source: str | Path) -> list[Topology]:
+def parts_of(source: str | Path) -> list[Topology]:
     """What one source says, in one part or, where a file holds several outputs, in several."""
     if isinstance(source, Path):
         return _read_path(source)

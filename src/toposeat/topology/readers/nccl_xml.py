@@ -155,11 +155,14 @@ def _of_first_host(root: XmlElement, report: list[str]) -> list[XmlElement]:
 
 
 def _processor(root: XmlElement) -> dict[str, str]:
-    """What the file says of the processors, where it says the same of all."""
+    """What the file says of the processors, where it says the same of all that it names.
+
+    NCCL's dumps leave a processor unnamed if no rank used a GPU of it.
+    """
     told = {
         " ".join(filter(None, map(cpu.get, ("arch", "vendor", "familyid", "modelid"))))
         for cpu in root.named("cpu")
-    }
+    } - {""}
     words = told.pop() if len(told) == 1 else ""
     return {CPU_KEY: words} if _PROCESSOR.fullmatch(words) else {}
 

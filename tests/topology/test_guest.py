@@ -1,0 +1,138 @@
+"""A host's wiring under the bus ids of a guest: by number, by pairs, and what is refused."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.topology.test_nccl_file import stops_of
+from toposeat.cli.main import main
+from toposeat.errors import InputError, UsageError
+from toposeat.topology import nccl_xml, read_topology, with_bus_ids_of
+
+HOST = """<system version="1">
+ <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+  <pci busid="0000:16:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+   <pci busid="0000:18:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+    <gpu dev="0" sm="90"><nvlink target="0000:06:00.0" count="18" tclass="0x068000"/></gpu></pci>
+   <pci busid="0000:07:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
+    <nic><net name="mlx5_0" dev="0" speed="400000"/></nic></pci></pci></cpu>
+ <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+  <pci busid="0000:98:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+   <gpu dev="1" sm="90"><nvlink target="0000:06:00.0" count="18" tclass="0x068000"/></gpu></pci>
+  <pci busid="0000:a8:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+   <gpu dev="2" sm="90"><nvlink target="0000:06:00.0" count="18" tclass="0x068000"/></gpu></pci>
+ </cpu></system>"""
+GUEST = "index, pci.bus_id\n0, 00000000:06:00.0\n1, 00000000:07:00.0\n"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    path = tmp_path / "host.xml"
+    path.write_text(HOST)
+    return path
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_each_device_of_the_guest_takes_the_place_of_its_number(host: Path, tmp_path: Path) -> None:
+    guest = written(tmp_path / "guest.csv", GUEST)
+    machine = with_bus_ids_of(read_topology(host), guest)
+    assert [(d.index, d.pci_bus_id, d.numa_node) for d in machine.devices] == [
+        (0, "0000:06:00.0", 0),
+        (1, "0000:07:00.0", 1),
+    ]
+    root = ET.fromstring(nccl_xml(machine)[0])
+    ids = [pci.get("busid") for pci in root.iter("pci")]
+    assert len(set(ids)) == len(ids)  # the switch and the NIC of the same ids have none any more
+    assert root.find("cpu/pci[@busid='0000:16:00.0']/pci[@busid='0000:06:00.0']/gpu") is not None
+    assert [link.get("target") for link in root.iter("nvlink")] == ["fffffff:ffff:ff"] * 2
+    assert [net.get("name") for net in root.iter("net")] == ["mlx5_0"]
+    assert stops_of(root, {"0000:07:00.0"}) == []
+
+
+def test_pairs_say_which_device_is_which(host: Path, tmp_path: Path) -> None:
+    """Numbers follow the guest's bus ids."""
+    text = "# host guest\n98:00.0 0000:0b:00.0\n\n00000000:A8:00.0, 0000:05:00.0  # last\n"
+    machine = with_bus_ids_of(read_topology(host), written(tmp_path / "pairs", text))
+    assert [(d.index, d.pci_bus_id, d.numa_node) for d in machine.devices] == [
+        (0, "0000:05:00.0", 1),
+        (1, "0000:0b:00.0", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("0000:18:00.0 0000:06:00.0\n98:00.0\n", ":2: not two PCI bus ids"),
+        ("0000:18:00.0 0000:06:00.0\n0000:99:00.0 0000:07:00.0\n", "has no GPU 0000:99:00.0"),
+        ("18:00.0 06:00.0\n98:00.0 06:00.0\n", ":2: a GPU is named twice"),
+        ("nothing\n", "format"),
+    ],
+)
+def test_a_line_that_names_no_pair_is_refused(
+    text: str, cause: str, host: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=cause) as error:
+        with_bus_ids_of(read_topology(host), written(tmp_path / "pairs", text))
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("index, name\n0, NVIDIA H200\n", "does not list the PCI bus ids"),
+        (f"{GUEST}7, 00000000:0d:00.0\n", "a GPU 7, and the host's are 0, 1, 2"),
+    ],
+)
+def test_a_guest_that_does_not_fit_is_refused(
+    text: str, cause: str, host: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=cause) as error:
+        with_bus_ids_of(read_topology(host), written(tmp_path / "guest.csv", text))
+    assert error.value.hint
+
+
+def test_the_command_takes_a_list_or_pairs(
+    host: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guest = written(tmp_path / "guest.csv", GUEST)
+    command = ["discover", "-t", str(host), "--format", "nccl"]
+    assert main([*command, "-t", str(guest), "--rename-by", "index"]) == 0
+    by_index, err = capsys.readouterr()
+    assert "1 of the host's 3 GPUs are not in the guest" in err
+    assert main([*command, "--rename-by", str(guest)]) == 0
+    assert capsys.readouterr().out == by_index
+    assert main([*command, "-t", str(guest)]) == 1  # not one machine
+    assert "--rename-by index" in capsys.readouterr().err
+    assert main(["discover", "-t", str(host), "--rename-by", "index"]) == 2
+    assert "hint:" in capsys.readouterr().err
+
+
+def test_the_wiring_of_a_host_of_eight_for_its_guest(
+    shared_dir: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    case = shared_dir / "cases/topology/25-nccl-file-for-a-guest"
+    if not case.is_dir():
+        pytest.skip("no such case beside the checkout")
+    sources = ["-t", str(case / "host.xml"), "-t", str(case / "guest.csv")]
+    path = tmp_path / "guest.xml"
+    command = ["discover", *sources, "--format", "nccl", "-o", str(path)]
+    assert main(command) == 1
+    assert "--rename-by index" in capsys.readouterr().err
+    assert main([*command, "--rename-by", "index"]) == 0
+    root = ET.fromstring(path.read_text())
+    gpus = [pci for pci in root.iter("pci") if pci.find("gpu") is not None]
+    assert [pci.get("busid") for pci in gpus] == [f"0000:{n:02x}:00.0" for n in range(6, 14)]
+    assert {link.get("count") for link in root.iter("nvlink")} == {"18"}
+    host, guest = read_topology(case / "host.xml"), read_topology(path)
+    classes = {pair: route.path_class for pair, route in host.route_of_pair.items()}
+    assert {pair: r.path_class for pair, r in guest.route_of_pair.items()} == classes
+    for cpu in root.findall("cpu"):
+        used = {pci.get("busid") for pci in cpu.iter("pci")}
+        assert stops_of(root, used) == []
