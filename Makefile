@@ -127,6 +127,10 @@ fuzz: setup-test build ## damaged inputs for every reader, resumed where it stop
 papers: ## rewrite docs/explanation/papers.md: published figures beside ours
 	@python -m benchmarks.papers --page docs/explanation/papers.md
 
+.PHONY: field
+field: ## rewrite docs/explanation/field.md: published measurements beside our predictions (needs ../shared)
+	@python -m benchmarks.field --page docs/explanation/field.md
+
 .PHONY: emulated-gains
 emulated-gains: setup-bench build ## clock 16 ranks on emulated GPUs anew, rewrite docs/explanation/emulated-gains.md
 	@python -m benchmarks.emulated_gain --page docs/explanation/emulated-gains.md

@@ -1,0 +1,191 @@
+"""Published comparisons of sets and orders of GPUs beside our predictions, misses first.
+
+Run: python -m benchmarks.field [--page FILE]
+
+Reads the table of `shared/field` beside the checkout and our own (`found.tsv`, `machines.py`).
+Without the former it says so and does nothing. The exit code is 0 whatever differs: a difference is
+a result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.field.compared import FIELD, FOUND, Compared, Comparison, compared, read_table
+
+PAGE_HEAD = """\
+# Published measurements beside our predictions
+
+Each row is a comparison that somebody published: what they measured with A and with B on one
+machine, or on two states of it. We predict the same from what their text says of the machine.
+`make field` computes this page again; it needs the table of published figures and the descriptions
+of machines, which lie beside the checkout and are no part of it.
+
+| verdict | meaning |
+|---|---|
+| right | the faster of A and B is named, or both are called alike and are |
+| missed | called alike (within 3 %), measured apart: no opinion |
+| invented | called apart, measured alike (within the measurement's tolerance) |
+| reversed | the slower one is named |
+
+*Links*: the links are the whole of what was measured, so direction and ratio count. *Programs*:
+whole applications; only direction counts, and that none gains more than its links. *Only measured*:
+firmware, faults of drivers; no description tells them. Ratios are A over B; *range* is what the
+assumed numbers leave open; *off* is the factor between predicted and measured ratio. Rows with a
+star are quoted by our table of processors: that they agree is no evidence of it. We measured none
+of this ourselves.
+"""
+_ORDER = ("error", "reversed", "invented", "missed", "right")
+_KINDS = (("link", "Links"), ("app", "Programs"), ("untold", "Only measured"))
+_HEADER = ("id", "machine", "A against B", "measured", "predicted", "range", "off", "verdict",
+           "told of the machine")  # fmt: skip
+
+
+def rows() -> list[Comparison]:
+    return [*read_table(FIELD / "INDEX.tsv", FIELD), *read_table(FOUND, None)]
+
+
+def kind_of(row: Comparison) -> str:
+    return "app" if row.kind == "comm" else row.kind
+
+
+def markdown_of(found: Sequence[Compared], every: Sequence[Comparison]) -> Iterator[str]:
+    yield from _summary(found)
+    for kind, title in _KINDS:
+        yield f"\n## {title}\n"
+        yield from _table([each for each in found if kind_of(each.row) == kind])
+    yield "\n## No evidence: our numbers were made from these\n"
+    yield from _table([each for each in found if each.row.kind == "calibrated"])
+    yield "\n## Published without enough wiring or volumes\n"
+    yield _line(("id", "published", "figures", "source"))
+    yield _line("---" for _ in range(4))
+    for row in every:
+        if row.kind == "unscored":
+            figures = f"{row.measured_a} : {row.measured_b} ({row.unit})"
+            yield _line((row.id, f"{row.machine}: {row.traffic}", figures, row.source))
+    yield "\n## Sources\n"
+    yield "We found rows t1 and following, and wrote them down before we predicted them.\n"
+    for row in every:
+        if row.kind != "unscored":
+            yield f"- {row.id}: {row.source} ({row.date}), {row.note}."
+
+
+def _summary(found: Sequence[Compared]) -> Iterator[str]:
+    yield ""
+    yield _line(("rows", "right", "missed", "invented", "reversed", "ratio off"))
+    yield _line("---" for _ in range(6))
+    links = [each for each in found if each.row.kind == "link"]
+    own = [each for each in links if each.row.folder is None]
+    parts = (
+        ("links", links),
+        ("of them sets (NCCL)", [each for each in links if each.row.traffic == "group"]),
+        ("of them copies", [each for each in links if each.row.traffic == "copies"]),
+        ("of them not quoted by our table", [e for e in links if not e.row.is_quoted]),
+        ("of them found by ourselves", own),
+        ("programs", [each for each in found if kind_of(each.row) == "app"]),
+        ("only measured", [each for each in found if each.row.kind == "untold"]),
+    )
+    for name, part in parts:
+        count = {verdict: sum(each.verdict == verdict for each in part) for verdict in _ORDER}
+        off = sorted(each.off for each in part if not each.error and each.row.kind == "link")
+        spread = ""
+        if off:
+            tenth = off[int(0.9 * (len(off) - 1))]
+            spread = f"{_percent(statistics.median(off))} median, {_percent(tenth)} at 90 %"
+        cells = (str(count[verdict]) for verdict in ("missed", "invented", "reversed"))
+        yield _line((name, f"{count['right']} of {len(part)}", *cells, spread))
+    programs = [e for e in found if kind_of(e.row) == "app" and not e.error]
+    bounded = [each for each in programs if each.verdict != "missed"]
+    kept = sum(each.keeps_bound for each in bounded)
+    within = [each for each in links if not each.error and each.range[0] != each.range[1]]
+    yield f"\nPrograms that gained no more than their links: {kept} of {len(bounded)}."
+    if within:
+        inside = sum(e.range[0] <= math.exp(e.row.measured) <= e.range[1] for e in within)
+        yield f"Measured ratios of links inside the predicted range: {inside} of {len(within)}."
+
+
+def _percent(factor: float) -> str:
+    return f"{100 * (factor - 1):.0f} %"
+
+
+def _table(part: Sequence[Compared]) -> Iterator[str]:
+    yield _line(_HEADER)
+    yield _line("---" for _ in _HEADER)
+    first = {verdict: at for at, verdict in enumerate(_ORDER)}
+    for each in sorted(part, key=lambda e: (first[e.verdict], -e.off if not e.error else 0)):
+        yield _line(_cells(each))
+
+
+def _cells(each: Compared) -> Iterator[str]:
+    row = each.row
+    yield f"{row.id}{'*' if row.is_quoted and row.kind != 'calibrated' else ''}"
+    yield row.machine
+    yield f"{_short(row.traffic, row.a)} : {_short(row.traffic, row.b)}"
+    yield f"{row.measured_a} : {row.measured_b} {row.unit} = {math.exp(row.measured):.2f}"
+    if each.a is None or each.b is None:
+        yield from (each.error.partition("\n")[0], "", "", each.verdict, each.known)
+        return
+    ratio = f"{math.exp(each.predicted):.2f}"
+    if row.traffic in ("group", "copies"):
+        ratio = f"{each.a.rate / 1e9:.1f} : {each.b.rate / 1e9:.1f} = {ratio}"
+    yield ratio
+    low, high = each.range
+    yield "" if low == high else f"{low:.2f} to {high:.2f}"
+    yield f"{each.off:.2f}"
+    yield each.verdict
+    yield each.known
+
+
+def _short(traffic: str, what: str) -> str:
+    flows = what.split(",")
+    if traffic != "copies" or len(flows) <= 4:
+        return what
+    return f"{flows[0]} and {len(flows) - 1} more"
+
+
+def _line(cells: Iterator[str] | Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def sentence(found: Sequence[Compared]) -> str:
+    """What README says of it."""
+    links = [each for each in found if each.row.kind == "link"]
+    right = sum(each.verdict == "right" for each in links)
+    off = statistics.median(each.off for each in links if not each.error)
+    return (
+        f"Of {len(links)} published comparisons of links and sets of GPUs, predictions name the"
+        f" faster one, or none where none is, in {right}; their ratio is off by {_percent(off)} in"
+        " the median"
+    )
+
+
+def page() -> tuple[str, str]:
+    """The page, and README's sentence."""
+    every = rows()
+    found = [compared(row) for row in every if row.kind != "unscored"]
+    return PAGE_HEAD + "\n".join(markdown_of(found, every)) + "\n", sentence(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page")
+    options = parser.parse_args()
+    if not (FIELD / "INDEX.tsv").is_file():
+        print("skipped: no shared/field beside the checkout, where the published figures are")
+        return 0
+    text, said = page()
+    if options.page:
+        options.page.write_text(text, encoding="utf-8")
+        print(f"README.md says of it: {said}")
+    else:
+        print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
