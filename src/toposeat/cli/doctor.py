@@ -61,20 +61,32 @@ class DoctorCommand(Command):
         machine, missing = _machine(sources)
         health = Health(findings=missing, node=node)
         if machine is not None:
+            gains, orders = pipeline.possible_gains(machine)
             health = Health(
                 wiring=topology.wiring_of(machine),
-                gains=pipeline.possible_gains(machine),
+                gains=gains,
+                orders=orders,
                 findings=topology.findings_of(machine),
                 node=node,
             )
         if args.json:
             print_json(report.health_json(machine, health))
         else:
-            show(sys.stdout, report.render_health_text, machine, health)
+            show(sys.stdout, report.render_health_text, machine, health, _question(sources, health))
             if machine is not None and any(gain.share >= WORTH_SAYING for gain in health.gains):
                 tell(_next_words(sources, len(machine.devices)))
         doubtful = args.strict and health.severity is Severity.DOUBT
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
+
+
+def _question(sources: list[str], health: Health) -> str:
+    """The command that asks for the order of one job: its pattern stands for the user's own."""
+    patterns = [gain.pattern for gain in health.gains]
+    if not patterns:
+        return ""
+    asked = next((each for each in patterns if each.startswith("llm:tp=2")), patterns[0])
+    named = [f"-t {quoted(source)}" for source in sources if sources != ["this"]]
+    return " ".join(("toposeat map", asked, *named))
 
 
 def _next_words(sources: list[str], devices: int) -> str:

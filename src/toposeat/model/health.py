@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from toposeat.model.quantity import Premises
+from toposeat.model.quantity import WORTH_SAYING, Premises
 
 
 class Severity(StrEnum):
@@ -68,13 +68,14 @@ class Wiring:
 class PossibleGain:
     """What the best placement found saves of the default's time for one pattern; all predicted.
 
+    `kind` is the kind of job that the pattern stands for.
     `bound_s` is a time that no placement can beat with nominal numbers, None where none is known;
     `proved` says whether the best found is the best at every corner of what is assumed.
     `device_of_rank` is the best found: positions in `Topology.devices`.
     """
 
     pattern: str
-    words: str
+    kind: str
     default_s: float
     placed_s: float
     bound_s: float | None
@@ -98,16 +99,77 @@ class PossibleGain:
         return max(self.share, 1 - self.bound_s / self.default_s)
 
 
+TOLERANCE = 1e-9  # of shares that are computed in another order
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OrderEffect:
+    """What an order saves of the default's time for one kind of job; below 0 it is slower.
+
+    `low` and `high` are the least and the largest share, over the patterns that stand for the kind
+    and over all machines that the sources allow; predicted.
+    """
+
+    kind: str
+    patterns: tuple[str, ...]
+    low: float
+    high: float
+
+    @property
+    def middle(self) -> float:
+        """Between the two."""
+        return (self.low + self.high) / 2
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the order is slower for a pattern, on any of the machines."""
+        return self.low < -TOLERANCE
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether it is slower nowhere, and saves what is worth saying for a pattern."""
+        return not self.is_slower and self.high >= WORTH_SAYING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobOrder:
+    """An order of ranks that is worth a line, and what it does to each kind of job.
+
+    `kinds` are those that the line is for: none where it is slower for no kind, and so for all.
+    `device_of_rank` has positions in `Topology.devices`.
+    """
+
+    device_of_rank: tuple[int, ...]
+    effects: tuple[OrderEffect, ...]
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def saves(self) -> tuple[OrderEffect, ...]:
+        """What it saves for the kinds that the line is for."""
+        return tuple(
+            each
+            for each in self.effects
+            if each.is_gain and (not self.kinds or each.kind in self.kinds)
+        )
+
+    @property
+    def costs(self) -> tuple[OrderEffect, ...]:
+        """The kinds for which it is or may be slower than the default."""
+        return tuple(each for each in self.effects if each.is_slower)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Health:
     """The whole verdict on a machine.
 
-    `wiring` is None where there is no machine; `gains` are by pattern, the largest first;
+    `wiring` is None where there is no machine; `gains` are by pattern, the largest first; `orders`
+    are those worth a line, that for all kinds of jobs first;
     `findings` are about the machine, `node` about the software and environment of the node.
     """
 
     wiring: Wiring | None = None
     gains: tuple[PossibleGain, ...] = ()
+    orders: tuple[JobOrder, ...] = ()
     findings: tuple[Finding, ...] = ()
     node: tuple[Finding, ...] = ()
 

@@ -1,71 +1,104 @@
-"""What the order of ranks could gain on a machine at most: the default against the best, predicted.
+"""What the order of ranks could gain on a machine, for which kind of job, and what it costs others.
 
-No profile is needed: a family of common patterns stands for the applications. The answer holds for
-these patterns; others may gain more or less.
+No profile is needed: common patterns stand for the kinds of jobs. The answer holds for these
+patterns; others may gain more or less.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from toposeat import evaluation, mapping, profile
-from toposeat.model.health import PossibleGain
+from toposeat.model.health import TOLERANCE, JobOrder, OrderEffect, PossibleGain
 from toposeat.model.map_options import MapOptions
+from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.topology import Topology
 from toposeat.pipeline.placing import untold_of
 
 MAX_DEVICES = 128  # beyond, a verdict would take minutes
 _BUDGET_S = 0.2
+_LAYERS = 32  # of a language model whose pattern names none
+
+Row = tuple[int, ...]
 
 
-def possible_gains(machine: Topology, *, budget_s: float = _BUDGET_S) -> tuple[PossibleGain, ...]:
-    """Place one rank per device for every pattern of the family.
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of job: each pattern of `placed` is placed, and every order is judged by all."""
+
+    words: str
+    placed: tuple[str, ...] = ()
+    judged: tuple[str, ...] = ()
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """All that stand for the kind."""
+        return self.placed + self.judged
+
+
+def possible_gains(
+    machine: Topology, *, budget_s: float = _BUDGET_S
+) -> tuple[tuple[PossibleGain, ...], tuple[JobOrder, ...]]:
+    """Place one rank per device for common patterns, and judge what was found by all of them.
 
     Args:
         machine: 2 to `MAX_DEVICES` devices; others have no gains.
         budget_s: of search per pattern.
 
     Returns:
-        One entry per pattern, the largest gain first.
+        One gain per pattern, the largest first; and the orders that are worth a line, that for all
+        kinds of jobs first.
     """
     count = len(machine.devices)
     if not 2 <= count <= MAX_DEVICES or not machine.routes:
-        return ()
+        return (), ()
     untold, compiled = untold_of(machine), evaluation.CompiledMachine(machine)
+    kinds = tuple(kinds_for(count, hosts=len(machine.hosts)))
     gains = [
-        _gain(compiled, untold, pattern, words, budget_s) for pattern, words in patterns_for(count)
+        _gain(compiled, untold, pattern, kind.words, budget_s)
+        for kind in kinds
+        for pattern in kind.placed
     ]
-    return tuple(sorted(gains, key=lambda gain: -gain.share))
+    gains.sort(key=lambda gain: -gain.share)
+    rows = dict.fromkeys(gain.device_of_rank for gain in gains if gain.share >= WORTH_SAYING)
+    orders = _worth_a_line(_judged(compiled, untold, kinds, list(rows))) if rows else ()
+    return tuple(gains), orders
 
 
-def patterns_for(ranks: int) -> Iterator[tuple[str, str]]:
-    """Patterns for a number of ranks, and what they are in words."""
-    yield f"ring:{ranks}", "ring"
-    rows, columns = _grid(ranks, 2)
-    if rows > 1:
-        yield f"stencil2d:{rows}x{columns}", "2-D stencil"
-        yield f"stencil2d:{rows}x{columns},weight=3", "2-D stencil, first dimension 3 times heavier"
-    a, b, c = _grid(ranks, 3)
-    if a > 1:
-        yield f"stencil3d:{a}x{b}x{c}", "3-D stencil"
-        yield (
-            f"stencil3d:{a}x{b}x{c},weight=3",
-            "3-D stencil, first dimension 3 times heavier",
-        )
-    if ranks % 2 == 0 and ranks > 2:
-        yield f"alltoall:2x{ranks // 2}", f"pairs of ranks {ranks // 2} apart"
-        yield f"llm:tp=2,pp=1,dp={ranks // 2}", "language model, tensor-parallel pairs"
-    if ranks % 4 == 0 and ranks > 4:
-        yield f"alltoall:4x{ranks // 4}", f"all-to-all in groups of 4, {ranks // 4} apart"
-        yield f"llm:tp=4,pp=1,dp={ranks // 4}", "language model, tensor-parallel groups of 4"
+def kinds_for(ranks: int, *, hosts: int = 1) -> Iterator[Kind]:
+    """The kinds of jobs; on one host a library orders the group of all devices itself."""
+    for size, words in ((2, "tensor-parallel pairs"), (4, "tensor-parallel groups of 4")):
+        if ranks % size == 0 and ranks > size:
+            rest = ranks // size
+            yield Kind(words=words, placed=(f"llm:tp={size},dp={rest}",))
+            yield Kind(words=f"{words} in a pipeline", judged=(_stages(size, rest),))
+    yield Kind(words="pipeline", placed=(_stages(1, ranks),), judged=(f"ring:{ranks}",))
+    if hosts > 1:
+        yield Kind(words="one group of all", judged=(f"llm:tp=1,dp={ranks}",))
+    for dimensions in (2, 3):
+        grid = _grid(ranks, dimensions)
+        if grid[0] > 1:
+            form = f"stencil{dimensions}d:{'x'.join(map(str, grid))}"
+            yield Kind(words=f"{dimensions}-D halo", placed=(form, f"{form},weight=3"))
+    sizes = [size for size in (2, 4) if ranks % size == 0 and ranks > size]
+    if sizes:
+        forms = tuple(f"alltoall:{size}x{ranks // size}" for size in sizes)
+        yield Kind(words="all-to-all in groups", placed=forms)
+
+
+def _stages(tensor: int, stages: int) -> str:
+    """A language model in stages, of as many layers as stages divide."""
+    layers = "" if _LAYERS % stages == 0 else f",layers={4 * stages}"
+    return f"llm:tp={tensor},pp={stages}{layers}"
 
 
 def _gain(
     machine: evaluation.CompiledMachine,
     untold: mapping.Untold,
     pattern: str,
-    words: str,
+    kind: str,
     budget_s: float,
 ) -> PossibleGain:
     options = MapOptions(budget_s=budget_s)
@@ -74,7 +107,7 @@ def _gain(
     certificate = result.certificate
     return PossibleGain(
         pattern=pattern,
-        words=words,
+        kind=kind,
         default_s=result.default.predicted_s,
         placed_s=result.placed.predicted_s,
         bound_s=certificate.lower_bound,
@@ -82,6 +115,72 @@ def _gain(
         premises=result.premises,
         device_of_rank=result.device_of_rank,
     )
+
+
+def _judged(
+    machine: evaluation.CompiledMachine,
+    untold: mapping.Untold,
+    kinds: Sequence[Kind],
+    rows: Sequence[Row],
+) -> list[JobOrder]:
+    """What each order does to each kind of job."""
+    effects: list[list[OrderEffect]] = [[] for _ in rows]
+    for kind in kinds:
+        ranges = [_ranges(machine, untold, pattern, rows) for pattern in kind.patterns]
+        for each, of_row in zip(effects, zip(*ranges, strict=True), strict=True):
+            low, high = min(low for low, _ in of_row), max(high for _, high in of_row)
+            each.append(OrderEffect(kind=kind.words, patterns=kind.patterns, low=low, high=high))
+    return [
+        JobOrder(device_of_rank=row, effects=tuple(each))
+        for row, each in zip(rows, effects, strict=True)
+    ]
+
+
+def _ranges(
+    machine: evaluation.CompiledMachine, untold: mapping.Untold, pattern: str, rows: Sequence[Row]
+) -> list[tuple[float, float]]:
+    """The least and the largest share that each order saves, on all machines that are allowed.
+
+    Rings are searched anew for every set of devices and every machine, which costs more than all
+    else here: an order that groups lose by with nominal numbers is not looked at on the others.
+    """
+    topology, traffic = machine.topology, profile.pattern_traffic(pattern)
+    evaluator = evaluation.Evaluator(topology, traffic, machine=machine)
+    default = evaluation.default_placement(traffic.ranks, topology)
+    found: dict[Row, tuple[float, float]] = {}
+    if evaluator.groups is not None:
+        base, *times = (sum(evaluator.groups.seconds(row)) for row in (default, *rows))
+        for row, seconds in zip(rows, times, strict=True):
+            if seconds > base * (1 + TOLERANCE):
+                found[row] = (1 - seconds / base,) * 2
+    rest = [row for row in rows if row not in found]
+    premises = evaluation.premises_of_gains(topology, evaluator, [default, *rest], untold.readings)
+    found |= {row: each.gain_range for row, each in zip(rest, premises[1:], strict=True)}
+    return [found[row] for row in rows]
+
+
+def _worth_a_line(found: Sequence[JobOrder]) -> tuple[JobOrder, ...]:
+    """The best order that is slower for no kind, then the best one of each kind that saves more.
+
+    Of orders that are as good for a kind, the one that costs the others least.
+    """
+    harmless = [order for order in found if not order.costs]
+    for_all = max(harmless, key=lambda order: sum(e.middle for e in order.effects), default=None)
+    served: dict[Row, list[str]] = {}
+    for number, effect in enumerate(found[0].effects):
+        able = [order for order in found if order.effects[number].is_gain]
+        least = max((o.effects[number].middle for o in able), default=0) - WORTH_SAYING
+        if not able or (for_all is not None and for_all.effects[number].middle >= least):
+            continue
+        near = [order for order in able if order.effects[number].middle >= least]
+        best = max(near, key=lambda order: sum(cost.low for cost in order.costs))
+        served.setdefault(best.device_of_rank, []).append(effect.kind)
+    labelled = [
+        replace(order, kinds=tuple(served[order.device_of_rank]))
+        for order in found
+        if order.device_of_rank in served
+    ]
+    return (*([] if for_all is None else [for_all]), *labelled)
 
 
 def _grid(ranks: int, dimensions: int) -> tuple[int, ...]:

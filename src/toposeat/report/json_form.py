@@ -304,13 +304,20 @@ def health_json(topology: Topology | None, health: Health) -> Json:
         "wiring": _plain(health.wiring),
         "gains": [
             {
-                **_members(gain, "pattern", "default_s", "placed_s", "device_of_rank"),
+                **_members(gain, "pattern", "kind", "default_s", "placed_s", "device_of_rank"),
                 "line": None if topology is None else order_line(topology, gain.device_of_rank),
                 "gain_share": gain.share,
                 "gain_share_bound": gain.share_bound,
                 **_members(gain, "proved", "premises"),
             }
             for gain in health.gains
+        ],
+        "orders": [
+            {
+                "line": None if topology is None else order_line(topology, order.device_of_rank),
+                **_plain(order),
+            }
+            for order in health.orders
         ],
         "findings": _plain([*health.findings, *health.node]),
     }

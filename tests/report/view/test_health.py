@@ -1,7 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.report import samples
-from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
+from toposeat.model.health import (
+    Finding,
+    Health,
+    JobOrder,
+    OrderEffect,
+    PossibleGain,
+    Severity,
+    Shape,
+    Wiring,
+)
 from toposeat.report import TextStyle, health_json, render_health_text
 
 FINDINGS = (
@@ -10,28 +21,41 @@ FINDINGS = (
 )
 GAIN = PossibleGain(
     pattern="ring:4",
-    words="ring",
+    kind="pipeline",
     default_s=2e-3,
     placed_s=1e-3,
     bound_s=0.9e-3,
     proved=False,
     device_of_rank=(0, 2, 1, 3),
 )
+ORDER = JobOrder(
+    device_of_rank=(0, 2, 1, 3),
+    effects=(
+        OrderEffect(kind="pipeline", patterns=("ring:4", "ring:4,wrap"), low=0.25, high=0.5),
+        OrderEffect(kind="2-D halo", patterns=("stencil2d:2x2",), low=-1.5, high=0.1),
+    ),
+    kinds=("pipeline",),
+)
 HEALTH = Health(
     wiring=Wiring(shape=Shape.SWITCHED, reason="PCIe switches join D0-D1, D2-D3"),
     gains=(GAIN,),
+    orders=(ORDER,),
     findings=FINDINGS,
     node=(Finding(severity=Severity.OK, code="host", subject="node07", detail="64 CPUs"),),
 )
 
 TEXT = """\
 Verdict   not healthy: 1 fault, 1 doubt
-Order     may save up to 50 % of link time: ring (predicted; 1 of 1 pattern tried gain from it)
-          D0 D2 D1 D3 for ranks 0 to 3
-CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3
+Order     which job is it for? An order that is faster for one kind of job is slower for another
+          (predicted): ask for yours
+toposeat map ring:4 -t x
 
 Machine   small-tree, 4 x Tesla K80, 10 links nominal
 Wiring    switched: PCIe switches join D0-D1, D2-D3
+
+For       pipeline (ring:4 and ring:4,wrap): saves 25 % to 50 %
+Costs     2-D halo up to 150 %
+CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3
 
 predicted for  default  best found  saves  at most
 ring:4         2.00 ms     1.00 ms   50 %     55 %
@@ -46,11 +70,24 @@ ok     host  node07: 64 CPUs
 
 
 def test_exact_text() -> None:
-    assert render_health_text(samples.small_tree(), HEALTH) == TEXT
+    assert render_health_text(samples.small_tree(), HEALTH, "toposeat map ring:4 -t x") == TEXT
+
+
+def test_an_order_that_harms_no_job_stands_first() -> None:
+    harmless = JobOrder(device_of_rank=ORDER.device_of_rank, effects=ORDER.effects[:1])
+    text = render_health_text(samples.small_tree(), replace(HEALTH, orders=(harmless,)), "ask")
+    lines = text.splitlines()
+    assert lines[1].startswith("Order     saves link time: 25 % to 50 % for pipeline (predicted;")
+    assert lines[3:5] == [
+        "          D0 D2 D1 D3 for ranks 0 to 3",
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3",
+    ]
+    assert "ask" not in text
+    assert "For  " not in text
 
 
 def test_the_line_to_copy_is_whole_on_a_narrow_terminal() -> None:
-    text = render_health_text(samples.small_tree(), HEALTH, TextStyle(width=40))
+    text = render_health_text(samples.small_tree(), HEALTH, style=TextStyle(width=40))
     assert "\nCUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3\n" in text
 
 
@@ -62,7 +99,7 @@ def test_no_machine() -> None:
 def test_nothing_to_gain_says_how_sure() -> None:
     none = PossibleGain(
         pattern="ring:4",
-        words="ring",
+        kind="pipeline",
         default_s=1.0,
         placed_s=1.0,
         bound_s=1.0,
@@ -78,8 +115,11 @@ def test_nothing_to_gain_says_how_sure() -> None:
     )
     assert text.startswith("Verdict healthy ")
     unknown = Wiring(shape=Shape.UNKNOWN, reason="hidden")
-    text = render_health_text(samples.small_tree(), Health(wiring=unknown, gains=(GAIN,)))
-    assert "Order     not known; 50 % if distances are as assumed (predicted: ring)" in text
+    hidden = replace(HEALTH, wiring=unknown)
+    text = render_health_text(samples.small_tree(), hidden, "ask")
+    assert "Order     not known; 50 % if distances are as assumed (predicted: pipeline)" in text
+    assert "VISIBLE_DEVICES" not in text  # an assumption is no reason to move ranks
+    assert "ask" not in text
 
 
 def test_narrow_plain_and_hostile() -> None:
@@ -91,7 +131,7 @@ def test_narrow_plain_and_hostile() -> None:
         hint="h" * 90,
     )
     text = render_health_text(
-        samples.small_tree(), Health(findings=(evil,)), TextStyle(width=80, unicode=False)
+        samples.small_tree(), Health(findings=(evil,)), style=TextStyle(width=80, unicode=False)
     )
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "\x1b" not in text
@@ -106,6 +146,12 @@ def test_json_is_for_fleets() -> None:
     assert document["wiring"]["shape"] == "switched"
     assert document["gains"][0]["gain_share"] == 0.5
     assert document["gains"][0]["line"].endswith("CUDA_VISIBLE_DEVICES=0,2,1,3")
+    (order,) = document["orders"]
+    assert order["line"].endswith("CUDA_VISIBLE_DEVICES=0,2,1,3")
+    assert (order["kinds"], order["device_of_rank"]) == (["pipeline"], [0, 2, 1, 3])
+    assert order["effects"][1] == {
+        "kind": "2-D halo", "patterns": ["stencil2d:2x2"], "low": -1.5, "high": 0.1
+    }  # fmt: skip
     assert [f["code"] for f in document["findings"]] == ["pcie-width", "nic-far", "host"]
     assert document["findings"][0] == {
         "severity": "fault", "code": "pcie-width", "subject": "D3", "detail": "x8", "hint": "reseat"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from toposeat.model.health import Finding, Health, PossibleGain, Severity, Shape, Wiring
+from toposeat.model.health import (
+    Finding,
+    Health,
+    JobOrder,
+    OrderEffect,
+    PossibleGain,
+    Severity,
+    Shape,
+    Wiring,
+)
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
@@ -23,20 +32,40 @@ _COUNTED = {
 }
 
 
-def render_health_text(topology: Topology | None, health: Health, style: TextStyle = PLAIN) -> str:
-    """The verdict at a glance, then what it rests on; `topology` is None where there is none."""
+def render_health_text(
+    topology: Topology | None, health: Health, command: str = "", style: TextStyle = PLAIN
+) -> str:
+    """The verdict at a glance, then what it rests on.
+
+    Args:
+        topology: the machine; None where there is none.
+        health: what was found.
+        command: what asks for one job, for where the order depends on it.
+        style: of the text.
+    """
     parts: list[Part] = [Fact("Verdict", verdict_of_health(health))]
+    for_all, labelled = _orders_of(health)
     if health.wiring is not None:
-        parts.append(Fact("Order", gain_words(health.gains, health.wiring)))
-        parts += [*_best_order(topology, health), ""]
+        parts.append(Fact("Order", gain_words(health, health.wiring)))
+        if topology is not None and for_all is not None:
+            parts += [
+                Fact("", order_words(topology, for_all.device_of_rank)),
+                *_line_of(topology, for_all),
+            ]
+        elif command and _is_a_question(health, health.wiring):
+            parts.append(to_copy(command))
+        parts.append("")
     if topology is not None:
         parts.append(Fact("Machine", topology_sentence(topology)))
     if health.wiring is not None:
         wiring = health.wiring
         parts.append(Fact("Wiring", f"{wiring.shape.value}: {clean(wiring.reason)}"))
+    if topology is not None:
+        for order in labelled:
+            parts += ["", *_labelled(topology, order)]
     shown = [gain for gain in health.gains if gain.share >= WORTH_SAYING][:_MOST_GAINS]
     if shown:
-        parts += ["", _gain_table(shown)]
+        parts += ["", _gain_table(shown), *_depends(shown)]
     for title, members in (("", health.findings), ("This node", health.node)):
         if members:
             parts += [
@@ -47,16 +76,45 @@ def render_health_text(topology: Topology | None, health: Health, style: TextSty
     return lay_out(parts, style)
 
 
-def _best_order(topology: Topology | None, health: Health) -> list[Part]:
-    """The order that gains most, and the line that realises it; nothing where none gains."""
-    best = health.gains[0] if health.gains else None
-    if topology is None or best is None or best.share < WORTH_SAYING:
-        return []
-    order = order_line(topology, best.device_of_rank)
-    return [
-        Fact("", order_words(topology, best.device_of_rank)),
-        *([to_copy(order)] if order else []),
+def _orders_of(health: Health) -> tuple[JobOrder | None, Sequence[JobOrder]]:
+    """The order that is slower for no job, if there is one, and those for some kinds of jobs.
+
+    None where the machine does not tell its pairs apart: what is assumed of them is no reason.
+    """
+    if health.wiring is None or health.wiring.shape is Shape.UNKNOWN or not health.orders:
+        return None, ()
+    first, *rest = health.orders
+    return (None, health.orders) if first.kinds else (first, rest)
+
+
+def _is_a_question(health: Health, wiring: Wiring) -> bool:
+    """Whether some order gains, and which one depends on the job."""
+    gains = any(gain.share >= WORTH_SAYING for gain in health.gains)
+    return gains and wiring.shape is not Shape.UNKNOWN and _orders_of(health)[0] is None
+
+
+def _line_of(topology: Topology, order: JobOrder) -> list[Part]:
+    """The line that realises an order, if one does."""
+    line = order_line(topology, order.device_of_rank)
+    return [to_copy(line)] if line else []
+
+
+def _labelled(topology: Topology, order: JobOrder) -> list[Part]:
+    """The jobs that an order is for, what it costs others, and its line or else its devices."""
+    said: list[Part] = [
+        Fact("For", f"{each.kind} ({' and '.join(each.patterns)}): saves {_range_words(each)}")
+        for each in order.saves
     ]
+    costs = [f"{each.kind} up to {format_percent(-each.low)}" for each in order.costs]
+    said.append(Fact("Costs", ", ".join(costs) if costs else "no other kind of job anything"))
+    words = Fact("", order_words(topology, order.device_of_rank))
+    return [*said, *(_line_of(topology, order) or [words])]
+
+
+def _range_words(effect: OrderEffect) -> str:
+    """`37 % to 64 %`."""
+    low, high = format_percent(max(0.0, effect.low)), format_percent(effect.high)
+    return high if low == high else f"{low} to {high}"
 
 
 def verdict_of_health(health: Health) -> str:
@@ -69,29 +127,36 @@ def verdict_of_health(health: Health) -> str:
     return f"{state}: {', '.join(words)}" if words else state
 
 
-def gain_words(gains: Sequence[PossibleGain], wiring: Wiring) -> str:
+def gain_words(health: Health, wiring: Wiring) -> str:
     """What order could gain, in a sentence that says what it rests on."""
+    gains = health.gains
     if wiring.shape is Shape.UNKNOWN and gains:
         share = format_percent(gains[0].share)
-        return f"not known; {share} if distances are as assumed (predicted: {gains[0].words})"
+        return f"not known; {share} if distances are as assumed (predicted: {gains[0].kind})"
     if not gains:
         return "no order to choose, or no known difference between orders"
-    best = gains[0]
-    tried = f"of {plural(len(gains), 'pattern')} tried"
-    if best.share < WORTH_SAYING:
+    if gains[0].share < WORTH_SAYING:
         bounds = [gain.share_bound for gain in gains]
         proved = all(bound is not None and bound < WORTH_SAYING for bound in bounds)
         sure = ", proved for each" if proved else ""
-        return f"nothing to gain: below 1 % of link time {tried}{sure} (predicted)"
-    count = sum(gain.share >= WORTH_SAYING for gain in gains)
-    saved = f"up to {format_percent(best.share)}"
-    depends = ""
-    if best.premises is not None and best.premises.is_doubtful:
-        saved = gain_range_words(best.premises)
-        what = "; ".join(premise_words(each) for each in best.premises.deciding)
-        depends = f", depending on {what}" if what else ""
-    words = f"may save {saved} of link time: {best.words}"
-    return f"{words} (predicted; {count} {tried} gain from it){depends}"
+        tried = plural(len(gains), "pattern")
+        return f"nothing to gain: below 1 % of link time of {tried} tried{sure} (predicted)"
+    for_all, _ = _orders_of(health)
+    if for_all is None:
+        return (
+            "which job is it for? An order that is faster for one kind of job is slower for another"
+            " (predicted): ask for yours"
+        )
+    saved = ", ".join(f"{_range_words(each)} for {each.kind}" for each in for_all.saves)
+    count = f"{len(for_all.saves)} of {plural(len(for_all.effects), 'kind')} of jobs gain from it"
+    return f"saves link time: {saved} (predicted; {count}, none is slower)"
+
+
+def _depends(gains: Sequence[PossibleGain]) -> list[Part]:
+    """What the ranges of gains depend on."""
+    premises = [each for gain in gains if gain.premises for each in gain.premises.deciding]
+    words = dict.fromkeys(premise_words(each) for each in premises)
+    return [f"Ranges depend on {'; '.join(words)}."] if words else []
 
 
 def _gain_table(gains: Sequence[PossibleGain]) -> Table:
