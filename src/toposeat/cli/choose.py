@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toposeat import mapping, pipeline, profile, report, topology
@@ -49,6 +51,9 @@ class ChooseCommand(Command):
         machine = topology.read_topology(args.topology or "this")
         free = None if args.free is None else device_list("--free", args.free, machine)
         chosen = _chosen(args, machine, free)
+        here = os.environ if not args.topology or args.topology == ["this"] else None
+        transport = pipeline.transport_of(machine, chosen.devices, environment=here)
+        chosen = replace(chosen, transport=transport)
         if args.json:
             print_json(report.device_set_json(chosen, machine))
         else:

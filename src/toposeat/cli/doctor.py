@@ -6,7 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,7 @@ class DoctorCommand(Command):
                 wiring=topology.wiring_of(machine),
                 gains=gains,
                 orders=orders,
+                transport=pipeline.transport_of(machine, environment=_environment_of(sources)),
                 findings=topology.findings_of(machine),
                 node=node,
             )
@@ -77,6 +78,11 @@ class DoctorCommand(Command):
                 tell(_next_words(sources, len(machine.devices)))
         doubtful = args.strict and health.severity is Severity.DOUBT
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
+
+
+def _environment_of(sources: list[str]) -> Mapping[str, str] | None:
+    """Of this process, where the machine is this one."""
+    return os.environ if sources == ["this"] else None
 
 
 def _question(sources: list[str], health: Health) -> str:

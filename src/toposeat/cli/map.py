@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
@@ -94,6 +95,9 @@ class MapCommand(Command):
         if topology is None and args.metric != "bandwidth":
             raise mapping.needs_devices("--metric")
         result = _mapped(args, machine, traffic, options, path)
+        if topology is not None and path.stack is None:
+            transport = pipeline.transport_of(topology, result.device_of_rank, traffic=traffic)
+            result = replace(result, transport=transport)
         wrote: list[str] = []
         if args.output is not None:
             wrote += _save(args, result, machine, traffic)

@@ -18,13 +18,16 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.network import NetworkArrays, network_arrays
+from toposeat.evaluation.route_numbers import device_routes
 from toposeat.model.group_rate import GroupRate
+from toposeat.model.processor import is_amd
 from toposeat.model.route import PathClass
 from toposeat.model.topology import MEASURED_PORTS, ComponentKind, LinkKind, Topology, Vendor
 
@@ -57,7 +60,10 @@ def group_rate(topology: Topology, devices: Sequence[int], speeds: str = "exact"
         UsageError: other speeds, no device, a device twice or one that is not there.
         InputError: two devices without a route.
     """
-    return GroupRates(topology, speeds).of(tuple(devices))
+    rates = GroupRates(topology, speeds)
+    found = rates.of(tuple(devices))
+    low, high = rates.range_of(found.devices)
+    return replace(found, low=low, high=high)
 
 
 class GroupRates:
@@ -72,7 +78,11 @@ class GroupRates:
         self._known: dict[tuple[int, ...], GroupRate] = {}
         self._searched: dict[tuple[object, ...], _core.RingRate] = {}  # sets that are wired alike
         self._forwarded: set[tuple[int, ...]] = set()  # what needs devices outside of the group
-        arrays = network_arrays(topology)
+        self._arrays = arrays = network_arrays(topology)
+        self._ends: tuple[GroupRates, ...] | None = None  # all premises low, all high
+        self._staged = np.array([r is None or r.staged for r in device_routes(topology)])
+        self._pairs: GroupRates | None = None  # of two devices, which NCCL never stages on AMD
+        self._is_amd = is_amd(topology) and not self._nccl
         capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.ring.copy()
         self._generation = nccl_speeds.generation(topology)
         if self._nccl:
@@ -101,7 +111,7 @@ class GroupRates:
     def at(self, arrays: NetworkArrays) -> GroupRates:
         """The rates with other numbers of the same machine."""
         found = copy.copy(self)
-        found._known = {}
+        found._known, found._arrays, found._ends, found._pairs = {}, arrays, None, None
         found._routes = copy.copy(self._routes)
         found._routes.cap = arrays.ring.tolist()
         found._capacity = found._capacities(arrays.capacity, arrays.pair_limits)
@@ -127,8 +137,28 @@ class GroupRates:
         found = self._known.get(members)
         if found is None:
             self._check(members)
-            found = self._known[members] = self._search(members)
+            rates = self._of_pairs() if self._is_amd and len(members) == 2 else self
+            found = self._known[members] = rates._search(members)
         return found
+
+    def _of_pairs(self) -> GroupRates:
+        """Those of two devices: where the driver copies directly, so does NCCL."""
+        if self._pairs is None:
+            arrays = self._arrays
+            ring = np.where(self._staged, arrays.ring, arrays.isolated_rate())
+            self._pairs = self.at(replace(arrays, ring=ring))
+        return self._pairs
+
+    def range_of(self, devices: tuple[int, ...]) -> tuple[float, float]:
+        """The least and the most of a set's rate on any machine that the premises allow."""
+        if self._ends is None:
+            premises = list(enumerate(each.premise for each in self._arrays.premises))
+            lows = {at: each.low / each.nominal for at, each in premises}
+            highs = {at: each.high / each.nominal for at, each in premises}
+            ends = (lows, highs) if premises and not self._nccl else ()
+            self._ends = tuple(self.at(self._arrays.scaled(factors)) for factors in ends)
+        found = [each.of(devices).bytes_per_s for each in (self, *self._ends)]
+        return min(found), max(found)
 
     def path_load(
         self, devices: tuple[int, ...], lasts: Sequence[int]
@@ -270,14 +300,14 @@ class _Routes:
             ends = {end for link in links for end in link.ends} - {source, target}
             self.path_class[pair] = _CLASSES.get(route.path_class, 9)
             self._passes[pair] = frozenset(place[end] for end in ends if end in place)
-            self._staged[pair] = route.staged
+            self._staged[pair] = route.ring_bytes_per_s is not None
             self._direct[pair] = len(links) == 1 and links[0].kind in _DIRECT
             self._switched[pair] = bool(links) and bool(ends) and ends <= switches
 
     def held_by_flow(self) -> list[list[int]]:
         """Pairs of which all rings together carry no more than the fastest flow of one reaches.
 
-        Each pair by itself, and those that a device sends through host memory.
+        Each pair by itself, and all that a device sends, or may send, through host memory.
         """
         pairs = [
             pair

@@ -64,10 +64,13 @@ def device_set(
     chosen = tuple(sorted(devices))
     lowest = free[: len(devices)]
     rest = without(free, chosen)
+    low, high = rates.range_of(chosen)
     return DeviceSet(
         devices=devices,
         free=free,
         bytes_per_s=rates.of(chosen),
+        low=low,
+        high=high,
         lowest=lowest,
         lowest_bytes_per_s=rates.of(lowest),
         left=tuple(left for size in _SIZES if (left := rates.division(size, rest)).groups),

@@ -28,6 +28,10 @@ class SetRates:
             rate = self._rate[devices] = self._rates.of(devices).bytes_per_s
         return rate
 
+    def range_of(self, devices: tuple[int, ...]) -> tuple[float, float]:
+        """The least and the most of that rate on any machine that the sources allow."""
+        return self._rates.range_of(devices)
+
     def division(self, size: int, devices: tuple[int, ...]) -> Left:
         """The division into groups of `size` whose rates have the largest sum.
 

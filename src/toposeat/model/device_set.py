@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.transport import Transport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,19 +26,23 @@ class DeviceSet:
     """Devices for a job, as positions in `topology.devices`, in the order of its local ranks.
 
     `bytes_per_s` is the rate at which a ring over them carries an all-reduce (infinite for one
-    device), `lowest` the free devices with the lowest numbers, `left` what the others divide into;
-    `sets_tried` of `sets` sets were looked at.
+    device), `low` and `high` its ends on any machine that the sources allow. `lowest` are the free
+    devices with the lowest numbers, `left` is what the others divide into; `sets_tried` of `sets`
+    sets were looked at.
     """
 
     devices: tuple[int, ...]
     free: tuple[int, ...]
     bytes_per_s: float
+    low: float
+    high: float
     lowest: tuple[int, ...]
     lowest_bytes_per_s: float
     left: tuple[Left, ...]
     sets_tried: int
     sets: int
     placement: MappingResult | None = None
+    transport: Transport | None = None
 
     @property
     def is_exact(self) -> bool:

@@ -10,6 +10,7 @@ from toposeat.model.explanation import Explanation
 from toposeat.model.quantity import Premises
 from toposeat.model.shown import Shown
 from toposeat.model.topology import LinkKind
+from toposeat.model.transport import Transport
 
 
 class LinkLoad(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -185,6 +186,7 @@ class MappingResult(Shown):
     uniform: bool = False  # every placement is as good, whatever the traffic
     premises: Premises | None = None  # of the gain over the default
     explanation: Explanation | None = None  # if asked for
+    transport: Transport | None = None  # of a group of all ranks' devices
     topology: str = ""  # name of the machine
     hosts: tuple[str, ...] = ()
     slots_per_host: int = 0

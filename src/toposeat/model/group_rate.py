@@ -9,10 +9,11 @@ class GroupRate(Struct, frozen=True, kw_only=True):
     """The rings that a library such as NCCL forms over a set of devices, all at one rate.
 
     `bytes_per_s` is that of all rings together, infinite for one device; no rings can have more
-    than `cut_bytes_per_s`. `rings` are cycles of positions in `topology.devices`. A collective that
-    moves V bytes over each edge of a ring (see `GroupLoad`) takes V / `bytes_per_s` alone.
-    `load` has an entry for each direction of a link in use: position in `topology.links`, 0 forward
-    or 1 backward, and how often a byte of V passes it.
+    than `cut_bytes_per_s`. `low` and `high` are the least and the most where the assumed numbers of
+    the machine are at their ends. `rings` are cycles of positions in `topology.devices`. A
+    collective that moves V bytes over each edge of a ring (see `GroupLoad`) takes V / `bytes_per_s`
+    alone. `load` has an entry for each direction of a link in use: position in `topology.links`, 0
+    forward or 1 backward, and how often a byte of V passes it.
     """
 
     devices: tuple[int, ...]
@@ -20,6 +21,8 @@ class GroupRate(Struct, frozen=True, kw_only=True):
     cut_bytes_per_s: float
     rings: tuple[tuple[int, ...], ...]
     load: tuple[tuple[int, int, float], ...]
+    low: float = 0.0
+    high: float = 0.0
 
     @property
     def is_best(self) -> bool:

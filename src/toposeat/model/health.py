@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from toposeat.model.quantity import WORTH_SAYING, Premises
+from toposeat.model.transport import Transport
 
 
 class Severity(StrEnum):
@@ -163,13 +164,15 @@ class Health:
     """The whole verdict on a machine.
 
     `wiring` is None where there is no machine; `gains` are by pattern, the largest first; `orders`
-    are those worth a line, that for all kinds of jobs first;
-    `findings` are about the machine, `node` about the software and environment of the node.
+    are those worth a line, that for all kinds of jobs first; `transport` is that of a group of all
+    devices. `findings` are about the machine, `node` about the software and environment of the
+    node.
     """
 
     wiring: Wiring | None = None
     gains: tuple[PossibleGain, ...] = ()
     orders: tuple[JobOrder, ...] = ()
+    transport: Transport | None = None
     findings: tuple[Finding, ...] = ()
     node: tuple[Finding, ...] = ()
 

@@ -73,3 +73,10 @@ def processor_of(topology: Topology) -> Processor | None:
         if link.name == "UPI" and generation.isdigit() and int(generation) in _UPI:
             return Processor(_UPI[int(generation)], is_inferred=True)
     return None
+
+
+def is_amd(topology: Topology) -> bool:
+    """Whether its processors are told to be AMD's."""
+    processor = processor_of(topology)
+    name = topology.metadata.get(CPU_NAME, "").upper()
+    return name.startswith("AMD ") or (processor is not None and "AuthenticAMD" in processor.told)

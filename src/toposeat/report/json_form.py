@@ -117,7 +117,9 @@ def mapping_json(result: MappingResult, topology: Topology | None, traffic: Traf
         "placed": _evaluation(result.placed),
         "certificate": {**_plain(result.certificate), "word": result.certificate.word},
         **_members(result, "premises", "solver", "solve_seconds", "seed", "uniform", "notes"),
-        **_members(result, "explanation", "kept_default", "candidates", "peak_memory_bytes"),
+        **_members(
+            result, "explanation", "transport", "kept_default", "candidates", "peak_memory_bytes"
+        ),
         **_members(result, "stages"),
     }
 
@@ -218,6 +220,8 @@ def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
         "devices": indices(chosen.devices),
         "line": visible_line(topology.devices, [topology.devices[d] for d in chosen.devices]),
         "ring_bytes_per_s": _finite(chosen.bytes_per_s),
+        "ring_range": [_finite(chosen.low), _finite(chosen.high)],
+        "transport": _plain(chosen.transport),
         "lowest": {
             "devices": indices(chosen.lowest),
             "ring_bytes_per_s": _finite(chosen.lowest_bytes_per_s),
@@ -302,6 +306,7 @@ def health_json(topology: Topology | None, health: Health) -> Json:
         "healthy": health.verdict.value == "healthy",
         "machine": machine,
         "wiring": _plain(health.wiring),
+        "transport": _plain(health.transport),
         "gains": [
             {
                 **_members(gain, "pattern", "kind", "default_s", "placed_s", "device_of_rank"),

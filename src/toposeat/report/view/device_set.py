@@ -11,6 +11,7 @@ from toposeat.report.parts import Fact, Part, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import format_rate, format_seconds, plural
 from toposeat.report.view.machine import device_code
+from toposeat.report.view.transport import transport_first
 
 _MOST_GROUPS = 4  # of one size that are named
 
@@ -21,7 +22,9 @@ def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextSty
     tried = f"{chosen.sets_tried} of {chosen.sets} sets"
     if chosen.is_exact:
         tried = f"all {plural(chosen.sets, 'set')}"
+    share = 1 - chosen.lowest_bytes_per_s / chosen.bytes_per_s if chosen.bytes_per_s else 0.0
     parts: list[Part] = [
+        *transport_first(chosen.transport, share),
         Fact("Take", _take(chosen, topology)),
         to_copy(visible_line(topology.devices, devices)),
         *(Fact("Left", _left(left, topology)) for left in chosen.left),
@@ -43,7 +46,13 @@ def _take(chosen: DeviceSet, topology: Topology) -> str:
     lowest = "the lowest free numbers"
     if set(chosen.lowest) != set(chosen.devices):
         lowest += f", {_names(chosen.lowest, topology)}: {format_rate(chosen.lowest_bytes_per_s)}"
-    return f"{names}: {format_rate(chosen.bytes_per_s)} in a ring, predicted ({lowest})"
+    return f"{names}: {_rate(chosen)} in a ring, predicted ({lowest})"
+
+
+def _rate(chosen: DeviceSet) -> str:
+    """`24.1 GB/s (2.4 to 25.0 GB/s)`; without a range where its ends are alike."""
+    rate, low, high = map(format_rate, (chosen.bytes_per_s, chosen.low, chosen.high))
+    return rate if low == high else f"{rate} ({low} to {high})"
 
 
 def _left(left: Left, topology: Topology) -> str:

@@ -23,6 +23,7 @@ from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural
 from toposeat.report.view.machine import order_words, premise_words, topology_sentence
 from toposeat.report.view.mapping import gain_range_words
+from toposeat.report.view.transport import transport_first
 
 _MOST_GAINS = 5
 _COUNTED = {
@@ -43,7 +44,9 @@ def render_health_text(
         command: what asks for one job, for where the order depends on it.
         style: of the text.
     """
-    parts: list[Part] = [Fact("Verdict", verdict_of_health(health))]
+    best = max((gain.share for gain in health.gains), default=0.0)
+    parts: list[Part] = transport_first(health.transport, best)
+    parts.append(Fact("Verdict", verdict_of_health(health)))
     for_all, labelled = _orders_of(health)
     if health.wiring is not None:
         parts.append(Fact("Order", gain_words(health, health.wiring)))

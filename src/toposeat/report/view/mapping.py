@@ -42,6 +42,7 @@ from toposeat.report.view.machine import (
     topology_sentence,
 )
 from toposeat.report.view.traffic import gain_place, gain_share, traffic_sentence
+from toposeat.report.view.transport import transport_first
 
 HYBRID = "hybrid"  # the metric whose costs are seconds
 
@@ -420,7 +421,9 @@ def _rank_of_note(note: str) -> int:
 
 def _answer(result: MappingResult, topology: Topology | None) -> list[Part]:
     """The verdict, the order, and the line that realises it where one does."""
-    parts: list[Part] = [Fact("Verdict", verdict_words(result))]
+    before, after = result.default.predicted_s, result.placed.predicted_s
+    parts: list[Part] = transport_first(result.transport, 1 - after / before if before else 0.0)
+    parts.append(Fact("Verdict", verdict_words(result)))
     if topology is None:
         order = f"nodes by first rank: {host_words(result.hosts_by_first_rank)}"
         return [*parts, Fact("Order", f"{order} ({moved_words(result)})")]

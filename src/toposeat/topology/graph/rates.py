@@ -21,6 +21,8 @@ from toposeat.topology.premises import PCIE_RATE
 from toposeat.topology.processors import Family, family_of
 from toposeat.topology.products import pcie_generation_of
 
+NCCL_TRANSPORT = "NCCL's transport"  # the premise of a ring's steps across host bridges
+
 
 def settled(facts: Topology) -> Topology:
     """The facts with each assumed number as they settle it.
@@ -159,6 +161,20 @@ class CopyRates(Struct, frozen=True):
             return None
         return replace(cap, value=cap.value * self.family.flow_across_both.nominal)
 
+    @property
+    def transport(self) -> Premise:
+        """NCCL's own choice: direct copies, or staging whatever the driver allows."""
+        share = self.family.staged_within
+        return Premise(
+            what=NCCL_TRANSPORT,
+            low=min(1.0, share.low),
+            nominal=1.0,
+            high=1.0,
+            unit="of direct copies",
+            source="NCCL stages in host memory where a path crosses a host bridge, but for two GPUs"
+            " on AMD processors, unless NCCL_P2P_LEVEL says otherwise.",
+        )
+
 
 def copy_rates(topology: Topology) -> CopyRates | None:
     """Those of the machine's processors; None where a flow is told to fill its links."""
@@ -170,7 +186,9 @@ def copy_rates(topology: Topology) -> CopyRates | None:
 def copy_premises(topology: Topology) -> tuple[Premise, ...]:
     """What the caps of a machine's pairs may rest on."""
     rates = copy_rates(topology)
-    return () if rates is None else (rates.family.flow_across, rates.family.host_bridge)
+    if rates is None:
+        return ()
+    return rates.family.flow_across, rates.family.host_bridge, rates.transport
 
 
 # ---- copies through host memory

@@ -14,7 +14,7 @@ from math import inf
 from msgspec import Struct
 
 from toposeat import _core
-from toposeat.model.quantity import Quantity, Source, joined
+from toposeat.model.quantity import Quantity, Source, assumed, joined
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -26,6 +26,7 @@ from toposeat.model.topology import (
     PathClass,
     Route,
     Topology,
+    Vendor,
     with_named_premises,
 )
 from toposeat.topology.graph.rates import (
@@ -117,6 +118,20 @@ def _kept(before: Route, now: Route) -> Route:
     )
 
 
+def with_peer_access(topology: Topology, *, peer_access: bool) -> Topology:
+    """The machine as if its devices had peer access over PCIe, or had none; nothing measured.
+
+    It answers what the other way to copy would give; what device links join stays.
+    """
+    devices = {device.id for device in topology.devices}
+    told = dict(topology.pair_of_ends)
+    for ends, route in topology.route_of_pair.items():
+        if devices.issuperset(ends) and route.ring_bytes_per_s is not None:
+            pair = told.get(ends) or Pair(source=ends[0], target=ends[1])
+            told[ends] = replace(pair, peer_access=peer_access, cap_bytes_per_s=None)
+    return rerouted(replace(topology, routes=(), pairs=tuple(told.values())))
+
+
 def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:
     """The shortest route of each pair that has one, and the pairs of one host that have none."""
     links = topology.links
@@ -149,10 +164,18 @@ def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:
                     cap_bytes_per_s=pair.cap_bytes_per_s or flows.cap(path_class, path),
                     combined_bytes_per_s=pair.combined_bytes_per_s
                     or (None if pair.cap_bytes_per_s else flows.both_ways(path_class, path)),
+                    ring_bytes_per_s=flows.ring(path_class, path, pair.cap_bytes_per_s)
+                    if _are_of_nccl(source, target)
+                    else None,
                     peer_access=pair.peer_access,
                 )
             )
     return routes, unrouted
+
+
+def _are_of_nccl(source: Device, target: Device | Nic) -> bool:
+    nvidia = source.vendor is Vendor.NVIDIA
+    return nvidia and isinstance(target, Device) and target.host == source.host
 
 
 def _paths(topology: Topology) -> list[list[list[int]]]:
@@ -228,6 +251,21 @@ class _Flows(Struct, frozen=True):
         slowest = self.flow[min(path, key=over.__getitem__)]
         named = tuple(dict.fromkeys([*slowest.premises, *premise]))
         return Quantity(flow, Source.ASSUMED if named else Source.NOMINAL, premises=named)
+
+    def ring(
+        self, path_class: PathClass, path: Sequence[int], told: Quantity | None
+    ) -> Quantity | None:
+        """What a step of NCCL's ring reaches, where NCCL may stage what the driver would not.
+
+        `told` is what one flow of the pair reaches, where a source tells it.
+        """
+        if self.copies is None or path_class not in (PathClass.PHB, PathClass.NODE, PathClass.SYS):
+            return None
+        if min(map(self.pcie.__getitem__, path)) > min(map(self.other.__getitem__, path)):
+            return None
+        alone = told or self.cap(path_class, path)
+        alone = alone or Quantity(min(map(self.narrowest.__getitem__, path)))
+        return assumed(alone.value, self.copies.transport, of=alone)
 
     def both_ways(self, path_class: PathClass, path: Sequence[int]) -> Quantity | None:
         """What a pair reaches both ways together, where one flow is held between sockets."""

@@ -31,6 +31,7 @@ from toposeat.model.topology import (
     with_named_premises,
 )
 from toposeat.topology import constants as k
+from toposeat.topology.graph.rates import NCCL_TRANSPORT
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.bonds import is_bond
 from toposeat.topology.untold import BY_PRODUCT
@@ -164,6 +165,7 @@ def _lay_pair_numbers(machine: Numbered, matrices: Sequence[PairNumbers]) -> Non
             route,
             cap_bytes_per_s=rate.get(ends, route.cap_bytes_per_s),
             combined_bytes_per_s=both.get(ends, route.combined_bytes_per_s),
+            ring_bytes_per_s=_ring(route, rate.get(ends)),
             latency_s=latency.get(ends, route.latency_s),
         )
     machine.devices = [
@@ -180,6 +182,15 @@ def _lay_pair_numbers(machine: Numbered, matrices: Sequence[PairNumbers]) -> Non
             if route.path_class is PathClass.UNKNOWN and route.peer_access is None:
                 machine.routes[ends] = replace(route, staged=True)
     _raise_capacities(machine)
+
+
+def _ring(route: Route, measured: Quantity | None) -> Quantity | None:
+    """A step of a ring, where the pair's rate is measured: whether NCCL stages it stays open."""
+    before = route.ring_bytes_per_s
+    if measured is None or before is None:
+        return before
+    kept = tuple(what for what in before.premises if what == NCCL_TRANSPORT)
+    return replace(measured, premises=kept, source=Source.ASSUMED) if kept else measured
 
 
 # ---- the number of each pair whose conditions fit it best

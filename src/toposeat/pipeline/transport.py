@@ -1,0 +1,82 @@
+"""What direct copies would give to GPUs whose copies are, or may be, staged in host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+from toposeat import evaluation, topology
+from toposeat.model.processor import is_amd
+from toposeat.model.topology import Route, Topology, Vendor
+from toposeat.model.traffic import Traffic
+from toposeat.model.transport import Staging, Transport
+
+_WORTH_SAYING = 1.1  # times as fast
+_OFF = {"NCCL_P2P_DISABLE": ("1",), "NCCL_P2P_LEVEL": ("0", "LOC", "NVL")}
+_ON = ("SYS", "5")  # of NCCL_P2P_LEVEL: direct copies everywhere
+
+
+def transport_of(
+    machine: Topology,
+    devices: Sequence[int] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    traffic: Traffic | None = None,
+) -> Transport | None:
+    """What a group of NCCL would gain if its members copied to each other directly.
+
+    Args:
+        machine: one node.
+        devices: the members, as positions in `machine.devices`; None: all.
+        environment: of the job, where the machine is this one; else None.
+        traffic: of the job; what NCCL does plays no part where no group exchanges anything.
+
+    Returns:
+        None where nothing is staged, or what is makes no difference.
+    """
+    members = tuple(sorted({*range(len(machine.devices))} if devices is None else {*devices}))
+    ids = [machine.devices[at].id for at in members]
+    vendors = {machine.devices[at].vendor for at in members}
+    if len(members) < 2 or len(machine.hosts) > 1 or vendors != {Vendor.NVIDIA}:
+        return None
+    routes = [r for ends in permutations(ids, 2) if (r := machine.route_of_pair.get(ends))]
+    stageable = [route for route in routes if route.ring_bytes_per_s is not None]
+    staging, setting = _why(machine, stageable, len(members), environment or {})
+    of_nccl = staging in (Staging.NCCL, Staging.SET)
+    if staging is None or (of_nccl and traffic is not None and not traffic.groups):
+        return None
+    fast, slow = (
+        evaluation.CompiledMachine(topology.with_peer_access(machine, peer_access=on)).rates
+        for on in (True, False)
+    )
+    fast_rate, slow_rate = fast.of(members).bytes_per_s, slow.of(members).bytes_per_s
+    slow_low, slow_high = slow.range_of(members)
+    nominal = fast_rate / slow_rate
+    if nominal < _WORTH_SAYING:
+        return None
+    return Transport(
+        staging=staging,
+        devices=members,
+        low=max(1.0, fast_rate / slow_high),
+        nominal=nominal,
+        high=max(nominal, fast.range_of(members)[1] / slow_low),
+        setting=setting,
+    )
+
+
+def _why(
+    machine: Topology, routes: Sequence[Route], size: int, environment: Mapping[str, str]
+) -> tuple[Staging | None, str]:
+    """Why some of these routes are staged, and the variable that says so."""
+    if any(route.peer_access is False for route in routes):
+        return Staging.TOLD, ""
+    if any(route.staged for route in routes):
+        return Staging.PRODUCT, ""
+    if not routes:
+        return None, ""
+    for name, values in _OFF.items():
+        if environment.get(name) in values:
+            return Staging.SET, f"{name}={environment[name]}"
+    if environment.get("NCCL_P2P_LEVEL") in _ON or (size == 2 and is_amd(machine)):
+        return None, ""
+    return Staging.NCCL, ""
