@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from toposeat.cli.settings import decided_words
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.map_options import METRICS, OBJECTIVES, SOLVERS, Constraints, MapOptions
-from toposeat.model.shell_words import shell_word
+from toposeat.model.shell_words import joined_sources, shell_word, sources_in
 
 if TYPE_CHECKING:
     from toposeat.model.evaluation import MappingResult
@@ -42,38 +42,48 @@ class Command:
         raise NotImplementedError
 
 
-def add_topology_option(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """`-t SRC`: the machine."""
+class _Sources(argparse.Action):
+    """Sources of one machine as one text, which every reader of sources takes."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Add one more."""
+        del parser, option_string
+        known = getattr(namespace, self.dest)
+        told = sources_in(known) if isinstance(known, str) else []
+        setattr(namespace, self.dest, joined_sources([*told, values]))
+
+
+def add_topology_option(
+    parser: argparse.ArgumentParser,
+    *,
+    required: bool = True,
+    dest: str = "topology",
+    help: str = "",
+) -> None:
+    """`-t SRC`: the machine, as often as there are sources of it."""
     parser.add_argument(
         "-t",
         "--topology",
+        dest=dest,
         metavar="SRC",
         required=required,
-        help="the machine: `this`, a topology file, `nvidia-smi topo -m` text, a catalogue name "
-        "(k80-16, dgx-1v, ...) or a synthetic string; `map` also takes the shape of a large one",
+        action=_Sources,
+        help=help
+        or "the machine: `this`, a file of any known format, `nvidia-smi topo -m` text among them,"
+        " - (standard input), a catalogue name (k80-16, dgx-1v, ...), a synthetic string; again for"
+        " more sources of the same machine; `map` also takes the shape of a large one",
     )
 
 
-def add_topologies_option(parser: argparse.ArgumentParser) -> None:
-    """`-t SRC`, as often as there are sources of the one machine."""
-    parser.add_argument(
-        "-t",
-        "--topology",
-        metavar="SRC",
-        action="append",
-        default=[],
-        help="the machine (default: this): `this`, a file of any known format, a catalogue name"
-        " (k80-16, dgx-1v, ...) or a synthetic string; again for more sources of the same machine",
-    )
-
-
-def read_machine(sources: Sequence[str]) -> Topology:
-    """The machine of `add_topologies_option`: one source, or several merged."""
-    from toposeat import topology  # noqa: PLC0415
-
-    if not sources:
-        return topology.read_topology("this")
-    return topology.read_topologies(sources)
+def source_words(source: str) -> str:
+    """` -t SRC` for each source of a machine, to type."""
+    return "".join(f" -t {quoted(each)}" for each in sources_in(source))
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:

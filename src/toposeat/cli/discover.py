@@ -12,17 +12,18 @@ from toposeat import report, topology
 from toposeat.cli.command import (
     Command,
     add_output_option,
-    add_topologies_option,
+    add_topology_option,
     print_json,
     quoted,
-    read_machine,
     show,
+    source_words,
     tell,
     write_result,
 )
 from toposeat.cli.output import output_form, page_text, png_of_svg
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable, write_atomically
+from toposeat.model.shell_words import sources_in
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
@@ -39,7 +40,10 @@ class DiscoverCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        add_topologies_option(parser)
+        add_topology_option(
+            parser,
+            required=False,
+        )
         add_output_option(parser, "the topology")
         parser.add_argument(
             "--format",
@@ -73,7 +77,8 @@ class DiscoverCommand(Command):
             )
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
-        if any(is_shape(source) or topology.is_network(source) for source in args.topology):
+        source = "this" if args.topology is None else args.topology
+        if topology.is_network(source) or is_shape(source):
             return _show_network(args)
         if args.rename_by is not None and (form != "nccl" or args.json):
             raise UsageError(
@@ -81,7 +86,7 @@ class DiscoverCommand(Command):
             )
         if form == "nccl" and not args.json:
             return _write_nccl(args)
-        machine = read_machine(args.topology)
+        machine = topology.read_topology(source)
         if args.output is not None and form not in (None, "json"):
             write_atomically(args.output, _content(machine, form), overwrite=args.force)
             tell(f"Wrote {args.output}")
@@ -116,14 +121,14 @@ def _write_nccl(args: argparse.Namespace) -> int:
 def _machine_for_nccl(args: argparse.Namespace) -> Topology:
     """The machine, under the bus ids of a guest where `--rename-by` asks for it."""
     if args.rename_by is None:
-        return read_machine(args.topology)
-    sources: list[str] = args.topology or ["this"]
+        return topology.read_topology(args.topology or "this")
+    sources = sources_in(args.topology or "this")
     guest: str | Path = "this"
     if args.rename_by != "index":
         guest = Path(args.rename_by)
     elif len(sources) > 1:
         *sources, guest = sources
-    host = read_machine(sources)
+    host = topology.read_topologies(sources)
     machine = topology.with_bus_ids_of(host, guest)
     left_out = len(host.devices) - len(machine.devices)
     if left_out:
@@ -156,8 +161,8 @@ def _show_text(args: argparse.Namespace, machine: Topology) -> None:
     known = topology.knowledge_of(machine)
     show(sys.stdout, partial(report.render_topology_text, knowledge=known, lines=lines), machine)
     if lines is not None:
-        sources = "".join(f" -t {quoted(source)}" for source in args.topology)
-        tell(f"Next: toposeat doctor{sources}; -v says more")
+        words = "" if args.topology is None else source_words(args.topology)
+        tell(f"Next: toposeat doctor{words}; -v says more")
 
 
 def _list(*, as_json: bool) -> None:
@@ -210,22 +215,18 @@ def _list(*, as_json: bool) -> None:
 
 def _show_network(args: argparse.Namespace) -> int:
     """A network of hosts: levels, hosts, capacities."""
-    if (
-        args.output is not None
-        or args.format in ("svg", "png", "html", "nccl")
-        or len(args.topology) > 1
-    ):
+    if args.output is not None or args.format in ("svg", "png", "html", "nccl"):
         raise UsageError(
             "a network of hosts is shown alone, as text or JSON",
             hint="map onto it: toposeat map TRAFFIC -t NETWORK --node SRC",
         )
-    network = topology.read_network(args.topology[0])
+    network = topology.read_network(args.topology)
     if args.json or args.format == "json":
         print_json(report.network_json(network))
     else:
         lines = None if args.verbose else _LINES
         show(sys.stdout, partial(report.render_network_text, lines=lines), network)
         if lines is not None:
-            source = quoted(args.topology[0])
+            source = quoted(args.topology)
             tell(f"Next: toposeat map TRAFFIC -t {source} --node SRC; -v says more")
     return 0

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from toposeat import launch, mapping, pipeline, report, topology
 from toposeat.cli.command import (
     Command,
-    add_topologies_option,
+    add_topology_option,
     print_json,
-    quoted,
-    read_machine,
     show,
+    source_words,
     tell,
     write_result,
 )
@@ -26,6 +25,7 @@ from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.installed import native_path
 from toposeat.model.health import Finding, Health, Severity, Verdict
 from toposeat.model.quantity import WORTH_SAYING
+from toposeat.model.shell_words import sources_in
 from toposeat.report.units import plural
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class DoctorCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        add_topologies_option(parser)
+        add_topology_option(parser, required=False)
         parser.add_argument(
             "--config",
             action="store_true",
@@ -56,9 +56,9 @@ class DoctorCommand(Command):
         if args.config:
             _show_settings(args.settings, as_json=args.json)
             return 0
-        sources = args.topology or ["this"]
-        node = node_findings() if "this" in sources else ()
-        machine, missing = _machine(sources)
+        source = "this" if args.topology is None else args.topology
+        node = node_findings() if "this" in sources_in(source) else ()
+        machine, missing = _machine(source)
         health = Health(findings=missing, node=node)
         if machine is not None:
             gains, orders = pipeline.possible_gains(machine)
@@ -66,42 +66,39 @@ class DoctorCommand(Command):
                 wiring=topology.wiring_of(machine),
                 gains=gains,
                 orders=orders,
-                transport=pipeline.transport_of(machine, environment=_environment_of(sources)),
+                transport=pipeline.transport_of(machine, environment=_environment_of(source)),
                 findings=topology.findings_of(machine),
                 node=node,
             )
         if args.json:
             print_json(report.health_json(machine, health))
         else:
-            show(sys.stdout, report.render_health_text, machine, health, _question(sources, health))
+            show(sys.stdout, report.render_health_text, machine, health, _question(source, health))
             if machine is not None and any(gain.share >= WORTH_SAYING for gain in health.gains):
-                tell(_next_words(sources, len(machine.devices)))
+                tell(_next_words(source, len(machine.devices)))
         doubtful = args.strict and health.severity is Severity.DOUBT
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
 
 
-def _environment_of(sources: list[str]) -> Mapping[str, str] | None:
+def _environment_of(source: str) -> Mapping[str, str] | None:
     """Of this process, where the machine is this one."""
-    return os.environ if sources == ["this"] else None
+    return os.environ if source == "this" else None
 
 
-def _question(sources: list[str], health: Health) -> str:
+def _question(source: str, health: Health) -> str:
     """The command that asks for the order of one job: its pattern stands for the user's own."""
     patterns = [gain.pattern for gain in health.gains]
     if not patterns:
         return ""
     asked = next((each for each in patterns if each.startswith("llm:tp=2")), patterns[0])
-    named = [f"-t {quoted(source)}" for source in sources if sources != ["this"]]
-    return " ".join(("toposeat map", asked, *named))
+    return f"toposeat map {asked}{'' if source == 'this' else source_words(source)}"
 
 
-def _next_words(sources: list[str], devices: int) -> str:
+def _next_words(source: str, devices: int) -> str:
     """How to gain what an order of ranks may save."""
-    if sources == ["this"]:
+    if source == "this":
         return f"Next: toposeat tune -- mpirun -n {devices} ./app"
-    if len(sources) > 1:
-        return "Next: merge them by toposeat discover -o FILE, then toposeat map TRAFFIC -t FILE"
-    return f"Next: toposeat map TRAFFIC -t {quoted(sources[0])}"
+    return f"Next: toposeat map TRAFFIC{source_words(source)}"
 
 
 def _show_settings(found: Settings, *, as_json: bool) -> None:
@@ -136,10 +133,10 @@ def _show_settings(found: Settings, *, as_json: bool) -> None:
     write_result("\n".join(lines) + "\n")
 
 
-def _machine(sources: list[str]) -> tuple[Topology | None, tuple[Finding, ...]]:
+def _machine(source: str) -> tuple[Topology | None, tuple[Finding, ...]]:
     """The machine, or a finding where this one has no GPU; a file that is wrong is an error."""
     try:
-        return read_machine(sources), ()
+        return topology.read_topology(source), ()
     except UnavailableError as error:
         code = "gpu-hidden" if "hidden from this process" in error.message else "gpu-missing"
         finding = Finding(

@@ -24,7 +24,7 @@ def is_network(args: argparse.Namespace) -> bool:
     source = args.topology
     if source is None or source in topology.catalogue_names():  # most are: spares many imports
         return False
-    return is_shape(source) or topology.is_network(source)
+    return topology.is_network(source) or is_shape(source)
 
 
 def machine_of(args: argparse.Namespace) -> Machine:

@@ -18,6 +18,7 @@ from toposeat.cli.command import (
     EXIT_FAILED,
     Command,
     add_output_option,
+    add_topology_option,
     positive_seconds,
     print_command,
     print_error,
@@ -99,11 +100,10 @@ class ProfileCommand(Command):
             help="say every few seconds on standard error what the job has sent, for less than 1 %%"
             " of a core",
         )
-        parser.add_argument(
-            "-t",
-            "--topology",
+        add_topology_option(
+            parser,
+            required=False,
             dest="watched",  # what settings name is no machine that the job runs on
-            metavar="SRC",
             help="with --watch: the node whose busiest link is told (default: this)",
         )
         parser.add_argument(

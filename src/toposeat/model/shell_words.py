@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def shell_word(text: object) -> str:
@@ -23,6 +23,21 @@ def shell_word(text: object) -> str:
 def shell_line(words: Iterable[object]) -> str:
     """A command for bash, of one line."""
     return " ".join(map(shell_word, words))
+
+
+def joined_sources(sources: Sequence[str]) -> str:
+    """Several sources of one machine as one text, `topo.txt -t p2p.txt`; one stays as it is."""
+    return sources[0] if len(sources) == 1 else " -t ".join(map(shell_word, sources))
+
+
+def sources_in(text: str) -> list[str]:
+    """The sources that a text of `joined_sources` names."""
+    try:
+        words = shlex.split(text) if " -t " in text else []
+    except ValueError:  # a quotation mark alone: the name of a file
+        words = []
+    is_joined = len(words) % 2 == 1 and set(words[1::2]) == {"-t"}
+    return words[::2] if is_joined else [text]
 
 
 def _escaped(character: str) -> str:

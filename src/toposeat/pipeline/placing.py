@@ -13,6 +13,7 @@ from toposeat import evaluation, launch, mapping, topology
 from toposeat.errors import InputError
 from toposeat.model.map_options import MapOptions
 from toposeat.model.nics import nics_left_out
+from toposeat.model.shell_words import sources_in
 
 if TYPE_CHECKING:  # `run` names a node, and needs none of them
     from pathlib import Path
@@ -77,6 +78,8 @@ def placement_of(
     source = machine_source
     if isinstance(source, str):
         source = {} if source in ("", machine.name) else {"source": source}
+    # Standard input cannot be read again.
+    source = {name: text for name, text in source.items() if "-" not in sources_in(text)}
     metadata = {
         "topology": machine.name,
         **source,

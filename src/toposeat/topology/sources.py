@@ -10,7 +10,7 @@ from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.shape_text import is_shape
-from toposeat.model.shell_words import shell_word
+from toposeat.model.shell_words import shell_word, sources_in
 from toposeat.model.topology import FactKind, Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 from toposeat.topology.drawn import drawn
@@ -22,14 +22,15 @@ def read_topology(source: str | Path) -> Topology:
     """Read a topology from anything a user may name.
 
     It is `this`, a catalogue name, a synthetic string, or the path of a file, whose format is found
-    from its content. A `Path` is always a file.
+    from its content; `-` is standard input. A `Path` is always a file. A text may name several
+    sources of the machine, which are merged: `topo.txt -t p2p.txt`.
 
     Raises:
         InputError: a file that is missing, damaged or of unknown format, with file and line.
         UsageError: a name that means nothing.
         UnavailableError: `this` machine has no GPU.
     """
-    return _machine(parts_of(source), source)
+    return read_topologies([source] if isinstance(source, Path) else sources_in(source))
 
 
 def read_topologies(sources: Sequence[str | Path]) -> Topology:
@@ -59,6 +60,8 @@ def parts_of(source: str | Path) -> list[Topology]:
         from toposeat.topology.live.discover import facts_of_this  # noqa: PLC0415 - 50 ms
 
         return [facts_of_this()]
+    if text == "-":
+        return _read_path(Path("/dev/stdin"))
     known = machine_path(text)
     if known:
         return [read_machine_file(known)]

@@ -14,6 +14,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list, short_name
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
+from toposeat.model.shell_words import sources_in
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
 from toposeat.topology.networks.formats import JOB, PREFIXES, network_format_of, parse_network
 from toposeat.topology.networks.rails import with_options
@@ -33,7 +34,13 @@ def is_network(source: str) -> bool:
     """Whether a source is a network: by its prefix, by name, or by what its file begins with.
 
     A shape is one only together with a node, which the caller knows.
+
+    Raises:
+        UsageError: a network among several sources of one machine.
     """
+    if len(sources_in(source)) > 1:
+        _refuse_networks(sources_in(source))
+        return False
     text = source.strip()
     prefix, rest = _prefix_of(text)
     if prefix is not None or _options_of(rest)[0] == JOB:
@@ -46,6 +53,19 @@ def is_network(source: str) -> bool:
         return network_format_of(read_file(path)) is not None
     except InputError:  # the reader of topologies reports the error
         return False
+
+
+def _refuse_networks(sources: Sequence[str]) -> None:
+    """Refuse sources of one machine that name networks."""
+    networks = [each for each in sources if is_shape(each) or is_network(each)]
+    if not networks:
+        return
+    what = "networks of hosts" if len(networks) > 1 else "a network of hosts"
+    be = "are" if len(networks) > 1 else "is"
+    raise UsageError(
+        f"{' and '.join(networks)} {be} {what}, and several -t are sources of one node",
+        hint="give one network with -t, and what tells its nodes with --node",
+    )
 
 
 def read_network(source: str | Path) -> Network:
@@ -62,6 +82,7 @@ def read_network(source: str | Path) -> Network:
         UnavailableError: `slurm-job` outside a job.
     """
     text = str(source).strip()
+    _refuse_networks(sources_in(text) if len(sources_in(text)) > 1 else ())
     if is_shape(text):
         # it costs 40 ms
         from toposeat.topology.networks.shape_network import network_of_shape  # noqa: PLC0415

@@ -1,0 +1,88 @@
+"""Several sources of one machine, and standard input, as every verb takes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+
+TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
+MATRIX = """\
+        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity
+GPU0     X      NODE    NODE    0-15    0
+GPU1    NODE     X      NODE    0-15    0
+GPU2    NODE    NODE     X      0-15    0
+"""
+ACCESS = "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tCNS\tCNS\nGPU1\tCNS\tX\tOK\nGPU2\tCNS\tOK\tX\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """A matrix and a table of peer access, with a blank in their names."""
+    names = [str(tmp_path / name) for name in ("the matrix.txt", "peers.txt")]
+    for name, text in zip(names, (MATRIX, ACCESS), strict=True):
+        Path(name).write_text(text)
+    return names
+
+
+@pytest.mark.parametrize("verb", ["choose 2", "map ring:3", "doctor", "discover"])
+def test_several_sources_are_merged(
+    verb: str, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As if discover had merged them into one file: peer access decides what is taken."""
+    both = [word for name in files for word in ("-t", name)]
+    merged = str(tmp_path / "merged.json")
+    assert main(["discover", *both, "-o", merged]) == 0
+    capsys.readouterr()
+    found = []
+    for sources in (both, ["-t", merged], both[:2]):
+        main([*verb.split(), *sources, "--json"])
+        document = json.loads(capsys.readouterr().out)
+        found.append([document.get(key) for key in ("devices", "rate", "placed", "findings")])
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_placement_names_all_sources(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(tmp_path / "app.place")
+    both = [word for name in files for word in ("-t", name)]
+    assert main(["map", "ring:3", *both, "-o", place]) == 0
+    capsys.readouterr()
+    assert main(["compare", place]) == 0
+    assert f"on '{files[0]}' -t {files[1]} (others" in capsys.readouterr().err
+
+
+def test_standard_input_is_a_source(files: list[str], tmp_path: Path) -> None:
+    """A pipe or a file; a placement does not name what cannot be read again."""
+    line = [*TOPOSEAT, "map", "ring:3", "-t", "-", "-t", files[1]]
+    place = tmp_path / "app.place"
+    with Path(files[0]).open() as file:
+        more = [*line, "-o", str(place)]
+        by_file = subprocess.run(more, stdin=file, capture_output=True, text=True, check=True)
+    by_pipe = subprocess.run(line, input=MATRIX, capture_output=True, text=True, check=True)
+    assert by_pipe.stdout == by_file.stdout
+    assert "# source" not in place.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("map ring:4 -t fattree:2:4:4 -t dgx-1v", "fattree:2:4:4 is a network of hosts"),
+        ("map ring:4 -t dgx-1v -t hierarchy:2:4 --node dgx-1v", "hierarchy:2:4 is a network"),
+        ("discover -t fattree:2:4 -t fattree:4:4", "fattree:2:4 and fattree:4:4 are networks"),
+        ("discover -t slurm:x.conf -t dgx-1v", "slurm:x.conf is a network of hosts"),
+    ],
+)
+def test_a_network_is_no_source_of_a_node(
+    words: str, cause: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    first, hint = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {cause}")
+    assert "--node" in hint
