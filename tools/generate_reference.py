@@ -19,7 +19,7 @@ from toposeat.cli.main import verbs_of, whole_parser
 from toposeat.model.shape_text import KNOWN_SHAPES
 from toposeat.report.view.machine import remarks
 from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.formats import FORMATS, NOT_READ, TREES
+from toposeat.topology.formats import FORMATS, NOT_READ, PASTES, TREES
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / "docs"
@@ -120,6 +120,11 @@ def formats_page() -> str:
     parts += [f"| {t.name} | `{t.command}` | {t.tells} |" for t in TREES]
     parts.append("\nFormats that are recognised and refused:\n")
     parts += [f"- {what}; {instead}" for _, what, instead in NOT_READ]
+    parts.append(
+        "\nTexts that are refused alone, and named where other outputs are in the same file:\n"
+    )
+    matrix = "`nvidia-smi topo -m > FILE` or what the vendor named has for it"
+    parts += [f"- {what}; {instead.format(matrix)}" for _, what, instead in PASTES]
     parts += [
         "\n## Which formats show that device links exist, and which that they do not\n",
         "A file without an NVLink may just not mention it. Only a format with *absence* shows",

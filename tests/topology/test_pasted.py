@@ -11,7 +11,18 @@ from toposeat.model.processor import CPU_NAME
 from toposeat.model.topology import PathClass
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.sources import parse_topology_text
+from toposeat.topology.told import FOUND
 
+NVBANDWIDTH = """\
+{
+  "nvbandwidth": {
+    "GPU Device list": ["0: NVIDIA A40 (00000000:16:00)", "1: NVIDIA A40 (00000000:3a:00)"],
+    "testcases": [{"name": "device_to_device_memcpy_write_ce", "sum": 100.0,
+      "bandwidth_matrix": [["N/A", "49.5"], ["50.5", "N/A"]]}]
+  }
+}
+"""
+LSPCI = "16:00.0 3D controller: NVIDIA Corporation GA102GL [A40] (rev a1)\n"
 MATRIX = """\
         GPU0    GPU1    CPU Affinity    NUMA Affinity
 GPU0     X      NV4     0-15    0
@@ -65,3 +76,101 @@ def test_prompts_and_fences_around_a_query(prompt: str) -> None:
     cut = text.replace(", GPU-00000001-0000-0000-0000-000000000000, 00000000:3A:00.0", "")
     with pytest.raises(InputError, match="row has 2 of 4 cells"):
         parse_topology_text(cut + MATRIX, Path("issue.md"))
+
+
+def test_an_issue_with_all_that_was_asked_for() -> None:
+    """Fences of several kinds, XML and JSON among them: all is found and named, with its line."""
+    bus = ("0000:16:00.0", "0000:3a:00.0")
+    dump = (
+        '<system version="1">\n<cpu numaid="0" affinity="0000ffff" arch="x86_64">\n'
+        + "".join(
+            f'<pci busid="{each}" class="0x030200" link_speed="16 GT/s" link_width="16">\n'
+            f'<gpu dev="{i}" sm="86" rank="{i}" gdr="1"/>\n</pci>\n'
+            for i, each in enumerate(bus)
+        )
+        + "</cpu>\n</system>\n"
+    )
+    texts = {
+        "lscpu": "Model name:  AMD EPYC 7302 16-Core Processor\n",
+        "NCCL topology XML": dump,
+        "output of lspci": LSPCI,
+        "nvbandwidth output": NVBANDWIDTH,
+        "nvidia-smi topo -m text": MATRIX,
+    }
+    issue = "### It hangs\n\n[x] I looked, {really}\n\n" + "".join(
+        f"Here is {number}:\n\n```xml\n{text}```\n" for number, text in enumerate(texts.values())
+    )
+    machine = parse_topology_text(issue, Path("issue.md"))
+    assert [device.pci_bus_id for device in machine.devices] == list(bus)
+    cap = machine.route_of_pair["gpu0", "gpu1"].cap_bytes_per_s
+    assert cap is not None
+    assert cap.value == 49.5e9
+    assert machine.metadata["cpu"] == "x86_64"
+    assert machine.metadata[CPU_NAME] == "AMD EPYC 7302 16-Core Processor"
+    assert machine.route_of_pair["gpu0", "gpu1"].path_class is PathClass.NVL
+    found, unused = machine.report[0].removeprefix(f"{FOUND}issue.md: ").split("; not used: ")
+    for origin, text in texts.items():
+        line = issue[: issue.index(text)].count("\n") + 1
+        assert f"{origin} (line {line})" in (unused if origin == "output of lspci" else found)
+    assert "hwloc-gather-topology" in unused
+
+
+def test_each_part_of_a_machine_of_the_field_is_read(shared_dir: Path) -> None:
+    """Heads of outputs in these files, one a kind, and what is named as read."""
+    heads = {
+        "lscpu": "Model name:",
+        "nvidia-smi -L text": "GPU 0: ",
+        "nvidia-smi topo -m text": "\tGPU0\tGPU1",
+        "nvidia-smi topo -p2p text": "topo -p2p",
+        "nvidia-smi --query-gpu CSV": "index, name",
+    }
+    for path in sorted((shared_dir / "field/machines").glob("*.txt")):
+        text = path.read_text()
+        machine = read_topology(str(path))
+        there = [origin for origin, head in heads.items() if head in text]
+        assert all(f"{origin} (line" in machine.report[0] for origin in there), path
+        assert all(device.name for device in machine.devices)
+        assert (CPU_NAME in machine.metadata) is ("lscpu" in there)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "instead"),
+    [
+        ("lstopo.txt", "text of lstopo", "lstopo --of xml --whole-io"),
+        ("lspci-t.txt", "output of lspci -t", "hwloc-gather-topology NAME --io"),
+        ("lspci-vv.txt", "output of lspci", "nvidia-smi -q"),
+        ("amd-smi-static.txt", "output of amd-smi static", "amd-smi topology"),
+    ],
+)
+def test_published_pastes_that_are_no_machine(
+    cases: Path, name: str, what: str, instead: str
+) -> None:
+    with pytest.raises(InputError, match=f"this is {what}: not read") as caught:
+        read_topology(str(cases / "37-lspci-and-lstopo-text" / name))
+    assert instead in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "instead"),
+    [
+        ("03:00.0 Display controller: AMD, Inc. [AMD/ATI] Aldebaran", "lspci", "amd-smi topology"),
+        ("0000:0c:00.0 Bridge [0604]: Broadcom\n\t\tLnkSta:\tx16", "lspci", "hwloc-gather"),
+        ("n1:77:99 [0] NCCL INFO === System : 24.0 ===", "NCCL", "NCCL_TOPO_DUMP_FILE"),
+        ("CA 'mlx5_0'\n\tCA type: MT4129\n", "InfiniBand", "ibnetdiscover"),
+        ("available: 2 nodes (0-1)\nnode 0 cpus: 0 1\n", "numactl", "lstopo --of xml"),
+        ("ROCk module is loaded\n=====\nHSA Agents\n", "rocminfo", "amd-smi topology"),
+    ],
+)
+def test_pastes_that_are_no_machine(text: str, what: str, instead: str) -> None:
+    with pytest.raises(InputError, match=f"this is .*{what}.*: not read") as caught:
+        parse_topology_text(f"See:\n{text}", Path("paste.txt"))
+    assert instead in caught.value.hint
+    machine = parse_topology_text(f"{MATRIX}\n{text}", Path("paste.txt"))
+    assert what in machine.report[0].partition("; not used: ")[2]
+
+
+def test_the_vendor_decides_what_is_asked_for() -> None:
+    for text, command in (("ROCm 6.2 hangs", "amd-smi topology"), ("help", "nvidia-smi topo -m")):
+        with pytest.raises(InputError, match="unknown format") as caught:
+            parse_topology_text(text, Path("paste.txt"))
+        assert command in caught.value.hint

@@ -55,7 +55,8 @@ OUTPUTS = {
 
 
 def parts(text: str) -> list[Topology]:
-    return [as_facts(part) for part in parse_outputs(FileText(text, Path("all.txt")))]
+    found = parse_outputs(FileText(text, Path("all.txt")))
+    return [as_facts(part) for part in found if part.origin != "text"]  # which says what was found
 
 
 def joined(origins: list[str], *, prompt: bool, blank: bool) -> str:

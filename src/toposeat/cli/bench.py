@@ -8,7 +8,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from toposeat import pipeline, profile, report, topology
+from toposeat import pipeline, profile, report
 from toposeat.cli.command import (
     Command,
     add_solver_options,
@@ -18,6 +18,7 @@ from toposeat.cli.command import (
     natural,
     print_command,
     print_json,
+    read_machine,
     require_launch,
     show,
     show_decided,
@@ -66,7 +67,7 @@ class BenchCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Plan, run, and print one row per message size."""
         job = job_of(args)
-        machine = topology.read_topology(args.topology or "this")
+        machine = read_machine(args.topology)
         plan = pipeline.plan_bench(
             args.pattern,
             machine,

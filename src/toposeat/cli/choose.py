@@ -8,12 +8,13 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toposeat import mapping, pipeline, profile, report, topology
+from toposeat import mapping, pipeline, profile, report
 from toposeat.cli.command import (
     Command,
     add_topology_option,
     natural,
     print_json,
+    read_machine,
     show,
     tell,
 )
@@ -48,7 +49,7 @@ class ChooseCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Choose and show."""
-        machine = topology.read_topology(args.topology or "this")
+        machine = read_machine(args.topology)
         free = None if args.free is None else device_list("--free", args.free, machine)
         chosen = _chosen(args, machine, free)
         here = os.environ if not args.topology or args.topology == ["this"] else None

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
@@ -79,6 +80,17 @@ def add_topology_option(
         " - (standard input), a catalogue name (k80-16, dgx-1v, ...), a synthetic string; again for"
         " more sources of the same machine; `map` also takes the shape of a large one",
     )
+
+
+def read_machine(source: str | None) -> Topology:
+    """The machine of `add_topology_option`, this one by default; what its texts held is said."""
+    from toposeat import topology  # noqa: PLC0415
+    from toposeat.topology.told import FOUND  # noqa: PLC0415
+
+    machine = topology.read_topology("this" if source is None else source)
+    said = [line for line in machine.report if line.startswith(FOUND)]
+    tell(*(f"Found{line[5:]}" for line in said))
+    return replace(machine, report=tuple(line for line in machine.report if line not in said))
 
 
 def source_words(source: str) -> str:

@@ -15,6 +15,7 @@ from toposeat.cli.command import (
     add_topology_option,
     print_json,
     quoted,
+    read_machine,
     show,
     source_words,
     tell,
@@ -23,7 +24,7 @@ from toposeat.cli.command import (
 from toposeat.cli.output import output_form, page_text, png_of_svg
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable, write_atomically
-from toposeat.model.shell_words import sources_in
+from toposeat.model.shell_words import joined_sources, sources_in
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
@@ -86,7 +87,7 @@ class DiscoverCommand(Command):
             )
         if form == "nccl" and not args.json:
             return _write_nccl(args)
-        machine = topology.read_topology(source)
+        machine = read_machine(source)
         if args.output is not None and form not in (None, "json"):
             write_atomically(args.output, _content(machine, form), overwrite=args.force)
             tell(f"Wrote {args.output}")
@@ -121,14 +122,14 @@ def _write_nccl(args: argparse.Namespace) -> int:
 def _machine_for_nccl(args: argparse.Namespace) -> Topology:
     """The machine, under the bus ids of a guest where `--rename-by` asks for it."""
     if args.rename_by is None:
-        return topology.read_topology(args.topology or "this")
+        return read_machine(args.topology)
     sources = sources_in(args.topology or "this")
     guest: str | Path = "this"
     if args.rename_by != "index":
         guest = Path(args.rename_by)
     elif len(sources) > 1:
         *sources, guest = sources
-    host = topology.read_topologies(sources)
+    host = read_machine(joined_sources(sources))
     machine = topology.with_bus_ids_of(host, guest)
     left_out = len(host.devices) - len(machine.devices)
     if left_out:

@@ -15,6 +15,7 @@ from toposeat.cli.command import (
     Command,
     add_topology_option,
     print_json,
+    read_machine,
     show,
     source_words,
     tell,
@@ -136,7 +137,7 @@ def _show_settings(found: Settings, *, as_json: bool) -> None:
 def _machine(source: str) -> tuple[Topology | None, tuple[Finding, ...]]:
     """The machine, or a finding where this one has no GPU; a file that is wrong is an error."""
     try:
-        return topology.read_topology(source), ()
+        return read_machine(source), ()
     except UnavailableError as error:
         code = "gpu-hidden" if "hidden from this process" in error.message else "gpu-missing"
         finding = Finding(

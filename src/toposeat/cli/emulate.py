@@ -10,6 +10,7 @@ from toposeat import emulation, launch, topology
 from toposeat.cli.command import (
     Command,
     add_topology_option,
+    read_machine,
     require_launch,
     show_decided,
     tell,
@@ -71,7 +72,7 @@ class EmulateCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the command with the stand-in libraries, then remove their files."""
-        machine = topology.read_topology(args.topology)
+        machine = read_machine(args.topology)
         truth = None if args.truth is None else topology.read_topology(args.truth)
         command = () if args.dry_run else require_launch(args, self.name)
         text = emulation.machine_text(

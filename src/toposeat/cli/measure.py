@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toposeat import emulation, topology
+from toposeat import emulation
 from toposeat.cli.command import (
     Command,
     add_output_option,
     add_topology_option,
     print_json,
     quoted,
+    read_machine,
     show_decided,
     tell,
     write_result,
@@ -85,7 +86,7 @@ class MeasureCommand(Command):
 
         protocols = _protocols(args.protocols)
         devices = _devices(args.devices)
-        base = topology.read_topology(args.topology) if args.topology is not None else None
+        base = read_machine(args.topology) if args.topology is not None else None
         if args.dry_run:
             count = len(devices) or (len(base.devices) if base else 0)
             _print_rounds(count)

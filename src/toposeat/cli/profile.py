@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toposeat import launch, pipeline, profile, report, topology
+from toposeat import launch, pipeline, profile, report
 from toposeat.cli.command import (
     EXIT_FAILED,
     Command,
@@ -24,6 +24,7 @@ from toposeat.cli.command import (
     print_error,
     print_json,
     quoted,
+    read_machine,
     require_launch,
     show,
     tell,
@@ -255,7 +256,7 @@ _TELLING_S = 10.0  # of watching, before its cost means something
 def machine_to_watch(source: str | None) -> tuple[Topology | None, str]:
     """The node whose links are told, or why none is."""
     try:
-        machine = topology.read_topology(source or "this")
+        machine = read_machine(source)
     except UnavailableError as error:
         if source not in (None, "this"):
             raise

@@ -18,7 +18,7 @@ from toposeat.model.topology import Topology
 from toposeat.topology.networks.formats import network_format_of
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.registry import Registered
-from toposeat.topology.several_outputs import outputs_of, without_repetitions
+from toposeat.topology.several_outputs import contents, outputs_of, without_repetitions
 from toposeat.topology.told import is_whole
 
 
@@ -266,6 +266,63 @@ NOT_READ: tuple[tuple[str, str, str], ...] = (
     ),
 )
 
+# Texts that people paste beside such files, or in their place, and that tell too little to be read.
+# Where nothing else is in the file they are refused; else they are named. `{}` is what tells the
+# machine by the vendor that the text names.
+PASTES: tuple[tuple[str, str, str], ...] = (
+    (
+        r"^\s*(?:Package|Socket|NUMANode) L#\d|^\s*HostBridge(?: L#\d+)?\s*$",
+        "text of lstopo",
+        "save its XML: lstopo --of xml --whole-io FILE",
+    ),
+    (
+        r"^\s*[-+\\|][-+ |\\]*\[[0-9a-f]{4}(?::[0-9a-f]{2}(?:-[0-9a-f]{2})?)?\]-",
+        "output of lspci -t",
+        "save the whole tree: hwloc-gather-topology NAME --io; or {}",
+    ),
+    (
+        r"^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] "
+        r"(?:\"|[A-Z0-9][\w /-]{3,40}(?: \[[0-9a-f]{4}\])?: )"
+        r"|^\s*LnkSta:\s",
+        "output of lspci",
+        "save the whole tree: hwloc-gather-topology NAME --io; or {}, with nvidia-smi -q > FILE for"
+        " the widths of NVIDIA's links",
+    ),
+    (
+        r"\bNCCL INFO\b",
+        "a log of NCCL or RCCL",
+        "save its graph: run the job with NCCL_TOPO_DUMP_FILE=FILE; or {}",
+    ),
+    (
+        r"^\s*(?:MARKET_NAME|SLOT_TYPE|TARGET_GRAPHICS_VERSION):",
+        "output of amd-smi static",
+        "save what joins the GPUs: amd-smi topology > FILE",
+    ),
+    (
+        r"^\s*(?:Marketing Name|HSA Agents|ROCk module)\b",
+        "output of rocminfo",
+        "save what joins the GPUs: amd-smi topology > FILE",
+    ),
+    (
+        r"^\s*CA '\S+'|^\s*hca_id:\s|^\S+ port \d+ ==> \S+ \((?:Up|Down)\)",
+        "ports of InfiniBand (ibstat, ibv_devinfo, ibdev2netdev)",
+        "of the node: {}; of the network: ibnetdiscover > FILE",
+    ),
+    (
+        r"^available: \d+ nodes \(",
+        "output of numactl",
+        "save the whole tree: lstopo --of xml --whole-io FILE; or {}",
+    ),
+)
+_OF_VENDOR = (
+    (r"\bNVIDIA|\bnvidia", "nvidia-smi topo -m > FILE"),
+    (
+        r"\bInstinct\b|\[AMD/ATI\]|\bROCm|\brocm|\bamd-?smi|\bamdgpu|\bgfx[0-9a-f]{3,4}\b",
+        "amd-smi topology > FILE",
+    ),
+    (r"\bxpu-smi|Data Center GPU Max|Ponte Vecchio", "xpu-smi topology -m > FILE"),
+)
+
 TREES: tuple[Format, ...] = (
     Format(
         name="saved sysfs or KFD tree",
@@ -309,17 +366,49 @@ def format_of(file: FileText) -> Format:
             hint=f"map onto it: toposeat map TRAFFIC -t {shell_word(file.path)} --node SRC; or"
             " discover -t it",
         )
-    raise InputError(f"unknown format: none of {names_of_formats()}", path=file.path, hint=_HINT)
+    pasted = pastes_in(file)
+    if pasted:
+        _, what, instead = pasted[0]
+        raise InputError(f"this is {what}: not read", path=file.path, hint=instead)
+    raise InputError(
+        f"unknown format: none of {names_of_formats()}",
+        path=file.path,
+        hint=f"save one on the GPU node: toposeat discover -o FILE, or {_command_of(file)}",
+    )
+
+
+def pastes_in(file: FileText) -> list[tuple[int, str, str]]:
+    """The first line of each kind of `PASTES` in a text, what it is, and what to give instead."""
+    if file.start.startswith(("<", "{", "[")):
+        return []
+    found = [
+        (
+            file.first_line + file.start.count("\n", 0, match.start()),
+            what,
+            instead.format(_command_of(file)),
+        )
+        for mark, what, instead in PASTES
+        if (match := re.search(mark, file.start, re.MULTILINE))
+    ]
+    return sorted(found)
+
+
+def _command_of(file: FileText) -> str:
+    """How to save what joins the GPUs, by the vendor that a text names; NVIDIA's where none is."""
+    found = (command for mark, command in _OF_VENDOR if re.search(mark, file.start))
+    return next(found, _OF_VENDOR[0][1])
 
 
 def parse_outputs(file: FileText) -> list[Topology]:
     """The facts of a file, one part for each command whose output it holds."""
     outputs = outputs_of(file, FORMATS)
-    if len(outputs) == 1:
-        return [parse_file(file)]
     parts = [parse_file(output) for output in outputs]
-    tables = without_repetitions([part for part in parts if not is_whole(part)])
-    return [*filter(is_whole, parts), *tables]
+    said = [(each.begins, part.origin) for each, part in zip(outputs, parts, strict=True)]
+    if len(parts) > 1:
+        tables = without_repetitions([part for part in parts if not is_whole(part)])
+        parts = [*filter(is_whole, parts), *tables]
+    pasted = pastes_in(file)
+    return [*parts, contents(file.path, said, pasted)] if pasted or len(said) > 1 else parts
 
 
 def parse_file(file: FileText) -> Topology:

@@ -60,6 +60,7 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
         for key in (CPU_KEY, CPU_NAME)
         if key in part.metadata
     }
+    remarks = tuple(line for part in parts if not part.devices for line in part.report)
     parts = [part for part in parts if part.devices]
     if len(parts) == 1 and is_whole(parts[0]):
         machine = replace(parts[0], name=name)
@@ -67,7 +68,8 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
         if any(FactKind.DEVICE_LINKS in part.tells or tells_bonds(part) for part in parts):
             parts = [without_inferred_links(part) for part in parts]
         machine = _Merge(parts).facts(name)
-    return replace(machine, metadata={**told, **machine.metadata})
+    report = (*remarks, *machine.report)
+    return replace(machine, metadata={**told, **machine.metadata}, report=report)
 
 
 class _Merge:

@@ -7,24 +7,30 @@
     $ nvidia-smi nvlink -s
 
 Each output becomes a text of its own, in which the lines of the others are blank: so every reader
-sees its own only, and the line numbers of its errors are those of the file.
+sees its own only, and the line numbers of its errors are those of the file. XML and JSON between
+other lines are such outputs, too.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from toposeat.model.topology import Topology
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Line, clean_lines
 from toposeat.topology.registry import Registered
-from toposeat.topology.told import Ends, told_pairs
+from toposeat.topology.told import FOUND, Ends, told_pairs
 
 MAX_OUTPUTS = 32
 MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a large machine
 
+_MAX_TRIED = 100  # lines that may begin XML or JSON
+_DOCUMENT = re.compile(r"<(?:\?xml|!DOCTYPE|system|topology|nvidia_smi_log)\b|[{\[]\s*(?:\"|\{|$)")
+_ROOT = re.compile(r"<(system|topology|nvidia_smi_log)\b")
 _COMMAND = re.compile(
     r"\b(?:(?:nvidia|mx|rocm|amd|xpu)-smi|p2pBandwidthLatencyTest|nvbandwidth"
     r"|rocm[-_]bandwidth[-_]test|TransferBench p2p|lscpu|cpuinfo)\b"
@@ -46,20 +52,62 @@ def outputs_of(file: FileText, formats: Sequence[Registered]) -> list[FileText]:
 
     Headings of `formats` count, beside matrices of words.
     """
-    if file.start.startswith(("<", "{")) or len(file.lines) > MAX_LINES:
+    if file.start.startswith(("<", "{", "[")) or len(file.lines) > MAX_LINES:
         return [file]
-    lines = clean_lines(file.text)
-    starts = _starts(lines, formats)
-    if not 1 < len(starts) <= MAX_OUTPUTS:
-        return [file]
-    starts[0] = 0  # what stands before the first output belongs to it
     texts = [line + "\n" for line in file.lines]
     texts[-1] = texts[-1][:-1]
-    ends = [*starts[1:], len(texts)]
-    return [
-        FileText("\n" * start + "".join(texts[start:end]), file.path)
-        for start, end in zip(starts, ends, strict=True)
-    ]
+    documents = _documents(texts, file, formats)
+    blank = {place for start, end in documents for place in range(start, end)}
+    rest = ["\n" if place in blank else text for place, text in enumerate(texts)]
+    starts = _starts(clean_lines("".join(rest)), formats)
+    outputs = [_part(texts, start, end, start + 1, file) for start, end in documents]
+    if len(starts) > 1:
+        begins = [start + 1 for start in starts]
+        starts[0] = 0  # what stands before the first output belongs to it
+        ends = [*starts[1:], len(texts)]
+        outputs += [_part(rest, *each, file) for each in zip(starts, ends, begins, strict=True)]
+    elif documents:
+        others = _part(rest, 0, len(rest), 1, file)
+        outputs += [others] if any(each.looks_like(others) for each in formats) else []
+    if not 0 < len(outputs) <= MAX_OUTPUTS:
+        return [file]
+    return sorted(outputs, key=lambda each: each.begins)
+
+
+def _part(texts: Sequence[str], start: int, end: int, begins: int, file: FileText) -> FileText:
+    return FileText("\n" * start + "".join(texts[start:end]), file.path, begins=begins)
+
+
+def _documents(
+    texts: Sequence[str], file: FileText, formats: Sequence[Registered]
+) -> list[tuple[int, int]]:
+    """First line, and the one behind the last, of each XML or JSON of a known format."""
+    found: list[tuple[int, int]] = []
+    begin = [place for place, text in enumerate(texts) if _DOCUMENT.match(text)]
+    for start in begin[:_MAX_TRIED]:
+        if found and start < found[-1][1]:
+            continue
+        end = _end_of_document(texts, start)
+        if end is None:
+            continue
+        part = _part(texts, start, end, start + 1, file)
+        if any(each.looks_like(part) for each in formats):
+            found.append((start, end))
+    return found
+
+
+def _end_of_document(texts: Sequence[str], start: int) -> int | None:
+    """Behind the line with which the XML or JSON of a line ends; None where it does not."""
+    if texts[start].startswith("<"):
+        root = next((m for text in texts[start : start + 5] if (m := _ROOT.match(text))), None)
+        ends = (n for n in range(start, len(texts)) if root and f"</{root[1]}>" in texts[n])
+        return next((n + 1 for n in ends), None)
+    text = "".join(texts[start:])
+    try:
+        _, length = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return start + text.count("\n", 0, length) + 1
 
 
 def _starts(lines: Sequence[Line], formats: Sequence[Registered]) -> list[int]:
@@ -112,6 +160,22 @@ def _with_command(lines: Sequence[Line], position: int) -> int:
     if here > 0 and _COMMAND.search(lines[here - 1].text):
         return here - 1
     return position
+
+
+def contents(
+    path: Path, outputs: Sequence[tuple[int, str]], pastes: Sequence[tuple[int, str, str]]
+) -> Topology:
+    """What a text holds, as the remark of a part without devices.
+
+    Args:
+        path: of the text.
+        outputs: in which line what was read begins, and what it is.
+        pastes: line, kind and what to give instead of what is known and not read.
+    """
+    read = ", ".join(f"{origin} (line {line})" for line, origin in outputs)
+    unread = "; ".join(f"{what} (line {line}): {instead}" for line, what, instead in pastes)
+    words = f"{FOUND}{path.name}: {read}" + (f"; not used: {unread}" if unread else "")
+    return Topology(origin="text", devices=(), report=(words,))
 
 
 def without_repetitions(parts: Sequence[Topology]) -> list[Topology]:

@@ -34,13 +34,15 @@ _Type = TypeVar("_Type")
 class FileText:
     """The text of one file; `path` is for names and messages, `hint` says how to get it again.
 
-    Texts of terminals come with carriage returns, a byte-order mark and blank lines before the
-    first word: `text` keeps all of them, `lines` and `start` do not.
+    `begins` is the line in which an output among several begins. Texts of terminals come with
+    carriage returns, a byte-order mark and blank lines before the first word: `text` keeps all of
+    them, `lines` and `start` do not.
     """
 
     text: str
     path: Path
     hint: str = _HINT
+    begins: int = 1
 
     def refusal(self, message: str, line: int | None = None, *, hint: str = "") -> InputError:
         """The error of a file that is damaged, or of a kind that no reader knows."""
@@ -64,6 +66,12 @@ class FileText:
         """Its first 200 000 characters from the first that is not blank, lines as in `lines`."""
         head = self.text[: 2 * _HEAD].lstrip("\ufeff \t\r\n")[:_HEAD]
         return head.replace("\r\n", "\n").replace("\r", "\n")
+
+    @property
+    def first_line(self) -> int:
+        """The number of the first line that is not blank."""
+        blank = len(self.text) - len(self.text.lstrip("\ufeff \t\r\n"))
+        return 1 + self.text.replace("\r\n", " \n").replace("\r", "\n").count("\n", 0, blank)
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
