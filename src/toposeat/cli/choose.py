@@ -52,7 +52,7 @@ class ChooseCommand(Command):
         machine = read_machine(args.topology)
         free = None if args.free is None else device_list("--free", args.free, machine)
         chosen = _chosen(args, machine, free)
-        here = os.environ if not args.topology or args.topology == ["this"] else None
+        here = os.environ if args.topology in (None, "this") else None
         transport = pipeline.transport_of(machine, chosen.devices, environment=here)
         chosen = replace(chosen, transport=transport)
         if args.json:

@@ -96,7 +96,10 @@ class MapCommand(Command):
             raise mapping.needs_devices("--metric")
         result = _mapped(args, machine, traffic, options, path)
         if topology is not None and path.stack is None:
-            transport = pipeline.transport_of(topology, result.device_of_rank, traffic=traffic)
+            here = os.environ if args.topology in (None, "this") else None
+            transport = pipeline.transport_of(
+                topology, result.device_of_rank, environment=here, traffic=traffic
+            )
             result = replace(result, transport=transport)
         wrote: list[str] = []
         if args.output is not None:

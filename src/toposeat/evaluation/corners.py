@@ -27,7 +27,7 @@ from toposeat.model.topology import Topology
 if TYPE_CHECKING:
     from toposeat.evaluation.group_time import GroupModel
 
-MOST_MACHINES = 80  # 64 corners of six premises, and 16 points inside
+MOST_MACHINES = 144  # 128 corners of seven premises, and 16 points inside
 _INSIDE = 16
 _WORK = 2_000_000  # of pairs of devices and flows on all machines together
 _FLOW_WORK = 10  # work of a flow relative to a pair of devices
@@ -117,7 +117,7 @@ class Machines:
         self._evaluator = evaluator
         self._readings = readings
         uses = evaluator.machine.arrays.premises
-        self._moved = list(range(len(uses)))
+        self._moved = [at for at, use in enumerate(uses) if evaluator.groups or use.is_of_flows]
         if uses and placements is not None:
             used = _used_pairs(evaluator, placements)
             self._moved = [at for at in self._moved if used[uses[at].pairs].any()]

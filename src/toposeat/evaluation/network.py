@@ -41,6 +41,11 @@ class PremiseUse(Struct, frozen=True, kw_only=True):
     pair_limits: NDArray[np.intp]
     pairs: NDArray[np.intp]
 
+    @property
+    def is_of_flows(self) -> bool:
+        """Whether it has a part in single transfers, and not in rings alone."""
+        return bool(self.capacity.size or self.cap.size or self.pair_limits.size)
+
 
 class NetworkArrays(Struct, frozen=True, kw_only=True):
     """A topology as arrays: device i is `topology.devices[i]`, link k is `topology.links[k]`.

@@ -21,4 +21,5 @@ def drawn(facts: Topology) -> Topology:
         return machine
     from toposeat.topology.merging.overlay import with_numbers  # noqa: PLC0415 - 70 ms, numpy
 
-    return replace(with_numbers(machine), numbers=(), host_copies=())
+    # once more: what is not measured follows from links that are
+    return rerouted(replace(with_numbers(machine), numbers=(), host_copies=()))

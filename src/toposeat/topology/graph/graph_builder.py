@@ -23,7 +23,7 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.routes import with_routes
-from toposeat.topology.premises import PCIE_RATE
+from toposeat.topology.premises import PCIE_RATE, scaled
 from toposeat.topology.processors import unknown
 from toposeat.topology.told import Ends, told_pairs
 
@@ -194,13 +194,23 @@ class GraphBuilder(Struct):
     def sockets(self, a: str, b: str) -> str:
         """A link between sockets whose capacity no source tells."""
         premise = unknown().sockets
-        return self.smp(a, b, bytes_per_s=self.assume(premise.nominal * k.GB_PER_S, premise))
+        rate = self.assume(premise.nominal * k.GB_PER_S, premise)
+        both = scaled(rate, unknown().sockets_both.nominal)
+        return self.smp(a, b, bytes_per_s=rate, combined_bytes_per_s=both)
 
     def both_ways(self, rate: Quantity, duplex: Premise) -> Quantity:
         """The assumed limit on both directions of a link together."""
         return self.assume(rate.value * duplex.nominal, duplex, of=rate)
 
-    def smp(self, a: str, b: str, *, bytes_per_s: float | Quantity, name: str = "") -> str:
+    def smp(
+        self,
+        a: str,
+        b: str,
+        *,
+        bytes_per_s: float | Quantity,
+        combined_bytes_per_s: Quantity | None = None,
+        name: str = "",
+    ) -> str:
         """A link between sockets or NUMA nodes, with an assumed limit on both directions."""
         rate = _quantity(bytes_per_s)
         return self.link(
@@ -208,7 +218,8 @@ class GraphBuilder(Struct):
             a,
             b,
             bytes_per_s=rate,
-            combined_bytes_per_s=self.both_ways(rate, unknown().sockets_both),
+            combined_bytes_per_s=combined_bytes_per_s
+            or self.both_ways(rate, unknown().sockets_both),
             latency_s=k.LATENCY_SMP,
             name=name,
         )

@@ -29,7 +29,8 @@ def settled(facts: Topology) -> Topology:
 
     A device's own link has the width and generation that are told of the device.
     """
-    of_family = {each.what: each for each in family_of_machine(facts).numbers.values()}
+    family = family_of_machine(facts)
+    of_family = {each.what: each for each in family.numbers.values()}
     now: dict[str, Premise] = {}
     factor: dict[str, float] = {}
     for premise in facts.premises:
@@ -53,10 +54,19 @@ def settled(facts: Topology) -> Topology:
     ends |= {nic.id: nic for nic in facts.nics}
     return replace(
         facts,
-        links=tuple(_own_link(restated(link), ends) for link in facts.links),
+        links=tuple(_own_link(_sockets(restated(x), family), ends) for x in facts.links),
         routes=tuple(map(restated, facts.routes)),
         premises=tuple(now.values()),
     )
+
+
+def _sockets(link: Link, family: Family) -> Link:
+    """The link; both directions of one between sockets that nothing tells are as the family's."""
+    rate = link.forward_bytes_per_s
+    if rate.premises != (family.sockets.what,):
+        return link
+    both = replace(rate, value=rate.value * family.sockets_both.nominal)
+    return replace(link, combined_bytes_per_s=both)
 
 
 def _restated(number: Quantity, factor: dict[str, float], now: dict[str, Premise]) -> Quantity:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 from msgspec import Struct
 
 from toposeat import _core
-from toposeat.model.quantity import Quantity, Source, assumed, joined
+from toposeat.model.quantity import Quantity, Source, assumed, joined, quantity_fields
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -79,7 +80,7 @@ def rerouted(topology: Topology) -> Topology:
     """The topology with routes over its links now; those that it holds stay where they still lead.
 
     A route stays where its links are there and no link that none of them used is better. It keeps
-    what was measured of it; a nominal limit is that of the links now where that is less.
+    what was measured of it; nominal numbers are those of the facts now.
     """
     fresh = with_direct_routes(topology)
     topology = settled(topology)
@@ -107,15 +108,18 @@ def _is_measured(route: Route) -> bool:
 
 
 def _kept(before: Route, now: Route) -> Route:
-    cap = before.cap_bytes_per_s
-    if before.links == now.links and not _is_measured(before):
-        told = [each for each in (cap, now.cap_bytes_per_s) if each]
-        cap = min(told, key=lambda each: each.value, default=None)
-    return replace(
-        before,
-        cap_bytes_per_s=cap,
-        peer_access=before.peer_access if now.peer_access is None else now.peer_access,
-    )
+    """The route as it was, with the nominal numbers of the facts now where its links are theirs."""
+    peer = before.peer_access if now.peer_access is None else now.peer_access
+    if before.links != now.links or before.staged:
+        return replace(before, peer_access=peer)
+    numbers: dict[str, Any] = {}
+    for name in quantity_fields(Route):
+        told: Quantity | None = getattr(before, name)
+        if told is None or not told.source.is_of_this_machine:
+            numbers[name] = getattr(now, name)
+    if _is_measured(before):  # a ring's steps are what was measured, too
+        numbers["ring_bytes_per_s"] = before.ring_bytes_per_s
+    return replace(before, peer_access=peer, **numbers)
 
 
 def with_peer_access(topology: Topology, *, peer_access: bool) -> Topology:

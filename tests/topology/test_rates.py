@@ -1,0 +1,194 @@
+"""One rate of a pair: from all facts, the same however the machine is told."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toposeat.evaluation.group_rate import group_rate
+from toposeat.mapping import choose_devices
+from toposeat.model.topology import Topology
+from toposeat.topology import read_topologies, read_topology
+from toposeat.topology.topology_file import save_topology
+
+GB = 1e9
+RELAXED = settings(max_examples=30, deadline=None)
+TOPO = """\
+\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tNODE\tSYS\tSYS\t0-31\t0
+GPU1\tNODE\t X \tSYS\tSYS\t0-31\t0
+GPU2\tSYS\tSYS\t X \tNODE\t32-63\t1
+GPU3\tSYS\tSYS\tNODE\t X \t32-63\t1
+"""
+QUERY = """\
+index, name, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max
+0, NVIDIA L40S, 4, 16, 16
+1, NVIDIA L40S, 4, 16, 16
+2, NVIDIA L40S, 4, 16, 16
+3, NVIDIA L40S, 4, 8, 16
+"""
+LSCPU = "Architecture: x86_64\nModel name:   AMD EPYC 7543 32-Core Processor\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    found = {}
+    for name, text in (("topo", TOPO), ("query", QUERY), ("lscpu", LSCPU)):
+        found[name] = tmp_path / f"{name}.txt"
+        found[name].write_text(text)
+    return found
+
+
+def rates(topology: Topology) -> list[tuple[float, float, float]]:
+    """Of all sets of two and of three: least, nominal and most, GB/s."""
+    sets = [s for size in (2, 3) for s in combinations(range(len(topology.devices)), size)]
+    found = [group_rate(topology, devices) for devices in sets]
+    return [
+        (round(g.low / GB, 6), round(g.bytes_per_s / GB, 6), round(g.high / GB, 6)) for g in found
+    ]
+
+
+def test_a_narrow_link_is_narrow_whoever_tells_it(files: dict[str, Path]) -> None:
+    topology = read_topologies([files["topo"], files["query"]])
+    assert choose_devices(topology, 2).devices == (0, 1)
+    assert choose_devices(topology, 3).devices == (0, 1, 2)
+    assert group_rate(topology, [2, 3]).high <= 12.51 * GB
+    assert group_rate(topology, [0, 1]).bytes_per_s > 20 * GB
+
+
+def test_parts_of_a_machine_are_the_same_in_any_order(files: dict[str, Path]) -> None:
+    first = rates(read_topologies(list(files.values())))
+    for order in permutations(files.values()):
+        assert rates(read_topologies(list(order))) == first
+
+
+def test_a_file_and_the_rest_are_all_parts_together(files: dict[str, Path], tmp_path: Path) -> None:
+    together = rates(read_topologies(list(files.values())))
+    for name, last in files.items():
+        others = [path for other, path in files.items() if other != name]
+        if files["topo"] not in others:
+            continue
+        save_topology(read_topologies(others), tmp_path / "m.json", overwrite=True)
+        again = read_topologies([tmp_path / "m.json", last])
+        assert rates(again) == together
+
+
+def test_who_tells_less_has_a_range_that_holds_what_is_told(files: dict[str, Path]) -> None:
+    parts = [files["topo"], files["query"], files["lscpu"]]
+    told = rates(read_topologies(parts))
+    poorer = rates(read_topologies(parts[:2]))
+    for (low, _, high), (_, nominal, _) in zip(poorer, told, strict=True):
+        assert low <= nominal * 1.001
+        assert nominal <= high * 1.001
+
+
+def test_the_processor_decides_between_sockets(files: dict[str, Path], tmp_path: Path) -> None:
+    found = {}
+    for model in ("AMD EPYC 7543 32-Core Processor", "AMD EPYC 9554 64-Core Processor"):
+        files["lscpu"].write_text(f"Model name: {model}\n")
+        topology = read_topologies(list(files.values()))
+        found[model] = (
+            group_rate(topology, [0, 2]).bytes_per_s / group_rate(topology, [0, 1]).bytes_per_s
+        )
+    milan, genoa = found.values()
+    assert milan < 0.9 < genoa
+
+
+def p2p(values: np.ndarray) -> str:
+    count = len(values)
+    devices = "".join(
+        f"Device: {i}, NVIDIA A10, pciBusID: {i + 1:x}, pciDeviceID: 0, pciDomainID:0\n"
+        for i in range(count)
+    )
+    head = "   D\\D" + "".join(f"{i:>7}" for i in range(count)) + " \n"
+    rows = "".join(
+        f"{i:>6} " + " ".join(f"{value:6.2f}" for value in row) + " \n"
+        for i, row in enumerate(values)
+    )
+    return (
+        "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+        f"{devices}Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n{head}{rows}"
+    )
+
+
+@RELAXED
+@given(seed=st.integers(0, 10_000))
+def test_no_set_is_faster_than_its_measured_pairs(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(3, 6))
+    values = rng.choice([2.0, 6.5, 10.0, 13.2, 20.0, 25.0], (count, count)).round(2)
+    np.fill_diagonal(values, 800.0)
+    path = tmp_path_factory.mktemp("p2p") / "p2p.txt"
+    path.write_text(p2p(values))
+    topology = read_topology(path)
+    best = {}
+    for pair in combinations(range(count), 2):
+        rate = group_rate(topology, pair).bytes_per_s / GB
+        assert rate <= min(values[pair], values[pair[::-1]]) * 1.001
+        best[pair] = min(values[pair], values[pair[::-1]])
+    taken = choose_devices(topology, 2).devices
+    assert best[tuple(sorted(taken))] == max(best.values())
+    for devices in combinations(range(count), 3):
+        out = [sum(values[a, b] for b in devices if b != a) for a in devices]
+        assert group_rate(topology, devices).bytes_per_s / GB <= min(out) * 1.001
+
+
+def chosen_of_case(
+    shared_dir: Path, case: str, sources: list[str], count: int, free: set[int]
+) -> tuple[tuple[int, ...], float]:
+    """The indices that `choose` takes of the free ones, and the rate of the set in GB/s."""
+    folder = shared_dir / "cases" / "topology" / case
+    topology = read_topologies([folder / name for name in sources])
+    usable = [place for place, device in enumerate(topology.devices) if device.index in free]
+    chosen = choose_devices(topology, count, usable)
+    indices = tuple(topology.devices[device].number for device in chosen.devices)
+    return indices, chosen.bytes_per_s / GB
+
+
+def test_measured_pairs_decide_which_are_taken(shared_dir: Path) -> None:
+    case = "01-measured-one-card-behind-chipset"
+    assert chosen_of_case(shared_dir, case, ["p2p.txt"], 2, {0, 1, 2}) == (
+        (1, 2),
+        pytest.approx(13.2, rel=0.05),
+    )
+    case = "03-measured-one-slow-gpu"
+    taken, rate = chosen_of_case(shared_dir, case, ["p2p.txt"], 3, {3, 4, 5, 6})
+    assert taken == (3, 4, 5)
+    assert rate == pytest.approx(25, rel=0.05)
+    case = "39-measured-pairs-tie"
+    taken, rate = chosen_of_case(shared_dir, case, ["topo.txt", "p2p.txt"], 2, {0, 1, 2, 3})
+    assert taken == (2, 3)
+    assert rate == pytest.approx(20, rel=0.05)
+
+
+def test_a_card_at_a_quarter_of_its_lanes_is_avoided(shared_dir: Path) -> None:
+    case, sources = "21-pcie-x4-card", ["four-topo.txt", "four-query.csv"]
+    taken, _ = chosen_of_case(shared_dir, case, sources, 2, {0, 1, 2, 3})
+    assert 0 not in taken
+    topology = read_topologies([shared_dir / "cases" / "topology" / case / s for s in sources])
+    slow, fast = (
+        topology.link_of_id[topology.route_of_pair[ends].links[0]].forward_bytes_per_s.value
+        for ends in (("gpu0", "gpu1"), ("gpu1", "gpu0"))
+    )
+    assert slow == fast / 4
+
+
+def test_measured_pairs_that_tie_in_the_matrix_are_told_apart(shared_dir: Path) -> None:
+    folder = shared_dir / "cases" / "topology" / "39-measured-pairs-tie"
+    topology = read_topologies([folder / "topo.txt", folder / "p2p.txt"])
+    assert group_rate(topology, [0, 1]).bytes_per_s / GB == pytest.approx(10, rel=0.05)
+
+
+def test_cards_without_peer_access_promise_no_gain_below_a_switch(shared_dir: Path) -> None:
+    folder = shared_dir / "cases" / "topology" / "07-geforce-pix-slower-4"
+    topology = read_topologies([folder / "topo.txt", folder / "list.txt"])
+    near, far = group_rate(topology, [0, 1]), group_rate(topology, [0, 2])
+    assert near.low <= far.high
+    assert far.bytes_per_s >= near.bytes_per_s * 0.99
