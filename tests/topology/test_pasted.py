@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.topology.readers.test_samples import SAMPLES
 from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
+from toposeat.model.shell_words import joined_sources
 from toposeat.model.topology import PathClass
 from toposeat.topology import read_topologies, read_topology
+from toposeat.topology.formats import FORMATS, Format, parse_outputs
+from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.sources import parse_topology_text
 from toposeat.topology.told import FOUND
 
@@ -174,3 +178,44 @@ def test_the_vendor_decides_what_is_asked_for() -> None:
         with pytest.raises(InputError, match="unknown format") as caught:
             parse_topology_text(text, Path("paste.txt"))
         assert command in caught.value.hint
+
+
+WAYS = {
+    "fence": "### It hangs\n\nSee:\n\n```\nroot@box:~# COMMAND\nTEXT```\n\nThanks (really)!\n",
+    "details": "<details>\n<summary>x</summary>\n\n```\nTEXT```\n</details>\n\n- [x] I searched\n",
+    "quote": "On Monday Joe wrote:\n\n> TEXT\n\nbye\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [each for each in FORMATS if not each.name.startswith("toposeat")])
+def test_every_format_inside_of_other_text(kind: Format, way: str) -> None:
+    sample = SAMPLES[kind.name].text
+    text = WAYS[way].replace("COMMAND", kind.command.partition(" > ")[0])
+    inside = sample if way != "quote" else sample.rstrip("\n").replace("\n", "\n> ")
+    alone, found = (
+        [part for part in parse_outputs(FileText(each, Path("x"))) if part.origin != "text"]
+        for each in (sample, text.replace("TEXT", inside))
+    )
+    for mine, theirs in zip(alone, found, strict=True):
+        assert mine.devices == theirs.devices
+        assert mine.pairs == theirs.pairs
+        assert len(mine.links) == len(theirs.links)
+        assert mine.metadata == theirs.metadata
+        assert len(mine.numbers) == len(theirs.numbers)
+
+
+def test_names_peer_access_and_rates_beside_a_matrix(cases: Path) -> None:
+    case = cases / "07-geforce-pix-slower-4"
+    files = [str(case / name) for name in ("topo.txt", "list.txt", "p2p.txt")]
+    machine = read_topology(joined_sources(files))
+    assert {device.name for device in machine.devices} == {"NVIDIA GeForce RTX 4090"}
+    assert not any(route.peer_access for route in machine.routes)
+    case = cases / "39-measured-pairs-tie"
+    measured = read_topologies([str(case / "topo.txt"), str(case / "p2p.txt")])
+    caps = [
+        measured.route_of_pair[ends].cap_bytes_per_s
+        for ends in (("gpu2", "gpu3"), ("gpu0", "gpu1"))
+    ]
+    assert [cap and cap.value for cap in caps] == [20e9, 10e9]
+    assert all(route.path_class is PathClass.NODE for route in measured.routes)

@@ -379,7 +379,7 @@ def format_of(file: FileText) -> Format:
 
 def pastes_in(file: FileText) -> list[tuple[int, str, str]]:
     """The first line of each kind of `PASTES` in a text, what it is, and what to give instead."""
-    if file.start.startswith(("<", "{", "[")):
+    if file.is_json or file.xml is not None:
         return []
     found = [
         (

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from toposeat.model.topology import Topology
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.tables import Line, clean_lines
+from toposeat.topology.readers.tables import Line, clean_lines, without_marks
 from toposeat.topology.registry import Registered
 from toposeat.topology.told import FOUND, Ends, told_pairs
 
@@ -29,20 +29,22 @@ MAX_OUTPUTS = 32
 MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a large machine
 
 _MAX_TRIED = 100  # lines that may begin XML or JSON
-_DOCUMENT = re.compile(r"<(?:\?xml|!DOCTYPE|system|topology|nvidia_smi_log)\b|[{\[]\s*(?:\"|\{|$)")
-_ROOT = re.compile(r"<(system|topology|nvidia_smi_log)\b")
+_QUOTED = re.compile(r"^(?:> ?)+")  # of a letter, or of an issue
+_XML = r"(?:\?xml|!DOCTYPE|system|topology|nvidia_smi_log)\b"
+_DOCUMENT = re.compile(rf"\s*<{_XML}|[{{\[]\s*(?:\"|\{{|$)")
+_ROOT = re.compile(r"\s*<(system|topology|nvidia_smi_log)\b")
 _COMMAND = re.compile(
     r"\b(?:(?:nvidia|mx|rocm|amd|xpu)-smi|p2pBandwidthLatencyTest|nvbandwidth"
     r"|rocm[-_]bandwidth[-_]test|TransferBench p2p|lscpu|cpuinfo)\b"
 )
 _LABEL = re.compile(r"(?:GPU|NIC|mlx)\d+\w*|cpu|numa|node", re.ASCII | re.IGNORECASE)
-_ROW = re.compile(r"[ \t|]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)
+_ROW = re.compile(r"[ \t|>#*]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)
 _TABLE = re.compile(r"\|\s*NVIDIA-SMI\s")
 
 
 def _begins_matrix(text: str) -> bool:
     """Whether a line is the header of a matrix of words: GPU0, then labels only."""
-    tokens = text.replace("|", " ").split()
+    tokens = without_marks(text).replace("|", " ").split()
     labels = [t for t in tokens[:8] if t.lower() not in ("affinity", "gpu", "id")]
     return "GPU0" in tokens[:5] and all(_LABEL.fullmatch(label) for label in labels)
 
@@ -52,8 +54,11 @@ def outputs_of(file: FileText, formats: Sequence[Registered]) -> list[FileText]:
 
     Headings of `formats` count, beside matrices of words.
     """
-    if file.start.startswith(("<", "{", "[")) or len(file.lines) > MAX_LINES:
+    is_document = file.is_json or file.declares_xml or file.xml is not None
+    if is_document or len(file.lines) > MAX_LINES:
         return [file]
+    if any(map(_QUOTED.match, file.lines)):
+        file = FileText("\n".join(_QUOTED.sub("", line) for line in file.lines), file.path)
     texts = [line + "\n" for line in file.lines]
     texts[-1] = texts[-1][:-1]
     documents = _documents(texts, file, formats)
@@ -98,7 +103,7 @@ def _documents(
 
 def _end_of_document(texts: Sequence[str], start: int) -> int | None:
     """Behind the line with which the XML or JSON of a line ends; None where it does not."""
-    if texts[start].startswith("<"):
+    if texts[start].lstrip().startswith("<"):
         root = next((m for text in texts[start : start + 5] if (m := _ROOT.match(text))), None)
         ends = (n for n in range(start, len(texts)) if root and f"</{root[1]}>" in texts[n])
         return next((n + 1 for n in ends), None)

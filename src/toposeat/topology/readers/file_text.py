@@ -90,6 +90,11 @@ class FileText:
         return self._parsed_xml[1]
 
     @property
+    def is_json(self) -> bool:
+        """Whether it begins like JSON."""
+        return re.match(r"\{|\[\s*[{\[\"\]]", self.start) is not None
+
+    @property
     def declares_xml(self) -> bool:
         """Whether it calls itself XML, well-formed or not."""
         return self.start.startswith(("<?xml", "<!DOCTYPE"))

@@ -148,6 +148,8 @@ def _detail(gpu: _Gpu, text: str, line: int, file: FileText) -> None:
         gpu.rates[lane] = rate
     elif match := _REMOTE.fullmatch(text):
         gpu.remotes[int(match[1])] = canonical_pci(match[2])
+    elif not gpu.uuid and _MIG_START.match(text):
+        return  # a slice without UUID is known by nothing
     elif match := _MIG.fullmatch(text):
         number, uuid = int(match[2]), match[3]
         if any(known in (number, uuid) for _, *each in gpu.slices for known in each):
