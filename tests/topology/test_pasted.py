@@ -183,6 +183,8 @@ def test_the_vendor_decides_what_is_asked_for() -> None:
 WAYS = {
     "fence": "### It hangs\n\nSee:\n\n```\nroot@box:~# COMMAND\nTEXT```\n\nThanks (really)!\n",
     "details": "<details>\n<summary>x</summary>\n\n```\nTEXT```\n</details>\n\n- [x] I searched\n",
+    "log": "2026-01-02T03:04:05.678Z TEXT\n2026-01-02T03:04:06Z done\n",
+    "compose": "vllm-1  | INFO 1, 2\nvllm-1  | TEXT\nvllm-1  | \nvllm-1  | ready\n",
     "quote": "On Monday Joe wrote:\n\n> TEXT\n\nbye\n",
 }
 
@@ -192,7 +194,10 @@ WAYS = {
 def test_every_format_inside_of_other_text(kind: Format, way: str) -> None:
     sample = SAMPLES[kind.name].text
     text = WAYS[way].replace("COMMAND", kind.command.partition(" > ")[0])
-    inside = sample if way != "quote" else sample.rstrip("\n").replace("\n", "\n> ")
+    lines = {"log": "2026-01-02T03:04:05.789Z ", "compose": "vllm-1  | ", "quote": "> "}
+    inside = sample
+    if way in lines:
+        inside = sample.rstrip("\n").replace("\n", f"\n{lines[way]}")
     alone, found = (
         [part for part in parse_outputs(FileText(each, Path("x"))) if part.origin != "text"]
         for each in (sample, text.replace("TEXT", inside))

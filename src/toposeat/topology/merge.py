@@ -31,7 +31,7 @@ from toposeat.topology.told import (
     tells_paths,
 )
 
-_HINT = "give what lists the machine's links as well: nvidia-smi topo -m, hwloc or NCCL XML"
+_HINT = "give what lists the links as well: nvidia-smi topo -m, amd-smi topology, hwloc or NCCL XML"
 
 
 def merge_topologies(parts: Sequence[Topology], name: str) -> Topology:

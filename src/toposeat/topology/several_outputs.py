@@ -29,7 +29,9 @@ MAX_OUTPUTS = 32
 MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a large machine
 
 _MAX_TRIED = 100  # lines that may begin XML or JSON
-_QUOTED = re.compile(r"^(?:> ?)+")  # of a letter, or of an issue
+_QUOTED = re.compile(  # in a letter, in the log of a build, by docker compose
+    r"^(?:(?:> ?)+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S* |[\w.-]+[-_]\d+ +\| )", re.ASCII
+)
 _XML = r"(?:\?xml|!DOCTYPE|system|topology|nvidia_smi_log)\b"
 _DOCUMENT = re.compile(rf"\s*<{_XML}|[{{\[]\s*(?:\"|\{{|$)")
 _ROOT = re.compile(r"\s*<(system|topology|nvidia_smi_log)\b")

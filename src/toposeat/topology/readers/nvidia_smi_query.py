@@ -393,8 +393,7 @@ def parse_csv(file: FileText) -> Topology:
     above = ""
     for line in lines[header + 1 :]:
         text = without_marks(line.text).strip()
-        is_other = text.count(",") < len(names) - 1 and (not above or _PROMPT.match(line.text))
-        if gpus and is_other and text:
+        if gpus and text.count(",") < len(names) - 1 and _is_other(line.text, above):
             break  # what was pasted behind the table
         if text:
             gpus.append(_row(text, names, line.number, file))
@@ -408,6 +407,12 @@ def parse_csv(file: FileText) -> Topology:
     return told_machine(
         origin="nvidia-smi --query-gpu CSV", devices=tuple(facts), report=tuple(report)
     )
+
+
+def _is_other(text: str, above: str) -> bool:
+    """Whether a line of too few cells is no row that was cut, by the row above it."""
+    starts = [each.lstrip()[:1].isdigit() for each in (text, above)]
+    return not above or starts[0] is not starts[1] or _PROMPT.match(text) is not None
 
 
 def _row(line: str, names: list[str], number: int, file: FileText) -> _Fields:
