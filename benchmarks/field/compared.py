@@ -14,7 +14,6 @@ from benchmarks.field.machines import MACHINES, text_of
 
 import toposeat
 from toposeat.errors import ToposeatError
-from toposeat.model.group_rate import GroupRate
 from toposeat.model.processor import CPU_KEY, CPU_NAME
 from toposeat.model.topology import FactKind, Topology
 from toposeat.topology.processors import family_of
@@ -166,7 +165,8 @@ def known_of(machine: Topology) -> str:
 def _predicted(machine: Topology, traffic: str, what: str) -> Span:
     if traffic == "group":
         group = toposeat.group_rate(machine, sorted(map(int, what.split(","))))
-        return _span(group, group.bytes_per_s)
+        rate = group.bytes_per_s
+        return Span(rate, group.low or rate, group.high or rate)
     if traffic == "copies":
         flows = [(int(a), int(b)) for a, b in (each.split(">") for each in what.split(","))]
         devices = sorted({device for flow in flows for device in flow})
@@ -180,10 +180,6 @@ def _predicted(machine: Topology, traffic: str, what: str) -> Span:
     else:
         found = toposeat.evaluate(machine, pattern, list(map(int, what.split(","))))
     return Span(1 / found.predicted_s, *sorted(1 / s for s in _seconds(found)))
-
-
-def _span(group: GroupRate, rate: float) -> Span:
-    return Span(rate, getattr(group, "low", rate), getattr(group, "high", rate))
 
 
 def _seconds(found: toposeat.Evaluation) -> Iterator[float]:
