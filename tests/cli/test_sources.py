@@ -58,6 +58,17 @@ def test_a_placement_names_all_sources(
     assert f"on '{files[0]}' -t {files[1]} (others" in capsys.readouterr().err
 
 
+def test_a_node_of_a_network_may_have_several_sources(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = [word for name in files for word in ("--node", name)]
+    place = str(tmp_path / "app.place")
+    assert main(["map", "ring:6", "-t", "hierarchy:3:2", *node, "-o", place]) == 0
+    capsys.readouterr()
+    assert main(["compare", place, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+
+
 def test_standard_input_is_a_source(files: list[str], tmp_path: Path) -> None:
     """A pipe or a file; a placement does not name what cannot be read again."""
     line = [*TOPOSEAT, "map", "ring:3", "-t", "-", "-t", files[1]]

@@ -104,8 +104,9 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--node",
         metavar="SRC",
+        action=_Sources,
         help="with -t NETWORK (Slurm topology.conf, ibnetdiscover, ... or fattree:8:16:32): the "
-        "topology of every host, anything that -t takes for one node",
+        "topology of every host, anything that -t takes for one node; again for more sources of it",
     )
     group.add_argument(
         "--hosts",
