@@ -7,16 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-import numpy as np
-
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.health import Finding, Severity
 from toposeat.model.nics import LeftOut, NicChoice, NicFault, choose_nics
-from toposeat.model.quantity import Source
 from toposeat.model.topology import Device, Nic, PathClass, PcieState, Route, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.health.wiring import NEARNESS, Pairs, few, rate_of, says_nothing
+from toposeat.topology.health.yardstick import directions, slow_copies
 from toposeat.topology.products import products_named
 from toposeat.topology.untold import is_denied, untold_affinities, untold_pairs
 
@@ -352,11 +350,6 @@ def _nic_is_far(topology: Topology, device: Device, choice: NicChoice) -> bool:
     )
 
 
-_SLOW = 0.7  # of the median of its class: published machines stay within 10 to 25 %
-_LEAST_PAIRS = 6  # for a median to mean something
-_ASYMMETRIC = 0.7  # one direction against the other
-
-
 def peer_access(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Pairs that cannot reach each other's memory: copies go through the host."""
     off: dict[bool, list[str]] = defaultdict(list)
@@ -381,49 +374,6 @@ def peer_access(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
                 else "PCIe access control (ACS), IOMMU, or a product whose driver has none;"
                 " nvidia-smi topo -p2p r tells which"
             ),
-        )
-
-
-def slow_pairs(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
-    """Measured pairs far below others of the same class and the same number of links."""
-    groups: dict[tuple[PathClass, int], list[tuple[Route, float]]] = defaultdict(list)
-    for route in _measured(topology):
-        if route.path_class is PathClass.UNKNOWN:
-            continue  # some may have device links and others none
-        lanes = min(topology.link_of_id[id].count for id in route.links)
-        groups[route.path_class, lanes].append((route, rate_of(topology, route)))
-    for (path_class, _lanes), members in groups.items():
-        if len(members) < _LEAST_PAIRS:
-            continue
-        usual = float(np.median([rate for _, rate in members]))
-        slow = [(route, rate) for route, rate in members if rate < _SLOW * usual]
-        if slow:
-            least = min(rate for _, rate in slow)
-            yield Finding(
-                severity=Severity.FAULT,
-                code="pair-slow",
-                subject=few(_pair_name(pairs, route) for route, _ in slow),
-                detail=f"measured down to {least / 1e9:.3g} GB/s, the median of {path_class.value}"
-                f" pairs is {usual / 1e9:.3g} GB/s",
-                hint="measure again; then look for a degraded link on the way",
-            )
-
-
-def directions(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
-    """Measured pairs whose directions differ by more than machines usually do."""
-    rates = {(r.source, r.target): (r, rate_of(topology, r)) for r in _measured(topology)}
-    odd = [
-        route
-        for (a, b), (route, rate) in rates.items()
-        if (b, a) in rates and rate < _ASYMMETRIC * rates[b, a][1]
-    ]
-    if odd:
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="direction-asymmetric",
-            subject=few(_pair_name(pairs, route) for route in odd),
-            detail=f"{len(odd)} measured pairs are 30 % slower in this direction than back",
-            hint="measure again on an idle machine",
         )
 
 
@@ -452,14 +402,6 @@ def information(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             detail="every pair is called alike (SYS) or unknown: the real wiring is hidden",
             hint="measure it (toposeat measure), or read the provider's NCCL topology file as well",
         )
-
-
-def _measured(topology: Topology) -> Iterator[Route]:
-    devices = {d.id for d in topology.devices}
-    for route in topology.routes:
-        cap = route.cap_bytes_per_s
-        if route.target in devices and route.links and cap and cap.source is Source.MEASURED:
-            yield route
 
 
 def _pair_name(pairs: Pairs, route: Route) -> str:
@@ -549,7 +491,7 @@ _CHECKS = (
     inactive_lanes,
     unequal_lanes,
     peer_access,
-    slow_pairs,
+    slow_copies,
     directions,
     missing_routes,
     information,

@@ -1,0 +1,259 @@
+"""Measured rates against what the product's PCIe link carries, and against the other devices.
+
+Copies between devices one way, both ways together, and copies from and to the host count, whatever
+is known of the way between the devices. Where nothing is, rates that no PCIe link of the product
+carries are those of device links, and tell nothing of devices without such links.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
+
+from msgspec import Struct
+
+from toposeat.model.health import Finding, Severity
+from toposeat.model.quantity import Quantity, Source
+from toposeat.model.topology import MEASURED_PORTS, Device, LinkKind, PathClass, Route, Topology
+from toposeat.topology import constants as k
+from toposeat.topology import products
+from toposeat.topology.health.wiring import Pairs, few, rate_of
+
+_SLOW = 0.7  # of its siblings: published machines stay within 10 to 25 %
+_SLOW_OTHER = 0.35  # of devices of another product: its link may have half the lanes
+_BROKEN = 0.25  # of its siblings: a slot on other lanes gives more
+_LEAST_PAIRS = 6  # of one class, for a median to mean something
+_ASYMMETRIC = 0.7  # one direction against the other
+# Shares of a PCIe link below which something is wrong: of direct copies and those of the host; of
+# copies that stop in host memory; of any pair (some processors stage 0.05 across sockets).
+_DIRECT, _STAGED, _ANY = 0.5, 0.15, 0.1
+_WIDTH = 16
+_OTHER_WAY = 1.1  # of a PCIe link: what is faster goes another way
+_MOST_PCIE = k.pcie_bytes_per_s(5)  # of a product that nobody names
+
+_RESOLVED = (
+    "others found a slot on chipset lanes or with few lanes (lspci -vv: LnkSta), a riser, or copies"
+    " staged in host memory (peer access off; IOMMU or ACS on; memory of another socket)"
+)
+
+
+class _Copy(Struct, frozen=True, kw_only=True):
+    """A measured rate, bytes/s, and the devices that it is of; `direct`: without a stop."""
+
+    ends: tuple[str, ...]
+    rate: float
+    path_class: PathClass = PathClass.UNKNOWN
+    direct: bool = True
+
+
+def slow_copies(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
+    """Devices, and pairs of others, whose measured copies are far below what is to be expected."""
+    slow: set[str] = set()
+    for what, ways, copies in _measured_copies(topology):
+        for finding, ids in _slow_devices(what, ways, copies, pairs):
+            if not slow.issuperset(ids):
+                yield finding
+            slow.update(ids)
+    rest = [r for r in measured_routes(topology) if slow.isdisjoint((r.source, r.target))]
+    yield from _slow_pairs(topology, pairs, rest)
+    yield from _slow_against_link(pairs, rest)
+
+
+def measured_routes(topology: Topology) -> Iterator[Route]:
+    """Routes between devices of which somebody measured what a flow reaches."""
+    devices = {device.id for device in topology.devices}
+    for route in topology.routes:
+        if route.target in devices and route.links and _measured(route.cap_bytes_per_s):
+            yield route
+
+
+def _measured(rate: Quantity | None) -> float:
+    """A measured rate, bytes/s; 0 for any other."""
+    return rate.value if rate is not None and rate.source is Source.MEASURED else 0.0
+
+
+def _measured_copies(topology: Topology) -> Iterator[tuple[str, int, list[_Copy]]]:
+    """Each kind of copies in words, over how many directions its rates are added, and the rates."""
+    whole = {device.id for device in topology.devices if not device.parent}
+    routes = [r for r in topology.routes if whole.issuperset((r.source, r.target))]
+    for what, ways, member in (
+        ("copies to and from other devices", 1, "cap_bytes_per_s"),
+        ("copies both ways at once", 2, "combined_bytes_per_s"),
+    ):
+        yield (
+            what,
+            ways,
+            [
+                _Copy(
+                    ends=(route.source, route.target),
+                    rate=rate,
+                    path_class=route.path_class,
+                    direct=route.peer_access is True,
+                )
+                for route in routes
+                if (rate := _measured(getattr(route, member)))
+                and route.path_class is not PathClass.NET
+            ],
+        )
+    yield (
+        "copies from and to the host",
+        1,
+        [
+            _Copy(ends=(end,), rate=rate)
+            for link in topology.links
+            if link.kind is LinkKind.PCIE and MEASURED_PORTS not in link.ends
+            for end in whole.intersection(link.ends)
+            if (rate := min(map(_measured, (link.forward_bytes_per_s, link.backward_bytes_per_s))))
+        ],
+    )
+
+
+def _slow_devices(
+    what: str, ways: int, copies: list[_Copy], pairs: Pairs
+) -> Iterator[tuple[Finding, list[str]]]:
+    """Devices whose fastest copy is far below that of the others, or of their own link.
+
+    Where half of them are slower than the rest the machine was built so.
+    """
+    device_of = {device.id: device for device in pairs.devices}
+    fastest: dict[str, _Copy] = {}
+    for copy in sorted(copies, key=lambda copy: copy.rate):
+        fastest |= dict.fromkeys(copy.ends, copy)
+    slower: dict[str, float] = {}
+    for id, best in fastest.items():
+        others = _fastest_of_others(
+            copies, id, best, (_link_of(device_of[id]) or _MOST_PCIE) * ways
+        )
+        usual = median(others.values()) if len(others) > 1 else 0.0
+        alike = sum(device_of[other].name == device_of[id].name for other in others)
+        if best.rate < (_SLOW if 2 * alike >= len(others) else _SLOW_OTHER) * usual:
+            slower[id] = usual
+    if 2 * len(slower) >= len(fastest):
+        slower = {}
+    groups: dict[tuple[Severity, str], list[str]] = defaultdict(list)
+    for id, best in fastest.items():
+        link, reached = _link_of(device_of[id]), f"{what} reach {_words(best.rate)} at most"
+        if id in slower:
+            broken = best.rate < _BROKEN * slower[id]
+            severity = Severity.FAULT if broken else Severity.DOUBT
+            groups[severity, f"{reached}, those of the others {_words(slower[id])}"].append(id)
+        elif link and best.rate < (_DIRECT if best.direct else _STAGED) * link * ways:
+            words = _link_words(device_of[id], ways)
+            groups[Severity.DOUBT, f"{reached}, {words}"].append(id)
+    for (severity, detail), ids in groups.items():
+        yield (
+            Finding(
+                severity=severity,
+                code="device-slow",
+                subject=few(pairs.name[id] for id in ids),
+                detail=detail,
+                hint=_RESOLVED,
+            ),
+            ids,
+        )
+
+
+def _fastest_of_others(
+    copies: Iterable[_Copy], id: str, best: _Copy, pcie: float
+) -> Mapping[str, float]:
+    """The fastest copy of each other device on a way like that of `best`, without this device."""
+    unknown = best.path_class is PathClass.UNKNOWN
+    found: dict[str, float] = {}
+    for copy in copies:
+        other_way = unknown and copy.rate > _OTHER_WAY * pcie
+        if id in copy.ends or copy.path_class is not best.path_class or other_way:
+            continue
+        found |= {end: max(copy.rate, found.get(end, 0.0)) for end in copy.ends}
+    return found
+
+
+def _slow_pairs(topology: Topology, pairs: Pairs, routes: Iterable[Route]) -> Iterator[Finding]:
+    """Measured pairs far below others of the same class and the same number of links."""
+    groups: dict[tuple[PathClass, int], list[tuple[Route, float]]] = defaultdict(list)
+    for route in routes:
+        if route.path_class is PathClass.UNKNOWN:
+            continue  # some may have device links and others none
+        lanes = min(topology.link_of_id[id].count for id in route.links)
+        groups[route.path_class, lanes].append((route, rate_of(topology, route)))
+    for (path_class, _lanes), members in groups.items():
+        if len(members) < _LEAST_PAIRS:
+            continue
+        usual = median(rate for _, rate in members)
+        slow = [(route, rate) for route, rate in members if rate < _SLOW * usual]
+        if slow:
+            yield Finding(
+                severity=Severity.FAULT,
+                code="pair-slow",
+                subject=few(_pair_name(pairs, route) for route, _ in slow),
+                detail=f"measured down to {_words(min(rate for _, rate in slow))}, the median of"
+                f" {path_class.value} pairs is {_words(usual)}",
+                hint="measure again; then look for a degraded link on the way",
+            )
+
+
+def _slow_against_link(pairs: Pairs, routes: Iterable[Route]) -> Iterator[Finding]:
+    """Pairs that are measured far below what the links of both products carry."""
+    device_of = {device.id: device for device in pairs.devices}
+    below: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    for route in routes:
+        ends = device_of[route.source], device_of[route.target]
+        rate = _measured(route.cap_bytes_per_s)
+        narrow = min(ends, key=lambda end: _link_of(end) or 0.0)
+        if rate < _ANY * (_link_of(narrow) or 0.0):
+            below[_link_words(narrow, 1)].append((_pair_name(pairs, route), rate))
+    for words, found in below.items():
+        yield Finding(
+            severity=Severity.DOUBT,
+            code="pair-slow",
+            subject=few(name for name, _ in found),
+            detail=f"measured down to {_words(min(rate for _, rate in found))}, {words}",
+            hint=_RESOLVED,
+        )
+
+
+def directions(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
+    """Measured pairs whose directions differ by more than machines usually do."""
+    rates = {(r.source, r.target): (r, rate_of(topology, r)) for r in measured_routes(topology)}
+    odd = [
+        route
+        for (a, b), (route, rate) in rates.items()
+        if (b, a) in rates and rate < _ASYMMETRIC * rates[b, a][1]
+    ]
+    if odd:
+        yield Finding(
+            severity=Severity.DOUBT,
+            code="direction-asymmetric",
+            subject=few(_pair_name(pairs, route) for route in odd),
+            detail=f"{len(odd)} measured pairs are 30 % slower in this direction than back",
+            hint="measure again on an idle machine",
+        )
+
+
+def _link_of(device: Device) -> float | None:
+    """What the device's own PCIe link carries, bytes/s; None where its generation is not known."""
+    generation = products.pcie_generation_of(device)
+    return None if generation is None else k.pcie_bytes_per_s(generation, _width(device))
+
+
+def _width(device: Device) -> int:
+    state = device.pcie
+    return (state and (state.width or state.max_width)) or _WIDTH
+
+
+def _link_words(device: Device, ways: int) -> str:
+    """`PCIe 4.0 x16 of an NVIDIA A100 carries about 24 GB/s`."""
+    generation = products.pcie_generation_of(device)
+    both = " both ways" if ways > 1 else ""
+    return (
+        f"PCIe {generation}.0 x{_width(device)} of {device.name or 'such a device'} carries about"
+        f" {_words((_link_of(device) or 0.0) * ways)}{both}"
+    )
+
+
+def _words(rate: float) -> str:
+    return f"{rate / 1e9:.3g} GB/s"
+
+
+def _pair_name(pairs: Pairs, route: Route) -> str:
+    return f"{pairs.name[route.source]}-{pairs.name[route.target]}"
