@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import Topology
 from toposeat.topology import findings_of, parse_topology_text, read_topologies
@@ -145,22 +143,3 @@ def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
     (every,) = found([6, 6, 6])
     assert every.subject == "D0, D1, D2"
     assert "PCIe 4.0 x16 of NVIDIA A40 carries about" in every.detail
-
-
-@pytest.mark.parametrize(
-    ("case", "files", "severity", "device"),
-    [
-        ("01-measured-one-card-behind-chipset", ["p2p.txt"], Severity.DOUBT, "D0"),
-        ("01-measured-one-card-behind-chipset", ["topo.txt", "p2p.txt"], Severity.DOUBT, "D0"),
-        ("03-measured-one-slow-gpu", ["p2p.txt"], Severity.FAULT, "D6"),
-        ("05-bidirectional-only-one-slow", ["topo.txt", "p2p.txt"], Severity.FAULT, "D6"),
-    ],
-)
-def test_published_cases(
-    shared_dir: Path, case: str, files: list[str], severity: Severity, device: str
-) -> None:
-    folder = shared_dir / "cases/topology" / case
-    if not folder.is_dir():
-        pytest.skip(f"no {case} among the cases of ../shared")
-    (found,) = slow(read_topologies([folder / each for each in files]))
-    assert (found.severity, found.subject) == (severity, device)

@@ -383,14 +383,21 @@ def test_empty_cells_between_tabs_are_untold_and_shift_nothing(
     assert any("affinity cells are empty" in line for line in matrix.report) == untold
 
 
-def test_an_empty_cell_among_blanks_leaves_the_whole_row_untold() -> None:
+@pytest.mark.parametrize(
+    ("rest", "node"),
+    [("0               N/A", 0), ("0-15            N/A", None), ("N/A", None)],
+    ids=["only CPUs are ever empty", "not a memory node", "two are missing"],
+)
+def test_an_empty_cell_among_blanks_is_that_of_cpus_or_the_row_is_untold(
+    rest: str, node: int | None
+) -> None:
     text = (
         "        GPU0    GPU1    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
-        "GPU0     X      SYS                     0               N/A\n"
+        f"GPU0     X      SYS                     {rest}\n"
         "GPU1    SYS      X      16-31           1               N/A\n"
     )
     matrix = matrix_of_text(text)
-    assert [(d.cpus, d.numa_node) for d in matrix.devices] == [(None, None), ("16-31", 1)]
+    assert [(d.cpus, d.numa_node) for d in matrix.devices] == [(None, node), ("16-31", 1)]
     assert any("affinity cells are empty" in line for line in matrix.report)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from toposeat.model.quantity import Premise
-from toposeat.model.topology import ComponentKind
+from toposeat.model.topology import ComponentKind, FactKind
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.premises import lane_of_untold_product
@@ -43,6 +43,17 @@ def add_fabrics(
             switches |= other[1]
             groups.remove(other)
         groups.append((gpus, switches))
+    if len(groups) > 1 and any(len(gpus) > 1 for gpus, _ in groups):
+        alone = [each for each in groups if len(each[0]) == 1]
+        groups = [each for each in groups if each not in alone]
+        if alone:
+            builder.tells.discard(FactKind.DEVICE_LINKS)
+        builder.report.extend(
+            f"the far ends of the {sum(ports[gpu].values())} device links of {gpu} are not"
+            " identified: no other device names such a switch, and no link is drawn"
+            for gpus, _ in alone
+            for gpu in gpus
+        )
     names: list[str] = []
     for number, (gpus, _) in enumerate(groups):
         id = builder.component(

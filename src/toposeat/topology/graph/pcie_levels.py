@@ -73,6 +73,12 @@ def pcie_levels(relations: Relations, report: list[str]) -> PcieLevels:
             for (i, j), level in known.items()
             if level is not Level.SYS or (j < relations.gpus and not _same(groups, i, j))
         }
+    elif trusted and (across := _nodes_across(relations, known, groups)):
+        known = {
+            pair: Level.SYS if pair in across else level
+            for pair, level in known.items()
+            if level is not Level.NODE or pair[1] < relations.gpus
+        }
     count = len(relations.ids)
     edges = {**known, **_assumed(relations, known, groups if trusted else [None] * count, report)}
     level = _closure(count, edges)
@@ -117,10 +123,11 @@ def _judge_affinity(
     gpus = relations.gpus
     pairs = {pair: level for pair, level in known.items() if pair[1] < gpus}
     torn = [p for p, level in pairs.items() if level is Level.SYS and _same(groups, *p)]
+    across = _nodes_across(relations, known, groups)
     joined = [
         (i, j)
         for (i, j), level in pairs.items()
-        if level is not Level.SYS and None not in (groups[i], groups[j]) and groups[i] != groups[j]
+        if level < Level.NODE and None not in (groups[i], groups[j]) and groups[i] != groups[j]
     ]
     if (
         gpus > 2
@@ -142,7 +149,28 @@ def _judge_affinity(
             f" {what} ({len(torn or joined)} pairs); relations are trusted, memory nodes are not"
             f" used"
         )
+    if across and not torn and not joined:
+        i, j = across[0]
+        report.append(
+            f"affinity contradicts relations: {relations.ids[i]} and {relations.ids[j]} have"
+            f" different affinities but are NODE, within one memory node ({len(across)} pairs): the"
+            " memory nodes are kept"
+        )
     return False, not torn and not joined
+
+
+def _nodes_across(
+    relations: Relations, known: dict[tuple[int, int], Level], groups: list[object]
+) -> list[tuple[int, int]]:
+    """Pairs of GPUs that are said to be within one memory node, and have different ones."""
+    return [
+        (i, j)
+        for (i, j), level in known.items()
+        if level is Level.NODE
+        and j < relations.gpus
+        and None not in (groups[i], groups[j])
+        and groups[i] != groups[j]
+    ]
 
 
 def _assumed(

@@ -166,7 +166,7 @@ def hidden_devices(topology: Topology, _: Pairs) -> Iterator[Finding]:
 
 def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Near CPUs or memory nodes that contradict how near the devices are."""
-    torn, joined = [], []
+    torn, joined, across = [], [], []
     for i, j in pairs.all:
         a, b = topology.devices[i], topology.devices[j]
         found = pairs.pcie_classes.get((i, j)) or pairs.path_class(i, j)
@@ -177,10 +177,16 @@ def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             torn.append(name)
         elif found in _BELOW_BRIDGE and _apart(a, b):
             joined.append(name)
-    told = "affinity contradicts relations" in " ".join(topology.report)
+        elif pairs.path_class(i, j) is PathClass.NODE and _apart(a, b):
+            across.append(name)
+    told = "relations are trusted" in " ".join(topology.report)
     for names, what in (
         (torn, "the same near CPUs, but are on different sockets (SYS)"),
         (joined, "one PCIe switch, but different near CPUs or memory nodes"),
+        (
+            across,
+            "one memory node by their class (NODE), but different ones by number or near CPUs",
+        ),
     ):
         if names:
             yield Finding(
@@ -191,6 +197,42 @@ def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
                 hint="the job's CPU set may mask the affinity: read the machine from an allocation"
                 " of the whole node" + ("; relations are trusted" if told else ""),
             )
+
+
+def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
+    """Memory nodes that claim the same CPUs, and devices near which the job has none."""
+    nodes: dict[tuple[str, str], dict[int, list[str]]] = {}
+    for device in topology.devices:
+        if device.cpus is not None and device.numa_node is not None:
+            of_cpus = nodes.setdefault((device.host, device.cpus), {})
+            of_cpus.setdefault(device.numa_node, []).append(pairs.name[device.id])
+    for (_, cpus), members in nodes.items():
+        if len(members) > 1:
+            yield Finding(
+                severity=Severity.DOUBT,
+                code="numa-same-cpus",
+                subject=few(name for names in members.values() for name in names),
+                detail=f"memory nodes {' and '.join(map(str, sorted(members)))} have the same CPUs"
+                f" ({cpus}): ranks of {len(members)} nodes would be bound to those of one",
+                hint="the source may be wrong (a cloud's file for NCCL was): compare lscpu on it",
+            )
+    hosts = {device.host for device in topology.devices if device.cpus is not None}
+    without = {
+        device: device.numa_node
+        for device in topology.devices
+        if device.host in hosts and device.cpus is None and device.numa_node is not None
+    }
+    if without:
+        numbers = ", ".join(map(str, sorted(set(without.values()))))
+        yield Finding(
+            severity=Severity.DOUBT,
+            code="cpus-masked",
+            subject=few(pairs.name[device.id] for device in without),
+            detail=f"no CPU near {len(without)} of {len(topology.devices)} devices may be used"
+            f" (memory node {numbers}): the CPU set of the job hides them",
+            hint="ask the job for CPUs of all sockets (Slurm: --exclusive, or --cpus-per-gpu=N with"
+            " --gpu-bind=closest)",
+        )
 
 
 def _same_cpus(a: Device, b: Device) -> bool:
@@ -496,6 +538,7 @@ _CHECKS = (
     missing_routes,
     information,
     affinity,
+    near_cpus,
     nics,
     link_generation,
     uneven_nodes,
@@ -516,4 +559,13 @@ def _reader_doubts(topology: Topology) -> Iterator[Finding]:
     for sentence in topology.report:
         if topology.hidden and "are hidden from this process" in sentence:
             continue  # a finding of its own
+        if sentence.startswith("GPUs of an unknown PCI vendor"):
+            yield Finding(
+                severity=Severity.DOUBT,
+                code="vendor-unknown",
+                subject="",
+                detail=f"{sentence}: they are taken for {topology.devices[0].vendor.value}'s",
+                hint="numbers of their links and variables that order them may be wrong: measure",
+            )
+            continue
         yield Finding(severity=Severity.INFO, code="reader", subject="", detail=sentence)

@@ -62,6 +62,7 @@ MATRIX = TableSpec(  # of -p2p as well, with other words
         (r"(?:numa|node)\s*affinity", "numa"),
         (r"gpu\s*numa\s*id", "gpu"),
     ),
+    empty="cpu",  # in a job whose CPU set has none that is near
 )
 _FAILED = re.compile(
     r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|command not found"

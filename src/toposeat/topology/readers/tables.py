@@ -25,6 +25,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[[0-9;]{1,5}m")
 _SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _INVISIBLE = re.compile(r"[\ufeff\u200b-\u200f\u2060]")
 _MARKS = re.compile(r"^[\s#>*|]+")
+_NUMBER = re.compile(r"\d{1,4}|N/A", re.ASCII)
 _REST_CELL = re.compile(r"[\d,\-]+|N/A", re.ASCII)
 WORD = re.compile(r"[A-Z][A-Z0-9?*+_-]{0,15}", re.ASCII)  # what a tool may print for a pair
 _LONGEST = 16  # word that may be two of them
@@ -58,6 +59,7 @@ class TableSpec:
         mark: the word that only the diagonal has; "" where the diagonal has cells like the rest.
         arrow: the word that follows the name in the rows to read; others are skipped.
         extras: columns behind (or before) the cells, with the kind of each.
+        empty: the kind of the only one that the tool leaves empty; it writes N/A in the others.
         joined: a name of those that may run together in the header.
         square: there is a row for each column; else the table ends with its last row.
         commas: separate the cells.
@@ -75,6 +77,7 @@ class TableSpec:
     learns: bool = False
     arrow: str = ""
     extras: tuple[tuple[str, str], ...] = ()
+    empty: str = ""
     joined: re.Pattern[str] | None = None
     square: bool = True
     commas: bool = False
@@ -490,9 +493,20 @@ class _Finder:
         rest = (*leading, *behind[count:])
         if len(rest) > len(header.extras):
             self.refuse(f"row {label} has more cells than the header has columns", line)
-        # With fewer nobody knows which: an empty cell before them looks like blanks.
-        told = rest if len(rest) == len(header.extras) else ("",) * len(header.extras)
-        return Row(label, tuple(cells), told, line)
+        return Row(label, tuple(cells), self._with_empty(rest, header.extras), line)
+
+    def _with_empty(self, rest: tuple[str, ...], extras: Sequence[str]) -> tuple[str, ...]:
+        """What stands behind the cells, by column; an empty cell among them looks like blanks.
+
+        With fewer words than columns nobody knows which is empty, but of what the tool says so.
+        """
+        if len(rest) == len(extras):
+            return rest
+        if rest and len(rest) == len(extras) - 1 and self.spec.empty in extras:
+            place = extras.index(self.spec.empty)
+            if all(_NUMBER.fullmatch(word) for word in rest[place:]):
+                return (*rest[:place], "", *rest[place:])
+        return ("",) * len(extras)
 
     def _separated(
         self, text: str, header: _Header
