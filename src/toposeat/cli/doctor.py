@@ -163,6 +163,7 @@ def node_findings() -> tuple[Finding, ...]:
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
         _host,
         _numa_balancing,
+        lambda: iter(topology.findings_of_paths()),
         _environment,
         _native_parts,
         _launchers,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toposeat.topology.guest import with_bus_ids_of
     from toposeat.topology.health import findings_of, wiring_of
     from toposeat.topology.live.discover import discover_this
+    from toposeat.topology.live.peer_paths import findings_of_paths
     from toposeat.topology.nccl_file import nccl_xml
     from toposeat.topology.networks.same_places import hosts_in_same_places
     from toposeat.topology.networks.sources import (
