@@ -162,8 +162,12 @@ def _ranges(
 def _worth_a_line(found: Sequence[JobOrder]) -> tuple[JobOrder, ...]:
     """The best order that is slower for no kind, then the best one of each kind that saves more.
 
-    Of orders that are as good for a kind, the one that costs the others least.
+    Of orders that are as good for a kind, the one that costs the others least. An order that saves
+    something for sure for no kind is not worth one: what it may save, it may also not.
     """
+    found = [order for order in found if any(e.low >= WORTH_SAYING for e in order.effects)]
+    if not found:
+        return ()
     harmless = [order for order in found if not order.costs]
     for_all = max(harmless, key=lambda order: sum(e.middle for e in order.effects), default=None)
     served: dict[Row, list[str]] = {}
