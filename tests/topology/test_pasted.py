@@ -210,6 +210,17 @@ def test_every_format_inside_of_other_text(kind: Format, way: str) -> None:
         assert len(mine.numbers) == len(theirs.numbers)
 
 
+@pytest.mark.parametrize("kind", [each for each in FORMATS if each.reader != "toposeat_json"])
+def test_the_processor_before_or_behind_every_format(kind: Format) -> None:
+    processor = "Model name:   AMD EPYC 9554 64-Core Processor\n"
+    sample = SAMPLES[kind.name].text
+    for text in (processor + sample, f"{sample}\n{processor}"):
+        parts = parse_outputs(FileText(text, Path("x")))
+        told = {part.metadata[CPU_NAME] for part in parts if CPU_NAME in part.metadata}
+        assert "AMD EPYC 9554 64-Core Processor" in told or kind.reader == "lscpu"
+        assert any(part.devices for part in parts) or kind.reader == "lscpu"
+
+
 def test_names_peer_access_and_rates_beside_a_matrix(cases: Path) -> None:
     case = cases / "07-geforce-pix-slower-4"
     files = [str(case / name) for name in ("topo.txt", "list.txt", "p2p.txt")]

@@ -88,6 +88,7 @@ FORMATS: tuple[Format, ...] = (
         tells="AMD GPUs and partitions, PCI bus ids, xGMI links with bandwidths, nearest CPUs",
         reader="sysfs_snapshot:text",
         words=r"nodes/\d+/",
+        heading=r"^(?:==> )?\S*nodes/\d{1,6}/(?:\w+/\d+/)?\w+(?::| <==)",
         presence=True,
         absence=True,
         affinity=True,

@@ -56,8 +56,7 @@ def outputs_of(file: FileText, formats: Sequence[Registered]) -> list[FileText]:
 
     Headings of `formats` count, beside matrices of words.
     """
-    is_document = file.is_json or file.declares_xml or file.xml is not None
-    if is_document or len(file.lines) > MAX_LINES:
+    if file.is_json or file.xml is not None or len(file.lines) > MAX_LINES:
         return [file]
     if any(map(_QUOTED.match, file.lines)):
         file = FileText("\n".join(_QUOTED.sub("", line) for line in file.lines), file.path)
