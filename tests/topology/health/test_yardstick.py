@@ -139,7 +139,32 @@ def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
     assert found([24.5, 24.5, 24.5]) == []
     (one,) = found([24.5, 6.2, 24.5])
     assert (one.severity, one.subject) == (Severity.DOUBT, "D1")
-    assert "copies from and to the host reach 6.2 GB/s at most, those of the others" in one.detail
+    assert "as those of the host, reach 6.2 GB/s at most, those of the others" in one.detail
     (every,) = found([6, 6, 6])
     assert every.subject == "D0, D1, D2"
     assert "PCIe 4.0 x16 of NVIDIA A40 carries about" in every.detail
+
+
+def test_the_host_tells_which_of_two_is_slow(tmp_path: Path) -> None:
+    """Both ends of a pair are slow; copies of the host are of one device each."""
+    (tmp_path / "topo.txt").write_text(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+        "GPU0\t X \tPHB\t0-31\t0\nGPU1\tPHB\t X \t0-31\t0\n"
+    )
+    head = "nvbandwidth Version: v0.8\n" + "".join(
+        f"Device {i}: NVIDIA A40 (00000000:0{i + 1}:00)\n" for i in range(2)
+    )
+    host = "".join(
+        f"\nRunning {way}_memcpy_ce.\nmemcpy CE CPU(row) {arrow} GPU(column) bandwidth (GB/s)\n"
+        "           0         1\n 0     6.20     24.50\n"
+        for way, arrow in (("host_to_device", "->"), ("device_to_host", "<-"))
+    )
+    pair = (
+        "\nRunning device_to_device_memcpy_write_ce.\n"
+        "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)\n"
+        "           0         1\n 0       N/A     6.30\n 1     6.30       N/A\n"
+    )
+    (tmp_path / "nvbandwidth.txt").write_text(head + host + pair)
+    (found,) = slow(read_topologies([tmp_path / "topo.txt", tmp_path / "nvbandwidth.txt"]))
+    assert (found.severity, found.subject) == (Severity.DOUBT, "D0")
+    assert "copies over the own PCIe link" in found.detail

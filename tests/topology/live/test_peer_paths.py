@@ -21,7 +21,7 @@ REQUEST, COMPLETION, UPSTREAM = 0x04, 0x08, 0x10
 
 
 def registers(*, acs: int | None = None, device_control: int = RELAXED) -> bytes:
-    """A configuration space: power management, then PCI Express; AER, then ACS if there is any."""
+    """A configuration space: PCI Express is its second capability, ACS the second extended one."""
     space = bytearray(4096)
     space[0x34] = 0x40
     space[0x40:0x42] = bytes((0x01, 0x60))

@@ -51,13 +51,13 @@ def slow_copies(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Devices, and pairs of others, whose measured copies are far below what is to be expected."""
     slow: set[str] = set()
     for what, ways, copies in _measured_copies(topology):
-        for finding, ids in _slow_devices(what, ways, copies, pairs):
-            if not slow.issuperset(ids):
-                yield finding
+        rest = [copy for copy in copies if slow.isdisjoint(copy.ends)]
+        for finding, ids in _slow_devices(what, ways, rest, pairs):
+            yield finding
             slow.update(ids)
-    rest = [r for r in measured_routes(topology) if slow.isdisjoint((r.source, r.target))]
-    yield from _slow_pairs(topology, pairs, rest)
-    yield from _slow_against_link(pairs, rest)
+    routes = [r for r in measured_routes(topology) if slow.isdisjoint((r.source, r.target))]
+    yield from _slow_pairs(topology, pairs, routes)
+    yield from _slow_against_link(pairs, routes)
 
 
 def measured_routes(topology: Topology) -> Iterator[Route]:
@@ -74,39 +74,36 @@ def _measured(rate: Quantity | None) -> float:
 
 
 def _measured_copies(topology: Topology) -> Iterator[tuple[str, int, list[_Copy]]]:
-    """Each kind of copies in words, over how many directions its rates are added, and the rates."""
+    """Each kind of copies in words, over how many directions its rates are added, and the rates.
+
+    Those of the host come first: they are of one device each.
+    """
     whole = {device.id for device in topology.devices if not device.parent}
-    routes = [r for r in topology.routes if whole.issuperset((r.source, r.target))]
+    of_hosts = [
+        _Copy(ends=(end,), rate=rate)
+        for link in topology.links
+        if link.kind is LinkKind.PCIE and MEASURED_PORTS not in link.ends
+        for end in whole.intersection(link.ends)
+        if (rate := min(map(_measured, (link.forward_bytes_per_s, link.backward_bytes_per_s))))
+    ]
+    yield "copies over the own PCIe link, as those of the host,", 1, of_hosts
     for what, ways, member in (
         ("copies to and from other devices", 1, "cap_bytes_per_s"),
         ("copies both ways at once", 2, "combined_bytes_per_s"),
     ):
-        yield (
-            what,
-            ways,
-            [
-                _Copy(
-                    ends=(route.source, route.target),
-                    rate=rate,
-                    path_class=route.path_class,
-                    direct=route.peer_access is True,
-                )
-                for route in routes
-                if (rate := _measured(getattr(route, member)))
-                and route.path_class is not PathClass.NET
-            ],
-        )
-    yield (
-        "copies from and to the host",
-        1,
-        [
-            _Copy(ends=(end,), rate=rate)
-            for link in topology.links
-            if link.kind is LinkKind.PCIE and MEASURED_PORTS not in link.ends
-            for end in whole.intersection(link.ends)
-            if (rate := min(map(_measured, (link.forward_bytes_per_s, link.backward_bytes_per_s))))
-        ],
-    )
+        between = [
+            _Copy(
+                ends=(route.source, route.target),
+                rate=rate,
+                path_class=route.path_class,
+                direct=route.peer_access is True,
+            )
+            for route in topology.routes
+            if whole.issuperset((route.source, route.target))
+            and route.path_class is not PathClass.NET
+            and (rate := _measured(getattr(route, member)))
+        ]
+        yield what, ways, between
 
 
 def _slow_devices(
@@ -118,18 +115,19 @@ def _slow_devices(
     """
     device_of = {device.id: device for device in pairs.devices}
     fastest: dict[str, _Copy] = {}
-    for copy in sorted(copies, key=lambda copy: copy.rate):
-        fastest |= dict.fromkeys(copy.ends, copy)
+    for copy in copies:
+        for end in copy.ends:
+            fastest[end] = max(fastest.get(end, copy), copy, key=lambda each: each.rate)
     slower: dict[str, float] = {}
     for id, best in fastest.items():
         others = _fastest_of_others(
             copies, id, best, (_link_of(device_of[id]) or _MOST_PCIE) * ways
         )
-        usual = median(others.values()) if len(others) > 1 else 0.0
+        usual = median(others.values()) if len(others) >= len(best.ends) else 0.0
         alike = sum(device_of[other].name == device_of[id].name for other in others)
         if best.rate < (_SLOW if 2 * alike >= len(others) else _SLOW_OTHER) * usual:
             slower[id] = usual
-    if 2 * len(slower) >= len(fastest):
+    if len(fastest) > 2 and 2 * len(slower) >= len(fastest):
         slower = {}
     groups: dict[tuple[Severity, str], list[str]] = defaultdict(list)
     for id, best in fastest.items():
