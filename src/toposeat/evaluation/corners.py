@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_MACHINES = 144  # 128 corners of seven premises, and 16 points inside
 _INSIDE = 16
+_INSIDE_OF_GROUPS = 4  # the rings of a set are no slower where links carry more
 _WORK = 2_000_000  # of pairs of devices and flows on all machines together
 _FLOW_WORK = 10  # work of a flow relative to a pair of devices
 _MEMBER_WORK = 5000  # of a rank in a group, whose rings are searched
@@ -126,7 +127,8 @@ class Machines:
         if evaluator.groups is not None:
             work += _MEMBER_WORK * sum(map(len, evaluator.groups.members()))
         most = min(MOST_MACHINES, max(2, _WORK // work))
-        self.factors, self.corner_count = _factors(self.premises, most)
+        inside = _INSIDE if evaluator.groups is None else _INSIDE_OF_GROUPS
+        self.factors, self.corner_count = _factors(self.premises, most, inside)
 
     @cached_property
     def _machines(self) -> tuple[CompiledMachine, ...]:
@@ -200,14 +202,14 @@ def _used_pairs(evaluator: Evaluator, placements: NDArray[np.uint32]) -> NDArray
     return used.reshape(-1)
 
 
-def _factors(premises: Sequence[Premise], most: int) -> tuple[Floats, int]:
+def _factors(premises: Sequence[Premise], most: int, inside: int) -> tuple[Floats, int]:
     """Rows for nominal, the corners and points inside; and the number of corners."""
     ends = [(each.low / each.nominal, each.high / each.nominal) for each in premises]
     rows: list[Sequence[float]] = [[1.0] * len(ends)]
     corners = 2 ** len(ends) if ends else 0
     if ends and corners <= most:
         rows += product(*ends)
-        rows += _inside(ends, min(_INSIDE, most - corners))
+        rows += _inside(ends, min(inside, most - corners))
     elif ends:
         rows += zip(*ends, strict=True)  # all low, all high
         alone = [

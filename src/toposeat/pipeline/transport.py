@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import pairwise, permutations
 
 from toposeat import evaluation, topology
 from toposeat.model.processor import is_amd
@@ -45,6 +45,11 @@ def transport_of(
     of_nccl = staging in (Staging.NCCL, Staging.SET)
     if staging is None or (of_nccl and traffic is not None and not traffic.groups):
         return None
+    rings = evaluation.CompiledMachine(machine).rates.of(members).rings
+    hops = {(a, b) for ring in rings for a, b in pairwise((*ring, ring[0]))}
+    places = {machine.devices[at].id: at for at in members}
+    if hops.isdisjoint((places[r.source], places[r.target]) for r in stageable):
+        return None  # device links carry all of it
     fast, slow = (
         evaluation.CompiledMachine(topology.with_peer_access(machine, peer_access=on)).rates
         for on in (True, False)
