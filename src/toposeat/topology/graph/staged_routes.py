@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from toposeat import _core
-from toposeat.model.quantity import Quantity, joined, nominal
+from toposeat.model.quantity import Premise, Quantity, joined, nominal
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -53,7 +53,16 @@ def with_staged_routes(topology: Topology) -> Topology:
         if (way := ways.get((r.source, r.target)))
     }
     routes = tuple(new.get((r.source, r.target), r) for r in topology.routes)
-    return replace(topology, routes=routes, premises=joined([*topology.premises, *rates.premises]))
+    premises = rates.premises
+    if any(route.peer_access is None for route in refused):
+        premises = tuple(map(_or_direct, premises))
+    return replace(topology, routes=routes, premises=joined([*topology.premises, *premises]))
+
+
+def _or_direct(premise: Premise) -> Premise:
+    """The share of staged copies where only the product says that they are staged."""
+    source = f"{premise.source} No source tells peer access: with it copies are direct."
+    return replace(premise, high=max(premise.high, 1.0), source=source)
 
 
 def _measured_directly(topology: Topology) -> set[tuple[str, str]]:
