@@ -278,3 +278,12 @@ def test_pairs_of_unknown_class_are_not_compared() -> None:
         return replace(route, cap_bytes_per_s=rate, path_class=PathClass.UNKNOWN)
 
     assert of_code(with_routes(machine, measured), "pair-slow") == []
+
+
+@pytest.mark.parametrize(("name", "tool"), [("dgx-1v", "nvidia-smi"), ("mi100-8", "amd-smi")])
+def test_hints_name_the_tool_of_the_maker(name: str, tool: str) -> None:
+    machine = with_device(catalogue_topology(name), 0, inactive_lanes=1)
+    off = with_routes(machine, lambda route: replace(route, peer_access=False))
+    hints = [f.hint for code in ("lanes-inactive", "peer-access-off") for f in of_code(off, code)]
+    assert len(hints) >= 2
+    assert all(f"{tool} " in hint for hint in hints)

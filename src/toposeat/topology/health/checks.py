@@ -58,6 +58,28 @@ def link_generation(_: Topology, pairs: Pairs) -> Iterator[Finding]:
         )
 
 
+# What a maker's tool shows of device links, of their errors, and of peer access.
+_TOOLS = {
+    Vendor.AMD: {
+        "links": "amd-smi xgmi",
+        "errors": "amd-smi metric",
+        "access": "amd-smi topology",
+    },
+    Vendor.INTEL: dict.fromkeys(("links", "errors", "access"), "xpu-smi topology -m"),
+}
+_OF_NVIDIA = {
+    "links": "nvidia-smi nvlink -s",
+    "errors": "nvidia-smi nvlink -e",
+    "access": "nvidia-smi topo -p2p r",
+}
+
+
+def _tool(topology: Topology, what: str) -> str:
+    """The command of the maker of most devices."""
+    ((vendor, _),) = Counter(device.vendor for device in topology.devices).most_common(1)
+    return _TOOLS.get(vendor, _OF_NVIDIA)[what]
+
+
 def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Device links that are down: a fault where devices of one kind differ in it."""
     by_kind: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -83,7 +105,7 @@ def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
                 detail=f"{count} of {total} device-link lanes are inactive"
                 + (f" (others of its kind: {usual})" if odd else ""),
                 hint=(
-                    "check bridges and baseboard; nvidia-smi nvlink -e shows errors"
+                    f"check bridges and baseboard; {_tool(topology, 'errors')} shows errors"
                     if some
                     else "no bridge is fitted, or its links are switched off"
                 ),
@@ -108,9 +130,10 @@ def unequal_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             code="lanes-unequal",
             subject=few(pairs.name[id] for id in fewer),
             detail=f"{' or '.join(map(str, counts))} device-link lanes, others of its kind {most}",
-            hint="a switch joins its siblings to all others: nvidia-smi nvlink -s, fabric manager"
+            hint=f"a switch joins its siblings to all others: {_tool(topology, 'links')},"
+            " fabric manager"
             if switched
-            else "a failed lane, a missing bridge, or a mesh built so: nvidia-smi nvlink -s",
+            else f"a failed lane, a missing bridge, or a mesh built so: {_tool(topology, 'links')}",
         )
 
 
@@ -411,10 +434,10 @@ def peer_access(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             detail=f"no peer access for {len(names)} pairs"
             + (" that device links join" if linked else ": their copies go through host memory"),
             hint=(
-                "restart the fabric manager; nvidia-smi topo -p2p r tells the state"
+                f"restart the fabric manager; {_tool(topology, 'access')} tells the state"
                 if linked
                 else "PCIe access control (ACS), IOMMU, or a product whose driver has none;"
-                " nvidia-smi topo -p2p r tells which"
+                f" {_tool(topology, 'access')} tells which"
             ),
         )
 
@@ -485,7 +508,8 @@ def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
                 untold,
                 code="links-denied",
                 detail=f"the source lists no device links of {count}, but {which}",
-                hint="see why they are off (nvidia-smi nvlink -s), or measure: toposeat measure",
+                hint=f"see why they are off ({_tool(topology, 'links')}),"
+                " or measure: toposeat measure",
             )
         )
 
