@@ -87,6 +87,34 @@ def test_who_tells_less_has_a_range_that_holds_what_is_told(files: dict[str, Pat
         assert nominal <= high * 1.001
 
 
+def nccl_xml() -> str:
+    """The machine of `TOPO`, `QUERY` and `LSCPU` as NCCL dumps it."""
+
+    def gpu(number: int) -> str:
+        width = 8 if number == 3 else 16
+        return (
+            f'<pci busid="0000:{number + 1}1:00.0" class="0x030200" vendor="0x10de"'
+            f' device="0x26b9" link_speed="16.0 GT/s PCIe" link_width="{width}">'
+            f'<gpu dev="{number}" sm="89" rank="{number}" gdr="1"/></pci>'
+        )
+
+    def cpu(numa: int) -> str:
+        return (
+            f'<cpu numaid="{numa}" affinity="ffffffff" arch="x86_64" vendor="AuthenticAMD"'
+            f' familyid="175" modelid="1">{gpu(2 * numa)}{gpu(2 * numa + 1)}</cpu>'
+        )
+
+    return f'<system version="1">{cpu(0)}{cpu(1)}</system>'
+
+
+def test_a_matrix_with_an_inventory_is_what_nccl_dumps(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    dump = tmp_path / "topo.xml"
+    dump.write_text(nccl_xml())
+    assert rates(read_topology(dump)) == rates(read_topologies(list(files.values())))
+
+
 def test_the_processor_decides_between_sockets(files: dict[str, Path], tmp_path: Path) -> None:
     found = {}
     for model in ("AMD EPYC 7543 32-Core Processor", "AMD EPYC 9554 64-Core Processor"):
