@@ -115,6 +115,40 @@ def test_a_matrix_with_an_inventory_is_what_nccl_dumps(
     assert rates(read_topology(dump)) == rates(read_topologies(list(files.values())))
 
 
+def hwloc_xml() -> str:
+    """The same machine as hwloc saves it: a host bridge for each GPU, speeds of links in GB/s."""
+    model = '<info name="CPUModel" value="AMD EPYC 7543 32-Core Processor"/>'
+
+    def gpu(number: int) -> str:
+        bus, speed = f"{number + 1}1", "15.753846" if number == 3 else "31.507692"
+        return (
+            f'<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[{bus}-{bus}]">'
+            f'<object type="PCIDev" pci_busid="0000:{bus}:00.0" pci_link_speed="{speed}"'
+            ' pci_type="0302 [10de:26b9] [10de:0000] a1"/></object>'
+        )
+
+    def socket(numa: int) -> str:
+        cpus = 'cpuset="0xffffffff' + ',0x0"' * numa + '"' * (1 - numa)
+        return (
+            f'<object type="Package" os_index="{numa}" {cpus}>{model}'
+            f'<object type="NUMANode" os_index="{numa}" {cpus}/>'
+            f"{gpu(2 * numa)}{gpu(2 * numa + 1)}</object>"
+        )
+
+    sockets = socket(0) + socket(1)
+    return (
+        f'<topology version="2.0"><object type="Machine" os_index="0">{sockets}</object></topology>'
+    )
+
+
+def test_hwloc_gives_the_same_rates(files: dict[str, Path], tmp_path: Path) -> None:
+    saved = tmp_path / "machine.xml"
+    saved.write_text(hwloc_xml())
+    found, told = rates(read_topology(saved)), rates(read_topologies(list(files.values())))
+    for mine, theirs in zip(found, told, strict=True):
+        assert mine == pytest.approx(theirs, rel=0.05)  # x8 of 4 is x16 of 3 to hwloc
+
+
 def test_the_processor_decides_between_sockets(files: dict[str, Path], tmp_path: Path) -> None:
     found = {}
     for model in ("AMD EPYC 7543 32-Core Processor", "AMD EPYC 9554 64-Core Processor"):

@@ -132,6 +132,7 @@ class _Contents:
     cpus_of_node: dict[int, frozenset[int]] = field(default_factory=dict)
     cpus_of_package: dict[int, frozenset[int]] = field(default_factory=dict)
     pci: dict[str, _Found] = field(default_factory=dict)
+    roots: Counter[str] = field(default_factory=Counter)  # host bridges by domain and line
     ports: dict[str, PciDevice] = field(default_factory=dict)  # bridges
     cpuless: int = 0
     doubled: int = 0  # PCI functions whose bus id another one has
@@ -173,7 +174,10 @@ def _note(contents: _Contents, into: dict[int, frozenset[int]], element: XmlElem
 
 def _bridge(contents: _Contents, element: XmlElement, where: _Where) -> _Where:
     if element.get("bridge_type") == "0-1" or not element.get("pci_busid"):
-        return replace(where, root=f"pci{element.get('bridge_pci')[:4]}:{element.line}")
+        root = f"pci{element.get('bridge_pci')[:4]}:{element.line}"
+        contents.roots[root] += 1  # a file may be one line
+        again = contents.roots[root] - 1
+        return replace(where, root=f"{root}.{again}" if again else root)
     port = _pci(contents, element, where)
     contents.ports[port.pci_bus_id] = port
     return replace(where, bridges=(*where.bridges, port.pci_bus_id))
