@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from toposeat.model.pair import LinkKind, Pair
-from toposeat.model.quantity import Quantity
+from toposeat.model.quantity import Quantity, Source
 from toposeat.model.route import PathClass
 from toposeat.model.topology import Link, Topology
 from toposeat.topology import read_topology
@@ -135,8 +135,8 @@ def changed(box: Topology, kind: LinkKind, *, carries: float = 1, both: float = 
             return link
         one = times(link.forward_bytes_per_s, carries)
         together = link.combined_bytes_per_s
-        if both:
-            together = times(one, both)
+        if both:  # the truth, whatever is assumed of such links
+            together = Quantity(one.value * both, Source.USER)
         elif together is not None:
             together = times(together, carries)
         return replace(

@@ -68,6 +68,10 @@ def _samples() -> Iterator[Seed]:
         "kfd-parts": amd.kfd_mi300a(3).text(),
         "hwloc2.xml": test_hwloc_xml.SAMPLE,
         "nccl.xml": test_nccl_xml.SAMPLE,
+        "lscpu": "Architecture: x86_64\nVendor ID: AuthenticAMD\nModel name: AMD EPYC 7543\n"
+        "CPU family: 25\nModel: 1\nNUMA node(s): 2\nNUMA node0 CPU(s): 0-31\n",
+        "cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n"
+        "model\t\t: 143\nmodel name\t: Intel(R) Xeon(R) Platinum 8480C\n",
     }
     cells = [["X", "NV2", "SYS"], ["NV2", "X", "SYS"], ["SYS", "SYS", "X"]]
     for name, render in RENDERERS.items():

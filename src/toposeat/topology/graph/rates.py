@@ -62,8 +62,8 @@ def settled(facts: Topology) -> Topology:
 
 def _sockets(link: Link, family: Family) -> Link:
     """The link; both directions of one between sockets that nothing tells are as the family's."""
-    rate = link.forward_bytes_per_s
-    if rate.premises != (family.sockets.what,):
+    rate, told = link.forward_bytes_per_s, link.combined_bytes_per_s
+    if rate.premises != (family.sockets.what,) or (told and told.source.is_of_this_machine):
         return link
     both = replace(rate, value=rate.value * family.sockets_both.nominal)
     return replace(link, combined_bytes_per_s=both)
