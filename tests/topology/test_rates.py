@@ -10,10 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.topology.live.fake_machine import (
+    AMD,
+    BRIDGE_CLASS,
+    GPU_CLASS,
+    NVIDIA,
+    FakeGpu,
+    FakeNvml,
+    FakeSysfs,
+)
 from toposeat.evaluation.group_rate import group_rate
-from toposeat.mapping import choose_devices
+from toposeat.mapping import choose_devices, map_traffic
 from toposeat.model.topology import Topology
-from toposeat.topology import read_topologies, read_topology
+from toposeat.profile import pattern_traffic
+from toposeat.topology import discover_this, read_topologies, read_topology
 from toposeat.topology.topology_file import save_topology
 
 GB = 1e9
@@ -149,6 +159,27 @@ def test_hwloc_gives_the_same_rates(files: dict[str, Path], tmp_path: Path) -> N
         assert mine == pytest.approx(theirs, rel=0.05)  # x8 of 4 is x16 of 3 to hwloc
 
 
+def test_the_node_itself_gives_the_same_rates(files: dict[str, Path], tmp_path: Path) -> None:
+    sysfs, gpus = FakeSysfs(tmp_path / "sys"), []
+    for numa, cpus in enumerate(("0-31", "32-63")):
+        sysfs.numa(numa, cpus, numa)
+    for number in range(4):
+        bus, width = f"0000:{number + 1}1:00.0", 8 if number == 3 else 16
+        port = f"pci0000:{number + 1}0/0000:{number + 1}0:01.0"
+        link = {"speed": "16.0 GT/s PCIe", "width": width, "node": number // 2}
+        sysfs.pci(port, vendor=AMD, pci_class=BRIDGE_CLASS, **link)  # type: ignore[arg-type]
+        cpus = ("0-31", "32-63")[number // 2]
+        sysfs.pci(f"{port}/{bus}", vendor=NVIDIA, pci_class=GPU_CLASS, cpus=cpus, **link)  # type: ignore[arg-type]
+        uuid = f"GPU-{number:08x}-0000-0000-0000-000000000000"
+        state = (1, width, 4, 16)
+        gpus.append(FakeGpu(bus, "NVIDIA L40S", uuid, pcie=state, capability=(8, 9)))
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n")
+    nvml = FakeNvml(gpus, distance=lambda i, j: 40 if i // 2 == j // 2 else 50)
+    found = discover_this(sysfs=sysfs.root, nvml=nvml, host="n", cpuinfo=cpuinfo)
+    assert rates(found) == rates(read_topologies(list(files.values())))
+
+
 def test_the_processor_decides_between_sockets(files: dict[str, Path], tmp_path: Path) -> None:
     found = {}
     for model in ("AMD EPYC 7543 32-Core Processor", "AMD EPYC 9554 64-Core Processor"):
@@ -254,3 +285,17 @@ def test_cards_without_peer_access_promise_no_gain_below_a_switch(shared_dir: Pa
     near, far = group_rate(topology, [0, 1]), group_rate(topology, [0, 2])
     assert near.low <= far.high
     assert far.bytes_per_s >= near.bytes_per_s * 0.99
+
+
+def test_a_proof_knows_the_pairs_that_were_measured(tmp_path: Path) -> None:
+    """Pairs of 52 and of 13 GB/s: tensor pairs take the fast ones, and so does what is proved."""
+    values = np.full((4, 4), 13.0)
+    for a, b in ((0, 2), (1, 3)):
+        values[a, b] = values[b, a] = 52.0
+    np.fill_diagonal(values, 800.0)
+    path = tmp_path / "p2p.txt"
+    path.write_text(p2p(values))
+    result = map_traffic(read_topology(path), pattern_traffic("llm:tp=2,pp=2,dp=1"))
+    pairs = {frozenset(result.device_of_rank[at : at + 2]) for at in (0, 2)}
+    assert pairs == {frozenset((0, 2)), frozenset((1, 3))}
+    assert result.placed.predicted_s < 0.5 * result.default.predicted_s
