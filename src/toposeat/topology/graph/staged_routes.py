@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from toposeat import _core
-from toposeat.model.quantity import Premise, Quantity, joined, nominal
+from toposeat.model.quantity import Premise, Quantity, nominal
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -56,7 +56,9 @@ def with_staged_routes(topology: Topology) -> Topology:
     premises = rates.premises
     if any(route.peer_access is None for route in refused):
         premises = tuple(map(_or_direct, premises))
-    return replace(topology, routes=routes, premises=joined([*topology.premises, *premises]))
+    mine = {premise.what for premise in premises}
+    others = (premise for premise in topology.premises if premise.what not in mine)
+    return replace(topology, routes=routes, premises=(*others, *premises))
 
 
 def _or_direct(premise: Premise) -> Premise:
