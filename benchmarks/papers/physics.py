@@ -43,7 +43,7 @@ AURORA = "Argonne, Aurora: single node GPU-Peak benchmarks"
 # Seen on this board alone: V100 (PCIe 3) and six PCIe 4 cards (NVIDIA/nccl issue 814) lose a tenth
 # below one switch, not a half. No capacity of a link says it: only one direction suffers.
 A100_READS = (
-    "PAIR_FRACTION; on this board copies into a device fall from 25 to 11 GB/s while others leave"
+    "copied_within; on this board copies into a device fall from 25 to 11 GB/s while others leave"
     " through the same switch (nvbandwidth, NVIDIA developer forum 352186), which links here"
     " cannot say"
 )
@@ -67,12 +67,12 @@ class Row:
 _TARTAN_ROWS = (
     ("NVLink", "uni", 18.41, (0, 1), "held-out", "18 GB/s of NCCL's link model", "direct"),
     ("NVLink", "bidi", 36.82, (0, 1), "held-out", "two independent directions", "direct"),
-    ("staged, one switch", "uni", 9.36, (0, 1), "held-out", "PAIR_FRACTION of others", "staged"),
-    ("staged, one switch", "bidi", 9.63, (0, 1), "held-out", "PCIE_COMBINED", "staged"),
-    ("staged, two switches", "uni", 10.03, (0, 2), "held-out", "PAIR_FRACTION of others", "staged"),
-    ("staged, two switches", "bidi", 17.45, (0, 2), "calibrated-on", "STAGED_COMBINED", "staged"),
-    ("staged, two sockets", "uni", 10.21, (0, 5), "held-out", "PAIR_FRACTION of others", "staged"),
-    ("staged, two sockets", "bidi", 17.51, (0, 5), "calibrated-on", "STAGED_COMBINED", "staged"),
+    ("staged, one switch", "uni", 9.36, (0, 1), "held-out", "copied_within", "staged"),
+    ("staged, one switch", "bidi", 9.63, (0, 1), "held-out", "pcie_both", "staged"),
+    ("staged, two switches", "uni", 10.03, (0, 2), "held-out", "copied_within", "staged"),
+    ("staged, two switches", "bidi", 17.45, (0, 2), "calibrated-on", "copied_both", "staged"),
+    ("staged, two sockets", "uni", 10.21, (0, 5), "held-out", "copied_across", "staged"),
+    ("staged, two sockets", "bidi", 17.51, (0, 5), "calibrated-on", "copied_both", "staged"),
     ("NVLink", "latency", 9.68, (0, 1), "calibrated-on", "LATENCY_NVLINK1", "direct"),
     ("staged, one socket", "latency", 18.99, (0, 2), "held-out", "V100, 2080 Ti, A100", "staged"),
     ("staged, two sockets", "latency", 19.65, (0, 5), "held-out", "V100, 2080 Ti, A100", "staged"),
@@ -157,24 +157,24 @@ ROWS = (
     Row(source="Dell C4130, V100", machine="dgx-1v", name="NVLink, two lanes",
         quantity="uni", published=47.9, pair=(0, 3), mark="held-out", why="2 x 24.2"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v", name="PCIe peer access",
-        quantity="uni", published=9.6, pair=(0, 5), mark="held-out", why="PAIR_FRACTION"),
+        quantity="uni", published=9.6, pair=(0, 5), mark="calibrated-on", why="cap of the pair"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged",
-        quantity="uni", published=11.0, pair=(0, 5), mark="held-out", why="PAIR_FRACTION"),
+        quantity="uni", published=11.0, pair=(0, 5), mark="held-out", why="copied_across"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged, one switch",
-        quantity="uni", published=9.83, pair=(0, 1), mark="held-out", why="PAIR_FRACTION"),
+        quantity="uni", published=9.83, pair=(0, 1), mark="held-out", why="copied_within"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged, one switch",
-        quantity="bidi", published=10.36, pair=(0, 1), mark="held-out", why="PCIE_COMBINED"),
+        quantity="bidi", published=10.36, pair=(0, 1), mark="held-out", why="pcie_both"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged",
         name="staged, two switches", quantity="bidi", published=18.74, pair=(0, 2),
-        mark="held-out", why="STAGED_COMBINED"),
+        mark="held-out", why="copied_both"),
     Row(source="A100 NVSwitch", machine="dgx-a100", name="NVSwitch", quantity="uni",
         published=273.0, pair=(0, 1), mark="calibrated-on", why="NVLINK3"),
     Row(source="A100 NVSwitch, P2P off", machine="dgx-a100 staged", name="staged, two switches",
-        quantity="uni", published=18.5, pair=(0, 4), mark="calibrated-on", why="SMP_OF_PCIE"),
+        quantity="uni", published=18.5, pair=(0, 4), mark="calibrated-on", why="copied_across"),
     Row(source="A100 NVSwitch, P2P off", machine="dgx-a100 staged", name="staged, one switch",
         quantity="uni", published=11.5, pair=(0, 1), mark="held-out", why=A100_READS),
     Row(source="HGX H100, P2P off (nccl#1264)", machine="hgx-h100 staged", name="staged",
-        quantity="uni", published=37.2, pair=(0, 5), mark="calibrated-on", why="SMP_OF_PCIE"),
+        quantity="uni", published=37.2, pair=(0, 5), mark="calibrated-on", why="copied_across"),
     Row(source="sirocco, 4 K40m (StarPU)", machine="pcie3 pairs", name="one switch",
         quantity="uni", published=10.2, pair=(0, 1), mark="held-out", why="NCCL's 12 GB/s"),
     Row(source="idgraf, PCIe 2 (StarPU)", machine="pcie2 pairs", name="one switch",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from toposeat import mapping, pipeline, profile, report
 from toposeat.cli.command import (
     Command,
     add_topology_option,
+    environment_of,
     natural,
     print_json,
     read_machine,
@@ -52,8 +52,9 @@ class ChooseCommand(Command):
         machine = read_machine(args.topology)
         free = None if args.free is None else device_list("--free", args.free, machine)
         chosen = _chosen(args, machine, free)
-        here = os.environ if args.topology in (None, "this") else None
-        transport = pipeline.transport_of(machine, chosen.devices, environment=here)
+        transport = pipeline.transport_of(
+            machine, chosen.devices, environment=environment_of(args.topology)
+        )
         chosen = replace(chosen, transport=transport)
         if args.json:
             print_json(report.device_set_json(chosen, machine))

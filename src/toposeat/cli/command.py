@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -91,6 +91,11 @@ def read_machine(source: str | None) -> Topology:
     said = [line for line in machine.report if line.startswith(FOUND)]
     tell(*(f"Found{line[5:]}" for line in said))
     return replace(machine, report=tuple(line for line in machine.report if line not in said))
+
+
+def environment_of(source: str | None) -> Mapping[str, str] | None:
+    """The environment of this process, where the machine is this one: elsewhere it says nothing."""
+    return os.environ if source in (None, "this") else None
 
 
 def source_words(source: str) -> str:

@@ -6,7 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from toposeat import launch, mapping, pipeline, report, topology
 from toposeat.cli.command import (
     Command,
     add_topology_option,
+    environment_of,
     print_json,
     read_machine,
     show,
@@ -67,7 +68,7 @@ class DoctorCommand(Command):
                 wiring=topology.wiring_of(machine),
                 gains=gains,
                 orders=orders,
-                transport=pipeline.transport_of(machine, environment=_environment_of(source)),
+                transport=pipeline.transport_of(machine, environment=environment_of(source)),
                 findings=topology.findings_of(machine),
                 node=node,
             )
@@ -79,11 +80,6 @@ class DoctorCommand(Command):
                 tell(_next_words(source, len(machine.devices)))
         doubtful = args.strict and health.severity is Severity.DOUBT
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
-
-
-def _environment_of(source: str) -> Mapping[str, str] | None:
-    """Of this process, where the machine is this one."""
-    return os.environ if source == "this" else None
 
 
 def _question(source: str, health: Health) -> str:

@@ -14,6 +14,7 @@ from toposeat.cli.command import (
     add_solver_options,
     add_stack_option,
     add_topology_option,
+    environment_of,
     map_options,
     print_json,
     quoted,
@@ -96,9 +97,11 @@ class MapCommand(Command):
             raise mapping.needs_devices("--metric")
         result = _mapped(args, machine, traffic, options, path)
         if topology is not None and path.stack is None:
-            here = os.environ if args.topology in (None, "this") else None
             transport = pipeline.transport_of(
-                topology, result.device_of_rank, environment=here, traffic=traffic
+                topology,
+                result.device_of_rank,
+                environment=environment_of(args.topology),
+                traffic=traffic,
             )
             result = replace(result, transport=transport)
         wrote: list[str] = []

@@ -288,7 +288,7 @@ class _Routes:
         self.path_class = [_NO_PATH] * (n * n)
         self._direct = [False] * (n * n)
         self._switched = [False] * (n * n)
-        self._staged = [False] * (n * n)
+        self._by_nccl = [False] * (n * n)  # which NCCL copies in a way of its own
         self._passes: list[frozenset[int]] = [frozenset()] * (n * n)
         self._relays = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
         self.switched = False
@@ -300,7 +300,7 @@ class _Routes:
             ends = {end for link in links for end in link.ends} - {source, target}
             self.path_class[pair] = _CLASSES.get(route.path_class, 9)
             self._passes[pair] = frozenset(place[end] for end in ends if end in place)
-            self._staged[pair] = route.ring_bytes_per_s is not None
+            self._by_nccl[pair] = route.ring_bytes_per_s is not None
             self._direct[pair] = len(links) == 1 and links[0].kind in _DIRECT
             self._switched[pair] = bool(links) and bool(ends) and ends <= switches
 
@@ -315,7 +315,7 @@ class _Routes:
             if np.isfinite(cap) and not (self._direct[pair] or self._switched[pair])
         ]
         staged: dict[int, list[int]] = {}
-        for pair in filter(self._staged.__getitem__, pairs):
+        for pair in filter(self._by_nccl.__getitem__, pairs):
             staged.setdefault(pair // self._n, []).append(pair)
         return [*([pair] for pair in pairs), *staged.values()]
 

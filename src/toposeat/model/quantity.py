@@ -38,6 +38,18 @@ class Quantity:
             raise ValueError(f"expected a finite number >= 0, got {self.value}")
 
 
+def is_of_this_machine(quantity: Quantity | None) -> bool:
+    """Whether there is a number, and somebody measured or stated it for this very machine."""
+    return quantity is not None and quantity.source.is_of_this_machine
+
+
+def median(values: Iterable[float]) -> float:
+    """Between the two middle ones of an even number; `statistics` takes 9 ms to import."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
 def nominal(value: float) -> Quantity:
     """`value`, known only from the kind of the thing."""
     return Quantity(value, Source.NOMINAL)

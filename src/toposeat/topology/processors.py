@@ -17,7 +17,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from toposeat.model.quantity import Premise
+from toposeat.model.quantity import Premise, median
 from toposeat.topology.constants import GB_PER_S, pcie_bytes_per_s
 
 
@@ -363,13 +363,6 @@ _NCCL_FAMILY = {143: 23, 159: 24, 175: 25, 191: 26}
 _NO_OPINION = {"flow_across", "host_bridge"}  # alike until somebody says that they differ
 
 
-def _median(values: Iterable[float]) -> float:
-    """Between the two middle ones of an even number; `statistics` takes 9 ms to import."""
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-
 @cache
 def unknown(pcie: int | None = None) -> Family:
     """A processor that nothing tells: the range over all families that may hold such cards.
@@ -384,7 +377,7 @@ def unknown(pcie: int | None = None) -> Family:
     for member in _WHAT:
         of_all = [each.numbers[member] for each in families]
         low, high = min(each.low for each in of_all), max(each.high for each in of_all)
-        found[member] = (low, _median(each.nominal for each in of_all), high, source)
+        found[member] = (low, median(each.nominal for each in of_all), high, source)
     for member in _NO_OPINION:
         low, _, high, _ = found[member]
         alike = pcie_bytes_per_s(pcie or 4) / GB_PER_S if member == "flow_across" else high
@@ -407,7 +400,11 @@ def family_of(told: Iterable[str] | str = (), name: str = "", pcie: int | None =
         name: of the model, as lscpu or hwloc has it.
         pcie: the generation of the PCIe links, which narrows what an unknown one may be.
     """
-    words = tuple(told.split() if isinstance(told, str) else told)
+    return _family_of(tuple(told.split() if isinstance(told, str) else told), name, pcie)
+
+
+@cache
+def _family_of(words: tuple[str, ...], name: str, pcie: int | None) -> Family:
     upper = re.sub(r"\s+", " ", name.upper())
     for each in FAMILIES:
         if re.search(each.names, upper):

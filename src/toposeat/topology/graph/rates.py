@@ -14,10 +14,18 @@ from typing import Any
 from msgspec import Struct
 
 from toposeat.model.processor import CPU_NAME, processor_of
-from toposeat.model.quantity import Premise, Quantity, Source, assumed, nominal, quantity_fields
+from toposeat.model.quantity import (
+    Premise,
+    Quantity,
+    Source,
+    assumed,
+    is_of_this_machine,
+    nominal,
+    quantity_fields,
+)
 from toposeat.model.topology import ComponentKind, Device, Link, LinkKind, Nic, PathClass, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.premises import PCIE_RATE
+from toposeat.topology.premises import PCIE_RATE, scaled
 from toposeat.topology.processors import Family, family_of
 from toposeat.topology.products import pcie_generation_of
 
@@ -63,10 +71,9 @@ def settled(facts: Topology) -> Topology:
 def _sockets(link: Link, family: Family) -> Link:
     """The link; both directions of one between sockets that nothing tells are as the family's."""
     rate, told = link.forward_bytes_per_s, link.combined_bytes_per_s
-    if rate.premises != (family.sockets.what,) or (told and told.source.is_of_this_machine):
+    if rate.premises != (family.sockets.what,) or is_of_this_machine(told):
         return link
-    both = replace(rate, value=rate.value * family.sockets_both.nominal)
-    return replace(link, combined_bytes_per_s=both)
+    return replace(link, combined_bytes_per_s=scaled(rate, family.sockets_both.nominal))
 
 
 def _restated(number: Quantity, factor: dict[str, float], now: dict[str, Premise]) -> Quantity:
@@ -169,7 +176,7 @@ class CopyRates(Struct, frozen=True):
         """Both directions together of a pair whose flows are held between sockets."""
         if self.family.flow_across.what not in cap.premises:
             return None
-        return replace(cap, value=cap.value * self.family.flow_across_both.nominal)
+        return scaled(cap, self.family.flow_across_both.nominal)
 
     @property
     def transport(self) -> Premise:
@@ -235,5 +242,4 @@ class StagedRates(Struct, frozen=True):
 
     def both_ways(self, copied: Quantity) -> Quantity:
         """Both directions of a pair's staged copies together."""
-        source = Source.ASSUMED if copied.premises else Source.NOMINAL
-        return replace(copied, value=copied.value * self.family.copied_both.nominal, source=source)
+        return scaled(copied, self.family.copied_both.nominal)

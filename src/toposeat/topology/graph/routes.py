@@ -15,7 +15,14 @@ from typing import Any
 from msgspec import Struct
 
 from toposeat import _core
-from toposeat.model.quantity import Quantity, Source, assumed, joined, quantity_fields
+from toposeat.model.quantity import (
+    Quantity,
+    Source,
+    assumed,
+    is_of_this_machine,
+    joined,
+    quantity_fields,
+)
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -62,11 +69,15 @@ def with_routes(topology: Topology) -> Topology:
 
 def with_direct_routes(topology: Topology) -> Topology:
     """The topology with routes as if every pair had peer access; see `with_routes`."""
-    bare = settled(replace(topology, routes=()))
+    return _routed(settled(replace(topology, routes=())))
+
+
+def _routed(bare: Topology) -> Topology:
+    """The settled facts with a direct route of each pair that has one."""
     bare.check()
     routes, unrouted = shortest_routes(bare)
-    report = topology.report
-    if unrouted and topology.links:
+    report = bare.report
+    if unrouted and bare.links:
         doubt = (
             f"no route known between {len(unrouted)} pairs, e.g. {unrouted[0][0]} and"
             f" {unrouted[0][1]}"
@@ -82,8 +93,8 @@ def rerouted(topology: Topology) -> Topology:
     A route stays where its links are there and no link that none of them used is better. It keeps
     what was measured of it; nominal numbers are those of the facts now.
     """
-    fresh = with_direct_routes(topology)
     topology = settled(topology)
+    fresh = _routed(replace(topology, routes=()))
     if topology.routes:
         links = topology.link_of_id
         used = {id for route in topology.routes for id in route.links}
@@ -92,7 +103,7 @@ def rerouted(topology: Topology) -> Topology:
             now = routes.get(ends)
             if not all(id in links for id in before.links):
                 continue
-            if before.staged and (now is None or not _is_measured(before)):
+            if before.staged and (now is None or not is_of_this_machine(before.cap_bytes_per_s)):
                 continue  # as the facts are now
             if now is None:
                 routes[ends] = before
@@ -102,11 +113,6 @@ def rerouted(topology: Topology) -> Topology:
     return with_named_premises(with_staged_routes(fresh))
 
 
-def _is_measured(route: Route) -> bool:
-    cap = route.cap_bytes_per_s
-    return cap is not None and cap.source.is_of_this_machine
-
-
 def _kept(before: Route, now: Route) -> Route:
     """The route as it was, with the nominal numbers of the facts now where its links are theirs."""
     peer = before.peer_access if now.peer_access is None else now.peer_access
@@ -114,10 +120,9 @@ def _kept(before: Route, now: Route) -> Route:
         return replace(before, peer_access=peer)
     numbers: dict[str, Any] = {}
     for name in quantity_fields(Route):
-        told: Quantity | None = getattr(before, name)
-        if told is None or not told.source.is_of_this_machine:
+        if not is_of_this_machine(getattr(before, name)):
             numbers[name] = getattr(now, name)
-    if _is_measured(before):  # a ring's steps are what was measured, too
+    if is_of_this_machine(before.cap_bytes_per_s):  # a ring's steps are what was measured, too
         numbers["ring_bytes_per_s"] = before.ring_bytes_per_s
     return replace(before, peer_access=peer, **numbers)
 
@@ -159,16 +164,17 @@ def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:
             path_class = pair.path_class or class_of_route(
                 source.id, list(map(links.__getitem__, path)), kinds
             )
+            cap = pair.cap_bytes_per_s or flows.cap(path_class, path)
             routes.append(
                 Route(
                     source=source.id,
                     target=target.id,
                     links=tuple(map(ids.__getitem__, path)),
                     path_class=path_class,
-                    cap_bytes_per_s=pair.cap_bytes_per_s or flows.cap(path_class, path),
+                    cap_bytes_per_s=cap,
                     combined_bytes_per_s=pair.combined_bytes_per_s
-                    or (None if pair.cap_bytes_per_s else flows.both_ways(path_class, path)),
-                    ring_bytes_per_s=flows.ring(path_class, path, pair.cap_bytes_per_s)
+                    or (None if pair.cap_bytes_per_s else flows.both_ways(cap)),
+                    ring_bytes_per_s=flows.ring(path_class, path, cap)
                     if _are_of_nccl(source, target)
                     else None,
                     peer_access=pair.peer_access,
@@ -257,26 +263,22 @@ class _Flows(Struct, frozen=True):
         return Quantity(flow, Source.ASSUMED if named else Source.NOMINAL, premises=named)
 
     def ring(
-        self, path_class: PathClass, path: Sequence[int], told: Quantity | None
+        self, path_class: PathClass, path: Sequence[int], cap: Quantity | None
     ) -> Quantity | None:
         """What a step of NCCL's ring reaches, where NCCL may stage what the driver would not.
 
-        `told` is what one flow of the pair reaches, where a source tells it.
+        `cap` is what one flow of the pair reaches, where that is less than its links.
         """
         if self.copies is None or path_class not in (PathClass.PHB, PathClass.NODE, PathClass.SYS):
             return None
         if min(map(self.pcie.__getitem__, path)) > min(map(self.other.__getitem__, path)):
             return None
-        alone = told or self.cap(path_class, path)
-        alone = alone or Quantity(min(map(self.narrowest.__getitem__, path)))
+        alone = cap or Quantity(min(map(self.narrowest.__getitem__, path)))
         return assumed(alone.value, self.copies.transport, of=alone)
 
-    def both_ways(self, path_class: PathClass, path: Sequence[int]) -> Quantity | None:
+    def both_ways(self, cap: Quantity | None) -> Quantity | None:
         """What a pair reaches both ways together, where one flow is held between sockets."""
-        if self.copies is None or not any(map(self.between.__getitem__, path)):
-            return None
-        cap = self.cap(path_class, path)
-        return self.copies.both_ways(cap) if cap is not None else None
+        return None if self.copies is None or cap is None else self.copies.both_ways(cap)
 
 
 def class_of_route(

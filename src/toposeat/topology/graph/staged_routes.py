@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from toposeat import _core
-from toposeat.model.quantity import Premise, Quantity, nominal
+from toposeat.model.quantity import Premise, is_of_this_machine, nominal
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -86,7 +86,7 @@ def _is_refused(
         return not route.peer_access
     return (
         route.path_class in _OVER_PCIE
-        and not _is_measured(route.cap_bytes_per_s)
+        and not is_of_this_machine(route.cap_bytes_per_s)
         and (route.source, route.target) not in measured
         and devices[route.source].host == devices[route.target].host
         and not all(has_peer_access(devices[end].name) for end in (route.source, route.target))
@@ -124,7 +124,7 @@ def through_host_memory(topology: Topology) -> Topology:
 def _staged(route: Route, way: Sequence[str], rates: StagedRates, *, across: bool) -> Route:
     cap, both = route.cap_bytes_per_s, route.combined_bytes_per_s
     copied, ringed = rates.of(across=across)
-    if cap is not None and _is_measured(cap):
+    if cap is not None and is_of_this_machine(cap):
         copied = ringed = cap
     return replace(
         route,
@@ -132,13 +132,9 @@ def _staged(route: Route, way: Sequence[str], rates: StagedRates, *, across: boo
         staged=True,
         cap_bytes_per_s=copied,
         ring_bytes_per_s=ringed,
-        combined_bytes_per_s=both if _is_measured(both) else rates.both_ways(copied),
+        combined_bytes_per_s=both if is_of_this_machine(both) else rates.both_ways(copied),
         latency_s=route.latency_s or nominal(k.LATENCY_STAGED),
     )
-
-
-def _is_measured(rate: Quantity | None) -> bool:
-    return rate is not None and rate.source.is_of_this_machine
 
 
 def ways_to_memory(

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from statistics import median
 
 from msgspec import Struct
 
 from toposeat.model.health import Finding, Severity
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Quantity, Source, median
 from toposeat.model.topology import MEASURED_PORTS, Device, LinkKind, PathClass, Route, Topology
 from toposeat.topology import constants as k
 from toposeat.topology import products
