@@ -97,6 +97,7 @@ def map_traffic(
         row = _better(evaluator, default, (of_hosts.device_of_rank, row), options)
         if tuple(row) == of_hosts.device_of_rank:
             solver, notes = of_hosts.solver, of_hosts.notes
+    row = _in_host_order(topology, evaluator, row, options, proved=answer.proved, shape=shape)
     asked = Asked(
         topology=topology,
         problem=problem,
@@ -151,6 +152,36 @@ def _on_shape(
     # A candidate only: it is judged by the metric that was asked for, on the listed machine.
     asked = replace(options, metric="bandwidth", budget_s=budget_s, explained=False)
     return map_to_shape(shape, traffic, asked)
+
+
+def _in_host_order(
+    topology: Topology,
+    evaluator: Evaluator,
+    row: Sequence[int],
+    options: MapOptions,
+    *,
+    proved: bool,
+    shape: Shape | None,
+) -> Sequence[int]:
+    """The placement on its hosts in order, where that is as good by all that is compared."""
+    hosts = topology.hosts
+    if len(hosts) < 2 or options.is_fixed or options.constraints != Constraints():
+        return row
+    from toposeat.mapping.host_order import in_host_order  # noqa: PLC0415 - a node needs none of it
+
+    def values(devices: Sequence[int]) -> tuple[float, ...]:
+        found = evaluator.evaluate(devices)
+        return (found.value(options.objective), found.predicted_s, found.low_s)
+
+    number = {host: at for at, host in enumerate(hosts)}
+    return in_host_order(
+        row,
+        [number[device.host] for device in topology.devices],
+        values,
+        stages=() if shape is None else shape.host_groups().stages,
+        domain_of_host=() if shape is None else shape.domain_of_host,
+        **({"worth": _TOLERANCE} if proved else {}),
+    )
 
 
 def _better(

@@ -17,6 +17,7 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.explain_slots import explain_slots
+from toposeat.mapping.host_order import in_host_order
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.local_sets import with_local_sets
 from toposeat.mapping.shapes import Shape
@@ -106,6 +107,8 @@ def map_to_shape(
                 notes = [note for note in notes if not note.startswith(KEPT)]
                 notes.append(why)
         notes += what_must_cross(shape, traffic, evaluator, placed)
+    if not options.is_fixed and placed.device_of_rank != default.device_of_rank:
+        placed = _in_host_order(shape, evaluator, placed, options.objective)
     return result_on(
         shape,
         evaluator,
@@ -196,6 +199,26 @@ def _in_rank_order(
     found = evaluator.evaluate(plain)
     is_worse = found.value(objective) > placed.value(objective) * (1 + _WORTH)
     return placed if is_worse else found
+
+
+def _in_host_order(
+    shape: Shape, evaluator: SlotEvaluator, placed: Evaluation, objective: str
+) -> Evaluation:
+    """Hosts in their order, where that is as good by all that is compared."""
+
+    def values(slots: Sequence[int]) -> tuple[float, ...]:
+        found = evaluator.evaluate(slots)
+        return (found.value(objective), found.predicted_s, found.low_s)
+
+    hosts = [slot // shape.slots_per_host for slot in range(shape.slots)]
+    row = in_host_order(
+        placed.device_of_rank,
+        hosts,
+        values,
+        stages=shape.host_groups().stages,
+        domain_of_host=shape.domain_of_host,
+    )
+    return placed if row == placed.device_of_rank else evaluator.evaluate(row)
 
 
 def _if_it_gains(evaluator: SlotEvaluator, placed: Evaluation, other: Slots | None) -> Evaluation:
