@@ -37,7 +37,8 @@ class ExecOptions:
 
     `report_dir` is where every rank leaves its report, None for no reports. With `home`, the words
     for `--home`, they send it there instead. `reorder` is how MPI reorders ranks, empty for not at
-    all. `handed_on` are variables of the launcher that shall reach the ranks (`hand_on`).
+    all. `handed_on` are variables of the launcher that shall reach the ranks (`hand_on`),
+    `variables` what ranks have in place of what the launcher gives them.
     """
 
     visibility: str = "permute"
@@ -46,6 +47,7 @@ class ExecOptions:
     home: str | None = None
     reorder: str = ""
     handed_on: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +125,8 @@ def exec_words(family: Launcher, placement_path: str | Path, options: ExecOption
     words += reorder_words(options.reorder) if options.reorder else []
     if options.strict:
         words.append("--strict")
+    for name, value in options.variables.items():
+        words += ["-E", f"{name}={value}"]
     return words
 
 

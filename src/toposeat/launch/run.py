@@ -24,6 +24,7 @@ from toposeat.launch.home_wire import KEY_VARIABLE, PORTS_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
 from toposeat.launch.line import parse_launch_line
+from toposeat.launch.order_readers import agree
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
 from toposeat.launch.verification import (
     ReportFolder,
@@ -90,7 +91,7 @@ def run_placed(
         environment: of the job; this process's own by default.
         stdout: where the job's standard output goes; this process's own by default.
         rewritten: the placement with the ids of this machine, where the file has others.
-        tell: called with the lines that say why a job is refused, before its launcher has its say.
+        tell: called before the job starts, and with why it is refused.
 
     Returns:
         The record; `seats` is empty where nothing was verified, `exit_code` is the application's.
@@ -111,6 +112,9 @@ def run_placed(
         plan = realise(
             *(line, rewritten or placement, variables), folder=within, other_machine=other_machine
         )
+        order = agree(plan, variables)
+        if tell is not None:
+            tell(*order.lines)
         if plan.seating is not placement:
             plan = replace(plan, files=(*plan.files, seats_file(plan.seating)))
         seats_path = _write(plan.files, folder) or Path(placement_path)
@@ -126,6 +130,7 @@ def run_placed(
             home=None if home is None else home.words,
             reorder=reorder,
             handed_on=tuple(secrets),
+            variables=order.variables,
         )
         command = placed_command(plan, seats_path, options, variables, folder=within)
         _write(command.files, folder)
@@ -150,7 +155,13 @@ def run_placed(
         exit_code=code,
         environment=_recorded(variables | added),
         seats=seats,
-        notes=(*plan.notes, *command.notes, *unheard, *notes),
+        notes=(
+            *plan.notes,
+            *(order.lines if tell is None else ()),
+            *command.notes,
+            *unheard,
+            *notes,
+        ),
         launch_files={file.name: file.text for file in (*plan.files, *command.files)},
     )
 

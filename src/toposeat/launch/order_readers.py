@@ -1,0 +1,181 @@
+"""What else reads the order of hosts, and what is done so that it agrees with the placement.
+
+A placement says where each rank goes. Programs take the host where they meet from elsewhere:
+MASTER_ADDR, or the first host of the scheduler's list (docs/explanation/order.md has the table).
+Where rank 0 is on another host, they wait for each other until a timeout.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toposeat.errors import InputError
+from toposeat.launch.allocation import allocation_of
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
+from toposeat.launch.launchers.seats import in_natural_order
+from toposeat.launch.line import torchrun_below
+from toposeat.launch.realise import Realisation
+from toposeat.model.files import beginning
+from toposeat.model.hostlist import compress_hostlist, short_name
+from toposeat.model.topology import ANY_HOST
+
+_MEETING_HOST = "MASTER_ADDR"
+_MAX_SCRIPT_BYTES = 1 << 18
+
+# Lists of hosts in the ranks' environment, and their first host's address.
+_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")
+_ADDRESSES = ("SLURM_LAUNCH_NODE_IPADDR",)
+_FILES = ("PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE", "LSB_HOSTS", "COBALT_NODEFILE")
+_NODE_NUMBERS = ("SLURM_NODEID", "FLUX_NODE_ID")
+
+# A text that takes a host from a list to meet there, not only to print it.
+_MEETS = re.compile(
+    r"MASTER_(ADDR|HOST|IP)|master_addr|init_method|tcp://|coordinator|rdzv|ray start|--address",
+)
+# Packages that take it from Slurm's list themselves, where MASTER_ADDR is not set.
+_PACKAGES = {
+    "Lightning": re.compile(r"^\s*(from|import)\s+(pytorch_)?lightning\b", re.MULTILINE),
+    "JAX": re.compile(r"\bjax\.distributed\.initialize\("),
+    "submitit": re.compile(r"\bsubmitit\b"),
+    "MMEngine": re.compile(r"launcher\s*=\s*['\"]slurm['\"]"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agreement:
+    """What ranks are given besides their seat, and what is told before the start."""
+
+    variables: Mapping[str, str]
+    lines: tuple[str, ...] = ()
+
+
+def agree(plan: Realisation, environment: Mapping[str, str]) -> Agreement:
+    """Let what reads the order of hosts find rank 0 where the placement has it.
+
+    Args:
+        plan: of the job.
+        environment: of the run.
+
+    Raises:
+        InputError: the program takes the first host from a file of the scheduler, which cannot be
+            changed for it.
+    """
+    first = _host_of_rank_0(plan)
+    line = plan.line
+    if first == ANY_HOST or torchrun_below(line) is not None or line.family.starts_here:
+        return Agreement(variables={})  # torchrun's own end point is a word of its line
+    hosts = _hosts_in_order(plan, environment)
+    moved = bool(hosts) and short_name(hosts[0]) != short_name(first)
+    set_host = _set_for(line, _MEETING_HOST, environment)
+    if not moved:
+        return Agreement(variables={})
+    if set_host is not None:
+        if _is_same(set_host, first):
+            return Agreement(variables={})
+        said = f"Rank 0    is on {first}: ranks get {_MEETING_HOST}={first}, not {set_host}"
+        return Agreement(variables={_MEETING_HOST: first}, lines=(said,))
+    return _by_what_the_program_reads(plan, first, hosts, environment)
+
+
+def _by_what_the_program_reads(
+    plan: Realisation, first: str, hosts: Sequence[str], environment: Mapping[str, str]
+) -> Agreement:
+    """For a program that finds its meeting host itself, perhaps in a module that is not read."""
+    where = f"Rank 0    is on {first}, not on {hosts[0]}, the job's first host: ranks get"
+    in_slurm = plan.line.kind is LauncherKind.SRUN or "SLURM_JOB_ID" in environment
+    lists = _LISTS if plan.line.kind is LauncherKind.SRUN else _LISTS[:2]
+    own = {_MEETING_HOST: first}
+    for name, text in _texts(plan.line):
+        read = [each for each in (*_LISTS, *_ADDRESSES, *_FILES) if each in text]
+        package = next((each for each, sign in _PACKAGES.items() if sign.search(text)), None)
+        if not (package and in_slurm) and not (read and _MEETS.search(text)):
+            continue
+        files = [each for each in read if each in _FILES and each in environment]
+        if files and not package:
+            raise InputError(
+                f"nothing was started: {name} takes its first host from {files[0]}, {hosts[0]}, and"
+                f" the placement has rank 0 on {first}",
+                hint=f"let it take {_MEETING_HOST} from the environment, and put"
+                f" {_MEETING_HOST}={first} in front of toposeat run",
+            )
+        named = ",".join(_in_order_of_ranks(plan, hosts))
+        variables = own | dict.fromkeys(lists, named)
+        variables |= {each: first for each in _ADDRESSES if each in read}
+        who = f"{name} ({package})" if package else name
+        said = f"{where} {lists[0]}={_short(named)}, whose first host {who} takes"
+        return Agreement(variables=variables, lines=(said, *_of_node_numbers(text, name)))
+    said = f"{where} {_MEETING_HOST}={first}; a program that meets on {hosts[0]} all the same waits"
+    return Agreement(variables=own, lines=(f"{said} in vain",))
+
+
+def _of_node_numbers(text: str, name: str) -> tuple[str, ...]:
+    read = next((each for each in _NODE_NUMBERS if each in text), None)
+    if read is None:
+        return ()
+    return (f"Warning: {name} reads {read}, which numbers nodes in the scheduler's order",)
+
+
+def _host_of_rank_0(plan: Realisation) -> str:
+    seats = enumerate(plan.seating.seats)
+    return next(seat.host for slot, seat in seats if plan.rank_of(slot) == 0)
+
+
+def _hosts_in_order(plan: Realisation, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The job's hosts as its scheduler or launcher lists them, which Slurm sorts by name."""
+    allocation = allocation_of(plan.line, environment)
+    if allocation is not None and (allocation.in_job or plan.line.kind is not LauncherKind.SRUN):
+        return allocation.hosts
+    hosts = dict.fromkeys(seat.host for seat in plan.seating.seats)
+    return tuple(in_natural_order(allocation.hosts if allocation is not None else tuple(hosts)))
+
+
+def _in_order_of_ranks(plan: Realisation, hosts: Sequence[str]) -> tuple[str, ...]:
+    """The placement's hosts in the order of their ranks, then those that have none."""
+    slots = range(len(plan.seating.seats))
+    by_rank = sorted(slots, key=plan.rank_of)
+    own = dict.fromkeys(plan.seating.seats[slot].host for slot in by_rank)
+    known = {short_name(host) for host in own}
+    return (*own, *(host for host in hosts if short_name(host) not in known))
+
+
+def _set_for(line: LaunchLine, name: str, environment: Mapping[str, str]) -> str | None:
+    """What the ranks would have for a variable: of the line, else of the run."""
+    start = f"{name}="
+    for option in reversed(line.options):
+        if name in option.values[:-1]:  # -genv NAME VALUE
+            return option.values[option.values.index(name) + 1]
+        for word in ",".join(option.values).split(","):  # -x NAME=VALUE, --export=ALL,NAME=VALUE
+            if word.startswith(start):
+                return word.removeprefix(start)
+    return environment.get(name)
+
+
+def _is_same(address: str, host: str) -> bool:
+    """Whether an address is that of a host, as far as names and this host's tables tell."""
+    if short_name(address) == short_name(host):
+        return True
+    try:
+        addresses = {each[4][0] for each in socket.getaddrinfo(host, None)}
+        return bool(addresses & {each[4][0] for each in socket.getaddrinfo(address, None)})
+    except (OSError, UnicodeError):
+        return False
+
+
+def _texts(line: LaunchLine) -> Iterator[tuple[str, str]]:
+    """What can be read of the programs: words of a shell, scripts; each with its name."""
+    for program in line.programs:
+        yield program[0], " ".join(program)
+        for word in program[:8]:
+            path = Path(word)
+            data = beginning(path, _MAX_SCRIPT_BYTES) if path.is_file() else b""
+            if data and b"\0" not in data:
+                yield path.name, data.decode(errors="replace")
+
+
+def _short(hosts: str) -> str:
+    text = compress_hostlist(hosts.split(",")) if hosts.count(",") > 3 else hosts
+    return text if len(text) <= 60 else f"{text[:57]}..."
