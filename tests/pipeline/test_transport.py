@@ -9,10 +9,11 @@ import pytest
 
 from toposeat import pipeline
 from toposeat.cli.main import main
-from toposeat.evaluation.group_rate import group_rate
+from toposeat.evaluation.group_rate import GroupRates, group_rate
+from toposeat.model.placement_file import load_placement
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.topology import Topology
-from toposeat.model.transport import Staging
+from toposeat.model.transport import Staging, nccl_setting
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topologies, read_topology, with_peer_access
 
@@ -100,3 +101,72 @@ def test_it_is_the_first_line_of_all_three(
         assert out.startswith("Transport NCCL stages groups of these GPUs in host memory"), out
         assert "NCCL_P2P_LEVEL=SYS" in out
         assert "IOMMU" in out
+
+
+@pytest.mark.parametrize(
+    ("variables", "text", "direct"),
+    [
+        ({}, None, ""),
+        ({"NCCL_P2P_LEVEL": "nonsense"}, None, ""),
+        ({"NCCL_P2P_DISABLE": "0"}, None, ""),
+        ({"NCCL_P2P_DISABLE": "1", "NCCL_P2P_LEVEL": "SYS"}, "NCCL_P2P_DISABLE=1", ""),
+        ({"NCCL_P2P_LEVEL": "LOC"}, "NCCL_P2P_LEVEL=LOC", ""),
+        ({"NCCL_P2P_LEVEL": "0"}, "NCCL_P2P_LEVEL=0", ""),
+        ({"NCCL_P2P_LEVEL": "PXB"}, "NCCL_P2P_LEVEL=PXB", "PIX PXB"),
+        ({"NCCL_P2P_LEVEL": "2"}, "NCCL_P2P_LEVEL=2", "PIX PXB"),
+        ({"NCCL_P2P_LEVEL": "PHB"}, "NCCL_P2P_LEVEL=PHB", "PIX PXB PHB NODE"),
+        ({"NCCL_P2P_LEVEL": "4"}, "NCCL_P2P_LEVEL=4", "PIX PXB PHB NODE SYS"),
+        ({"NCCL_P2P_LEVEL": "9"}, "NCCL_P2P_LEVEL=9", "PIX PXB PHB NODE SYS"),
+    ],
+)
+def test_settings_are_taken_as_nccl_takes_them(
+    variables: dict[str, str], text: str | None, direct: str
+) -> None:
+    found = nccl_setting(variables)
+    assert (None if found is None else found.text) == text
+    classes = set() if found is None else {each.value for each in found.direct}
+    assert classes == set(direct.split())
+
+
+def rate_with(machine: Topology, devices: list[int], **variables: str) -> tuple[float, float]:
+    """The least and the most of a set's rate where a variable of NCCL is set."""
+    setting = nccl_setting(variables)
+    return GroupRates(pipeline.as_nccl_is_set(machine, setting)).range_of(tuple(devices))
+
+
+def test_a_setting_leaves_one_of_nccls_two_ways(machine: Topology) -> None:
+    low, high = rate_with(machine, [0, 1, 2, 3])
+    direct = rate_with(machine, [0, 1, 2, 3], NCCL_P2P_LEVEL="SYS")
+    staged = rate_with(machine, [0, 1, 2, 3], NCCL_P2P_LEVEL="PXB")
+    assert low <= staged[0] <= staged[1] < direct[1] <= high
+    off = rate_with(machine, [0, 1, 2, 3], NCCL_P2P_DISABLE="1")
+    assert off == staged
+    # Two GPUs on AMD are never staged, but by a variable.
+    assert rate_with(machine, [0, 1], NCCL_P2P_LEVEL="PXB")[1] < rate_with(machine, [0, 1])[1]
+
+
+def test_pairs_on_one_switch_are_staged_only_where_nothing_is_direct() -> None:
+    switches = read_topology("l40s-8")
+    inside, as_it_is = [0, 1, 2, 3], rate_with(switches, [0, 1, 2, 3])
+    assert rate_with(switches, inside, NCCL_P2P_LEVEL="PIX") == as_it_is
+    assert rate_with(switches, inside, NCCL_P2P_LEVEL="LOC") < as_it_is
+
+
+def test_map_takes_the_setting_that_is_named(
+    tmp_path: Path, sources: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for path in sources for word in ("-t", str(path))]
+
+    def seconds(*more: str) -> float:
+        place = tmp_path / "job.place"
+        job = ["map", "llm:tp=4,dp=1", *words, "-o", str(place), "--force", *more]
+        assert main(job) == 0
+        metadata = load_placement(place).metadata
+        assert metadata.get("stack", "") == (more[1] if more else "")
+        return float(metadata["predicted_s_default"])
+
+    direct = seconds("--stack", "NCCL_P2P_LEVEL=SYS")
+    assert "NCCL_P2P_LEVEL=SYS: groups of NCCL are predicted with it" in capsys.readouterr().out
+    assert direct < seconds("--stack", "NCCL_P2P_DISABLE=1")
+    assert main(["map", "llm:tp=4,dp=1", *words, "--stack", "NCCL_P2P_LEVEL=ALL"]) == 2
+    assert "hint:  NCCL_P2P_LEVEL=LOC, NVL" in capsys.readouterr().err

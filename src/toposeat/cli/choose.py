@@ -21,6 +21,7 @@ from toposeat.cli.command import (
 from toposeat.cli.constraints import device_list
 from toposeat.errors import UsageError
 from toposeat.model.shell_words import shell_word
+from toposeat.model.transport import nccl_setting
 
 if TYPE_CHECKING:
     from toposeat.model.device_set import DeviceSet
@@ -51,10 +52,12 @@ class ChooseCommand(Command):
         """Choose and show."""
         machine = read_machine(args.topology)
         free = None if args.free is None else device_list("--free", args.free, machine)
-        chosen = _chosen(args, machine, free)
-        transport = pipeline.transport_of(
-            machine, chosen.devices, environment=environment_of(args.topology)
-        )
+        around = environment_of(args.topology)
+        setting = nccl_setting(around or {})
+        chosen = _chosen(args, pipeline.as_nccl_is_set(machine, setting), free)
+        if setting is not None:
+            tell(f"note: {setting.text} is set here: groups of NCCL are predicted with it")
+        transport = pipeline.transport_of(machine, chosen.devices, environment=around)
         chosen = replace(chosen, transport=transport)
         if args.json:
             print_json(report.device_set_json(chosen, machine))

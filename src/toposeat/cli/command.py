@@ -172,7 +172,8 @@ def add_stack_option(parser: argparse._ActionsContainer) -> None:
         "--stack",
         metavar="NAME",
         help="the MPI that predictions are made for, where no launch line tells it: openmpi-ucx,"
-        " openmpi-ob1, mpich, cray-mpich, intel-mpi, or direct for copies straight between GPUs",
+        " openmpi-ob1, mpich, cray-mpich, intel-mpi, or direct for copies straight between GPUs; or"
+        " what NCCL is told: NCCL_P2P_LEVEL=SYS, NCCL_P2P_DISABLE=1",
     )
 
 

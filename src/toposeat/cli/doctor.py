@@ -28,6 +28,7 @@ from toposeat.installed import native_path
 from toposeat.model.health import Finding, Health, Severity, Verdict
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.shell_words import sources_in
+from toposeat.model.transport import nccl_setting
 from toposeat.report.units import plural
 
 if TYPE_CHECKING:
@@ -63,12 +64,14 @@ class DoctorCommand(Command):
         machine, missing = _machine(source)
         health = Health(findings=missing, node=node)
         if machine is not None:
-            gains, orders = pipeline.possible_gains(machine)
+            around = environment_of(source)
+            setting = nccl_setting(around or {})
+            gains, orders = pipeline.possible_gains(pipeline.as_nccl_is_set(machine, setting))
             health = Health(
                 wiring=topology.wiring_of(machine),
                 gains=gains,
                 orders=orders,
-                transport=pipeline.transport_of(machine, environment=environment_of(source)),
+                transport=pipeline.transport_of(machine, environment=around),
                 findings=topology.findings_of(machine),
                 node=node,
             )

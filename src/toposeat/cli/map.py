@@ -79,6 +79,7 @@ class MapCommand(Command):
         """Map, show, save."""
         from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
+        from toposeat.model.transport import nccl_setting  # noqa: PLC0415
 
         _name_page(args)
         for target in (args.output, args.html):
@@ -92,6 +93,9 @@ class MapCommand(Command):
         path = pipeline.path_of_stack(
             args.stack, None, listed, traffic.ranks, environment=os.environ
         )
+        around = environment_of(args.topology)
+        if args.stack is None and around is not None:
+            path = replace(path, nccl=nccl_setting(around))
         topology = path.listed(machine, options)
         if topology is None and args.metric != "bandwidth":
             raise mapping.needs_devices("--metric")
@@ -100,7 +104,7 @@ class MapCommand(Command):
             transport = pipeline.transport_of(
                 topology,
                 result.device_of_rank,
-                environment=environment_of(args.topology),
+                environment=around,
                 traffic=traffic,
             )
             result = replace(result, transport=transport)

@@ -30,6 +30,7 @@ from toposeat.model.group_rate import GroupRate
 from toposeat.model.processor import is_amd
 from toposeat.model.route import PathClass
 from toposeat.model.topology import MEASURED_PORTS, ComponentKind, LinkKind, Topology, Vendor
+from toposeat.model.transport import NCCL_IS_SET
 
 _CLASSES = {  # nearest first; a relay through a member (NVB) lies between NVL and C2C
     PathClass.NVL: 1,
@@ -82,7 +83,9 @@ class GroupRates:
         self._ends: tuple[GroupRates, ...] | None = None  # all premises low, all high
         self._staged = np.array([r is None or r.staged for r in device_routes(topology)])
         self._pairs: GroupRates | None = None  # of two devices, which NCCL never stages on AMD
-        self._is_amd = is_amd(topology) and not self._nccl
+        # What a variable of NCCL says holds for two as well.
+        is_set = NCCL_IS_SET in topology.metadata
+        self._is_amd = is_amd(topology) and not self._nccl and not is_set
         capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.ring.copy()
         self._generation = nccl_speeds.generation(topology)
         if self._nccl:

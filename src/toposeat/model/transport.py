@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+
+from toposeat.model.topology import PathClass
 
 
 class Staging(StrEnum):
@@ -33,3 +36,38 @@ class Transport:
     def outweighs(self, share: float) -> bool:
         """Whether it is worth more than an order that saves this share of the time."""
         return 1 - 1 / self.nominal > share
+
+
+NCCL_IS_SET = "nccl_is_set"  # metadata of a machine whose rings have what a variable says
+_BY_DISTANCE = (  # NVLink's pairs are direct from NVL on; their links stay in the model
+    ("PIX", (PathClass.PIX,)),
+    ("PXB", (PathClass.PXB,)),
+    ("PHB", (PathClass.PHB, PathClass.NODE)),  # NCCL knows one word for what is in a socket
+    ("SYS", (PathClass.SYS,)),
+)
+_OLD_NUMBERS = ("LOC", "PIX", "PXB", "PHB", "SYS")  # of NCCL_P2P_LEVEL before it had words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NcclSetting:
+    """A variable of NCCL that says which pairs copy directly; others are staged in host memory."""
+
+    text: str
+    direct: frozenset[PathClass]
+
+
+def nccl_setting(variables: Mapping[str, str]) -> NcclSetting | None:
+    """What NCCL_P2P_DISABLE or NCCL_P2P_LEVEL says, as NCCL takes them; None: neither says a thing.
+
+    Numbers are those of its documentation: 0 to 4 are LOC, PIX, PXB, PHB and SYS, more is SYS.
+    """
+    if variables.get("NCCL_P2P_DISABLE") == "1":
+        return NcclSetting(text="NCCL_P2P_DISABLE=1", direct=frozenset())
+    text = variables.get("NCCL_P2P_LEVEL", "")
+    level = _OLD_NUMBERS[min(int(text), 4)] if text.isascii() and text.isdigit() else text
+    names = [name for name, _ in _BY_DISTANCE]
+    if level not in ("LOC", "NVL", *names):
+        return None
+    most = names.index(level) + 1 if level in names else 0
+    direct = frozenset(each for _, classes in _BY_DISTANCE[:most] for each in classes)
+    return NcclSetting(text=f"NCCL_P2P_LEVEL={text}", direct=direct)

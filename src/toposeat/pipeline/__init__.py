@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         map_on_path,
         path_of_stack,
     )
-    from toposeat.pipeline.transport import transport_of
+    from toposeat.pipeline.transport import as_nccl_is_set, transport_of
     from toposeat.pipeline.tuned import Tuned, tune, tuned_placement_path, why_not_realised
     from toposeat.pipeline.watching import JobWatch
 else:

@@ -19,7 +19,9 @@ from toposeat.model.protocol import Stack, StackKind
 from toposeat.model.quantity import WORTH_SAYING, Assumed
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
 from toposeat.model.traffic import Traffic
+from toposeat.model.transport import NcclSetting, nccl_setting
 from toposeat.pipeline.placing import untold_of
+from toposeat.pipeline.transport import as_nccl_is_set
 
 DIRECT = "direct"  # the name for copies straight between GPUs, without a stack
 _UNTOLD = "the MPI is not known: no launch line and no --stack"
@@ -28,22 +30,26 @@ _UNTOLD = "the MPI is not known: no launch line and no --stack"
 class StackPath(Struct, frozen=True, kw_only=True):
     """The stack that predictions are made for; without one, copies go straight between GPUs.
 
-    `untold` says why no stack is known; it is "" where direct copies were asked for.
+    `untold` says why no stack is known; it is "" where direct copies were asked for. `nccl` is what
+    a variable says of NCCL, whose groups take another path than the MPI's messages.
     """
 
     stack: Stack | None = None
     untold: str = ""
+    nccl: NcclSetting | None = None
 
     @property
     def name(self) -> str:
         """The name that `--stack` takes; "" if the stack is not known."""
         if self.stack is not None:
             return self.stack.kind.value
+        if self.nccl is not None:
+            return self.nccl.text
         return "" if self.untold else DIRECT
 
     def listed(self, machine: Machine, options: MapOptions) -> Topology | None:
         """The machine with all devices, where a mapping is on that form: a stack needs it."""
-        return machine.listed(options, wanted=self.stack is not None)
+        return machine.listed(options, wanted=self.stack is not None or self.nccl is not None)
 
     def is_staged(self, traffic: Traffic) -> bool:
         """Whether the stack sends the typical message between GPUs through host memory."""
@@ -65,6 +71,8 @@ class StackPath(Struct, frozen=True, kw_only=True):
             traffic: whose messages count.
             schedule: the phases that the traffic is the sum of, if it has any.
         """
+        if traffic.groups:
+            machine = as_nccl_is_set(machine, self.nccl)
         if self.stack is None or traffic.mapped_space is not MemorySpace.DEVICE:
             return machine
         rule, size = self.stack.rule, evaluation.typical_bytes(traffic)
@@ -102,6 +110,8 @@ class StackPath(Struct, frozen=True, kw_only=True):
             traffics: one, or those of one pattern for several message sizes.
             schedules: of each, if they have phases.
         """
+        if self.nccl is not None and any(traffic.groups for traffic in traffics):
+            return (f"{self.nccl.text}: groups of NCCL are predicted with it",)
         pairs = zip_longest(traffics, schedules)
         staged = [(traffic, phases) for traffic, phases in pairs if self.is_staged(traffic)]
         if self.stack is None or not staged:
@@ -190,7 +200,7 @@ def path_of_stack(
     """Find the stack by its name, else by the launch line, as it behaves on a machine.
 
     Args:
-        name: of `StackKind`, "direct", or None.
+        name: of `StackKind`, "direct", a setting of NCCL, or None.
         command: the launch line with its program, None without one.
         machine: with its GPUs; None where they cannot be listed: then no stack is known.
         ranks: of the job.
@@ -201,18 +211,29 @@ def path_of_stack(
     """
     if name == DIRECT:
         return StackPath()
-    if machine is None:
-        if name is not None:
-            raise mapping.needs_devices("--stack")
-        return StackPath(untold=_UNTOLD)
-    if name is not None:
+    if name is not None and name.startswith("NCCL_"):
+        return StackPath(untold=_UNTOLD, nccl=_named_setting(name))
+    if machine is None and name is not None:
+        raise mapping.needs_devices("--stack")
+    if name is not None and machine is not None:
         return StackPath(stack=on_machine(launch.named_stack(name, environment), machine, ranks))
-    if command is None:
+    if command is None or machine is None:
         return StackPath(untold=_UNTOLD)
     try:
         return StackPath(stack=on_machine(launch.stack_of(command, environment), machine, ranks))
     except (UsageError, MissingProgramError) as error:
         return StackPath(untold=error.message)
+
+
+def _named_setting(text: str) -> NcclSetting:
+    variable, _, value = text.partition("=")
+    setting = nccl_setting({variable: value})
+    if setting is None:
+        raise UsageError(
+            f"--stack knows no setting {text[:40]!r}",
+            hint="NCCL_P2P_LEVEL=LOC, NVL, PIX, PXB, PHB or SYS, or NCCL_P2P_DISABLE=1",
+        )
+    return setting
 
 
 def check_gpu_aware(command: Sequence[str], *, environment: Mapping[str, str]) -> None:

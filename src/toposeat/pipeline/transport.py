@@ -9,11 +9,16 @@ from toposeat import evaluation, topology
 from toposeat.model.processor import is_amd
 from toposeat.model.topology import Route, Topology, Vendor
 from toposeat.model.traffic import Traffic
-from toposeat.model.transport import Staging, Transport
+from toposeat.model.transport import NcclSetting, Staging, Transport, nccl_setting
 
 _WORTH_SAYING = 1.1  # times as fast
-_OFF = {"NCCL_P2P_DISABLE": ("1",), "NCCL_P2P_LEVEL": ("0", "LOC", "NVL")}
-_ON = ("SYS", "5")  # of NCCL_P2P_LEVEL: direct copies everywhere
+
+
+def as_nccl_is_set(machine: Topology, setting: NcclSetting | None) -> Topology:
+    """The machine as NCCL uses it where a variable says which pairs copy directly."""
+    if setting is None or {device.vendor for device in machine.devices} != {Vendor.NVIDIA}:
+        return machine
+    return topology.with_nccl_copies(machine, setting.direct)
 
 
 def transport_of(
@@ -79,9 +84,10 @@ def _why(
         return Staging.PRODUCT, ""
     if not routes:
         return None, ""
-    for name, values in _OFF.items():
-        if environment.get(name) in values:
-            return Staging.SET, f"{name}={environment[name]}"
-    if environment.get("NCCL_P2P_LEVEL") in _ON or (size == 2 and is_amd(machine)):
+    setting = nccl_setting(environment)
+    if setting is not None:
+        refused = any(route.path_class not in setting.direct for route in routes)
+        return (Staging.SET, setting.text) if refused else (None, "")
+    if size == 2 and is_amd(machine):
         return None, ""
     return Staging.NCCL, ""

@@ -20,6 +20,7 @@ from toposeat.model.topology import (
     Route,
     Topology,
 )
+from toposeat.model.transport import NCCL_IS_SET
 from toposeat.topology import constants as k
 from toposeat.topology.graph.rates import StagedRates, between_sockets
 from toposeat.topology.products import has_peer_access
@@ -90,6 +91,37 @@ def _is_refused(
         and (route.source, route.target) not in measured
         and devices[route.source].host == devices[route.target].host
         and not all(has_peer_access(devices[end].name) for end in (route.source, route.target))
+    )
+
+
+def with_nccl_copies(topology: Topology, direct: Set[PathClass]) -> Topology:
+    """The machine with the steps of NCCL's rings as a variable of the job says.
+
+    Args:
+        topology: whose rings have what NCCL does by itself.
+        direct: classes of pairs over PCIe that copy directly, if the driver lets them; the others
+            are staged.
+    """
+    devices = {device.id for device in topology.devices}
+    ways, between = ways_to_memory(topology), between_sockets(topology)
+    rates = StagedRates.of_machine(topology)
+
+    def step(route: Route) -> Route:
+        ends = (route.source, route.target)
+        if route.staged or not devices.issuperset(ends) or route.path_class not in _OVER_PCIE:
+            return route
+        if route.path_class in direct:
+            return replace(route, ring_bytes_per_s=None)
+        across = not between.isdisjoint(ways.get(ends, ()))
+        return replace(route, ring_bytes_per_s=rates.of(across=across)[1])
+
+    mine = {premise.what for premise in rates.premises}
+    others = (premise for premise in topology.premises if premise.what not in mine)
+    return replace(
+        topology,
+        routes=tuple(map(step, topology.routes)),
+        premises=(*others, *rates.premises),
+        metadata={**topology.metadata, NCCL_IS_SET: "yes"},
     )
 
 
