@@ -32,6 +32,14 @@ class NetworkFormat(Registered):
 
 NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(
+        name="Kubernetes nodes",
+        prefix="kubernetes",
+        command="kubectl get nodes -o json > FILE; with Volcano: kubectl get nodes,hypernodes",
+        tells="labels that clouds, Topograph and Kueue give to nodes; NVLink domains; no rates",
+        reader="kubernetes",
+        words=r'\A\{\s*"(?:apiVersion|kind)"\s*:|\A\{\s*"items"\s*:\s*\[',
+    ),
+    NetworkFormat(
         name="Topograph graph JSON",
         prefix="topograph",
         command="the `graph` engine of Topograph",

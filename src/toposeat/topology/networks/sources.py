@@ -21,7 +21,7 @@ from toposeat.topology.networks.rails import with_options
 from toposeat.topology.readers.file_text import read_file
 
 NETWORK_HINT = (
-    "[slurm:|ib:|topograph:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
+    "[slurm:|ib:|topograph:|kubernetes:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
     "[,rails=8][,domain=18]"
     "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
 )

@@ -1,0 +1,391 @@
+"""Kubernetes, as kubectl prints it: nodes and labels, Kueue's Topology, Volcano's HyperNodes.
+
+Label names: constants of NVIDIA/topograph (three generations of them), EKS's and GKE's pages on
+node labels, Oracle's oke-gpu guide, Azure's reserved labels, Kubernetes' well-known labels, GPU
+feature discovery of NVIDIA/k8s-device-plugin. Objects: kueue.x-k8s.io `Topology`,
+topology.volcano.sh `HyperNode`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+from toposeat.model.network import Network, NetworkLevel
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
+from toposeat.topology.readers.file_text import FileText, json_of
+
+_HINT = "save it again: kubectl get nodes -o json > nodes.json"
+_KINDS = ("Node", "HyperNode", "Topology")
+_ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+# Whose labels they are, how they begin and end: that of the nearest switch first.
+_FAMILIES = (
+    ("Topograph", "fabric.topograph.run/tier-", "0 1 2 3 4 5 6 7"),
+    ("Topograph", "network.topology.nvidia.com/tier-", "0 1 2 3 4 5 6 7"),
+    ("Topograph", "network.topology.nvidia.com/", "leaf block spine core datacenter"),
+    ("EKS", "topology.k8s.aws/network-node-layer-", "4 3 2 1"),
+    ("GKE", "cloud.google.com/gce-topology-", "host subblock block"),
+    ("OKE", "oci.oraclecloud.com/rdma.", "local_block_id network_block_id hpc_island_id"),
+    ("AKS", "kubernetes.azure.com/", "ppg"),
+)
+# What a host is called: a level of them joins nothing, unless several nodes share one.
+_OF_HOSTS = {"kubernetes.io/hostname", "cloud.google.com/gce-topology-host"}
+_CLIQUE = "nvidia.com/gpu.clique"  # CLUSTER-UUID.CLIQUE
+_DOMAINS = (
+    _CLIQUE,
+    "accelerator.topograph.run/domain",
+    "network.topology.nvidia.com/accelerator",
+    "topology.k8s.aws/ultraserver-id",
+)
+_GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+_MOST_NAME = 253  # characters of a name or a label's value in Kubernetes
+# Go's regular expressions need linear time; of Python's those do that repeat nothing repeated.
+_PATTERN = re.compile(
+    r"\^?(?:[\w./:-]|\\[.d-]|\[[\w.-]{1,40}\]|\((?:\?:)?[\w.|-]{1,100}\)(?![*+?{])"
+    r"|(?:\{\d{1,2}(?:,\d{0,2})?\}|[*+?]))*\$?",
+    re.ASCII,
+)
+_MOST_REPEATS = 2
+_MOST_MATCHING_S = 10.0
+
+
+class _Match(TypedDict, total=False):
+    """One of the forms of a LabelSelector's expressions."""
+
+    key: str
+    operator: str
+    values: list[str] | None
+
+
+class _Labels(TypedDict, total=False):
+    """A LabelSelector."""
+
+    matchLabels: dict[str, str] | None
+    matchExpressions: list[_Match] | None
+
+
+class _Selector(TypedDict, total=False):
+    """What a member of a HyperNode is: one of the three."""
+
+    exactMatch: dict[str, str] | None
+    regexMatch: dict[str, str] | None
+    labelMatch: _Labels | None
+
+
+class _Member(TypedDict, total=False):
+    """A member of a HyperNode."""
+
+    type: str
+    selector: _Selector | None
+
+
+class _Level(TypedDict, total=False):
+    """A level of Kueue's Topology."""
+
+    nodeLabel: str
+
+
+class _Spec(TypedDict, total=False):
+    """What is read of a Node, a Topology or a HyperNode."""
+
+    unschedulable: bool
+    levels: list[_Level]
+    tier: int
+    tierName: str
+    members: list[_Member] | None
+
+
+class _Meta(TypedDict, total=False):
+    """The name and the labels of an object."""
+
+    name: str
+    labels: dict[str, str] | None
+
+
+class _Status(TypedDict, total=False):
+    """What a node has."""
+
+    capacity: dict[str, str | int] | None
+
+
+class _Object(TypedDict, total=False):
+    """An object of Kubernetes."""
+
+    kind: str
+    metadata: _Meta
+    spec: _Spec | None
+    status: _Status | None
+
+
+class _Document(_Object, total=False):
+    """One object, or a list of them."""
+
+    items: list[_Object]
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A node: its labels, and how many GPUs it has."""
+
+    name: str
+    labels: Mapping[str, str]
+    gpus: int
+    cordoned: bool
+
+    @property
+    def kind(self) -> str:
+        """How many of which GPU it has."""
+        return f"{self.gpus} x {self.labels.get('nvidia.com/gpu.product', 'GPU')}"
+
+
+def parse(file: FileText) -> Network:
+    """The tree that HyperNodes, a Topology or labels make of the nodes; their NVLink domains."""
+    file.hint = _HINT
+    builder = NetworkBuilder(path=file.path)
+    document = json_of(file, _Document)
+    items = document.get("items", [document])
+    of_kind = {kind: [x for x in items if x.get("kind") == kind] for kind in _KINDS}
+    nodes = _with_gpus(builder, [_node(builder, each) for each in of_kind["Node"]])
+    if of_kind["HyperNode"]:
+        origin = "Volcano HyperNodes"
+        names = _hang_hypernodes(builder, of_kind["HyperNode"], nodes)
+    elif nodes:
+        origin, labels = _labels_of(builder, of_kind["Topology"], nodes)
+        builder.hang([HostPath(each.name, _above(each, labels)) for each in nodes])
+        names = list(reversed(labels))
+    else:
+        raise builder.error("no node and no HyperNode", None, _HINT)
+    known = {each.name: each for each in nodes}
+    hosts = [known[name] for name in builder.hosts if name in known]
+    _note_domains(builder, hosts)
+    network = builder.build(name=file.name, origin=origin, description=_kinds_of(hosts))
+    gpus = {each.gpus for each in hosts}
+    return replace(
+        network,
+        levels=_named(network.levels, names),
+        devices_per_host=next(iter(gpus)) or None if len(gpus) == 1 else None,
+    )
+
+
+def _named(levels: Sequence[NetworkLevel], names: Sequence[str]) -> tuple[NetworkLevel, ...]:
+    """The levels by their labels or tiers; above them may be the top that `build` assumes."""
+    top = len(levels) - len(names)
+    if top not in (0, 1) or not names:  # HyperNodes of no equal depth
+        return tuple(levels)
+    named = zip(levels[top:], names, strict=True)
+    return (*levels[:top], *(replace(level, name=name) for level, name in named))
+
+
+def _name_of(builder: NetworkBuilder, item: _Object) -> str:
+    name = item.get("metadata", {}).get("name", "")
+    if not 0 < len(name) <= _MOST_NAME:
+        raise builder.error(f"a {item.get('kind')} named {name[:40]!r}", None, _HINT)
+    return name
+
+
+def _node(builder: NetworkBuilder, item: _Object) -> _Node:
+    name = _name_of(builder, item)
+    labels = item["metadata"].get("labels") or {}
+    if any(len(value) > _MOST_NAME for value in labels.values()):
+        raise builder.error(f"node {name[:60]} has a label of no possible length", None, _HINT)
+    capacity = (item.get("status") or {}).get("capacity") or {}
+    counts = [labels.get("nvidia.com/gpu.count"), *(capacity.get(each) for each in _GPUS)]
+    gpus = [
+        int(text)
+        for each in counts
+        if (text := str(each)).isascii() and text.isdigit() and len(text) < 5
+    ]
+    cordoned = (item.get("spec") or {}).get("unschedulable", False)
+    return _Node(name, labels, next(filter(None, gpus), 0), cordoned)
+
+
+def _with_gpus(builder: NetworkBuilder, nodes: Sequence[_Node]) -> Sequence[_Node]:
+    """The nodes that have GPUs; all where none has, since nothing may have counted them."""
+    having = [each for each in nodes if each.gpus]
+    if having and len(having) < len(nodes):
+        left = [each.name for each in nodes if not each.gpus]
+        builder.report.append(f"left out, without GPUs: {few(left)}")
+    found = having or nodes
+    cordoned = [each.name for each in found if each.cordoned]
+    if cordoned:
+        builder.report.append(f"cordoned, no new job gets them: {few(cordoned)}")
+    renamed = [x.name for x in found if x.labels.get("kubernetes.io/hostname", x.name) != x.name]
+    if renamed:
+        builder.report.append(
+            f"the label kubernetes.io/hostname is not the name of {few(renamed)}: what `export`"
+            " writes selects by that label"
+        )
+    return found
+
+
+def _kinds_of(nodes: Sequence[_Node]) -> str:
+    kinds = Counter(each.kind for each in nodes if each.gpus)
+    if len(kinds) > 1:
+        return ", ".join(f"{count} nodes with {kind}" for kind, count in kinds.most_common(8))
+    return "".join(f"every node has {kind}" for kind in kinds)
+
+
+# ---- labels
+
+
+def _labels_of(
+    builder: NetworkBuilder, topologies: Sequence[_Object], nodes: Sequence[_Node]
+) -> tuple[str, list[str]]:
+    """Whose labels say where nodes are, and the labels that nodes have, the nearest first."""
+    families = [
+        (f"Topology {_name_of(builder, each)}", tuple(reversed(_levels(each))))
+        for each in topologies
+    ] or [
+        (f"labels of {whose}", tuple(f"{begin}{end}" for end in ends.split()))
+        for whose, begin, ends in _FAMILIES
+    ]
+    count = {
+        labels: sum(any(x in each.labels for x in labels) for each in nodes)
+        for _, labels in families
+    }
+    origin, labels = max(families, key=lambda family: count[family[1]])  # the first of equal ones
+    if not count[labels]:
+        origin, labels = "labels of zones", _ZONES
+    used = []
+    for label in labels:
+        values = Counter(each.labels[label] for each in nodes if label in each.labels)
+        if values and (label not in _OF_HOSTS or max(values.values()) > 1):
+            used.append(label)
+            missing = [each.name for each in nodes if label not in each.labels]
+            if missing:
+                builder.report.append(f"without the label {label}: {few(missing)}")
+    if not used:
+        builder.report.append("no label says where nodes are: one switch is assumed above all")
+    return f"Kubernetes nodes, {origin}", used
+
+
+def _levels(topology: _Object) -> list[str]:
+    return [each.get("nodeLabel", "") for each in (topology.get("spec") or {}).get("levels", [])]
+
+
+def _above(node: _Node, labels: Sequence[str]) -> tuple[str, ...]:
+    """The switches above a node; one without a label is alone below what it does say."""
+    names = []
+    for at, label in enumerate(labels):
+        known = (node.labels[each] for each in labels[at:] if node.labels.get(each))
+        name = next(known, node.name)
+        names.append(name if node.labels.get(label) else f"({name}: no {label})")
+    return tuple(names) or ("(flat network)",)
+
+
+def _note_domains(builder: NetworkBuilder, nodes: Sequence[_Node]) -> None:
+    """The first label of domains that any node has."""
+    for label in _DOMAINS:
+        found = {x.name: x.labels[label] for x in nodes if x.labels.get(label)}
+        if label == _CLIQUE:  # a clique without a cluster, or with that of zeros, is none
+            found = {x: value for x, value in found.items() if value.rpartition(".")[0].strip("0-")}
+        builder.domains = found
+        if builder.domains:
+            return
+
+
+# ---- HyperNodes
+
+
+def _hang_hypernodes(
+    builder: NetworkBuilder, items: Sequence[_Object], nodes: Sequence[_Node]
+) -> list[str]:
+    """The tree of HyperNodes with its nodes; the names of its tiers from the top, if it has any."""
+    tiers: dict[str, int] = {}
+    names: dict[int, str] = {}
+    for item in items:
+        name, spec = _name_of(builder, item), item.get("spec") or {}
+        if name in tiers:
+            raise builder.error(f"HyperNode {name[:60]!r} appears twice", None)
+        tiers[name] = spec.get("tier", 0)
+        named = f" ({spec['tierName']})" if spec.get("tierName") else ""
+        names[tiers[name]] = f"tier {tiers[name]}{named}"
+        builder.switch(name)
+    labels = {each.name: each.labels for each in nodes}
+    bare: dict[str, dict[str, str]] = {name: {} for name in tiers}
+    matcher = _Matcher(builder)
+    children: dict[str, tuple[int | None, list[str]]] = {name: (None, []) for name in tiers}
+    for item in items:
+        name = _name_of(builder, item)
+        for member in (item.get("spec") or {}).get("members") or []:
+            selector = member.get("selector") or {}
+            if member.get("type") == "HyperNode":
+                children[name][1].extend(matcher.found(selector, bare))
+                continue
+            for host in matcher.found(selector, labels):
+                if nodes and host not in labels:  # it is gone, or has no GPU
+                    continue
+                if host in builder.hosts:
+                    raise builder.error(f"node {host[:60]!r} is in two HyperNodes", None)
+                builder.port(host, builder.switches[name])
+    builder.link_tree(children)
+    lost = [name for name in labels if name not in builder.hosts]
+    if lost:
+        builder.report.append(f"left out, in no HyperNode: {few(lost)}")
+    return [names[tier] for tier in sorted(names, reverse=True)]
+
+
+class _Matcher:
+    """Finds the members that selectors select, and stops where a file makes that costly."""
+
+    def __init__(self, builder: NetworkBuilder) -> None:
+        self._builder = builder
+        self._end = time.process_time() + _MOST_MATCHING_S
+
+    def found(self, selector: _Selector, among: Mapping[str, Mapping[str, str]]) -> Sequence[str]:
+        """Names among those of nodes, with their labels, or of HyperNodes."""
+        exact, regex = selector.get("exactMatch"), selector.get("regexMatch")
+        if exact:
+            return [exact.get("name", "")]
+        if not among:
+            raise self._builder.error(
+                "HyperNodes name their nodes by patterns or labels, and the file has no nodes",
+                None,
+                "save both: kubectl get nodes,hypernodes -o json > nodes.json",
+            )
+        if regex:
+            pattern = self._pattern(regex.get("pattern", ""))
+            return [name for name in among if self._in_time() and pattern.search(name)]
+        labels = selector.get("labelMatch") or {}
+        return [name for name, own in among.items() if self._in_time() and _selected(own, labels)]
+
+    def _in_time(self) -> bool:
+        if time.process_time() > self._end:
+            raise self._builder.error("its selectors take too long to match", None, _HINT)
+        return True
+
+    def _pattern(self, text: str) -> re.Pattern[str]:
+        try:
+            if (
+                len(text) <= _MOST_NAME
+                and _PATTERN.fullmatch(text)
+                and (sum(text.count(each) for each in "*+{") <= _MOST_REPEATS)
+            ):
+                return re.compile(text, re.ASCII)
+        except re.error:
+            pass
+        raise self._builder.error(
+            f"regexMatch {text[:60]!r} is none that is read",
+            None,
+            "name nodes by exactMatch or labelMatch",
+        )
+
+
+def _selected(labels: Mapping[str, str], selector: _Labels) -> bool:
+    """Whether a LabelSelector selects; an empty one selects nothing here."""
+    wanted, rules = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
+
+    def holds(rule: _Match) -> bool:
+        value, values = labels.get(rule.get("key", "")), rule.get("values") or []
+        return {
+            "In": value is not None and value in values,
+            "NotIn": value not in values,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }.get(rule.get("operator", ""), False)
+
+    return bool(wanted or rules) and wanted.items() <= labels.items() and all(map(holds, rules))
