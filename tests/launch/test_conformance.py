@@ -299,6 +299,16 @@ def test_torchrun_on_a_host_has_the_node_rank_of_its_ranks(
     said = Said(record.launched, {}, {}, {})
     assert said.value("--node_rank") == str(hosts.index(HERE))
     assert (said.value("--rdzv_backend"), said.value("--master_addr")) == ("static", hosts[0])
+    told: list[str] = []
+    argv[1:1] = ["--rdzv-backend", "c10d"]
+    record = run_placed(
+        argv, place, path, dry_run=True, environment={"PATH": "/usr/bin"}, tell=told.append
+    )
+    said = Said(record.launched, {}, {}, {})
+    node = hosts.index(HERE)
+    assert said.value("--local_addr") == (f"{hosts[0]}~{node}" if node else HERE)
+    assert said.value("--rdzv-backend") == "c10d"
+    assert len(told) == (node == 0)  # once in the job
 
 
 @pytest.mark.parametrize("launcher", [name for name in EXPORTERS if name not in OTHERS])

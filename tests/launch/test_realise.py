@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,7 +47,7 @@ def launch(
     line: str,
     hosts: list[str] | Placement,
     environment: dict[str, str] | None = None,
-    **options: bool,
+    **options: bool | Callable[..., None],
 ) -> RunRecord:
     """What `run` would start, with a launcher that only knows its version."""
     name, *rest = line.split()
@@ -61,7 +63,7 @@ def launch(
         tmp_path / "app.place",
         dry_run=True,
         environment={"PATH": f"{tmp_path}:/usr/bin:/bin", **(environment or {})},
-        **options,
+        **options,  # type: ignore[arg-type]
     )
 
 
@@ -199,11 +201,12 @@ def test_local_ranks_are_those_that_launchers_count(tmp_path: Path) -> None:
     assert [(seat.rank, seat.local_rank, seat.index) for seat in seats] == [(0, 0, 1), (1, 1, 0)]
 
 
-TORCHRUN = "torchrun --nnodes=2 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-endpoint=n2:29511"
+TORCHRUN = "torchrun --nnodes=2 --nproc-per-node=2 --rdzv-endpoint=n2:29511 --rdzv-conf=timeout=9"
+C10D = "--rdzv-backend=c10d --max-restarts=1"
 
 
 def test_srun_starts_torchrun_on_every_node_of_the_plan(tmp_path: Path) -> None:
-    """Node ranks follow the plan, not the job's order of nodes or the rendezvous."""
+    """Node ranks follow the plan, not the job's order of nodes."""
     line = f"srun -N2 --ntasks-per-node=1 {TORCHRUN} t.py"
     record = launch(tmp_path, line, ["n10", "n10", "n2", "n2"], JOB)
     words = " ".join(record.launched)
@@ -214,12 +217,46 @@ def test_srun_starts_torchrun_on_every_node_of_the_plan(tmp_path: Path) -> None:
     start = words.index(" sh -c ")
     assert words[start:].startswith(
         ' sh -c PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@" torchrun --rdzv_backend=static'
-        " --master_addr=n10 --master_port=29511 --nnodes=2 --nproc-per-node=2 --no_python "
+        " --master_addr=n10 --master_port=29511 --nnodes=2 --nproc-per-node=2"
+        " --rdzv-conf=timeout=9 --no_python "
     )
     assert re.search(r"/toposeat-exec -m \S+ --local-rank-env LOCAL_RANK .*-- \S+ -u t.py$", words)
     in_order = launch(tmp_path, line, BLOCKS, JOB)
     assert " --ntasks-per-node=1 -m block " in " ".join(in_order.launched)
     assert "hostfile" not in in_order.launch_files
+
+
+@pytest.mark.parametrize("said", [C10D, "--max-restarts=1 --rdzv_backend etcd-v2", ""])
+def test_an_elastic_line_stays_elastic(tmp_path: Path, said: str) -> None:
+    """Nodes are sorted by the address of each task, which the shell makes of its number."""
+    line = f"srun -N2 {TORCHRUN} {said} t.py"
+    told: list[str] = []
+    environment = JOB | ({} if said else {"PET_RDZV_BACKEND": "c10d"})
+    record = launch(tmp_path, line, ["n10", "n10", "n2", "n2"], environment, tell=told.append)
+    start = record.launched.index("sh")
+    before, behind = " ".join(record.launched[:start]), " ".join(record.launched[start + 3 :])
+    assert " -N 2 -n 2 -m arbitrary" in before
+    assert behind.startswith(f"{TORCHRUN} {said}".strip() + " --no_python ")
+    addresses = []
+    for task in ("0", "1"):
+        words = (*record.launched[start : start + 3], "sh", "-c", "echo $PET_LOCAL_ADDR")
+        done = subprocess.run(
+            words,
+            env={"SLURM_PROCID": task, "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        addresses.append(done.stdout.strip())
+    assert addresses == ["n10", "n10~1"] == sorted(addresses)
+    (warning,) = told
+    assert "without n10 the job ends" in warning
+
+
+def test_c10d_without_an_end_point_meets_at_the_first_host(tmp_path: Path) -> None:
+    line = f"srun -N2 torchrun --nnodes=2 --nproc-per-node=2 {C10D} t.py"
+    record = launch(tmp_path, line, BLOCKS, JOB)
+    assert "--rdzv_endpoint=n2:29400" in record.launched
 
 
 @pytest.mark.parametrize(
@@ -233,6 +270,8 @@ def test_srun_starts_torchrun_on_every_node_of_the_plan(tmp_path: Path) -> None:
             "--nnodes=4, and the plan has 2 hosts",
         ),
         (f"srun -N2 {TORCHRUN} t.py", ["n2", "n2", "n3", "n3"], "the placement is for n3"),
+        (f"srun -N2 {TORCHRUN} --rdzv-backend=etcd t.py", BLOCKS, "by a rule of its own"),
+        (f"srun -N2 {TORCHRUN} {C10D} --local-addr=n2 t.py", BLOCKS, "one of its own"),
     ],
 )
 def test_what_torchrun_below_srun_cannot_start(

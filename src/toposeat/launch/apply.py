@@ -12,11 +12,10 @@ from pathlib import Path
 from toposeat.errors import UsageError
 from toposeat.installed import native_path
 from toposeat.launch.export import export_placement
-from toposeat.launch.launchers import LAUNCHERS
+from toposeat.launch.launchers import LAUNCHERS, torchrun
 from toposeat.launch.launchers.launcher import Launcher, LauncherKind, LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
 from toposeat.launch.line import (
-    AS_NODE_OF_TASK,
     TASK_FILE,
     hand_on,
     torchrun_below,
@@ -96,12 +95,14 @@ def placed_command(
     below = torchrun_below(own)
     words = exec_words((below or line).family, placement_path, options)
     tasks = wrapped_tasks(own, words)
+    if below is None:
+        argv = wrap_with_exec(own, words, folder + TASK_FILE)
+    else:
+        hosts = tuple(dict.fromkeys(seat.host for seat in placement.seats))
+        start = torchrun.as_node_of_task(below, hosts, environment)
+        argv = [*own.launcher, *start, *wrap_with_exec(below, words)]
     return PlacedCommand(
-        argv=tuple(
-            wrap_with_exec(own, words, folder + TASK_FILE)
-            if below is None
-            else [*own.launcher, *AS_NODE_OF_TASK, *wrap_with_exec(below, words)]
-        ),
+        argv=tuple(argv),
         notes=notes,
         environment=variables,
         files=() if tasks is None else (LaunchFile(name=TASK_FILE, text=tasks),),

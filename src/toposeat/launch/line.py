@@ -26,8 +26,6 @@ from toposeat.launch.launchers.launcher import (
 from toposeat.model.files import read_input
 
 TASK_FILE = "programs.conf"
-# torchrun as the one task of a node: it reads its options from variables too.
-AS_NODE_OF_TASK = ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
 # Tasks, the program, and its arguments, in which srun replaces %t and %o.
 _TASK_LINE = re.compile(r"\s*([\d,*-]+)\s+(\S+)(.*)", re.ASCII | re.DOTALL)
 _AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")

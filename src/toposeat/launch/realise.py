@@ -35,7 +35,8 @@ class Realisation:
     """A launch line that starts every rank on its host.
 
     `seating` is the placement as processes will find themselves: host names as the launcher has
-    them, local ranks as it numbers them, rows in the order in which it starts processes.
+    them, local ranks as it numbers them, rows in the order in which it starts processes. `warnings`
+    are to be told before the start.
     """
 
     line: LaunchLine
@@ -44,6 +45,7 @@ class Realisation:
     files: tuple[LaunchFile, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     rank_of_slot: tuple[int, ...] | None = None
 
     def rank_of(self, slot: int) -> int:
@@ -126,6 +128,7 @@ def realise(
         files=words.files,
         environment=words.environment,
         notes=words.notes,
+        warnings=words.warnings,
         rank_of_slot=words.rank_of_slot,
     )
 
@@ -144,8 +147,8 @@ def _of_nodes(
         words = slurm.srun(
             tasks, launch.folder, order=order or plan.hosts, pmi="none", exact=bool(order)
         )
-        node = torchrun.on_host(plan, plan.hosts[0], port=torchrun.port_of(below))
-        below = below.changed(node.options[1:], node.replaces)
+        node = torchrun.on_all_hosts(plan, below, launch.environment)
+        below = below.changed(node.options, node.replaces)
     except UsageError as error:
         own.add(error.message, error.hint)
     own.refuse()
@@ -158,6 +161,7 @@ def _of_nodes(
         orders_ranks=True,
         files=words.files,
         environment=words.environment,
+        warnings=node.warnings,
     )
 
 

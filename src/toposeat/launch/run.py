@@ -91,7 +91,8 @@ def run_placed(
         environment: of the job; this process's own by default.
         stdout: where the job's standard output goes; this process's own by default.
         rewritten: the placement with the ids of this machine, where the file has others.
-        tell: called before the job starts, and with why it is refused.
+        tell: called with warnings before the start, and with the lines that say why a job is
+            refused, before its launcher has its say.
 
     Returns:
         The record; `seats` is empty where nothing was verified, `exit_code` is the application's.
@@ -114,7 +115,7 @@ def run_placed(
         )
         order = agree(plan, variables)
         if tell is not None:
-            tell(*order.lines)
+            tell(*plan.warnings, *order.lines)
         if plan.seating is not placement:
             plan = replace(plan, files=(*plan.files, seats_file(plan.seating)))
         seats_path = _write(plan.files, folder) or Path(placement_path)

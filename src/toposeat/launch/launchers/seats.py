@@ -125,7 +125,7 @@ class HostWords:
 
     `options` come after the launcher's name, in place of the user's own that are named in
     `replaces`. `rank_of_slot` is there where processes are started in another order than that of
-    their ranks, because the MPI renumbers them.
+    their ranks, because the MPI renumbers them. `warnings` are for before the start.
     """
 
     options: tuple[str, ...] = ()
@@ -133,6 +133,7 @@ class HostWords:
     files: tuple[LaunchFile, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     rank_of_slot: tuple[int, ...] | None = None
 
 

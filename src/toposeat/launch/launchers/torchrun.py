@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
@@ -49,14 +50,17 @@ _TABLE = OptionTable(
     single_dash_long=False,
 )
 
-_REPLACED = frozenset(
-    f"{first}{dash}{second}"
-    for first, second in (
-        *(("node", "rank"), ("rdzv", "backend"), ("rdzv", "endpoint"), ("rdzv", "conf")),
-        *(("master", "addr"), ("master", "port")),
-    )
-    for dash in "-_"
-)
+
+def _spelled(*names: str) -> frozenset[str]:
+    """Names of options, with dashes and, as before PyTorch 2.1, without."""
+    return frozenset((*names, *(name.replace("-", "_") for name in names)))
+
+
+_BACKEND, _ENDPOINT = _spelled("rdzv-backend"), _spelled("rdzv-endpoint")
+_LOCAL_ADDRESS = _spelled("local-addr")
+_STATIC = "static"
+# These two sort nodes by --local-addr; others, as etcd, number them as they come.
+_SORTING = ("c10d", "etcd-v2")
 _UNBOUND = "{} binds no CPUs"
 _BEHIND = "; for that put seat.sh of --launcher script after --no-python"
 PORT = '"${MASTER_PORT:-29500}"'
@@ -77,7 +81,7 @@ def _words(launch: Launch, plan: RankHosts) -> HostWords:
             f" ({compress_hostlist(plan.hosts)[:80]}), and this is {here}",
             hint="start this line on those hosts, or map for these ones",
         )
-    return on_host(plan, own, port=port_of(launch.line))
+    return on_host(plan, plan.hosts.index(own), launch.line, launch.environment)
 
 
 def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
@@ -91,23 +95,96 @@ def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
     return plan.per_host
 
 
-def on_host(plan: RankHosts, host: str, *, port: str) -> HostWords:
-    """The line of one host: the static rendezvous keeps node ranks, c10d sorts nodes by address."""
-    nodes(plan)
-    return HostWords(
-        options=(
-            f"--node_rank={plan.hosts.index(host)}",  # before PyTorch 2.1 there were no dashes
-            *("--rdzv_backend=static", f"--master_addr={plan.hosts[0]}", f"--master_port={port}"),
-        ),
-        replaces=_REPLACED,
+def on_host(
+    plan: RankHosts, node: int, line: LaunchLine, environment: Mapping[str, str]
+) -> HostWords:
+    """The line of one host of a plan: what leads its rendezvous to this node rank.
+
+    The static rendezvous takes node ranks; c10d sorts nodes by address. Which one it is, is the
+    user's: they differ in what becomes of a job of which a node fails.
+    """
+    common = on_all_hosts(plan, line, environment)
+    if _backend(line, environment) == _STATIC:
+        own = f"--node_rank={node}"  # before PyTorch 2.1 there were no dashes
+        return replace(common, options=(own, *common.options))
+    padded = str(node).zfill(len(str(len(plan.hosts))))
+    address = plan.hosts[0] + (f"~{padded}" if node else "")
+    return replace(
+        common,
+        options=(f"--local_addr={address}", *common.options),
+        warnings=common.warnings if node == 0 else (),
     )
 
 
-def port_of(line: LaunchLine) -> str:
+def on_all_hosts(plan: RankHosts, line: LaunchLine, environment: Mapping[str, str]) -> HostWords:
+    """What the lines of all hosts have in common; `as_node_of_task` says the rest below srun."""
+    nodes(plan)
+    first, backend = plan.hosts[0], _backend(line, environment)
+    if backend == _STATIC:
+        return HostWords(
+            options=(
+                *("--rdzv_backend=static", f"--master_addr={first}"),
+                f"--master_port={_port_of(line)}",
+            ),
+            replaces=_BACKEND | _ENDPOINT | _spelled("node-rank", "master-addr", "master-port"),
+        )
+    if backend not in _SORTING:
+        raise UsageError(
+            f"--rdzv-backend={backend} numbers nodes by a rule of its own, and the plan has an"
+            " order of nodes",
+            hint="use --rdzv-backend=static or c10d, which are led to the order of the plan",
+        )
+    if line.has(_LOCAL_ADDRESS) or "PET_LOCAL_ADDR" in environment:
+        raise UsageError(
+            f"{backend} sorts nodes by --local-addr, and the line has one of its own",
+            hint="leave --local-addr (PET_LOCAL_ADDR) out",
+        )
+    met = line.has(_ENDPOINT) or "PET_RDZV_ENDPOINT" in environment
+    return HostWords(
+        options=() if met else (f"--rdzv_endpoint={first}:29400",),
+        warnings=(
+            f"{backend} keeps the planned order of nodes by --local-addr, where node 0 ({first})"
+            " alone has an address: nodes that fail start again with the others, but without"
+            f" {first} the job ends",
+        ),
+    )
+
+
+def as_node_of_task(
+    line: LaunchLine, hosts: Sequence[str], environment: Mapping[str, str]
+) -> Words:
+    """What srun starts torchrun by: the number of its task is the node rank.
+
+    torchrun reads its options from variables too.
+    """
+    if _backend(line, environment) == _STATIC:
+        return ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
+    lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
+    return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
+
+
+def _backend(line: LaunchLine, environment: Mapping[str, str]) -> str:
+    return line.value(_BACKEND) or environment.get("PET_RDZV_BACKEND") or _STATIC
+
+
+def _port_of(line: LaunchLine) -> str:
     """The port at which nodes meet: the line's, else torchrun's own."""
-    endpoint = line.value({"rdzv-endpoint", "rdzv_endpoint"}) or ""
-    port = line.value({"master-port", "master_port"}) or endpoint.rpartition(":")[2]
+    endpoint = line.value(_ENDPOINT) or ""
+    port = line.value(_spelled("master-port")) or endpoint.rpartition(":")[2]
     return port if port.isdigit() else "29500"
+
+
+def _address(hosts: Sequence[str], node: str) -> tuple[str, str]:
+    """Lines of a shell that set `address`, by which c10d sorts nodes as text, from a node rank.
+
+    Only that of node 0 has to be an address, since it becomes MASTER_ADDR; that of every other node
+    is a text behind it.
+    """
+    padded = f'$(printf "%0{len(str(len(hosts)))}d" {node})'
+    return (
+        f"address={shlex.quote(hosts[0])}",
+        f'[ "{node}" = 0 ] || address="$address~{padded}"',
+    )
 
 
 def _interpreter(line: LaunchLine) -> Words:
@@ -157,24 +234,17 @@ def c10d(job: Job) -> Export:
     """The elastic rendezvous, whose order is that of the nodes' addresses as text.
 
     It ignores `--node-rank` and sorts by `--local-addr`, by default the full host name, so that
-    node10 comes before node2. Only that of node 0 has to be an address, since it becomes
-    MASTER_ADDR; that of every other node is a text behind it.
+    node10 comes before node2.
     """
-    first = first_host(job)
-    nodes = len(job.hosts)
-    padded = f'$(printf "%0{len(str(nodes))}d" $node)'
     return _export(
         job,
         "torchrun-c10d",
         (
             "--rdzv-backend=c10d",
-            f'--rdzv-id="${{RDZV_ID:-toposeat}}" --rdzv-endpoint={first}:{PORT}',
+            f'--rdzv-id="${{RDZV_ID:-toposeat}}" --rdzv-endpoint={first_host(job)}:{PORT}',
         ),
         ('--local-addr="$address"',),
-        before=(
-            f"address={first}",
-            f'[ "$node" = 0 ] || address="$address~{padded}"  # a sort key, never looked up',
-        ),
+        before=("# a sort key: that of node 0 alone is looked up", *_address(job.hosts, "$node")),
     )
 
 
