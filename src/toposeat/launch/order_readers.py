@@ -125,12 +125,12 @@ def _host_of_rank_0(plan: Realisation) -> str:
 
 
 def _hosts_in_order(plan: Realisation, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The job's hosts as its scheduler or launcher lists them, which Slurm sorts by name."""
+    """The job's hosts as its scheduler or launcher lists them, which Slurm sorts; () if unknown."""
     allocation = allocation_of(plan.line, environment)
-    if allocation is not None and (allocation.in_job or plan.line.kind is not LauncherKind.SRUN):
-        return allocation.hosts
+    if plan.line.kind is not LauncherKind.SRUN or (allocation is not None and allocation.in_job):
+        return () if allocation is None else allocation.hosts
     hosts = dict.fromkeys(seat.host for seat in plan.seating.seats)
-    return tuple(in_natural_order(allocation.hosts if allocation is not None else tuple(hosts)))
+    return tuple(in_natural_order(tuple(hosts) if allocation is None else allocation.hosts))
 
 
 def _in_order_of_ranks(plan: Realisation, hosts: Sequence[str]) -> tuple[str, ...]:
