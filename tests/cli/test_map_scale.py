@@ -104,7 +104,7 @@ def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     line = ["run", "-p", str(place), "--dry-run", "--", "srun", "-n", "24", "true"]
     assert main(line) == 0
-    assert f"-m {place} -- true" in capsys.readouterr().out
+    assert f"-m {place} -E MASTER_ADDR=n5 -- true" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from toposeat.model.transport import Staging, nccl_setting
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topologies, read_topology, with_peer_access
 
+TOPOSEAT = (str(Path(sys.executable).with_name("toposeat")),)
 TOPO = """\
 \tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity
 GPU0\t X \tNODE\tNODE\tNODE\t0-31\t0
@@ -170,3 +174,18 @@ def test_map_takes_the_setting_that_is_named(
     assert direct < seconds("--stack", "NCCL_P2P_DISABLE=1")
     assert main(["map", "llm:tp=4,dp=1", *words, "--stack", "NCCL_P2P_LEVEL=ALL"]) == 2
     assert "hint:  NCCL_P2P_LEVEL=LOC, NVL" in capsys.readouterr().err
+
+
+def test_map_on_this_machine_takes_the_variable_of_this_environment(tmp_path: Path) -> None:
+    def predicted(**variables: str) -> str:
+        job = ["map", "llm:tp=4,dp=2", "-t", "this", "-o", str(tmp_path / "job.place"), "--force"]
+        command = [*TOPOSEAT, "emulate", "-t", "l40s-8", "--", *TOPOSEAT, *job]
+        done = subprocess.run(
+            command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        said = "NCCL_P2P_DISABLE=1: groups of NCCL are predicted with it" in done.stdout
+        assert said == bool(variables)
+        return load_placement(tmp_path / "job.place").metadata["predicted_s_default"]
+
+    assert float(predicted()) < float(predicted(NCCL_P2P_DISABLE="1"))

@@ -79,7 +79,6 @@ class MapCommand(Command):
         """Map, show, save."""
         from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
-        from toposeat.model.transport import nccl_setting  # noqa: PLC0415
 
         _name_page(args)
         for target in (args.output, args.html):
@@ -95,7 +94,7 @@ class MapCommand(Command):
         )
         around = environment_of(args.topology)
         if args.stack is None and around is not None:
-            path = replace(path, nccl=nccl_setting(around))
+            path = path.in_environment(around)
         topology = path.listed(machine, options)
         if topology is None and args.metric != "bandwidth":
             raise mapping.needs_devices("--metric")

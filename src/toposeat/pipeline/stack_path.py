@@ -47,6 +47,10 @@ class StackPath(Struct, frozen=True, kw_only=True):
             return self.nccl.text
         return "" if self.untold else DIRECT
 
+    def in_environment(self, variables: Mapping[str, str]) -> StackPath:
+        """The path of a job with these variables, on the machine where they are set."""
+        return StackPath(stack=self.stack, untold=self.untold, nccl=nccl_setting(variables))
+
     def listed(self, machine: Machine, options: MapOptions) -> Topology | None:
         """The machine with all devices, where a mapping is on that form: a stack needs it."""
         return machine.listed(options, wanted=self.stack is not None or self.nccl is not None)
