@@ -1,0 +1,77 @@
+"""Real frameworks on one node: started as their users do, recorded to the byte of the formula."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.pytorch import python_with_torch, why_no_torch
+from tests.support.torch_bytes import given
+from toposeat.model.traffic_file import load_traffic
+
+PROGRAM = Path(__file__).parents[1] / "support" / "framework_program.py"
+RANKS, LAYER = 4, 64 * 64 * 4  # bytes
+WORLD = tuple(range(RANKS))
+TORCHRUN = ("torchrun", "--nproc-per-node", str(RANKS))
+ACCELERATE = (
+    *("accelerate", "launch", "--multi_gpu", "--num_machines", "1", "--num_processes", str(RANKS)),
+    *("--mixed_precision", "no", "--dynamo_backend", "no"),
+)
+STARTERS = {
+    "accelerate": ACCELERATE,
+    "lightning": ("python",),
+    "transformers": TORCHRUN,
+    "deepspeed": ("deepspeed", "--num_accelerators", str(RANKS)),
+    "spawn": ("python",),
+    "fsdp2": TORCHRUN,
+    "ray": ("python",),
+}
+# Bytes that each rank gives in a step: gradients; of FSDP its shard, twice, and what it gets.
+SUM = {"allreduce": LAYER}
+SHARDED = {"allgather": 2 * LAYER // RANKS, "reduce_scatter_block": LAYER // RANKS}
+
+pytestmark = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
+
+
+def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[int, ...], int]]:
+    """What each rank gave to each group, by operation."""
+    profile = folder / f"{steps}.prof"
+    line = [*STARTERS[case], str(PROGRAM), str(steps), case]
+    toposeat = str(Path(sys.executable).with_name("toposeat"))
+    done = subprocess.run(
+        [toposeat, "profile", "-o", str(profile), "--", *line],
+        env={
+            **os.environ,
+            "PATH": f"{Path(python_with_torch()).parent}:{os.environ['PATH']}",
+            **{"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "DS_ACCELERATOR": "cpu"},
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return given(load_traffic(profile))
+
+
+@pytest.mark.parametrize("case", STARTERS)
+def test_a_step_is_recorded_as_by_formula(tmp_path: Path, case: str) -> None:
+    """By two runs of different length: what comes at the start and at the end is in both."""
+    has = f"import {case if case not in ('spawn', 'fsdp2') else 'torch'}"
+    if subprocess.run(
+        [python_with_torch(), "-c", has], check=False, capture_output=True
+    ).returncode:
+        pytest.skip(f"no package {case} beside torch")
+    few, many = recorded(tmp_path, case, 2), recorded(tmp_path, case, 5)
+    per_step = SHARDED if case == "fsdp2" else SUM
+    expected = {
+        (operation, WORLD, rank): 3 * size for operation, size in per_step.items() for rank in WORLD
+    }
+    many.subtract(few)
+    assert {key: size for key, size in many.items() if size} == expected
