@@ -5,22 +5,31 @@
 
    It must never harm the program: no threads, no output, nothing loaded, nothing initialised. */
 #include "home.h"
+#include "probe_children.h"
 #include "probe_mpi.h"
 #include "report.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { HOME_MS = 400, MAX_DEVICES = 256, CUDA_NOT_INITIALIZED = 3, CUDA_DEINITIALIZED = 4 };
+enum {
+  HOME_MS = 400,
+  GUARD_S = 2,
+  MAX_DEVICES = 256,
+  CUDA_NOT_INITIALIZED = 3,
+  CUDA_DEINITIALIZED = 4
+};
 
-static pid_t loaded_in; /* a fork inherits the library, and the driver does not survive fork */
 static int written;
 static jmp_buf without_memory;
 
@@ -114,6 +123,35 @@ static bool report_cuda(struct tps_report *report) {
   return used;
 }
 
+/* ---- other drivers, and the lists of devices ---- */
+
+static int add_driver(struct dl_phdr_info *info, size_t size, void *report) {
+  static const char *const names[] = {"libhsa-runtime64.so", "libamdhip64.so", "libze_loader.so",
+                                      NULL};
+  (void)size;
+  for (const char *const *name = names; info->dlpi_name != NULL && *name != NULL; name++)
+    if (strstr(info->dlpi_name, *name) != NULL)
+      tps_report_add(report, "driver", *name);
+  return 0;
+}
+
+/* As the program has them now: it may have made them anew before it began with the driver. */
+static void report_lists(struct tps_report *report) {
+  static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                      "HIP_VISIBLE_DEVICES",  "GPU_DEVICE_ORDINAL",
+                                      "ZE_AFFINITY_MASK",     NULL};
+  struct tps_text text;
+  for (const char *const *name = names; *name != NULL; name++) {
+    const char *value = getenv(*name);
+    if (value == NULL)
+      continue;
+    tps_text_init(&text);
+    tps_text_add(&text, "%s=%s", *name, value);
+    tps_report_add(report, "list", text.data);
+    tps_text_free(&text);
+  }
+}
+
 /* ---- the MPI library ---- */
 
 struct search {
@@ -161,6 +199,10 @@ static void write_report(const char *folder, const char *rank, const char *when,
   if (before_finalize)
     report_mpi(&report);
   bool uses_gpu = report_cuda(&report);
+  dl_iterate_phdr(add_driver, &report);
+  report_lists(&report);
+  if (tps_probe_child_was_killed())
+    tps_report_add(&report, "child", "killed");
   if ((before_finalize || uses_gpu || is_rank_itself()) &&
       tps_parse_number(rank, 0x7fffffff, &number)) {
     char name[80];
@@ -181,14 +223,16 @@ static void report_once(const char *when, bool before_finalize) {
   const char *folder = getenv("TOPOSEAT_REPORT_DIR");
   const char *rank = getenv("TOPOSEAT_RANK");
   if (written || (folder == NULL && getenv("TOPOSEAT_HOME") == NULL) || rank == NULL ||
-      getpid() != loaded_in)
+      !tps_probe_may_speak())
     return;
   tps_out_of_memory = give_up;
   if (setjmp(without_memory) == 0)
     write_report(folder, rank, when, before_finalize);
 }
 
-__attribute__((constructor)) static void remember_process(void) { loaded_in = getpid(); }
+static void begin_anew(void) { written = 0; }
+
+__attribute__((constructor)) static void begin(void) { tps_probe_watch_children(begin_anew); }
 
 /* ---- the end of a program without MPI ---- */
 
@@ -201,6 +245,49 @@ void exit(int code) {
   report_once("exit", false);
   void (*next)(int);
   load_symbol(RTLD_NEXT, "exit", (void *)&next);
+  if (next != NULL)
+    next(code);
+  _exit(code);
+}
+
+/* What follows ends without the C library's handlers. It may be called by a signal's handler, which
+   must not wait for a lock that it has interrupted: then the process ends all the same. */
+
+static void end_process(int code) {
+  (void)code;
+  syscall(SYS_exit_group, 0);
+}
+
+static void report_in_time(void) {
+  struct sigaction action = {.sa_handler = end_process};
+  const struct itimerval time = {.it_value = {.tv_sec = GUARD_S}};
+  sigset_t alarm_only;
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  if (!tps_probe_may_speak() || sigaction(SIGALRM, &action, NULL) != 0 ||
+      sigprocmask(SIG_UNBLOCK, &alarm_only, NULL) != 0 || setitimer(ITIMER_REAL, &time, NULL) != 0)
+    return;
+  report_once("exit", false);
+}
+
+EXPORTED _Noreturn void _exit(int code);
+EXPORTED _Noreturn void _Exit(int code);
+EXPORTED _Noreturn void quick_exit(int code);
+
+/* Only of an end that calls itself good: others may be in a crash, and their code says enough. */
+void _exit(int code) {
+  if (code == 0)
+    report_in_time();
+  for (;;)
+    syscall(SYS_exit_group, code);
+}
+
+void _Exit(int code) { _exit(code); }
+
+void quick_exit(int code) {
+  report_once("exit", false);
+  void (*next)(int);
+  load_symbol(RTLD_NEXT, "quick_exit", (void *)&next);
   if (next != NULL)
     next(code);
   _exit(code);

@@ -98,8 +98,46 @@ def test_a_python_program_is_asked_before_the_runtime_ends(rank: Rank) -> None:
     assert (found["cuda"], found["cuda_devices"], rank.code) == ("asked", "00000000:11:00.0", 3)
 
 
-def test_a_forked_child_is_silent(rank: Rank) -> None:
+def test_a_fork_of_a_process_with_a_driver_is_silent(rank: Rank) -> None:
     assert len(rank.application("load", "fork", FAKE_ACTIVE="1")) == 1
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
+def test_another_fork_is_asked(rank: Rank, end: str) -> None:
+    code = f"""
+import ctypes, os, sys
+if os.fork():
+    os.wait()
+else:
+    ctypes.CDLL('libcuda.so.1')
+    os.environ['CUDA_VISIBLE_DEVICES'] = '2'
+    {end}
+"""
+    found = rank.run("python3", "-c", code, FAKE_ACTIVE="1")
+    by_driver = {each["cuda"]: each for each in found}
+    assert set(by_driver) == {"not loaded", "asked"}
+    assert by_driver["asked"]["cuda_devices"] == "00000000:11:00.0"
+    assert by_driver["asked"]["list"] == "CUDA_VISIBLE_DEVICES=2"
+    assert rank.code == 0
+
+
+@pytest.mark.parametrize("end", ["exit 0", "kill -KILL $$", "kill -PIPE $$", "exit 3"])
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_child_that_was_killed_is_told(rank: Rank, shell: str, end: str) -> None:
+    (found,) = rank.run(shell, "-c", f"exec 2>&-; {shell} -c '{end}'; exit 0")
+    assert ("child" in found) == ("KILL" in end)
+    assert rank.code == 0
+
+
+def test_an_end_without_handlers_is_not_waited_for_beyond_a_moment(rank: Rank) -> None:
+    """A signal's handler ends the process while the report's own lock is held: no deadlock."""
+    assert rank.application("locked") == []
+    assert rank.code == 0
+
+
+def test_an_end_without_handlers_that_calls_itself_good_is_seen(rank: Rank) -> None:
+    (found,) = rank.application("load", "_exit0", FAKE_ACTIVE="1")
+    assert (found["cuda_devices"], rank.code) == ("00000000:11:00.0", 0)
 
 
 @pytest.mark.parametrize(("word", "code"), [("crash", -6), ("_exit", 4)])
@@ -112,7 +150,7 @@ def test_processes_behind_a_script_count_if_they_use_a_device(rank: Rank) -> Non
     line = f"{rank.programs}/application; {rank.programs}/application load; exit 5"
     found = rank.run("sh", "-c", line, FAKE_ACTIVE="3")
     assert rank.code == 5
-    # The shell is the rank and ends without running destructors; only its second child used a GPU.
+    # The shell is the rank and does not end well; only its second child used a GPU.
     assert [each["cuda_devices"] for each in found] == ["00000000:13:00.0"]
 
 
