@@ -16,6 +16,7 @@ from gain_page import gain_page
 from patterns_page import patterns_page
 
 from toposeat.cli.main import verbs_of, whole_parser
+from toposeat.model.runs import NOT_AS_PLANNED
 from toposeat.model.shape_text import KNOWN_SHAPES
 from toposeat.report.view.machine import remarks
 from toposeat.topology import catalogue_names, read_topology
@@ -40,7 +41,10 @@ def command_line_page() -> str:
         "`--traceback` (show where an error comes from).",
         "Results go to stdout, everything else to stderr. Write `--` before a wrapped command.",
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 127 program not found; `profile`, `run`",
-        "and `tune` return the exit code of the application.\n",
+        "and `tune` return the exit code of the application. `run --strict` ends with "
+        f"{NOT_AS_PLANNED} if a rank was not as",
+        "planned, or used a device that could not be checked; an application's own code other than "
+        "0 goes first.\n",
     ]
     for name, parser in verbs_of(whole_parser()).items():
         parts += [f"## toposeat {name}\n", f"{parser.description}\n", *_option_rows(parser), ""]

@@ -155,5 +155,5 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
   if (!messages.silent)
     tps_error(&messages, "not started: --toposeat-strict and %zu warning%s above",
               messages.warnings, messages.warnings == 1 ? "" : "s");
-  _exit(1); /* an error of an optional plugin would not stop the task */
+  _exit(TPS_EXIT_NOT_AS_PLACED); /* an error of an optional plugin would not stop the task */
 }

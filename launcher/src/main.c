@@ -25,13 +25,7 @@
 #define TOPOSEAT_VERSION "unknown"
 #endif
 
-enum {
-  EXIT_STRICT = 1,
-  EXIT_USAGE = 2,
-  EXIT_REFUSED = 125,
-  EXIT_NOT_EXECUTABLE = 126,
-  EXIT_NOT_FOUND = 127
-};
+enum { EXIT_USAGE = 2, EXIT_REFUSED = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 /* Lets the kernel end this process with its parent, however that ends. */
 static void end_with(unsigned long parent) {
@@ -61,7 +55,7 @@ static int become(char **program, const struct tps_messages *messages) {
 static int stop_strictly(const struct tps_messages *messages) {
   tps_error(messages, "not started: --strict and %zu warning%s above", messages->warnings,
             messages->warnings == 1 ? "" : "s");
-  return EXIT_STRICT;
+  return TPS_EXIT_NOT_AS_PLACED;
 }
 
 /* The end of the part before the first colon; the rest begins behind it. NULL without a colon. */
@@ -117,18 +111,18 @@ static bool decide(struct tps_plan *plan, const struct tps_options *options,
     return false;
   if (options->report_folder != NULL)
     tps_plan_report(plan, options, messages);
-  *code = EXIT_STRICT;
+  *code = TPS_EXIT_NOT_AS_PLACED;
   return !options->strict || messages->warnings == 0;
 }
 
 static int seat_and_start(const struct tps_options *options, struct tps_messages *messages) {
   struct tps_plan plan;
-  int code = EXIT_STRICT;
+  int code = TPS_EXIT_NOT_AS_PLACED;
   tps_plan_make(&plan, options, messages);
   bool starts = !options->strict || messages->warnings == 0;
   if (options->dry_run) {
     tps_plan_print(&plan, options);
-    code = starts ? 0 : EXIT_STRICT;
+    code = starts ? 0 : TPS_EXIT_NOT_AS_PLACED;
   } else {
     tps_plan_apply(&plan, messages);
     starts = decide(&plan, options, messages, &code);
@@ -136,7 +130,7 @@ static int seat_and_start(const struct tps_options *options, struct tps_messages
   if (starts && !options->dry_run && options->records != NULL)
     note_start(options->records, &plan.identity, messages);
   tps_messages_say(messages, starts);
-  if (!starts && code == EXIT_STRICT)
+  if (!starts && code == TPS_EXIT_NOT_AS_PLACED)
     return stop_strictly(messages);
   if (!starts || options->dry_run)
     return code;

@@ -45,7 +45,8 @@ const char tps_help_text[] =
     "  -h, --help    --version\n"
     "\n"
     "Exit code: that of PROGRAM; 127 it does not exist, 126 it cannot be started, 2 wrong usage,\n"
-    "125 not started because a rank of the job cannot be seated (--home), 1 stopped by --strict.\n";
+    "125 not started because a rank of the job cannot be seated (--home), 98 stopped by "
+    "--strict.\n";
 
 const char *tps_mode_name(enum tps_mode mode) {
   static const char *const names[] = {"permute", "mask", "rotate", "cpu-only"};

@@ -10,6 +10,9 @@ enum tps_mode { TPS_PERMUTE, TPS_MASK, TPS_ROTATE, TPS_CPU_ONLY };
 enum tps_ids { TPS_IDS_AUTO, TPS_IDS_INTEGER, TPS_IDS_UUID };
 enum tps_memory { TPS_MEMORY_PREFERRED, TPS_MEMORY_BIND, TPS_MEMORY_NONE };
 
+/* What --strict ends with, here and in `toposeat run`, whose documentation says it to users. */
+enum { TPS_EXIT_NOT_AS_PLACED = 98 };
+
 struct tps_options {
   const char *placement;      /* -m */
   enum tps_mode mode;         /* --visibility */

@@ -68,6 +68,10 @@ class MissingProgramError(ToposeatError):
     """A program that was to be started does not exist."""
 
 
+class NotAsPlannedError(ToposeatError):
+    """No rank of a job was started, because strict was asked for and one could not be seated."""
+
+
 class ApplicationError(ToposeatError):
     """The application that was run failed, or left nothing to work with.
 

@@ -333,7 +333,10 @@ def test_a_program_without_a_launcher_is_one_rank(
             (
                 Verdict.MISMATCH,
                 "0000:10:00.0",
-                ("used device 0000:10:00.0, placed on 0000:13:00.0",),
+                (
+                    "used device 0000:10:00.0, placed on 0000:13:00.0: the program took another"
+                    " one of its list",
+                ),
             ),
         ),
         (

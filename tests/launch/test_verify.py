@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from toposeat.launch import read_reports, verify
 from toposeat.model.placement import Placement, Seat
-from toposeat.model.runs import RealisedSeat, Verdict
+from toposeat.model.runs import RealisedSeat, Verdict, verdict_of_job
 
 PCI = ("0000:1a:00.0", "0000:3d:00.0")
 
@@ -37,6 +38,7 @@ SEAT = {
 }
 PROBE = {
     "rank": "0",
+    "pid": "77",
     "when": "MPI_Finalize",
     "cpus": "0-3",
     "memory_policy": "preferred:0",
@@ -149,6 +151,78 @@ def test_what_differs_is_a_mismatch_in_words(
     found = first(tmp_path, seat, probe)
     assert found.verdict is Verdict.MISMATCH
     assert any(cause in each for each in found.differences)
+
+
+@pytest.mark.parametrize(
+    ("seat", "listed", "cause"),
+    [
+        ("0,1", "0,1", "the program took another one of its list"),
+        ("0,1", "1", "changed its device list (CUDA_VISIBLE_DEVICES=1; it was given 0,1)"),
+        ("0,1", None, "removed its device list (CUDA_VISIBLE_DEVICES; it was given 0,1)"),
+        (None, "1", "changed its device list (CUDA_VISIBLE_DEVICES=1; it was given none)"),
+    ],
+)
+def test_who_chose_another_device_is_said(
+    tmp_path: Path, seat: str | None, listed: str | None, cause: str
+) -> None:
+    values = {**SEAT, "visible_variable": "CUDA_VISIBLE_DEVICES", "visible_devices": seat}
+    told = {name: value for name, value in values.items() if value is not None}
+    write(tmp_path / "rank-0.seat", "report", told)
+    lists = {"list": f"CUDA_VISIBLE_DEVICES={listed}"} if listed else {}
+    found = first(tmp_path, None, {"cuda_devices": PCI[1], **lists})
+    assert found.differences[0].endswith(cause)
+    assert found.used_device
+
+
+@pytest.mark.parametrize(
+    ("probe", "vendor", "used"),
+    [
+        ({"cuda": "not loaded"}, "nvidia", False),
+        ({"cuda": "not initialised"}, "nvidia", False),
+        ({"cuda": "not loaded", "driver": "libamdhip64.so"}, "nvidia", False),
+        ({"cuda": "not loaded"}, "amd", False),
+        ({"cuda": "not loaded", "driver": "libamdhip64.so"}, "amd", None),
+        ({"cuda": "asked"}, "nvidia", None),
+        ({"cuda": "already shut down"}, "nvidia", None),
+        ({"cuda": "not loaded", "child": "killed"}, "nvidia", None),
+        ({"cuda": "not loaded", "pid": "78"}, "nvidia", None),
+    ],
+)
+def test_only_a_rank_that_surely_used_no_device_needs_no_proof(
+    tmp_path: Path, probe: dict[str, str], vendor: str, used: bool | None
+) -> None:
+    place = replace(placement(), vendor=vendor)
+    found = first(tmp_path, {}, {"cuda_devices": "", **probe}, place=place)
+    assert (found.verdict, found.used_device) == (Verdict.NOT_CHECKED, used)
+    verdict = verdict_of_job([found])
+    assert verdict is (Verdict.NOT_CHECKED if used is None else Verdict.AS_PLACED)
+
+
+@pytest.mark.parametrize(
+    ("seat", "code", "why"),
+    [
+        ({}, 0, "LD_PRELOAD was taken from the program"),
+        ({}, 137, "the rank was killed, or ended abruptly (the job ended with code 137)"),
+        ({"linkage": "static"}, 0, "the program is linked statically"),
+    ],
+)
+def test_why_there_is_no_probe_is_said(
+    tmp_path: Path, seat: dict[str, str], code: int, why: str
+) -> None:
+    write(tmp_path / "rank-0.seat", "report", {**SEAT, **seat})
+    found = verify(placement(), read_reports(tmp_path), exit_code=code)[0]
+    assert why in found.differences[0]
+    assert found.used_device is None
+
+
+def test_one_verdict_for_the_job() -> None:
+    seats = [RealisedSeat(rank=rank, verdict=Verdict.AS_PLACED) for rank in range(2)]
+    none = RealisedSeat(rank=2, used_device=False)
+    unknown, wrong = RealisedSeat(rank=3), RealisedSeat(rank=4, verdict=Verdict.MISMATCH)
+    assert verdict_of_job([]) is None
+    assert verdict_of_job([*seats, none]) is Verdict.AS_PLACED
+    assert verdict_of_job([*seats, none, unknown]) is Verdict.NOT_CHECKED
+    assert verdict_of_job([*seats, none, unknown, wrong]) is Verdict.MISMATCH
 
 
 def test_fewer_cpus_than_placed_and_a_second_context_are_remarks(tmp_path: Path) -> None:

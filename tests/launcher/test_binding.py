@@ -49,7 +49,7 @@ def test_cpus_that_were_taken_away_are_said_and_left_alone(
     assert allowed(done.stdout) == str(CPUS[1])
     assert f"CPUs {CPUS[0]} are not among those this process may use ({CPUS[1]})" in done.stderr
     strict = subprocess.run([*line, "--strict", *STATUS], capture_output=True, check=False)
-    assert strict.returncode == 1
+    assert strict.returncode == 98
 
 
 def test_cpus_this_machine_does_not_have_are_said(launcher: Exec) -> None:
@@ -415,7 +415,7 @@ def test_a_report_that_cannot_be_written_stops_nothing_but_strict(launcher: Exec
     done = launcher.run("-m", place, "--report", gone, "echo", "ran")
     assert done.stdout == "ran\n"
     assert "cannot write the report" in done.warnings[0]
-    assert launcher.run("-m", place, "--report", gone, "--strict", "true", check=False).code == 1
+    assert launcher.run("-m", place, "--report", gone, "--strict", "true", check=False).code == 98
 
 
 def test_an_emulated_node_has_not_the_cpus_of_its_machine(launcher: Exec, tmp_path: Path) -> None:

@@ -417,6 +417,7 @@ def run_record() -> RunRecord:
         started_at="2026-11-20T22:00:00Z",
         wall_s=61.3,
         exit_code=0,
+        verdict=Verdict.MISMATCH,
         seats=(
             RealisedSeat(
                 rank=0,

@@ -88,6 +88,17 @@ def test_printed_run_can_be_loaded(tmp_path: Path) -> None:
     path.write_text(json_text(run_json(record)))
     assert parse_run(path.read_text(), path) == record
     assert run_json(record)["seats"][1]["verdict"] == "mismatch"
+    assert run_json(record)["verdict"] == "mismatch"
+
+
+def test_runs_of_older_versions_have_no_verdict_of_the_job(tmp_path: Path) -> None:
+    form = run_json(samples.run_record())
+    del form["verdict"]
+    for seat in form["seats"]:
+        del seat["used_device"]
+    path = tmp_path / "run.json"
+    path.write_text(json_text(form))
+    assert parse_run(path.read_text(), path) == replace(samples.run_record(), verdict=None)
 
 
 def test_numbers_that_are_not_become_null() -> None:

@@ -26,11 +26,13 @@ from toposeat.cli.settings import complete, prepare, read_settings
 from toposeat.errors import (
     ApplicationError,
     MissingProgramError,
+    NotAsPlannedError,
     ToposeatError,
     UsageError,
     did_you_mean,
 )
 from toposeat.installed import VERSION
+from toposeat.model.runs import NOT_AS_PLANNED
 
 # Each is a module of this folder with a class of that name: `map.MapCommand`.
 VERBS = (
@@ -158,6 +160,8 @@ def exit_code(error: ToposeatError) -> int:
         return error.exit_code or EXIT_FAILED
     if isinstance(error, MissingProgramError):
         return EXIT_MISSING_PROGRAM
+    if isinstance(error, NotAsPlannedError):
+        return NOT_AS_PLANNED
     return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
 
 

@@ -21,7 +21,8 @@ from toposeat.cli.command import (
     write_result,
 )
 from toposeat.cli.output import check_output
-from toposeat.errors import InputError
+from toposeat.errors import InputError, UsageError
+from toposeat.model.runs import NOT_AS_PLANNED, Verdict
 
 
 class RunCommand(Command):
@@ -48,7 +49,11 @@ class RunCommand(Command):
             "as the placement says, else permute",
         )
         parser.add_argument(
-            "--strict", action="store_true", help="stop a rank that does not get its place"
+            "--strict",
+            action="store_true",
+            help="stop a rank that does not get its place, and end with exit code "
+            f"{NOT_AS_PLANNED} if one was not as planned or used a device that could not be "
+            "checked",
         )
         parser.add_argument(
             "--other-machine",
@@ -81,6 +86,10 @@ class RunCommand(Command):
         from toposeat.model.result_file import save_run  # noqa: PLC0415
 
         command = require_launch(args, self.name)
+        if args.strict and args.no_verify:
+            raise UsageError(
+                "--strict judges what --no-verify does not look at", hint="leave one of them out"
+            )
         check_output(args.output, "the run record", overwrite=args.force)
         reorder = launch.reordering(args.reorder)
         path = _placement_path(args, command, needed=not reorder)
@@ -127,7 +136,17 @@ class RunCommand(Command):
                 report.render_run_text if args.verbose else report.render_verdict,
                 record,
             )
-        return record.exit_code
+        code = record.exit_code
+        if args.strict and not code and record.verdict not in (None, Verdict.AS_PLACED):
+            code = NOT_AS_PLANNED
+            tell(f"Exit code {code}: {_NOT_SURE[record.verdict]} (--strict)")
+        return code
+
+
+_NOT_SURE = {
+    Verdict.MISMATCH: "not all ranks are as planned",
+    Verdict.NOT_CHECKED: "not all ranks could be checked",
+}
 
 
 def _placement_path(

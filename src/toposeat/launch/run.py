@@ -28,6 +28,7 @@ from toposeat.launch.order_readers import agree
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
 from toposeat.launch.verification import (
     ReportFolder,
+    is_stopped,
     left_out,
     ranks_in_words,
     read_reports,
@@ -38,7 +39,7 @@ from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import read_input, write_atomically
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
-from toposeat.model.runs import RealisedSeat, RunRecord
+from toposeat.model.runs import NOT_AS_PLANNED, RealisedSeat, RunRecord, verdict_of_job
 from toposeat.model.topology import ANY_HOST
 
 # Variables worth keeping with a run: they steer devices, libraries and launchers.
@@ -83,7 +84,8 @@ def run_placed(
         placement: the content of `placement_path`.
         placement_path: file that toposeat-exec reads on every node.
         visibility: permute, mask, rotate or cpu-only.
-        strict: a rank that cannot be seated as placed stops the job.
+        strict: a rank that cannot be seated as placed stops the job; `exit_code` is then
+            `NOT_AS_PLANNED` where it was started nowhere, as far as that is known.
         dry_run: start nothing; `launched` of the record holds the exact line.
         verify: let every rank report what it got and compare.
         other_machine: run a placement that was made for other hosts.
@@ -100,6 +102,7 @@ def run_placed(
     Raises:
         UsageError: the line cannot be taken apart, or starts another number of ranks.
         InputError: the placement cannot be realised by this line, on these hosts.
+        NotAsPlannedError: no rank was started, because strict was asked for.
         ToposeatError: no rank was started, for any other cause.
     """
     variables = dict(os.environ if environment is None else environment)
@@ -144,7 +147,9 @@ def run_placed(
         notes: tuple[str, ...] = ()
         if folder is not None:
             reports = read_reports(folder, None if home is None else home.reports)
-            seats, notes = _verified(plan, reports, verify=verify, remote=remote)
+            if strict and code and any(map(is_stopped, reports.ranks.values())):
+                code = NOT_AS_PLANNED  # the launcher's own code says no more than that one failed
+            seats, notes = _verified(plan, reports, verify=verify, remote=remote, exit_code=code)
     return RunRecord(
         command=tuple(argv),
         launched=(*_assignments(added), *command.argv),
@@ -155,6 +160,7 @@ def run_placed(
         wall_s=wall_s,
         exit_code=code,
         environment=_recorded(variables | added),
+        verdict=verdict_of_job(seats),
         seats=seats,
         notes=(
             *plan.notes,
@@ -248,7 +254,7 @@ class _Home:
         strict: bool,
         tell: Callable[..., None] | None,
     ) -> None:
-        self._plan, self._tell = plan, tell
+        self._plan, self._strict, self._tell = plan, strict, tell
         self._refusal: ToposeatError | None = None
         ranks = plan.seating.ranks
         self._home = Home(
@@ -282,7 +288,7 @@ class _Home:
             reports={plan.rank_of(slot): text for slot, text in verdicts.reports.items()},
             unseated=frozenset(plan.rank_of(slot) for slot in verdicts.unseated),
         )
-        self._refusal = refusal_error(own, ranks)
+        self._refusal = refusal_error(own, ranks, strict=self._strict)
         if self._tell is not None:
             hosts = {plan.rank_of(slot): seat.host for slot, seat in enumerate(plan.seating.seats)}
             self._tell(*refusal_lines(own, ranks, hosts))
@@ -303,7 +309,7 @@ class _Home:
 
 
 def _verified(
-    plan: Realisation, reports: ReportFolder, *, verify: bool, remote: bool
+    plan: Realisation, reports: ReportFolder, *, verify: bool, remote: bool, exit_code: int
 ) -> tuple[tuple[RealisedSeat, ...], tuple[str, ...]]:
     notes = tuple(f"the report {name} of a rank is damaged" for name in reports.unreadable)
     remarks = dict.fromkeys(
@@ -311,7 +317,7 @@ def _verified(
     )
     if not verify:  # else it is among the differences of each seat
         return (), (*notes, *_left_out(plan, reports), *remarks)
-    seats = verify_seats(plan.seating, reports, remote=remote)
+    seats = verify_seats(plan.seating, reports, remote=remote, exit_code=exit_code)
     seats = tuple(replace(seat, rank=plan.rank_of(seat.rank)) for seat in seats)
     return tuple(sorted(seats, key=lambda seat: seat.rank)), (*notes, *remarks)
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toposeat.errors import ToposeatError
+from toposeat.errors import NotAsPlannedError, ToposeatError
 from toposeat.launch.home_job import Verdicts
 from toposeat.launch.nic_words import other_nics
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.files import beginning
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.runs import RealisedSeat, Verdict
-from toposeat.model.topology import canonical_pci
+from toposeat.model.topology import Vendor, canonical_pci
 
 REPORT_SCHEMA = "# toposeat/report/1"
 PROBE_SCHEMA = "# toposeat/probe/1"
@@ -201,13 +201,16 @@ def refusal_lines(
     return lines
 
 
-def refusal_error(verdicts: Verdicts, ranks: int) -> ToposeatError:
+def refusal_error(verdicts: Verdicts, ranks: int, *, strict: bool = False) -> ToposeatError:
     """The error that ends `run` after `refusal_lines` were told."""
-    return ToposeatError(
-        f"no rank was started: {_heading(verdicts, ranks)}",
-        hint="check the name of the program, or load its module"
-        if all(cause.endswith(_NO_PROGRAM) for cause in _causes(verdicts, {})) and verdicts.unseated
-        else "make a placement for the nodes and devices of this job with toposeat map, or give the"
+    cause = f"no rank was started: {_heading(verdicts, ranks)}"
+    if verdicts.unseated and all(each.endswith(_NO_PROGRAM) for each in _causes(verdicts, {})):
+        hint = "check the name of the program, or load its module"
+        return ToposeatError(cause, hint=hint)
+    kind = NotAsPlannedError if strict else ToposeatError
+    return kind(
+        cause,
+        hint="make a placement for the nodes and devices of this job with toposeat map, or give the"
         " job those that it was made for",
     )
 
@@ -250,11 +253,12 @@ _NO_CUDA = {
 
 
 def verify(
-    placement: Placement, reports: ReportFolder, *, remote: bool = False
+    placement: Placement, reports: ReportFolder, *, remote: bool = False, exit_code: int = 0
 ) -> tuple[RealisedSeat, ...]:
     """One verdict per rank of the placement.
 
     With `remote` reports came over the network, so that one may be missing for that alone.
+    `exit_code`, of the job, says why a rank may have left none.
 
     `AS_PLACED` needs proof from the GPU driver that the rank used its device, and all the rest as
     placed. `MISMATCH` names what differs. Anything else is `NOT_CHECKED`; `differences` then says
@@ -262,7 +266,7 @@ def verify(
     """
     neighbours = count_neighbours(placement, reports)
     return tuple(
-        _verify_rank(placement, seat, reports, remote, neighbours.get(seat.rank))
+        _verify_rank(placement, seat, reports, neighbours.get(seat.rank), (remote, exit_code))
         for seat in placement.seats
     )
 
@@ -274,6 +278,7 @@ class _Findings:
     mismatches: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    used_device: bool | None = None
     device_proved: bool = False
 
     @property
@@ -287,13 +292,19 @@ class _Findings:
         return (*self.mismatches, *self.remarks, *(f"not checked: {each}" for each in self.unknown))
 
 
+def is_stopped(own: RankReports) -> bool:
+    """Whether toposeat-exec did not start a rank, if it was told to be strict."""
+    return bool(_warnings(own) or left_out(own.seat))
+
+
 def _verify_rank(
     placement: Placement,
     seat: Seat,
     reports: ReportFolder,
-    remote: bool,
     neighbours: tuple[int, int] | None,
+    job: tuple[bool, int],
 ) -> RealisedSeat:
+    remote, exit_code = job
     own = reports.ranks.get(seat.rank)
     if own is None:
         return _without_report(seat, any_report=bool(reports.ranks) and not remote)
@@ -307,7 +318,7 @@ def _verify_rank(
         _compare_cpus(nearby, own, final, findings)
         _compare_memory(nearby, own, final, findings)
         _compare_nic(nearby, own, findings)
-        _compare_device(seat, own, findings)
+        _compare_device(seat, own, placement.vendor, exit_code, findings)
         _compare_neighbours(neighbours, findings)
         findings.remarks += left_out(own.seat).values()
         findings.mismatches += [each for each in _warnings(own) if each not in findings.mismatches]
@@ -322,6 +333,7 @@ def _verify_rank(
         memory_policy=first_value(final, "memory_policy") or own.value("memory_policy"),
         nic=" ".join(own.seat.get("nic", ())) or None,
         verdict=findings.verdict,
+        used_device=findings.used_device,
         differences=findings.sentences,
     )
 
@@ -410,21 +422,25 @@ def _compare_nic(nearby: Seat | None, own: RankReports, findings: _Findings) -> 
         findings.unknown.append(f"NIC {name} (no variable points libraries at it)")
 
 
-def _compare_device(seat: Seat, own: RankReports, findings: _Findings) -> None:
+def _compare_device(
+    seat: Seat, own: RankReports, vendor: str, exit_code: int, findings: _Findings
+) -> None:
     used = _used_devices(own)
-    if seat.pci_bus_id is None:
+    findings.used_device = True if used else False if _used_none(own, vendor) else None
+    if not used:
+        findings.unknown.append(f"device ({_why_no_device(own, exit_code)})")
+    elif seat.pci_bus_id is None:
         findings.unknown.append("device (the placement does not know its PCI bus id)")
     elif seat.pci_bus_id in used:
         findings.device_proved = True
         others = ", ".join(sorted(used - {seat.pci_bus_id}))
         if others:
             findings.remarks.append(f"also has a context on {others}")
-    elif used:
+    else:
         findings.mismatches.append(
             f"used device {', '.join(sorted(used))}, placed on {seat.pci_bus_id}"
+            f"{_why_another_device(own)}"
         )
-    else:
-        findings.unknown.append(f"device ({_why_no_device(own)})")
 
 
 def _compare_neighbours(neighbours: tuple[int, int] | None, findings: _Findings) -> None:
@@ -435,16 +451,65 @@ def _compare_neighbours(neighbours: tuple[int, int] | None, findings: _Findings)
         )
 
 
-def _why_no_device(own: RankReports) -> str:
-    if not own.probes:
-        return (
-            "the rank probe left no report: the rank was killed, or does not load libraries"
-            " dynamically"
-        )
+def _itself(own: RankReports) -> Mapping[str, tuple[str, ...]] | None:
+    """The report of the rank's own process, not of one that it started."""
+    pid = own.value("pid")
+    return next((each for each in own.probes if first_value(each, "pid") == pid), None)
+
+
+def _used_none(own: RankReports, vendor: str) -> bool:
+    """Whether no process of the rank had a driver of the placed devices, as far as it can be known.
+
+    The CUDA driver is asked; of the others it is only seen whether a library is loaded.
+    """
+    return _itself(own) is not None and all(
+        first_value(each, "cuda") in ("not loaded", "not initialised")
+        and (vendor == Vendor.NVIDIA or "driver" not in each)
+        and "child" not in each
+        for each in own.probes
+    )
+
+
+def _why_another_device(own: RankReports) -> str:
+    """Whether the program made its list of devices anew; by its processes that had a device."""
+    name, planned = own.value("visible_variable"), own.value("visible_devices")
+    for probe in own.probes:
+        if name is None or not first_value(probe, "cuda_devices"):
+            continue
+        lists = dict(each.split("=", 1) for each in probe.get("list", ()) if "=" in each)
+        now = lists.get(name)
+        if now == planned:
+            return ": the program took another one of its list"
+        given = "none" if planned is None else planned
+        if now is None:
+            return f": the program removed its device list ({name}; it was given {given})"
+        return f": the program changed its device list ({name}={now}; it was given {given})"
+    return ""
+
+
+def _why_no_device(own: RankReports, exit_code: int) -> str:
+    itself = _itself(own)
+    if not own.probes or (itself is None and exit_code == 0):
+        return f"the rank probe left no report: {_why_no_probe(own, exit_code)}"
     words = [first_value(probe, "cuda") or "" for probe in own.probes]
     if "asked" in words:
         return "the program made no context on any device"
+    if any("child" in probe for probe in own.probes):
+        return "a process that it started was killed, and could not be asked"
+    drivers = [driver for probe in own.probes for driver in probe.get("driver", ())]
+    if drivers:
+        return f"{drivers[0]} is loaded, which cannot be asked"
     return next((_NO_CUDA[word] for word in words if word in _NO_CUDA), f"CUDA driver: {words[0]}")
+
+
+def _why_no_probe(own: RankReports, exit_code: int) -> str:
+    if own.value("linkage") == "static":
+        return "the program is linked statically, and loads no library that could tell"
+    if exit_code:
+        return f"the rank was killed, or ended abruptly (the job ended with code {exit_code})"
+    return (
+        "LD_PRELOAD was taken from the program, or it ended at once (by a signal or a system call)"
+    )
 
 
 def _used_devices(own: RankReports) -> set[str]:

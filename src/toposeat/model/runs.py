@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import prod
@@ -244,12 +244,32 @@ class RealisedSeat:
     memory_policy: str | None = None  # e.g. "bind:0", "default"
     nic: str | None = None
     verdict: Verdict = Verdict.NOT_CHECKED
+    used_device: bool | None = None  # by its driver; None where that could not be asked
     differences: tuple[str, ...] = ()
+
+
+NOT_AS_PLANNED = 98  # what `run --strict` ends with (docs/reference/cli.md says it to users)
+
+
+def verdict_of_job(seats: Sequence[RealisedSeat]) -> Verdict | None:
+    """One verdict for all ranks: as placed only if that is sure of each; None without any.
+
+    A rank that used no device has nothing to prove.
+    """
+    if not seats:
+        return None
+    if any(seat.verdict is Verdict.MISMATCH for seat in seats):
+        return Verdict.MISMATCH
+    sure = all(seat.verdict is Verdict.AS_PLACED or seat.used_device is False for seat in seats)
+    return Verdict.AS_PLACED if sure else Verdict.NOT_CHECKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
-    """One `toposeat run`: command, environment, realised placement, wall time, exit code."""
+    """One `toposeat run`: command, environment, realised placement, wall time, exit code.
+
+    `verdict` is that of the job; None where no rank was asked, and in records of older versions.
+    """
 
     command: tuple[str, ...]
     launched: tuple[str, ...]  # the exact line that was started
@@ -260,6 +280,7 @@ class RunRecord:
     wall_s: float
     exit_code: int
     environment: Mapping[str, str] = field(default_factory=dict)
+    verdict: Verdict | None = None
     seats: tuple[RealisedSeat, ...] = ()
     repeats: int = 1
     notes: tuple[str, ...] = ()

@@ -1,0 +1,167 @@
+"""Jobs whose ranks may not be where they are planned, and what `run --strict` must say of each.
+
+As a program (`fooled.py HOW...`) it is one rank: it takes the device of its local rank, or
+    other     that of another local rank
+    list      sets its list of devices itself before it begins
+    again     starts itself anew first
+    fork      uses the device in a child that is a fork
+    _exit     ends without any handler
+    killed    is killed once it has its device
+    RANK=N    rank N alone does what follows, and the others do what came before
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+LOCAL_RANKS = (
+    *("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"),
+    "TOPOSEAT_RANK",
+)
+NOT_AS_PLANNED = 98
+FEW = ("honest", "a script with a list", "a finished sh", "one killed below a shell", "static")
+
+
+@dataclass(frozen=True)
+class Fooled:
+    """A program, the exit code of the job, and words that name the cause.
+
+    `code` is None where it is the launcher's own, other than 0 and `NOT_AS_PLANNED`.
+    """
+
+    words: tuple[str, ...]
+    code: int | None
+    cause: str
+
+
+def _rank(*how: str) -> tuple[str, ...]:
+    return (sys.executable, "-S", __file__, *how)
+
+
+def _shell(script: str, *how: str) -> tuple[str, ...]:
+    return ("sh", "-c", script, "sh", *_rank(*how))
+
+
+_CHANGED = "the program changed its device list (CUDA_VISIBLE_DEVICES=0; it was given 0,2,"
+_KILLED = "a process that it started was killed, and could not be asked"
+_NO_PROBE = "the rank probe left no report: LD_PRELOAD was taken from the program"
+_RIGHT = "4 ranks as planned"
+_NONE = "the program loaded no CUDA driver"
+# {static} is a program that is linked statically.
+JOBS: Mapping[str, Fooled] = MappingProxyType(
+    {
+        "honest": Fooled(_rank(), 0, _RIGHT),
+        "starts anew": Fooled(_rank("again"), 0, _RIGHT),
+        "a fork": Fooled(_rank("fork"), 0, _RIGHT),
+        "ends at once": Fooled(_rank("_exit"), 0, _RIGHT),
+        "below a shell": Fooled(_shell('"$@"; true'), 0, _RIGHT),
+        "in the background": Fooled(_shell('"$@" & wait'), 0, _RIGHT),
+        "no driver": Fooled((sys.executable, "-c", "pass"), 0, _NONE),
+        "a finished sh": Fooled(("sh", "-c", "true"), 0, _NONE),
+        "a script with a list": Fooled(
+            _shell('export CUDA_VISIBLE_DEVICES=0; exec "$@"'), NOT_AS_PLANNED, _CHANGED
+        ),
+        "a script with a list, and a shell": Fooled(
+            _shell('CUDA_VISIBLE_DEVICES=0 "$@"; true'), NOT_AS_PLANNED, _CHANGED
+        ),
+        "a list of its own": Fooled(_rank("list"), NOT_AS_PLANNED, _CHANGED),
+        "a list of its own, then anew": Fooled(_rank("list", "again"), NOT_AS_PLANNED, _CHANGED),
+        "a list of its own in a fork": Fooled(_rank("list", "fork"), NOT_AS_PLANNED, _CHANGED),
+        "no list": Fooled(
+            ("env", "-u", "CUDA_VISIBLE_DEVICES", *_rank()),
+            NOT_AS_PLANNED,
+            "the program removed its device list",
+        ),
+        "swapped": Fooled(_rank("other"), NOT_AS_PLANNED, "the program took another one of its"),
+        "swapped in a fork": Fooled(_rank("other", "fork"), NOT_AS_PLANNED, "took another one"),
+        "swapped, ends at once": Fooled(_rank("other", "_exit"), NOT_AS_PLANNED, "took another"),
+        "one rank elsewhere": Fooled(_rank("RANK=1", "other"), NOT_AS_PLANNED, "took another one"),
+        "without the probe": Fooled(
+            ("env", "-u", "LD_PRELOAD", *_rank()), NOT_AS_PLANNED, _NO_PROBE
+        ),
+        "without any variable of toposeat": Fooled(
+            _shell('unset LD_PRELOAD TOPOSEAT_PID TOPOSEAT_REPORT_DIR; exec "$@"'),
+            NOT_AS_PLANNED,
+            _NO_PROBE,
+        ),
+        "static": Fooled(("{static}",), NOT_AS_PLANNED, "linked statically"),
+        "killed below a shell": Fooled(_shell('"$@"; true', "killed"), NOT_AS_PLANNED, _KILLED),
+        "one killed below a shell": Fooled(
+            _shell('"$@" || exit 0', "RANK=1", "killed"), NOT_AS_PLANNED, _KILLED
+        ),
+        "killed": Fooled(_rank("RANK=1", "killed"), None, "the rank was killed"),
+        "fails": Fooled(("sh", "-c", "exit 7"), None, ""),
+    }
+)
+
+
+def check(job: Fooled, code: int, told: str, verdict: str | None) -> None:
+    """What a job under `run --strict` ended with, told and recorded must be what its author says.
+
+    Raises:
+        AssertionError: it is not.
+    """
+    said = " ".join(told.split())
+    assert job.cause in said, said
+    if job.code is None:
+        assert code not in (0, NOT_AS_PLANNED), said
+        return
+    assert code == job.code, said
+    assert verdict in ({"as placed"} if code == 0 else {"mismatch", "not checked"})
+
+
+def static_program(folder: Path) -> str:
+    """A program that loads no library."""
+    source, program = folder / "static.c", folder / "static"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-static", "-o", program, source], check=True)
+    return str(program)
+
+
+def _device(index: int) -> None:
+    driver = ctypes.CDLL("libcuda.so.1")
+    handle, count, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
+    driver.cuInit(0)
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    driver.cuDeviceGet(ctypes.byref(handle), index % count.value)
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
+    driver.cuCtxSetCurrent(context)
+
+
+def _use(how: Sequence[str], local: int) -> None:
+    _device(3 - local if "other" in how else local)
+    if "killed" in how:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "_exit" in how:
+        os._exit(0)
+
+
+def main(how: list[str]) -> None:
+    """Be a rank."""
+    local = int(next(os.environ[name] for name in LOCAL_RANKS if name in os.environ))
+    if how and how[0].startswith("RANK="):
+        how = how[1:] if int(how[0].removeprefix("RANK=")) == local else []
+    if "list" in how:
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+    if "again" in how:
+        rest = [word for word in how if word not in ("again", "list")]
+        os.execv(sys.executable, [sys.executable, "-S", __file__, *rest])
+    if "fork" not in how:
+        _use(how, local)
+    elif (child := os.fork()) == 0:
+        _use(how, local)
+        os._exit(0)
+    else:
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
