@@ -40,11 +40,13 @@ KEYS = {
     "budget": "--budget",
     "seed": "--seed",
     "min-gain": "--min-gain",
+    "wrappers": "commands that start the command behind them: NAME, or NAME=N with N words between",
     "cache": "the folder of what tune found (not in a project's file)",
 }
 _OPTIONS = ("objective", "metric", "solver", "budget", "seed", "min-gain", "launcher")
 _FILES = frozenset({"machine", "network", "hosts"})
 _OF_USER_ALONE = frozenset({"cache"})
+_HANDED_ON = frozenset({"cache", "wrappers"})  # read from the environment, where they are used
 _VARIABLES = {"cache": "TOPOSEAT_CACHE_DIR"}
 _MACHINE_VERBS = ("map", "emulate")
 
@@ -262,9 +264,10 @@ def complete(args: argparse.Namespace, verb: str, settings: Settings) -> None:
             setattr(args, name, value.value)
             used.append(value.key)
     args.settings = settings
-    cache = settings.get("cache")
-    if cache is not None:
-        os.environ.setdefault(variable_of("cache"), str(Path(cache.value).expanduser()))
+    for key in _HANDED_ON & settings.keys():
+        value = settings[key].value
+        value = str(Path(value).expanduser()) if key == "cache" else value
+        os.environ.setdefault(variable_of(key), value)
     if getattr(args, "topology", "") is None:
         used += _complete_machine(args, verb, settings)
     args.decided = {key: settings[key] for key in KEYS if key in used and settings[key].is_of_file}

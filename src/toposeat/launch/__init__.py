@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toposeat.launch.launchers import EXPORTERS
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
     from toposeat.launch.launchers.seats import Allocation, Export
+    from toposeat.launch.launchers.wrappers import Command, unwrapped
     from toposeat.launch.line import (
         TASK_FILE,
         identify_launcher,

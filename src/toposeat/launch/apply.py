@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
@@ -15,14 +14,17 @@ from toposeat.launch.export import export_placement
 from toposeat.launch.launchers import LAUNCHERS, torchrun
 from toposeat.launch.launchers.launcher import Launcher, LauncherKind, LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
+from toposeat.launch.launchers.wrappers import VARIABLE, shell_text, unwrapped
 from toposeat.launch.line import (
     TASK_FILE,
     hand_on,
+    launcher_in_text,
+    launcher_within,
     torchrun_below,
     wrap_with_exec,
     wrapped_tasks,
 )
-from toposeat.launch.python_hook import hooked_path
+from toposeat.launch.python_hook import hooked_path, own_folders
 from toposeat.launch.realise import Realisation
 from toposeat.launch.reorder import reorder_words
 from toposeat.launch.visibility import check_visibility
@@ -81,11 +83,13 @@ def placed_command(
         folder: where the command's files will lie, with a slash at its end; "" for names alone.
     """
     line, placement = plan.line, plan.seating
+    folders = exec_folders(placement_path, options)
     if line.ranks != placement.ranks and starts_own_ranks(line, placement, environment):
         # As under torchrun, which such programs use or imitate.
         words = exec_words(LAUNCHERS[LauncherKind.TORCHRUN], placement_path, options)
         variables, note = own_rank_variables(placement, words, options.visibility, environment)
-        return PlacedCommand(argv=line.argv, notes=(note,), environment=variables)
+        started = tuple(wrap_with_exec(line, (), folders=folders))
+        return PlacedCommand(argv=started, notes=(note,), environment=variables)
     line, variables = hand_on(line, options.handed_on, environment)
     binding, notes = _binding_arguments(line, placement, environment)
     in_order = None if plan.orders_ranks else line.family.in_order
@@ -96,17 +100,24 @@ def placed_command(
     words = exec_words((below or line).family, placement_path, options)
     tasks = wrapped_tasks(own, words)
     if below is None:
-        argv = wrap_with_exec(own, words, folder + TASK_FILE)
+        argv = wrap_with_exec(own, words, folder + TASK_FILE, folders)
     else:
         hosts = tuple(dict.fromkeys(seat.host for seat in placement.seats))
         start = torchrun.as_node_of_task(below, hosts, environment)
-        argv = [*own.launcher, *start, *wrap_with_exec(below, words)]
+        *srun, _ = wrap_with_exec(replace(own, program=("true",)), (), folders=folders)
+        argv = [*srun, *start, *wrap_with_exec(below, words, folders=folders)]
     return PlacedCommand(
         argv=tuple(argv),
         notes=notes,
         environment=variables,
         files=() if tasks is None else (LaunchFile(name=TASK_FILE, text=tasks),),
     )
+
+
+def exec_folders(placement_path: str | Path, options: ExecOptions) -> list[Path]:
+    """What a container has to be shown, so that toposeat-exec and its files are found there."""
+    files = (Path(placement_path).absolute(), options.report_dir)
+    return [*own_folders(), *(each for each in files if each is not None)]
 
 
 def exec_words(family: Launcher, placement_path: str | Path, options: ExecOptions) -> list[str]:
@@ -137,7 +148,17 @@ def check_line(
     """Refuse what no words of a launcher can mend: another number of ranks, a visibility mode."""
     check_visibility(placement, visibility)
     line = torchrun_below(line) or line
-    if line.ranks in (None, placement.ranks) or starts_own_ranks(line, placement, environment):
+    if line.ranks in (None, placement.ranks):
+        return
+    if starts_own_ranks(line, placement, environment):
+        command = unwrapped(line.program)
+        inner = launcher_in_text(shell_text(command.program, command.which(environment)))
+        if inner:
+            raise UsageError(
+                f"a script starts the ranks by {inner}, which cannot be told of their seats from"
+                " outside",
+                hint=f"say it in the script: toposeat run -p PLACE {inner} ...",
+            )
         return
     raise UsageError(
         f"the placement is for {_ranks(placement.ranks)}, the launch line starts"
@@ -149,10 +170,13 @@ def check_line(
 def _hint_for_ranks(line: LaunchLine, placement: Placement) -> str:
     """What to do about another number of ranks; programs without a launcher may start their own."""
     if not line.launcher:
+        program = unwrapped(line.program).program
+        name = Path(program[0]).name
+        if launcher_within(program[1:]) is not None:
+            return f"if {name} starts the line behind it, say so: {VARIABLE}={name}"
         return (
-            f"start {_ranks(placement.ranks)} with mpirun or srun; if"
-            f" {Path(line.program[0]).name} starts its ranks itself, put the line of"
-            " 'toposeat export --launcher env PLACE' in front of it"
+            f"start {_ranks(placement.ranks)} with mpirun or srun; if {name} starts its ranks"
+            " itself, put the line of 'toposeat export --launcher env PLACE' in front of it"
         )
     return (
         f"start {_ranks(placement.ranks)}, or make a placement for {line.ranks} with toposeat map"
@@ -169,16 +193,22 @@ def _binding_arguments(
     """What keeps the launcher from binding, and warnings where it binds all the same."""
     if all(seat.cpus is None for seat in placement.seats):
         return (), ()  # toposeat binds nothing, so the launcher may
+    wrappers = dict.fromkeys(name for each in line.programs for name in unwrapped(each).bound_by)
+    said = tuple(
+        f"{name} of the line binds every rank itself, whatever the placement says of CPUs"
+        for name in wrappers
+    )
     given = [
         *line.binding_options,
         *(name for name in line.family.bound_by if environment.get(name)),
     ]
     if given:
         return (), (
+            *said,
             f"the launcher binds processes itself ({', '.join(given)}): a rank keeps only those"
             " CPUs of its seat that the launcher leaves it",
         )
-    return line.family.no_binding, ()
+    return line.family.no_binding, said
 
 
 def starts_own_ranks(
@@ -186,14 +216,15 @@ def starts_own_ranks(
 ) -> bool:
     """Whether a line without a launcher is of a program that may start the ranks of a placement.
 
-    Python, shells and scripts may; any other executable is one rank.
+    Python, shells and scripts may, in a container any program; any other executable is one rank.
     """
     if line.kind != LauncherKind.NONE or placement.ranks == 1:
         return False
-    found = shutil.which(line.program[0], path=environment.get("PATH"))
-    if found is None:
-        return False
-    return bool(_STARTERS.fullmatch(Path(found).name)) or beginning(found, 2) == b"#!"
+    command = unwrapped(line.program)
+    found = command.which(environment)
+    if found is None or _STARTERS.fullmatch(Path(command.program[0]).name):
+        return found is not None or bool(command.through)
+    return bool(_STARTERS.fullmatch(found.name)) or beginning(found, 2) == b"#!"
 
 
 def own_rank_variables(

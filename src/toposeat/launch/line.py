@@ -6,7 +6,8 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -22,6 +23,14 @@ from toposeat.launch.launchers.launcher import (
     python_module,
     read_options,
     version_answer,
+)
+from toposeat.launch.launchers.wrappers import (
+    WRAPPER_NAMES,
+    Command,
+    answer_behind,
+    name_behind,
+    own_wrappers,
+    unwrapped,
 )
 from toposeat.model.files import read_input
 
@@ -52,7 +61,7 @@ def identify_launcher(program: str) -> str:
             hint=f"add it by hand: {name} OPTIONS toposeat-exec -m PLACEMENT ./app",
         )
     if name not in _AMBIGUOUS_NAMES:
-        near = did_you_mean(name, (*kinds, *_AMBIGUOUS_NAMES))
+        near = did_you_mean(name, (*kinds, *_AMBIGUOUS_NAMES, *WRAPPER_NAMES))
         if near and shutil.which(program) is None:
             raise MissingProgramError(f"program {program!r} not found", hint=near)
         return LauncherKind.NONE
@@ -102,9 +111,9 @@ def _identify_by_version(path: str) -> str:
 def parse_launch_line(
     argv: Sequence[str], *, identify: Callable[[str], str] = identify_launcher
 ) -> LaunchLine:
-    """Find launcher, program and number of ranks in `argv`.
+    """Find launcher, program and number of ranks in `argv`, wrappers of the launcher before it.
 
-    A command whose first word is no launcher is a program that is started directly: one rank.
+    A command that starts no launcher is a program that is started directly: one rank.
 
     Args:
         argv: the command, e.g. `["mpirun", "-n", "8", "./app", "arg"]`.
@@ -117,14 +126,93 @@ def parse_launch_line(
         MissingProgramError: `mpirun` or `mpiexec` is asked for and does not exist.
     """
     if not argv:
-        raise UsageError("no command to run", hint="write it after '--': -- mpirun -n 8 ./app")
-    words = tuple(argv)
+        raise UsageError("no command to run", hint="for example: mpirun -n 8 ./app")
+    own = unwrapped(tuple(argv))
+    words = own.program
     module = python_module(words)
     known = (each.kind for each in LAUNCHERS.values() if module in each.modules)
-    kind = next(known, None) or identify(words[0])
+    kind = next(known, None)
+    if kind is None and own.through:
+        kind, words = _kind_behind(own, identify)
+    kind = kind or identify(words[0])
     if kind == LauncherKind.NONE:
-        return LaunchLine(kind=kind, launcher=(), program=words, ranks=1)
-    return _parse(LAUNCHERS[kind], words, LAUNCHERS[kind].start(words))
+        return LaunchLine(kind=kind, launcher=(), program=own.words, ranks=1)
+    line = _parse(LAUNCHERS[kind], words, LAUNCHERS[kind].start(words))
+    inner = _job_below(line)
+    if inner is not None:
+        return replace(inner, before=(*own.before, *line.launcher, *inner.before))
+    return replace(line, before=own.before, through=own.through)
+
+
+def _kind_behind(
+    own: Command, identify: Callable[[str], str]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The kind of a program behind wrappers that decide what its name means, and its words.
+
+    The launcher is said by its path where this node has that file; a container is asked.
+    """
+    name, *rest = own.program
+    if Path(name).name not in _launcher_names():
+        return LauncherKind.NONE, own.program
+    found = name_behind(own.through, name)
+    if found and not own.contained and Path(found).exists():
+        return identify(found), (found, *rest)
+    if found and Path(name).name in _AMBIGUOUS_NAMES:
+        return kind_of_version(answer_behind(own.through, '"$0" --version 2>&1', name)), own.program
+    if not found and Path(name).name in _AMBIGUOUS_NAMES:
+        raise MissingProgramError(
+            f"launcher {name!r} not found behind {' '.join(own.before[:2])}",
+            hint="check its name, or start the wrapper behind the launcher: mpirun -n 8"
+            f" {' '.join(own.before[:2])} ... ./app",
+        )
+    return None, own.program
+
+
+def _launcher_names() -> tuple[str, ...]:
+    own = (name for each in LAUNCHERS.values() for name in each.names)
+    return (*own, *_AMBIGUOUS_NAMES, *_UNSUPPORTED_NAMES)
+
+
+def names_launcher(word: str) -> bool:
+    """Whether a word is the name of a launcher or of a wrapper, or nearly so."""
+    names = (*_launcher_names(), *WRAPPER_NAMES, *own_wrappers())
+    return word in names or bool(did_you_mean(word, names))
+
+
+def launcher_within(words: Sequence[str]) -> int | None:
+    """Where a command that starts with no launcher names one; None if nowhere."""
+    names = _launcher_names()
+    return next((at for at, word in enumerate(words) if Path(word).name in names), None)
+
+
+def launcher_in_text(text: str) -> str:
+    """The launcher that a shell's text starts, other than torchrun, whose ranks find their seats.
+
+    "" where there is none, or where the text names toposeat itself.
+    """
+    own = {*_launcher_names(), *_UNSUPPORTED_NAMES} - {"torchrun"}
+    names = "|".join(map(re.escape, sorted(own, key=len, reverse=True)))
+    found = re.search(rf"(?m)(?:^|[;&|(]|\b(?:exec|time|nohup|then|do))[ \t]*({names})[ \t]", text)
+    return found[1] if found and "toposeat" not in text else ""
+
+
+def _job_below(line: LaunchLine) -> LaunchLine | None:
+    """The job that one task of srun starts by a launcher of its own; None where it starts none."""
+    if line.kind != LauncherKind.SRUN or line.tasks or torchrun_below(line) is not None:
+        return None
+    if Path(unwrapped(line.program).program[0]).name not in _launcher_names():
+        return None
+    inner = parse_launch_line(line.program)
+    if inner.kind == LauncherKind.NONE:
+        return None
+    if line.ranks != 1:
+        raise UsageError(
+            f"{line.launcher[0]} starts {inner.launcher[0]} in each of its tasks, and that starts a"
+            " job each time",
+            hint=f"leave {line.launcher[0]} out, or give it one task: srun -N 1 -n 1"
+            f" {inner.launcher[0]} ...",
+        )
+    return inner
 
 
 def torchrun_below(line: LaunchLine) -> LaunchLine | None:
@@ -132,7 +220,8 @@ def torchrun_below(line: LaunchLine) -> LaunchLine | None:
     if line.kind != LauncherKind.SRUN or line.tasks:
         return None
     modules = LAUNCHERS[LauncherKind.TORCHRUN].modules
-    is_torchrun = Path(line.program[0]).name == "torchrun" or python_module(line.program) in modules
+    program = unwrapped(line.program).program
+    is_torchrun = Path(program[0]).name == "torchrun" or python_module(program) in modules
     return parse_launch_line(line.program) if is_torchrun else None
 
 
@@ -156,25 +245,45 @@ def hand_on(
 
 
 def wrap_with_exec(
-    line: LaunchLine, exec_args: Sequence[str], task_file: str = TASK_FILE
+    line: LaunchLine,
+    exec_args: Sequence[str],
+    task_file: str = TASK_FILE,
+    folders: Iterable[Path] = (),
 ) -> list[str]:
     """The command of `line` with toposeat-exec put in front of every program.
 
     Args:
         line: the command, taken apart.
-        exec_args: path of toposeat-exec and its options, without the closing `--`.
+        exec_args: path of toposeat-exec and its options, without the closing `--`; () for none.
         task_file: where `wrapped_tasks` will lie.
+        folders: what containers are shown, so that toposeat-exec and its files are found there.
     """
+    folders = list(folders)
+    if line.family.mounts is not None:
+        line = line.family.mounts(line, folders)
+    before = unwrapped((*line.before, "true")).showing(line.before, folders)
     if line.tasks:
-        return [*line.launcher, task_file, *line.program[1:]]
-    if line.family.wrap is not None:
-        return line.family.wrap(line, exec_args)
-    behind = ([*e.launcher, *exec_args, "--", *e.program] for e in line.further)
-    return [*line.launcher, *exec_args, "--", *line.program, *chain.from_iterable(behind)]
+        return [*before, *line.launcher, task_file, *line.program[1:]]
+    wraps = line.family.wrap is not None and exec_args
+    launcher = line.family.wrap(line) if line.family.wrap and exec_args else line.launcher
+    own = (*line.interpreter, *line.program) if wraps else line.program
+    behind = (
+        [*each.launcher, *unwrapped(each.program).seated(exec_args, folders)]
+        for each in line.further
+    )
+    first = unwrapped(own).seated(exec_args, folders)
+    return [*before, *launcher, *first, *chain.from_iterable(behind)]
 
 
 def wrapped_tasks(line: LaunchLine, exec_args: Sequence[str]) -> str | None:
     """The file of programs by task with toposeat-exec in front of each; None if there is none."""
+    for each in line.tasks:
+        if unwrapped(each.words).contained:
+            raise UsageError(
+                f"the program of tasks {each.tasks} is in a container, which a file of programs"
+                " cannot be given folders for",
+                hint=f"start one program by srun, without --multi-prog: srun {each.program} ...",
+            )
     words = shlex.join([*exec_args, "--"])
     lines = (f"{each.tasks} {words} {each.program} {each.arguments}" for each in line.tasks)
     return "".join(f"{text.rstrip()}\n" for text in lines) or None

@@ -23,6 +23,7 @@ from toposeat.launch.home_job import Decision, Expected, Verdicts
 from toposeat.launch.home_wire import KEY_VARIABLE, PORTS_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
+from toposeat.launch.launchers.wrappers import unwrapped
 from toposeat.launch.line import parse_launch_line
 from toposeat.launch.order_readers import agree
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
@@ -179,11 +180,17 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
     A program named without a path may be found on the compute nodes only. A script that torchrun
     hands to Python needs no executable bit.
     """
-    words = [("launcher", line.launcher[0])] if line.launcher else []
+    words = [("launcher", line.launcher[0])] if line.launcher and not line.through else []
+    words += [("wrapper", line.before[0])] if line.before else []
     options = (*line.options, *(option for each in line.further for option in each.options))
     elsewhere = any(option.name in _DIRECTORY_OPTIONS for option in options)
-    for program, *_ in line.programs:
+    for command in map(unwrapped, line.programs):
+        if command.before:
+            words += [] if line.launcher else [("wrapper", command.before[0])]
+        program = command.program[0]
         is_here = "/" in program and not (elsewhere and not program.startswith("/"))
+        if command.contained or command.through or line.through:
+            continue  # the program is said in words of another place
         if is_here or not line.launcher:
             words.append(("program", program))
     for what, word in words:
@@ -192,14 +199,26 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
         if shutil.which(word, path=variables.get("PATH")) is None:
             raise MissingProgramError(
                 f"{what} {word!r} not found or not executable",
-                hint="check the name, or load its module",
+                hint=_for_missing(word, what),
             )
+
+
+def _for_missing(word: str, what: str) -> str:
+    if word == "time":
+        return "put the shell's own in front of toposeat: time toposeat run ..."
+    if what == "wrapper":
+        return "check the name, install it, or leave it out"
+    if word.endswith(".place"):
+        return f"did you mean -p {word}?"
+    return "check the name, or load its module"
 
 
 def _folder(stack: ExitStack, line: LaunchLine, variables: Mapping[str, str]) -> Path:
     """The job's own folder, in this one where other nodes read what is written for the launcher."""
     shares = line.family.shares_files
-    parent = Path.cwd() if shares is not None and shares(line, variables) else None
+    elsewhere = any(Path(word).name == "srun" for word in line.before)
+    shared = elsewhere or (shares is not None and shares(line, variables))
+    parent = Path.cwd() if shared else None
     return stack.enter_context(job_folder("run", parent=parent))
 
 

@@ -138,8 +138,28 @@ def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
     built = subprocess.run(build, capture_output=True, text=True, check=False)
     if built.returncode != 0:
         pytest.skip(f"cannot link statically: {built.stderr.splitlines()[-1]}")
+    if stripped:  # no symbol is left to judge by: the end of the run tells
+        assert choose_abi(line(program, LauncherKind.MPICH), mpi.env) == "mpich"
+        return
     with pytest.raises(ToposeatError, match="app is linked statically with MPI"):
         choose_library(line(program, LauncherKind.MPICH), mpi.env)
+
+
+def test_bytes_in_its_data_do_not_make_a_program_one_of_mpi(tmp_path: Path) -> None:
+    """As the list of licences in uv does, which has a "BSD 3-Clause Open MPI variant"."""
+    source, program = tmp_path / "list.c", tmp_path / "list"
+    words = '"Open MPI v", "MPICH Version", "Intel(R) MPI Library"'
+    source.write_text(
+        f"#include <stdio.h>\nconst char *const licences[] = {{{words}}};\n"
+        "int main(int c, char **v) { (void)v; return puts(licences[c % 3]) < 0; }\n"
+    )
+    subprocess.run(["gcc", "-o", program, source], check=True)
+    assert not inspect_linkage(program, os.environ).static_mpi
+    subprocess.run(["gcc", "-static", "-o", program, source], check=True)
+    assert inspect_linkage(program, os.environ).is_static
+    with pytest.raises(ToposeatError, match="list is linked statically: nothing") as caught:
+        choose_abi(line(program, LauncherKind.MPICH))
+    assert "TOPOSEAT_WRAPPERS=list" in caught.value.hint
 
 
 def test_missing_program() -> None:

@@ -133,8 +133,10 @@ class TaskProgram:
 class LaunchLine:
     """A command taken apart.
 
-    `launcher + program`, and further programs behind it, is the command as it was given; programs
-    of a file are written out, but those of srun: there `program` is the file, `tasks` its lines.
+    `before + launcher + program`, and further programs behind it, is the command as it was given;
+    programs of a file are written out, but those of srun: there `program` is the file, `tasks` its
+    lines. `before` are wrappers of the launcher, `through` those of them behind which the name of
+    a program may mean another file.
     `ranks` is of all programs, None where the line leaves the number to the launcher (host files,
     `-N`). For torchrun it counts all nodes. `options` are the user's for the whole line and the
     first program, `added` the words in front of them that are not.
@@ -148,6 +150,8 @@ class LaunchLine:
     added: Words = ()
     further: tuple[FurtherProgram, ...] = ()
     tasks: tuple[TaskProgram, ...] = ()
+    before: Words = ()
+    through: Words = ()
 
     @property
     def family(self) -> Launcher:
@@ -223,7 +227,7 @@ class LaunchLine:
     def argv(self) -> Words:
         """The command as it was given."""
         behind = (word for each in self.further for word in (*each.launcher, *each.program))
-        return (*self.launcher, *self.program, *behind)
+        return (*self.before, *self.launcher, *self.program, *behind)
 
     @property
     def binding_options(self) -> Words:
@@ -296,8 +300,9 @@ class Launcher:
         per_node: options that start one process on every node, given the hosts that are known, and
             whether the process shall see what the job would; None where there are none.
         in_order: options that keep the ranks of a host in order.
-        wrap: the command with words in front of the program, where it is not simply that.
+        wrap: the launcher's words with which it starts any program, where they are others.
         interpreter: what it puts in front of the program itself.
+        mounts: the line with which containers of its own see folders.
         ending: options that end the job when a rank ends that others wait for.
         on_one_host: options that keep a job on one host.
         any_host: a line without hosts may start on any: what it is called here says nothing.
@@ -335,7 +340,8 @@ class Launcher:
     ) = None
     per_node: Callable[[Launch, bool], list[str] | None] | None = None
     in_order: Callable[[LaunchLine], Words] | None = None
-    wrap: Callable[[LaunchLine, Sequence[str]], list[str]] | None = None
+    wrap: Callable[[LaunchLine], list[str]] | None = None
+    mounts: Callable[[LaunchLine, Sequence[Path]], LaunchLine] | None = None
     interpreter: Callable[[LaunchLine], Words] | None = None
     ending: Words = ()
     on_one_host: Words = ()

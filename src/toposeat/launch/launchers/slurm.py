@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.launcher import (
@@ -45,10 +46,14 @@ _TABLE = OptionTable(
             oversubscribe preserve-env propagate pty Q quiet reboot resv-ports s send-libs
             spread-job spread-segments stepmgr test-only u unbuffered usage use-min-nodes V v
             verbose version whole X x11 Z
+            container-mount-home no-container-mount-home container-remap-root
+            no-container-remap-root container-writable container-readonly container-entrypoint
+            no-container-entrypoint
             """,
             1: """
             A accel-bind account acctg-freq B b bb bbf bcast bcast-exclude begin C c chdir
-            cluster-constraint clusters comment constraint container container-id core-spec
+            cluster-constraint clusters comment constraint container container-env container-id
+            container-image container-mounts container-name container-workdir core-spec
             cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task D d delay-boot dependency
             distribution e epilog error exclude export extra extra-node-info F G gid gpu-bind
             gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags het-group hint
@@ -77,6 +82,7 @@ _TABLE = OptionTable(
 )
 
 _ASK_S = 10.0
+_MOUNTS = "container-mounts"
 PMI2 = "pmi2"  # under which an MPI knows the ranks of its node only where srun deals them out
 _REPLACED = (
     _TABLE.hosts | _TABLE.host_files | _TABLE.nodes | _TABLE.per_host | {"m", "distribution"}
@@ -292,6 +298,17 @@ def _gpus_of_tasks(line: LaunchLine) -> list[str]:
     return [f"--gpus-per-node={gpus * -(-line.ranks // max(1, nodes))}"]
 
 
+def _mounts(line: LaunchLine, folders: Sequence[Path]) -> LaunchLine:
+    """Pyxis's containers see these folders, beside what the line mounts itself."""
+    if not line.has({"container-image", "container-name"}):
+        return line
+    new = ",".join(f"{folder}:{folder}" for folder in folders)
+    option = next((o for o in reversed(line.options) if o.name == _MOUNTS), None)
+    if option is None:
+        return line.changed((f"--{_MOUNTS}={new}",))
+    return line.exchanged(option, (f"--{_MOUNTS}={option.values[-1]},{new}",))
+
+
 def _export(job: Job) -> Export:
     """`SLURM_HOSTFILE` where blocks of sorted hosts are not enough, CPU masks by local rank.
 
@@ -346,6 +363,7 @@ LAUNCHERS = (
         no_binding=_NO_BINDING,
         bound_by=("SLURM_CPU_BIND",),
         forward=_forward,
+        mounts=_mounts,
         per_node=_per_node,
         # It waits for tasks that wait for one that has ended; a later option of the user wins.
         ending=("--kill-on-bad-exit=1",),

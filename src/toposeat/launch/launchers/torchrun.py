@@ -24,6 +24,7 @@ from toposeat.launch.launchers.launcher import (
     value_of,
 )
 from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile, RankHosts
+from toposeat.launch.launchers.wrappers import answer_behind
 from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist, short_name
 
@@ -192,11 +193,11 @@ def _interpreter(line: LaunchLine) -> Words:
     if line.has(("no-python", "no_python")):
         return ()
     module = ("-m",) if line.has(("m", "module")) else ()
-    return (_python(line.launcher), "-u", *module)
+    return (_python(line), "-u", *module)
 
 
-def _wrap(line: LaunchLine, exec_args: Sequence[str]) -> list[str]:
-    """Without `-m` or `--no-python`: the interpreter comes behind toposeat-exec."""
+def _wrap(line: LaunchLine) -> list[str]:
+    """Without `-m` or `--no-python`: the interpreter is said as part of the program."""
     flags = ("-m", "--module", "--no-python", "--no_python")
     launcher = [
         word
@@ -205,19 +206,23 @@ def _wrap(line: LaunchLine, exec_args: Sequence[str]) -> list[str]:
     ]
     if launcher[-1] == "--":
         launcher.pop()
-    return [*launcher, "--no_python", *exec_args, "--", *_interpreter(line), *line.program]
+    return [*launcher, "--no_python"]
 
 
-def _python(launcher: Sequence[str]) -> str:
+def _python(line: LaunchLine) -> str:
     """The interpreter torchrun itself would use: its own."""
-    if Path(launcher[0]).name.startswith("python"):
-        return launcher[0]
-    script = shutil.which(launcher[0])
-    if script is not None:
-        first = beginning(script, 512).partition(b"\n")[0].decode(errors="replace").strip()
-        if first.startswith("#!") and " " not in first:
-            return first[2:]
-    return "python3"
+    name = line.launcher[0]
+    if Path(name).name.startswith("python"):
+        return name
+    if line.through:
+        first = answer_behind(line.through, 'head -n 1 "$(command -v "$0")"', name)
+    else:
+        script = shutil.which(name)
+        first = (
+            beginning(script, 512).partition(b"\n")[0].decode(errors="replace") if script else ""
+        )
+    first = first.strip()
+    return first[2:] if first.startswith("#!") and " " not in first else "python3"
 
 
 def static(job: Job) -> Export:

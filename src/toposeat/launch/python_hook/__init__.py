@@ -6,7 +6,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from toposeat.installed import native_path
+
 _PATH = "PYTHONPATH"
+
+
+def own_folders() -> list[Path]:
+    """What of toposeat a program loads or starts: to be shown to containers."""
+    return [native_path("bin/toposeat-exec").parents[1], Path(__file__).parent]
 
 
 def hooked_path(environment: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,6 @@ ones, a library is compiled (compiled_library.py).
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import shutil
@@ -29,12 +28,13 @@ from elftools.elf.sections import Section, SymbolTableSection
 
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
-from toposeat.launch import LauncherKind, LaunchLine, identify_launcher
+from toposeat.launch import LauncherKind, LaunchLine, identify_launcher, unwrapped
 from toposeat.launch.installations import compiler_wrappers
+from toposeat.launch.launchers.wrappers import VARIABLE
 from toposeat.model.files import beginning, open_input
 
-MPICH_FAMILY = (b"MPICH Version", b"MPICH version", b"MVAPICH", b"Intel(R) MPI Library")
-_STATIC_MPI = (*MPICH_FAMILY, b"Open MPI v")  # in a program without symbols and without libmpi
+_OF_MPICH = "MPIR_Dup_fn"  # what `mpi.h` of MPICH and its kin calls MPI_DUP_FN
+_OF_OPEN_MPI = "ompi_mpi_comm_world"
 # Not Open MPI's language bindings (libmpi_mpifh, libmpi_usempif08), which need libmpi themselves.
 _MPI_SONAME = re.compile(r"^libmpi(ch|_abi|_cray|_gnu\w*|_intel|_nvidia|_ibm)?\.so(\.\d+)*$")
 _STARTS = ("MPI_Init", "PMPI_Init", "MPI_Init_thread", "PMPI_Init_thread", "MPI_Session_init")
@@ -49,6 +49,7 @@ class Linkage:
     mpi_file: Path | None = None  # where that was found
     is_elf: bool = True
     static_mpi: bool = False  # MPI functions are inside the executable itself
+    is_static: bool = False  # no loader, so that nothing can be preloaded
 
 
 def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
@@ -61,6 +62,8 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
         return Linkage(is_elf=False)
     if executable.defines:
         return Linkage(static_mpi=True)
+    if executable.is_static:
+        return Linkage(is_static=True)
     pending = deque([(program, executable)])
     seen: set[str] = set()
     while pending:
@@ -72,7 +75,7 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
             if found is not None and soname not in seen and (library := _read_elf(found)):
                 pending.append((found, library))
             seen.add(soname)
-    return Linkage(static_mpi=mentions(program, _STATIC_MPI))
+    return Linkage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class _Elf:
     needed: tuple[str, ...]
     run_path: tuple[str, ...]
     defines: bool  # one of the symbols that were asked for
+    is_static: bool  # neither loads libraries nor is one
 
 
 def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
@@ -88,7 +92,9 @@ def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
     run_path: list[str] = []
     try:
         with open_input(path) as stream:
-            sections = list(ELFFile(stream).iter_sections())
+            elf = ELFFile(stream)
+            sections = list(elf.iter_sections())
+            loaded = any(each.header.p_type == "PT_INTERP" for each in elf.iter_segments())
             for section in sections:
                 for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
                     if tag.entry.d_tag == "DT_NEEDED":
@@ -99,7 +105,7 @@ def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
             defines = any(_defines(sections, name) for name in symbols)
     except (OSError, ELFError, ValueError, KeyError, AttributeError):
         return None
-    return _Elf(tuple(needed), tuple(run_path), defines)
+    return _Elf(tuple(needed), tuple(run_path), defines, is_static=not loaded and not needed)
 
 
 def _defines(sections: Sequence[Section], name: str) -> bool:
@@ -125,18 +131,6 @@ def defines_symbol(path: Path, name: str) -> bool:
 def _is_other_mpi(soname: str, path: Path | None) -> bool:
     """Whether a library of another name is an MPI."""
     return path is not None and "mp" in soname and defines_symbol(path, "PMPI_Init")
-
-
-def mentions(path: Path, words: tuple[bytes, ...]) -> bool:
-    """Whether any of the words is somewhere in a file."""
-    try:
-        with (
-            open_input(path) as stream,
-            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            return any(data.find(word) >= 0 for word in words)
-    except (OSError, ValueError):
-        return False
 
 
 def _find_soname(
@@ -330,7 +324,7 @@ def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = Non
         return native_path(LIBRARY_OF_ABI[abi])
     from toposeat.profile.recording.compiled_library import compiled_library  # noqa: PLC0415 - 8 ms
 
-    name = Path(line.program[0]).name
+    name = _name_of(line)
     mpi = _mpi_of(line, env)
     if mpi.linkage.mpi_library is None or mpi.linkage.mpi_file is None:
         raise ToposeatError(
@@ -361,9 +355,13 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
     return next(iter(chosen.values()))
 
 
+def _name_of(line: LaunchLine) -> str:
+    return Path(unwrapped(line.program).program[0]).name
+
+
 def _abi_of_program(line: LaunchLine, env: Mapping[str, str]) -> str:
     """The ABI for a line with one program."""
-    name = Path(line.program[0]).name
+    name = _name_of(line)
     mpi = _mpi_of(line, env)
     by_launcher = _ABI_OF_LAUNCHER.get(line.kind)
     if mpi.linkage.static_mpi:
@@ -371,12 +369,18 @@ def _abi_of_program(line: LaunchLine, env: Mapping[str, str]) -> str:
             f"{name} is linked statically with MPI: it cannot be observed",
             hint="link it with the shared MPI library, for example without -static",
         )
+    if mpi.linkage.is_static and line.launcher:
+        raise ToposeatError(
+            f"{name} is linked statically: nothing can be recorded in it",
+            hint="link it with shared libraries; if it starts the program behind it, name it as a"
+            f" wrapper: {VARIABLE}={name}",
+        )
     if mpi.linkage.mpi_library is not None:
         abi = _abi_of_library(mpi.linkage)
         if mpi.module is None or by_launcher in (abi, None) or abi in (_STANDARD, COMPILE):
             return abi
         return _abi_of_launcher_or_mpi4py(line, mpi, env, by_launcher)
-    if by_launcher is None and not mpi.is_python:
+    if by_launcher is None and not mpi.is_python and not mpi.is_elsewhere:
         by_launcher = _abi_of_path(env)
     if by_launcher is None:
         by = "" if line.kind is LauncherKind.NONE else f", and {line.kind} serves several"
@@ -394,13 +398,21 @@ class _Mpi:
     linkage: Linkage
     module: Path | None = None  # of mpi4py, if the linkage is that module's
     is_python: bool = False
+    is_elsewhere: bool = False  # in a container: nothing is known
     why_none: str = "it is not linked to one"
 
 
 def _mpi_of(line: LaunchLine, env: Mapping[str, str]) -> _Mpi:
     """The MPI that the program is linked to, or else that of its mpi4py."""
-    first, *arguments = (*line.interpreter, *line.program)
-    program = _find_program(first, env)
+    command = unwrapped((*line.interpreter, *line.program))
+    first, *arguments = command.program
+    program = command.which(env, line.through)
+    if program is None and (command.through or line.through):
+        return _Mpi(linkage=Linkage(is_elf=False), is_elsewhere=True, why_none="it is elsewhere")
+    if program is None:
+        raise MissingProgramError(
+            f"program {first!r} not found", hint="check the name behind the launcher's options"
+        )
     linkage = inspect_linkage(program, env)
     if linkage.static_mpi or linkage.mpi_library is not None:
         return _Mpi(linkage=linkage)
@@ -426,7 +438,7 @@ def _abi_of_launcher_or_mpi4py(
     if _MPI4PY_CHOICE not in env and any(module.parent.glob(wanted)):
         return by_launcher
     raise ToposeatError(
-        f"{Path(line.program[0]).name} has an mpi4py for {mpi.linkage.mpi_library} ({module}), but "
+        f"{_name_of(line)} has an mpi4py for {mpi.linkage.mpi_library} ({module}), but "
         f"{line.launcher[0]} starts programs of {_FAMILIES[by_launcher]}",
         hint=f"use the launcher of that MPI, or set {ABI_VARIABLE} to {_ABIS}",
     )
@@ -455,16 +467,7 @@ def _abi_of_library(linkage: Linkage) -> str:
     if _STANDARD_ABI.match(name):
         return _STANDARD
     if linkage.mpi_file is not None:
-        if defines_symbol(linkage.mpi_file, "ompi_mpi_comm_world"):
+        if defines_symbol(linkage.mpi_file, _OF_OPEN_MPI):
             return "ompi"
-        return "mpich" if mentions(linkage.mpi_file, MPICH_FAMILY) else COMPILE
+        return "mpich" if defines_symbol(linkage.mpi_file, _OF_MPICH) else COMPILE
     return "mpich" if name.startswith("libmpich") or name.endswith(".so.12") else "ompi"
-
-
-def _find_program(name: str, env: Mapping[str, str]) -> Path:
-    found = shutil.which(name, path=env.get("PATH"))
-    if found is None:
-        raise MissingProgramError(
-            f"program {name!r} not found", hint="check the name behind the launcher's options"
-        )
-    return Path(found)

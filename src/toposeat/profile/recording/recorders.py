@@ -8,14 +8,13 @@ it and whatever the program is called.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import MissingProgramError, ToposeatError
-from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.launch import LauncherKind, LaunchLine, unwrapped
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.profile.recording.library import as_python_program, choose_library, inspect_linkage
@@ -62,23 +61,26 @@ def choose_recorders(line: LaunchLine, environment: Mapping[str, str]) -> Record
 
 def _may_be_python(line: LaunchLine, environment: Mapping[str, str]) -> bool:
     """Whether some program is Python or a script, which may start Python."""
-    for name, *arguments in line.programs:
-        found = shutil.which(name, path=environment.get("PATH"))
+    for command in map(unwrapped, line.programs):
+        arguments = command.program[1:]
+        found = command.which(environment, line.through)
         if found is None:
+            if command.through or line.through:  # the file is elsewhere, and may be anything
+                return True
             continue
-        program = Path(found)
-        if as_python_program(program, arguments, environment) is not None:
+        if as_python_program(found, arguments, environment) is not None:
             return True
-        if not inspect_linkage(program, environment).is_elf:
+        if not inspect_linkage(found, environment).is_elf:
             return True
     return False
 
 
 def why_no_hook(line: LaunchLine, environment: Mapping[str, str]) -> str:
     """What on the line itself keeps the hook out of Python; empty if nothing does."""
-    for name, *arguments in ((*line.interpreter, *line.program), *line.programs):
-        found = shutil.which(name, path=environment.get("PATH"))
-        python = as_python_program(Path(found), arguments, environment) if found else None
+    for command in map(unwrapped, ((*line.interpreter, *line.program), *line.programs)):
+        name, *arguments = command.program
+        found = command.which(environment, line.through) or Path(name)
+        python = as_python_program(found, arguments, environment)
         for flag in python.flags if python else ():
             if flag in _DEAF:
                 return f"{Path(name).name} {flag} ({_DEAF[flag]}) keeps the recorder out"
@@ -109,9 +111,10 @@ def why_nothing(
 
     `not_fetched` says why records of other nodes could not be fetched; empty if they could.
     """
-    name = line.program[0]
-    found = shutil.which(name, path=environment.get("PATH"))
-    linkage = inspect_linkage(Path(found), environment) if found else None
+    command = unwrapped(line.program)
+    name = command.program[0]
+    found = command.which(environment, line.through)
+    linkage = inspect_linkage(found, environment) if found else None
     cause = next((path.name for path in folder.glob(f"*{CAUSE_SUFFIX}*")), "").rpartition("-")[2]
     hosts = sorted(set(noted_hosts([folder]).values()))
     if cause.isdecimal():
@@ -132,13 +135,16 @@ def why_nothing(
             " torch.distributed, and no MPI of it is known"
         )
         hint = f"Python started with -I, -E or -S is not recorded; {_SEE_ABOVE}"
+    elif linkage is not None and linkage.is_static:
+        message = f"no rank recorded anything: {name} is linked statically, and loads no library"
+        hint = f"link it with shared libraries; {_SEE_ABOVE}"
     elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
         message = (
             f"no rank recorded anything: {name} is not linked to an MPI library, and none of its"
             " processes made an MPI call"
         )
         hint = f"profile the MPI program itself, which must not be linked statically; {_SEE_ABOVE}"
-    elif found is not None and Path(found).stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
+    elif found is not None and found.stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
         message = (
             f"no rank recorded anything: {name} is setuid, so that LD_PRELOAD has no effect on it"
         )

@@ -22,6 +22,7 @@ from toposeat.launch import (
     wrap_with_exec,
     wrapped_tasks,
 )
+from toposeat.launch.python_hook import own_folders
 from toposeat.model.files import write_atomically
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.shell_words import shell_line, shell_word
@@ -122,7 +123,8 @@ def profile_run(
         if tasks is not None:
             write_atomically(folder / TASK_FILE, tasks, overwrite=False)
         own_line, handed_on = gathered.line(line, env)
-        started = wrap_with_exec(own_line, words, str(folder / TASK_FILE)) if words else argv
+        folders = _folders(recorders, gathered)
+        started = wrap_with_exec(own_line, words, str(folder / TASK_FILE), folders)
         with beside(folder) if beside else nullcontext():
             variables = {**env, **variables, **handed_on, **gathered.environment}
             exit_code = run_child(started, variables, stdout=output)
@@ -191,9 +193,17 @@ def profile_line(
     folder = MEMORY_FOLDER / "toposeat-profile-XXXXXXXX" if directory is None else Path(directory)
     gathered = planned_gathering(folder, line, env)
     words, variables = _words(line, recorders, recording, gathered, env)
-    if not words:
-        return ["env", *(f"{name}={value}" for name, value in variables.items()), *argv]
-    return wrap_with_exec(gathered.line(line, env)[0], words, str(folder / TASK_FILE))
+    own, folders = gathered.line(line, env)[0], _folders(recorders, gathered)
+    started = wrap_with_exec(own, words, str(folder / TASK_FILE), folders)
+    if words:
+        return started
+    return ["env", *(f"{name}={value}" for name, value in variables.items()), *started]
+
+
+def _folders(recorders: Recorders, gathered: Gathering) -> list[Path]:
+    """What containers of the ranks are shown."""
+    library = () if recorders.library is None else (recorders.library.parent,)
+    return [*own_folders(), gathered.folder, *library]
 
 
 def _words(
