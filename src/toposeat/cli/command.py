@@ -33,6 +33,7 @@ class Command:
 
     name: ClassVar[str]
     wraps: ClassVar[bool] = False  # takes `-- LAUNCH...`; set on `args.launch`
+    needs_line: ClassVar[bool] = False  # and nothing else that is no option: `--` may be left out
     usage: ClassVar[str] = ""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -244,9 +245,9 @@ def require_launch(args: argparse.Namespace, verb: str) -> list[str]:
     if not launch:
         raise UsageError(
             f"{verb}: no command to run",
-            hint=f"put it after `--`: toposeat {verb} -- mpirun -n 8 ./app",
+            hint=f"put it behind the options: toposeat {verb} -- mpirun -n 8 ./app",
         )
-    how = _CANCEL.get(Path(launch[0]).name)
+    how = next(filter(None, (_CANCEL.get(Path(word).name) for word in launch)), None)
     if how is not None and not getattr(args, "dry_run", False):
         tell(f"note: if toposeat is killed and the job goes on, end it with: {how}")
     return list(launch)

@@ -26,7 +26,8 @@ class EmulateCommand(Command):
 
     name = "emulate"
     wraps = True
-    usage = "toposeat emulate -t SRC [options] -- COMMAND..."
+    needs_line = True
+    usage = "toposeat emulate -t SRC [options] [--] COMMAND..."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""

@@ -54,6 +54,7 @@ VERBS = (
     "completion",
 )
 
+_COUNTS = ("-n", "-np", "-N", "--np", "--ntasks", "--nproc-per-node", "--nproc_per_node")
 _MEMORY_HINT = "check that the files are what they should be; `ulimit -v` and cgroups set the limit"
 
 
@@ -65,12 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         that run one.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    options, launch = _split_launch(words)
-    traced = "--traceback" in options
+    traced = "--traceback" in words[: [*words, "--"].index("--")]
     try:
-        _check_verb(next(iter(options), ""))
+        _check_verb(next(iter(words), ""))
+        parser = _parser(next(iter(words), ""))
+        options, launch = _split_launch(words, parser)
         refuse_dropped(options)
-        args = _parse(options)
+        args = _parse(options, parser)
         command: Command = args.command()
         if launch is not None and not command.wraps:
             raise UsageError(
@@ -99,10 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _parse(options: list[str]) -> argparse.Namespace:
+def _parse(options: list[str], parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Arguments, with what is set where an option is left out."""
     verb = next(iter(options), "")
-    parser = _parser(verb)
     if verb not in VERBS:
         return parser.parse_args(options)
     # A job is not kept from starting by what does not concern it.
@@ -140,11 +141,51 @@ def _mend_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _split_launch(words: list[str]) -> tuple[list[str], list[str] | None]:
-    if "--" not in words:
-        return words, None
-    at = words.index("--")
-    return words[:at], words[at + 1 :]
+def _split_launch(
+    words: list[str], parser: argparse.ArgumentParser
+) -> tuple[list[str], list[str] | None]:
+    """Our own words and the user's line: behind `--`, or from the first word that is none of ours.
+
+    A word that cannot be started is left among ours, to be refused there.
+    """
+    dashes = words.index("--") if "--" in words else len(words)
+    verb = verbs_of(parser).get(next(iter(words), ""))
+    if verb is not None and verb.get_default("command").needs_line:
+        free = _free_word(words[:dashes], verb)
+        if free is not None and _starts_line(words[free], alone=dashes == len(words)):
+            return words[:free], words[free:]
+        if free is not None and dashes == len(words):
+            return words[: free + 1], None
+    return words[:dashes], words[dashes + 1 :] if dashes < len(words) else None
+
+
+def _free_word(words: list[str], verb: argparse.ArgumentParser) -> int | None:
+    """The first word behind the verb that is neither an option nor the argument of one."""
+    known = verb._option_string_actions
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if not word.startswith("-") or word == "-":
+            return at
+        name = word.partition("=")[0]
+        meant = [known[name]] if name in known else []
+        if not meant and name.startswith("--"):
+            meant = [action for each, action in known.items() if each.startswith(name)]
+        if meant and isinstance(meant[0].nargs, str):
+            return None  # as many arguments as there are
+        at += 1 + bool(meant and meant[0].nargs is None and "=" not in word)
+    return None
+
+
+def _starts_line(word: str, *, alone: bool) -> bool:
+    """Whether a line may start with this word; `alone` if no `--` follows that could start one."""
+    import shutil  # noqa: PLC0415 - of some verbs alone, as the next
+
+    if shutil.which(word) is not None:
+        return True
+    from toposeat.launch.line import names_launcher  # noqa: PLC0415
+
+    return alone and ("/" in word or ("." not in word and names_launcher(word)))
 
 
 def _check_verb(word: str) -> None:
@@ -226,7 +267,7 @@ class _Parser(argparse.ArgumentParser):
             if not unknown:
                 raise
         if unknown:
-            hint = self._meant(unknown[0]) or f"see: {self.prog} --help"
+            hint = self._meant(*unknown[:2]) or f"see: {self.prog} --help"
             raise UsageError(f"unrecognized arguments: {' '.join(unknown)}", hint=hint)
         return found, unknown
 
@@ -235,9 +276,16 @@ class _Parser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         return any(each.startswith(name) for each in self._option_string_actions)
 
-    def _meant(self, word: str) -> str:
+    def _meant(self, word: str, behind: str = "") -> str:
         """What may have been meant by a word that the verb does not take."""
-        if word.startswith("-") or "-t" not in self._option_string_actions:
+        if word in _COUNTS and self.get_default("command").needs_line:
+            return f"name the launcher: {self.prog} mpirun {word} {behind or 8} ./app"
+        if word.endswith(".place") and "-p" in self._option_string_actions:
+            return f"did you mean '-p {word}'?"
+        has_machine = "-t" in self._option_string_actions
+        if not word.startswith("-") and not has_machine and self.get_default("command").needs_line:
+            return f"no program {word!r} is found: load its module, or check the name"
+        if word.startswith("-") or not has_machine:
             return did_you_mean(word.partition("=")[0], self._option_string_actions)
         return f"did you mean '-t {word}'?"
 

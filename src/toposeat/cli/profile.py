@@ -48,9 +48,10 @@ class ProfileCommand(Command):
 
     name = "profile"
     wraps = True
+    needs_line = True
     usage = (
         "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--reorder] [--partial]"
-        " [--watch [-t SRC]] [--json] -- LAUNCH...\n"
+        " [--watch [-t SRC]] [--json] [--] LAUNCH...\n"
         "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]\n"
         "       toposeat profile --merge [--json]"
     )

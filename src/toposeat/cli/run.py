@@ -30,7 +30,8 @@ class RunCommand(Command):
 
     name = "run"
     wraps = True
-    usage = "toposeat run [-p PLACEMENT] [options] -- LAUNCH..."
+    needs_line = True
+    usage = "toposeat run [-p PLACEMENT] [options] [--] LAUNCH..."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""

@@ -32,7 +32,8 @@ class TuneCommand(Command):
 
     name = "tune"
     wraps = True
-    usage = "toposeat tune [-t SRC] [options] -- LAUNCH..."
+    needs_line = True
+    usage = "toposeat tune [-t SRC] [options] [--] LAUNCH..."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""

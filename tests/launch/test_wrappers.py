@@ -1,0 +1,206 @@
+"""Wrappers before a launcher and between it and its program, and lines that are typed wrongly.
+
+`wrapped_lines.txt` is the list. There launchers are imitated, and all wrappers that are not part of
+every Linux, so that each machine says the same: a shell script drops its own words and starts the
+rest. Debian's own and those of PyPI, where they are installed, are run below as they are;
+apptainer, enroot, shifter, conda and pixi are in neither, and imitated alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from toposeat.cli.main import main
+from toposeat.errors import UsageError
+from toposeat.installed import native_path
+from toposeat.launch.launchers.wrappers import WRAPPER_NAMES, own_wrappers, unwrapped
+from toposeat.model.traffic_file import load_traffic
+
+LIST = Path(__file__).with_name("wrapped_lines.txt")
+TOPOSEAT = Path(sys.executable).with_name("toposeat")
+LAUNCHERS = {"mpirun": "mpirun (Open MPI) 4.1.4", "srun": "slurm 22.05.8", "torchrun": "torchrun"}
+# Starts what begins at the first word that is known; answers as a launcher where it is one.
+WRAPPER = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "${1##*/}" in sh|mpirun|srun|torchrun|python|app) exec "$@" ;; esac
+  shift
+done
+exit 9
+"""
+EVERYWHERE = {"env", "nohup", "nice", "timeout", "taskset", "stdbuf", "setsid"}
+EXEC = str(native_path("bin/toposeat-exec"))
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """Verb, line, and what is expected of it."""
+    verb, line = "run", ""
+    for text in LIST.read_text().splitlines():
+        if text.startswith("VERB "):
+            verb = text.split()[1]
+        elif text.startswith("\t"):
+            yield verb, line, text.strip()
+        elif text and not text.startswith("#"):
+            line = text
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder with a program, a placement for four ranks of this host, and imitations on PATH."""
+    folder = tmp_path_factory.mktemp("site")
+    tools = folder / "bin"
+    tools.mkdir()
+    for name, answer in LAUNCHERS.items():
+        _script(tools / name, f"#!/bin/sh\necho '{answer}'\n")
+    for name in {*WRAPPER_NAMES, "site-run", "pinned"} - EVERYWHERE:
+        _script(tools / name, WRAPPER)
+    shutil.copy("/bin/true", tools / "unnamed")  # no script, which might start ranks itself
+    (tools / "python").symlink_to(sys.executable)
+    (folder / "app").symlink_to("/bin/true")
+    (folder / "train.py").write_text("")
+    _script(folder / "job.sh", "#!/bin/bash\nset -e\nmpirun -n 4 ./app\n")
+    left_out = ("SLURM_", "OMPI_", "PMI_", "TOPOSEAT_")
+    environment = {name: v for name, v in os.environ.items() if not name.startswith(left_out)}
+    environment |= {
+        "PATH": f"{tools}{os.pathsep}/usr/bin{os.pathsep}/bin",
+        "TOPOSEAT_WRAPPERS": "site-run pinned=1",
+        "TMPDIR": str(folder),
+        "HOME": str(folder),
+    }
+    (folder / ".bash_profile").write_text(f"PATH={tools}:$PATH\n")  # what a login shell reads
+    words = ["map", "llm:tp=4", "-t", "rtx-4-crossed-bridges", "-o", "p.place"]
+    subprocess.run([TOPOSEAT, *words], cwd=folder, env=environment, check=True, capture_output=True)
+    return folder, environment
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(("verb", "line", "expected"), list(rows()))
+def test_line(
+    *, verb: str, line: str, expected: str, site: tuple[Path, dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:  # fmt: skip
+    folder, environment = site
+    own = (
+        ["-p", "p.place", "--other-machine"]
+        if verb == "run" and not line.startswith("p.place")
+        else []
+    )
+    monkeypatch.chdir(folder)
+    for name in {*os.environ, *environment}:
+        if environment.get(name) != os.environ.get(name):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.setenv(name, environment[name]) if name in environment else None
+    code = main([verb, *own, "--dry-run", *shlex.split(line)])
+    out, err = (text.decode() for text in capfdbinary.readouterr())
+    if expected.startswith("! "):
+        assert code in (1, 2, 127), out
+        assert "\nhint:  " in f"\n{err}", err
+        assert expected[2:] in err
+        return
+    assert code == 0, err
+    launched = _shortened(shlex.split(out.splitlines()[-1]), folder)
+    assert shlex.join(launched).find(_as_words(expected)) >= 0, launched
+
+
+def _as_words(text: str) -> str:
+    return shlex.join(shlex.split(text))
+
+
+def _shortened(words: list[str], folder: Path) -> list[str]:
+    """With EXEC for toposeat-exec's own words, BIND for a container's folders, PATH for ours."""
+    if EXEC in words:
+        at = words.index(EXEC)
+        words = [*words[:at], "EXEC", *words[words.index("--", at) + 1 :]]
+    shown = ("--bind=/", "--mount=/", "--volume=/")
+    binds = [at for at, word in enumerate(words) if word.startswith(shown)]
+    if binds:
+        folders = [words[at].partition("=")[2].partition(":")[0] for at in binds]
+        assert str(Path(EXEC).parents[1]) in folders
+        assert binds == list(range(binds[0], binds[-1] + 1))
+        words = [*words[: binds[0]], "BIND", *words[binds[-1] + 1 :]]
+    return [word.replace(str(folder / "bin"), "PATH") for word in words]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("before", "between"),
+    [
+        ("env A=1 nohup nice -n 1", "env B=2 nice stdbuf -oL"),
+        ("timeout 60", "taskset -c 0"),
+        ('bash -c \'cd . && exec "$0" "$@"\'', 'sh -c \'exec "$0" "$@"\''),
+        ("time -p", ""),
+        ("setsid -w", "numactl --localalloc"),
+        ("strace -f -o /dev/null", ""),
+        ("uv run --no-project", "uv run --no-project"),
+    ],
+)
+def test_real_wrappers_are_recorded_through(
+    before: str, between: str, mpi: MpiToolchain, probe: Path, tmp_path: Path
+) -> None:
+    """Debian's own and uv: every rank is recorded as without them."""
+    for text in (before, between):
+        name = (text.split() or ["sh"])[0]
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    line = [*shlex.split(before), str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
+    done = subprocess.run(
+        [TOPOSEAT, "profile", "-o", tmp_path / "a.prof", *line, *shlex.split(between), probe],
+        cwd=tmp_path, env=mpi.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert load_traffic(tmp_path / "a.prof").ranks == 2
+
+
+@pytest.mark.parametrize("tool", ["poetry", "pipenv"])
+def test_a_tool_of_python_starts_what_is_behind_it(tool: str, tmp_path: Path) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\nversion = "1"\n')
+    (tmp_path / "Pipfile").write_text("")
+    done = subprocess.run(
+        [TOPOSEAT, "profile", "--dry-run", tool, "run", "python", "-c", "pass"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PIPENV_VENV_IN_PROJECT": "1", "POETRY_VIRTUALENVS_IN_PROJECT": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"{tool} run python -c pass" in done.stdout
+
+
+def test_what_a_command_starts() -> None:
+    command = unwrapped(
+        ("env", "A=1", "numactl", "-l", "apptainer", "exec", "a.sif", "./app", "-x")
+    )
+    assert command.before == ("env", "A=1", "numactl", "-l", "apptainer", "exec", "a.sif")
+    assert command.program == ("./app", "-x")
+    assert (command.contained, command.bound_by) == (True, ("numactl",))
+    assert unwrapped(("uv", "pip", "install", "x")).before == ()
+    assert unwrapped(("./app", "env", "x")).program == ("./app", "env", "x")
+
+
+def test_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOPOSEAT_WRAPPERS", "with-modules, pin=2")
+    assert unwrapped(("pin", "0", "1", "with-modules", "./app")).program == ("./app",)
+    with pytest.raises(UsageError, match="pin=x"):
+        own_wrappers({"TOPOSEAT_WRAPPERS": "pin=x"})
+
+
+def test_cpus_of_a_wrapper_are_said(site: tuple[Path, dict[str, str]]) -> None:
+    folder, environment = site
+    done = subprocess.run(
+        [TOPOSEAT, "run", "-p", "p.place", "--other-machine", "--json", "--no-verify",
+         "taskset", "-c", "0", "mpirun", "-n", "4", "taskset", "-c", "0", "./app"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "taskset of the line binds every rank itself" in done.stdout, done.stderr
