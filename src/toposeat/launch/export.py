@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from toposeat.errors import UsageError
-from toposeat.launch.launchers import EXPORTERS
+from toposeat.launch.launchers import EXPORTERS, kubernetes
 from toposeat.launch.launchers.seats import DEFAULT_PROGRAM, Export, Job
 from toposeat.model.placement import Placement
 
@@ -14,6 +16,7 @@ def export_placement(
     *,
     visibility: str = "permute",
     program: str = DEFAULT_PROGRAM,
+    manifest: tuple[str, Path] | None = None,
 ) -> Export:
     """The files and the line that realise a placement with a launcher's own means.
 
@@ -22,6 +25,7 @@ def export_placement(
         launcher: a key of `EXPORTERS`.
         visibility: as for `run`.
         program: what the line starts.
+        manifest: of Kubernetes, its text and its name: the placement is added to it.
 
     Raises:
         UsageError: no such launcher or mode, or one that cannot express this placement.
@@ -30,4 +34,11 @@ def export_placement(
         raise UsageError(
             f"no files for launcher {launcher!r}", hint=f"choose one of {', '.join(EXPORTERS)}"
         )
-    return EXPORTERS[launcher][1](Job.of(placement, visibility, program))
+    job = Job.of(placement, visibility, program)
+    if manifest is None:
+        return EXPORTERS[launcher][1](job)
+    if launcher != kubernetes.NAME:
+        raise UsageError(
+            f"{launcher} has no manifest", hint="--manifest belongs to --launcher kubernetes"
+        )
+    return kubernetes.in_manifest(job, *manifest)

@@ -10,6 +10,8 @@ from toposeat.launch.launchers.seats import Export, Job, LaunchFile
 NAME = "ray_bundles.py"
 _TEXT = '''"""Bundles of a Ray placement group in the order of ranks. Made by toposeat export."""
 
+import os
+
 import ray
 from ray.util.placement_group import placement_group, placement_group_table
 
@@ -18,21 +20,34 @@ HOST_OF_RANK = {hosts}
 
 def create(resources={{"CPU": 1, "GPU": 1}}, **options):
     """A new group: bundle r is on the host of rank r. Every node has a resource of its address."""
-    address = {{short(n["NodeManagerHostname"]): n["NodeManagerAddress"] for n in alive()}}
+    hosts = host_of_node()
+    address = {{hosts[n["NodeID"]]: n["NodeManagerAddress"] for n in alive()}}
     bundles = [{{**resources, "node:" + address[host]: 0.001}} for host in HOST_OF_RANK]
     return placement_group(bundles, **options)
 
 
 def indices(group):
     """Of every rank its bundle in a group that exists and is ready, whatever order Ray gave it."""
-    host_of_node = {{n["NodeID"]: short(n["NodeManagerHostname"]) for n in alive()}}
-    free = {{}}
+    hosts, free = host_of_node(), {{}}
     for bundle, node in sorted(placement_group_table(group)["bundles_to_node_id"].items()):
-        free.setdefault(host_of_node[node], []).append(bundle)
+        free.setdefault(hosts[node], []).append(bundle)
     return [
         on_host.pop(0) if len(on_host) > 1 else on_host[0]
         for on_host in map(free.__getitem__, HOST_OF_RANK)
     ]
+
+
+def host_of_node():
+    """The host of every node; that of a pod, whose own name says nothing, is in TOPOSEAT_NODE."""
+    found = {{n["NodeID"]: short(n["NodeManagerHostname"]) for n in alive()}}
+    if not set(HOST_OF_RANK) <= set(found.values()):
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        name = ray.remote(lambda: os.environ.get("TOPOSEAT_NODE", ""))
+        on = [NodeAffinitySchedulingStrategy(node, soft=False) for node in found]
+        said = [name.options(num_cpus=0, scheduling_strategy=each).remote() for each in on]
+        found = {{n: short(pod) or own for (n, own), pod in zip(found.items(), ray.get(said))}}
+    return found
 
 
 def alive():
