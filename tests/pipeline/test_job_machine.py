@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,32 @@ def test_a_node_without_gpus_is_named() -> None:
     with pytest.raises(UnavailableError, match="n2: no GPU found") as refused:
         nodes_of_answers({"n1": good, "n2.error": bad})
     assert refused.value.hint == "ask for some"
+
+
+def test_nodes_that_say_their_nvlink_domain_share_it(
+    network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tray = topology.read_topology("dgx-a100")
+    of_host = {"n1": "c.1", "n2": "c.2", "n3": "c.1", "n4": "c.2"}
+    nodes = {
+        host: replace(tray, metadata={"nvlink_domain": domain}) for host, domain in of_host.items()
+    }
+    monkeypatch.setattr(job_machine, "discovered_nodes", lambda *_: nodes)
+    source = MachineSource(topology=network, hosts="n[1-4]")
+    job = found(line("srun -N4 -n32 ./app", LauncherKind.SRUN), source)
+    assert "          NVLink joins n[1,3]; n[2,4]" in job.words
+    assert job.machine.shape is not None
+    assert job.machine.shape.domain_of_host == (0, 1, 0, 1)
+    listed = job.machine.listed(wanted=True)
+    assert listed is not None
+    joined = {
+        (a, b): any("nvlink" in link for link in route.links)
+        for (a, b), route in listed.route_of_pair.items()
+        if {a.split("/")[0], b.split("/")[0]} <= set(of_host) and a.split("/")[0] != b.split("/")[0]
+    }
+    assert joined
+    for (a, b), by_nvlink in joined.items():
+        assert by_nvlink == (of_host[a.split("/")[0]] == of_host[b.split("/")[0]])
 
 
 def test_srun_that_does_not_say_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,8 @@ def machine_of_job(
     hosts = _first_hosts(line, hosts)
     in_slurm = line.kind is LauncherKind.SRUN or "SLURM_JOB_NODELIST" in environment
     network = topology.network_of_hosts(source.topology, hosts, in_slurm=in_slurm)
+    if source.node is None:
+        network = topology.with_told_domains(network, [nodes[host] for host in hosts])
     room = {host: len(nodes[host].devices) for host in hosts}
     if sum(room.values()) > mapping.MOST_DEVICES:
         counts = _ranks_of_hosts(line, room, allocation, environment)
@@ -318,6 +320,14 @@ def _words(
         *(f"          {each}" for each in shown[:8]),
     ]
     said += [f"          and {len(shown) - 8} more kinds"] if len(shown) > 8 else []
+    domains: dict[int, list[str]] = defaultdict(list)
+    for host, group in zip(
+        hosts, network.domain.group_of_host if network.domain else (), strict=False
+    ):
+        domains[group].append(host)
+    if domains:
+        joined = "; ".join(compress_hostlist(own) for own in [*domains.values()][:8])
+        said.append(f"          NVLink joins {joined}{'; ...' if len(domains) > 8 else ''}")
     said += [f"          {note}" for note in network.report if note.startswith("assumed")]
     return tuple(said)
 

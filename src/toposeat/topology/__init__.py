@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         machine_path,
         own_machines,
     )
+    from toposeat.topology.fabric_domain import with_told_domains
     from toposeat.topology.graph.routes import with_peer_access
     from toposeat.topology.graph.staged_routes import through_host_memory, with_nccl_copies
     from toposeat.topology.guest import with_bus_ids_of

@@ -15,6 +15,7 @@ from toposeat.errors import InputError
 from toposeat.model.processor import CPU_KEY, CPU_NAME
 from toposeat.model.topology import FactKind, Pair, Topology
 from toposeat.topology.drawn import drawn
+from toposeat.topology.fabric_domain import DOMAIN
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.merging.bonds import Bonds, bonds_of, choose_bonds, redraw_bonds
 from toposeat.topology.merging.drawing import draw
@@ -57,7 +58,7 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
     told = {
         key: part.metadata[key]
         for part in reversed(parts)
-        for key in (CPU_KEY, CPU_NAME)
+        for key in (CPU_KEY, CPU_NAME, DOMAIN)
         if key in part.metadata
     }
     remarks = tuple(line for part in parts if not part.devices for line in part.report)

@@ -9,6 +9,7 @@ from ctypes import c_ulong
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import UUID
 
 import pynvml
 
@@ -115,6 +116,7 @@ class FakeGpu:
     pcie: tuple[int, int, int, int] = (1, 16, 3, 16)  # generation and width, now and at most
     virtual: int = 0
     capability: tuple[int, int] = (7, 0)
+    fabric: tuple[str, int, int, int] | None = None  # cluster UUID, clique, state, status
 
 
 class FakeNvml:
@@ -125,6 +127,8 @@ class FakeNvml:
     """
 
     NVMLError = pynvml.NVMLError
+    c_nvmlGpuFabricInfo_t = pynvml.c_nvmlGpuFabricInfo_t
+    c_nvmlGpuFabricInfo_v2_t = pynvml.c_nvmlGpuFabricInfo_v2_t
 
     def __init__(self, gpus, *, distance=None, unsupported=(), present=True, as_bytes=False):
         self.gpus = list(gpus)
@@ -184,6 +188,20 @@ class FakeNvml:
 
     def nvmlDeviceGetCpuAffinity(self, handle, words):
         return (c_ulong * words)(0xF)
+
+    def nvmlDeviceGetGpuFabricInfoV(self, handle, pointer):
+        if pointer._obj.version != pynvml.nvmlGpuFabricInfo_v2:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
+        return self.nvmlDeviceGetGpuFabricInfo(handle, pointer)
+
+    def nvmlDeviceGetGpuFabricInfo(self, handle, pointer):
+        if self.gpus[handle].fabric is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        cluster, clique, state, status = self.gpus[handle].fabric
+        info = pointer._obj
+        info.clusterUuid[:] = UUID(cluster).bytes
+        info.cliqueId, info.state, info.status = clique, state, status
+        return pynvml.NVML_SUCCESS
 
     def nvmlDeviceGetMaxMigDeviceCount(self, handle):
         return 7

@@ -226,7 +226,7 @@ def topology_sentence(topology: Topology) -> str:
 
 
 # Members of `Topology.metadata` that tell what to make of its numbers, the most telling first.
-_REMARKS = ("assumed", "invented", "pci_bus_ids", "nics", "pcie", "x_bus")
+_REMARKS = ("assumed", "invented", "pci_bus_ids", "nics", "pcie", "x_bus", "nvlink_domain")
 
 
 def remarks(topology: Topology) -> list[str]:

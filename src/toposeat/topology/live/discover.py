@@ -14,6 +14,7 @@ from typing import Any
 
 from toposeat.errors import UnavailableError
 from toposeat.model.topology import FactKind, Topology, Vendor
+from toposeat.topology.fabric_domain import domain_of_node
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.kfd_node import KfdNode
 from toposeat.topology.graph.machine import VENDOR_NVIDIA
@@ -146,6 +147,8 @@ def _finish(
         metadata["driver"] = snapshot.driver
     if snapshot is not None and snapshot.virtual:
         metadata["virtual"] = snapshot.virtual
+    if snapshot is not None:
+        metadata |= domain_of_node(gpu.domain for gpu in snapshot.gpus)
     builder = found.builder
     builder.tells = _tells(builder, snapshot)
     return builder.facts(

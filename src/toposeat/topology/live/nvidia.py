@@ -6,8 +6,10 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from ctypes import byref
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from toposeat.model.cpu_list import cpu_list_of_mask
 from toposeat.model.topology import (
@@ -21,6 +23,7 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology import products
+from toposeat.topology.fabric_domain import domain_named
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.machine import VENDOR_NVIDIA, PciDevice
@@ -193,6 +196,7 @@ _HIDDEN = re.compile(r"f{4,8}:f{2,4}:f{2}(\.\w)?", re.IGNORECASE)  # the other e
 _NO_SUCH_SLICE = frozenset({2, 3, 6})  # ... or not found: slices come and go, numbers stay
 _PEER_OK, _PEER_UNKNOWN = 0, 6
 _VIRTUAL = {1: "passthrough", 2: "vGPU"}  # virtualisation modes inside a virtual machine
+_FABRIC_COMPLETED = 3  # state of the registration with the NVLink fabric
 _REMOTE_GPU, _REMOTE_CPU, _REMOTE_SWITCH = 0, 1, 2
 _COMMON_ANCESTOR = {
     0: PathClass.PIX,  # two GPUs of one board
@@ -228,6 +232,7 @@ class NvmlGpu:
     mig: bool
     slices: tuple[Device, ...]
     links: tuple[NvmlLink, ...]
+    domain: str  # of NVLink over hosts; "" where it is in none
 
     @property
     def bus(self) -> str:
@@ -375,7 +380,26 @@ def _gpu(asker: _Asker, handle: Any, index: int) -> NvmlGpu | None:
         inactive_lanes=inactive if links or inactive else None,
     )
     slices = tuple(_slices(asker, handle, device)) if cut else ()
-    return NvmlGpu(device=device, mig=cut, slices=slices, links=links)
+    domain = _domain(asker, handle)
+    return NvmlGpu(device=device, mig=cut, slices=slices, links=links, domain=domain)
+
+
+def _domain(asker: _Asker, handle: Any) -> str:
+    """The NVLink domain of a GPU that has joined one. Drivers before 550 know the older call."""
+    for call, form in (
+        ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfo_v2_t"),
+        ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
+    ):
+        make = getattr(asker.library, form, None)
+        info = None if make is None else make()
+        if info is None or asker.ask(call, handle, byref(info), harmless=_ANY) is None:
+            continue
+        if info.state != _FABRIC_COMPLETED or info.status != 0:
+            return ""
+        # Bytes by place: as a text of C they would end at the first zero.
+        cluster = bytes(info)[type(info).clusterUuid.offset :][:16]
+        return domain_named(str(UUID(bytes=cluster)), str(info.cliqueId))
+    return ""
 
 
 def _named(asker: _Asker, handle: Any) -> Device:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from toposeat.model.network import Network, NetworkLevel
+from toposeat.topology.fabric_domain import domain_named
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
 from toposeat.topology.readers.file_text import FileText, json_of
 
@@ -161,12 +162,13 @@ def parse(file: FileText) -> Network:
         raise builder.error("no node and no HyperNode", None, _HINT)
     known = {each.name: each for each in nodes}
     hosts = [known[name] for name in builder.hosts if name in known]
-    _note_domains(builder, hosts)
+    domains = _note_domains(builder, hosts)
     network = builder.build(name=file.name, origin=origin, description=_kinds_of(hosts))
     gpus = {each.gpus for each in hosts}
     return replace(
         network,
         levels=_named(network.levels, names),
+        domain=network.domain and replace(network.domain, name=f"NVLink domain ({domains})"),
         devices_per_host=next(iter(gpus)) or None if len(gpus) == 1 else None,
     )
 
@@ -277,15 +279,17 @@ def _above(node: _Node, labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) or ("(flat network)",)
 
 
-def _note_domains(builder: NetworkBuilder, nodes: Sequence[_Node]) -> None:
-    """The first label of domains that any node has."""
+def _note_domains(builder: NetworkBuilder, nodes: Sequence[_Node]) -> str:
+    """Take the first label of domains that any node has; its name."""
     for label in _DOMAINS:
         found = {x.name: x.labels[label] for x in nodes if x.labels.get(label)}
-        if label == _CLIQUE:  # a clique without a cluster, or with that of zeros, is none
-            found = {x: value for x, value in found.items() if value.rpartition(".")[0].strip("0-")}
-        builder.domains = found
+        if label == _CLIQUE:
+            cliques = {name: value.rpartition(".") for name, value in found.items()}
+            found = {name: domain_named(each[0], each[2]) for name, each in cliques.items()}
+        builder.domains = {name: value for name, value in found.items() if value}
         if builder.domains:
-            return
+            return label
+    return ""
 
 
 # ---- HyperNodes

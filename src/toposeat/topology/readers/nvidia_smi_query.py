@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -21,6 +20,7 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
+from toposeat.topology.fabric_domain import domain_named, domain_of_node
 from toposeat.topology.readers.file_text import FileText, XmlElement
 from toposeat.topology.readers.tables import clean_lines, without_marks
 from toposeat.topology.told import told_machine
@@ -56,6 +56,7 @@ _NAMES = {  # field: path in the text, path in XML
     "fabric": ("Fabric/State", "fabric/state"),
     "fabric_status": ("Fabric/Status", "fabric/status"),
     "clique": ("Fabric/CliqueId", "fabric/cliqueId"),
+    "cluster": ("Fabric/ClusterUUID", "fabric/clusterUuid"),
 }
 _MAX_MEMORY_BYTES = 1 << 60
 _Meaning = TypeVar("_Meaning", int, str)
@@ -112,6 +113,13 @@ class _Fields:
     fabric: str = ""
     fabric_status: str = ""
     clique: str = ""
+    cluster: str = ""
+
+    @property
+    def domain(self) -> str:
+        """The NVLink domain, once the GPU is one of it."""
+        is_up = _word(self.fabric) == "Completed" and _word(self.fabric_status) == "Success"
+        return domain_named(_word(self.cluster), _word(self.clique)) if is_up else ""
 
 
 def _word(text: str | None) -> str:
@@ -219,7 +227,7 @@ def _fabric(gpus: Sequence[_Fields]) -> list[str]:
             f"the NVLink fabric of {len(down)} GPUs is not up ({gpu.fabric.strip()}"
             f" {_word(gpu.fabric_status)}): NVLink may not work".replace(" )", ")")
         )
-    cliques = Counter(_word(g.clique) for g in gpus if _word(g.fabric) == "Completed")
+    cliques = {(g.cluster, _word(g.clique)) for g in gpus if _word(g.fabric) == "Completed"}
     if len(cliques) > 1:
         sentences.append(f"the GPUs are in {len(cliques)} NVLink cliques")
     partitioned = sum(_word(gpu.mig) == "Enabled" for gpu in gpus)
@@ -275,7 +283,10 @@ def parse(file: FileText) -> Topology:
     if not any(fact.name or fact.uuid for fact in facts):
         report.append("only part of the inventory was printed (-d): PCI bus ids and no names")
     return told_machine(
-        origin=origin, devices=(*facts, *_slices(facts, blocks)), report=tuple(report)
+        origin=origin,
+        devices=(*facts, *_slices(facts, blocks)),
+        metadata=domain_of_node(gpu.domain for gpu in gpus),
+        report=tuple(report),
     )
 
 
