@@ -43,6 +43,7 @@ VERBS = (
     "run",
     "compare",
     "choose",
+    "ask",
     "advise",
     "tune",
     "report",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from toposeat.launch.per_node import node_answers
     from toposeat.launch.realise import Dealing, oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
+    from toposeat.launch.requests import requests_for
     from toposeat.launch.run import run_placed
     from toposeat.launch.stack import conflict, for_devices, named_stack, stack_of, with_rule
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule

@@ -8,6 +8,7 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat._core import scotch_available
+    from toposeat.mapping.asking import ask
     from toposeat.mapping.binding import seat_ranks
     from toposeat.mapping.choose import choose_by_placements, choose_devices, free_devices
     from toposeat.mapping.cluster import shape_of_network

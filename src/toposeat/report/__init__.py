@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from toposeat.report.html.page import Section, html_page
     from toposeat.report.json_form import (
         advice_json,
+        asked_json,
         bench_json,
         clocked_json,
         comparison_json,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from toposeat.report.svg.machine import topology_svg
     from toposeat.report.svg.mapping import mapping_svg
     from toposeat.report.text import TextStyle, text_style_for
+    from toposeat.report.view.asked import render_asked_text
     from toposeat.report.view.comparison import render_comparison_text
     from toposeat.report.view.device_set import render_device_set_text
     from toposeat.report.view.health import render_health_text

@@ -24,6 +24,7 @@ from toposeat.model.visible_list import order_line, visible_line
 from toposeat.report.view.traffic import gain_share, is_timed, mpi_share, time_parts
 
 if TYPE_CHECKING:
+    from toposeat.model.asked import Asked, Request
     from toposeat.model.device_set import DeviceSet
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.health import Health
@@ -206,6 +207,21 @@ def placement_json(placement: Placement) -> Json:
         **_head("toposeat/placement/1"),
         "ranks": placement.ranks,
         **_plain(placement),
+    }
+
+
+def asked_json(asked: Asked, requests: Sequence[Request]) -> Json:
+    """What to ask of schedulers; all seconds are predicted."""
+    return {
+        **_head("toposeat/asked/1"),
+        "nodes": asked.nodes,
+        "devices_per_node": asked.devices,
+        "block": _plain(asked.chosen),
+        "blocks": asked.blocks,
+        "predicted_scattered_s": asked.scattered_s,
+        "tried": [_plain(each) for each in asked.tried],
+        "why": list(asked.why),
+        "requests": {each.scheduler: list(each.words) for each in requests},
     }
 
 
