@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.launch.test_realise import BLOCKS, JOB, MIXED, launch
+from tests.launch.test_realise import BLOCKS, JOB, MIXED, launch, plan
 from toposeat.errors import InputError
+from toposeat.launch import export_placement
 from toposeat.model.runs import RunRecord
 
 MOVED = ["n10", "n10", "n2", "n2"]
@@ -134,3 +135,10 @@ def test_a_file_of_the_scheduler_cannot_be_changed(tmp_path: Path) -> None:
         launch(tmp_path, f"mpich43 -n 4 {script}", MOVED, job)
     placed = launch(tmp_path, f"mpich43 -n 4 {script}", BLOCKS, job)
     assert variables(placed) == {}
+
+
+@pytest.mark.parametrize("launcher", ["slurm", "openmpi", "mpich"])
+def test_exported_files_say_where_rank_0_is(launcher: str) -> None:
+    said = "rank 0 is on n10: a program that meets on the job's first host needs MASTER_ADDR=n10"
+    assert said in export_placement(plan(MOVED), launcher).notes
+    assert not [note for note in export_placement(plan(BLOCKS), launcher).notes if "rank 0" in note]

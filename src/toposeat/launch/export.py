@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
 from toposeat.launch.launchers import EXPORTERS, kubernetes
 from toposeat.launch.launchers.seats import DEFAULT_PROGRAM, Export, Job
+from toposeat.launch.order_readers import meeting_note
 from toposeat.model.placement import Placement
+
+# Their programs find the host where they meet themselves.
+_ONE_PROCESS_A_RANK = ("openmpi", "openmpi4", "mpich", "intel", "slurm", "flux", "cray", "pals")
 
 
 def export_placement(
@@ -36,7 +41,9 @@ def export_placement(
         )
     job = Job.of(placement, visibility, program)
     if manifest is None:
-        return EXPORTERS[launcher][1](job)
+        export = EXPORTERS[launcher][1](job)
+        said = meeting_note(job.hosts) if launcher in _ONE_PROCESS_A_RANK else ""
+        return replace(export, notes=(*export.notes, said)) if said else export
     if launcher != kubernetes.NAME:
         raise UsageError(
             f"{launcher} has no manifest", hint="--manifest belongs to --launcher kubernetes"

@@ -81,6 +81,19 @@ def agree(plan: Realisation, environment: Mapping[str, str]) -> Agreement:
     return _by_what_the_program_reads(plan, first, hosts, environment)
 
 
+def meeting_note(hosts: Sequence[str]) -> str:
+    """For files that start a job without `run`: where rank 0 is, if not on the first host by name.
+
+    `hosts` are in the order of their first ranks; "" where there is nothing to say.
+    """
+    if not hosts or in_natural_order(hosts)[0] == hosts[0]:
+        return ""
+    return (
+        f"rank 0 is on {hosts[0]}: a program that meets on the job's first host needs"
+        f" {_MEETING_HOST}={hosts[0]}"
+    )
+
+
 def _by_what_the_program_reads(
     plan: Realisation, first: str, hosts: Sequence[str], environment: Mapping[str, str]
 ) -> Agreement:
