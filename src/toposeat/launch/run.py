@@ -118,8 +118,9 @@ def run_placed(
             *(line, rewritten or placement, variables), folder=within, other_machine=other_machine
         )
         order = agree(plan, variables)
-        if tell is not None:
-            tell(*plan.warnings, *order.lines)
+        said = (*plan.warnings, *order.lines)
+        if tell is not None and said:
+            tell(*said)
         if plan.seating is not placement:
             plan = replace(plan, files=(*plan.files, seats_file(plan.seating)))
         seats_path = _write(plan.files, folder) or Path(placement_path)
@@ -165,7 +166,7 @@ def run_placed(
         seats=seats,
         notes=(
             *plan.notes,
-            *(order.lines if tell is None else ()),
+            *(said if tell is None else ()),
             *command.notes,
             *unheard,
             *notes,

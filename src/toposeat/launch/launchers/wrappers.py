@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from toposeat.errors import UsageError
@@ -471,13 +472,14 @@ def _plain(words: Words) -> tuple[Words, Words] | None:
         return None
     if not plain or _NOT_PLAIN.search(re.sub("'[^']*'", "", tail)):
         return None
-    if plain[0] == "exec" and len(plain) > 1:
+    named = [*takewhile(_ASSIGNMENT.match, plain)]
+    plain = plain[len(named) :]
+    if plain[:1] == ["exec"]:
         plain = plain[1:]
-    if plain[0] in _OF_SHELL:
+    if not plain or plain[0] in _OF_SHELL or plain[0].startswith("-"):
         return None
-    if _ASSIGNMENT.match(plain[0]):
-        plain = ["env", *plain]
-    return (*words[: at + 1], f"{head} {_REST}".strip()), tuple(plain)
+    program = (*(("env", *named) if named else ()), *plain)
+    return (*words[: at + 1], f"{head} {_REST}".strip()), program
 
 
 def shell_text(program: Words, found: Path | None) -> str:
