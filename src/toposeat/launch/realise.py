@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.launch.allocation import allocation_of
-from toposeat.launch.launchers import slurm, torchrun
-from toposeat.launch.launchers.launcher import Launch, LaunchLine, Option
+from toposeat.launch.launchers import slurm, slurm_gpus, torchrun
+from toposeat.launch.launchers.launcher import Launch, LauncherKind, LaunchLine, Option
 from toposeat.launch.launchers.seats import (
     Allocation,
     HostWords,
@@ -21,6 +21,7 @@ from toposeat.launch.launchers.seats import (
     in_natural_order,
 )
 from toposeat.launch.line import parse_launch_line, torchrun_below
+from toposeat.launch.visibility import visibility_of
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import format_placement
@@ -61,6 +62,7 @@ def realise(
     *,
     folder: str = "",
     other_machine: bool = False,
+    shows_devices: bool = True,
 ) -> Realisation:
     """The line that starts every rank of a placement on its host.
 
@@ -70,6 +72,7 @@ def realise(
         environment: of the run: a scheduler's job, the launcher's own variables.
         folder: where the files will lie, with a slash at its end; "" for names alone.
         other_machine: put the placement's hosts, in their order, onto those that there are.
+        shows_devices: ranks get the devices of the plan, and not those that they choose.
 
     Raises:
         InputError: the plan does not fit these hosts, counts or this launcher; all that does not
@@ -77,9 +80,11 @@ def realise(
     """
     plan = RankHosts(tuple(seat.host for seat in placement.seats))
     allocation = allocation_of(line, environment)
-    if ANY_HOST in plan.counts:
-        return _on_any_host(line, placement, plan, allocation)
     misfit = Misfit(line, placement, plan)
+    if shows_devices:
+        misfit.devices(environment)
+    if ANY_HOST in plan.counts:
+        return _on_any_host(line, placement, plan, allocation, misfit)
     renamed = _renamed(plan, allocation, misfit, other_machine=other_machine)
     if renamed is None:
         misfit.refuse()
@@ -170,21 +175,26 @@ def refusal_of(
 ) -> ToposeatError | None:
     """Why `realise` refuses a placement; None where it does not."""
     try:
-        realise(line, placement, environment)
+        shows = visibility_of(placement, None)[0] != "cpu-only"
+        realise(line, placement, environment, shows_devices=shows)
     except ToposeatError as error:
         return error
     return None
 
 
 def _on_any_host(
-    line: LaunchLine, placement: Placement, plan: RankHosts, allocation: Allocation | None
+    line: LaunchLine,
+    placement: Placement,
+    plan: RankHosts,
+    allocation: Allocation | None,
+    misfit: Misfit,
 ) -> Realisation:
     """A placement for any one host: the line must stay on one."""
-    misfit = Misfit(line, placement, plan)
     added: tuple[str, ...] = ()
     if line.family.on_one_host:
         misfit.orders(plan)
-        misfit.refuse()
+    misfit.refuse()
+    if line.family.on_one_host:
         several = allocation is not None and len(allocation.hosts) > 1
         added = line.family.on_one_host if several and not line.has(line.table.nodes) else ()
     seating = _numbered(placement)
@@ -324,6 +334,8 @@ class Misfit:
         self._causes: list[str] = []
         self._hints: list[str] = []
         self._conflicts: list[Option] = []
+        self._instead: list[str] = []  # of what conflicts
+        self._unset: list[str] = []  # variables that conflict
         self.names_hosts = False  # that are missing, so that no words are needed
 
     def add(self, cause: str, hint: str) -> None:
@@ -372,6 +384,29 @@ class Misfit:
                 else f"give every host {per_host} places, or let the launcher oversubscribe",
             )
 
+    def devices(self, environment: Mapping[str, str]) -> None:
+        """GPUs of the plan that srun would not show its ranks."""
+        if self._line.kind != LauncherKind.SRUN:
+            return
+        seats, hosts = self._placement.seats, self._plan.hosts
+        own = {host: tuple(s.index for s in seats if s.host == host) for host in hosts}
+        found = slurm_gpus.conflicts(
+            self._line,
+            environment,
+            tasks=1 if torchrun_below(self._line) else max(self._plan.counts.values()),
+            used=max(len(set(indices)) for indices in own.values()),
+            devices=next(iter(own.values())) if len(set(own.values())) == 1 else (),
+        )
+        for each in found:
+            self._causes.append(f"{each.said}: {each.why}")
+            self._conflicts += [] if each.option is None else [each.option]
+            self._unset += [each.variable] if each.variable else []
+        stays = {option.name for option in self._line.options} - {o.name for o in self._conflicts}
+        if found and "gpus-per-node" not in stays:
+            listed = self._placement.devices_of_host.values()
+            most = max([*map(len, listed), *(1 + max(indices) for indices in own.values())])
+            self._instead.append(f"--gpus-per-node={most}")
+
     def orders(self, plan: RankHosts) -> None:
         """Options with which the line says another number of hosts, ranks or another order."""
         table = self._line.table
@@ -407,10 +442,12 @@ class Misfit:
 
     def refuse(self) -> None:
         """Raise what was found, if anything was."""
-        if self._conflicts:
+        if self._conflicts or self._unset:
             without = {option.name for option in self._conflicts}
-            line = self._line.changed((), without)
-            self._hints.append(f"type: toposeat run -p PLACE -- {shell_line(line.argv)}")
+            line = self._line.changed(self._instead, without)
+            unset = [word for name in self._unset for word in ("-u", name)]
+            words = [*(["env", *unset] if unset else []), *line.argv]
+            self._hints.append(f"type: toposeat run -p PLACE -- {shell_line(words)}")
         if self._causes:
             raise InputError(
                 "nothing was started, the plan cannot be realised: " + "; ".join(self._causes),

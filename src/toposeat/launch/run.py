@@ -115,7 +115,10 @@ def run_placed(
         folder = None if dry_run else _folder(stack, line, variables)
         within = "" if folder is None else f"{folder}/"
         plan = realise(
-            *(line, rewritten or placement, variables), folder=within, other_machine=other_machine
+            *(line, rewritten or placement, variables),
+            folder=within,
+            other_machine=other_machine,
+            shows_devices=visibility != "cpu-only",
         )
         order = agree(plan, variables)
         said = (*plan.warnings, *order.lines)

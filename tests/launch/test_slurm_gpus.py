@@ -1,0 +1,110 @@
+"""GPUs that Slurm shows a task: a plan is refused where its ranks would not see theirs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError
+from toposeat.launch import LauncherKind, parse_launch_line
+from toposeat.launch.realise import realise
+from toposeat.model.placement import Placement
+
+CASE = Path(__file__).parents[3] / "shared" / "cases" / "ml" / "07-ignite-3259.place"
+Place = Callable[..., tuple[Placement, Path]]
+TYPE = "type: toposeat run -p PLACE -- "
+
+
+def refusal(placement: Placement, text: str, **variables: str) -> tuple[str, str]:
+    """Cause and hint; two empty texts where the line is realised."""
+    kinds = {"srun": LauncherKind.SRUN, "torchrun": LauncherKind.TORCHRUN}
+    line = parse_launch_line(
+        shlex.split(text), identify=lambda name: kinds.get(name, LauncherKind.NONE)
+    )
+    try:
+        realise(line, placement, variables)
+    except InputError as error:
+        return error.message, error.hint
+    return "", ""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "instead"),
+    [
+        ("srun -n 4 --gpus-per-task=1 ./app", "--gpus-per-task=1: each task then sees 1", "-n 4"),
+        ("srun -n 4 --gpus-per-task a100:1 ./app", "--gpus-per-task a100:1: each", "-n 4"),
+        ("srun -n 4 --ntasks-per-gpu=1 ./app", "--ntasks-per-gpu=1: each task", "-n 4"),
+        ("srun -n 4 --tres-per-task=cpu:2,gres/gpu:1 ./app", "gres/gpu:1: each task", "-n 4"),
+        ("srun -n 4 --gpu-bind=closest ./app", "--gpu-bind=closest: Slurm then chooses", "-n 4"),
+        ("srun -n 4 --gpu-bind=map_gpu:0,1,2,3 ./app", "map_gpu:0,1,2,3: Slurm", "-n 4"),
+        ("srun -n 4 --gres=gpu:2 ./app", "--gres=gpu:2: the plan uses 4 GPUs", "-n 4"),
+        ("srun -n 4 --gpus-per-node=v100:2 ./app", "v100:2: the plan uses 4 GPUs", "-n 4"),
+        ("srun --gpus-per-task=1 -n 4 torchrun t.py", "--gpus-per-task=1: each", "-n 4"),
+    ],
+)
+def test_tasks_that_see_too_few(text: str, cause: str, instead: str, place: Place) -> None:
+    message, hint = refusal(place(4)[0], text)
+    assert cause in message
+    program = text.split()[-2:] if "torchrun" in text else text.split()[-1:]
+    assert hint.endswith(shlex.join(["srun", "--gpus-per-node=4", *instead.split(), *program]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "srun -n 4 ./app",
+        "srun -n 4 --gpus-per-node=4 ./app",
+        "srun -n 4 --gres=gpu:a100:4 ./app",
+        "srun -n 4 --gres=tmpfs:2 --tres-per-task=cpu:2 ./app",
+        "srun -n 4 --gpus-per-task=1 --gpu-bind=none ./app",
+        "srun -n 4 --gpus-per-node=4 --gpu-bind=verbose,none ./app",
+        "srun -n 4 --gpus-per-node=4 --gpu-bind=map_gpu:3,2,1,0 ./app",
+        "srun -N 1 -n 1 --gpus-per-task=4 torchrun --nproc-per-node 4 t.py",
+    ],
+)
+def test_tasks_that_see_what_they_need(text: str, place: Place) -> None:
+    assert refusal(place(4)[0], text) == ("", "")
+
+
+def test_a_job_that_was_asked_for_so(place: Place) -> None:
+    """By variables, as in a job of `sbatch --gpus-per-task=1`: imitated, the bed has no cgroups."""
+    placement = place(4)[0]
+    message, hint = refusal(placement, "srun -n 4 ./app", SLURM_GPUS_PER_TASK="1")
+    assert "SLURM_GPUS_PER_TASK=1: each task then sees 1 of the 4 GPUs" in message
+    typed = "env -u SLURM_GPUS_PER_TASK srun --gpus-per-node=4 -n 4 ./app"
+    assert hint == TYPE + typed
+    assert refusal(placement, typed, SLURM_GPUS_PER_TASK="1") == ("", "")
+    assert refusal(placement, "srun -n 4 ./app", SLURM_GPU_BIND="none") == ("", "")
+    assert (
+        "SLURM_GPU_BIND=single:1" in refusal(placement, "srun ./app", SLURM_GPU_BIND="single:1")[0]
+    )
+
+
+def test_ranks_that_choose_their_devices_may_see_any(place: Place) -> None:
+    line = parse_launch_line(
+        ["srun", "-n", "4", "--gpus-per-task=1", "./app"], identify=lambda _: LauncherKind.SRUN
+    )
+    assert realise(line, place(4)[0], {}, shows_devices=False).line.ranks == 4
+
+
+def test_the_published_case(tmp_path: Path) -> None:
+    if not CASE.is_file():
+        pytest.skip("no shared cases here")
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/sh\n")
+    srun.chmod(0o755)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("toposeat"), "run", "-p", CASE, "--",
+         "srun", "--mpi=pmix", "-N2", "-n8", "--gpus-per-task=1", sys.executable],
+        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "--gpus-per-task=1: each task then sees 1 of the 4 GPUs" in done.stderr
+    assert "srun --gpus-per-node=4 --mpi=pmix -N2 -n8" in done.stderr
