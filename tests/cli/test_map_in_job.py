@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,3 +143,42 @@ def test_a_line_that_only_deals_ranks_out(
             room[host] -= turn
             dealt += [host] * turn
     assert hosts == dealt
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [("8(x4)", {"h1": 8, "h2": 8}), ("4,8,2(x2)", {"h1": 4, "h2": 8, "h3": 2, "h4": 2})],
+)
+def test_places_of_nodes_are_counted_as_run_counts_them(
+    places: str,
+    expected: dict[str, int],
+    *,
+    slurm: Answers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slurm(TREE, "h[1-4]")
+    monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", places)
+    place = tmp_path / "job.place"
+    words = ["map", "llm:tp=8,dp=2", "-t", "slurm-job", "--node", "hgx-h100", "--hosts", "job"]
+    assert main([*words, "--solver", "default", "-o", str(place)]) == 0
+    assert Counter(seat.host for seat in load_placement(place).seats) == expected
+
+
+def test_too_few_places_are_refused_as_by_run(
+    slurm: Answers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the launcher of the line: srun counts CPUs, mpirun the tasks of the job."""
+    slurm(TREE, "h[1-2]")
+    monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", "64(x2)")
+    monkeypatch.setenv("SLURM_TASKS_PER_NODE", "2(x2)")
+    mpirun = Path(os.environ["PATH"].partition(":")[0], "mpirun")
+    mpirun.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.1'\n")
+    mpirun.chmod(0o755)
+    words = ["map", "llm:tp=8,dp=2", "-t", "slurm-job", "--node", "hgx-h100", "--hosts", "job"]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main([*words, "--", "mpirun", "-n", "16", "./app"]) == 1
+    err = capsys.readouterr().err
+    assert "leaves places for 4 of 16 ranks" in err
+    assert "salloc -N 2 --ntasks-per-node=8" in err

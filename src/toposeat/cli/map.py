@@ -87,6 +87,9 @@ class MapCommand(Command):
         machine = machine_of(args)
         traffic = profile.read_traffic(args.traffic)
         constraints = constraints_of(args, machine)
+        if args.hosts == "job" and constraints.devices is None:
+            devices = pipeline.devices_of_job(machine, traffic.ranks, args.launch, os.environ)
+            constraints = replace(constraints, devices=devices)
         options = map_options(args, constraints=constraints, explained=args.explain)
         listed = None if args.stack is None else machine.topology
         path = pipeline.path_of_stack(

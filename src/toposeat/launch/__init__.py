@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toposeat.launch.launchers.wrappers import Command, unwrapped
     from toposeat.launch.line import (
         TASK_FILE,
+        check_ready,
         identify_launcher,
         parse_launch_line,
         torchrun_below,

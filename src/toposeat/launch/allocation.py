@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toposeat.errors import InputError
-from toposeat.launch.launchers.launcher import Launcher, LaunchLine
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
 from toposeat.launch.launchers.seats import Allocation
 from toposeat.model.files import read_text
 from toposeat.model.hostlist import expand_counts, expand_hostlist, short_name
@@ -21,7 +21,7 @@ def allocation_of(line: LaunchLine, environment: Mapping[str, str]) -> Allocatio
     Raises:
         InputError: a host list or host file that cannot be read.
     """
-    job = _of_job(line.family, environment)
+    job = _of_job(line, environment)
     own = _of_line(line, in_job=job is not None)
     if own is None or job is None:
         return own or job
@@ -74,19 +74,57 @@ def _of_file(path: Path, *, in_job: bool, limited: bool = False) -> Allocation:
     )
 
 
-def _of_job(family: Launcher, environment: Mapping[str, str]) -> Allocation | None:
+def _of_job(line: LaunchLine, environment: Mapping[str, str]) -> Allocation | None:
+    family = line.family
     if family.starts_here:
         return None
-    nodes = environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST")
-    if nodes:
-        counts = environment.get(family.slurm_places)
-        return _with_counts(expand_hostlist(nodes), counts, "SLURM_JOB_NODELIST")
+    of_group = _components(line, environment)
+    nodes = [environment.get(f"SLURM_JOB_NODELIST{end}") for end in of_group]
+    if not any(nodes):
+        nodes, of_group = [environment.get("SLURM_NODELIST")], ("",)
+    if all(nodes):
+        hosts = expand_hostlist(",".join(filter(None, nodes)))
+        counts = [environment.get(f"{family.slurm_places}{end}") for end in of_group]
+        told = ",".join(filter(None, counts)) if all(counts) else None
+        return _with_counts(hosts, told, f"SLURM_JOB_NODELIST{of_group[0]}")
     for name in family.job_files:
         path = environment.get(name)
         if path:
             found = _of_file(Path(path), in_job=True, limited=name != "PE_HOSTFILE")
             return Allocation(hosts=found.hosts, source=name, in_job=True, slots=found.slots)
     return None
+
+
+def _components(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Ends of the variables of a job's components that the line uses: one, but of a plain job.
+
+    Of a heterogeneous job (`sbatch ... : ...`) srun takes the first component or the one that
+    `--het-group` names, Open MPI's mpirun all.
+
+    Raises:
+        InputError: srun starts on several.
+    """
+    count = environment.get("SLURM_HET_SIZE", "")
+    ends = [
+        f"_HET_GROUP_{at}" for at in range(int(count) if re.fullmatch("[0-9]{1,3}", count) else 0)
+    ]
+    if not ends or f"SLURM_JOB_NODELIST{ends[0]}" not in environment:
+        return ("",)
+    if line.kind == LauncherKind.OPENMPI:
+        return tuple(ends)
+    group = line.value({"het-group"}) or "0"
+    if not group.isdigit():
+        raise InputError(
+            f"--het-group={group} starts ranks on several components of a heterogeneous job, of"
+            " which each numbers its own",
+            hint="plan one component: --het-group=0; or start all by mpirun inside the job",
+        )
+    if int(group) >= len(ends):
+        raise InputError(
+            f"--het-group={group}: the job has {len(ends)} components",
+            hint=f"name one from 0 to {len(ends) - 1}",
+        )
+    return (ends[int(group)],)
 
 
 def _with_counts(hosts: tuple[str, ...], counts: str | None, source: str) -> Allocation:

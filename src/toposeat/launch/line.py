@@ -215,6 +215,12 @@ def _job_below(line: LaunchLine) -> LaunchLine | None:
     return inner
 
 
+def check_ready(line: LaunchLine, environment: Mapping[str, str]) -> None:
+    """Refuse a line that its launcher cannot start on this node, as far as that is known."""
+    if line.family.ready is not None:
+        line.family.ready(line, environment)
+
+
 def torchrun_below(line: LaunchLine) -> LaunchLine | None:
     """The line of torchrun that srun starts on each node; None where it starts something else."""
     if line.kind != LauncherKind.SRUN or line.tasks:

@@ -24,7 +24,7 @@ from toposeat.launch.home_wire import KEY_VARIABLE, PORTS_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
 from toposeat.launch.launchers.wrappers import unwrapped
-from toposeat.launch.line import parse_launch_line
+from toposeat.launch.line import check_ready, parse_launch_line
 from toposeat.launch.order_readers import agree
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
 from toposeat.launch.verification import (
@@ -109,6 +109,7 @@ def run_placed(
     variables = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
     _check_exists(line, variables)
+    check_ready(line, variables)
     check_line(line, placement, visibility, variables)
     started, clock, code = datetime.now(UTC), time.perf_counter(), 0
     with ExitStack() as stack:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
     from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
     from toposeat.pipeline.gain import possible_gains
-    from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
+    from toposeat.pipeline.job_machine import (
+        JobMachine,
+        MachineSource,
+        devices_of_job,
+        machine_of_job,
+    )
     from toposeat.pipeline.own_ids import with_own_ids
     from toposeat.pipeline.placing import (
         assess,

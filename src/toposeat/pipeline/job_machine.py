@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -289,6 +289,45 @@ def _ranks_of_hosts(
             else f"give every host {per_host} places, or let the launcher oversubscribe",
         )
     return places
+
+
+def devices_of_job(
+    machine: mapping.Machine,
+    ranks: int,
+    command: Sequence[str] | None,
+    environment: Mapping[str, str],
+) -> tuple[int, ...] | None:
+    """Positions of the devices for which the scheduler's job has places, as `run` counts them.
+
+    Args:
+        machine: the hosts of the job.
+        ranks: of the traffic.
+        command: the line that will start them; None: srun, or mpirun outside of Slurm.
+        environment: of the job.
+
+    Returns:
+        None: all of them.
+
+    Raises:
+        InputError: the job has fewer places than ranks, and the nodes would have enough devices.
+    """
+    if machine.topology is None:
+        return None
+    if command is None:
+        in_slurm = "SLURM_JOB_ID" in environment
+        kind = LauncherKind.SRUN if in_slurm else LauncherKind.OPENMPI
+        words = ["srun" if in_slurm else "mpirun", "-n", str(ranks), "./app"]
+        line = launch.parse_launch_line(words, identify=lambda _: kind)
+    else:
+        line = launch.parse_launch_line(command)
+    room = Counter(device.host for device in machine.topology.devices)
+    allocation = launch.allocation_of(line, environment)
+    if allocation is not None:  # whose names may be longer or shorter
+        slots = {short_name(host): count for host, count in allocation.slots.items()}
+        own = {host: slots[short_name(host)] for host in room if short_name(host) in slots}
+        allocation = replace(allocation, slots=own)
+    counts = _ranks_of_hosts(line, room, allocation, environment)
+    return _devices_of_counts(machine.topology, counts)
 
 
 def _devices_of_counts(machine: Topology, counts: Mapping[str, int]) -> tuple[int, ...] | None:

@@ -302,6 +302,7 @@ class Launcher:
         in_order: options that keep the ranks of a host in order.
         wrap: the launcher's words with which it starts any program, where they are others.
         interpreter: what it puts in front of the program itself.
+        ready: raises UsageError where a line cannot be started on this node.
         mounts: the line with which containers of its own see folders.
         ending: options that end the job when a rank ends that others wait for.
         on_one_host: options that keep a job on one host.
@@ -341,6 +342,7 @@ class Launcher:
     per_node: Callable[[Launch, bool], list[str] | None] | None = None
     in_order: Callable[[LaunchLine], Words] | None = None
     wrap: Callable[[LaunchLine], list[str]] | None = None
+    ready: Callable[[LaunchLine, Mapping[str, str]], None] | None = None
     mounts: Callable[[LaunchLine, Sequence[Path]], LaunchLine] | None = None
     interpreter: Callable[[LaunchLine], Words] | None = None
     ending: Words = ()

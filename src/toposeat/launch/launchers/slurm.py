@@ -82,6 +82,8 @@ _TABLE = OptionTable(
 )
 
 _ASK_S = 10.0
+_DISTRIBUTION = Path("/usr/lib")
+_PMIX_LIBRARIES = ("libpmix.so*", "pmix*/lib/libpmix.so*", "pmix*/libpmix.so*")
 _MOUNTS = "container-mounts"
 PMI2 = "pmi2"  # under which an MPI knows the ranks of its node only where srun deals them out
 _REPLACED = (
@@ -218,14 +220,42 @@ def _pmi(line: LaunchLine, environment: Mapping[str, str]) -> str:
     return line.value({"mpi"}) or environment.get("SLURM_MPI_TYPE") or _default_pmi()
 
 
-@cache
 def _default_pmi() -> str:
     """What srun without `--mpi` uses; "" where Slurm does not say."""
+    return _configured("MpiDefault")
+
+
+@cache
+def _configured(wanted: str) -> str:
+    """A value of Slurm's configuration; "" where Slurm does not say."""
     for line in _ask("scontrol", "show", "config"):
         name, _, value = line.partition("=")
-        if name.strip() == "MpiDefault":
+        if name.strip() == wanted:
             return value.strip()
     return ""
+
+
+def _ready(line: LaunchLine, environment: Mapping[str, str]) -> None:
+    """Refuse PMIx without its library: srun then fails, or waits for ever.
+
+    Only of a Slurm of the distribution it is known where the library is looked for; another one has
+    the path of its own in its plugin.
+    """
+    plugins = Path(_configured("PluginDir") or "/nowhere")
+    if not _pmi(line, environment).startswith("pmix") or _DISTRIBUTION not in plugins.parents:
+        return
+    if not any(plugins.glob("mpi_pmix*.so")):
+        raise UsageError(
+            f"srun has no PMIx here: no mpi_pmix.so in {plugins}",
+            hint="`srun --mpi=list` says what it has; or start it by mpirun inside the job",
+        )
+    if not any(any(plugins.parent.glob(where)) for where in _PMIX_LIBRARIES):
+        raise UsageError(
+            "srun --mpi=pmix needs libpmix, which is not installed here: it fails, or waits for"
+            " ever",
+            hint="on every node: apt-get install libpmix2 libevent-pthreads-2.1-7; or start it by"
+            " mpirun inside the job",
+        )
 
 
 def _slurm_order(hosts: Sequence[str]) -> tuple[str, ...]:
@@ -364,6 +394,7 @@ LAUNCHERS = (
         bound_by=("SLURM_CPU_BIND",),
         forward=_forward,
         mounts=_mounts,
+        ready=_ready,
         per_node=_per_node,
         # It waits for tasks that wait for one that has ended; a later option of the user wins.
         ending=("--kill-on-bad-exit=1",),

@@ -16,6 +16,7 @@ from toposeat.launch import (
     TASK_FILE,
     LauncherKind,
     LaunchLine,
+    check_ready,
     parse_launch_line,
     reorder_words,
     run_child,
@@ -111,6 +112,7 @@ def profile_run(
     """
     env = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
+    check_ready(line, env)
     recorders = choose_recorders(line, env)
     if recorders.library is None and recording is not None and recording.phases is not None:
         raise UsageError(

@@ -1,0 +1,123 @@
+"""Jobs as sites start them: heterogeneous ones, arrays, `--segment`, a PMIx without its library.
+
+Their variables are imitated: the Slurm of the tests' cluster is 22.05 without accounting.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError, UsageError
+from toposeat.launch import LauncherKind, LaunchLine, check_ready, parse_launch_line
+from toposeat.launch.allocation import allocation_of
+from toposeat.launch.launchers import slurm
+from toposeat.launch.realise import realise
+from toposeat.model.placement import Placement
+
+Place = Callable[..., tuple[Placement, Path]]
+HETEROGENEOUS = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_HET_SIZE": "2",
+    "SLURM_JOB_NODELIST": "a[1-2]",
+    "SLURM_JOB_NODELIST_HET_GROUP_0": "a[1-2]",
+    "SLURM_JOB_NODELIST_HET_GROUP_1": "b[1-4]",
+    "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_0": "8(x2)",
+    "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1": "32(x4)",
+    "SLURM_TASKS_PER_NODE_HET_GROUP_0": "1(x2)",
+    "SLURM_TASKS_PER_NODE_HET_GROUP_1": "4(x4)",
+}
+
+
+def parse(text: str, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
+    return parse_launch_line(shlex.split(text), identify=lambda _: kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "hosts", "places"),
+    [
+        ("srun -n 2 ./app", LauncherKind.SRUN, ("a1", "a2"), 8),
+        ("srun --het-group=1 -n 2 ./app", LauncherKind.SRUN, ("b1", "b2", "b3", "b4"), 32),
+        ("mpiexec -n 2 ./app", LauncherKind.MPICH, ("a1", "a2"), 1),
+        ("mpirun -n 2 ./app", LauncherKind.OPENMPI, ("a1", "a2", "b1", "b2", "b3", "b4"), 1),
+    ],
+)
+def test_components_of_a_heterogeneous_job(
+    text: str, kind: LauncherKind, hosts: tuple[str, ...], places: int
+) -> None:
+    found = allocation_of(parse(text, kind), HETEROGENEOUS)
+    assert found is not None
+    assert found.hosts == hosts
+    assert found.slots[hosts[0]] == places
+    assert found.in_job
+
+
+@pytest.mark.parametrize(
+    ("group", "cause"), [("0,1", "on several components"), ("2", "the job has 2 components")]
+)
+def test_components_that_no_plan_can_have(group: str, cause: str) -> None:
+    with pytest.raises(InputError, match=cause) as caught:
+        allocation_of(parse(f"srun --het-group={group} -n 2 ./app"), HETEROGENEOUS)
+    assert caught.value.hint
+
+
+def test_programs_with_colons_are_refused() -> None:
+    with pytest.raises(UsageError, match="nodes of its own") as caught:
+        parse("srun -n 2 ./a : -n 2 ./b")
+    assert "--multi-prog" in caught.value.hint
+
+
+def test_a_task_of_an_array_is_a_job(place: Place) -> None:
+    """Its own nodes are those of the job; no word of the line names the array."""
+    of_array = {"SLURM_ARRAY_JOB_ID": "6", "SLURM_ARRAY_TASK_ID": "1", "SLURM_JOB_ID": "7"}
+    line, (placement, _) = parse("srun -n 4 ./app"), place(4)
+    job = {"SLURM_JOB_NODELIST": "n1", "SLURM_JOB_CPUS_PER_NODE": "8"}
+    assert realise(line, placement, job | of_array) == realise(line, placement, job)
+
+
+@pytest.mark.parametrize("option", ["--segment=2", "-m block:cyclic", "-m '*:cyclic'"])
+def test_words_for_the_scheduler_and_for_sockets_stay(option: str, place: Place) -> None:
+    """`--segment` picks nodes of one block before the job; sockets are bound by toposeat-exec."""
+    plan = realise(parse(f"srun {option} -n 4 ./app"), place(4)[0], {})
+    assert set(shlex.split(option)) <= set(plan.line.launcher)
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of plugins of a Slurm of the distribution, with PMIx."""
+    folder = tmp_path / "usr" / "lib" / "slurm-wlm"
+    folder.mkdir(parents=True)
+    (folder / "mpi_pmix.so").touch()
+    monkeypatch.setattr(slurm, "_DISTRIBUTION", folder.parent)
+    monkeypatch.setattr(slurm, "_configured", {"PluginDir": str(folder), "MpiDefault": ""}.get)
+    return folder
+
+
+def test_pmix_without_its_library(plugins: Path) -> None:
+    line = parse("srun --mpi=pmix -n 4 ./app")
+    with pytest.raises(UsageError, match="needs libpmix, which is not installed") as caught:
+        check_ready(line, {})
+    assert "apt-get install libpmix2" in caught.value.hint
+    with pytest.raises(UsageError, match="needs libpmix"):
+        check_ready(parse("srun -n 4 ./app"), {"SLURM_MPI_TYPE": "pmix_v4"})
+    check_ready(parse("srun --mpi=pmi2 -n 4 ./app"), {})
+    library = plugins.parent / "pmix2" / "lib" / "libpmix.so.2"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    check_ready(line, {})
+    (plugins / "mpi_pmix.so").unlink()
+    with pytest.raises(UsageError, match="no PMIx here"):
+        check_ready(line, {})
+
+
+def test_a_sites_own_slurm_is_believed(
+    plugins: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its plugin has the path of a library that only it knows."""
+    monkeypatch.setattr(slurm, "_DISTRIBUTION", tmp_path / "elsewhere")
+    assert plugins.is_dir()
+    check_ready(parse(f"srun --mpi=pmix -n 4 {sys.executable}"), {})
