@@ -15,6 +15,7 @@ struct tps_identity {
   const char *local_rank_source;
   char host[256];   /* what gethostname says */
   const char *node; /* what the launcher calls this node, NULL if it does not say */
+  bool elastic;     /* set by the caller: the world may have other nodes than the placement */
 };
 
 /* Reads the environment. `local_rank_env` names the variable to take the local rank from, or NULL.

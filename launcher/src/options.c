@@ -25,6 +25,10 @@ const char tps_help_text[] =
     "                              named in the list\n"
     "      --memory-policy POLICY  preferred (default), bind or none\n"
     "      --local-rank-env NAME   read the local rank from this variable\n"
+    "      --elastic               in a world of other nodes than PLACEMENT's, take the seat of "
+    "the "
+    "local\n"
+    "                              rank on this host (torchrun)\n"
     "      --report DIR            write what this rank really got into a file of DIR\n"
     "      --probe LIB             libtoposeat_probe.so, if not beside this program\n"
     "      --preload LIB           put LIB in front of LD_PRELOAD; may be repeated\n"
@@ -219,6 +223,10 @@ enum tps_parsed tps_options_parse(struct tps_options *options, int argc, char **
       return TPS_PARSED_VERSION;
     if (strcmp(argument, "--strict") == 0) {
       options->strict = true;
+      continue;
+    }
+    if (strcmp(argument, "--elastic") == 0) {
+      options->elastic = true;
       continue;
     }
     if (strcmp(argument, "--dry-run") == 0) {

@@ -31,6 +31,7 @@ struct tps_options {
   size_t preload_count;
   unsigned long open_files; /* 0: as they are */
   unsigned long parent;     /* --end-with; 0: nobody */
+  bool elastic;             /* the world may have other nodes than the placement */
   bool strict;
   bool dry_run;
   char **program; /* NULL-terminated */

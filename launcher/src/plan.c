@@ -179,6 +179,7 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
     tps_preload_add(&plan->environment, options->preloads[i], messages);
   if (options->placement != NULL || options->report_folder != NULL)
     tps_identity_detect(&plan->identity, options->local_rank_env, messages);
+  plan->identity.elastic = options->elastic;
   if (options->placement != NULL && options->home != NULL && !options->dry_run)
     plan_meeting(plan, options);
   else if (options->home != NULL)

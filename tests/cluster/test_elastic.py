@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import subprocess
+import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.test_realise import DEVICES, NODES
+from tests.cluster.test_torchrun import ORDER, PER_NODE, blocks
 from tests.support.cluster import LOGIN, Cluster, toposeat
 from tests.support.pytorch import python_with_torch, why_no_torch
-from toposeat.model.placement_file import load_placement
+from toposeat.model.placement_file import load_placement, save_placement
 
 pytestmark = [
     pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none"),
@@ -58,3 +65,155 @@ def test_all_nodes_start_again_where_one_rank_fails(
     planned = Counter((seat.rank, seat.host) for seat in load_placement(place).seats)
     assert seats(done.stdout) == planned + planned, done.stderr
     assert done.stderr.count("without tb2 the job ends") == 1
+
+
+SCRIPT = """
+import os, signal, socket, sys, time
+import torch
+import torch.distributed as dist
+folder, host, local = sys.argv[1], socket.gethostname(), int(os.environ["LOCAL_RANK"])
+device = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[local]
+dist.init_process_group("gloo")
+world = [None] * dist.get_world_size()
+dist.all_gather_object(world, (host, local, device))
+if dist.get_rank() == 0:
+    with open(os.path.join(folder, "worlds"), "a") as file:
+        file.write(repr(world) + "\\n")
+names = (f"leave-{host}", f"fail-{host}", "end")
+leaves, fails, end = (os.path.join(folder, name) for name in names)
+ended = torch.zeros(1)
+while not ended:
+    time.sleep(0.2)
+    if local == 0 and os.path.exists(leaves):
+        os.remove(leaves)
+        os.kill(os.getppid(), signal.SIGTERM)  # the agent ends, and its ranks
+        time.sleep(60)
+    if local == 0 and os.path.exists(fails):
+        os.remove(fails)
+        sys.exit(3)
+    ended += os.path.exists(end)
+    dist.all_reduce(ended)  # fails where a node has left
+"""
+World = list[tuple[str, int, str]]  # host, local rank and device of every rank
+
+
+@dataclass
+class Job:
+    """Ranks that tell their worlds until they are told to end."""
+
+    cluster: Cluster
+    environment: Mapping[str, str]
+    folder: Path
+    per_node: int
+    options: Sequence[str]
+    started: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    seen: int = 0
+
+    def start(self, node: str, *before: str) -> None:
+        """Start a `run` on a node."""
+        torchrun = ["torchrun", f"--nproc-per-node={self.per_node}", *self.options]
+        line = [*before, *torchrun, self.folder / "train.py", self.folder]
+        words = [toposeat(), "run", "-p", self.folder / "job.place", "--", *line]
+        self.started[node] = self.cluster.start(node, words, environment=self.environment)
+
+    def do(self, what: str, node: str) -> None:
+        """Let a rank of a node `fail`, or the node `leave`."""
+        (self.folder / f"{what}-{node}").touch()
+
+    def becomes(self, hosts: Sequence[str]) -> World:
+        """Wait for a further world of these hosts, and look at the order of all until then."""
+        path, end = self.folder / "worlds", time.monotonic() + 150
+        while time.monotonic() < end and self.started:
+            worlds = path.read_text().splitlines() if path.exists() else []
+            for text in worlds[self.seen :]:
+                self.seen += 1
+                world: World = ast.literal_eval(text)
+                found = list(dict.fromkeys(host for host, *_ in world))
+                if set(found) == set(hosts):
+                    assert found == list(hosts)
+                    assert len(world) == len(hosts) * self.per_node
+                    return world
+                assert found == [host for host in hosts if host in found]
+            time.sleep(0.2)
+        raise AssertionError(f"no world of {hosts}: {self.end()}")
+
+    def end(self) -> str:
+        """What was printed, once the job has ended."""
+        (self.folder / "end").touch()
+        said = ""
+        for node, each in self.started.items():
+            out, error = each.communicate(timeout=120)
+            said += f"--- {node}: {each.returncode}\n{out}{error}"
+        self.started = {}
+        return said
+
+
+@pytest.fixture
+def folder(cluster: Cluster, tmp_path: Path) -> Path:
+    """With the program, where every node sees it."""
+    made = cluster.share / tmp_path.name
+    made.mkdir()
+    (made / "train.py").write_text(SCRIPT)
+    return made
+
+
+def planned(world: World) -> bool:
+    """Whether the devices of hosts of the plan are those of the plan."""
+    return all(
+        device == str(DEVICES[NODES.index(host)][local])
+        for host, local, device in world
+        if host in ORDER
+    )
+
+
+@pytest.mark.parametrize("backend", ["c10d", "toposeat"])
+def test_restarts_on_three_nodes_keep_the_planned_order(
+    cluster: Cluster, folder: Path, environment: dict[str, str], backend: str
+) -> None:
+    save_placement(blocks(), folder / "job.place")
+    if backend == "c10d":  # torch's ranks would read what the last ones left (pytorch#135712)
+        environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    options = ["--nnodes=3", f"--rdzv-backend={backend}", "--rdzv-endpoint=tb1:29613"]
+    job = Job(cluster, environment, folder, PER_NODE, [*options, "--max-restarts=3"])
+    job.start(LOGIN, "srun", "-N3")
+    assert planned(job.becomes(ORDER))
+    job.do("fail", "tb2")
+    assert planned(job.becomes(ORDER))
+    job.do("fail", "tb3")
+    assert planned(job.becomes(ORDER))
+    said = job.end()
+    assert f"--- {LOGIN}: 0\n" in said
+    assert ("without tb3 the job ends" in said) == (backend == "c10d")
+
+
+def test_nodes_leave_and_come_and_the_order_of_the_others_stays(
+    cluster: Cluster, folder: Path, environment: dict[str, str]
+) -> None:
+    """The first node of the plan leaves, one that the plan has not comes beside its nearest."""
+    network = folder / "network.conf"
+    lines = ("s Switches=a,b", "a Nodes=tb[1,4]", "b Nodes=tb[2-3]")
+    network.write_text("".join(f"SwitchName={line}\n" for line in lines))
+    plan = blocks()
+    seats = [seat for seat in plan.seats if seat.local_rank == 0]
+    plan = replace(
+        plan,
+        seats=tuple(replace(seat, rank=rank) for rank, seat in enumerate(seats)),
+        metadata={**plan.metadata, "source": str(network)},
+    )
+    save_placement(plan, folder / "job.place")
+    options = ["--nnodes=2:4", "--rdzv-backend=toposeat", "--rdzv-endpoint=tb1:29614"]
+    options += ["--max-restarts=9", "--rdzv-conf=last_call_timeout=4,keep_alive_interval=1"]
+    job = Job(cluster, environment, folder, 1, options)
+    for node in NODES[:3]:
+        job.start(node)
+    assert planned(job.becomes(["tb3", "tb1", "tb2"]))
+    job.do("leave", "tb3")
+    assert planned(job.becomes(["tb1", "tb2"]))
+    job.start("tb4")
+    assert planned(job.becomes(["tb1", "tb4", "tb2"]))
+    left = job.started.pop("tb3").communicate(timeout=60)[1]
+    job.start("tb3")
+    assert planned(job.becomes(["tb3", "tb1", "tb4", "tb2"]))
+    said = job.end()
+    assert all(f"--- {node}: 0\n" in said for node in NODES), said + left
+    assert "this is tb4, which the plan has not: it joins behind the nearest" in said

@@ -302,7 +302,12 @@ def test_torchrun_on_a_host_has_the_node_rank_of_its_ranks(
     told: list[str] = []
     argv[1:1] = ["--rdzv-backend", "c10d"]
     record = run_placed(
-        argv, place, path, dry_run=True, environment={"PATH": "/usr/bin"}, tell=told.append
+        argv,
+        place,
+        path,
+        dry_run=True,
+        environment={"PATH": "/usr/bin"},
+        tell=lambda *lines: told.extend(lines),
     )
     said = Said(record.launched, {}, {}, {})
     node = hosts.index(HERE)

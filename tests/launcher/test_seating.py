@@ -73,6 +73,42 @@ def test_a_job_of_another_size_runs_unplaced(launcher: Exec, size: str) -> None:
     assert f"the placement is for 2 ranks and this is rank 0 of {size}" in done.warnings[0]
 
 
+def torchrun(rank: int, size: int, local_rank: int) -> dict[str, str]:
+    env = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": 2}
+    return {name: str(value) for name, value in env.items()}
+
+
+ELASTIC = ("--elastic", "--local-rank-env", "LOCAL_RANK")
+
+
+def test_a_world_that_nodes_have_left_takes_the_seats_of_local_ranks(launcher: Exec) -> None:
+    """Ranks 1 and 2 of the placement are ranks 0 and 1 of what is left."""
+    for local_rank in (0, 1):
+        env = torchrun(local_rank, 2, local_rank)
+        done = launcher.variables(TWO_HOSTS, *ELASTIC, "--strict", env=env)
+        assert done.variables[LIST] == "2,0,1,3"
+        assert done.warnings == []
+    assert "of 2" in launcher.variables(TWO_HOSTS, *ELASTIC[1:], env=torchrun(0, 2, 0)).warnings[0]
+
+
+def test_a_whole_world_in_the_placements_order_is_nothing_to_speak_of(launcher: Exec) -> None:
+    done = launcher.variables(TWO_HOSTS, *ELASTIC, env=torchrun(1, 3, 0))
+    assert (done.variables[LIST], done.stderr) == ("2,0,1,3", "")
+
+
+def test_a_whole_world_in_another_order_is_said_and_seated(launcher: Exec) -> None:
+    done = launcher.variables(TWO_HOSTS, *ELASTIC, env=torchrun(0, 3, 0))
+    assert done.variables[LIST] == "2,0,1,3"
+    assert "rank 1 of the placement is rank 0 of this world" in done.warnings[0]
+
+
+def test_a_node_that_the_placement_has_not_runs_unplaced(launcher: Exec) -> None:
+    text = TWO_HOSTS.replace(f"\t{HERE}\t", "\tother\t")
+    done = launcher.variables(text, *ELASTIC, env=torchrun(3, 4, 1))
+    assert LIST not in done.variables
+    assert "started without placement" in done.warnings[0]
+
+
 TWO = placement_text([seat_line(0, 2), seat_line(1, 0)])
 
 

@@ -104,10 +104,9 @@ def _write(export: Export, folder: Path, *, overwrite: bool) -> list[Path]:
     """Write all files or none: existing ones are found before anything is written."""
     from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
-    if export.files:
-        folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / file.name for file in export.files]
     for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
         check_writable(path, overwrite=overwrite)
     for path, file in zip(paths, export.files, strict=True):
         write_atomically(path, file.text, overwrite=overwrite)

@@ -98,14 +98,13 @@ def placed_command(
     own = line.changed((*ending, *binding, *ordering))
     below = torchrun_below(own)
     words = exec_words((below or line).family, placement_path, options)
+    words += ["--elastic"] if torchrun.is_elastic(below or line, environment) else []
     tasks = wrapped_tasks(own, words)
     if below is None:
         argv = wrap_with_exec(own, words, folder + TASK_FILE, folders)
     else:
-        hosts = tuple(dict.fromkeys(seat.host for seat in placement.seats))
-        start = torchrun.as_node_of_task(below, hosts, environment)
         *srun, _ = wrap_with_exec(replace(own, program=("true",)), (), folders=folders)
-        argv = [*srun, *start, *wrap_with_exec(below, words, folders=folders)]
+        argv = [*srun, *plan.node_start, *wrap_with_exec(below, words, folders=folders)]
     return PlacedCommand(
         argv=tuple(argv),
         notes=notes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError, ToposeatError, UsageError
@@ -37,7 +37,7 @@ class Realisation:
 
     `seating` is the placement as processes will find themselves: host names as the launcher has
     them, local ranks as it numbers them, rows in the order in which it starts processes. `warnings`
-    are to be told before the start.
+    are to be told before the start. `node_start` are the words in front of a torchrun below srun.
     """
 
     line: LaunchLine
@@ -47,6 +47,7 @@ class Realisation:
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    node_start: tuple[str, ...] = ()
     rank_of_slot: tuple[int, ...] | None = None
 
     def rank_of(self, slot: int) -> int:
@@ -63,6 +64,7 @@ def realise(
     folder: str = "",
     other_machine: bool = False,
     shows_devices: bool = True,
+    groups: Callable[[], Mapping[str, Sequence[str]]] = dict,
 ) -> Realisation:
     """The line that starts every rank of a placement on its host.
 
@@ -73,6 +75,7 @@ def realise(
         folder: where the files will lie, with a slash at its end; "" for names alone.
         other_machine: put the placement's hosts, in their order, onto those that there are.
         shows_devices: ranks get the devices of the plan, and not those that they choose.
+        groups: of the network that each known host is in, coarse ones first.
 
     Raises:
         InputError: the plan does not fit these hosts, counts or this launcher; all that does not
@@ -98,6 +101,7 @@ def realise(
         environment=environment,
         folder=folder,
         cpus=tuple(seat.cpus for seat in seating.seats),
+        groups=groups,
     )
     below = torchrun_below(line)
     if below is not None:
@@ -152,7 +156,8 @@ def _of_nodes(
         words = slurm.srun(
             tasks, launch.folder, order=order or plan.hosts, pmi="none", exact=bool(order)
         )
-        node = torchrun.on_all_hosts(plan, below, launch.environment)
+        node = torchrun.on_all_hosts(launch, below, plan)
+        start = torchrun.as_node_of_task(launch, below, plan.hosts)
         below = below.changed(node.options, node.replaces)
     except UsageError as error:
         own.add(error.message, error.hint)
@@ -167,6 +172,7 @@ def _of_nodes(
         files=words.files,
         environment=words.environment,
         warnings=node.warnings,
+        node_start=start,
     )
 
 

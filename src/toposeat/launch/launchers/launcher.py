@@ -243,13 +243,17 @@ class LaunchLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """A line and what is around it: its hosts, variables, where files will lie, CPUs of ranks."""
+    """A line and what is around it: its hosts, variables, where files will lie, CPUs of ranks.
+
+    `groups` are those of the network that each known host is in, coarse ones first.
+    """
 
     line: LaunchLine
     allocation: Allocation | None
     environment: Mapping[str, str]
     folder: str = ""
     cpus: Sequence[str | None] = ()
+    groups: Callable[[], Mapping[str, Sequence[str]]] = dict
 
     def order_in_job(self, hosts: Collection[str]) -> Words:
         """These hosts as the scheduler's job has them; () outside a job."""

@@ -24,7 +24,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchFile:
-    """Its name, without a folder, and its content."""
+    """Its name, relative to the folder of all, and its content."""
 
     name: str
     text: str

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shlex
 import shutil
 import socket
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +66,12 @@ _LOCAL_ADDRESS = _spelled("local-addr")
 _STATIC = "static"
 # These two sort nodes by --local-addr; others, as etcd, number them as they come.
 _SORTING = ("c10d", "etcd-v2")
+_OWN = "toposeat"
+_FOLDER = Path(__file__).parents[1] / "rendezvous"  # what torch finds it by
+_NODES = "TOPOSEAT_NODES"
+_MOST_TEXT = 100_000  # bytes of a word of a line: Linux has 128 KiB
+_TAKES_HANDLERS = (2, 5)
+_ASK_S = 10.0
 _UNBOUND = "{} binds no CPUs"
 _BEHIND = "; for that put seat.sh of --launcher script after --no-python"
 PORT = '"${MASTER_PORT:-29500}"'
@@ -76,13 +86,17 @@ def _count(options: Sequence[Option]) -> int | None:
 def _words(launch: Launch, plan: RankHosts) -> HostWords:
     here = socket.gethostname()
     own = next((host for host in plan.hosts if short_name(host) == short_name(here)), None)
-    if own is None:
-        raise UsageError(
-            "torchrun is started on every host of the plan"
-            f" ({compress_hostlist(plan.hosts)[:80]}), and this is {here}",
-            hint="start this line on those hosts, or map for these ones",
-        )
-    return on_host(plan, plan.hosts.index(own), launch.line, launch.environment)
+    if own is not None:
+        return _on_host(launch, plan, plan.hosts.index(own))
+    if backend(launch.line, launch.environment) == _OWN:
+        more = f"this is {here}, which the plan has not: it joins behind the nearest of its hosts"
+        words = on_all_hosts(launch, launch.line, plan)
+        return replace(words, warnings=(f"{more}, and its ranks have no seats",))
+    raise UsageError(
+        "torchrun is started on every host of the plan"
+        f" ({compress_hostlist(plan.hosts)[:80]}), and this is {here}",
+        hint="start this line on those hosts, or map for these ones",
+    )
 
 
 def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
@@ -96,18 +110,19 @@ def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
     return plan.per_host
 
 
-def on_host(
-    plan: RankHosts, node: int, line: LaunchLine, environment: Mapping[str, str]
-) -> HostWords:
+def _on_host(launch: Launch, plan: RankHosts, node: int) -> HostWords:
     """The line of one host of a plan: what leads its rendezvous to this node rank.
 
-    The static rendezvous takes node ranks; c10d sorts nodes by address. Which one it is, is the
-    user's: they differ in what becomes of a job of which a node fails.
+    The static rendezvous takes node ranks; c10d sorts nodes by address; ours has the order itself.
+    Which one it is, is the user's: they differ in what becomes of a job of which a node fails.
     """
-    common = on_all_hosts(plan, line, environment)
-    if _backend(line, environment) == _STATIC:
+    common = on_all_hosts(launch, launch.line, plan)
+    used = backend(launch.line, launch.environment)
+    if used == _STATIC:
         own = f"--node_rank={node}"  # before PyTorch 2.1 there were no dashes
         return replace(common, options=(own, *common.options))
+    if used == _OWN:
+        return common
     padded = str(node).zfill(len(str(len(plan.hosts))))
     address = plan.hosts[0] + (f"~{padded}" if node else "")
     return replace(
@@ -117,11 +132,12 @@ def on_host(
     )
 
 
-def on_all_hosts(plan: RankHosts, line: LaunchLine, environment: Mapping[str, str]) -> HostWords:
+def on_all_hosts(launch: Launch, line: LaunchLine, plan: RankHosts) -> HostWords:
     """What the lines of all hosts have in common; `as_node_of_task` says the rest below srun."""
     nodes(plan)
-    first, backend = plan.hosts[0], _backend(line, environment)
-    if backend == _STATIC:
+    environment, first = launch.environment, plan.hosts[0]
+    used = backend(line, environment)
+    if used == _STATIC:
         return HostWords(
             options=(
                 *("--rdzv_backend=static", f"--master_addr={first}"),
@@ -129,43 +145,106 @@ def on_all_hosts(plan: RankHosts, line: LaunchLine, environment: Mapping[str, st
             ),
             replaces=_BACKEND | _ENDPOINT | _spelled("node-rank", "master-addr", "master-port"),
         )
-    if backend not in _SORTING:
+    met = line.has(_ENDPOINT) or "PET_RDZV_ENDPOINT" in environment
+    options = () if met else (f"--rdzv_endpoint={first}:29400",)
+    if used == _OWN:
+        _check_torch(line)
+        return HostWords(options=options, environment=_own_variables(launch, plan.hosts))
+    if used not in _SORTING:
         raise UsageError(
-            f"--rdzv-backend={backend} numbers nodes by a rule of its own, and the plan has an"
-            " order of nodes",
-            hint="use --rdzv-backend=static or c10d, which are led to the order of the plan",
+            f"--rdzv-backend={used} numbers nodes by a rule of its own, and the plan has an order"
+            " of nodes",
+            hint="use --rdzv-backend=toposeat, c10d or static, which are led to the plan's order",
         )
     if line.has(_LOCAL_ADDRESS) or "PET_LOCAL_ADDR" in environment:
         raise UsageError(
-            f"{backend} sorts nodes by --local-addr, and the line has one of its own",
-            hint="leave --local-addr (PET_LOCAL_ADDR) out",
+            f"{used} sorts nodes by --local-addr, and the line has one of its own",
+            hint="leave --local-addr (PET_LOCAL_ADDR) out, or use --rdzv-backend=toposeat",
         )
-    met = line.has(_ENDPOINT) or "PET_RDZV_ENDPOINT" in environment
     return HostWords(
-        options=() if met else (f"--rdzv_endpoint={first}:29400",),
+        options=options,
         warnings=(
-            f"{backend} keeps the planned order of nodes by --local-addr, where node 0 ({first})"
+            f"{used} keeps the planned order of nodes by --local-addr, where node 0 ({first})"
             " alone has an address: nodes that fail start again with the others, but without"
-            f" {first} the job ends",
+            f" {first} the job ends (not so with --rdzv-backend=toposeat)",
         ),
     )
 
 
-def as_node_of_task(
-    line: LaunchLine, hosts: Sequence[str], environment: Mapping[str, str]
-) -> Words:
+def as_node_of_task(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> Words:
     """What srun starts torchrun by: the number of its task is the node rank.
 
     torchrun reads its options from variables too.
     """
-    if _backend(line, environment) == _STATIC:
+    used = backend(line, launch.environment)
+    if used == _STATIC:
         return ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
-    lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
-    return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
+    if used != _OWN:
+        lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
+        return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
+    own = shlex.quote(str(_FOLDER))
+    variables = shlex.quote(_own_variables(launch, hosts)[_NODES])
+    return (
+        *("sh", "-c"),
+        f"[ -d {own} ] || {{ echo toposeat: error: $(hostname) has no {own}, install toposeat there"
+        f" under the same path >&2; exit 1; }}; PYTHONPATH={own}${{PYTHONPATH:+:$PYTHONPATH}}"
+        f' {_NODES}={variables} exec "$0" "$@"',
+    )
 
 
-def _backend(line: LaunchLine, environment: Mapping[str, str]) -> str:
+def is_elastic(line: LaunchLine, environment: Mapping[str, str]) -> bool:
+    """Whether a world may have other nodes than the plan, once a node has left or come."""
+    return line.kind == LauncherKind.TORCHRUN and backend(line, environment) != _STATIC
+
+
+def backend(line: LaunchLine, environment: Mapping[str, str]) -> str:
+    """The name of the line's rendezvous."""
     return line.value(_BACKEND) or environment.get("PET_RDZV_BACKEND") or _STATIC
+
+
+def _own_variables(launch: Launch, hosts: Sequence[str]) -> dict[str, str]:
+    """By which torch finds our rendezvous, and that the order of nodes."""
+    groups = {short_name(host): own for host, own in launch.groups().items()}
+    for known in (groups, {}):
+        text = _order(hosts, known)
+        if len(text) <= _MOST_TEXT:
+            return {**_python_path(launch.environment), _NODES: text}
+    raise UsageError(
+        f"the names of {len(hosts)} hosts do not fit into a variable",
+        hint="use --rdzv-backend=c10d",
+    )
+
+
+def _order(hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
+    return json.dumps({"order": list(hosts), "groups": groups}, separators=(",", ":"))
+
+
+def _python_path(environment: Mapping[str, str]) -> dict[str, str]:
+    own = environment.get("PYTHONPATH")
+    return {"PYTHONPATH": f"{_FOLDER}{os.pathsep}{own}" if own else str(_FOLDER)}
+
+
+def _check_torch(line: LaunchLine) -> None:
+    """Refuse a torch that takes no rendezvous of others, if its Python is here to be asked."""
+    ask = "from importlib.metadata import version; print(version('torch'))"
+    if shutil.which(line.launcher[0]) is None:
+        return
+    try:
+        done = subprocess.run(
+            (_python(line.launcher), "-c", ask),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_ASK_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return
+    found = re.match(r"(\d+)\.(\d+)", done.stdout)
+    if found and (int(found[1]), int(found[2])) < _TAKES_HANDLERS:
+        raise UsageError(
+            f"torch {done.stdout.strip()} takes no --rdzv-backend=toposeat",
+            hint="use --rdzv-backend=c10d, or torch 2.5 or later",
+        )
 
 
 def _port_of(line: LaunchLine) -> str:
@@ -251,6 +330,29 @@ def c10d(job: Job) -> Export:
         ('--local-addr="$address"',),
         before=("# a sort key: that of node 0 alone is looked up", *_address(job.hosts, "$node")),
     )
+
+
+def toposeat(job: Job) -> Export:
+    """Our own rendezvous, whose files lie beside the script: nodes need no toposeat."""
+    export = _export(
+        job,
+        "torchrun-toposeat",
+        (
+            f"--rdzv-backend={_OWN}",
+            f'--rdzv-id="${{RDZV_ID:-toposeat}}" --rdzv-endpoint={first_host(job)}:{PORT}',
+        ),
+        (),
+        before=(
+            'folder=$(cd "$(dirname "$0")" && pwd)',
+            'export PYTHONPATH="$folder${PYTHONPATH:+:$PYTHONPATH}"',
+            f"export {_NODES}={shlex.quote(_order(job.hosts, {}))}",
+        ),
+    )
+    if not export.files:  # one host
+        return export
+    own = [_FOLDER / "toposeat_rendezvous.py", *sorted(_FOLDER.glob("*.dist-info/*"))]
+    files = (LaunchFile(name=str(e.relative_to(_FOLDER)), text=e.read_text()) for e in own)
+    return replace(export, files=(*export.files, *files))
 
 
 def first_host(job: Job) -> str:
@@ -367,4 +469,8 @@ LAUNCHERS = (
 EXPORTS = {
     "torchrun": ("torchrun, static rendezvous: node ranks, device order", static),
     "torchrun-c10d": ("torchrun, c10d rendezvous: addresses that sort as planned", c10d),
+    "torchrun-toposeat": (
+        "torchrun, our rendezvous: node ranks as planned at every start",
+        toposeat,
+    ),
 }

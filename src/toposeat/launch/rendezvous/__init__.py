@@ -1,0 +1,1 @@
+"""What `run` puts on PYTHONPATH of torchrun: loaded by torch, not by toposeat."""

@@ -1,0 +1,140 @@
+"""Node ranks of our rendezvous, and what torch loads it by."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.pytorch import python_with_torch, why_no_torch
+from toposeat.launch import rendezvous
+from toposeat.launch.rendezvous.toposeat_rendezvous import Node, create, in_order
+
+FOLDER = Path(rendezvous.__file__).parent
+SCRIPT = """
+import os, sys
+sys.stdout.write("rank {RANK} {WORLD_SIZE}\\n".format_map(os.environ))
+"""
+PLAN = ("tb10", "tb3", "tb1", "tb2")
+
+
+def nodes(
+    *hosts: str, groups: dict[str, str] | None = None, slurm: dict[str, str] | None = None
+) -> dict[str, Node]:
+    """Keys that sort in another way than hosts do, as addresses may."""
+    return {
+        host[::-1]: (
+            host,
+            tuple((groups or {}).get(host, "")),
+            tuple((slurm or {}).get(host, "").split()),
+        )
+        for host in sorted(hosts)
+    }
+
+
+def ordered(found: dict[str, Node]) -> list[str]:
+    return [found[key][0] for key in in_order(found, PLAN)]
+
+
+@given(st.sets(st.sampled_from(PLAN), min_size=1))
+def test_those_who_are_left_keep_the_order_of_the_plan(left: set[str]) -> None:
+    assert ordered(nodes(*left)) == [host for host in PLAN if host in left]
+
+
+@given(st.sets(st.sampled_from((*PLAN, "tb4", "tb7", "x1", "x2")), min_size=1))
+def test_newcomers_never_part_the_order_of_the_plan(there: set[str]) -> None:
+    found = ordered(nodes(*there))
+    assert sorted(found) == sorted(there)
+    assert [host for host in found if host in PLAN] == [host for host in PLAN if host in there]
+
+
+def test_a_newcomer_comes_behind_the_nearest_by_the_networks_groups() -> None:
+    groups = {"tb10": "01", "tb3": "02", "tb1": "11", "tb2": "11", "tb4": "11", "tb9": "02"}
+    assert ordered(nodes(*PLAN, "tb4", "tb9", groups=groups)) == [
+        *("tb10", "tb3", "tb9"),
+        *("tb1", "tb2", "tb4"),
+    ]
+
+
+def test_else_by_the_switches_of_slurm_and_else_by_the_numbers_in_names() -> None:
+    slurm = {"tb10": "top a", "tb3": "top b", "tb1": "top c", "tb2": "top c", "tb4": "top a"}
+    assert ordered(nodes(*PLAN, "tb4", slurm=slurm)) == ["tb10", "tb4", "tb3", "tb1", "tb2"]
+    assert ordered(nodes(*PLAN, "tb4", "tb12")) == ["tb10", "tb12", "tb3", "tb4", "tb1", "tb2"]
+
+
+def test_hosts_are_the_same_with_and_without_a_domain() -> None:
+    assert ordered(nodes("TB3.example.org", "tb1", "tb10.example.org")) == [
+        *("tb10.example.org", "TB3.example.org", "tb1")
+    ]
+
+
+def test_without_any_host_of_the_plan_names_decide() -> None:
+    assert ordered(nodes("n10", "n9", "n2")) == ["n2", "n9", "n10"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"order": 3}', '{"order": ["a"], "groups": []}'])
+def test_without_a_plan_it_says_so_in_one_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOPOSEAT_NODES", text)
+    with pytest.raises(SystemExit, match=r"holds no order of nodes: start torchrun by 'toposeat"):
+        create(SimpleNamespace(run_id="1"))
+
+
+def test_a_torch_without_this_inside_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No torch at all, and one whose handler has other parts."""
+    monkeypatch.setenv("TOPOSEAT_NODES", json.dumps({"order": ["a"], "groups": {}}))
+    name = "torch.distributed.elastic.rendezvous"
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(SystemExit, match=r"another rendezvous inside \(.*\): use --rdzv-backend="):
+        create(SimpleNamespace(run_id="1"))
+    other = SimpleNamespace(
+        c10d_rendezvous_backend=SimpleNamespace(create_backend=lambda _: (None, None)),
+        dynamic_rendezvous=SimpleNamespace(create_handler=lambda *_: SimpleNamespace()),
+    )
+    monkeypatch.setitem(sys.modules, name, other)
+    with pytest.raises(SystemExit, match="_op_executor"):
+        create(SimpleNamespace(run_id="1"))
+
+
+def test_the_folder_is_a_distribution_with_the_entry_point() -> None:
+    """In a Python without toposeat."""
+    ask = (
+        "from importlib.metadata import entry_points\n"
+        "(found,) = entry_points(group='torchrun.handlers', name='toposeat')\n"
+        "print(found.dist.name, callable(found.load()()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", ask],
+        env={"PYTHONPATH": str(FOLDER)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["toposeat-rendezvous", "True"]
+
+
+@pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
+def test_torchrun_starts_by_it(tmp_path: Path) -> None:
+    """And ends in one line where it has no plan."""
+    script = tmp_path / "say.py"
+    script.write_text(SCRIPT)
+    plan = json.dumps({"order": [os.uname().nodename], "groups": {}})
+    line = [python_with_torch(), "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2"]
+    line += ["--rdzv-backend=toposeat", "--rdzv-endpoint=localhost:0", "--rdzv-id=1", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER), "TOPOSEAT_NODES": plan}
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["rank 0 2", "rank 1 2"]
+    without = subprocess.run(
+        line, env={**environment, "TOPOSEAT_NODES": ""}, capture_output=True, text=True, check=False
+    )
+    assert without.returncode == 1
+    assert without.stderr.splitlines()[-1].startswith("toposeat: error: --rdzv-backend=toposeat: ")
