@@ -322,6 +322,16 @@ int __libc_start_main(main_function *program, int count, char **words, void (*in
 
 __attribute__((destructor)) static void report_at_exit(void) { report_once("exit", false); }
 
+/* ---- a process that has loaded this library itself (python_hook/own_rank.py) ---- */
+
+EXPORTED void toposeat_probe_tell(const char *when);
+
+void toposeat_probe_tell(const char *when) {
+  written = 0;
+  report_once(when, false);
+  written = 1; /* at exit the driver is gone */
+}
+
 /* ---- MPI_Finalize ---- */
 
 /* The function behind ours. Behind it in the usual order of search; else, for an MPI library that

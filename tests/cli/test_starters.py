@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fooled import NOT_AS_PLANNED
 from tests.support.pytorch import python_with_torch, torchrun, why_no_torch
 from tests.support.starters import COUNT, HOW
 from tests.support.torch_bytes import given
@@ -67,6 +68,22 @@ def test_ranks_use_the_planned_devices(how: str, place: Path, tmp_path: Path) ->
     # Only a Python that knows its LOCAL_RANK when it starts can be asked what it got.
     asked = how in ("deepspeed", "local-rank")
     assert ("4 ranks as planned" in done.stderr) == asked, done.stderr
+
+
+@needs_torch
+@pytest.mark.parametrize("how", HOW)
+def test_every_rank_of_pytorch_is_verified(how: str, place: Path, tmp_path: Path) -> None:
+    program = f"{python_with_torch()} {STARTERS} {how} both 4"
+    done = emulated(f"{TOPOSEAT} run --strict -p {place} -- {program}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "4 ranks as planned" in done.stderr
+
+
+@needs_torch
+def test_a_rank_of_pytorch_elsewhere_is_found(place: Path, tmp_path: Path) -> None:
+    program = f"env CUDA_VISIBLE_DEVICES=1,0 {python_with_torch()} {STARTERS} spawn both 4"
+    done = emulated(f"{TOPOSEAT} run --strict -p {place} -- {program}", tmp_path)
+    assert done.returncode == NOT_AS_PLANNED, done.stderr
 
 
 @needs_torch

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
 from toposeat.model.runs import RunRecord, Verdict
@@ -87,6 +88,65 @@ def test_children_without_a_local_rank_get_the_list_and_are_not_judged(
     record, rows, _ = run(capfd, [starter, "RANK", "4", "0"], place(4))
     assert {row["CUDA_VISIBLE_DEVICES"] for row in rows} == {"3,2,1,0"}
     assert {seat.verdict for seat in record.seats} == {Verdict.NOT_CHECKED}
+
+
+# Ranks that torch.multiprocessing starts; whether they are killed then is no matter to the program.
+SPAWNED = """
+import os, signal, socket, sys
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def work(rank, size, port, end):
+    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    tasks = [int(name) for name in os.listdir("/proc/self/task")]
+    cpus = {each for task in tasks for each in os.sched_getaffinity(task)}
+    said = f"RANK={rank} CPUS={cpus} MORE={len(tasks) > 1} SEAT={os.environ.get('TOPOSEAT_SEAT')}"
+    os.write(1, f"{said}\\n".encode())
+    dist.barrier()
+    if end == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    method, end = sys.argv[1:]
+    context = mp.get_context(method)
+    ranks = [context.Process(target=work, args=(rank, 2, port, end)) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+"""
+
+
+@pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this process may use one CPU only")
+@pytest.mark.parametrize("end", ["killed", "well"])
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_ranks_of_pytorch_are_seated_when_they_join_their_group(
+    *,
+    method: str,
+    end: str,
+    tmp_path: Path,
+    place: Place,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    (tmp_path / "train.py").write_text(SPAWNED)
+    placed = place(2, bind=True)
+    argv = [python_with_torch(), tmp_path / "train.py", method, end]
+    record, rows, _ = run(capfd, argv, placed)
+    assert record.exit_code == 0
+    for seat, planned, row in zip(record.seats, placed[0].seats, rows, strict=True):
+        assert (seat.cpus, seat.visible_devices) == (planned.cpus, "3,2")
+        assert (row["CPUS"], row["MORE"], row["SEAT"]) == (f"{{{planned.cpus}}}", "True", "None")
+        assert seat.used_device is (None if end == "killed" else False)
+    assert record.verdict is (Verdict.NOT_CHECKED if end == "killed" else Verdict.AS_PLACED)
+    cause = "the rank was killed later" if end == "killed" else "the program loaded no CUDA driver"
+    assert cause in record.seats[1].differences[0]
 
 
 def test_a_list_of_the_users_is_left_to_the_ranks(

@@ -6,8 +6,8 @@ fork        vLLM: the same, forked after torch.distributed was imported
 ray         workers that were started before, each told its rank and its own device later
 local-rank  spawned, with LOCAL_RANK in the environment
 
-It knows nothing of toposeat. WORK is `torch` (an all-reduce over gloo), or `device`: every rank
-says which device it uses.
+It knows nothing of toposeat. WORK is `torch` (an all-reduce over gloo), `device` (every rank says
+which device it uses), `both`, or `killed` (both, and then the ranks are killed).
 """
 
 from __future__ import annotations
@@ -50,7 +50,28 @@ def device(rank: int, _size: int, _port: int, index: int) -> None:
     os.write(1, f"rank={rank} pci={pci.value.decode().lower()} list={listed}\n".encode())
 
 
-WORKS: dict[str, Callable[[int, int, int, int], None]] = {"torch": torch, "device": device}
+def both(rank: int, size: int, port: int, index: int) -> None:
+    import torch.distributed as dist
+
+    device(rank, size, port, index)
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size
+    )
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def killed(rank: int, size: int, port: int, index: int) -> None:
+    both(rank, size, port, index)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+WORKS: dict[str, Callable[[int, int, int, int], None]] = {
+    "torch": torch,
+    "device": device,
+    "both": both,
+    "killed": killed,
+}
 
 
 def _deepspeed(work: str, size: int, port: int) -> list[int]:

@@ -253,9 +253,10 @@ def own_rank_variables(
     told = "".join(f"{name}={value} " for name, value in devices.items())
     note = (
         f"the program starts its ranks itself: it runs with {told}and processes with a LOCAL_RANK"
-        " are seated one by one; others take their devices from that list, and are not asked"
+        " are seated one by one, those of PyTorch when they join their group; others take their"
+        " devices from that list, and are not asked"
         if told
         else "the program starts its ranks itself: processes with a LOCAL_RANK are seated one by"
-        " one, others are left as they are"
+        " one, those of PyTorch when they join their group; others are left as they are"
     )
     return {**variables, **devices}, note

@@ -457,6 +457,9 @@ def _itself(own: RankReports) -> Mapping[str, tuple[str, ...]] | None:
     return next((each for each in own.probes if first_value(each, "pid") == pid), None)
 
 
+_AT_START = "init_process_group"  # of torch.distributed: the program goes on after that
+
+
 def _used_none(own: RankReports, vendor: str) -> bool:
     """Whether no process of the rank had a driver of the placed devices, as far as it can be known.
 
@@ -464,6 +467,7 @@ def _used_none(own: RankReports, vendor: str) -> bool:
     """
     return _itself(own) is not None and all(
         first_value(each, "cuda") in ("not loaded", "not initialised")
+        and first_value(each, "when") != _AT_START
         and (vendor == Vendor.NVIDIA or "driver" not in each)
         and "child" not in each
         for each in own.probes
@@ -492,6 +496,10 @@ def _why_no_device(own: RankReports, exit_code: int) -> str:
     if not own.probes or (itself is None and exit_code == 0):
         return f"the rank probe left no report: {_why_no_probe(own, exit_code)}"
     words = [first_value(probe, "cuda") or "" for probe in own.probes]
+    if all(first_value(probe, "when") == _AT_START for probe in own.probes):
+        return (
+            "asked when it joined its process group, where it had none; the rank was killed later"
+        )
     if "asked" in words:
         return "the program made no context on any device"
     if any("child" in probe for probe in own.probes):

@@ -6,10 +6,10 @@ path at once, and the program's own `sitecustomize`, if there is one, is run as 
 there. Only the standard library is used, and of toposeat what uses nothing else: the program's
 Python may be another one. No error of this file reaches the program.
 
-Under `run` a process that has a LOCAL_RANK starts anew through toposeat-exec, which seats it
-(`own_ranks.py`). Under `profile` the recorder is let into `torch.distributed` when that is
-imported, and where toposeat-exec keeps the records on this node, a Python that ends sends them home
-if it is the last one.
+Under `run` a process that has a LOCAL_RANK starts anew through toposeat-exec, which seats it;
+another one is seated when it joins a process group of PyTorch (`own_rank.py`). Under `profile` the
+recorder is let into `torch.distributed` when that is imported, and where toposeat-exec keeps the
+records on this node, a Python that ends sends them home if it is the last one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _WATCHED = "torch.distributed.distributed_c10d"
-_RECORDER = "toposeat_torch_recorder"
 _TRUST = os.path.join(_HERE, "..", "..", "model", "trust.py")  # noqa: PTH118
 
 
@@ -76,12 +75,16 @@ def _module_at(path: str, name: str) -> Any:
 
 
 def _watch(module: ModuleType) -> None:
-    """Let the recorder into `torch.distributed`, or say why not."""
-    try:
-        recorder = _module_at(os.path.join(_HERE, "recorder.py"), _RECORDER)  # noqa: PTH118
-        recorder.watch(module)
-    except Exception as error:
-        print(f"toposeat: torch.distributed is not recorded: {error!r}", file=sys.stderr)  # noqa: T201
+    """Let the recorder, and what seats ranks, into `torch.distributed`, or say why not."""
+    files = {"TOPOSEAT_PROFILE_DIR": "recorder", "TOPOSEAT_SEAT": "own_rank"}
+    for variable, name in files.items():
+        if not os.environ.get(variable):
+            continue
+        try:
+            path = os.path.join(_HERE, f"{name}.py")  # noqa: PTH118
+            _module_at(path, f"toposeat_torch_{name}").watch(module)
+        except Exception as error:
+            print(f"toposeat: torch.distributed is not watched: {error!r}", file=sys.stderr)  # noqa: T201
 
 
 def _is_here(entry: str) -> bool:
@@ -152,7 +155,7 @@ def _leave_at_end() -> None:
 
 
 _take_seat()
-if os.environ.get("TOPOSEAT_PROFILE_DIR"):
+if os.environ.get("TOPOSEAT_PROFILE_DIR") or os.environ.get("TOPOSEAT_SEAT"):
     sys.meta_path.insert(0, _Finder())
-    _leave_at_end()
+_leave_at_end()
 _run_own()
