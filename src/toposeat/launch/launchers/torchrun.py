@@ -231,7 +231,7 @@ def _check_torch(line: LaunchLine) -> None:
         return
     try:
         done = subprocess.run(
-            (_python(line.launcher), "-c", ask),
+            (_python(line), "-c", ask),
             capture_output=True,
             text=True,
             check=True,
