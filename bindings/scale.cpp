@@ -17,6 +17,7 @@
 #include "bindings.hpp"
 #include "interrupts.hpp"
 #include "toposeat/large/map_large.hpp"
+#include "toposeat/large/node_orders.hpp"
 #include "toposeat/machines/large_prediction.hpp"
 #include "toposeat/scotch/scotch_large.hpp"
 
@@ -194,6 +195,65 @@ scotch_large(const Machine &machine, const RankTraffic &traffic, std::uint64_t s
   return {std::move(answer.raw), std::move(answer.slots)};
 }
 
+using Phases = std::vector<std::tuple<RankTraffic, Slots, double>>;
+
+/// Flows between ranks, the slot of each rank, and the least seconds, phase by phase.
+toposeat::NodeOrders node_orders(const Machine &machine, const Phases &phases) {
+  std::vector<toposeat::NodePhase> own;
+  for (const auto &[traffic, slots, least_s] : phases) {
+    const Assignment places = checked(machine, traffic, slots);
+    toposeat::NodePhase phase{traffic.flows, least_s};
+    for (toposeat::Flow &flow : phase.flows) {
+      flow.source = places[flow.source];
+      flow.target = places[flow.target];
+    }
+    own.push_back(std::move(phase));
+  }
+  const auto *cluster = std::get_if<ClusterMachine>(&machine.kind);
+  if (cluster == nullptr)
+    throw std::invalid_argument("not a machine of hosts on a network");
+  return {*cluster, own};
+}
+
+void bind_orders(nb::module_ &module) {
+  using namespace nb::literals;
+  using toposeat::Deadline;
+  using toposeat::NodeOrders;
+  nb::class_<NodeOrders>(module, "NodeOrders",
+                         "The phases of a job whose nodes may get their hosts in any order.\n\n"
+                         "Raises:\n    ValueError: domains, or no machine of hosts on a network.")
+      .def(nb::new_(&node_orders), "machine"_a, "phases"_a, nb::keep_alive<1, 2>(),
+           "Of each phase the flows of ranks, the slot of each rank with node v on host v, and "
+           "the\nseconds below which no order takes it.")
+      .def(
+          "seconds",
+          [](const NodeOrders &orders, const Slots &hosts) {
+            return orders.seconds(as_vector(hosts));
+          },
+          "host_of_node"_a, "Seconds of each phase.")
+      .def(
+          "improve",
+          [](const NodeOrders &orders, const Slots &start, double slowest_s, double enough_s,
+             double cpu_s, std::uint64_t seed, bool interruptible) {
+            const Assignment from = as_vector(start);
+            NodeOrders::Answer answer;
+            {
+              const nb::gil_scoped_release release;
+              const Interrupts interrupts(interruptible);
+              answer = orders.improve(
+                  from, slowest_s, enough_s, seed,
+                  Deadline::in(cpu_s, &Interrupts::asked, Deadline::Clock::thread_cpu));
+            }
+            return std::tuple{as_array(std::move(answer.host_of_node)), answer.tried, answer.all};
+          },
+          "start"_a, nb::kw_only(), "slowest_s"_a, "enough_s"_a, "cpu_s"_a, "seed"_a = 1,
+          "interruptible"_a = false,
+          "The best order found from a start within so many seconds of this thread's CPU time, "
+          "none\nof whose phases takes longer than `slowest_s`, or the first that takes "
+          "`enough_s`; how many orders were looked at, "
+          "and whether\nthat were all, or nothing can be gained.");
+}
+
 void bind_machine(nb::module_ &module) {
   using namespace nb::literals;
   nb::class_<SwitchLink>(module, "SwitchLink", "One direction of a link between two switches.")
@@ -245,6 +305,14 @@ void bind_machine(nb::module_ &module) {
                    [](const Machine &m) {
                      return of_links<std::uint32_t>(m, [](const auto &k) { return k.links(); });
                    })
+      .def_prop_ro(
+          "links_of_order",
+          [](const Machine &m) {
+            const auto *cluster = std::get_if<ClusterMachine>(&m.kind);
+            return cluster == nullptr ? std::uint32_t{0} : cluster->links_of_order();
+          },
+          "How many links, the first, have loads that depend on the order of equal hosts; 0 where "
+          "that\nis not known.")
       .def(
           "distance",
           [](const Machine &m, std::uint32_t a, std::uint32_t b) {
@@ -290,6 +358,7 @@ void bind_machine(nb::module_ &module) {
 void bind_scale(nb::module_ &module) {
   using namespace nb::literals;
   bind_machine(module);
+  bind_orders(module);
 
   nb::class_<LargeCandidate>(module, "LargeCandidate", "One placement that map_large() looked at.")
       .def_ro("name", &LargeCandidate::name)

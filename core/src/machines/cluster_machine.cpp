@@ -220,6 +220,25 @@ double ClusterMachine::capacity(std::uint32_t link) const {
   return node_.bandwidth[(link - first_node_) % node_.bandwidth.size()];
 }
 
+std::uint32_t ClusterMachine::links_of_order() const {
+  for (std::size_t port = 0; port < cluster_.port_bandwidth.size(); ++port) {
+    if (cluster_.port_bandwidth[port] != cluster_.port_bandwidth[port % cluster_.ports])
+      return first_node_;
+  }
+  return first_port_;
+}
+
+bool ClusterMachine::devices_leave_alike() const {
+  if (routes_.has_choices() || links_of_order() > first_port_)
+    return false;
+  for (std::uint32_t slot = 0; slot < slots(); ++slot) {
+    if (stop_[slot] != stop_[slot / node_.devices * node_.devices] ||
+        node_.exit_latency[slot % node_.devices] != node_.exit_latency[0])
+      return false;
+  }
+  return true;
+}
+
 std::string ClusterMachine::link_name(std::uint32_t link) const {
   if (link < first_port_)
     return routes_.links()[link].name;

@@ -16,6 +16,7 @@ from toposeat._core._ext import (
     MapRequest,
     Network,
     NodeModel,
+    NodeOrders,
     RankTraffic,
     RingRate,
     SearchRecord,

@@ -331,6 +331,13 @@ class LargeMachine:
     @property
     def links(self) -> int: ...
 
+    @property
+    def links_of_order(self) -> int:
+        """
+        How many links, the first, have loads that depend on the order of equal hosts; 0 where that
+        is not known.
+        """
+
     def distance(self, a: int, b: int) -> float: ...
 
     def route(self, a: int, b: int) -> list[int]:
@@ -343,6 +350,30 @@ class LargeMachine:
         """Bytes per second of every link."""
 
     def link_name(self, link: int) -> str: ...
+
+class NodeOrders:
+    """
+    The phases of a job whose nodes may get their hosts in any order.
+
+    Raises:
+        ValueError: domains, or no machine of hosts on a network.
+    """
+
+    def __init__(self, machine: LargeMachine, phases: Sequence[tuple[RankTraffic, Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], float]]) -> None:
+        """
+        Of each phase the flows of ranks, the slot of each rank with node v on host v, and the
+        seconds below which no order takes it.
+        """
+
+    def seconds(self, host_of_node: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[float]:
+        """Seconds of each phase."""
+
+    def improve(self, start: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, slowest_s: float, enough_s: float, cpu_s: float, seed: int = 1, interruptible: bool = False) -> tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,))], int, bool]:
+        """
+        The best order found from a start within so many seconds of this thread's CPU time, none
+        of whose phases takes longer than `slowest_s`, or the first that takes `enough_s`; how many orders were looked at, and whether
+        that were all, or nothing can be gained.
+        """
 
 class LargeCandidate:
     """One placement that map_large() looked at."""

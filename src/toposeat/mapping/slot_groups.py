@@ -148,23 +148,43 @@ class SlotGroups:
 
     def _phase(self, phase: PhaseParts, slots: Slots) -> tuple[float, Floats]:
         """T = max(max_g V_g / B(S_g on a host), max_l bytes_l / c_l), and the bytes."""
-        nbytes = np.zeros(len(self._capacities))
-        slowest = 0.0
-        flows, places = phase.flows, slots
-        if flows is None:
-            edges = Edges()
-            for group in phase.groups:
-                own = [int(slots[rank]) for rank in group.ranks]
-                if group.exchange is Exchange.RING:
-                    slowest = max(slowest, self._ring(group, own, edges, nbytes))
-                else:
-                    edges.all_pairs(own, group.bytes)
-            flows, places = _over_slots(edges.table())
+        slowest, nbytes, flows, places = self._parts(phase, slots)
         if flows.ranks:
             found, over = _core.large_loads(self._machine, flows, places)
             nbytes += over
             slowest = max(slowest, found.predicted_s)
         return max(slowest, float((nbytes / self._capacities).max(initial=0.0))), nbytes
+
+    def _parts(
+        self, phase: PhaseParts, slots: Slots
+    ) -> tuple[float, Floats, _core.RankTraffic, Slots]:
+        """Seconds and bytes inside hosts, and the flows between slots."""
+        nbytes = np.zeros(len(self._capacities))
+        if phase.flows is not None:
+            return 0.0, nbytes, phase.flows, slots
+        edges, slowest = Edges(), 0.0
+        for group in phase.groups:
+            own = [int(slots[rank]) for rank in group.ranks]
+            if group.exchange is Exchange.RING:
+                slowest = max(slowest, self._ring(group, own, edges, nbytes))
+            else:
+                edges.all_pairs(own, group.bytes)
+        return slowest, nbytes, *_over_slots(edges.table())
+
+    def orders(self, slots: Slots) -> _core.NodeOrders:
+        """The same ranks together on hosts, whichever hosts they are: for machines without domains.
+
+        Flows between hosts load the same links inside them in any order.
+        """
+        phases = []
+        first = self._machine.links_of_order
+        for phase in self.phases:
+            slowest, nbytes, flows, places = self._parts(phase, slots)
+            if flows.ranks:
+                nbytes += _core.large_loads(self._machine, flows, places)[1]
+            inside = nbytes[first:] / self._capacities[first:]
+            phases.append((flows, places, max(slowest, float(inside.max(initial=0.0)))))
+        return _core.NodeOrders(self._machine, phases)
 
     def _ring(self, group: Members, slots: Sequence[int], edges: Edges, nbytes: Floats) -> float:
         """Add a group's edges between units and its bytes inside them; its seconds inside."""

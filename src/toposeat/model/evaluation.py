@@ -140,7 +140,8 @@ class Certificate:
     """What was proved about the placement for one objective, on the nominal machine.
 
     `gap` is value / lower_bound - 1 (0 when proved, None when no bound is known). `everywhere` says
-    whether it is proved at every corner of what is assumed as well.
+    whether it is proved at every corner of what is assumed as well. `orders_tried` counts orders of
+    nodes that were looked at, where they were searched for by the time of phases.
     """
 
     objective: str
@@ -150,6 +151,7 @@ class Certificate:
     gap: float | None
     reason: str = ""
     everywhere: bool = True
+    orders_tried: int | None = None
 
     @property
     def word(self) -> str:

@@ -110,6 +110,26 @@ public:
     use_list(node_.in, b % node_.devices, to, use);
   }
 
+  /// The first links: those whose load depends on which host has which node of a job. Of hosts with
+  /// equal ports these are the links between switches.
+  [[nodiscard]] std::uint32_t links_of_order() const;
+  /// Whether it is all the same which device of a host a flow to another host leaves and enters by,
+  /// as far as those links and latencies are concerned.
+  [[nodiscard]] bool devices_leave_alike() const;
+  [[nodiscard]] bool has_domains() const { return !cluster_.domain.empty(); }
+  /// The switch that a slot's port is on, by number of those that have ports.
+  [[nodiscard]] std::uint32_t stop_of(std::uint32_t slot) const { return stop_[slot]; }
+  [[nodiscard]] std::uint32_t stops() const { return routes_.stops(); }
+  /// As `route` between slots of two hosts, the first `links` (`links_of_order`) alone.
+  template <class Use>
+  void walk(std::uint32_t a, std::uint32_t b, std::uint32_t links, Use use) const {
+    if (links > first_port_)
+      use(port_link(a, 0));
+    routes_.walk(stop_[a], stop_[b], key_[b], use);
+    if (links > first_port_)
+      use(port_link(b, 1));
+  }
+
 private:
   [[nodiscard]] bool in_one_domain(std::uint32_t a, std::uint32_t b) const {
     return !cluster_.domain.empty() &&

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,6 +39,13 @@ public:
   /// Seconds of a message over the links between two stops; the mean over paths that are as short.
   [[nodiscard]] double latency(std::uint32_t p, std::uint32_t q) const {
     return latency_[at(p, q)];
+  }
+
+  /// Whether there is anywhere more than one shortest way.
+  [[nodiscard]] bool has_choices() const {
+    return std::adjacent_find(begin_.begin(), begin_.end(), [](std::uint32_t a, std::uint32_t b) {
+             return b - a > 1;
+           }) != begin_.end();
   }
 
   /// Calls `use(link)` for each link from stop p to stop q. `key` tells destinations at q apart.

@@ -95,6 +95,7 @@ def certificate_words(
     """What was proved, as one sentence (plus the solver's reason, where `reasoned`)."""
     goal = objective_words(certificate.objective, metric)
     value = format_objective(certificate.objective, certificate.value, metric)
+    tried = "" if not certificate.orders_tried else f"; {_tried_words(certificate)}"
     if certificate.word == "proved":
         sentence = f"Proved optimal for {goal} ({value}): no placement has a lower value."
     elif certificate.word == "bounded":
@@ -106,12 +107,18 @@ def certificate_words(
         bound = format_objective(certificate.objective, certificate.lower_bound, metric)
         sentence = (
             f"Not proved optimal for {goal}: {value}, at most {format_percent(certificate.gap)}"
-            f" above the lower bound ({bound})."
+            f" above the lower bound ({bound}){tried}."
         )
     else:
-        sentence = f"Heuristic for {goal} ({value}): no bound known, a better placement may exist."
+        sentence = (
+            f"Heuristic for {goal} ({value}): no bound known, a better placement may exist{tried}."
+        )
     reason = clean(certificate.reason).rstrip(".")
     return f"{sentence} Because: {reason}." if reason and reasoned else sentence
+
+
+def _tried_words(certificate: Certificate) -> str:
+    return f"{certificate.orders_tried:,} orders of nodes tried"
 
 
 def range_words(premises: Premises | None) -> str | None:
@@ -195,6 +202,12 @@ def verdict_words(result: MappingResult) -> str:
                 f"No gain: the default placement is kept, because it is proved optimal for {goal}."
             )
         why = f"nothing better was found for {goal}"
+        if result.certificate.orders_tried:
+            bound = result.certificate.lower_bound
+            why = f"none is better for {goal}: {_tried_words(result.certificate)}"
+            if bound is not None:
+                best = format_objective(result.objective, bound, result.metric)
+                why += f", best bound {best}"
         if result.premises is not None and any(note.startswith(KEPT) for note in result.notes):
             why = "no gain is certain"
         return f"No gain: the default placement is kept, because {why}."

@@ -1,0 +1,203 @@
+"""Orders of nodes of jobs with groups: against brute force, the plain loop, and cases of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.block_orders import best_block_order, network_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toposeat import _core
+from toposeat.errors import ToposeatError
+from toposeat.mapping import Shape, SlotEvaluator, map_to_shape, map_traffic, shape_of_network
+from toposeat.mapping.machine import Machine
+from toposeat.mapping.node_orders import search_orders
+from toposeat.mapping.rank_grid import rank_grid
+from toposeat.mapping.slot_groups import SlotGroups
+from toposeat.model.map_options import MapOptions
+from toposeat.model.network import Network, NetworkRates
+from toposeat.model.traffic import Traffic
+from toposeat.profile import pattern_traffic
+from toposeat.topology import allocated, hosts_of, read_network, read_topology
+from toposeat.topology.networks.builder import NetworkBuilder
+
+CASES = Path("../shared/cases/ml")
+SMALL = ("llm:tp=2,pp=2,dp={}", "llm:tp=4,pp={},dp=1", "llm:tp=1,pp=2,dp={}", "llm:tp=2,cp=2,dp={}")
+
+
+def leaves(sizes: list[int], taper: float, order: list[int] | None = None) -> Network:
+    """Leaves of so many hosts, two below each spine; the job has the hosts in an order."""
+    builder = NetworkBuilder()
+    leaf = [at for at, size in enumerate(sizes) for _ in range(size)]
+    for host in order or range(len(leaf)):
+        builder.port(f"h{host}", builder.switch(f"leaf{leaf[host]}"))
+    for at in range(len(sizes)):
+        builder.link(builder.switch(f"leaf{at}"), builder.switch(f"spine{at // 2}"))
+    for at in range((len(sizes) + 1) // 2):
+        builder.link(builder.switch(f"spine{at}"), builder.switch("core"), level=2)
+    made = builder.build(name="leaves", origin="test")
+    return replace(made, rates=NetworkRates(taper=taper))
+
+
+def shape_of(network: Network, node: str = "rtx-4-crossed-bridges") -> Shape:
+    return shape_of_network(network, read_topology(node))
+
+
+def seconds_of(shape: Shape, traffic: Traffic, hosts: list[int]) -> float:
+    """By the evaluation of whole placements, node by node."""
+    each = shape.slots_per_host
+    ranks = np.arange(traffic.ranks)
+    slots = np.array(hosts)[ranks // each] * each + ranks % each
+    return SlotEvaluator(shape, traffic).evaluate(slots).predicted_s
+
+
+@given(
+    sizes=st.lists(st.integers(1, 3), min_size=2, max_size=4).filter(lambda each: sum(each) < 6),
+    taper=st.sampled_from([1.0, 2.0, 4.0]),
+    job=st.sampled_from(SMALL),
+    data=st.data(),
+)
+@settings(deadline=None, max_examples=12)
+def test_small_jobs_get_the_best_of_all_orders(
+    sizes: list[int], taper: float, job: str, data: st.DataObject
+) -> None:
+    hosts = sum(sizes)
+    shape = shape_of(leaves(sizes, taper, data.draw(st.permutations(range(hosts)))))
+    traffic = pattern_traffic(job.format(hosts) + ",layers=60")
+    best = min(seconds_of(shape, traffic, list(order)) for order in permutations(range(hosts)))
+    found = search_orders(shape, traffic, slowest_s=float("inf"), cpu_s=5, seed=1)
+    assert found is not None
+    evaluated = SlotEvaluator(shape, traffic).evaluate(found.slots).predicted_s
+    assert evaluated <= best * (1 + 1e-9)
+    assert found.bound_s is None or found.bound_s <= evaluated
+
+
+@pytest.mark.parametrize("taper", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("job", ["llm:tp=2,pp=2,dp=2", "llm:tp=4,pp=2,dp=1", "llm:tp=1,dp=8"])
+def test_no_placement_at_all_is_below_the_bound(job: str, taper: float) -> None:
+    """Of ranks, not of nodes: every way to share the eight of them out to two hosts, and orders."""
+    traffic = pattern_traffic(job)
+    shape = shape_of(leaves([1, 1], taper))
+    found = search_orders(shape, traffic, slowest_s=float("inf"), cpu_s=1, seed=1)
+    assert found is not None
+    assert found.bound_s is not None
+    evaluator = SlotEvaluator(shape, traffic)
+    rng = np.random.default_rng(1)
+    rows = [rng.permutation(8) for _ in range(300)] + [
+        np.arange(8),
+        np.array([0, 4, 1, 5, 2, 6, 3, 7]),
+    ]
+    best = min(evaluator.evaluate(row.astype(np.uint32)).predicted_s for row in rows)
+    assert 0 < found.bound_s <= best
+
+
+@pytest.mark.parametrize("rails", ["", ",rails=8"])
+def test_the_core_has_the_same_seconds_as_the_evaluation(tmp_path: Path, rails: str) -> None:
+    (tmp_path / "net.conf").write_text(network_text(3)[0])
+    named = [f"n{host:04}" for host in (5, 900, 17, 18, 400, 401, 402, 30)]
+    network = allocated(read_network(f"{tmp_path}/net.conf,taper=4{rails}"), named)
+    shape = shape_of_network(network, read_topology("hgx-h100"))
+    traffic = pattern_traffic("llm:tp=4,pp=2,dp=8,layers=60")
+    orders = SlotGroups(shape, traffic).orders(np.arange(64, dtype=np.uint32))
+    for seed in range(5):
+        hosts = np.random.default_rng(seed).permutation(8).astype(np.uint32)
+        assert sum(orders.seconds(hosts)) == pytest.approx(
+            seconds_of(shape, traffic, hosts.tolist()), rel=1e-9
+        )
+
+
+def test_an_order_that_is_none_is_refused() -> None:
+    shape = shape_of(leaves([2, 2], 4))
+    orders = SlotGroups(shape, pattern_traffic("llm:tp=4,dp=4")).orders(
+        np.arange(16, dtype=np.uint32)
+    )
+    for row in ([0, 1, 2, 2], [0, 1, 2, 9], [0, 1]):
+        with pytest.raises(ValueError, match="host"):
+            orders.seconds(np.array(row, np.uint32))
+    with pytest.raises(ValueError, match="hosts on a network"):
+        _core.NodeOrders(_core.LargeMachine.hierarchy([4, 2], [1, 2], [1, 1], [0, 0]), [])
+
+
+@pytest.mark.parametrize(
+    ("job", "axes"),
+    [
+        ("llm:tp=4,pp=2,dp=8", ((1, 4), (4, 8), (32, 2))),
+        ("llm:tp=2,cp=2,dp=4", ((1, 2), (2, 2), (4, 4))),
+        ("llm:tp=2,pp=2,dp=8,sp,ep=4,experts=8", ((1, 2), (2, 4), (8, 2), (16, 2))),
+        ("llm:tp=2,pp=4,dp=4,order=tp-pp-cp-dp", ((1, 2), (2, 4), (8, 4))),
+    ],
+)
+def test_axes_are_read_from_groups_and_pairs(job: str, axes: tuple[tuple[int, int], ...]) -> None:
+    traffic = pattern_traffic(job)
+    shape = shape_of(leaves([4] * 8, 1))
+    grid = rank_grid(traffic.ranks, SlotGroups(shape, traffic).phases)
+    assert grid is not None
+    assert grid.axes == axes
+
+
+@pytest.mark.parametrize("row", ["sorted", "random", "strided"])
+@pytest.mark.parametrize("options", ["taper=4", "taper=2,rails=8"])
+@pytest.mark.parametrize("ranks_of", [(8, 8, 8), (8, 16, 4), (4, 8, 16)])
+def test_never_worse_than_a_plain_loop_over_block_orders(
+    tmp_path: Path, row: str, options: str, ranks_of: tuple[int, int, int]
+) -> None:
+    text, lists = network_text(7)
+    (tmp_path / "net.conf").write_text(text)
+    few = sorted(lists["sorted"])[:128:2]
+    hosts = [host for host in lists[row] if host in few]
+    network = allocated(read_network(f"{tmp_path}/net.conf,{options}"), hosts)
+    shape = shape_of_network(network, read_topology("hgx-h100"))
+    tp, pp, dp = ranks_of
+    traffic = pattern_traffic(f"llm:model=llama-3.1-70b,tp={tp},pp={pp},dp={dp}")
+    result = map_to_shape(shape, traffic, MapOptions(budget_s=0.1))
+    _, block = best_block_order(shape, SlotEvaluator(shape, traffic), ranks_of)
+    assert result.placed.predicted_s <= block.predicted_s * (1 + 1e-9)
+    assert result.placed.predicted_s <= result.default.predicted_s
+    proof = result.certificate
+    assert proof.orders_tried
+    assert proof.lower_bound is not None
+    assert 0 < proof.lower_bound <= result.placed.predicted_s
+
+
+def case(name: str, job: str) -> tuple[Machine, Traffic]:
+    """A machine and a job of `cases/ml`."""
+    if not CASES.is_dir():
+        pytest.skip("the cases are not at ../shared/cases/ml")
+    try:
+        network = allocated(
+            read_network(f"{CASES}/{name}.conf,taper=4"), hosts_of(f"{CASES}/{name}.hosts")
+        )
+    except ToposeatError as error:
+        pytest.skip(str(error))
+    return Machine.of_network(network, read_topology("hgx-h100")), pattern_traffic(job)
+
+
+def racks_of(machine: Machine, hosts: tuple[str, ...]) -> list[int]:
+    """Numbers of the leaf of each host, in the order of the job."""
+    assert machine.shape is not None
+    (stage, *_) = machine.shape.host_groups().stages
+    number = {machine.hosts[at]: group for group, own in enumerate(stage) for at in own.hosts}
+    return [number[host] for host in hosts]
+
+
+def test_pods_of_kueue_3533_follow_each_other_rack_by_rack() -> None:
+    machine, traffic = case("05-kueue-3533", "llm:tp=8,dp=10")
+    assert machine.shape is not None
+    result = map_to_shape(machine.shape, traffic)
+    racks = racks_of(machine, result.hosts_by_first_rank)
+    assert len(list(dict.fromkeys(racks))) == sum(a != b for a, b in pairwise(racks)) + 1
+    assert result.placed.predicted_s < 0.75 * result.default.predicted_s
+
+
+def test_pods_of_volcano_4233_fill_one_hypernode_before_the_next() -> None:
+    machine, traffic = case("09-volcano-4233", "llm:tp=8,dp=5")
+    topology = machine.listed()
+    assert topology is not None
+    result = map_traffic(topology, traffic, shape=machine.shape)
+    racks = racks_of(machine, result.hosts_by_first_rank)
+    assert sum(a != b for a, b in pairwise(racks)) == 1
