@@ -462,6 +462,8 @@ def _plain(words: Words) -> tuple[Words, Words] | None:
         return None
     if words[at + 1].endswith(_REST) and len(words) > at + 2:
         return words[: at + 2], words[at + 2 :]
+    if len(words) > at + 2:
+        return None  # words of the text's own, which it takes wherever it likes
     text = words[at + 1].rstrip("; \n")
     end = max((match.end() for match in _END_OF_COMMAND.finditer(text)), default=0)
     head, tail = text[:end], text[end:]
