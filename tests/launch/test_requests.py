@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from toposeat.launch import requests_for
@@ -25,6 +27,7 @@ def asked(level: str, block: int | None, *, kind: str = "tree", levels: str = ""
         chosen=tried[0] if tried else None,
         why=(),
         kind=kind,
+        vendor="nvidia",
         levels=(levels or level,),
     )
 
@@ -73,6 +76,10 @@ def test_volcano_takes_tiers() -> None:
     assert words(asked("tier 2 (rack)", 16))["Volcano"] == (near,)
     parts = f"partitionPolicy: {{totalPartitions: 4, partitionSize: 4, {near}}}"
     assert words(asked("tier 2", 4))["Volcano"] == (parts,)
+
+
+def test_only_nvidias_driver_is_known_for_claims() -> None:
+    assert set(words(replace(asked(EKS, 4), vendor="amd"))) == {"Kueue", "KAI"}
 
 
 def test_a_claim_names_linked_devices_of_a_node() -> None:

@@ -116,6 +116,29 @@ def test_a_domain_of_nvlink_is_a_level(tmp_path: Path) -> None:
     assert any("tensor parallel has 16 ranks on 4 nodes of one block" in x for x in found.why)
 
 
+def test_of_a_graph_the_leaf_switches_are_known(tmp_path: Path) -> None:
+    """As ibnetdiscover lists it: two leaves, each with a cable to both of two spines."""
+    lines, adapters = [], []
+    for leaf in (1, 2):
+        lines.append(f'Switch 40 "S-{leaf}" # "leaf{leaf}" base port 0')
+        for at in range(1, 9):
+            host = f"n{leaf}{at}"
+            lines.append(f'[{at}] "H-{leaf}{at}"[1](2) # "{host} mlx5_0" lid 1 4xEDR')
+            adapters += [
+                f'Ca 1 "H-{leaf}{at}" # "{host} mlx5_0"',
+                f'[1](2) "S-{leaf}"[{at}] # lid 2 lmc 0 "leaf{leaf}" lid 1 4xEDR',
+                "",
+            ]
+        lines += [f'[{8 + s}] "S-{2 + s}"[{leaf}] # "spine{s}" lid 3 4xEDR' for s in (1, 2)] + [""]
+    fabric = tmp_path / "fabric"
+    fabric.write_text("\n".join([*lines, *adapters]))
+    network = read_network(fabric)
+    assert not network.levels
+    found = asked(network, "llm:tp=8,dp=8", "hgx-h100")
+    assert {each.level for each in found.tried} == {"level 0"}
+    assert found.chosen is not None  # eight ports of hosts over two uplinks
+
+
 def test_why_says_where_groups_and_pairs_are(tmp_path: Path) -> None:
     why = asked(tree(tmp_path), "llm:tp=8,dp=4,pp=4").why
     assert "each group tensor parallel has 8 ranks on one node" in why

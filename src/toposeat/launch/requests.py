@@ -67,6 +67,8 @@ def _kubernetes(asked: Asked, devices: Sequence[str]) -> Iterator[tuple[str, lis
         segments = [f'{kai}segment-size: "{each}"' for each in size]
         required = f"{kai}{segment}topology-required-placement: {label}"
         yield "KAI", [f"{kai}topology: NAME", required, *segments]
+    if asked.vendor != "nvidia":  # drivers of others name their devices otherwise
+        return
     claim = [f"deviceClassName: gpu.nvidia.com, count: {asked.devices}"]
     if devices:
         ids = ", ".join(f'"{each}"' for each in devices)

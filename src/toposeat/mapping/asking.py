@@ -36,10 +36,10 @@ def ask(network: Network, node: Topology, traffic: Traffic) -> Asked:
 
     Raises:
         InputError: the network has too few hosts.
-        UsageError: it has no levels.
+        UsageError: it has no levels of switches.
         InputError, UsageError: as `shape_of_network` does.
     """
-    if network.kind is NetworkKind.TORUS or not network.levels:
+    if network.kind is NetworkKind.TORUS:
         raise UsageError(
             f"the network {network.name} has no levels that a scheduler could keep blocks in",
             hint="map onto the hosts of a job: toposeat map TRAFFIC -t NETWORK --hosts job",
@@ -88,14 +88,17 @@ def ask(network: Network, node: Topology, traffic: Traffic) -> Asked:
         chosen=chosen,
         why=tuple(_why(traffic, per_host, chosen)),
         kind=network.kind.value,
+        vendor=node.devices[0].vendor.value,
         levels=tuple(level.name for level in (*network.levels, *network.own_fabrics)),
     )
 
 
 def _levels(network: Network) -> list[NetworkLevel]:
     """Levels that tell hosts apart, the coarse ones first; of alike ones that of the hosts."""
+    leaves = tuple(host.ports[0].switch for host in network.hosts)
+    known = network.levels or (NetworkLevel(name="level 0", group_of_host=leaves),)  # of a graph
     found: dict[tuple[tuple[int, int], ...], NetworkLevel] = {}
-    for level in (*network.levels, *network.own_fabrics):
+    for level in (*known, *network.own_fabrics):
         first: dict[int, int] = {}
         for host, group in enumerate(level.group_of_host):
             first.setdefault(group, host)

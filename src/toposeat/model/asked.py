@@ -37,6 +37,7 @@ class Asked:
         chosen: the least that brings about all that nearness can; None where it brings nothing.
         why: sentences.
         kind: of the network.
+        vendor: of the devices.
         levels: names of all its levels, the coarse ones first.
     """
 
@@ -48,6 +49,7 @@ class Asked:
     chosen: Block | None
     why: tuple[str, ...]
     kind: str
+    vendor: str
     levels: tuple[str, ...]
 
     @property
