@@ -227,7 +227,7 @@ def _python_path(environment: Mapping[str, str]) -> dict[str, str]:
 def _check_torch(line: LaunchLine) -> None:
     """Refuse a torch that takes no rendezvous of others, if its Python is here to be asked."""
     ask = "from importlib.metadata import version; print(version('torch'))"
-    if shutil.which(line.launcher[0]) is None:
+    if line.through or shutil.which(line.launcher[0]) is None:
         return
     try:
         done = subprocess.run(
