@@ -87,7 +87,8 @@ def realise(
     if shows_devices:
         misfit.devices(environment)
     if ANY_HOST in plan.counts:
-        return _on_any_host(line, placement, plan, allocation, misfit)
+        around = Launch(line=line, allocation=allocation, environment=environment)
+        return _on_any_host(around, placement, plan, misfit)
     renamed = _renamed(plan, allocation, misfit, other_machine=other_machine)
     if renamed is None:
         misfit.refuse()
@@ -113,7 +114,8 @@ def realise(
         if allocation is None and short_name(plan.hosts[0]) != short_name(here):
             misfit.elsewhere(here)
         misfit.refuse()
-        return Realisation(line=line, seating=seating)
+        own = torchrun.own_variables(launch, line, plan.hosts)
+        return Realisation(line=line, seating=seating, environment=own)
     misfit.orders(plan)
     words = HostWords()
     try:
@@ -189,13 +191,10 @@ def refusal_of(
 
 
 def _on_any_host(
-    line: LaunchLine,
-    placement: Placement,
-    plan: RankHosts,
-    allocation: Allocation | None,
-    misfit: Misfit,
+    launch: Launch, placement: Placement, plan: RankHosts, misfit: Misfit
 ) -> Realisation:
     """A placement for any one host: the line must stay on one."""
+    line, allocation = launch.line, launch.allocation
     added: tuple[str, ...] = ()
     if line.family.on_one_host:
         misfit.orders(plan)
@@ -204,7 +203,8 @@ def _on_any_host(
         several = allocation is not None and len(allocation.hosts) > 1
         added = line.family.on_one_host if several and not line.has(line.table.nodes) else ()
     seating = _numbered(placement)
-    return Realisation(line=line.changed(added), seating=seating)
+    own = torchrun.own_variables(launch, line, (socket.gethostname(),))
+    return Realisation(line=line.changed(added), seating=seating, environment=own)
 
 
 def _renamed(

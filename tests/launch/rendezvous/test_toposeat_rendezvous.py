@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cluster import toposeat
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import rendezvous
 from toposeat.launch.rendezvous.toposeat_rendezvous import Node, create, in_order
@@ -22,6 +23,16 @@ SCRIPT = """
 import os, sys
 sys.stdout.write("rank {RANK} {WORLD_SIZE}\\n".format_map(os.environ))
 """
+TRAIN = (
+    """
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+dist.all_reduce(torch.ones(1000))
+dist.destroy_process_group()
+"""
+    + SCRIPT
+)
 PLAN = ("tb10", "tb3", "tb1", "tb2")
 
 
@@ -138,3 +149,25 @@ def test_torchrun_starts_by_it(tmp_path: Path) -> None:
     )
     assert without.returncode == 1
     assert without.stderr.splitlines()[-1].startswith("toposeat: error: --rdzv-backend=toposeat: ")
+
+
+@pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
+def test_the_same_line_is_recorded_mapped_and_run_on_one_node(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    line = f"{python_with_torch()} -m torch.distributed.run --nnodes=1 --nproc-per-node=2"
+    line += " --rdzv-backend=toposeat --rdzv-endpoint=localhost:0 --rdzv-id=1 train.py"
+    steps = (
+        f"{toposeat()} profile -o p.prof -- {line}",
+        f"{toposeat()} map p.prof -t this -o p.place",
+        f"{toposeat()} run -p p.place -- {line}",
+    )
+    done = subprocess.run(
+        [toposeat(), "emulate", "-t", "polaris-4", "--", "sh", "-ec", "\n".join(steps)],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()[-2:]) == ["rank 0 2", "rank 1 2"]

@@ -148,8 +148,7 @@ def on_all_hosts(launch: Launch, line: LaunchLine, plan: RankHosts) -> HostWords
     met = line.has(_ENDPOINT) or "PET_RDZV_ENDPOINT" in environment
     options = () if met else (f"--rdzv_endpoint={first}:29400",)
     if used == _OWN:
-        _check_torch(line)
-        return HostWords(options=options, environment=_own_variables(launch, plan.hosts))
+        return HostWords(options=options, environment=own_variables(launch, line, plan.hosts))
     if used not in _SORTING:
         raise UsageError(
             f"--rdzv-backend={used} numbers nodes by a rule of its own, and the plan has an order"
@@ -183,7 +182,7 @@ def as_node_of_task(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> W
         lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
         return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
     own = shlex.quote(str(_FOLDER))
-    variables = shlex.quote(_own_variables(launch, hosts)[_NODES])
+    variables = shlex.quote(own_variables(launch, line, hosts)[_NODES])
     return (
         *("sh", "-c"),
         f"[ -d {own} ] || {{ echo toposeat: error: $(hostname) has no {own}, install toposeat there"
@@ -202,8 +201,11 @@ def backend(line: LaunchLine, environment: Mapping[str, str]) -> str:
     return line.value(_BACKEND) or environment.get("PET_RDZV_BACKEND") or _STATIC
 
 
-def _own_variables(launch: Launch, hosts: Sequence[str]) -> dict[str, str]:
-    """By which torch finds our rendezvous, and that the order of nodes."""
+def own_variables(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> dict[str, str]:
+    """By which torch finds our rendezvous, and that the order of nodes; {} for other lines."""
+    if line.kind != LauncherKind.TORCHRUN or backend(line, launch.environment) != _OWN:
+        return {}
+    _check_torch(line)
     groups = {short_name(host): own for host, own in launch.groups().items()}
     for known in (groups, {}):
         text = _order(hosts, known)
