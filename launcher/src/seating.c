@@ -36,17 +36,20 @@ static void complete_rank(const struct tps_placement *placement, struct tps_iden
 
 /* The rank that a world of other nodes than the placement's has here, which is no mismatch where
    nodes have left: what they leave keeps its order. */
-static void complete_elastic(const struct tps_placement *placement, struct tps_identity *identity,
+static bool complete_elastic(const struct tps_placement *placement, struct tps_identity *identity,
                              struct tps_messages *messages) {
   long world_rank = identity->rank, size = identity->size;
   const struct tps_seat *seat = tps_placement_seat_of(placement, world_rank);
   bool is_whole = size == (long)placement->ranks;
   if (is_whole && seat != NULL && tps_seating_is_here(placement, identity, seat->host))
-    return;
+    return true;
   complete_rank(placement, identity);
-  if (identity->rank < 0) { /* a host outside the placement */
+  if (identity->rank < 0) {
     identity->rank = world_rank;
-    return;
+    tps_refuse(messages, "; started without placement",
+               "the placement has no seat for local rank %ld of host %s", identity->local_rank,
+               identity->host);
+    return false;
   }
   identity->size = (long)placement->ranks;
   messages->speaks = identity->local_rank == 0;
@@ -56,12 +59,10 @@ static void complete_elastic(const struct tps_placement *placement, struct tps_i
   else
     tps_note(messages, "rank %ld of the placement is rank %ld in a world of %ld", identity->rank,
              world_rank, size);
+  return true;
 }
 
-static void complete(const struct tps_placement *placement, struct tps_identity *identity,
-                     struct tps_messages *messages) {
-  if (identity->elastic && identity->rank >= 0 && identity->local_rank >= 0)
-    complete_elastic(placement, identity, messages);
+static void complete(const struct tps_placement *placement, struct tps_identity *identity) {
   if (identity->rank < 0 && identity->local_rank >= 0)
     complete_rank(placement, identity);
   if (identity->rank < 0 && identity->local_rank < 0 && placement->ranks == 1) {
@@ -184,7 +185,10 @@ const struct tps_seat *tps_seating_find(const struct tps_placement *placement,
                                         struct tps_identity *identity, enum tps_mode mode,
                                         const struct tps_meeting *meeting,
                                         struct tps_messages *messages) {
-  complete(placement, identity, messages);
+  bool is_elastic = identity->elastic && identity->rank >= 0 && identity->local_rank >= 0;
+  if (is_elastic && !complete_elastic(placement, identity, messages))
+    return NULL;
+  complete(placement, identity);
   messages->speaks = identity->local_rank <= 0;
   if (identity->rank >= 0)
     snprintf(messages->rank, sizeof messages->rank, "rank %ld: ", identity->rank);

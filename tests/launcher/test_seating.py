@@ -106,7 +106,7 @@ def test_a_node_that_the_placement_has_not_runs_unplaced(launcher: Exec) -> None
     text = TWO_HOSTS.replace(f"\t{HERE}\t", "\tother\t")
     done = launcher.variables(text, *ELASTIC, env=torchrun(3, 4, 1))
     assert LIST not in done.variables
-    assert "started without placement" in done.warnings[0]
+    assert f"no seat for local rank 1 of host {HERE}; started without" in done.warnings[0]
 
 
 TWO = placement_text([seat_line(0, 2), seat_line(1, 0)])
