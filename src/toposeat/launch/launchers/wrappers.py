@@ -460,10 +460,9 @@ def _plain(words: Words) -> tuple[Words, Words] | None:
     at = next((i for i, word in enumerate(words) if re.fullmatch("-[a-z]*c[a-z]*", word)), None)
     if at is None or not all(word.startswith("-") for word in words[1:at]) or len(words) < at + 2:
         return None
-    if words[at + 1].endswith(_REST) and len(words) > at + 2:
-        return words[: at + 2], words[at + 2 :]
-    if len(words) > at + 2:
-        return None  # words of the text's own, which it takes wherever it likes
+    if len(words) > at + 2:  # other texts take words of their own wherever they like
+        is_ours = words[at + 1].endswith(_REST)
+        return (words[: at + 2], words[at + 2 :]) if is_ours else None
     text = words[at + 1].rstrip("; \n")
     end = max((match.end() for match in _END_OF_COMMAND.finditer(text)), default=0)
     head, tail = text[:end], text[end:]
