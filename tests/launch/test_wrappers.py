@@ -22,7 +22,9 @@ from tests.support.mpi import MpiToolchain
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
 from toposeat.installed import native_path
+from toposeat.launch.apply import ExecOptions, exec_folders
 from toposeat.launch.launchers.wrappers import WRAPPER_NAMES, own_wrappers, unwrapped
+from toposeat.launch.python_hook import own_folders
 from toposeat.model.traffic_file import load_traffic
 
 LIST = Path(__file__).with_name("wrapped_lines.txt")
@@ -176,6 +178,41 @@ def test_a_tool_of_python_starts_what_is_behind_it(tool: str, tmp_path: Path) ->
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert f"{tool} run python -c pass" in done.stdout
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("before", ["", "singularity exec a.sif"])
+def test_ranks_in_containers_are_recorded(
+    before: str, mpi: MpiToolchain, probe: Path, tmp_path: Path
+) -> None:
+    """Imitated: what is mounted must exist, and toposeat-exec stands behind the image."""
+    check = """#!/bin/sh
+shift
+while [ "$1" != a.sif ]; do
+  case $1 in --bind=*) test -e "${1#--bind=}" || exit 9 ;; esac
+  shift
+done
+shift
+exec "$@"
+"""
+    for name in ("apptainer", "singularity"):
+        _script(tmp_path / name, check)
+    line = [*before.split(), str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
+    line += [] if before else ["apptainer", "exec", "--nv", "a.sif"]
+    done = subprocess.run(
+        [TOPOSEAT, "profile", "-o", tmp_path / "a.prof", *line, probe],
+        env={**mpi.env, "PATH": f"{tmp_path}{os.pathsep}{mpi.env['PATH']}"},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert load_traffic(tmp_path / "a.prof").ranks == 2
+
+
+def test_containers_of_other_nodes_are_shown_what_they_have(tmp_path: Path) -> None:
+    own = exec_folders("p.place", ExecOptions(report_dir=tmp_path, home="a:1:b"))
+    assert own == own_folders()
+    here = exec_folders("p.place", ExecOptions(report_dir=tmp_path))
+    assert here == [*own, Path("p.place").absolute(), tmp_path]
 
 
 def test_what_a_command_starts() -> None:

@@ -114,9 +114,13 @@ def placed_command(
 
 
 def exec_folders(placement_path: str | Path, options: ExecOptions) -> list[Path]:
-    """What a container has to be shown, so that toposeat-exec and its files are found there."""
+    """What a container has to be shown, so that toposeat-exec and its files are found there.
+
+    Where ranks ask home, the files are on this node alone: a container of another would not start.
+    """
     files = (Path(placement_path).absolute(), options.report_dir)
-    return [*own_folders(), *(each for each in files if each is not None)]
+    local = () if options.home is not None else files
+    return [*own_folders(), *(each for each in local if each is not None)]
 
 
 def exec_words(family: Launcher, placement_path: str | Path, options: ExecOptions) -> list[str]:

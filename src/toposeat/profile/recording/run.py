@@ -203,9 +203,10 @@ def profile_line(
 
 
 def _folders(recorders: Recorders, gathered: Gathering) -> list[Path]:
-    """What containers of the ranks are shown."""
+    """What containers of the ranks are shown; another node may lack the folder of the records."""
     library = () if recorders.library is None else (recorders.library.parent,)
-    return [*own_folders(), gathered.folder, *library]
+    records = (gathered.folder,) if gathered.here else ()
+    return [*own_folders(), *records, *library]
 
 
 def _words(
