@@ -192,6 +192,10 @@ def _starts_line(word: str, *, alone: bool) -> bool:
 def _check_verb(word: str) -> None:
     """Refuse a first word that is neither a verb nor an option, naming the verb that is near."""
     if word and not word.startswith("-") and word not in VERBS:
+        if _starts_line(word, alone=False):
+            raise UsageError(
+                f"there is no verb {word!r}", hint=f"did you mean 'toposeat run {word} ...'?"
+            )
         near = did_you_mean(word, VERBS)
         raise UsageError(f"there is no verb {word!r}", hint=near or f"one of {', '.join(VERBS)}")
 

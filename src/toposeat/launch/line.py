@@ -38,6 +38,8 @@ TASK_FILE = "programs.conf"
 # Tasks, the program, and its arguments, in which srun replaces %t and %o.
 _TASK_LINE = re.compile(r"\s*([\d,*-]+)\s+(\S+)(.*)", re.ASCII | re.DOTALL)
 _AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
+_BATCH = ("sbatch", "qsub", "bsub")
+_ELSEWHERE = ("salloc", "qrsh", "ssh", "screen", "tmux", "sudo", "su")
 _UNSUPPORTED_NAMES = ("jsrun", "lrun", "aprun", "mpiexec.gforker", "horovodrun")
 
 
@@ -136,12 +138,35 @@ def parse_launch_line(
         kind, words = _kind_behind(own, identify)
     kind = kind or identify(words[0])
     if kind == LauncherKind.NONE:
+        _refuse_elsewhere(words)
         return LaunchLine(kind=kind, launcher=(), program=own.words, ranks=1)
     line = _parse(LAUNCHERS[kind], words, LAUNCHERS[kind].start(words))
     inner = _job_below(line)
     if inner is not None:
         return replace(inner, before=(*own.before, *line.launcher, *inner.before))
     return replace(line, before=own.before, through=own.through)
+
+
+def _refuse_elsewhere(words: Sequence[str]) -> None:
+    """Refuse what is no program: an option, and what starts a line elsewhere or later."""
+    name = Path(words[0]).name
+    if name.startswith("-"):
+        raise UsageError(
+            f"the line begins with the option {words[0]}",
+            hint=f"name its launcher: mpirun {shlex.join(words)}",
+        )
+    at = launcher_within(words[1:])
+    if name in _BATCH:
+        raise UsageError(
+            f"{name} starts the line later, in a job of its own",
+            hint="say it in the job's script: toposeat run -p PLACE mpirun -n 8 ./app",
+        )
+    if name in _ELSEWHERE and at is not None:
+        line = shlex.join([*words[: at + 1], "toposeat", "run", *words[at + 1 :]])
+        raise UsageError(
+            f"{name} starts the line where toposeat knows neither its nodes nor its end",
+            hint=f"put it in front of toposeat: {line}",
+        )
 
 
 def _kind_behind(

@@ -201,6 +201,9 @@ def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
             continue  # the program is said in words of another place
         if is_here or not line.launcher:
             words.append(("program", program))
+        elif Path(program).is_file() and shutil.which(program, path=variables.get("PATH")) is None:
+            is_script = bool(line.interpreter)  # which Python finds without a path
+            words += [] if is_script else [("program", program)]
     for what, word in words:
         if what == "program" and line.interpreter and Path(word).exists():
             continue
@@ -216,6 +219,8 @@ def _for_missing(word: str, what: str) -> str:
         return "put the shell's own in front of toposeat: time toposeat run ..."
     if what == "wrapper":
         return "check the name, install it, or leave it out"
+    if "/" not in word and Path(word).is_file() and os.access(word, os.X_OK):
+        return f"did you mean './{word}'?"
     if word.endswith(".place"):
         return f"did you mean -p {word}?"
     return "check the name, or load its module"
