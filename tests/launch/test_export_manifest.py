@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,9 +38,10 @@ def patched(text: str, place: Placement = ALIKE) -> Export:
 
 
 def text_of(export: Export) -> str:
-    (file,) = export.files
+    file, *more = export.files
     assert file.name == "job.placed.yaml"
-    assert export.line == "kubectl apply -f job.placed.yaml"
+    assert export.line == " ".join(["kubectl apply", *(f"-f {each.name}" for each in export.files)])
+    assert [each.name for each in more] in ([], ["toposeat-rendezvous.json"])
     return file.text
 
 
@@ -160,12 +162,13 @@ data: {x: |-
     env = yaml.safe_load_all(new).__next__()["spec"]["template"]["spec"]["containers"][0]["env"]
     assert [each["name"] for each in env] == [
         "TOPOSEAT_NODE",
-        "TOPOSEAT_NODES",
         "CUDA_DEVICE_ORDER",
         "CUDA_VISIBLE_DEVICES",
+        "TOPOSEAT_NODES",
+        "PYTHONPATH",
         "A",
     ]
-    assert env[1]["value"].split() == HOSTS  # the order of the plan
+    assert json.loads(env[3]["value"])["order"] == HOSTS
 
 
 def test_an_affinity_that_is_there_is_narrowed() -> None:
@@ -207,6 +210,48 @@ def test_a_train_job_keeps_the_older_field_where_it_has_it() -> None:
     new = text_of(patched(yaml.safe_dump(document)))
     assert "runtimePatches" not in new
     assert len(yaml.safe_load(new)["spec"]["podTemplateOverrides"]) == 2
+
+
+def test_torchrun_finds_the_rendezvous_and_the_order(tmp_path: Path) -> None:
+    """The volume of the pod, laid out as kubelet does, has an entry point that reads the order."""
+    document = manifest_of("JobSet") | {"metadata": {"name": "job", "namespace": "ours"}}
+    export = patched(yaml.safe_dump(document))
+    map_ = json.loads(export.files[1].text)
+    assert map_["metadata"]["namespace"] == "ours"
+    (job,) = yaml.safe_load(text_of(export))["spec"]["replicatedJobs"]
+    spec = job["template"]["spec"]["template"]["spec"]
+    (volume,), main = spec["volumes"], spec["containers"][1]
+    assert volume["configMap"]["name"] == map_["metadata"]["name"]
+    assert main["volumeMounts"] == [{"name": volume["name"], "mountPath": "/opt/toposeat"}]
+    for item in volume["configMap"]["items"]:
+        path = tmp_path / item["path"]
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(map_["data"][item["key"]])
+    env = {each["name"]: each.get("value", "") for each in main["env"]}
+    assert env["PYTHONPATH"] == "/opt/toposeat"
+    ask = (
+        "from importlib.metadata import entry_points as e; import os\n"
+        "(one,) = e(group='torchrun.handlers', name='toposeat'); module = one.load().__module__\n"
+        "import sys; print(sys.modules[module]._plan(os.environ['TOPOSEAT_NODES'])[0])"
+    )
+    own = {"PYTHONPATH": str(tmp_path), "TOPOSEAT_NODES": env["TOPOSEAT_NODES"]}
+    done = subprocess.run(
+        [sys.executable, "-c", ask], env=own, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(HOSTS)
+
+
+def test_a_python_path_of_the_user_has_to_name_the_rendezvous() -> None:
+    document = manifest_of("Job")
+    (_, main) = document["spec"]["template"]["spec"]["containers"]
+    main["env"] = [{"name": "PYTHONPATH", "value": "/src"}]
+    with pytest.raises(InputError, match="PYTHONPATH is set") as error:
+        patched(yaml.safe_dump(document))
+    assert error.value.hint == "put /opt/toposeat: in front of its value"
+    main["env"][0]["value"] = "/opt/toposeat:/src"
+    new = yaml.safe_load(text_of(patched(yaml.safe_dump(document))))
+    env = new["spec"]["template"]["spec"]["containers"][1]["env"]
+    assert [each["value"] for each in env if each["name"] == "PYTHONPATH"] == ["/opt/toposeat:/src"]
 
 
 def test_the_host_file_of_mpi_follows_the_plan(tmp_path: Path) -> None:

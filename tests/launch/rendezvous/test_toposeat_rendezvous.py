@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -171,3 +172,31 @@ def test_the_same_line_is_recorded_mapped_and_run_on_one_node(tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[-2:]) == ["rank 0 2", "rank 1 2"]
+
+
+@pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
+def test_pods_are_ordered_by_their_nodes(tmp_path: Path) -> None:
+    """Two agents on this host, which say the nodes of their pods; their names sort otherwise."""
+    script = tmp_path / "say.py"
+    script.write_text(
+        "import os, sys\n"
+        "sys.stdout.write('{TOPOSEAT_NODE} {GROUP_RANK}\\n'.format_map(os.environ))\n"
+    )
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    line = [python_with_torch(), "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
+    line += ["--rdzv-backend=toposeat", f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=1"]
+    plan = json.dumps({"order": ["n2", "n1"], "groups": {}})
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER), "TOPOSEAT_NODES": plan}
+    agents = [
+        subprocess.Popen(
+            [*line, str(script)],
+            env={**environment, "TOPOSEAT_NODE": node},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for node in ("n1", "n2")
+    ]
+    said = [agent.communicate()[0].strip() for agent in agents]
+    assert said == ["n1 1", "n2 0"]

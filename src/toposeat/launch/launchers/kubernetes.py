@@ -8,7 +8,7 @@ order, which it gives them by the node that each pod is on.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,9 +30,13 @@ _RESOURCE = {
     "intel": "gpu.intel.com/i915",
 }
 _PORT = 29500
+RENDEZVOUS = Path(__file__).parents[1] / "rendezvous"
 _NODE, _NODES, _ORDER = "TOPOSEAT_NODE", "TOPOSEAT_NODES", "TOPOSEAT_ORDER"
+_RENDEZVOUS = "toposeat-rendezvous"  # a ConfigMap with its module
+_MOUNT = "/opt/toposeat"
 _NODE_FILE = "/tmp/toposeat-node"
-_FIELD = {"name": _NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+_Variable = Mapping[str, object]
+_FIELD: _Variable = {"name": _NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 _COMMENT = """toposeat: these nodes. All pods of a role have one template, so which node gets which
 ranks cannot be said here: what starts the ranks orders them by the node of each pod."""
 # sshd hands no variable of its container on, so each worker has its node in a file.
@@ -40,13 +44,17 @@ _ORDERING = f"""\
 found=$(while read -r worker rest; do
   echo "$(ssh -n "${{worker%%:*}}" cat {_NODE_FILE}) $worker $rest"
 done < /etc/mpi/hostfile)
-for node in ${_NODES}; do
+for node in NODES; do
   echo "$found" | while read -r on worker; do [ "$on" != "$node" ] || echo "$worker"; done
 done > /tmp/hostfile
 """
 _TORCHRUN = (
-    "the order of nodes comes at the start: torchrun --rdzv-backend=toposeat takes it from"
-    f" {_NODES}, and the node of each pod from {_NODE}"
+    "the order of nodes comes at the start: torchrun --rdzv-backend=toposeat"
+    " --rdzv-endpoint=HOST has it, in place of the backend that the command names"
+)
+_IN_IMAGE = (
+    f"a TrainJob takes no volume of ours: have the files of {_RENDEZVOUS} on the PYTHONPATH of its"
+    " image"
 )
 _MPIRUN = (
     f"the order of nodes comes at the start: before mpirun in the launcher's shell put"
@@ -122,15 +130,15 @@ def in_manifest(job: Job, text: str, path: Path) -> Export:
         InputError: it is damaged, has no object of a kind in `KINDS`, or has a plan already.
     """
     manifest = Manifest(text, path)
-    if _NODES in text:
+    if _NODE in text:
         raise manifest.refusal("it has a plan already", hint="give the manifest as it was before")
     _ranks_per_node(job)
-    notes = []
+    notes: list[str] = []
     for each in manifest.objects:
         kind = manifest.word(each, "apiVersion").split("/")[0], manifest.word(each, "kind")
         if kind in KINDS:
             _Patch(manifest, each, job).of(kind[1])
-            notes.append(KINDS[kind][1])
+            notes += [KINDS[kind][1], *((_IN_IMAGE,) if kind[1] == "TrainJob" else ())]
     if not notes:
         raise manifest.refusal(
             "no object of a kind that runs the ranks of a job",
@@ -140,17 +148,38 @@ def in_manifest(job: Job, text: str, path: Path) -> Export:
     lists = set(job.device_lists().values())
     if len(lists) > 1:
         notes.append("nodes have different orders of devices, which one template cannot say")
-    name = f"{path.stem}.placed{path.suffix or '.yaml'}"
+    files = [
+        LaunchFile(name=f"{path.stem}.placed{path.suffix or '.yaml'}", text=manifest.patched())
+    ]
+    if _TORCHRUN in notes:
+        files.append(_rendezvous(manifest))
     return Export(
         launcher=NAME,
-        files=(LaunchFile(name=name, text=manifest.patched()),),
-        command=("kubectl", "apply", "-f", name),
+        files=tuple(files),
+        command=("kubectl", "apply", *(word for each in files for word in ("-f", each.name))),
         notes=(
             *dict.fromkeys(notes),
             "every pod has to ask for all devices of its node, so that each node gets one",
             *notes_of(job, NAME),
         ),
     )
+
+
+def _rendezvous(manifest: Manifest) -> LaunchFile:
+    """The module of torchrun's rendezvous as a ConfigMap, where the manifest's objects are."""
+    names = {manifest.word(each, "metadata.namespace") for each in manifest.objects} - {""}
+    where = {"namespace": min(names)} if names else {}
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": _RENDEZVOUS, **where},
+        "data": {path.name: path.read_text("utf-8") for path in _rendezvous_files()},
+    }
+    return LaunchFile(name=f"{_RENDEZVOUS}.json", text=json.dumps(document, indent=1) + "\n")
+
+
+def _rendezvous_files() -> list[Path]:
+    return [*RENDEZVOUS.glob("*_rendezvous.py"), *sorted(RENDEZVOUS.glob("*.dist-info/*"))]
 
 
 @dataclass(frozen=True)
@@ -167,13 +196,20 @@ class _Patch:
             self._train_job()
             return
         group = self.manifest.word(self.node, "apiVersion").split("/")[0]
-        paths, _ = KINDS[group, kind]
+        paths, words = KINDS[group, kind]
         templates = [each for path in paths for each in self.manifest.at(self.node, path)]
         with_gpus = [each for each in templates if self._container(each, asked=True)]
         for template in with_gpus or templates:
-            self._template(template, self._variables())
+            for spec in self.manifest.at(template, "spec"):
+                self.manifest.add_below(spec, self._affinity(), _COMMENT)
             container = self._container(template)
-            if kind == "MPIJob" and container is not None:
+            if container is None:
+                continue
+            env = [_FIELD, *self._devices()]
+            if words == _TORCHRUN:
+                env += self._with_rendezvous(template, container)
+            self.manifest.add_below(container, {"env": env})
+            if kind == "MPIJob":
                 script = f"echo ${_NODE} > {_NODE_FILE} || :"
                 hook = {"postStart": {"exec": {"command": ["sh", "-c", script]}}}
                 self.manifest.add_below(container, {"lifecycle": hook})
@@ -183,9 +219,35 @@ class _Patch:
                     "the launcher is a worker, which no worker list of it can order",
                     hint="leave runLauncherAsWorker out, and add a worker",
                 )
-            order = {"name": _ORDER, "value": _ORDERING}
+            order = {"name": _ORDER, "value": _ORDERING.replace("NODES", " ".join(self.job.hosts))}
             for launcher in self.manifest.at(self.node, "spec.mpiReplicaSpecs.Launcher.template"):
-                self._environment(launcher, [self._nodes(), order])
+                container = self._container(launcher)
+                if container is not None:
+                    self.manifest.add_below(container, {"env": [order]})
+
+    def _with_rendezvous(self, template: yaml.Node, container: yaml.Node) -> list[_Variable]:
+        """Mount the rendezvous that has the order; variables by which torchrun finds both."""
+        paths = [
+            self.manifest.word(each, "value")
+            for each in self.manifest.at(container, "env.*")
+            if self.manifest.word(each, "name") == "PYTHONPATH"
+        ]
+        if any(_MOUNT not in each.split(":") for each in paths):
+            raise self.manifest.refusal(
+                "PYTHONPATH is set, and torchrun finds the rendezvous there",
+                hint=f"put {_MOUNT}: in front of its value",
+            )
+        mount = {"name": _RENDEZVOUS, "mountPath": _MOUNT}
+        self.manifest.add_below(container, {"volumeMounts": [mount]})
+        items = [
+            {"key": path.name, "path": str(path.relative_to(RENDEZVOUS))}
+            for path in _rendezvous_files()
+        ]
+        volume = {"name": _RENDEZVOUS, "configMap": {"name": _RENDEZVOUS, "items": items}}
+        for spec in self.manifest.at(template, "spec"):
+            self.manifest.add_below(spec, {"volumes": [volume]})
+        own: list[_Variable] = [] if paths else [{"name": "PYTHONPATH", "value": _MOUNT}]
+        return [self._order(), *own]
 
     def _affinity(self) -> Mapping[str, object]:
         names = {"key": "kubernetes.io/hostname", "operator": "In", "values": [*self.job.hosts]}
@@ -193,26 +255,15 @@ class _Patch:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
         return {"affinity": {"nodeAffinity": required}}
 
-    def _nodes(self) -> Mapping[str, object]:
-        return {"name": _NODES, "value": " ".join(self.job.hosts)}
+    def _order(self) -> _Variable:
+        return {"name": _NODES, "value": json.dumps({"order": self.job.hosts, "groups": {}})}
 
-    def _variables(self) -> list[Mapping[str, object]]:
-        """The node of a pod, the order of all, and the order of devices where it is not theirs."""
+    def _devices(self) -> list[_Variable]:
+        """The order of devices where it is not their own."""
         devices = self.job.device_variables()
         order = (devices.get(self.job.variable or "") or "").split(",")
         moved = order != sorted(order, key=lambda each: (len(each), each))
-        own = [{"name": name, "value": value} for name, value in devices.items() if moved]
-        return [_FIELD, self._nodes(), *own]
-
-    def _template(self, template: yaml.Node, variables: Sequence[Mapping[str, object]]) -> None:
-        for spec in self.manifest.at(template, "spec"):
-            self.manifest.add_below(spec, self._affinity(), _COMMENT)
-        self._environment(template, variables)
-
-    def _environment(self, template: yaml.Node, variables: Sequence[Mapping[str, object]]) -> None:
-        container = self._container(template)
-        if container is not None:
-            self.manifest.add_below(container, {"env": variables})
+        return [{"name": name, "value": value} for name, value in devices.items() if moved]
 
     def _container(self, template: yaml.Node, *, asked: bool = False) -> yaml.Node | None:
         """The container that asks for GPUs; the first one where none does and none is `asked`."""
@@ -237,7 +288,7 @@ class _Patch:
                 add(spec, {"podTemplateOverrides": [old]}, _COMMENT)
             else:
                 add(spec, {"runtimePatches": [new]}, _COMMENT)
-            add(spec, {"trainer": {"env": self._variables()}})
+            add(spec, {"trainer": {"env": [_FIELD, self._order(), *self._devices()]}})
 
 
 def _pod(job: Job, node: int, host: str, per_node: int) -> dict[str, object]:

@@ -62,7 +62,7 @@ class Manifest:
         return next((str(x.value) for x in self.at(node, path) if isinstance(x.value, str)), "")
 
     def add(self, node: yaml.Node, key: str, value: object, comment: str = "") -> None:
-        """Add a field to an object, or, without a key, an item to a list, in front of all others.
+        """Add a field to an object, or, without a key, an item to a list, in front of others.
 
         What is added twice (an alias stands for what it names) is added once.
         """
@@ -71,6 +71,9 @@ class Manifest:
         if not isinstance(node, yaml.CollectionNode):
             raise self.refusal(f"no place for {key or 'a list item'}", node.start_mark.line + 1)
         first = node.value[0][0] if key and node.value else node
+        line = self.text[: first.start_mark.index].rpartition("\n")[2]
+        if key and line.strip() and len(node.value) > 1:  # behind a dash: its line stays
+            first = node.value[1][0]
         begin, column = first.start_mark.index, first.start_mark.column
         if node.flow_style or not node.value:
             begin = self.text.index("{" if key else "[", node.start_mark.index) + 1

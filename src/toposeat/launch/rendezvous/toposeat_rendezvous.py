@@ -57,7 +57,7 @@ def create(parameters: Any) -> Any:
         _refuse(f"this torch has another rendezvous inside ({error}): use --rdzv-backend=c10d")
     # Ranks that start anew would find what the last ones left in the agents' store.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-    host = socket.gethostname()
+    host = os.environ.get("TOPOSEAT_NODE") or socket.gethostname()  # the name of a pod says nothing
     told = [host, groups.get(_short(host), ()), _slurm()]
     store.set(_key(parameters.run_id, own), json.dumps(told))
     node_of = functools.cache(functools.partial(_node_of, store, parameters.run_id))
