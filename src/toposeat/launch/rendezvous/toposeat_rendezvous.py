@@ -13,6 +13,8 @@ node tells its host, and its switches by Slurm (SLURM_TOPOLOGY_ADDR), in the sto
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
 import json
 import os
 import re
@@ -53,10 +55,9 @@ def create(parameters: Any) -> Any:
         handler = dynamic_rendezvous.create_handler(store, backend, parameters)
         executor, own = handler._op_executor, handler._this_node
         complete, handler._backend_name = executor._mark_rendezvous_complete, _NAME
+        _separate_starts(handler)
     except (ImportError, AttributeError) as error:
         _refuse(f"this torch has another rendezvous inside ({error}): use --rdzv-backend=c10d")
-    # Ranks that start anew would find what the last ones left in the agents' store.
-    os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     host = os.environ.get("TOPOSEAT_NODE") or socket.gethostname()  # the name of a pod says nothing
     told = [host, groups.get(_short(host), ()), _slurm()]
     store.set(_key(parameters.run_id, own), json.dumps(told))
@@ -75,6 +76,24 @@ def create(parameters: Any) -> Any:
 
     executor._mark_rendezvous_complete = mark_complete
     return handler
+
+
+def _separate_starts(handler: Any) -> None:
+    """Give the ranks of every start a store of their own.
+
+    In one that agents keep, ranks that start anew find what the last ones left; or, in older
+    versions, keys that are named by a count of starts, which differs between nodes.
+    """
+    ranks = importlib.import_module("torch.distributed.rendezvous")
+    if "TORCHELASTIC_RESTART_COUNT" in inspect.getsource(ranks):
+        os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    next_rendezvous = handler.next_rendezvous
+
+    def next_round() -> Any:
+        handler._bootstrap_store_info = handler._shared_tcp_store_server = None
+        return next_rendezvous()
+
+    handler.next_rendezvous = next_round
 
 
 def in_order(nodes: Mapping[Any, Node], order: Sequence[str]) -> list[Any]:
