@@ -17,10 +17,11 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double same = 1e-9;             // of values computed in another order
 constexpr std::uint32_t asks_clock = 64;  // moves between two looks at the clock
-constexpr double moves_per_pair = 200;    // at most: then a small machine has been seen
+constexpr double moves_per_pair = 40;    // at most: then a small machine has been seen
 constexpr double first_heat = 1e-3;       // of the value: what a move may lose at the start
 constexpr double last_heat = 1e-5;        // and at the end
 constexpr std::uint32_t scans_every = 64; // accepted moves between two looks at the maxima
+constexpr std::uint32_t most_known_stops = 1024;
 constexpr std::uint32_t longest_run = 64; // hosts that change places together
 
 inline double power(double x) {
@@ -186,6 +187,8 @@ public:
     leaf_.resize(stops);
     for (const std::uint32_t host : row_)
       leaf_[machine_.stop_of(host * devices_)].push_back(host);
+    if (machine_.has_one_way() && stops <= most_known_stops)
+      known_.resize(std::size_t{stops} * stops);
     const std::vector<double> first = orders.seconds(start);
     const double sum = std::accumulate(first.begin(), first.end(), 0.0);
     unit_ = sum > 0 ? sum : 1;
@@ -285,11 +288,20 @@ private:
     return sum;
   }
 
-  template <class Use> void each_load(const NodeOrders::Edge &edge, Use use) const {
+  template <class Use> void each_load(const NodeOrders::Edge &edge, Use use) {
     const std::size_t base = std::size_t{edge.phase} * orders_.links_;
-    machine_.walk(host_[edge.from] * devices_ + edge.out, host_[edge.to] * devices_ + edge.in,
-                  orders_.links_,
-                  [&](std::uint32_t link) { use(base + link, edge.bytes * pace_[link] / unit_); });
+    const std::uint32_t from = host_[edge.from] * devices_ + edge.out;
+    const std::uint32_t to = host_[edge.to] * devices_ + edge.in;
+    const double share = edge.bytes / unit_;
+    const auto add = [&](std::uint32_t link) { use(base + link, share * pace_[link]); };
+    if (known_.empty())
+      return machine_.walk(from, to, orders_.links_, add);
+    std::vector<std::uint32_t> &way =
+        known_[std::size_t{machine_.stop_of(from)} * machine_.stops() + machine_.stop_of(to)];
+    if (way.empty() && machine_.stop_of(from) != machine_.stop_of(to))
+      machine_.walk(from, to, orders_.links_, [&](std::uint32_t link) { way.push_back(link); });
+    for (const std::uint32_t link : way)
+      add(link);
   }
 
   void exchange(std::uint32_t a, std::uint32_t b) { // hosts
@@ -401,6 +413,7 @@ private:
   std::vector<std::uint32_t> incident_;          // edges of each node
   std::vector<std::vector<std::uint32_t>> leaf_; // hosts
   std::vector<double> pace_;
+  std::vector<std::vector<std::uint32_t>> known_; // links from stop to stop, where all are such
   std::uint32_t stamp_ = 0;
   std::vector<std::uint32_t> touched_by_; // of each edge
   std::vector<std::uint32_t> logged_;     // of each load

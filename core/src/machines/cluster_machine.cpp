@@ -228,8 +228,12 @@ std::uint32_t ClusterMachine::links_of_order() const {
   return first_port_;
 }
 
+bool ClusterMachine::has_one_way() const {
+  return !routes_.has_choices() && links_of_order() == first_port_;
+}
+
 bool ClusterMachine::devices_leave_alike() const {
-  if (routes_.has_choices() || links_of_order() > first_port_)
+  if (!has_one_way())
     return false;
   for (std::uint32_t slot = 0; slot < slots(); ++slot) {
     if (stop_[slot] != stop_[slot / node_.devices * node_.devices] ||

@@ -28,7 +28,8 @@ from toposeat.mapping.slot_groups import SlotGroups, Slots
 from toposeat.model.traffic import Traffic
 
 _FINE_SHARE = 0.3  # of the budget: for orders that cut more than one axis, or pack hosts
-_STARTS = 2  # of the search
+_STARTS = 3  # of the search
+_FIRST_SHARE = 0.15  # of its time, for each
 _PACKED = 12  # orders for which hosts are packed
 _ENOUGH = 1 - 1e-5  # the bound is so much lower for what is rounded
 _SAME = 1e-9
@@ -104,7 +105,9 @@ class _Search:
         self._best.sort(key=lambda each: each.seconds)
         bound_s = None
         if self._grid is not None:
+            begin = time.thread_time()
             bound_s = sum_bound(self._shape, self._grid, default_s, self._best[0].seconds)
+            self._end += time.thread_time() - begin  # the budget is the search's
         found = self._improved(seed, bound_s or 0.0)
         slots = np.empty(self._ranks, np.uint32)
         per_host = self._shape.slots_per_host
@@ -218,29 +221,31 @@ class _Search:
     # ---- search
 
     def _improved(self, seed: int, enough_s: float) -> _Found:
-        best = self._best[0]
+        """Walk from the best of several orders of factors, then on from where the best one led."""
         starts: dict[_Order, _Found] = {}
         for each in self._best:
             starts.setdefault(each.order, each)
         chosen = list(starts.values())[:_STARTS]
-        interruptible = threading.current_thread() is threading.main_thread()
-        for number, start in enumerate(chosen):
-            left = (self._end - time.thread_time()) / (len(chosen) - number)
-            hosts, tried, _ = start.seating.orders.improve(
-                start.host_of_node,
-                slowest_s=self._slowest_s,
-                enough_s=enough_s / _ENOUGH,
-                cpu_s=max(0.0, left),
-                seed=seed + number,
-                interruptible=interruptible,
-            )
-            self._tried += tried
-            seconds = sum(start.seating.orders.seconds(hosts))
-            if seconds < best.seconds * (1 - _SAME):
-                best = _Found(seconds=seconds, seating=start.seating, host_of_node=hosts)
-            if best.seconds * _ENOUGH <= enough_s:
-                break
-        return best
+        found = [
+            self._walked(start, seed + number, enough_s, _FIRST_SHARE / (1 - _FIRST_SHARE * number))
+            for number, start in enumerate(chosen)
+        ]
+        best = min(found, key=lambda each: each.seconds)
+        return self._walked(best, seed + len(chosen), enough_s, 1.0)
+
+    def _walked(self, start: _Found, seed: int, enough_s: float, share: float) -> _Found:
+        """What the core finds from a start in a share of the time that is left."""
+        hosts, tried, _ = start.seating.orders.improve(
+            start.host_of_node,
+            slowest_s=self._slowest_s,
+            enough_s=enough_s / _ENOUGH,
+            cpu_s=max(0.0, share * (self._end - time.thread_time())),
+            seed=seed,
+            interruptible=threading.current_thread() is threading.main_thread(),
+        )
+        self._tried += tried
+        seconds = sum(start.seating.orders.seconds(hosts))
+        return _Found(seconds=seconds, seating=start.seating, host_of_node=hosts, order=start.order)
 
 
 def _axis_of(grid: RankGrid, stride: int) -> int:

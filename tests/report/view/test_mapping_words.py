@@ -21,6 +21,10 @@ def test_certificate_in_words() -> None:
     assert words.certificate_words(certificate(lower_bound=1.6, gap=0.25)) == (
         "Not proved optimal for link time: 2.00 s, at most 25 % above the lower bound (1.60 s)."
     )
+    assert words.certificate_words(certificate(lower_bound=1.6, gap=0.25, orders_tried=12345)) == (
+        "Not proved optimal for link time: 2.00 s, at most 25 % above the lower bound (1.60 s);"
+        " 12,345 orders of nodes tried."
+    )
     assert words.certificate_words(
         certificate(proved=True, lower_bound=2.0, gap=0.0, reason="all 40320 orders tried")
     ) == (
@@ -55,6 +59,10 @@ def test_verdict_when_the_default_is_kept() -> None:
     )
     unproved = samples.mapping(tree, traffic, range(4), proved=False)
     assert "nothing better was found" in words.verdict_words(unproved)
+    tried = replace(unproved.certificate, orders_tried=12345, lower_bound=1.6)
+    assert words.verdict_words(replace(unproved, certificate=tried)).endswith(
+        ": 12,345 orders of nodes tried, best bound 1.60 s."
+    )
 
 
 def test_reach_follows_amdahl() -> None:

@@ -116,6 +116,8 @@ public:
   /// Whether it is all the same which device of a host a flow to another host leaves and enters by,
   /// as far as those links and latencies are concerned.
   [[nodiscard]] bool devices_leave_alike() const;
+  /// Whether all that goes from one switch to another takes the same links of the order.
+  [[nodiscard]] bool has_one_way() const;
   [[nodiscard]] bool has_domains() const { return !cluster_.domain.empty(); }
   /// The switch that a slot's port is on, by number of those that have ports.
   [[nodiscard]] std::uint32_t stop_of(std::uint32_t slot) const { return stop_[slot]; }

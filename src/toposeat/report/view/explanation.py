@@ -6,7 +6,7 @@ from collections import Counter
 
 from toposeat.model.explanation import Bottleneck, Explanation
 from toposeat.model.topology import Topology
-from toposeat.report.parts import Fact, Part, Table, facts
+from toposeat.report.parts import Part, Table, facts
 from toposeat.report.units import clean, format_bytes, format_count, format_seconds, plural
 from toposeat.report.view.machine import link_medium, link_words
 
@@ -47,10 +47,7 @@ def explanation_parts(explanation: Explanation, topology: Topology | None) -> li
         After=bottleneck_words(explanation.after, topology),
         Moved=moved if rows else "no pair of ranks uses other links than before",
     )
-    end: Part = ""
-    if topology is None:
-        end = Fact("Bound", "no bound is known for large machines: the best found, not proved")
-    return [*said, *([table] if rows else []), end]
+    return [*said, *([table] if rows else []), ""]
 
 
 def bottleneck_words(bottleneck: Bottleneck, topology: Topology | None) -> str:
