@@ -38,6 +38,14 @@ SHARDED = {"allgather": 2 * LAYER // RANKS, "reduce_scatter_block": LAYER // RAN
 pytestmark = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
 
 
+def why_not(case: str) -> str:
+    """Why a framework cannot be started; empty if it can."""
+    package = case if case not in ("spawn", "fsdp2") else "torch"
+    line = [python_with_torch(), "-c", f"import {package}"]
+    done = subprocess.run(line, check=False, capture_output=True)
+    return "" if done.returncode == 0 else f"no package {package} beside torch"
+
+
 def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[int, ...], int]]:
     """What each rank gave to each group, by operation."""
     profile = folder / f"{steps}.prof"
@@ -63,11 +71,9 @@ def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[in
 @pytest.mark.parametrize("case", STARTERS)
 def test_a_step_is_recorded_as_by_formula(tmp_path: Path, case: str) -> None:
     """By two runs of different length: what comes at the start and at the end is in both."""
-    has = f"import {case if case not in ('spawn', 'fsdp2') else 'torch'}"
-    if subprocess.run(
-        [python_with_torch(), "-c", has], check=False, capture_output=True
-    ).returncode:
-        pytest.skip(f"no package {case} beside torch")
+    why = why_not(case)
+    if why:
+        pytest.skip(why)
     few, many = recorded(tmp_path, case, 2), recorded(tmp_path, case, 5)
     per_step = SHARDED if case == "fsdp2" else SUM
     expected = {
