@@ -50,14 +50,12 @@ static void begin_in_fork(void) {
   begin();
 }
 
-/* ---- waiting ---- */
+/* ---- waiting, as shells and Python do; `wait` may be a name of a library's own ---- */
 
 static struct {
-  pid_t (*wait)(int *);
   pid_t (*waitpid)(pid_t, int *, int);
   pid_t (*wait3)(int *, int, struct rusage *);
   pid_t (*wait4)(pid_t, int *, int, struct rusage *);
-  int (*waitid)(idtype_t, id_t, siginfo_t *, int);
 } next;
 
 static void load_next(const char *name, void *target) {
@@ -66,11 +64,9 @@ static void load_next(const char *name, void *target) {
 }
 
 static void load_all(void) {
-  load_next("wait", (void *)&next.wait);
   load_next("waitpid", (void *)&next.waitpid);
   load_next("wait3", (void *)&next.wait3);
   load_next("wait4", (void *)&next.wait4);
-  load_next("waitid", (void *)&next.waitid);
 }
 
 void tps_probe_watch_children(void (*begin_anew)(void)) {
@@ -85,14 +81,6 @@ static pid_t note(pid_t ended, const int *status) {
   if (ended > 0 && WIFSIGNALED(*status) && WTERMSIG(*status) != SIGPIPE)
     killed = 1;
   return ended;
-}
-
-EXPORTED pid_t wait(int *status) {
-  int own = 0;
-  int *told = status == NULL ? &own : status;
-  if (next.wait == NULL)
-    load_all();
-  return note(next.wait(told), told);
 }
 
 EXPORTED pid_t waitpid(pid_t pid, int *status, int options) {
@@ -117,14 +105,4 @@ EXPORTED pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage) 
   if (next.wait4 == NULL)
     load_all();
   return note(next.wait4(pid, told, options, usage), told);
-}
-
-EXPORTED int waitid(idtype_t type, id_t id, siginfo_t *told, int options) {
-  if (next.waitid == NULL)
-    load_all();
-  int error = next.waitid(type, id, told, options);
-  bool signalled = told != NULL && (told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED);
-  if (error == 0 && signalled && told->si_pid > 0 && told->si_status != SIGPIPE)
-    killed = 1;
-  return error;
 }
