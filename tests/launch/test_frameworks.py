@@ -35,6 +35,7 @@ def test_every_rank_has_its_seat(
         **os.environ,
         "PATH": f"{Path(python_with_torch()).parent}:{os.environ['PATH']}",
         **{"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "DS_ACCELERATOR": "cpu"},
+        "RAY_ADDRESS": "local",  # not one of another job on this machine
     }
     placed = place(RANKS, bind=True)
     line = [*STARTERS[case], str(PROGRAM), "2", case]

@@ -57,6 +57,7 @@ def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[in
             **os.environ,
             "PATH": f"{Path(python_with_torch()).parent}:{os.environ['PATH']}",
             **{"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "DS_ACCELERATOR": "cpu"},
+            "RAY_ADDRESS": "local",  # not one of another job on this machine
         },
         cwd=folder,
         capture_output=True,
