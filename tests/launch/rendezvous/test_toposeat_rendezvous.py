@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -131,6 +132,15 @@ def test_the_folder_is_a_distribution_with_the_entry_point() -> None:
         check=True,
     )
     assert done.stdout.split() == ["toposeat-rendezvous", "True"]
+
+
+def test_packages_hold_the_distribution() -> None:
+    """scikit-build-core leaves out every `*.dist-info` that is not named."""
+    root = Path(__file__).parents[3]
+    named = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["scikit-build"]["sdist"]
+    found = [folder for each in named["include"] for folder in root.glob(each)]
+    (own,) = FOLDER.glob("*.dist-info")
+    assert own.resolve() in [folder.resolve() for folder in found]
 
 
 @pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
