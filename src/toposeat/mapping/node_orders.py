@@ -27,9 +27,9 @@ from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_groups import SlotGroups, Slots
 from toposeat.model.traffic import Traffic
 
-_FINE_SHARE = 0.3  # of the budget: for orders that cut more than one axis, or pack hosts
-_STARTS = 3  # of the search
-_FIRST_SHARE = 0.15  # of its time, for each
+_FINE_SHARE = 0.2  # of the budget: for orders that cut more than one axis, or pack hosts
+_STARTS = 6  # of the search
+_FIRST_SHARE = 0.1  # of its time, for each
 _PACKED = 12  # orders for which hosts are packed
 _ENOUGH = 1 - 1e-5  # the bound is so much lower for what is rounded
 _SAME = 1e-9
