@@ -53,7 +53,17 @@ def test_mapping_has_what_the_design_asks_for() -> None:
         assert seconds == sorted(seconds, reverse=True)
     assert form["default"]["links"][0]["kind"] == "smp"
     assert form["certificate"].keys() == {
-        *("proved", "lower_bound", "gap", "objective", "value", "word", "reason", "everywhere")
+        *(
+            "proved",
+            "lower_bound",
+            "gap",
+            "objective",
+            "value",
+            "word",
+            "reason",
+            "everywhere",
+            "orders_tried",
+        )
     }
     assert form["certificate"]["word"] == "proved"
     assert form["solver"] == "exact"
