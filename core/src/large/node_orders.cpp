@@ -108,6 +108,7 @@ std::vector<double> NodeOrders::seconds(const Assignment &host_of_node) const {
   const std::uint32_t each = machine_.devices_per_host();
   std::vector<double> bytes(std::size_t{links_} * fixed_.size(), 0);
   std::vector<double> latency;
+  latency.reserve(fixed_.size());
   for (const Fixed &fixed : fixed_)
     latency.push_back(fixed.latency);
   for (const Edge &edge : edges_) {
