@@ -236,7 +236,8 @@ bool ClusterMachine::devices_leave_alike() const {
   if (!has_one_way())
     return false;
   for (std::uint32_t slot = 0; slot < slots(); ++slot) {
-    if (stop_[slot] != stop_[slot / node_.devices * node_.devices] ||
+    const std::uint32_t first = slot / node_.devices * node_.devices;
+    if (stop_[slot] != stop_[first] ||
         node_.exit_latency[slot % node_.devices] != node_.exit_latency[0])
       return false;
   }
