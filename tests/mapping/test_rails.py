@@ -168,3 +168,23 @@ def test_rails_and_tapers_that_say_nothing_are_refused() -> None:
         read_shape("fattree:8:4:4,taper=2,bandwidth=25:25:25")
     with pytest.raises(UsageError, match="taper"):
         read_shape("fattree:8:4:4,taper=0.5")
+
+
+def notes_of(source: str, node: str, job: str) -> list[str]:
+    shape = shape_of_network(read_network(source), read_topology(node))
+    found = map_to_shape(shape, pattern_traffic(job), MapOptions(solver="default"))
+    return [note for note in found.notes if note.startswith("ranks on different rails")]
+
+
+def test_ranks_without_a_common_rail_are_what_the_library_makes_of_them(conf: Path) -> None:
+    only, shared = f"{conf},rails=8:only", f"{conf},rails=8"
+    # Ranks r and s of two hosts are on one rail where r = s modulo 8: 8 of 64 pairs of hosts.
+    (note,) = notes_of(only, "hgx-h100", "alltoall:32")
+    assert f"{6 * 56} pairs. NCCL sends through a GPU of the host" in note
+    assert not notes_of(shared, "hgx-h100", "alltoall:32")
+    # Tensor parallel inside hosts, data parallel along rails: nothing leaves its rail.
+    assert not notes_of(only, "hgx-h100", "llm:tp=8,dp=16")
+    (group,) = notes_of(only, "hgx-h100", "llm:tp=4,dp=3")  # hosts 0 and 1 by halves
+    assert "groups. NCCL sends through" in group
+    (refused,) = notes_of(f"{conf},rails=2:only", "l40s-8", "alltoall:16")
+    assert "32 pairs. Without NVLink between all GPUs of a host NCCL does not forward" in refused

@@ -17,7 +17,7 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double same = 1e-9;             // of values computed in another order
 constexpr std::uint32_t asks_clock = 64;  // moves between two looks at the clock
-constexpr double moves_per_pair = 40;    // at most: then a small machine has been seen
+constexpr double moves_per_pair = 40;     // at most: then a small machine has been seen
 constexpr double first_heat = 1e-3;       // of the value: what a move may lose at the start
 constexpr double last_heat = 1e-5;        // and at the end
 constexpr std::uint32_t scans_every = 64; // accepted moves between two looks at the maxima

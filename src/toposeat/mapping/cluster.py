@@ -19,7 +19,7 @@ from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkHost, NetworkKind, NetworkLink
 from toposeat.model.nics import choose_nics
-from toposeat.model.topology import Link, LinkKind, Route, Topology
+from toposeat.model.topology import Link, LinkKind, PathClass, Route, Topology
 
 # Defaults: an adapter of 200 Gb/s and the latencies of InfiniBand, about a microsecond between two
 # hosts on one switch and 0.2 more per further switch.
@@ -79,8 +79,18 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
         nic_of_device=_numbered(plan.nic_of_device),
         domain_of_host=domains,
         fabric=fabric if domains else None,
+        rails_apart=_rails_apart(network, node),
         notes=(*network.report, *plan.assumed, *said),
     )
+
+
+def _rails_apart(network: Network, node: Topology) -> str:
+    if not any(link.level == INSIDE_HOSTS for link in network.links):
+        return ""
+    ids = [device.id for device in node.devices]
+    routes = (node.route_of_pair.get((a, b)) for a in ids for b in ids if a != b)
+    is_nvlink = (route is not None and route.path_class is PathClass.NVL for route in routes)
+    return "forwarded" if all(is_nvlink) else "refused"  # NCCL's PXN goes over NVLink
 
 
 def _check(network: Network, node: Topology) -> None:

@@ -216,10 +216,12 @@ def with_hosts(
         result: of the same machine with its devices listed.
         notes: on the machine, of the search over hosts.
     """
+    from toposeat.mapping.rails_apart import APART, rails_notes  # noqa: PLC0415
     from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
 
     evaluator = SlotEvaluator(shape, traffic)
-    of_machine = (note for note in notes if not note.startswith((*OF_SEARCH, KEPT)))
+    of_machine = [note for note in notes if not note.startswith((*OF_SEARCH, KEPT, APART))]
+    of_machine += rails_notes(shape, traffic, result.device_of_rank)
     return replace(
         result,
         default=evaluator.with_levels(result.default),

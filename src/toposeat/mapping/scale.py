@@ -21,6 +21,7 @@ from toposeat.mapping.host_order import in_host_order
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.local_sets import with_local_sets
 from toposeat.mapping.node_orders import Searched, search_orders
+from toposeat.mapping.rails_apart import rails_notes
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
 from toposeat.model.evaluation import KEPT, Candidate, Certificate, Evaluation, MappingResult
@@ -126,6 +127,7 @@ def map_to_shape(
         notes += what_must_cross(shape, traffic, evaluator, placed)
     if not options.is_fixed and placed.device_of_rank != default.device_of_rank:
         placed = _in_host_order(shape, evaluator, placed, options.objective)
+    notes += rails_notes(shape, traffic, placed.device_of_rank)
     return result_on(
         shape,
         evaluator,

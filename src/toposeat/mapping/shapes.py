@@ -65,6 +65,7 @@ class Shape:
     nic_of_device: tuple[int, ...] = ()  # with `node`: the number of each device's adapter
     domain_of_host: tuple[int, ...] = ()  # where a fabric of their own joins hosts
     fabric: Fabric | None = None  # with `domain_of_host`
+    rails_apart: str = ""  # "forwarded" or "refused": what NCCL does where no switch joins rails
     notes: tuple[str, ...] = ()  # what had to be assumed
 
     @property
