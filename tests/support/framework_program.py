@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
 HIDDEN, BATCH, RANKS = 64, 4, 4
+NODES = int(os.environ.get("NODES", "1"))
 STEPS, CASE = 0, ""
 
 
@@ -75,7 +76,8 @@ def lightning() -> None:
 
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
     trainer = lightning.Trainer(
-        **{"accelerator": "cpu", "devices": RANKS, "strategy": "ddp", "max_epochs": 1},
+        **{"accelerator": "cpu", "devices": RANKS // NODES, "num_nodes": NODES},
+        **{"strategy": "ddp", "max_epochs": 1},
         enable_checkpointing=False,
         **quiet,
     )
