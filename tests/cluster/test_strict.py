@@ -24,7 +24,7 @@ _HOSTS = ("tb2", "tb1")
 @pytest.fixture(scope="module")
 def files(cluster: Cluster) -> tuple[Path, str]:
     """Two ranks on each of two nodes, on devices 0 and 2; a static program."""
-    path = cluster.share / "strict.place"
+    path = cluster.share / "fooled.place"
     assert main(["map", "llm:tp=2,dp=2", "-t", MACHINE, "-o", str(path)]) == 0
     made = load_placement(path)
     seats = [
