@@ -25,7 +25,7 @@ _HOSTS = ("tb2", "tb1")
 def files(cluster: Cluster) -> tuple[Path, str]:
     """Two ranks on each of two nodes, on devices 0 and 2; a static program."""
     path = cluster.share / "fooled.place"
-    assert main(["map", "llm:tp=2,dp=2", "-t", MACHINE, "-o", str(path)]) == 0
+    assert main(["map", "llm:tp=2,dp=2", "-t", MACHINE, "-o", str(path), "-f"]) == 0
     made = load_placement(path)
     seats = [
         replace(made.seats[local], rank=2 * node + local, host=host, cpus=None)
