@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.test_realise import plan
-from tests.profile.test_frameworks import PROGRAM, SHARDED, SUM, WORLD, why_not
+from tests.profile.test_frameworks import PROGRAM, WORLD, per_step, why_not
 from tests.support.cluster import LOGIN, Cluster, toposeat
 from tests.support.pytorch import python_with_torch, why_no_torch
 from tests.support.torch_bytes import given
@@ -89,11 +89,11 @@ def test_a_job_on_two_nodes(cluster: Cluster, environment: dict[str, str], case:
         gave.append(given(load_traffic(profile)))
     few, many = gave
     many.subtract(few)
-    per_step = SHARDED if case == "fsdp2" else SUM
+    moved = per_step(case)
     if case == "lightning":  # under Slurm it asks in each step whether the job is to be queued anew
-        per_step = {**SUM, "bcast": 8}
+        moved = {**moved, "bcast": 8}
     assert {key: size for key, size in many.items() if size} == {
-        (operation, WORLD, rank): 3 * size for operation, size in per_step.items() for rank in WORLD
+        (operation, WORLD, rank): 3 * size for operation, size in moved.items() for rank in WORLD
     }
     place, record = cluster.share / f"{case}.place", cluster.share / f"{case}.json"
     save_placement(placement(), place)

@@ -137,6 +137,15 @@ def test_a_file_of_the_scheduler_cannot_be_changed(tmp_path: Path) -> None:
     assert variables(placed) == {}
 
 
+def test_ranks_know_their_number_per_node_where_the_line_said_it(tmp_path: Path) -> None:
+    """Lightning starts nothing where Slurm tells tasks without tasks per node."""
+    said = f"{LINE} --ntasks-per-node=2 app"
+    record = launch(tmp_path, said, MOVED, JOB)
+    kept = "--ntasks-per-node" in " ".join(record.launched)
+    assert kept != (variables(record).get("SLURM_NTASKS_PER_NODE") == "2")
+    assert "SLURM_NTASKS_PER_NODE" not in variables(launch(tmp_path, f"{LINE} app", MOVED, JOB))
+
+
 @pytest.mark.parametrize("launcher", ["slurm", "openmpi", "mpich"])
 def test_exported_files_say_where_rank_0_is(launcher: str) -> None:
     said = "rank 0 is on n10: a program that meets on the job's first host needs MASTER_ADDR=n10"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toposeat.errors import InputError
@@ -53,17 +53,27 @@ class Agreement:
     lines: tuple[str, ...] = ()
 
 
-def agree(plan: Realisation, environment: Mapping[str, str]) -> Agreement:
+def agree(plan: Realisation, line: LaunchLine, environment: Mapping[str, str]) -> Agreement:
     """Let what reads the order of hosts find rank 0 where the placement has it.
 
     Args:
         plan: of the job.
+        line: as the user typed it.
         environment: of the run.
 
     Raises:
         InputError: the program takes the first host from a file of the scheduler, which cannot be
             changed for it.
     """
+    found = _about_rank_0(plan, environment)
+    per_node = line.value(line.table.per_host)
+    if line.kind is not LauncherKind.SRUN or per_node is None or plan.line.has(line.table.per_host):
+        return found
+    # Slurm tells ranks so only where the line says it; Lightning starts none without.
+    return replace(found, variables={**found.variables, "SLURM_NTASKS_PER_NODE": per_node})
+
+
+def _about_rank_0(plan: Realisation, environment: Mapping[str, str]) -> Agreement:
     first = _host_of_rank_0(plan)
     line = plan.line
     if first == ANY_HOST or torchrun_below(line) is not None or line.family.starts_here:

@@ -124,7 +124,7 @@ def run_placed(
             shows_devices=visibility != "cpu-only",
             groups=groups,
         )
-        order = agree(plan, variables)
+        order = agree(plan, line, variables)
         said = (*plan.warnings, *order.lines)
         if tell is not None and said:
             tell(*said)
