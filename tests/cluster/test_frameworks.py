@@ -90,8 +90,6 @@ def test_a_job_on_two_nodes(cluster: Cluster, environment: dict[str, str], case:
     few, many = gave
     many.subtract(few)
     moved = per_step(case)
-    if case == "lightning":  # under Slurm it asks in each step whether the job is to be queued anew
-        moved = {**moved, "bcast": 8}
     assert {key: size for key, size in many.items() if size} == {
         (operation, WORLD, rank): 3 * size for operation, size in moved.items() for rank in WORLD
     }

@@ -39,7 +39,10 @@ MORE = {"transformers": 4, "deepspeed": 4}  # one float more in each step: seen,
 
 def per_step(case: str) -> dict[str, int]:
     """Bytes that each rank gives in a step, by operation."""
-    return SHARDED if case == "fsdp2" else {"allreduce": LAYER + MORE.get(case, 0)}
+    if case == "fsdp2":
+        return SHARDED
+    asked = {"bcast": 8} if case == "lightning" else {}  # whether to go on
+    return {"allreduce": LAYER + MORE.get(case, 0), **asked}
 
 
 pytestmark = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
