@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.mapping.host_groups import Uplinks
+from toposeat.model.evaluation import Evaluation
 
 WORTH = 1e-3  # share of the value below which another order of hosts is not worth it
 _MOST_TRIED = 64  # orders of hosts that are evaluated
@@ -26,7 +27,8 @@ Stages = Sequence[Sequence[Uplinks]]
 def in_host_order(
     device_of_rank: Sequence[int],
     host_of_device: Sequence[int],
-    values: Callable[[Sequence[int]], Sequence[float]],
+    evaluate: Callable[[Sequence[int]], Evaluation],
+    objective: str,
     *,
     stages: Stages = (),
     domain_of_host: Sequence[int] = (),
@@ -40,10 +42,11 @@ def in_host_order(
     Args:
         device_of_rank: the placement; numbers of devices.
         host_of_device: the host of each device.
-        values: of a placement; it is as good as another if none of them is larger by more than
-            `worth`, as share.
+        evaluate: a placement. It is as good as another if neither the objective nor one end of
+            the range of phases is larger by more than `worth`, as share.
+        objective: that was asked for.
         stages: which hosts are near each other, the smallest groups first.
-        domain_of_host: hosts of one domain stay in one; what that gains is not all in `values`.
+        domain_of_host: hosts of one domain stay in one; what that gains is not all compared.
         worth: 1e-9 where the placement was proved to be the best.
     """
     host_of = np.asarray(host_of_device, np.int64)
@@ -53,6 +56,11 @@ def in_host_order(
     if hosts < 2 or (used == np.arange(len(used))).all():
         return tuple(device_of_rank)
     moving = _Moving(row, host_of, hosts, domain_of_host)
+
+    def values(devices: Sequence[int]) -> tuple[float, ...]:
+        found = evaluate(devices)
+        return (found.value(objective), found.predicted_s, found.low_s)
+
     limit = [value * (1 + worth) for value in values(device_of_rank)]
     left = _MOST_TRIED if len(row) <= _FEW_RANKS else _MOST_TRIED_OF_MANY
 

@@ -169,15 +169,12 @@ def _in_host_order(
         return row
     from toposeat.mapping.host_order import in_host_order  # noqa: PLC0415 - a node needs none of it
 
-    def values(devices: Sequence[int]) -> tuple[float, ...]:
-        found = evaluator.evaluate(devices)
-        return (found.value(options.objective), found.predicted_s, found.low_s)
-
     number = {host: at for at, host in enumerate(hosts)}
     return in_host_order(
         row,
         [number[device.host] for device in topology.devices],
-        values,
+        evaluator.evaluate,
+        options.objective,
         stages=() if shape is None else shape.host_groups().stages,
         domain_of_host=() if shape is None else shape.domain_of_host,
         **({"worth": _TOLERANCE} if proved else {}),

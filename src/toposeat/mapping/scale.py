@@ -113,6 +113,7 @@ def map_to_shape(
             slots = np.array(placed.device_of_rank, np.uint32)
             other = with_local_sets(shape, traffic, slots, seed=options.seed)
             placed = _if_it_gains(evaluator, placed, other)
+        placed = _in_host_order(shape, evaluator, placed, options.objective)
     too_little = why_keep_default(default, placed, options)
     is_moved = placed.device_of_rank != default.device_of_rank
     if too_little and is_moved and not options.is_fixed:
@@ -125,8 +126,6 @@ def map_to_shape(
                 notes = [note for note in notes if not note.startswith(KEPT)]
                 notes.append(why)
         notes += what_must_cross(shape, traffic, evaluator, placed)
-    if not options.is_fixed and placed.device_of_rank != default.device_of_rank:
-        placed = _in_host_order(shape, evaluator, placed, options.objective)
     notes += rails_notes(shape, traffic, placed.device_of_rank)
     return result_on(
         shape,
@@ -242,16 +241,12 @@ def _in_host_order(
     shape: Shape, evaluator: SlotEvaluator, placed: Evaluation, objective: str
 ) -> Evaluation:
     """Hosts in their order, where that is as good by all that is compared."""
-
-    def values(slots: Sequence[int]) -> tuple[float, ...]:
-        found = evaluator.evaluate(slots)
-        return (found.value(objective), found.predicted_s, found.low_s)
-
     hosts = [slot // shape.slots_per_host for slot in range(shape.slots)]
     row = in_host_order(
         placed.device_of_rank,
         hosts,
-        values,
+        evaluator.evaluate,
+        objective,
         stages=shape.host_groups().stages,
         domain_of_host=shape.domain_of_host,
     )
