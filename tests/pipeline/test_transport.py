@@ -108,6 +108,20 @@ def test_it_is_the_first_line_of_all_three(
 
 
 @pytest.mark.parametrize(
+    "words", [["doctor"], ["choose", "2"], ["map", "llm:tp=2,dp=2", "-t", "this"]]
+)
+def test_a_variable_that_decides_the_prediction_is_named(words: list[str]) -> None:
+    done = subprocess.run(
+        [*TOPOSEAT, "emulate", "-t", "rtx-4-crossed-bridges", "--", *TOPOSEAT, *words],
+        env={**os.environ, "NCCL_P2P_LEVEL": "LOC"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "NCCL_P2P_LEVEL=LOC: groups of NCCL are predicted with it" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
     ("variables", "text", "direct"),
     [
         ({}, None, ""),

@@ -56,7 +56,7 @@ class ChooseCommand(Command):
         setting = nccl_setting(around or {})
         chosen = _chosen(args, pipeline.as_nccl_is_set(machine, setting), free)
         if setting is not None:
-            tell(f"note: {setting.text} is set here: groups of NCCL are predicted with it")
+            tell(f"note: {setting.note}")
         transport = pipeline.transport_of(machine, chosen.devices, environment=around)
         chosen = replace(chosen, transport=transport)
         if args.json:

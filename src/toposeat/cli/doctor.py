@@ -75,6 +75,8 @@ class DoctorCommand(Command):
                 findings=topology.findings_of(machine),
                 node=node,
             )
+            if setting is not None and not (health.transport and health.transport.setting):
+                tell(f"note: {setting.note}")
         if args.json:
             print_json(report.health_json(machine, health))
         else:

@@ -55,6 +55,11 @@ class NcclSetting:
     text: str
     direct: frozenset[PathClass]
 
+    @property
+    def note(self) -> str:
+        """What a reader of predictions made with it has to know."""
+        return f"{self.text}: groups of NCCL are predicted with it"
+
 
 def nccl_setting(variables: Mapping[str, str]) -> NcclSetting | None:
     """What NCCL_P2P_DISABLE or NCCL_P2P_LEVEL says, as NCCL takes them; None: neither says a thing.

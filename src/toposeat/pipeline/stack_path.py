@@ -115,7 +115,7 @@ class StackPath(Struct, frozen=True, kw_only=True):
             schedules: of each, if they have phases.
         """
         if self.nccl is not None and any(traffic.groups for traffic in traffics):
-            return (f"{self.nccl.text}: groups of NCCL are predicted with it",)
+            return (self.nccl.note,)
         pairs = zip_longest(traffics, schedules)
         staged = [(traffic, phases) for traffic, phases in pairs if self.is_staged(traffic)]
         if self.stack is None or not staged:
