@@ -60,3 +60,9 @@ def test_version_imports_no_verb() -> None:
     assert output.startswith("toposeat ")
     assert not {f"toposeat.cli.{verb}" for verb in VERBS} & modules
     assert not {"numpy", "msgspec", "rich", "yaml"} & modules
+
+
+def test_it_is_a_module_too() -> None:
+    command = [sys.executable, "-m", "toposeat", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("toposeat ")

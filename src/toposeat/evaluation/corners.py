@@ -8,7 +8,7 @@ be monotone, and so is every other machine that the same sources allow (a *readi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
@@ -77,8 +77,10 @@ class Outlook(Struct, frozen=True, kw_only=True):
             for premise, effect in zip(self.premises, self.effects(gain), strict=True)
             if effect > WORTH_SAYING
         }
+        names = [each.name for each in fields(Premise)]  # asdict would copy every value
         return tuple(
-            Assumed(**asdict(each), decides=each.what in deciding) for each in topology.premises
+            Assumed(**{name: getattr(each, name) for name in names}, decides=each.what in deciding)
+            for each in topology.premises
         )
 
     def effects(self, gain: Floats) -> list[float]:
