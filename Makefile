@@ -7,11 +7,8 @@ PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PATH
 JOBS ?= $(shell nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
-# Warnings of the compiler are errors in lint and in CI (.ci/run): whoever uses it has another compiler.
+# Warnings of the compiler are errors in CI (.ci/run): whoever uses it has another compiler.
 WERROR ?= OFF
-TREE := build/wheel
-lint: TREE := $(if $(filter ON,$(WERROR)),build/wheel,build/lint)
-lint: WERROR := ON
 # Used where it is installed, never needed.
 ifneq ($(shell command -v ccache),)
 export CMAKE_C_COMPILER_LAUNCHER ?= ccache
@@ -32,7 +29,7 @@ setup-demo setup-test setup-lint setup-bench setup-docs setup-release: setup-%:
 build: ## build the package (core, bindings, interposer, launcher) and install it into .venv
 	@mkdir -p build
 	@flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
-	  --no-deps --config-settings build-dir=$(TREE) --config-settings cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
+	  --no-deps --config-settings build-dir=build/wheel --config-settings cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
 
 .PHONY: demo
 demo: setup-demo build ## the whole path on this machine, no GPU needed (V=1: with all tables)
@@ -84,12 +81,12 @@ python: setup-lint setup-test build lint-python python-test ## after a change of
 .PHONY: lint-native
 lint-native:
 	@clang-format --dry-run --Werror $(NATIVE)
-	@python tools/tidy.py --tree $(TREE) --jobs $(JOBS)
+	@python tools/tidy.py --jobs $(JOBS)
 
 .PHONY: lint-deep
 lint-deep: setup-lint setup-test build ## what is too slow for every commit: before an issue is called resolved
 	@python tools/tidy.py --deep --jobs $(JOBS)
-	@cmake --preset release --log-level=WARNING -D TOPOSEAT_WERROR=ON
+	@cmake --preset release --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
 	@cmake --build --preset release
 	@ctest --preset release -j $(JOBS) --output-on-failure
 	@build/release/core/toposeat_fuzz_solve 100000 100000

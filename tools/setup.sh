@@ -132,7 +132,7 @@ install_packages "${needs[@]}" "${cluster[@]}"
 if ! venv_fits; then
   say "making .venv"
   "$python" -m venv --clear .venv
-  rm -rf build/wheel build/lint # of another Python, if of any
+  rm -rf build/wheel # of another Python, if of any
 fi
 check_floor pip "$(.venv/bin/python -m pip --version | cut -d' ' -f2)" ".venv/bin/python -m pip install --upgrade pip"
 say "installing Python packages for $purpose"

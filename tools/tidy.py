@@ -1,7 +1,7 @@
 """Run clang-tidy over the native code.
 
-Run: python tools/tidy.py [--deep] [--tree FOLDER] [--jobs N], after `make build`, whose compile
-commands are used: those in build/wheel, or in another FOLDER.
+Run: python tools/tidy.py [--deep] [--jobs N], after `make build`, whose compile commands are
+used.
 
 For every commit: all checks but the clang analyzer's, which take ten times what the others take
 together, and the interposer as built for one MPI ABI of three. With --deep: everything. Says what
@@ -22,6 +22,7 @@ from itertools import dropwhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+TREE = "build/wheel"  # of `make build`
 CHECKED = (
     "core/src",
     "interposer",
@@ -39,10 +40,10 @@ SMPI_PROGRAM = "benchmarks/referee/smpi_schedule.c"
 Unit = tuple[str, list[str]]  # the source, and how it is compiled
 
 
-def built(tree: Path, *, deep: bool) -> Iterator[Unit]:
+def built(*, deep: bool) -> Iterator[Unit]:
     """What `make build` compiled of our own code."""
-    checked = (*CHECKED, f"{tree.relative_to(ROOT)}/interposer")
-    for entry in json.loads((tree / "compile_commands.json").read_text(encoding="utf-8")):
+    checked = (*CHECKED, f"{TREE}/interposer")
+    for entry in json.loads((ROOT / TREE / "compile_commands.json").read_text(encoding="utf-8")):
         source = str(Path(entry["file"]).relative_to(ROOT))
         other_abi = any(name in entry["output"] for name in OTHER_ABIS)
         if source.startswith(checked) and (deep or not other_abi):
@@ -91,10 +92,9 @@ def check(unit: Unit, *, deep: bool) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="clang-tidy over the native code")
     parser.add_argument("--deep", action="store_true", help="the analyzer too, under every ABI")
-    parser.add_argument("--tree", type=Path, default=Path("build/wheel"), help="of `make build`")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
-    units = [*built(ROOT / arguments.tree, deep=arguments.deep), *programs()]
+    units = [*built(deep=arguments.deep), *programs()]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(lambda unit: check(unit, deep=arguments.deep), units))
     for text in filter(None, found):
