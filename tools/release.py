@@ -1,10 +1,10 @@
 """Make what is handed out, in build/dist: `make release`.
 
-The sdist, with man page and completions; from it a wheel for CPython 3.11 and one for 3.12 and
-later, per machine; the C parts as tarballs; the Spack recipe of this sdist; the list of parts;
-where all of it comes from; the digests of all, signed if a key is given. zig, from the Python
-package `ziglang`, compiles for an older C library than this system's, and for other machines.
-Nothing is made of a file that lacks hardening, or that holds what no notice names.
+The sdist; from it a wheel for CPython 3.11 and one for 3.12 and later, per machine; the C parts as
+tarballs; the Spack recipe of this sdist; the list of parts; where all of it comes from; the digests
+of all, signed if a key is given. zig, from the Python package `ziglang`, compiles for an older C
+library than this system's, and for other machines. Nothing is made of a file that lacks hardening,
+or that holds what no notice names.
 
 Usage: [RELEASE_KEY=FILE] release.py [--machines x86_64,aarch64] [--python PATH]...
 
@@ -39,13 +39,7 @@ from third_party import Found, find_parts
 
 _ROOT = Path(__file__).resolve().parents[1]
 _WORK, _DIST = _ROOT / "build" / "release", _ROOT / "build" / "dist"
-_SHARE = _ROOT / "packaging" / "share"
 _GLIBC = "2.28"
-_SHELL_FILES = {
-    "bash": "bash-completion/completions/toposeat",
-    "zsh": "zsh/site-functions/_toposeat",
-    "fish": "fish/vendor_completions.d/toposeat.fish",
-}
 # What compiles and packs.
 _TOOLS = ("ziglang", "cmake", "ninja", "scikit-build-core", "auditwheel", "cyclonedx-bom")
 _PLACES = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.15")
@@ -80,7 +74,6 @@ def main() -> int:
     shutil.rmtree(_DIST, ignore_errors=True)
     _DIST.mkdir(parents=True)
     _WORK.mkdir(exist_ok=True)
-    write_shell_files(version)
     sdist = _build(Path(sys.executable), "build_sdist", _ROOT, _DIST)
     source = _unpacked(sdist)
     write_spack_recipe(sdist)
@@ -119,36 +112,6 @@ class Wheel:
     parts: Found
     tag: str
     python: str
-
-
-def write_shell_files(version: str) -> None:
-    """The man page and the completions, made of the parser: sdist and wheels take them along."""
-    shutil.rmtree(_SHARE, ignore_errors=True)
-    for shell, name in _SHELL_FILES.items():
-        path = _SHARE / name
-        path.parent.mkdir(parents=True)
-        path.write_text(_output([_program("toposeat"), "completion", shell]))
-    page = _SHARE / "man" / "man1" / "toposeat.1"
-    page.parent.mkdir(parents=True)
-    words = {
-        "module": "toposeat.cli.main",
-        "function": "whole_parser",
-        "format": "single-commands-section",
-        "project-name": "toposeat",
-        "prog": "toposeat",
-        "version": version,
-        "manual-title": "toposeat manual",
-        "description": "choose which MPI rank uses which GPU",
-        "include": str(_ROOT / "packaging" / "manual.txt"),
-        "output": str(page),
-    }
-    day = _output(["git", "-C", str(_ROOT), "log", "-1", "--format=%ct"]).strip()
-    _run(
-        [_program("argparse-manpage"), *(f"--{name}={word}" for name, word in words.items())],
-        SOURCE_DATE_EPOCH=day,
-    )
-    # A line may begin with "./app": escaped, so that roff does not take it for its own.
-    page.write_text(re.sub(r"^(?=\./)", r"\\&", page.read_text(), flags=re.MULTILINE))
 
 
 def build_wheels(machine: str, source: Path, pythons: Iterable[str]) -> Iterable[Wheel]:

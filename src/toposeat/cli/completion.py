@@ -21,23 +21,32 @@ class CompletionCommand(Command):
         parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
     def run(self, args: argparse.Namespace) -> int:
-        """Generate it from the parsers of all verbs."""
-        from toposeat.cli.main import verbs_of, whole_parser  # noqa: PLC0415
-
-        try:
-            import shtab  # noqa: PLC0415
-        except ImportError as error:
-            raise UnavailableError(
-                "completions need the Python package shtab", hint="pip install shtab"
-            ) from error
-        parser = whole_parser()
-        for verb in verbs_of(parser).values():
-            for action in verb._actions:
-                if action.choices is None and action.metavar in _FILES:
-                    action.complete = shtab.FILE  # type: ignore[attr-defined]
-        text = shtab.complete(parser, shell=args.shell)
+        """Print it."""
+        text = completion(args.shell)
         if args.json:
             print_json({"schema": "toposeat/completion/1", "shell": args.shell, "text": text})
         else:
             write_result(text)
         return 0
+
+
+def completion(shell: str) -> str:
+    """What makes this shell complete, made of the parsers of all verbs.
+
+    Raises:
+        UnavailableError: there is no shtab.
+    """
+    from toposeat.cli.main import verbs_of, whole_parser  # noqa: PLC0415
+
+    try:
+        import shtab  # noqa: PLC0415
+    except ImportError as error:
+        raise UnavailableError(
+            "completions need the Python package shtab", hint="pip install shtab"
+        ) from error
+    parser = whole_parser()
+    for verb in verbs_of(parser).values():
+        for action in verb._actions:
+            if action.choices is None and action.metavar in _FILES:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return str(shtab.complete(parser, shell=shell))
