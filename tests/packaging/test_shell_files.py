@@ -1,4 +1,4 @@
-"""Man page and completions: in every installation, made of the parser."""
+"""Man page, completions, and `toposeat-exec` on PATH: in every installation, of one source."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pytest
 
 from toposeat.cli.completion import SHELLS, completion
 from toposeat.cli.main import verbs_of, whole_parser
-from toposeat.installed import VERSION
+from toposeat.installed import VERSION, native_path
 
 SHARE = Path(sysconfig.get_path("data"), "share")
 PAGE = SHARE / "man" / "man1" / "toposeat.1"
 TOOL = Path(__file__).parents[2] / "tools" / "shell_files.py"
+STARTER = Path(__file__).parents[2] / "launcher" / "toposeat-exec.sh"
 
 
 def test_the_installation_has_what_the_shells_look_for() -> None:
@@ -68,3 +69,35 @@ def test_man_shows_every_verb_and_option_as_it_is() -> None:
                 assert all(option in shown for option in action.option_strings)
     assert "./app" in shown
     assert f"toposeat {VERSION}" in shown
+
+
+@pytest.mark.parametrize(
+    "packages",
+    [
+        "lib/python3.11/site-packages",
+        "lib64/python3.14/site-packages",
+        "lib/python3.11/dist-packages",
+        ".",
+    ],
+)
+def test_the_starter_finds_the_program_of_its_installation(packages: str, tmp_path: Path) -> None:
+    """As in a venv, where RPM keeps libraries, of Debian, and of `pip install --target`."""
+    program = tmp_path / "a b" / packages / "toposeat" / "_native" / "bin" / "toposeat-exec"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(native_path("bin/toposeat-exec"))
+    starter = tmp_path / "a b" / "bin" / "toposeat-exec"
+    starter.parent.mkdir(exist_ok=True)
+    shutil.copy(STARTER, starter)
+    (tmp_path / "linked").symlink_to(starter)
+    for each in (starter, tmp_path / "linked"):
+        line = [each, "-E", "WHO=a  b*", "--", "sh", "-c", 'echo "$WHO"; exit 7']
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (7, "a  b*\n", "")
+
+
+def test_a_starter_without_its_package_says_so(tmp_path: Path) -> None:
+    shutil.copy(STARTER, tmp_path / "toposeat-exec")
+    line = [tmp_path / "toposeat-exec", "--", "true"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 127
+    assert f"the package toposeat is not beside {tmp_path}\nhint: " in done.stderr
