@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         cost_matrix,
         costs_within_host,
         pair_costs,
+        pair_rates,
     )
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (

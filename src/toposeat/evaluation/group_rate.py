@@ -194,7 +194,9 @@ class GroupRates:
     def _check(self, members: tuple[int, ...]) -> None:
         present = len(self._topology.devices)
         if not members or len(set(members)) < len(members):
-            raise UsageError("a group has one device or more, each once")
+            raise UsageError(
+                "a group has one device or more, each once", hint="name each device of it once"
+            )
         if not 0 <= members[0] <= members[-1] < present:
             raise UsageError(
                 f"{self._topology.name!r} has devices 0 to {present - 1}",

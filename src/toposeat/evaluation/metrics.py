@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
 
 import numpy as np
@@ -53,22 +53,41 @@ def pair_costs(topology: Topology, metric: str = "bandwidth") -> PairCosts:
     """
     if metric != HYBRID:
         return PairCosts(per_byte=cost_matrix(topology, metric))
-    routes = list(device_routes(topology))
-    own = iter(topology.devices)
-    rate, latency = [], []
-    for route in routes:
-        if route is None:
-            device = next(own)
-            rate.append(own_copy_rate(device))
-            latency.append(own_copy_latency(device))
-        else:
-            rate.append(_bandwidth(topology, route))
-            latency.append(route_latency(topology, route))
+    latency = [
+        own_copy_latency(device) if route is None else route_latency(topology, route)
+        for device, route in _device_pairs(topology)
+    ]
     n = len(topology.devices)
     return PairCosts(
-        per_byte=(1 / np.array(rate, np.float64)).reshape(n, n),
+        per_byte=1 / pair_rates(topology),
         per_message=np.array(latency, np.float64).reshape(n, n),
     )
+
+
+def pair_rates(topology: Topology) -> NDArray[np.float64]:
+    """Bytes per second of a single flow from device i to device j: the one rate of a pair.
+
+    It is the smallest of the route's cap and its links' capacities in its direction, as `bandwidth`
+    of `cost_matrix`. On the diagonal that of a copy within the device, infinite if not known.
+
+    Returns:
+        (devices, devices) array.
+
+    Raises:
+        InputError: if a pair has no route or no bandwidth.
+    """
+    rates = [
+        own_copy_rate(device) if route is None else _bandwidth(topology, route)
+        for device, route in _device_pairs(topology)
+    ]
+    n = len(topology.devices)
+    return np.array(rates, np.float64).reshape(n, n)
+
+
+def _device_pairs(topology: Topology) -> Iterator[tuple[Device, Route | None]]:
+    """Source and route of all ordered pairs of devices, row by row; None within a device."""
+    sources = (device for device in topology.devices for _ in topology.devices)
+    return zip(sources, device_routes(topology), strict=True)
 
 
 def cost_matrix(topology: Topology, metric: str = "bandwidth") -> NDArray[np.float64]:
