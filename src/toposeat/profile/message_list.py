@@ -130,7 +130,7 @@ def table_traffic(
         said.insert(0, f"this {what} has no message counts: one message per {one_per} is assumed")
     return Traffic(
         ranks=ranks,
-        origin=f"{what} {Path(path).name}",
+        origin=f"{what} {Path(path).name}".rstrip(),
         tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
         report=(*said, *notes),
         timed=False,

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
         read_network,
     )
     from toposeat.topology.readings import readings_of
-    from toposeat.topology.sources import parse_topology_text, read_topologies, read_topology
+    from toposeat.topology.sources import (
+        parse_topology_text,
+        read_topologies,
+        read_topology,
+        topology_of_rates,
+    )
     from toposeat.topology.untold import knowledge_of, untold_pairs
     from toposeat.topology.visible import visible_part, without_devices
 else:

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import path_exists
-from toposeat.model.pair import BANDWIDTH
+from toposeat.model.pair import BANDWIDTH, PairNumbers
 from toposeat.model.shape_text import is_shape
 from toposeat.model.shell_words import shell_word, sources_in
-from toposeat.model.topology import FactKind, Topology
+from toposeat.model.topology import Device, FactKind, Topology
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 from toposeat.topology.drawn import drawn
 from toposeat.topology.told import is_whole, makes_machine
 from toposeat.topology.visible import without_devices
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+_SLOWEST = 1e6  # bytes/s: an array below is in another unit
 
 
 def read_topology(source: str | Path) -> Topology:
@@ -49,6 +56,40 @@ def parse_topology_text(text: str, path: Path) -> Topology:
     from toposeat.topology.readers.file_text import FileText  # noqa: PLC0415 - 4 ms
 
     return _machine(parse_outputs(FileText(text, path)), path)
+
+
+def topology_of_rates(rates: ArrayLike) -> Topology:
+    """A topology of which only rates are known, as a program holds them.
+
+    Args:
+        rates: shape (n, n), bytes per second of one copy alone, row = source, column = target. NaN
+            is not known; the diagonal is a copy within the device, infinite where not known.
+
+    Raises:
+        InputError: another shape, or numbers that are no rates.
+    """
+    import numpy as np  # noqa: PLC0415 - 66 ms
+
+    from toposeat.topology.told import told_machine  # noqa: PLC0415
+
+    what = "array of rates"
+    try:
+        values = np.array(rates, np.float64)
+        if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
+            raise ValueError(f"shape {values.shape}, not (devices, devices)")
+        others = values[~np.eye(len(values), dtype=np.bool_)]
+        if len(values) > 1 and not (others >= _SLOWEST).any():
+            raise ValueError("no pair reaches 1 MB/s")
+        own = np.diagonal(values)
+        np.fill_diagonal(values, np.where(np.isfinite(own) & (own > 0), own, np.nan))
+        devices = [Device(id=f"gpu{at}", index=at) for at in range(len(values))]
+        numbers = [PairNumbers(what=BANDWIDTH, values=values)]
+        part = told_machine(origin=what, devices=devices, numbers=numbers)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{what}: {error}", hint="bytes per second, row = source: 25 GB/s is 25e9"
+        ) from error
+    return replace(_machine([part], what), name=what)
 
 
 def parts_of(source: str | Path) -> list[Topology]:

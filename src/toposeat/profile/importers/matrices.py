@@ -9,6 +9,7 @@ header declares; nothing is ever unpickled.
 from __future__ import annotations
 
 import io
+import operator
 import re
 import tokenize
 import warnings
@@ -248,6 +249,88 @@ def read_npz_matrix(path: str | Path) -> Traffic:
         if counts[0] != sent[0]:
             raise _Refused(f"bytes is of {sent[0]} ranks, messages of {counts[0]}", _NPZ_HINT)
         return _traffic(path, sent, counts)
+
+
+_ARRAY_HINT = "give bytes as a square array of numbers: row = sender, column = receiver"
+_EDGES_HINT = "an edge is (source, target, bytes) or (source, target, bytes, messages)"
+
+
+def traffic_of_array(cells: object) -> Traffic:
+    """The traffic of a square array of bytes that a program holds, row = sender.
+
+    Args:
+        cells: what NumPy makes an array of, or a sparse matrix of SciPy.
+
+    Raises:
+        InputError: another shape, or cells that are no bytes.
+    """
+    try:
+        return _traffic("in memory", _square_of(cells), None)
+    except _Refused as refused:
+        message, hint = refused.args
+        raise InputError(message, hint=hint if hint != _HINT else _ARRAY_HINT) from None
+
+
+def _square_of(cells: Any) -> _Pairs:
+    what = "the array"
+    if hasattr(cells, "tocoo"):
+        cells = cells.tocoo()
+        shape, (rows, columns), values = cells.shape, (cells.row, cells.col), np.asarray(cells.data)
+    else:
+        try:
+            array = np.asarray(cells)
+        except ValueError:
+            raise _Refused(f"{what} has rows of several lengths", _ARRAY_HINT) from None
+        shape, values = array.shape, array
+        if array.ndim == 2:
+            rows, columns = np.nonzero(array)
+            values = array[rows, columns]
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
+        raise _Refused(f"{what} has shape {shape}, expected a square one", _ARRAY_HINT)
+    if values.dtype.kind not in "iufb":
+        raise _Refused(f"{what} holds {values.dtype}, expected numbers", _ARRAY_HINT)
+    return shape[0], np.stack([rows, columns, _whole(values, what)])
+
+
+def traffic_of_edges(edges: Sequence[tuple[Any, ...]], ranks: int | None = None) -> Traffic:
+    """The traffic of edges `(source, target, bytes)` or `(source, target, bytes, messages)`.
+
+    Edges that are named more than once are added up. Without messages there is one per edge.
+
+    Args:
+        edges: of ranks that count from 0.
+        ranks: how many there are; None: as many as the largest number needs.
+
+    Raises:
+        InputError: an edge that is none, or of a rank that does not exist.
+    """
+    rows = [_edge(each) for each in edges]
+    if not rows:
+        raise InputError("there is no edge", hint=_EDGES_HINT)
+    if max(sum(row[at] for row in rows) for at in (2, 3)) >= MAX_TOTAL:
+        raise InputError("the bytes or messages do not fit in 62 bits", hint="scale them down")
+    needed = 1 + max(max(row[:2]) for row in rows)
+    if ranks is None:
+        ranks = needed
+    if not needed <= ranks <= MAX_LISTED_RANKS:
+        raise InputError(
+            f"{ranks} ranks, but the edges need {needed} and at most {MAX_LISTED_RANKS} are read",
+            hint="ranks are numbered from 0",
+        )
+    pairs = PairTable.from_pairs(*np.array(rows, np.int64).T)
+    counted = all(len(each) == 4 for each in edges)
+    return table_traffic("edge list", "", ranks, pairs, one_per=None if counted else "edge")
+
+
+def _edge(edge: tuple[Any, ...]) -> tuple[int, int, int, int]:
+    try:
+        source, target, *more = (operator.index(number) for number in edge)
+        size, messages = more if len(more) == 2 else (*more, 1)
+    except (TypeError, ValueError):
+        raise InputError(f"{edge!r:.60} is no edge", hint=f"{_EDGES_HINT}, whole numbers") from None
+    if min(source, target, size, messages) < 0:
+        raise InputError(f"{edge!r:.60} has a number below 0", hint=_EDGES_HINT)
+    return source, target, size, messages
 
 
 @contextmanager
