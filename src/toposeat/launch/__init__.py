@@ -9,7 +9,7 @@ from toposeat.door import door
 if TYPE_CHECKING:
     from toposeat.launch.allocation import allocation_of
     from toposeat.launch.child import StopSignals, run_child
-    from toposeat.launch.export import export_placement
+    from toposeat.launch.export import export_placement, rank_environment
     from toposeat.launch.installations import (
         GpuAwareMpi,
         MpiInstallation,

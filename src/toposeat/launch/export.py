@@ -49,3 +49,15 @@ def export_placement(
             f"{launcher} has no manifest", hint="--manifest belongs to --launcher kubernetes"
         )
     return kubernetes.in_manifest(job, *manifest)
+
+
+def rank_environment(placement: Placement, rank: int, visibility: str) -> dict[str, str]:
+    """The variables that give one rank its devices and its NIC, in a form for any launcher.
+
+    Where ranks share a device each sees its own alone, whatever mode is asked for: no order of one
+    list can say it.
+    """
+    if placement.shares_devices and visibility in ("permute", "rotate"):
+        visibility = "mask"
+    job = Job.of(placement, visibility, DEFAULT_PROGRAM)
+    return job.rank_variables(placement.seats[rank])

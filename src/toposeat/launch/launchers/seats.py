@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from toposeat.errors import UsageError
-from toposeat.launch.nic_words import cray_environment, ucx_name
+from toposeat.launch.nic_words import UCX, cray_environment, ucx_name
 from toposeat.launch.visibility import check_visibility
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.hostlist import short_name
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.shell_words import shell_word
-from toposeat.model.topology import ANY_HOST
+from toposeat.model.topology import ANY_HOST, Vendor
 from toposeat.model.visible_list import ordering_variable, visible_variables
 
 DEFAULT_PROGRAM = "./app"
@@ -274,6 +274,18 @@ class Job:
     def variable(self) -> str | None:
         """The variable that orders devices; None where the vendor has none that does."""
         return ordering_variable(self.placement.vendor)
+
+    def rank_variables(self, seat: Seat) -> dict[str, str]:
+        """Variables of one rank: its devices as its visibility has them, its NIC."""
+        devices = [each[seat.local_rank] for each in [self.device_lists().get(seat.host)] if each]
+        if self.placement.vendor == Vendor.INTEL and self.visibility == "mask":
+            devices = [self._numbers(seat.host)[seat.index]]  # its mask keeps no order
+        nic = ucx_name(seat.nic) if seat.nic else None
+        return {
+            **(visible_variables(self.placement.vendor, devices) if devices else {}),
+            **({UCX: nic} if nic else {}),
+            **self.nic_environment(),
+        }
 
     def device_variables(self) -> dict[str, str]:
         """Variables for all ranks where one device list serves; empty else."""
