@@ -6,43 +6,59 @@ is imported at its first use.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toposeat.door import door
 from toposeat.installed import VERSION
-from toposeat.model.shown import Shown
+from toposeat.model.noun import Noun
 
 if TYPE_CHECKING:
-    from toposeat.errors import ToposeatError
-    from toposeat.evaluation.evaluation import evaluate
-    from toposeat.evaluation.group_rate import group_rate
-    from toposeat.model.evaluation import Evaluation, MappingResult
+    from toposeat.errors import ToposeatError, UsageError
+    from toposeat.library.calls import (
+        draw,
+        evaluate,
+        group_rate,
+        load_placement,
+        machine_names,
+        map_traffic,
+        placement_of,
+        read_topology,
+        read_traffic,
+        save_placement,
+        save_topology,
+    )
+    from toposeat.library.drawing import Drawing
+    from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
+    from toposeat.model.group_rate import GroupRate
     from toposeat.model.map_options import Constraints, MapOptions
-    from toposeat.model.placement import Placement
-    from toposeat.model.placement_file import load_placement, save_placement
+    from toposeat.model.placement import Placement, Seat
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
-    from toposeat.pipeline.placing import map_traffic, placement_of
-    from toposeat.profile.sources import read_traffic
-    from toposeat.topology.sources import read_topology
-    from toposeat.topology.topology_file import save_topology
 else:
     __getattr__ = door(__name__, __file__)
 
 __version__ = VERSION
 
 __all__ = [
+    "Certificate",
     "Constraints",
+    "Drawing",
     "Evaluation",
+    "GroupRate",
     "MapOptions",
     "MappingResult",
     "Placement",
+    "Seat",
     "Topology",
     "ToposeatError",
     "Traffic",
+    "UsageError",
+    "draw",
     "evaluate",
     "group_rate",
     "load_placement",
+    "machine_names",
     "map_traffic",
     "placement_of",
     "read_topology",
@@ -56,10 +72,11 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-def _html_of(noun: object) -> str:
-    from toposeat.report import notebook_html  # noqa: PLC0415
+def _above(name: str) -> Callable[..., object]:
+    from toposeat.library import calls  # noqa: PLC0415 - most commands need none of it
 
-    return notebook_html(noun)
+    function: Callable[..., object] = getattr(calls, name)
+    return function
 
 
-Shown.render = _html_of
+Noun.above = _above

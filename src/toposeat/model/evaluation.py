@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from toposeat.model.explanation import Explanation
+from toposeat.model.noun import Noun, short_name
 from toposeat.model.quantity import Premises
-from toposeat.model.shown import Shown
 from toposeat.model.topology import LinkKind
 from toposeat.model.transport import Transport
 
@@ -73,8 +73,8 @@ class GroupUse(Struct, frozen=True, kw_only=True):
     bytes_per_s: float | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluation(Shown):
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Evaluation(Noun):
     """Predictions for one placement. Seconds are link time, not application time.
 
     `mean_congestion_s` is over all links that some device-to-device route uses, idle ones included,
@@ -101,6 +101,11 @@ class Evaluation(Shown):
     levels: tuple[LevelLoad, ...] = ()
     hosts_s: tuple[float, ...] = ()
     stages_s: tuple[tuple[float, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        ranks = len(self.device_of_rank)
+        busiest = f", at most {self.max_congestion_s:.3g} s on one link"
+        return f"<Evaluation of {ranks} ranks: {self.predicted_s:.3g} s predicted{busiest}>"
 
     @property
     def low_s(self) -> float:
@@ -135,8 +140,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return self.cost if known is None else known
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Certificate:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Certificate(Noun):
     """What was proved about the placement for one objective, on the nominal machine.
 
     `gap` is value / lower_bound - 1 (0 when proved, None when no bound is known). `everywhere` says
@@ -166,8 +171,8 @@ KEPT = "kept the default"
 OF_SEARCH = ("the traffic is that of", "scotch was not tried")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MappingResult(Shown):
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class MappingResult(Noun):
     """A mapper's answer beside the default.
 
     `device_of_rank` holds positions in `Topology.devices`. Where hosts are alike, device d is
@@ -195,6 +200,13 @@ class MappingResult(Shown):
     candidates: tuple[Candidate, ...] = ()
     peak_memory_bytes: int | None = None  # of this process until now
     stages: tuple[tuple[HostGroup, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        default, placed = self.default.predicted_s, self.placed.predicted_s
+        change = "the default kept" if self.kept_default else f"default {default:.3g} s"
+        on = f" on {short_name(self.topology)}" if self.topology else ""
+        said = f"{placed:.3g} s predicted, {change}, {self.certificate.word}"
+        return f"<MappingResult of {self.ranks} ranks{on}: {said}>"
 
     @property
     def is_listed(self) -> bool:

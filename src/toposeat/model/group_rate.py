@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from toposeat.model.noun import Noun
 
-class GroupRate(Struct, frozen=True, kw_only=True):
+
+class GroupRate(Noun, Struct, frozen=True, kw_only=True):
     """The rings that a library such as NCCL forms over a set of devices, all at one rate.
 
     `bytes_per_s` is that of all rings together, infinite for one device; no rings can have more
@@ -23,6 +25,11 @@ class GroupRate(Struct, frozen=True, kw_only=True):
     load: tuple[tuple[int, int, float], ...]
     low: float = 0.0
     high: float = 0.0
+
+    def __repr__(self) -> str:
+        devices = ", ".join(map(str, self.devices))
+        rings = f"{len(self.rings)} ring{'' if len(self.rings) == 1 else 's'}"
+        return f"<GroupRate of devices {devices}: {self.bytes_per_s / 1e9:.3g} GB/s in {rings}>"
 
     @property
     def is_best(self) -> bool:

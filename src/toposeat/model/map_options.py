@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 from toposeat.errors import UsageError
+from toposeat.model.noun import Noun
 
 # time: seconds until the last transfer ends, by the flow model.
 # congestion: seconds of the busiest link, then the mean over links.
@@ -28,8 +29,8 @@ SOLVERS = ("auto", "exact", "search", "multilevel", "scotch", "default", "random
 _TOLERANCE = 1e-9  # shares that differ by less are the same share
 
 
-@dataclass(frozen=True, kw_only=True)
-class Constraints:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Constraints(Noun):
     """What a placement must keep to. Devices are positions in `Topology.devices`.
 
     Attributes:
@@ -50,9 +51,26 @@ class Constraints:
     allowed: Mapping[int, Collection[int]] = field(default_factory=dict)
     hosts: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        for name, value in (("devices", self.devices), ("exclude", self.exclude)):
+            if value is not None and not _are_whole(value):
+                raise _wrong(name, "positions in the topology's devices, such as [0, 3]", value)
+        for name in ("pins", "slots", "allowed"):
+            value = getattr(self, name)
+            if name == "slots" and (value is None or _is_whole(value)):
+                continue
+            is_mapping = isinstance(value, Mapping) and _are_whole(value)
+            values = value.values() if is_mapping else ()
+            if not is_mapping or not all(
+                map(_are_whole if name == "allowed" else _is_whole, values)
+            ):
+                raise _wrong(name, _FORMS[name], value)
+        if isinstance(self.hosts, str) or not all(isinstance(each, str) for each in self.hosts):
+            raise _wrong("hosts", 'a name for each rank, such as ["node1", "node1"]', self.hosts)
 
-@dataclass(frozen=True, kw_only=True)
-class MapOptions:
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MapOptions(Noun):
     """What is asked of a mapper, from the command line down to the core.
 
     Attributes:
@@ -83,11 +101,16 @@ class MapOptions:
             ("metric", self.metric, METRICS),
             ("solver", self.solver, SOLVERS),
         ):
-            if name not in known:
+            if not isinstance(name, str) or name not in known:
                 hint = f"choose one of {', '.join(known)}"
                 raise UsageError(f"unknown {what} {name!r}", hint=hint)
         if not _is_whole(self.seed) or not 0 <= self.seed < 2**64:
             raise UsageError(f"seed {self.seed} is out of range", hint="use a whole number >= 0")
+        if not isinstance(self.constraints, Constraints):
+            raise _wrong("constraints", "Constraints(...)", self.constraints)
+        for name, number in (("budget_s", self.budget_s or 0), ("min_gain", self.min_gain)):
+            if not hasattr(number, "__float__"):
+                raise _wrong(name, "a number", number)
         if self.budget_s is not None and not 0 <= self.budget_s < inf:  # NaN is neither
             raise UsageError(f"budget of {self.budget_s} seconds", hint="use a finite number >= 0")
         if not 0 <= self.min_gain <= 1:
@@ -118,6 +141,21 @@ class MapOptions:
             f"kept the default: a placement with {100 * saved:.2g} % less {self.objective} was"
             f" found, but less than {100 * self.min_gain:.2g} % is not worth moving ranks for"
         )
+
+
+_FORMS = {
+    "pins": "a device by rank, such as {0: 3}",
+    "slots": "how many ranks a device takes, or that by device, such as {0: 2}",
+    "allowed": "devices by rank, such as {0: [2, 3]}",
+}
+
+
+def _wrong(name: str, form: str, value: object) -> UsageError:
+    return UsageError(f"{name} cannot be {value!r:.60}", hint=f"give {form}")
+
+
+def _are_whole(numbers: object) -> bool:
+    return isinstance(numbers, Iterable) and all(map(_is_whole, numbers))
 
 
 def _is_whole(number: object) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from toposeat.model.shown import Shown
+from toposeat.model.noun import Noun
+from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import ANY_HOST
 
 COSTS_KEY = "costs"  # of the metadata: how near devices of a host are, read by toposeat-exec
+_SHOWN = 16  # devices in a repr
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Seat:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Seat(Noun):
     """One rank's place. None is "not known" or "leave it alone" and is written as `-`."""
 
     rank: int
@@ -35,11 +37,11 @@ class HostDevice:
     uuid: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placement(Shown):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Placement(Noun):
     """Seats in rank order, and for each host all its devices in `index` (PCI bus) order.
 
-    Several seats may be on one device.
+    It is a sequence of its seats: `placement[3]` is that of rank 3. Several may be on one device.
 
     `vendor` decides which visibility variables are set. `metadata` holds free `key: value` lines
     (topology, objective, command).
@@ -60,6 +62,46 @@ class Placement(Shown):
             if (seat.host, seat.local_rank) in local:
                 raise ValueError(f"rank {rank}: local rank {seat.local_rank} appears twice")
             local.add((seat.host, seat.local_rank))
+
+    def __len__(self) -> int:
+        return len(self.seats)
+
+    def __getitem__(self, rank: int) -> Seat:
+        return self.seats[rank]
+
+    def __iter__(self) -> Iterator[Seat]:
+        return iter(self.seats)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.devices[:_SHOWN]))
+        more = ", ..." if self.ranks > _SHOWN else ""
+        hosts = len({seat.host for seat in self.seats})
+        on = f" on {hosts} hosts" if hosts > 1 else ""
+        return f"<Placement of {self.ranks} ranks{on}: devices {shown}{more}>"
+
+    @property
+    def devices(self) -> list[int]:
+        """Of each rank the number of its device on its host, as nvidia-smi shows it."""
+        return [seat.index for seat in self.seats]
+
+    def environment(self, rank: int | None = None) -> dict[str, str]:
+        """The variables that give ranks their devices (and NICs), as `toposeat run` sets them.
+
+        Args:
+            rank: whose; None: those that one process manager of a node hands to all its ranks, of
+                which local rank i takes the i-th device.
+
+        Raises:
+            UsageError: no such rank, or no variable does it: ranks share a device, nodes have
+                different orders, the vendor has no such variable.
+        """
+        variables: dict[str, str] = Noun.above("environment_of")(self, rank)
+        return variables
+
+    def export_lines(self, rank: int | None = None) -> list[str]:
+        """`environment` as lines for a shell: `export CUDA_VISIBLE_DEVICES=3,1`."""
+        variables = self.environment(rank)
+        return [f"export {name}={shell_word(value)}" for name, value in variables.items()]
 
     def with_settings(self, words: str) -> Placement:
         """With what files of settings decided in its metadata, if they did."""

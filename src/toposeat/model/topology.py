@@ -8,13 +8,23 @@ flow on routes: both are needed, because a pair matrix alone cannot predict time
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.pair import Bond, HostNumbers, LaneState, LinkKind, Pair, PairNumbers
+from toposeat.model.noun import Noun, short_name
+from toposeat.model.pair import (
+    Bond,
+    HostNumbers,
+    LaneState,
+    LinkKind,
+    Pair,
+    PairNumbers,
+    Values,
+)
 from toposeat.model.quantity import (
     MAX_INDEX,
     MAX_MEMORY_BYTES,
@@ -35,7 +45,6 @@ from toposeat.model.route import (
     RouteCurve,
     first_fault,
 )
-from toposeat.model.shown import Shown
 
 __all__ = [
     "ANY_HOST",
@@ -286,8 +295,8 @@ class Link:
         check_latency(self.latency_s)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Topology(Shown):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Topology(Noun):
     """One machine: a node, or several nodes joined by a network; or what one source tells of it.
 
     A *partial* topology is what a source tells: perhaps no links, no indices, numbers of pairs that
@@ -325,6 +334,29 @@ class Topology(Shown):
     host_copies: tuple[HostNumbers, ...] = ()
     lanes: tuple[LaneState, ...] = ()
     premises: tuple[Premise, ...] = ()
+
+    def __repr__(self) -> str:
+        names = Counter(device.name or device.vendor.value for device in self.devices)
+        kinds = ", ".join(f"{count} x {short_name(name)}" for name, count in names.most_common(2))
+        more = ", ..." if len(names) > 2 else ""
+        hosts = f" on {len(self.hosts)} hosts" if len(self.hosts) > 1 else ""
+        what = f"{kinds or 'no devices'}{more}{hosts}, {len(self.links)} links"
+        return f"<Topology {short_name(self.name)}: {what}>"
+
+    def rates(self) -> Values:
+        """What one copy from one device to another reaches alone, in bytes per second.
+
+        It is the one rate of a pair that predictions, `choose` and the matrix of `discover` use.
+
+        Returns:
+            Shape (n, n), float64: row = source, column = target, in the order of `devices`. The
+            diagonal is a copy within the device, infinite where that is not known.
+
+        Raises:
+            InputError: two devices without a route.
+        """
+        matrix: Values = Noun.above("rates_of")(self)
+        return matrix
 
     def check(self) -> None:
         """Refuse members that contradict each other.

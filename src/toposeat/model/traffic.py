@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 from msgspec import Struct
 
+from toposeat.model.noun import Noun, short_name
 from toposeat.model.pair_table import Int64Array, MemorySpace, PairTable, TableKey, TrafficKind
 from toposeat.model.rank_info import (
     DeviceChoice,
@@ -18,7 +19,6 @@ from toposeat.model.rank_info import (
     TimeShare,
     device_choice,
 )
-from toposeat.model.shown import Shown
 
 __all__ = [
     "HISTOGRAM_BUCKETS",
@@ -148,8 +148,8 @@ class World:
     flows: tuple[WorldFlow, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Traffic(Shown):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Traffic(Noun):
     """The traffic of one job, or of a named pattern.
 
     `tables` is keyed by (kind, memory space); a missing key means none. Collective tables are
@@ -186,6 +186,10 @@ class Traffic(Shown):
         parts = (*(p.tables for p in self.phases), *(w.tables for w in self.worlds))
         for tables in (self.tables, *parts):
             _check_total(tables)
+
+    def __repr__(self) -> str:
+        size = sum(int(table.bytes.sum()) for table in self.tables.values())
+        return f"<Traffic {short_name(self.origin)}: {self.ranks} ranks, {size} bytes>"
 
     def _own_tables(self) -> Iterator[tuple[TableKey, PairTable]]:
         yield from self.tables.items()

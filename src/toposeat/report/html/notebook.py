@@ -5,15 +5,18 @@ from __future__ import annotations
 from base64 import b64encode
 from functools import singledispatch
 
-from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
+from toposeat.model.group_rate import GroupRate
+from toposeat.model.noun import Noun, stated_members
 from toposeat.model.placement import Placement
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.html.page import grouped, render
+from toposeat.report.html.page import asset, grouped, render
 from toposeat.report.parts import Part, Table, sentences
 from toposeat.report.svg.charts import traffic_svg
+from toposeat.report.svg.element import Markup
 from toposeat.report.svg.machine import topology_svg
-from toposeat.report.units import format_bytes, format_seconds, plural
+from toposeat.report.units import format_bytes, format_rate, format_seconds, plural
 from toposeat.report.view.machine import topology_sentence
 from toposeat.report.view.mapping import (
     before_after,
@@ -88,7 +91,33 @@ def _(evaluation: Evaluation) -> str:
     )
 
 
+@notebook_html.register
+def _(certificate: Certificate) -> str:
+    return _fragment(certificate_words(certificate))
+
+
+@notebook_html.register
+def _(rate: GroupRate) -> str:
+    devices = ", ".join(map(str, rate.devices))
+    low, found, high = map(format_rate, (rate.low, rate.bytes_per_s, rate.high))
+    interval = "" if low == high else f" ({low} to {high})"
+    rings = [(str(number), " ".join(map(str, ring))) for number, ring in enumerate(rate.rings, 1)]
+    return _fragment(
+        f"Devices {devices} as one group: {found}{interval}, predicted",
+        Table(("ring", "devices"), rings, right=(0,)),
+    )
+
+
+@notebook_html.register
+def _(noun: Noun) -> str:
+    members = [(name, str(value)) for name, value in stated_members(noun)]
+    said = type(noun).__name__ + ("" if members else " with its defaults")
+    return _fragment(said, Table(("", ""), members, has_header=False))
+
+
 def _fragment(first: str, *parts: Part, svg: str = "") -> str:
-    """The drawing is a picture, so that its styles do not reach into the notebook."""
+    """The drawing is a picture, and other styles are of one class: none reach into the notebook."""
     picture = b64encode(svg.encode()).decode()
-    return render("notebook.html", first=first, blocks=grouped(parts), picture=picture)
+    style = Markup(asset("notebook.css"))
+    blocks = grouped(parts)
+    return render("notebook.html", style=style, first=first, blocks=blocks, picture=picture)

@@ -1,0 +1,203 @@
+"""What stands where a noun goes: names, paths, arrays and lists become nouns here, nowhere else."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toposeat import mapping, profile, topology
+from toposeat.errors import InputError, ToposeatError, UsageError
+from toposeat.library.hints import CALL
+from toposeat.model.evaluation import Evaluation, MappingResult
+from toposeat.model.placement import Placement
+from toposeat.model.placement_file import load_placement
+from toposeat.model.topology import Topology
+from toposeat.model.traffic import Traffic
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from toposeat.model.network import Network
+
+    Source = str | PathLike[str]
+    GivenTopology = Topology | Source | Sequence[Source] | ArrayLike
+    GivenTraffic = Traffic | Source | ArrayLike | Sequence[tuple[int, int, int]]
+    GivenPlacement = Placement | MappingResult | Evaluation | Source | Iterable[int]
+
+_FORMS = {
+    "topology": "a Topology, a catalogue name, a file, or a square array of bytes/s",
+    "traffic": 'a Traffic, a pattern such as "stencil2d:4x4", a file, a square array of bytes (row'
+    " = sender), or edges [(source, target, bytes), ...]",
+    "placement": "a Placement, a MappingResult, a placement file, or a list with a position in"
+    " topology.devices for each rank",
+    "devices": "positions in topology.devices, such as [0, 1, 2, 3]",
+}
+_NOUNS = (Topology, Traffic, Placement, MappingResult, Evaluation)
+
+
+def topology_from(
+    given: Any, *, node: object = None, hosts: str | Sequence[str] | None = None
+) -> Topology:
+    """The topology that somebody means; for `node` and `hosts` see `calls.read_topology`."""
+    if node is not None or hosts is not None:
+        return _joined(given, node, hosts)
+    if isinstance(given, Topology):
+        return given
+    if isinstance(given, str | PathLike):
+        source = _source(given)
+        try:
+            return topology.read_topology(source)
+        except UsageError:
+            if _means(source) == "traffic":
+                raise misplaced("topology", source) from None
+            raise
+    if isinstance(given, list | tuple) and given and all(_is_source(each) for each in given):
+        return topology.read_topologies([_source(each) for each in given])
+    if _is_array(given):
+        return topology.topology_of_rates(given)
+    raise misplaced("topology", given)
+
+
+def traffic_from(given: object, ranks: int | None = None) -> Traffic:
+    """The traffic that somebody means; `ranks` only beside edges."""
+    if isinstance(given, str | PathLike) and ranks is None:
+        source = _source(given)
+        try:
+            return profile.read_traffic(source)
+        except ToposeatError:
+            if _means(source) == "topology":
+                raise misplaced("traffic", source) from None
+            raise
+    if isinstance(given, Traffic) and ranks is None:
+        return given
+    if isinstance(given, list | tuple) and all(isinstance(each, tuple) for each in given):
+        return profile.traffic_of_edges(given, ranks)
+    if ranks is not None:
+        raise UsageError("ranks= is given beside what has ranks", hint="give it with edges only")
+    if _is_array(given):
+        return profile.traffic_of_array(given)
+    raise misplaced("traffic", given)
+
+
+def placement_from(given: object, role: str = "placement") -> Placement | tuple[int, ...]:
+    """The placement that somebody means, or positions in `Topology.devices` for each rank."""
+    if isinstance(given, Placement):
+        return given
+    if isinstance(given, MappingResult | Evaluation):
+        return given.device_of_rank
+    if isinstance(given, str | PathLike) and not _means(given):
+        return load_placement(fspath(given))
+    if isinstance(given, Iterable) and not isinstance(given, str | PathLike):
+        try:
+            return tuple(map(operator.index, given))
+        except TypeError:
+            pass
+    raise misplaced(role, given)
+
+
+def check_kind(given: object, expected: type, role: str) -> None:
+    """Refuse what is not of the kind that a call needs.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not isinstance(given, expected):
+        raise UsageError(
+            f"{role} is {_kind(given)}, not {_a(expected.__name__)}",
+            hint=f"the call is {CALL}, and toposeat.{_MAKER[expected.__name__]} makes one",
+        )
+
+
+_MAKER = {
+    "MappingResult": "map_traffic",
+    "MapOptions": "MapOptions",
+    "Placement": "placement_of",
+    "Topology": "read_topology",
+}
+
+
+def _joined(given: object, node: object, hosts: str | Sequence[str] | None) -> Topology:
+    """Hosts that a network joins, with all their devices."""
+    if node is None:
+        raise UsageError("hosts= needs node=", hint="say what is in each host: node='hgx-h100'")
+    if not isinstance(given, str | PathLike):
+        raise UsageError(f"{_kind(given)} is no network", hint="give a file, or a shape's name")
+    network: Network = topology.read_network(fspath(given))
+    if hosts is not None:
+        names = topology.hosts_of(hosts) if isinstance(hosts, str) else tuple(hosts)
+        network = topology.allocated(network, names)
+    machine = mapping.Machine.of_network(network, topology_from(node))
+    if machine.topology is None:
+        raise UsageError(
+            f"{machine.name} has too many devices to list (at most {mapping.MOST_DEVICES})",
+            hint="name fewer hosts with hosts=; the command line takes any number",
+        )
+    return machine.topology
+
+
+def _source(given: str | PathLike[str]) -> str | Path:
+    return given if isinstance(given, str) else Path(given)
+
+
+def _is_source(given: object) -> bool:
+    return isinstance(given, str | PathLike)
+
+
+def _is_array(given: Any) -> bool:
+    """Whether it has rows: an array, a list of lists, a data frame, a sparse matrix."""
+    if isinstance(given, (*_NOUNS, str, bytes)):
+        return False
+    return hasattr(given, "__array__") or hasattr(given, "tocoo") or isinstance(given, list | tuple)
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        profile.pattern_traffic(text)
+    except (UsageError, InputError):
+        return False
+    return True
+
+
+def both(topology: object, traffic: object) -> tuple[Topology, Traffic]:
+    """The topology and the traffic that somebody means.
+
+    Raises:
+        UsageError: the two are swapped, or are something else.
+    """
+    if (_means(topology), _means(traffic)) == ("traffic", "topology"):
+        raise UsageError("topology and traffic are swapped", hint=f"the call is {CALL}")
+    return topology_from(topology), traffic_from(traffic)
+
+
+def misplaced(role: str, given: object) -> UsageError:
+    """For an argument that is something else."""
+    call = f"; the call is {CALL}" if _means(given) else ""
+    return UsageError(f"{role} is {_kind(given)}", hint=f"give {_FORMS[role]}{call}")
+
+
+def _means(given: object) -> str:
+    """The argument that something is good for; "" if for none."""
+    if isinstance(given, Topology):
+        return "topology"
+    if isinstance(given, Traffic):
+        return "traffic"
+    if isinstance(given, str):
+        if topology.machine_path(given):
+            return "topology"
+        return "traffic" if _is_pattern(given) else ""
+    return "placement" if isinstance(given, _NOUNS) else ""
+
+
+def _kind(given: Any) -> str:
+    """`a Traffic`, `the int 3`, `None`."""
+    name = type(given).__name__
+    if given is None or isinstance(given, str):
+        return f"{given!r:.60}"
+    return f"the {name} {given!r}" if isinstance(given, int | float) else _a(name)
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -1,0 +1,151 @@
+"""Names, paths, arrays and lists where a noun goes; anything else is refused in Python's words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import toposeat
+
+CELLS = [[0, 5_000_000, 0, 7], [5_000_000, 0, 3, 0], [0, 3, 0, 9_000_000], [7, 0, 9_000_000, 0]]
+EDGES = [(i, j, size) for i, row in enumerate(CELLS) for j, size in enumerate(row) if size]
+
+
+class Sparse:
+    """What of SciPy's matrices is used."""
+
+    def __init__(self, cells: list[list[int]]) -> None:
+        array = np.array(cells)
+        self.shape = array.shape
+        self.row, self.col = np.nonzero(array)
+        self.data = array[self.row, self.col]
+
+    def tocoo(self) -> Sparse:
+        return self
+
+
+@pytest.mark.parametrize(
+    "given", [CELLS, np.array(CELLS), np.array(CELLS, float), Sparse(CELLS), EDGES, tuple(EDGES)]
+)
+def test_numbers_are_the_traffic_of_their_file(given: Any, tmp_path: Path) -> None:
+    file = tmp_path / "cells.csv"
+    file.write_text("\n".join(",".join(map(str, row)) for row in CELLS))
+    expected = toposeat.read_traffic(file).table()
+    assert toposeat.read_traffic(given).table() == expected
+    machine = toposeat.read_topology("dgx-1v")
+    by_numbers = toposeat.evaluate("dgx-1v", given, range(4))
+    assert by_numbers == toposeat.evaluate(machine, str(file), [0, 1, 2, 3])
+
+
+def test_edges_have_as_many_ranks_as_said() -> None:
+    assert toposeat.read_traffic([(0, 1, 10), (0, 1, 5, 3)], ranks=6).ranks == 6
+    table = toposeat.read_traffic([(0, 1, 10), (0, 1, 5, 3)]).table()
+    assert (table.bytes.tolist(), table.messages.tolist()) == ([15], [4])
+
+
+def test_everything_that_is_a_placement_has_one_evaluation(tmp_path: Path) -> None:
+    result = toposeat.map_traffic("k80-16", "stencil2d:4x4")
+    placement = toposeat.placement_of(result, "k80-16", "stencil2d:4x4")
+    toposeat.save_placement(placement, tmp_path / "a.place")
+    row = list(result.device_of_rank)
+    for given in (
+        *(placement, result, result.placed, row, np.array(row), iter(row)),
+        *(tmp_path / "a.place", str(tmp_path / "a.place")),
+    ):
+        assert toposeat.evaluate("k80-16", "stencil2d:4x4", given) == result.placed
+    assert placement.metadata["topology"] == "k80-16"
+    assert placement.metadata["traffic"] == "stencil2d:4x4"
+
+
+def test_rates_are_a_matrix_and_make_a_machine() -> None:
+    """Referee: the clock of the flow model, for one large message alone."""
+    machine = toposeat.read_topology("dgx-1v")
+    rates = machine.rates()
+    assert rates.shape == (8, 8)
+    size = 1 << 34
+    for i, j in ((0, 1), (0, 3), (0, 7), (5, 2)):
+        alone = toposeat.evaluate(machine, [(0, 1, size)], [i, j]).predicted_s
+        assert size / alone == pytest.approx(rates[i, j], rel=1e-3)
+    rates[3, 3] = np.nan
+    again = toposeat.read_topology(rates)
+    off = ~np.eye(8, dtype=bool)
+    assert again.rates()[off] == pytest.approx(rates[off])
+
+
+def test_several_files_are_one_machine(tmp_path: Path) -> None:
+    toposeat.save_topology(toposeat.read_topology("dgx-1v"), tmp_path / "a.json")
+    assert toposeat.read_topology([tmp_path / "a.json"]).rates().shape == (8, 8)
+
+
+def test_a_network_is_all_its_hosts() -> None:
+    machine = toposeat.read_topology("torus2d:2x2", node="hgx-h100", hosts=["node3", "node0"])
+    assert machine.hosts == ("node3", "node0")
+    assert len(machine.devices) == 16
+    with pytest.raises(toposeat.UsageError, match="too many devices to list"):
+        toposeat.read_topology("torus3d:4x4x4", node="hgx-h100")
+
+
+MACHINE = toposeat.read_topology("dgx-1v")
+TRAFFIC = toposeat.read_traffic("ring:8")
+RESULT = toposeat.map_traffic(MACHINE, TRAFFIC)
+PLACEMENT = toposeat.placement_of(RESULT, MACHINE, TRAFFIC)
+PUBLIC = {name: getattr(toposeat, name) for name in toposeat.__all__}
+# Call, words of the cause, words of the hint.
+WRONG = """\
+map_traffic(TRAFFIC, MACHINE) | and traffic are swapped | map_traffic(topology, traffic,
+map_traffic("stencil2d:2x4", "dgx-1v") | and traffic are swapped | map_traffic(topology, traffic,
+evaluate(TRAFFIC, MACHINE, [0]) | and traffic are swapped | evaluate(topology, traffic,
+map_traffic(MACHINE, MACHINE) | traffic is a Topology | a square array of bytes
+map_traffic(MACHINE, None) | traffic is None | a pattern such as
+map_traffic(3, TRAFFIC) | topology is the int 3 | a catalogue name
+map_traffic("llm:tp=2,dp=2", TRAFFIC) | topology is 'llm:tp=2,dp=2' | map_traffic(topology
+map_traffic(MACHINE, TRAFFIC, {"seed": 1}) | options is a dict, not a MapOptions | map_traffic(
+evaluate(MACHINE, TRAFFIC, 3) | placement is the int 3 | a position in topology.devices
+evaluate(MACHINE, TRAFFIC, [0.5] * 8) | placement is a list | a position in topology.devices
+evaluate(MACHINE, TRAFFIC, TRAFFIC) | placement is a Traffic | evaluate(topology
+evaluate(MACHINE, TRAFFIC, "dgx-1v") | placement is 'dgx-1v' | a placement file
+group_rate([0, 1], MACHINE) | devices is a Topology | group_rate(topology, devices, speeds)
+group_rate(MACHINE, 3) | devices is the int 3 | [0, 1, 2, 3]
+group_rate(MACHINE, [0, 0]) | each once | once
+placement_of(MACHINE, RESULT, TRAFFIC) | is a Topology, not a MappingResult | map_traffic makes one
+placement_of(RESULT, MACHINE, "ring:4") | for 8 ranks; the traffic has 4 | that were mapped
+save_placement("x.place", PLACEMENT) | is 'x.place', not a Placement | save_placement(placement,
+save_topology(MACHINE, 3) | path is 3 | name of a file
+draw(MACHINE, TRAFFIC) | drawn with a placement | draw(topology, traffic, placement)
+read_traffic([[0, 5], [5]]) | several lengths | square array
+read_traffic(np.ones((4, 3))) | shape (4, 3) | square array
+read_traffic(np.eye(2) - 1) | negative | square array
+read_traffic([[0, 0.5], [1, 0]]) | fractions | numpy.rint
+read_traffic([["a", "b"], ["c", "d"]]) | expected numbers | square array
+read_traffic([(0, 1)]) | (0, 1) is no edge | (source, target, bytes)
+read_traffic([(0, 1, 0.5)]) | (0, 1, 0.5) is no edge | whole numbers
+read_traffic([(0, -1, 5)]) | below 0 | (source, target, bytes)
+read_traffic([(0, 5, 5)], ranks=2) | 2 ranks, but the edges need 6 | from 0
+read_traffic([(0, 1, 1 << 62), (1, 0, 1 << 62)]) | 62 bits | scale
+read_traffic("ring:8", ranks=8) | ranks= | edges only
+read_topology(MACHINE.rates() / 1e9) | no pair reaches 1 MB/s | 25e9
+read_topology(np.ones((2, 3))) | shape (2, 3) | 25e9
+read_topology("dgx-1v", hosts="a") | hosts= needs node= | node=
+Constraints(exclude=3) | exclude cannot be 3 | [0, 3]
+Constraints(devices="0-3") | devices cannot be '0-3' | [0, 3]
+Constraints(pins=[1]) | pins cannot be [1] | {0: 3}
+Constraints(slots="2") | slots cannot be '2' | {0: 2}
+Constraints(allowed={1: 3}) | allowed cannot be {1: 3} | {0: [2, 3]}
+Constraints(hosts="node1") | hosts cannot be 'node1' | each rank
+MapOptions(constraints={"exclude": [3]}) | constraints cannot be | Constraints(...)
+MapOptions(budget_s="2") | budget_s cannot be '2' | a number
+MapOptions(objective=3) | unknown objective 3 | time, congestion, cost
+PLACEMENT.environment(8) | there is no rank 8 | 0 to 7
+"""
+
+
+@pytest.mark.parametrize("line", WRONG.splitlines())
+def test_what_is_wrong_is_said_in_pythons_words(line: str) -> None:
+    call, cause, hint = line.split(" | ")
+    with pytest.raises(toposeat.ToposeatError) as raised:
+        eval(call, {**PUBLIC, **globals()})
+    assert cause in raised.value.message
+    assert hint in raised.value.hint
