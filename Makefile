@@ -7,6 +7,8 @@ PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PATH
 JOBS ?= $(shell nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+# Where it is set (container images do), every worker compiles all tests, and every command all of toposeat.
+unexport PYTHONDONTWRITEBYTECODE
 # Warnings of the compiler are errors in CI (.ci/run): whoever uses it has another compiler.
 WERROR ?= OFF
 # Used where it is installed, never needed.
@@ -43,8 +45,8 @@ test: setup-test build native-test python-test ## all tests
 python-test: setup-test build
 	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not (mpi or alone or cluster or deep)'
 	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not (alone or cluster or deep)'
-	@python -m pytest -q -m 'alone and not (cluster or deep)'
-	@python -m pytest -q -m 'cluster and not (alone or deep)'
+	@python -m pytest -q -m 'alone and not (cluster or deep)' $$(grep -rl --include='*.py' pytest.mark.alone tests)
+	@python -m pytest -q -n $(JOBS) --maxprocesses 2 --dist loadfile -m 'cluster and not (alone or deep)' tests/cluster
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads

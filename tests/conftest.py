@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What works with an MPI, or on a cluster, is marked so, and on which MPI only in depth."""
     mpis_of: dict[str, list[str]] = {}
     for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()):
+        if item.nodeid.startswith("tests/cluster/"):
             item.add_marker(pytest.mark.cluster)
         if _MPI_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mpi)
