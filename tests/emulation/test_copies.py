@@ -14,8 +14,6 @@ from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 
-pytestmark = pytest.mark.alone
-
 # Every process writes its handle, reads the others', and pulls from the one that `pulls` names.
 PULL = """
 import socket
@@ -82,6 +80,7 @@ def test_one_flow_is_never_faster_than_its_route() -> None:
         assert pull({puller: owner})[puller] <= limit * 1.01
 
 
+@pytest.mark.alone
 def test_flows_share_a_link() -> None:
     uplink = 10e9 / 2.47 * 0.05
     # two devices of one board pull from two of the next: both cross the same two uplinks
@@ -185,6 +184,7 @@ def test_a_handle_opens_what_lies_at_its_place_now() -> None:
     assert output_of(program) == "[1, 0, 'other', 0, 'other']"
 
 
+@pytest.mark.alone
 def test_nothing_is_left_after_a_kill() -> None:
     before = set(Path("/dev/shm").glob("toposeat-emulated-*"))
     program = """
@@ -308,6 +308,7 @@ def test_a_limit_of_both_directions_is_shared_by_them(tmp_path: Path) -> None:
     assert rate <= 1.05e8
 
 
+@pytest.mark.alone
 def test_one_engine_drives_one_copy_at_a_time(tmp_path: Path) -> None:
     machine, scale = read_topology("dgx-a100"), 0.0003
     port = scale * 300e9
@@ -322,6 +323,7 @@ def test_one_engine_drives_one_copy_at_a_time(tmp_path: Path) -> None:
         machine_text(machine, engines=9)
 
 
+@pytest.mark.alone
 def test_reads_slower_than_writes(tmp_path: Path) -> None:
     text = machine_text(read_topology("k80-16"), scale=0.02, reads=0.25)
     # of one pair alone: the source drives a push, the target a pull

@@ -21,7 +21,7 @@ from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import read_topology
 
-pytestmark = [pytest.mark.mpi, pytest.mark.alone]
+pytestmark = pytest.mark.mpi
 
 RANKS = 8
 HALO = ("--grid", "2x2x2", "--weights", "3,1,1", "--device", "--bytes", "500000")
@@ -70,6 +70,7 @@ def toposeat(mpi: GpuAwareMpi, *words: object, **node: Any) -> str:
     return on_node(mpi, Path(sys.executable).with_name("toposeat"), *words, **node).stdout
 
 
+@pytest.mark.alone
 def test_profile_map_run_and_compare(mpi: GpuAwareMpi, examples_dir: Path, tmp_path: Path) -> None:
     halo = compiled(mpi, examples_dir, "halo3d", tmp_path)
     line = [*mpi.launch_words(RANKS), halo, *HALO]
@@ -98,6 +99,7 @@ def test_profile_map_run_and_compare(mpi: GpuAwareMpi, examples_dir: Path, tmp_p
     assert statistics.median(placed["seconds"]) < 0.75 * statistics.median(default)
 
 
+@pytest.mark.alone
 def test_measured_numbers_predict_what_is_clocked(
     mpi: GpuAwareMpi, examples_dir: Path, tmp_path: Path
 ) -> None:
