@@ -30,6 +30,7 @@ CHECKED = (
     "launcher",
     "emulator",
     "devcopy",
+    "virtual",
 )
 OTHER_ABIS = ("toposeat_mpich.dir", "toposeat_abi.dir")
 ANALYZER = "--checks=-clang-analyzer-*"

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "trust.h"
+
+enum { BATCH = 16 << 10, SMALL = 4 << 10 };
+
+bool tps__is_strict;
+static struct tps_link *links;
+
+uint64_t tps__now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+void tps__note_wait(struct tps_link *link, uint64_t since_ns) {
+  atomic_fetch_add_explicit(&link->waits, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&link->waited_ns, tps__now_ns() - since_ns, memory_order_relaxed);
+}
+
+uint64_t tps__new_id(struct tps_link *link) { return atomic_fetch_add(&link->ids, 1); }
+
+/* ---- Connecting */
+
+static int connect_unix(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  memcpy(address.sun_path, path, strlen(path));
+  int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (handle >= 0 && connect(handle, (struct sockaddr *)&address, sizeof address) == 0 &&
+      tps_peer_is_mine(handle))
+    return handle;
+  if (handle >= 0)
+    close(handle);
+  return -1;
+}
+
+static int connect_tcp(const char *where) {
+  char host[256];
+  const char *colon = strrchr(where, ':');
+  if (colon == NULL || (size_t)(colon - where) >= sizeof host) {
+    errno = EINVAL;
+    return -1;
+  }
+  size_t length = (size_t)(colon - where);
+  bool is_bracketed = length > 1 && where[0] == '[' && where[length - 1] == ']';
+  snprintf(host, sizeof host, "%.*s", (int)(is_bracketed ? length - 2 : length),
+           where + (is_bracketed ? 1 : 0));
+  struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found = NULL;
+  if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  int handle = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const char *told = getenv("TOPOSEAT_CL_TIMEOUT");
+  struct timeval limit = {.tv_sec = told != NULL ? atoi(told) : 5};
+  if (handle >= 0 && limit.tv_sec > 0)
+    (void)setsockopt(handle, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  int failed = handle < 0 || connect(handle, found->ai_addr, found->ai_addrlen) != 0;
+  int reason = errno == EINPROGRESS ? ETIMEDOUT : errno;
+  freeaddrinfo(found);
+  if (failed && handle >= 0)
+    close(handle);
+  errno = reason;
+  return failed ? -1 : handle;
+}
+
+static const char *hint_of(int reason) {
+  if (reason == ETIMEDOUT || reason == EHOSTUNREACH)
+    return "a firewall between the nodes, or the wrong network: toposeat lend --network";
+  return "is `toposeat lend` still running?";
+}
+
+/* NULL, or a socket that has greeted. */
+static int greet(const char *endpoint) {
+  unsigned char key[TPS_KEY_BYTES];
+  const char *text = getenv("TOPOSEAT_CL_KEY");
+  if (text == NULL || !tps_read_key(text, key)) {
+    fprintf(stderr,
+            "toposeat: error: no key for %s in TOPOSEAT_CL_KEY\n"
+            "hint: start the program with `toposeat borrow`\n",
+            endpoint);
+    return -1;
+  }
+  bool is_unix = strncmp(endpoint, "unix:", 5) == 0;
+  int handle = is_unix                             ? connect_unix(endpoint + 5)
+               : strncmp(endpoint, "tcp:", 4) == 0 ? connect_tcp(endpoint + 4)
+                                                   : (errno = EINVAL, -1);
+  if (handle < 0) {
+    fprintf(stderr, "toposeat: error: the borrowed device at %s does not answer: %s\nhint: %s\n",
+            endpoint, strerror(errno), hint_of(errno));
+    return -1;
+  }
+  const char *wrong = tps_greet(handle, key, true);
+  explicit_bzero(key, sizeof key);
+  if (wrong == NULL)
+    return handle;
+  fprintf(stderr,
+          "toposeat: error: the borrowed device at %s is refused: %s\n"
+          "hint: lend and borrow with one toposeat and one key: start both again\n",
+          endpoint, wrong);
+  close(handle);
+  return -1;
+}
+
+/* In a child of fork there is no thread that receives, and the socket is the parent's. */
+static void leave_to_parent(void) {
+  for (struct tps_link *link = links; link != NULL; link = link->next) {
+    close(link->socket);
+    link->socket = -1;
+    atomic_store(&link->is_dead, true);
+    pthread_mutex_init(&link->sending, NULL);
+    pthread_mutex_init(&link->state, NULL);
+    pthread_cond_init(&link->changed, NULL);
+    for (uint32_t i = 0; i < link->slot_count; i++)
+      if (link->slots[i].event != NULL)
+        atomic_store(&link->slots[i].event->status, CL_OUT_OF_RESOURCES);
+  }
+}
+
+/* What was enqueued last is sent, as a native one would run it. */
+__attribute__((destructor)) static void leave(void) {
+  tps__links_report();
+  for (struct tps_link *link = links; link != NULL; link = link->next) {
+    if (atomic_load(&link->is_dead))
+      continue;
+    tps__flush(link);
+    shutdown(link->socket, SHUT_WR);
+  }
+}
+
+struct tps_link *tps__link(const char *endpoint) {
+  for (struct tps_link *link = links; link != NULL; link = link->next)
+    if (strcmp(link->endpoint, endpoint) == 0)
+      return link;
+  int handle = greet(endpoint);
+  struct tps_link *link = handle < 0 ? NULL : calloc(1, sizeof *link);
+  if (link == NULL)
+    return NULL;
+  tps_tune_socket(handle);
+  link->endpoint = strdup(endpoint);
+  link->socket = handle;
+  link->free_slot = UINT32_MAX;
+  atomic_store(&link->ids, 1U << 20);
+  pthread_mutex_init(&link->sending, NULL);
+  pthread_mutex_init(&link->state, NULL);
+  pthread_cond_init(&link->changed, NULL);
+  if (links == NULL)
+    pthread_atfork(NULL, NULL, leave_to_parent);
+  link->next = links;
+  if (pthread_create(&link->receiver, NULL, tps__receive, link) != 0) {
+    close(handle);
+    free(link->endpoint);
+    free(link);
+    return NULL;
+  }
+  links = link;
+  return link;
+}
+
+/* ---- Sending */
+
+static void lock(struct tps_link *link) {
+  atomic_fetch_add_explicit(&link->queued, 1, memory_order_relaxed);
+  pthread_mutex_lock(&link->sending);
+  atomic_fetch_sub_explicit(&link->queued, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&link->turns, 1, memory_order_relaxed);
+}
+
+/* Others get their turn: a mutex alone would be taken again by who gave it up. */
+static void give_way(struct tps_link *link) {
+  pthread_mutex_unlock(&link->sending);
+  unsigned turn = atomic_load_explicit(&link->turns, memory_order_relaxed);
+  while (atomic_load_explicit(&link->queued, memory_order_relaxed) > 0 &&
+         atomic_load_explicit(&link->turns, memory_order_relaxed) == turn)
+    sched_yield();
+  lock(link);
+}
+
+static void send_parts(struct tps_link *link, const void *bytes, size_t length) {
+  struct iovec parts[] = {{link->batch.data, link->batch.length}, {(void *)bytes, length}};
+  atomic_fetch_add_explicit(&link->bytes_to, link->batch.length + length, memory_order_relaxed);
+  if (!atomic_load(&link->is_dead) && tps_send_all(link->socket, parts, length > 0 ? 2 : 1) != 0)
+    shutdown(link->socket, SHUT_RDWR); /* the receiver tells everybody */
+  link->batch.length = 0;
+}
+
+void tps__flush(struct tps_link *link) {
+  lock(link);
+  if (link->batch.length > 0)
+    send_parts(link, NULL, 0);
+  pthread_mutex_unlock(&link->sending);
+}
+
+struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_reply *reply) {
+  if (atomic_load_explicit(&link->ended, memory_order_relaxed) != NULL)
+    tps__bury(link);
+  struct tps_head head = {.call = call};
+  if (reply != NULL) {
+    *reply = (struct tps_reply){0};
+    pthread_mutex_lock(&link->state);
+    head.ticket = reply->ticket = ++link->tickets;
+    reply->next = link->replies;
+    link->replies = reply;
+    pthread_mutex_unlock(&link->state);
+  }
+  lock(link);
+  atomic_fetch_add_explicit(&link->calls, 1, memory_order_relaxed);
+  link->head = link->batch.length;
+  memcpy(tps_room(&link->batch, sizeof head), &head, sizeof head);
+  return &link->batch;
+}
+
+/* The message's head learns its length. */
+static void close_message(struct tps_link *link, size_t raw) {
+  uint32_t length = (uint32_t)(link->batch.length - link->head - sizeof(struct tps_head) + raw);
+  memcpy(link->batch.data + link->head, &length, sizeof length);
+}
+
+void tps__end(struct tps_link *link) {
+  close_message(link, 0);
+  if (link->batch.length > BATCH)
+    send_parts(link, NULL, 0);
+  pthread_mutex_unlock(&link->sending);
+}
+
+cl_int tps__await(struct tps_link *link, struct tps_reply *reply) {
+  uint64_t since = tps__now_ns();
+  tps__flush(link);
+  pthread_mutex_lock(&link->state);
+  link->waiting++;
+  while (!reply->is_here && !atomic_load(&link->is_dead))
+    pthread_cond_wait(&link->changed, &link->state);
+  link->waiting--;
+  if (!reply->is_here) {
+    reply->code = CL_OUT_OF_RESOURCES;
+    struct tps_reply **at = &link->replies;
+    while (*at != NULL && *at != reply)
+      at = &(*at)->next;
+    if (*at == reply)
+      *at = reply->next;
+  }
+  pthread_mutex_unlock(&link->state);
+  tps__note_wait(link, since);
+  return reply->code;
+}
+
+void tps__reply_free(struct tps_reply *reply) { free(reply->body); }
+
+/* ---- Bulk */
+
+/* `length` packed bytes of the layout from `offset` on: in place where they lie together. */
+static const char *packed(const struct tps_layout *layout, size_t offset, size_t length,
+                          char *copy) {
+  if (layout->rows * layout->slices == 1)
+    return layout->base + offset;
+  for (size_t done = 0; done < length;) {
+    size_t at = offset + done, row = at / layout->row, in_row = at % layout->row;
+    size_t piece = layout->row - in_row < length - done ? layout->row - in_row : length - done;
+    memcpy(copy + done,
+           layout->base + row / layout->rows * layout->slice_pitch +
+               row % layout->rows * layout->row_pitch + in_row,
+           piece);
+    done += piece;
+  }
+  return copy;
+}
+
+uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout) {
+  uint64_t id = tps__new_id(link);
+  size_t total = layout->row * layout->rows * layout->slices;
+  char *copy =
+      layout->rows * layout->slices == 1 ? NULL : malloc(total < TPS_FRAME ? total : TPS_FRAME);
+  for (size_t offset = 0, length = 0; offset < total; offset += length) {
+    length = total - offset < TPS_FRAME ? total - offset : TPS_FRAME;
+    const char *bytes = packed(layout, offset, length, copy);
+    if (offset == 0)
+      tps__begin(link, TPS_UPLOAD, NULL);
+    else {
+      struct tps_head head = {.call = TPS_UPLOAD};
+      give_way(link);
+      link->head = link->batch.length;
+      memcpy(tps_room(&link->batch, sizeof head), &head, sizeof head);
+    }
+    tps_put(&link->batch, id);
+    tps_put(&link->batch, total);
+    tps_put(&link->batch, offset);
+    close_message(link, length);
+    if (length > SMALL || link->batch.length > BATCH)
+      send_parts(link, bytes, length);
+    else
+      memcpy(tps_room(&link->batch, length), bytes, length);
+  }
+  if (total > 0)
+    pthread_mutex_unlock(&link->sending);
+  free(copy);
+  return id;
+}
+
+/* ---- The report */
+
+void tps__links_report(void) {}

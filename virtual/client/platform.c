@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The platform, its devices, contexts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+struct _cl_platform_id tps__platform = {
+    .base = {.dispatch = &tps__dispatch, .kind = TPS_PLATFORM, .users = 1, .holds = 1}};
+
+static cl_device_id devices[MOST_DEVICES];
+static cl_uint device_count;
+static pthread_once_t found = PTHREAD_ONCE_INIT;
+
+void *tps__fail(cl_int *errcode_ret, cl_int code) {
+  if (errcode_ret != NULL)
+    *errcode_ret = code;
+  return NULL;
+}
+
+/* A device and what is known of it. */
+static cl_device_id take_device(struct tps_link *link, struct tps_cursor *in) {
+  cl_device_id device = tps__object_new(sizeof *device, TPS_DEVICE, link);
+  size_t length = 0;
+  for (uint64_t facts = tps_take(in); device != NULL && facts > 0 && !in->bad; facts--) {
+    cl_uint name = (cl_uint)tps_take(in);
+    const unsigned char *bytes = tps_take_bytes(in, &length);
+    if (!in->bad)
+      tps__learn(&device->base, TPS_CALL_GetDeviceInfo, 0, name, bytes, length);
+  }
+  return device;
+}
+
+/* The facts of all devices of a proxy come with its first answer. */
+static bool learn_devices(struct tps_link *link) {
+  struct tps_reply reply;
+  tps__begin(link, TPS_DEVICES, &reply);
+  tps__end(link);
+  cl_int code = tps__await(link, &reply);
+  size_t length = 0;
+  const unsigned char *host = code == 0 ? tps_take_bytes(&reply.in, &length) : NULL;
+  link->host = strndup(host == NULL ? "" : (const char *)host, length);
+  uint64_t count = tps_take(&reply.in);
+  for (uint64_t i = 0; i < count && !reply.in.bad && i < MOST_DEVICES; i++) {
+    cl_device_id device = take_device(link, &reply.in);
+    if (device == NULL)
+      break;
+    device->index = (unsigned)i;
+    device->base.id = i + 1;
+    device->next = link->devices;
+    link->devices = device;
+  }
+  tps__reply_free(&reply);
+  return code == 0;
+}
+
+/* One word of TOPOSEAT_CL_DEVICES: ENDPOINT#INDEX. */
+static void add_device(char *word) {
+  char *hash = strrchr(word, '#');
+  char *end = NULL;
+  unsigned long index = hash == NULL ? 0 : strtoul(hash + 1, &end, 10);
+  if (hash == NULL || end == hash + 1 || *end != '\0') {
+    fprintf(stderr,
+            "toposeat: error: TOPOSEAT_CL_DEVICES has a word that is no ENDPOINT#INDEX: %s\n"
+            "hint: start the program with `toposeat borrow`\n",
+            word);
+    return;
+  }
+  *hash = '\0';
+  struct tps_link *link = tps__link(word);
+  if (link == NULL || (link->host == NULL && !learn_devices(link)))
+    return;
+  cl_device_id device = link->devices;
+  while (device != NULL && device->index != index)
+    device = device->next;
+  if (device == NULL)
+    fprintf(stderr,
+            "toposeat: error: %s has no device %lu\n"
+            "hint: lend and borrow again: the node's devices have changed\n",
+            word, index);
+  else if (device_count < MOST_DEVICES)
+    devices[device_count++] = device;
+}
+
+static void find_devices(void) {
+  const char *told = getenv("TOPOSEAT_CL_DEVICES"), *strict = getenv("TOPOSEAT_CL_STRICT");
+  tps__is_strict = strict != NULL && strcmp(strict, "0") != 0 && *strict != '\0';
+  char *copy = told == NULL ? NULL : strdup(told), *left = NULL;
+  if (copy == NULL)
+    return;
+  for (char *word = strtok_r(copy, " ", &left); word != NULL; word = strtok_r(NULL, " ", &left))
+    add_device(word);
+  free(copy);
+}
+
+cl_uint tps__devices(cl_device_id **list) {
+  pthread_once(&found, find_devices);
+  *list = devices;
+  return device_count;
+}
+
+/* ---- Platform */
+
+cl_int tps__clGetPlatformIDs(cl_uint num_entries, cl_platform_id *platforms,
+                             cl_uint *num_platforms) {
+  cl_device_id *list = NULL;
+  if ((platforms == NULL && num_platforms == NULL) || (platforms != NULL && num_entries == 0))
+    return CL_INVALID_VALUE;
+  cl_uint count = tps__devices(&list) > 0;
+  if (num_platforms != NULL)
+    *num_platforms = count;
+  if (platforms != NULL && count > 0)
+    platforms[0] = &tps__platform;
+  return count > 0 ? CL_SUCCESS : CL_PLATFORM_NOT_FOUND_KHR;
+}
+
+cl_int tps__clGetPlatformInfo(cl_platform_id platform, cl_uint param_name, size_t param_value_size,
+                              void *param_value, size_t *param_value_size_ret) {
+  struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};
+  if (platform != NULL && !tps__is(platform, TPS_PLATFORM))
+    return CL_INVALID_PLATFORM;
+  switch (param_name) {
+  case CL_PLATFORM_PROFILE:
+    return tps__give_text(&answer, "FULL_PROFILE");
+  case CL_PLATFORM_VERSION:
+    return tps__give_text(&answer, "OpenCL 1.2 toposeat " TOPOSEAT_VERSION);
+  case CL_PLATFORM_NAME:
+  case CL_PLATFORM_VENDOR:
+    return tps__give_text(&answer, "toposeat");
+  case CL_PLATFORM_EXTENSIONS:
+    return tps__give_text(&answer, "cl_khr_icd");
+  case CL_PLATFORM_ICD_SUFFIX_KHR:
+    return tps__give_text(&answer, "TOPOSEAT");
+  default:
+    return CL_INVALID_VALUE;
+  }
+}
+
+static cl_ulong type_of(cl_device_id device) { return tps__device_number(device, CL_DEVICE_TYPE); }
+
+static bool is_of_type(cl_uint i, cl_ulong wanted) {
+  if (wanted == CL_DEVICE_TYPE_ALL || (i == 0 && (wanted & CL_DEVICE_TYPE_DEFAULT) != 0))
+    return true;
+  return (type_of(devices[i]) & wanted & ~(cl_ulong)CL_DEVICE_TYPE_DEFAULT) != 0;
+}
+
+cl_int tps__clGetDeviceIDs(cl_platform_id platform, cl_ulong device_type, cl_uint num_entries,
+                           cl_device_id *list, cl_uint *num_devices) {
+  enum { TYPES = 31 };
+  cl_device_id *all = NULL;
+  cl_uint count = 0;
+  if (platform != NULL && !tps__is(platform, TPS_PLATFORM))
+    return CL_INVALID_PLATFORM;
+  if (device_type != CL_DEVICE_TYPE_ALL &&
+      (device_type == 0 || (device_type & ~(cl_ulong)TYPES) != 0))
+    return CL_INVALID_DEVICE_TYPE;
+  if ((list == NULL && num_devices == NULL) || (list != NULL && num_entries == 0))
+    return CL_INVALID_VALUE;
+  cl_uint known = tps__devices(&all);
+  for (cl_uint i = 0; i < known; i++)
+    if (is_of_type(i, device_type)) {
+      if (list != NULL && count < num_entries)
+        list[count] = all[i];
+      count++;
+    }
+  if (num_devices != NULL)
+    *num_devices = count;
+  return count > 0 ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
+}
+
+/* ---- Devices */
+
+cl_ulong tps__device_number(cl_device_id device, cl_uint name) {
+  cl_ulong number = 0;
+  struct tps_answer answer = {sizeof number, &number, NULL};
+  (void)tps__ask(&device->base, TPS_CALL_GetDeviceInfo, NULL, name, &answer);
+  return number;
+}
+
+cl_int tps__about_device(cl_device_id device, cl_uint name, const struct tps_answer *answer) {
+  switch (name) {
+  case CL_DEVICE_PLATFORM:
+    return TPS_GIVE(answer, cl_platform_id, &tps__platform);
+  case CL_DEVICE_PARENT_DEVICE:
+    return TPS_GIVE(answer, cl_device_id, device->parent);
+  case CL_DEVICE_REFERENCE_COUNT:
+    return TPS_GIVE(answer, cl_uint, atomic_load(&device->base.users));
+  case CL_DEVICE_AVAILABLE:
+    return TPS_GIVE(answer, cl_uint, !atomic_load(&device->base.link->is_dead));
+  default:
+    return tps__ask(&device->base, TPS_CALL_GetDeviceInfo, NULL, name, answer);
+  }
+}
+
+/* ---- Contexts */
+
+bool tps__context_has(cl_context context, cl_device_id device) {
+  for (cl_uint i = 0; i < context->device_count; i++)
+    if (context->devices[i] == device)
+      return true;
+  return false;
+}
+
+static cl_int check_properties(const intptr_t *properties, size_t *bytes) {
+  size_t count = 0;
+  bool has_platform = false;
+  for (; properties != NULL && properties[count] != 0; count += 2) {
+    if (properties[count] == CL_CONTEXT_PLATFORM) {
+      if (has_platform || !tps__is((void *)properties[count + 1], TPS_PLATFORM))
+        return has_platform ? CL_INVALID_PROPERTY : CL_INVALID_PLATFORM;
+      has_platform = true;
+    } else if (properties[count] != CL_CONTEXT_INTEROP_USER_SYNC) {
+      return CL_INVALID_PROPERTY;
+    }
+  }
+  *bytes = properties == NULL ? 0 : (count + 1) * sizeof *properties;
+  return CL_SUCCESS;
+}
+
+static cl_int check_devices(cl_uint count, const cl_device_id *list) {
+  if (list == NULL || count == 0)
+    return CL_INVALID_VALUE;
+  for (cl_uint i = 0; i < count; i++) {
+    if (!tps__is(list[i], TPS_DEVICE))
+      return CL_INVALID_DEVICE;
+    if (list[i]->base.link != list[0]->base.link) {
+      fprintf(stderr,
+              "toposeat: error: one context over devices of two proxies: %s and %s\n"
+              "hint: make a context for each device\n",
+              list[0]->base.link->host, list[i]->base.link->host);
+      return CL_INVALID_DEVICE;
+    }
+  }
+  return atomic_load(&list[0]->base.link->is_dead) ? CL_DEVICE_NOT_AVAILABLE : CL_SUCCESS;
+}
+
+static void *copy_of(const void *bytes, size_t length) {
+  void *copy = length > 0 ? malloc(length) : NULL;
+  if (copy != NULL)
+    memcpy(copy, bytes, length);
+  return copy;
+}
+
+cl_context tps__clCreateContext(const intptr_t *properties, cl_uint num_devices,
+                                const cl_device_id *list,
+                                void (*pfn_notify)(const char *, const void *, size_t, void *),
+                                void *user_data, cl_int *errcode_ret) {
+  size_t bytes = 0;
+  cl_int code = check_properties(properties, &bytes);
+  if (code == 0)
+    code = pfn_notify == NULL && user_data != NULL ? CL_INVALID_VALUE
+                                                   : check_devices(num_devices, list);
+  cl_context context =
+      code == 0 ? tps__object_new(sizeof *context, TPS_CONTEXT, list[0]->base.link) : NULL;
+  if (context == NULL)
+    return tps__fail(errcode_ret, code == 0 ? CL_OUT_OF_HOST_MEMORY : code);
+  context->property_bytes = bytes;
+  context->properties = copy_of(properties, bytes);
+  context->device_count = num_devices;
+  context->devices = copy_of(list, num_devices * sizeof *list);
+  struct tps_reply reply;
+  struct tps_text *out = tps__begin(context->base.link, TPS_CALL_CreateContext, &reply);
+  tps_put(out, context->base.id);
+  tps__put_list(out, num_devices, (const void *const *)list);
+  for (cl_uint i = 0; i < num_devices; i++)
+    tps__hold(list[i]);
+  return tps__made(context, &reply, errcode_ret);
+}
+
+cl_context tps__clCreateContextFromType(const intptr_t *properties, cl_ulong device_type,
+                                        void (*pfn_notify)(const char *, const void *, size_t,
+                                                           void *),
+                                        void *user_data, cl_int *errcode_ret) {
+  cl_device_id list[MOST_DEVICES];
+  cl_uint count = 0;
+  cl_int code = tps__clGetDeviceIDs(&tps__platform, device_type, MOST_DEVICES, list, &count);
+  if (code != 0)
+    return tps__fail(errcode_ret, code);
+  /* Those of one node: the first's. */
+  cl_uint near = 0;
+  for (cl_uint i = 0; i < count; i++)
+    if (list[i]->base.link == list[0]->base.link)
+      list[near++] = list[i];
+  return tps__clCreateContext(properties, near, list, pfn_notify, user_data, errcode_ret);
+}
+
+cl_int tps__about_context(cl_context context, cl_uint name, const struct tps_answer *answer) {
+  switch (name) {
+  case CL_CONTEXT_REFERENCE_COUNT:
+    return TPS_GIVE(answer, cl_uint, atomic_load(&context->base.users));
+  case CL_CONTEXT_NUM_DEVICES:
+    return TPS_GIVE(answer, cl_uint, context->device_count);
+  case CL_CONTEXT_DEVICES:
+    return tps__give(answer, context->devices, context->device_count * sizeof(cl_device_id));
+  case CL_CONTEXT_PROPERTIES:
+    return tps__give(answer, context->properties, context->property_bytes);
+  default:
+    return TPS_NOT_HERE;
+  }
+}
+
+cl_int tps__clUnloadPlatformCompiler(cl_platform_id platform) {
+  return tps__is(platform, TPS_PLATFORM) ? CL_SUCCESS : CL_INVALID_PLATFORM;
+}
+
+cl_int tps__clUnloadCompiler(void) { return CL_SUCCESS; }
+
+/* ---- What a loader asks for */
+
+#define TPS_EXPORT __attribute__((visibility("default")))
+TPS_EXPORT void *clGetExtensionFunctionAddress(const char *name);
+TPS_EXPORT cl_int clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
+                                         cl_uint *num_platforms);
+TPS_EXPORT tps_clGetPlatformInfo clGetPlatformInfo;
+
+cl_int clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
+                              cl_uint *num_platforms) {
+  return tps__clGetPlatformIDs(num_entries, platforms, num_platforms);
+}
+
+cl_int clGetPlatformInfo(cl_platform_id platform, cl_uint param_name, size_t param_value_size,
+                         void *param_value, size_t *param_value_size_ret) {
+  return tps__clGetPlatformInfo(platform, param_name, param_value_size, param_value,
+                                param_value_size_ret);
+}
+
+void *tps__clGetExtensionFunctionAddress(const char *func_name) {
+  if (func_name != NULL && strcmp(func_name, "clIcdGetPlatformIDsKHR") == 0)
+    return (void *)(intptr_t)clIcdGetPlatformIDsKHR;
+  if (func_name != NULL && strcmp(func_name, "clGetPlatformInfo") == 0)
+    return (void *)(intptr_t)clGetPlatformInfo;
+  return NULL;
+}
+
+void *clGetExtensionFunctionAddress(const char *name) {
+  return tps__clGetExtensionFunctionAddress(name);
+}
+
+void *tps__clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
+                                                    const char *func_name) {
+  return tps__is(platform, TPS_PLATFORM) ? tps__clGetExtensionFunctionAddress(func_name) : NULL;
+}
+
+/* ---- Sub-devices */
+
+cl_int tps__clCreateSubDevices(cl_device_id in_device, const intptr_t *properties,
+                               cl_uint num_devices, cl_device_id *out_devices,
+                               cl_uint *num_devices_ret) {
+  if (!tps__is(in_device, TPS_DEVICE))
+    return CL_INVALID_DEVICE;
+  if (properties == NULL || (out_devices == NULL && num_devices_ret == NULL))
+    return CL_INVALID_VALUE;
+  size_t words = 1; /* kind, then one value, or counts up to a 0; and a 0 */
+  if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS)
+    while (properties[words] != 0)
+      words++;
+  words += properties[0] == 0 ? 0 : 2;
+  struct tps_link *link = in_device->base.link;
+  uint64_t first = atomic_fetch_add(&link->ids, MOST_DEVICES);
+  struct tps_reply reply;
+  struct tps_text *out = tps__begin(link, TPS_CALL_CreateSubDevices, &reply);
+  tps_put(out, in_device->base.id);
+  tps_put_bytes(out, properties, words * sizeof *properties);
+  tps_put(out, out_devices == NULL ? 0 : num_devices < MOST_DEVICES ? num_devices : MOST_DEVICES);
+  tps_put(out, first);
+  tps__end(link);
+  cl_int code = tps__await(link, &reply);
+  cl_uint count = (cl_uint)tps_take(&reply.in);
+  for (cl_uint i = 0; code == 0 && out_devices != NULL && i < count && i < num_devices; i++) {
+    out_devices[i] = take_device(link, &reply.in);
+    if (out_devices[i] == NULL) {
+      code = CL_OUT_OF_HOST_MEMORY;
+      break;
+    }
+    out_devices[i]->base.id = first + i;
+    out_devices[i]->parent = in_device;
+    tps__hold(in_device);
+  }
+  tps__reply_free(&reply);
+  if (code == 0 && num_devices_ret != NULL)
+    *num_devices_ret = count;
+  return code;
+}

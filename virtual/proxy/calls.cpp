@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// What the proxy does with the calls that are not regular; the others are generated.
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+#include <functional>
+#include <thread>
+#include <unistd.h>
+
+#include "proxy.hpp"
+
+#include "proxy_calls.h"
+
+Real real;
+
+std::string load_real() {
+  void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return dlerror();
+#define X(name)                                                                                    \
+  real.name = reinterpret_cast<tps_cl##name *>(dlsym(library, "cl" #name));                        \
+  if (real.name == nullptr)                                                                        \
+    return "libOpenCL.so.1 has no cl" #name;
+  TPS_EACH_REAL_CALL(X)
+#undef X
+  return "";
+}
+
+Handler *handler_of_call(unsigned call);
+
+namespace {
+
+// Arguments of kernels tell what they are only where the program was built with this.
+constexpr char ARGUMENT_INFO[] = "-cl-kernel-arg-info";
+
+template <class Handle> const Handle *data_of(const std::vector<Handle> &list) {
+  return list.empty() ? nullptr : list.data();
+}
+
+cl_uint count_of(const auto &list) { return static_cast<cl_uint>(list.size()); }
+
+// A build takes long, and another thread of the client may go on meanwhile.
+cl_int in_a_thread(Session &session, cl_program program, std::function<cl_int()> work) {
+  uint64_t ticket = session.ticket();
+  real.RetainProgram(program);
+  std::thread([&session, program, ticket, work = std::move(work)] {
+    tps_text nothing = {};
+    session.reply(ticket, work(), &nothing);
+    real.ReleaseProgram(program);
+  }).detach();
+  return LATER;
+}
+
+std::string with_argument_info(const std::string &options) {
+  return options.find(ARGUMENT_INFO) != std::string::npos ? options : options + " " + ARGUMENT_INFO;
+}
+
+cl_int on_devices(Session &session, In &, tps_text *out) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  tps_put_bytes(out, host, std::strlen(host));
+  auto devices = list_devices();
+  tps_put(out, devices.size());
+  for (cl_device_id device : devices)
+    put_facts(out, device);
+  (void)session;
+  return 0;
+}
+
+cl_int on_ping(Session &, In &in, tps_text *out) {
+  uint64_t wanted = std::min<uint64_t>(in.word(), TPS_LONGEST / 2);
+  std::vector<char> zeros(wanted);
+  tps_put_bytes(out, zeros.data(), wanted);
+  return 0;
+}
+
+} // namespace
+
+cl_int on_CreateContext(Session &session, In &in, tps_text *) {
+  uint64_t id = in.word();
+  auto devices = in.handles<cl_device_id>(Kind::device);
+  cl_int code = in.code();
+  cl_platform_id platform = nullptr;
+  if (code == 0 && !devices.empty())
+    code = real.GetDeviceInfo(devices[0], CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
+  const intptr_t properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(platform), 0};
+  cl_context made = code != 0 ? nullptr
+                              : real.CreateContext(properties, count_of(devices), devices.data(),
+                                                   nullptr, nullptr, &code);
+  session.keep(id, Kind::context, made, code);
+  return code;
+}
+
+cl_int on_CreateSubDevices(Session &session, In &in, tps_text *out) {
+  auto device = in.handle<cl_device_id>(Kind::device);
+  auto words = in.bytes();
+  uint64_t wanted = std::min<uint64_t>(in.word(), 256), first = in.word();
+  std::vector<intptr_t> properties(words.size() / sizeof(intptr_t) + 1);
+  std::memcpy(properties.data(), words.data(), words.size() / sizeof(intptr_t) * sizeof(intptr_t));
+  properties.push_back(0);
+  if (in.code() != 0)
+    return in.code();
+  cl_uint count = 0;
+  std::vector<cl_device_id> made(wanted);
+  cl_int code = real.CreateSubDevices(device, properties.data(), static_cast<cl_uint>(wanted),
+                                      wanted == 0 ? nullptr : made.data(), &count);
+  tps_put(out, count);
+  for (uint64_t i = 0; code == 0 && i < wanted && i < count; i++) {
+    session.keep(first + i, Kind::device, made[i], 0);
+    put_facts(out, made[i]);
+  }
+  return code;
+}
+
+cl_int on_GetSupportedImageFormats(Session &, In &in, tps_text *out) {
+  auto context = in.handle<cl_context>(Kind::context);
+  cl_ulong flags = in.word();
+  auto type = static_cast<cl_uint>(in.word());
+  if (in.code() != 0)
+    return in.code();
+  cl_uint count = 0;
+  cl_int code = real.GetSupportedImageFormats(context, flags, type, 0, nullptr, &count);
+  std::vector<cl_image_format> formats(count);
+  if (code == 0 && count > 0)
+    code = real.GetSupportedImageFormats(context, flags, type, count, formats.data(), nullptr);
+  tps_put_bytes(out, formats.data(), formats.size() * sizeof(cl_image_format));
+  return code;
+}
+
+cl_int on_CreateImage(Session &session, In &in, tps_text *) {
+  uint64_t id = in.word();
+  auto context = in.handle<cl_context>(Kind::context);
+  cl_ulong flags = in.word();
+  cl_image_format format = {static_cast<cl_uint>(in.word()), static_cast<cl_uint>(in.word())};
+  cl_image_desc told = {};
+  told.type = static_cast<cl_uint>(in.word());
+  told.width = in.word();
+  told.height = in.word();
+  told.depth = in.word();
+  told.array_size = in.word();
+  uint64_t buffer = in.word(), upload = in.word(), size = in.word();
+  if (buffer != 0) {
+    Object *object = in.object(buffer, Kind::mem_object);
+    told.buffer = object == nullptr ? nullptr : static_cast<cl_mem>(object->handle);
+  }
+  Staged staged = session.take_upload(upload);
+  in.must((upload == 0 && !staged) || staged.size() == size);
+  cl_int code = in.code();
+  cl_mem made =
+      code != 0 ? nullptr : real.CreateImage(context, flags, &format, &told, staged.data(), &code);
+  session.keep(id, Kind::mem_object, made, code);
+  return code;
+}
+
+cl_int on_SetUserEventStatus(Session &session, In &in, tps_text *) {
+  auto event = in.handle<cl_event>(Kind::event);
+  auto status = static_cast<cl_int>(in.word());
+  if (in.code() != 0)
+    return in.code();
+  session.flush_queues();
+  return real.SetUserEventStatus(event, status);
+}
+
+// The reader never waits: a marker tells when all before it has ended.
+cl_int on_Finish(Session &session, In &in, tps_text *) {
+  auto queue = in.handle<cl_command_queue>(Kind::command_queue);
+  if (in.code() != 0)
+    return in.code();
+  auto watch = std::make_shared<Watch>();
+  cl_int code = real.EnqueueMarkerWithWaitList(queue, 0, nullptr, &watch->event);
+  if (code != 0)
+    return code;
+  watch->queue = queue;
+  watch->ticket = session.ticket();
+  real.Flush(queue);
+  session.watch(std::move(watch));
+  return LATER;
+}
+
+// ---- Programs
+
+cl_int on_CreateProgramWithSource(Session &session, In &in, tps_text *) {
+  uint64_t id = in.word();
+  auto context = in.handle<cl_context>(Kind::context);
+  std::string source = in.text();
+  const char *text = source.c_str();
+  size_t length = source.size();
+  cl_int code = in.code();
+  cl_program made =
+      code != 0 ? nullptr : real.CreateProgramWithSource(context, 1, &text, &length, &code);
+  if (source.find("printf") != std::string::npos || source.find("#include") != std::string::npos)
+    session.prints = true;
+  session.keep(id, Kind::program, made, code);
+  return code;
+}
+
+cl_int on_CreateProgramWithBinary(Session &session, In &in, tps_text *out) {
+  uint64_t id = in.word();
+  auto context = in.handle<cl_context>(Kind::context);
+  auto devices = in.handles<cl_device_id>(Kind::device);
+  std::vector<size_t> lengths;
+  std::vector<const unsigned char *> binaries;
+  for (size_t i = 0; i < devices.size(); i++) {
+    auto binary = in.bytes();
+    lengths.push_back(binary.size());
+    binaries.push_back(binary.data());
+  }
+  if (in.is_bad() || in.code() != 0)
+    return in.code();
+  std::vector<cl_int> status(devices.size());
+  cl_int code = 0;
+  cl_program made =
+      real.CreateProgramWithBinary(context, count_of(devices), devices.data(), lengths.data(),
+                                   binaries.data(), status.data(), &code);
+  session.prints = true;
+  for (cl_int one : status)
+    tps_put(out, static_cast<uint64_t>(static_cast<int64_t>(one)));
+  session.keep(id, Kind::program, made, code);
+  return code;
+}
+
+cl_int on_BuildProgram(Session &session, In &in, tps_text *) {
+  auto program = in.handle<cl_program>(Kind::program);
+  auto devices = in.handles<cl_device_id>(Kind::device);
+  std::string options = in.text();
+  if (in.code() != 0 || in.is_bad())
+    return in.code();
+  return in_a_thread(session, program, [=] {
+    auto build = [&](const std::string &words) {
+      return real.BuildProgram(program, count_of(devices), data_of(devices), words.c_str(), nullptr,
+                               nullptr);
+    };
+    cl_int code = build(with_argument_info(options));
+    return code == CL_INVALID_BUILD_OPTIONS ? build(options) : code;
+  });
+}
+
+cl_int on_CompileProgram(Session &session, In &in, tps_text *) {
+  auto program = in.handle<cl_program>(Kind::program);
+  auto devices = in.handles<cl_device_id>(Kind::device);
+  std::string options = in.text();
+  auto headers = in.handles<cl_program>(Kind::program);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < headers.size(); i++)
+    names.push_back(in.text());
+  if (in.code() != 0 || in.is_bad())
+    return in.code();
+  return in_a_thread(session, program, [=] {
+    std::vector<const char *> texts;
+    for (const std::string &name : names)
+      texts.push_back(name.c_str());
+    return real.CompileProgram(program, count_of(devices), data_of(devices),
+                               with_argument_info(options).c_str(), count_of(headers),
+                               data_of(headers), texts.empty() ? nullptr : texts.data(), nullptr,
+                               nullptr);
+  });
+}
+
+cl_int on_LinkProgram(Session &session, In &in, tps_text *) {
+  uint64_t id = in.word();
+  auto context = in.handle<cl_context>(Kind::context);
+  auto devices = in.handles<cl_device_id>(Kind::device);
+  std::string options = in.text();
+  auto programs = in.handles<cl_program>(Kind::program);
+  cl_int code = in.code();
+  cl_program made =
+      code != 0 ? nullptr
+                : real.LinkProgram(context, count_of(devices), data_of(devices), options.c_str(),
+                                   count_of(programs), data_of(programs), nullptr, nullptr, &code);
+  session.keep(id, Kind::program, made, made != nullptr ? 0 : code);
+  return code;
+}
+
+cl_int on_GetProgramInfo(Session &, In &in, tps_text *out) {
+  auto program = in.handle<cl_program>(Kind::program);
+  in.word();
+  auto name = static_cast<cl_uint>(in.word());
+  if (in.code() != 0)
+    return in.code();
+  if (name != CL_PROGRAM_BINARIES)
+    return put_info(out, [=](size_t size, void *value, size_t *size_ret) {
+      return real.GetProgramInfo(program, name, size, value, size_ret);
+    });
+  size_t bytes = 0;
+  cl_int code = real.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, 0, nullptr, &bytes);
+  std::vector<size_t> sizes(bytes / sizeof(size_t));
+  if (code == 0)
+    code = real.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, bytes, sizes.data(), nullptr);
+  std::vector<std::vector<unsigned char>> binaries;
+  std::vector<unsigned char *> places;
+  for (size_t size : sizes)
+    places.push_back(binaries.emplace_back(size).data());
+  if (code == 0)
+    code = real.GetProgramInfo(program, CL_PROGRAM_BINARIES, places.size() * sizeof(void *),
+                               places.data(), nullptr);
+  for (const auto &binary : binaries)
+    tps_put_bytes(out, binary.data(), binary.size());
+  return code;
+}
+
+// ---- Kernels
+
+namespace {
+
+void put_argument(tps_text *out, cl_kernel kernel, cl_uint index) {
+  cl_uint address = 0, access = 0;
+  cl_ulong qualifier = 0;
+  bool is_known = real.GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
+                                        sizeof address, &address, nullptr) == 0 &&
+                  real.GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER,
+                                        sizeof access, &access, nullptr) == 0 &&
+                  real.GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER,
+                                        sizeof qualifier, &qualifier, nullptr) == 0;
+  tps_put(out, is_known);
+  tps_put(out, address);
+  tps_put(out, access);
+  tps_put(out, qualifier);
+  for (cl_uint name : {CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_NAME}) {
+    char text[1024] = "";
+    if (!is_known ||
+        real.GetKernelArgInfo(kernel, index, name, sizeof text - 1, text, nullptr) != 0)
+      text[0] = '\0';
+    tps_put_bytes(out, text, std::strlen(text));
+  }
+}
+
+} // namespace
+
+cl_int on_CreateKernel(Session &session, In &in, tps_text *out) {
+  uint64_t id = in.word();
+  auto program = in.handle<cl_program>(Kind::program);
+  std::string name = in.text();
+  cl_int code = in.code();
+  cl_kernel made = code != 0 ? nullptr : real.CreateKernel(program, name.c_str(), &code);
+  cl_uint count = 0;
+  if (made != nullptr)
+    real.GetKernelInfo(made, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
+  tps_put(out, count);
+  for (cl_uint i = 0; i < count; i++)
+    put_argument(out, made, i);
+  session.keep(id, Kind::kernel, made, code);
+  return code;
+}
+
+cl_int on_SetKernelArg(Session &session, In &in, tps_text *) {
+  enum { NUMBER, LOCAL, OBJECT };
+  uint64_t id = in.word();
+  Object *kernel = in.object(id, Kind::kernel);
+  auto index = static_cast<cl_uint>(in.word());
+  uint64_t form = in.word();
+  void *handle = nullptr;
+  const void *value = nullptr;
+  size_t size = sizeof handle;
+  if (form == OBJECT) {
+    uint64_t object = in.word();
+    Kind kind = in.word() != 0 ? Kind::sampler : Kind::mem_object;
+    Object *found = object == 0 ? nullptr : in.object(object, kind);
+    handle = found == nullptr ? nullptr : found->handle;
+    value = &handle;
+  } else if (form == LOCAL) {
+    size = in.word();
+  } else {
+    auto bytes = in.bytes();
+    value = bytes.data();
+    size = bytes.size();
+  }
+  if (kernel == nullptr || in.is_bad())
+    return in.code();
+  cl_int code = in.code();
+  if (code == 0)
+    code = real.SetKernelArg(static_cast<cl_kernel>(kernel->handle), index, size, value);
+  if (code == 0)
+    kernel->bad_arguments.erase(index);
+  else
+    kernel->bad_arguments[index] = code;
+  (void)session;
+  return code;
+}
+
+Handler *handler_of_call(unsigned call) {
+  if (call == TPS_DEVICES)
+    return on_devices;
+  return call == TPS_PING ? on_ping : handler_of(call);
+}
