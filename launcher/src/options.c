@@ -41,6 +41,11 @@ const char tps_help_text[] =
     "      --collect RUN:HOME      start nothing; send home what ranks of the run left on this "
     "node\n"
     "      --leave RUN:HOME        the same, once no process of the run lives on this node\n"
+    "      --borrow LIB            point the OpenCL loader to LIB, and to the lent devices of this "
+    "rank\n"
+    "                              in TOPOSEAT_BORROW ('toposeat borrow')\n"
+    "      --local-too DIR         with --borrow, also to this node's own devices, by a folder in "
+    "DIR\n"
     "      --end-with PID          PROGRAM gets SIGTERM when this parent process ends\n"
     "      --open-files N          PROGRAM may open so many files\n"
     "  -E KEY=VALUE                set a variable for PROGRAM; may be repeated\n"
@@ -153,6 +158,8 @@ static bool set_value(struct tps_options *options, const char *name, const char 
                {"--records", &options->records},
                {"--collect", &options->collect},
                {"--leave", &options->leave},
+               {"--borrow", &options->borrow},
+               {"--local-too", &options->vendors},
                {"--local-rank-env", &options->local_rank_env},
                {"--home", &options->home}};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
@@ -186,7 +193,7 @@ static const char *valued_option(const char *argument, const char **value) {
   static const char *const names[] = {
       "--placement", "--visibility",     "--ids",      "--memory-policy", "--report",  "--probe",
       "--preload",   "--local-rank-env", "--end-with", "--home",          "--records", "--collect",
-      "--leave",     "--open-files"};
+      "--leave",     "--open-files",     "--borrow",   "--local-too"};
   *value = NULL;
   if (strncmp(argument, "-m", 2) == 0 || strncmp(argument, "-E", 2) == 0) {
     if (argument[2] != '\0')

@@ -25,6 +25,8 @@ struct tps_options {
   const char *records;        /* --records: RUN:FOLDER */
   const char *collect;        /* --collect: RUN:HOME; nothing is started */
   const char *leave;          /* --leave: RUN:HOME; the same */
+  const char *borrow;         /* --borrow: the OpenCL library of lent devices */
+  const char *vendors;        /* --local-too: where to list the node's own vendors beside it */
   const char **assignments;   /* -E, each KEY=VALUE */
   size_t assignment_count;
   const char **preloads; /* --preload, each a library; the first given comes first */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "plan.h"
 
+#include "borrow.h"
 #include "emulated.h"
 #include "nic.h"
 #include "nic_state.h"
@@ -177,7 +178,7 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
   plan_assignments(&plan->environment, options);
   for (size_t i = options->preload_count; i-- > 0;) /* each goes in front of those before it */
     tps_preload_add(&plan->environment, options->preloads[i], messages);
-  if (options->placement != NULL || options->report_folder != NULL)
+  if (options->placement != NULL || options->report_folder != NULL || options->borrow != NULL)
     tps_identity_detect(&plan->identity, options->local_rank_env, messages);
   plan->identity.elastic = options->elastic;
   if (options->placement != NULL && options->home != NULL && !options->dry_run)
@@ -186,6 +187,8 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
     tps_environment_set(&plan->environment, "TOPOSEAT_HOME", options->home);
   if (options->placement != NULL)
     plan_placement(plan, options, messages);
+  if (options->borrow != NULL)
+    tps_borrow_plan(&plan->environment, &plan->identity, options, messages);
   if (options->report_folder != NULL || (plan->meeting != NULL && options->probe != NULL))
     plan_probe(plan, options, messages);
 }

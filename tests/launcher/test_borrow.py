@@ -1,0 +1,143 @@
+"""--borrow: which devices a rank is told of, and where its OpenCL loader looks."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.support import Exec
+
+HERE = socket.gethostname()
+LIBRARY = "/opt/lib/libtoposeat-cl.so"
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[str]:
+    """A socket of a proxy on this node."""
+    path = str(tmp_path / "proxy")
+    with socket.socket(socket.AF_UNIX) as proxy:
+        proxy.bind(path)
+        yield path
+
+
+def devices_of(
+    launcher: Exec, words: str, rank: int | None = None, local_rank: int | None = None
+) -> tuple[str | None, list[str]]:
+    """What a rank's program is told, and the warnings."""
+    env = {"TOPOSEAT_BORROW": words}
+    if rank is not None:
+        env |= {"PMI_RANK": str(rank), "PMI_SIZE": "9"}
+    if local_rank is not None:
+        env |= {"MPI_LOCALRANKID": str(local_rank), "MPI_LOCALNRANKS": "9"}
+    done = launcher.run("--borrow", LIBRARY, "--", "env", "-0", env=env)
+    assert "TOPOSEAT_BORROW" not in done.variables
+    return done.variables.get("TOPOSEAT_CL_DEVICES"), done.warnings
+
+
+def test_the_loader_is_pointed_to_the_library_alone(launcher: Exec) -> None:
+    given = {"TOPOSEAT_BORROW": "n9,,1.2.3.4:5,0|*=0", "OCL_ICD_VENDORS": "/mine"}
+    seen = launcher.run("--borrow", LIBRARY, "--", "env", "-0", env=given).variables
+    names = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH")
+    assert [seen[name] for name in names] == [LIBRARY] * 3
+    assert seen["TOPOSEAT_RANK"] == "0"
+
+
+def test_a_rank_takes_the_seat_of_its_place_on_its_host(launcher: Exec) -> None:
+    """However the launcher dealt out ranks, those of a host share what is meant for that host."""
+    words = f"a,,1.1.1.1:1,0 b,,2.2.2.2:2,1 c,,3.3.3.3:3,2|other=0 {HERE}=1;2+0"
+    # Ranks 0 and 1 were expected on the other host.
+    assert devices_of(launcher, words, 0, 0) == ("tcp:2.2.2.2:2#1", [])
+    assert devices_of(launcher, words, 1, 1) == ("tcp:3.3.3.3:3#2 tcp:1.1.1.1:1#0", [])
+
+
+def test_where_its_host_has_no_seats_it_takes_that_of_its_rank(launcher: Exec) -> None:
+    words = "a,,1.1.1.1:1,0 b,,2.2.2.2:2,1|far=0 *=1;0"
+    assert devices_of(launcher, words, 1, 0)[0] == "tcp:2.2.2.2:2#1"
+    assert devices_of(launcher, words, 2, 0)[0] == "tcp:1.1.1.1:1#0"
+
+
+def test_on_its_own_node_a_device_is_reached_by_its_socket(launcher: Exec, listening: str) -> None:
+    words = f"{HERE},{listening},1.1.1.1:1,3|*=0"
+    assert devices_of(launcher, words) == (f"unix:{listening}#3", [])
+    gone = f"{HERE},{listening}.gone,1.1.1.1:1,3|*=0"  # in a container, say
+    assert devices_of(launcher, gone) == ("tcp:1.1.1.1:1#3", [])
+    elsewhere = f"n9,{listening},1.1.1.1:1,3|*=0"
+    assert devices_of(launcher, elsewhere) == ("tcp:1.1.1.1:1#3", [])
+
+
+def test_what_cannot_be_reached_is_said_and_the_program_starts(
+    launcher: Exec, listening: str
+) -> None:
+    devices, warnings = devices_of(launcher, f"n9,{listening},,0|*=0")
+    assert devices is None
+    assert len(warnings) == 1
+    assert "n9 cannot be reached" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "|",
+        "a,,1.1.1.1:1,0",
+        "a,,1.1.1.1:1,0|",
+        "a,,1.1.1.1:1,0|*",
+        "a,,1.1.1.1:1,0|*=",
+        "a,,1.1.1.1:1,0|*=x",
+        "a,,1.1.1.1:1,0|*=1",
+        "a,,1.1.1.1:1,0|*=-1",
+        "a,,1.1.1.1:1,0|*=99999999999999999999",
+        "a,,1.1.1.1:1|*=0",
+        "a,,1.1.1.1:1,0,0|*=0",
+        "a|*=0",
+        ",,,|*=;;;",
+    ],
+)
+def test_damaged_words_give_no_device_and_one_warning(launcher: Exec, words: str) -> None:
+    devices, warnings = devices_of(launcher, words, 0, 0)
+    assert devices is None
+    assert len(warnings) == 1
+    assert "no borrowed device" in warnings[0]
+
+
+def test_a_rank_too_many_is_told_so(launcher: Exec) -> None:
+    devices, warnings = devices_of(launcher, f"a,,1.1.1.1:1,0|{HERE}=0", 1, 1)
+    assert devices is None
+    assert "more ranks" in warnings[0]
+
+
+def test_local_too_lists_the_nodes_own_vendors_in_a_folder_of_the_job(
+    launcher: Exec, tmp_path: Path
+) -> None:
+    vendors, job = tmp_path / "vendors", tmp_path / "job"
+    vendors.mkdir()
+    job.mkdir(mode=0o700)
+    (vendors / "mine.icd").write_text("libmine.so\n")
+    (vendors / "toposeat.icd").write_text("another\n")
+    (vendors / "notes.txt").write_text("no vendor\n")
+    env = {"TOPOSEAT_BORROW": "n9,,1.1.1.1:1,0|*=0", "OCL_ICD_VENDORS": str(vendors)}
+    env["OCL_ICD_FILENAMES"] = "/other.so"
+    words = ("--borrow", LIBRARY, "--local-too", job, "--", "env", "-0")
+    seen = launcher.run(*words, env=env).variables
+    folder = Path(seen["OCL_ICD_VENDORS"])
+    assert folder.parent == job
+    assert seen["OPENCL_VENDOR_PATH"] == str(folder)
+    assert "OCL_ICD_FILENAMES" not in seen
+    assert sorted(path.name for path in folder.iterdir()) == ["mine.icd", "toposeat.icd"]
+    assert (folder / "toposeat.icd").read_text() == f"{LIBRARY}\n"
+    assert (folder / "mine.icd").read_text() == "libmine.so\n"
+
+
+def test_a_folder_that_others_may_enter_is_not_used(launcher: Exec, tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    os.chmod(job, 0o755)  # noqa: PTH101
+    env = {"TOPOSEAT_BORROW": "n9,,1.1.1.1:1,0|*=0"}
+    done = launcher.run("--borrow", LIBRARY, "--local-too", job, "--", "env", "-0", env=env)
+    assert "own OpenCL devices are not shown" in done.warnings[0]
+    assert done.variables["OCL_ICD_VENDORS"] == LIBRARY
+    assert list(job.iterdir()) == []
