@@ -22,7 +22,7 @@ from toposeat.launch.line import hand_on
 from toposeat.model.hostlist import expand_hostlist
 from toposeat.model.placement_file import save_placement
 
-KINDS = [kind for kind in LAUNCHERS if kind != "none"]
+KINDS = [kind for kind in LAUNCHERS if kind not in ("none", "ssh")]  # ssh starts no ranks
 ANSWERS = {
     "openmpi": "mpirun (Open MPI) 5.0.11",
     "mpich": "HYDRA build details:\n    Version: 4.3.0",

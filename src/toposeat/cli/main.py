@@ -51,6 +51,8 @@ VERBS = (
     "bench",
     "doctor",
     "emulate",
+    "lend",
+    "borrow",
     "demo",
     "completion",
 )

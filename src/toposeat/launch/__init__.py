@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
-    from toposeat.launch.allocation import allocation_of
+    from toposeat.launch.allocation import all_here, allocation_of
+    from toposeat.launch.borrow import (
+        borrowed_line,
+        hosts_of_ranks,
+        run_borrowed,
+        seat_words,
+        verified,
+    )
     from toposeat.launch.child import StopSignals, run_child
     from toposeat.launch.export import export_placement, rank_environment
     from toposeat.launch.installations import (
@@ -22,6 +29,14 @@ if TYPE_CHECKING:
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
     from toposeat.launch.launchers.seats import Allocation, Export
     from toposeat.launch.launchers.wrappers import Command, unwrapped
+    from toposeat.launch.lending import lend
+    from toposeat.launch.lent_files import (
+        borrowing,
+        choosing,
+        lent_devices,
+        lent_folder,
+        write_borrowed,
+    )
     from toposeat.launch.line import (
         TASK_FILE,
         check_ready,
@@ -35,7 +50,7 @@ if TYPE_CHECKING:
     from toposeat.launch.realise import Dealing, oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering, run_reordered
     from toposeat.launch.requests import requests_for
-    from toposeat.launch.run import run_placed
+    from toposeat.launch.run import check_exists, run_placed
     from toposeat.launch.stack import conflict, for_devices, named_stack, stack_of, with_rule
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
     from toposeat.launch.verification import read_reports, verify

@@ -29,10 +29,11 @@ def run_child(
     environment: Mapping[str, str],
     *,
     stdout: IO[bytes] | None = None,
+    stdin: int | None = None,
 ) -> int:
     """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
 
-    Its standard output goes to `stdout`, else where this process's own does.
+    Its standard output goes to `stdout`, else where this process's own does; likewise `stdin`.
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
     If this process is killed, or its thread that called ends, the child gets SIGTERM.
@@ -53,6 +54,7 @@ def run_child(
                 env=dict(environment),
                 start_new_session=own_group,
                 stdout=stdout,
+                stdin=stdin,
             )
         except OSError as error:
             raise ToposeatError(

@@ -110,7 +110,7 @@ def run_placed(
     """
     variables = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
-    _check_exists(line, variables)
+    check_exists(line, variables)
     check_ready(line, variables)
     check_line(line, placement, visibility, variables)
     started, clock, code = datetime.now(UTC), time.perf_counter(), 0
@@ -161,7 +161,7 @@ def run_placed(
             seats, notes = _verified(plan, reports, verify=verify, remote=remote, exit_code=code)
     return RunRecord(
         command=tuple(argv),
-        launched=(*_assignments(added), *command.argv),
+        launched=(*assignments(added), *command.argv),
         placement=str(placement_path),
         visibility=visibility,
         host=socket.gethostname(),
@@ -182,7 +182,7 @@ def run_placed(
     )
 
 
-def _check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
+def check_exists(line: LaunchLine, variables: Mapping[str, str]) -> None:
     """Refuse a missing launcher, and a missing program where it is named by its path.
 
     A program named without a path may be found on the compute nodes only. A script that torchrun
@@ -247,7 +247,7 @@ def _write(files: Iterable[LaunchFile], folder: Path | None) -> Path | None:
     return seats
 
 
-def _assignments(environment: Mapping[str, str]) -> tuple[str, ...]:
+def assignments(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Words in front of a command that set variables."""
     words = tuple(f"{name}={value}" for name, value in environment.items())
     return ("env", *words) if words else ()

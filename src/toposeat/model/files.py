@@ -171,15 +171,26 @@ def check_writable(path: str | Path, *, overwrite: bool) -> None:
         )
 
 
-def write_atomically(path: str | Path, content: str | bytes, *, overwrite: bool = False) -> None:
+def write_atomically(
+    path: str | Path, content: str | bytes, *, overwrite: bool = False, mode: int = 0o666
+) -> None:
     """Write a whole file or nothing: temporary file in the same folder, fsync, rename."""
-    replace_atomically(path, lambda tmp: _write_synced(tmp, content), overwrite=overwrite)
+    replace_atomically(
+        path, lambda tmp: _write_synced(tmp, content), overwrite=overwrite, mode=mode
+    )
 
 
 def replace_atomically(
-    path: str | Path, produce: Callable[[Path], None], *, overwrite: bool = False
+    path: str | Path,
+    produce: Callable[[Path], None],
+    *,
+    overwrite: bool = False,
+    mode: int = 0o666,
 ) -> None:
-    """Let `produce` fill a temporary file beside `path`, then move it into place."""
+    """Let `produce` fill a temporary file beside `path`, then move it into place.
+
+    `mode` is what the file's rights are at most; the umask takes some away.
+    """
     check_writable(path, overwrite=overwrite)
     import tempfile  # noqa: PLC0415 - 5 ms: only who writes needs it
 
@@ -190,7 +201,7 @@ def replace_atomically(
         temporary = Path(name)
         try:
             produce(temporary)
-            temporary.chmod(0o666 & ~_umask())
+            temporary.chmod(mode & ~_umask())
             temporary.replace(target)
         finally:
             with contextlib.suppress(FileNotFoundError):

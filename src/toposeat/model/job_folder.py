@@ -68,6 +68,22 @@ def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -
         os.close(lock)
 
 
+def live_folders(what: str, parent: Path) -> list[Path]:
+    """The folders of jobs that still run, by what `job_folder` was told; others are removed."""
+    live = []
+    for folder in parent.glob(f".{_PREFIX}{what}-*"):
+        with suppress(OSError):  # another process was faster
+            handle = own_folder(folder)
+            try:
+                if _try_lock(handle):
+                    shutil.rmtree(folder)
+                else:
+                    live.append(folder)
+            finally:
+                os.close(handle)
+    return live
+
+
 def keep_records(folder: Path) -> Path:
     """Take a job's folder away from the block that made it: it stays as one that was left.
 

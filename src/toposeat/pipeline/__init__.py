@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.advice import AdviceCase, clocked_advice, settings_to_try
     from toposeat.pipeline.bench import BenchPlan, plan_bench, predict_bench
     from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
+    from toposeat.pipeline.borrowing import BorrowOptions, borrow, lent
     from toposeat.pipeline.choosing import choose_for_traffic
     from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
     from toposeat.pipeline.command_words import program_name

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
         advice_json,
         asked_json,
         bench_json,
+        borrowed_json,
         clocked_json,
         comparison_json,
         device_set_json,
         health_json,
         json_text,
         knowledge_json,
+        lent_json,
         mapping_json,
         matrix_file,
         network_json,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from toposeat.report.svg.mapping import mapping_svg
     from toposeat.report.text import TextStyle, text_style_for
     from toposeat.report.view.asked import render_asked_text
+    from toposeat.report.view.borrowed import render_borrowed_text, render_lent_text
     from toposeat.report.view.comparison import render_comparison_text
     from toposeat.report.view.device_set import render_device_set_text
     from toposeat.report.view.health import render_health_text

@@ -17,6 +17,7 @@ import numpy as np
 
 from toposeat.errors import UsageError
 from toposeat.installed import VERSION
+from toposeat.model.lent import BORROWED_SCHEMA, Borrowed, LentDevice
 from toposeat.model.quantity import Quantity
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
@@ -223,6 +224,18 @@ def asked_json(asked: Asked, requests: Sequence[Request]) -> Json:
         "why": list(asked.why),
         "requests": {each.scheduler: list(each.words) for each in requests},
     }
+
+
+def lent_json(devices: Sequence[LentDevice]) -> Json:
+    """Lent devices, in the order in which they were."""
+    return {**_head("toposeat/lent/1"), "devices": [_plain(each) for each in devices]}
+
+
+def borrowed_json(borrowed: Borrowed) -> Json:
+    """A job that borrows: `predicted` and `measured` ways of every rank, and the price."""
+    price = borrowed.price
+    added = None if price is None else {**_plain(price), "share": price.share}
+    return {**_head(BORROWED_SCHEMA), **_plain(borrowed), "price": added}
 
 
 def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:

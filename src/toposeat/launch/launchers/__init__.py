@@ -24,6 +24,7 @@ _FILES = (
     "kubernetes",
     "mpirun_rsh",
     "ibrun",
+    "ssh",
     "scripts",
 )
 

@@ -43,6 +43,7 @@ _TABLE = OptionTable(
     per_host=frozenset({"tasks-per-node"}),
     ordering=frozenset({"taskmap"}),
     many={"cc": "starts several jobs", "bcc": "starts several jobs"},
+    output=frozenset({"output"}),
     attached=True,
     single_dash_long=False,
 )

@@ -55,6 +55,7 @@ _MPICH = OptionTable(
     host_files=_HYDRA_FILES,
     per_host=frozenset({"ppn", "perhost"}),
     ordering=frozenset({"rankmap"}),
+    output=frozenset({"outfile", "outfile-pattern"}),
     colon=True,
     program_files=frozenset({"configfile"}),
     ends_options=False,

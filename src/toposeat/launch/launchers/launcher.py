@@ -34,6 +34,7 @@ class LauncherKind(StrEnum):
     FLUX = "flux"
     TORCHRUN = "torchrun"
     PALS = "pals"
+    SSH = "ssh"
     NONE = "none"  # the program is started directly
 
 
@@ -58,6 +59,7 @@ class OptionTable:
         dealing: those of them whose argument is compared with the plan's own.
         many: options that make the line start more than one program, with what they do.
         by_task: options that make the program a file of programs by task.
+        output: options that send what ranks write elsewhere than to the launcher's own output.
         colon: `:` stands between programs, each with options of its own in front.
         program_files: options whose argument is a file with such a program in each line.
         attached: one-letter options may carry their value (`-n8`).
@@ -80,6 +82,7 @@ class OptionTable:
     dealing: frozenset[str] = frozenset()
     many: Mapping[str, str] = field(default_factory=dict)
     by_task: frozenset[str] = frozenset()
+    output: frozenset[str] = frozenset()
     colon: bool = False
     program_files: frozenset[str] = frozenset()
     attached: bool = False

@@ -63,6 +63,7 @@ _TABLE = OptionTable(
     ),
     hosts=frozenset({"host", "H"}),
     host_files=frozenset({"hostfile", "machinefile", "default-hostfile"}),
+    output=frozenset({"output-filename"}),
     per_host=frozenset({"N", "npernode"}),
     ordering=frozenset(
         {

@@ -76,6 +76,7 @@ _TABLE = OptionTable(
     cpus=frozenset({"c", "cpus-per-task"}),
     dealing=frozenset({"m", "distribution"}),
     by_task=frozenset({"multi-prog"}),
+    output=frozenset({"o", "output"}),
     ordering=frozenset({"m", "distribution", "r", "relative"}),
     attached=True,
     single_dash_long=False,

@@ -1,0 +1,249 @@
+"""`borrow`: a job whose ranks use lent devices as if they were local, and the proof that they did.
+
+Every rank is started by toposeat-exec, which points the OpenCL loader to our library and that to
+the rank's devices. The library leaves a report of what it reached, and how fast that was.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from msgspec import Struct, ValidationError
+from msgspec.json import decode
+
+from toposeat.errors import InputError, UsageError
+from toposeat.installed import native_path
+from toposeat.launch.allocation import all_here, allocation_of
+from toposeat.launch.child import run_child
+from toposeat.launch.launchers.launcher import LaunchLine
+from toposeat.launch.lent_files import KEY_VARIABLE
+from toposeat.launch.line import (
+    TASK_FILE,
+    hand_on,
+    torchrun_below,
+    wrap_with_exec,
+    wrapped_tasks,
+)
+from toposeat.launch.python_hook import own_folders
+from toposeat.launch.run import assignments
+from toposeat.model.files import beginning, write_atomically
+from toposeat.model.hostlist import short_name
+from toposeat.model.lent import BorrowedDevice, BorrowedSeat, DeviceUse, LentDevice, MeasuredWay
+from toposeat.model.runs import Verdict
+from toposeat.model.topology import ANY_HOST
+
+LIBRARY = "lib/libtoposeat-cl.so"
+SEATS_VARIABLE = "TOPOSEAT_BORROW"
+_MAX_REPORT = 1 << 20
+_MAX_VARIABLE = (1 << 17) - 64  # the kernel's limit of one string
+
+
+def hosts_of_ranks(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The host of every rank as launchers deal them out, in blocks; `ANY_HOST` if it is not known.
+
+    Raises:
+        UsageError: the line does not say how many ranks it starts.
+    """
+    line = torchrun_below(line) or line
+    if line.ranks is None:
+        raise UsageError(
+            "the line does not say how many ranks it starts",
+            hint=f"add their number: {line.launcher[0]} -n 8 ./app",
+        )
+    if all_here(line, environment):
+        return (socket.gethostname(),) * line.ranks
+    try:
+        allocation = allocation_of(line, environment)
+    except InputError:  # the launcher will say what it thinks of it
+        allocation = None
+    if allocation is None:
+        return (ANY_HOST,) * line.ranks
+    nodes = line.value(line.table.nodes) or ""
+    hosts = allocation.hosts[: int(nodes) if nodes.isdigit() else None]
+    per_host = line.value(line.table.per_host) or ""
+    if allocation.slots and line.family.limits_slots:
+        shares = [allocation.slots.get(host, 1) for host in hosts]
+    elif per_host.isdigit():
+        shares = [int(per_host)] * len(hosts)
+    else:
+        share, more = divmod(line.ranks, len(hosts))
+        shares = [share + (at < more) for at in range(len(hosts))]
+    dealt = [host for host, share in zip(hosts, shares, strict=True) for _ in range(share)]
+    return tuple([*dealt, *[ANY_HOST] * line.ranks][: line.ranks])
+
+
+def seat_words(seats: Sequence[BorrowedSeat], devices: Sequence[LentDevice]) -> str:
+    """What toposeat-exec is told (`launcher/src/borrow.h`).
+
+    Raises:
+        UsageError: it is too long for a variable.
+    """
+    used = dict.fromkeys(own.id for seat in seats for own in seat.devices)
+    number = {id: at for at, id in enumerate(used)}
+    device_of = {device.id: device for device in devices}
+    lent = (device_of[id] for id in used)
+    told = " ".join(f"{x.host},{x.socket},{x.address},{x.index}" for x in lent)
+    rows: list[tuple[str, list[str]]] = []
+    for seat in seats:
+        if not rows or rows[-1][0] != seat.host:
+            rows.append((seat.host, []))
+        rows[-1][1].append("+".join(str(number[own.id]) for own in seat.devices))
+    text = f"{told}|" + " ".join(f"{host}={';'.join(own)}" for host, own in rows)
+    if len(text) > _MAX_VARIABLE:
+        raise UsageError(
+            f"{len(seats)} ranks are too many to be told of their devices",
+            hint="start the job in parts",
+        )
+    return text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BorrowedLine:
+    """The line to start, what is set for it in the open, and its file of programs, if any."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    tasks: str | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """For people: variables, then the line."""
+        return (*assignments(self.environment), *self.argv)
+
+
+def borrowed_line(
+    line: LaunchLine,
+    seats: str,
+    environment: Mapping[str, str],
+    *,
+    folder: Path | None = None,
+    local_too: bool = False,
+) -> BorrowedLine:
+    """The line whose ranks find their devices.
+
+    Args:
+        line: the user's.
+        seats: `seat_words`.
+        environment: of the job.
+        folder: where ranks leave reports, None for none.
+        local_too: show the devices of the rank's own node as well; it needs a folder.
+    """
+    line, added = hand_on(line, (KEY_VARIABLE, SEATS_VARIABLE), environment)
+    below = torchrun_below(line)
+    family = (below or line).family
+    words = [str(native_path("bin/toposeat-exec")), "--borrow", str(native_path(LIBRARY))]
+    words += ["--local-rank-env", family.local_rank] if family.local_rank else []
+    words += ["--local-too", str(folder)] if local_too else []
+    words += [] if folder is None else ["-E", f"TOPOSEAT_CL_REPORT={folder}"]
+    folders = [*own_folders(), *([] if folder is None else [folder])]
+    tasks = wrapped_tasks(line, words)
+    file = TASK_FILE if folder is None else str(folder / TASK_FILE)
+    if below is None:
+        argv = wrap_with_exec(line, words, file, folders)
+    else:
+        *srun, _ = wrap_with_exec(replace(line, program=("true",)), (), folders=folders)
+        argv = [*srun, *wrap_with_exec(below, words, folders=folders)]
+    return BorrowedLine(argv=tuple(argv), environment={**added, SEATS_VARIABLE: seats}, tasks=tasks)
+
+
+def run_borrowed(
+    borrowed: BorrowedLine, key: str, environment: Mapping[str, str], folder: Path | None
+) -> int:
+    """Start it and wait; the exit code is the application's. A file of programs needs a folder."""
+    if borrowed.tasks is not None and folder is not None:
+        write_atomically(folder / TASK_FILE, borrowed.tasks)
+    variables = {**environment, **borrowed.environment, KEY_VARIABLE: key}
+    return run_child(borrowed.argv, variables)
+
+
+class _Device(Struct, frozen=True):
+    endpoint: str
+    index: int = 0
+    name: str = ""
+    host: str = ""
+    round_trip_s: float = 0.0
+    bandwidth_to_bytes_per_s: float = 0.0
+    bandwidth_from_bytes_per_s: float = 0.0
+    bytes_to: float = 0.0
+    bytes_from: float = 0.0
+    calls: int = 0
+    waits: int = 0
+
+
+class _Report(Struct, frozen=True):
+    """What the library in a rank's process writes; a rank may have several that use OpenCL."""
+
+    devices: tuple[_Device, ...]
+    rank: str | int | None = None
+    run_s: float | None = None
+
+
+def verified(
+    seats: Sequence[BorrowedSeat], devices: Sequence[LentDevice], folder: Path
+) -> tuple[BorrowedSeat, ...]:
+    """The seats with what was seen from inside each rank, and a verdict on each."""
+    id_of = {endpoint: device.id for device in devices for endpoint in device.endpoints}
+    reports: dict[int, list[tuple[str, _Report]]] = defaultdict(list)
+    for path in sorted(folder.glob("cl.*.json")):
+        with suppress(ValidationError, ValueError):
+            report = decode(beginning(path, _MAX_REPORT), type=_Report)
+            host = path.name.removeprefix("cl.").rpartition(".")[0].rpartition(".")[0]
+            reports[int(report.rank or 0)].append((host, report))
+    return tuple(_verified(seat, reports.get(seat.rank, []), id_of) for seat in seats)
+
+
+def _verified(
+    seat: BorrowedSeat, reports: Sequence[tuple[str, _Report]], id_of: Mapping[str, str]
+) -> BorrowedSeat:
+    if not reports:
+        text = "not checked: no report came: the program asked for no OpenCL device, or this"
+        text += " folder is not its node's"
+        return replace(seat, verdict=Verdict.NOT_CHECKED, differences=(text,))
+    told: dict[str, list[_Device]] = defaultdict(list)
+    for _, report in reports:
+        for device in report.devices:
+            full = device.endpoint
+            full += "" if "#" in full else f"#{device.index}"
+            told[id_of.get(full, full)].append(device)
+    planned = [device.id for device in seat.devices]
+    missing = [id for id in planned if id not in told]
+    other = [id for id in told if id not in planned]
+    differences = [f"could not reach {id}" for id in missing]
+    differences += [f"got {id}, which was not meant for it" for id in other]
+    hosts = list(dict.fromkeys(host for host, _ in reports))
+    if seat.host != ANY_HOST and all(short_name(host) != short_name(seat.host) for host in hosts):
+        differences.append(f"it ran on {hosts[0]}, where another device may be nearer")
+    run_s = max((report.run_s or 0.0 for _, report in reports), default=0.0)
+    return replace(
+        seat,
+        host=hosts[0] if seat.host == ANY_HOST else seat.host,
+        devices=tuple(_seen(device, told.get(device.id, ())) for device in seat.devices),
+        verdict=Verdict.MISMATCH if differences else Verdict.AS_PLACED,
+        differences=tuple(differences),
+        run_s=run_s or None,
+    )
+
+
+def _seen(device: BorrowedDevice, told: Sequence[_Device]) -> BorrowedDevice:
+    if not told:
+        return device
+    first = told[0]
+    measured = None
+    if first.round_trip_s > 0 and first.bandwidth_to_bytes_per_s > 0:
+        measured = MeasuredWay(
+            round_trip_s=first.round_trip_s,
+            to_bytes_per_s=first.bandwidth_to_bytes_per_s,
+            from_bytes_per_s=first.bandwidth_from_bytes_per_s or first.bandwidth_to_bytes_per_s,
+        )
+    use = DeviceUse(
+        bytes_to=sum(each.bytes_to for each in told),
+        bytes_from=sum(each.bytes_from for each in told),
+        calls=sum(each.calls for each in told),
+        waits=sum(each.waits for each in told),
+    )
+    return replace(device, measured=measured, use=use)

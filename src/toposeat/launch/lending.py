@@ -1,0 +1,232 @@
+"""`lend`: proxies of the OpenCL devices of a job's nodes, started by the user's own launcher.
+
+The proxies are tasks of that job and end with it. Their first lines, which come through the
+launcher's standard output, say where they listen and which devices they have.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from toposeat.errors import InputError, MissingProgramError, ToposeatError, UsageError
+from toposeat.installed import native_path
+from toposeat.launch.allocation import all_here, known_hosts
+from toposeat.launch.child import run_child
+from toposeat.launch.home_wire import own_addresses
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
+from toposeat.launch.lent_files import (
+    KEY_VARIABLE,
+    Told,
+    lending,
+    lent_devices,
+    lent_folder,
+    told_by,
+    write_lent,
+)
+from toposeat.launch.line import check_ready, hand_on, identify_launcher, parse_launch_line
+from toposeat.model.lent import LentDevice
+from toposeat.model.shell_words import shell_line
+
+_PROXY = "bin/toposeat-clproxy"
+_KEY_BYTES = 32
+_MAX_LINE = 1 << 20
+_NOT_STARTED = (126, 127)
+_STOPPED = (129, 130, 143)  # by a signal that this process passed on
+_SILENT_S = 30.0
+
+
+def lend_line(
+    argv: Sequence[str], environment: Mapping[str, str], *, network: str = ""
+) -> LaunchLine:
+    """The line that starts a proxy in each task of `argv`; of none, one on this node.
+
+    Args:
+        argv: launcher and options, without a program.
+        environment: of the job.
+        network: an address of the network to listen at, or a host there; "" for that on the way to
+            the job's nodes. Where all of them are this one, no port is opened.
+
+    Raises:
+        UsageError: the line cannot start proxies, or takes their output away.
+    """
+    proxy = str(native_path(_PROXY))
+    line = _parsed((*argv, proxy))
+    if argv and (line.kind == LauncherKind.NONE or line.program != (proxy,) or line.tasks):
+        own = line.program[: line.program.index(proxy)] if proxy in line.program else line.program
+        raise UsageError(
+            f"the line has a program of its own: {shell_line(own)}",
+            hint="give the launcher alone: toposeat lend -- srun -N 2, or mpirun, or ssh HOST",
+        )
+    if line.interpreter:
+        raise UsageError(
+            f"{line.kind} starts programs of Python alone",
+            hint="start the proxies by srun, mpirun or ssh",
+        )
+    redirected = next((option for option in line.options if option.name in line.table.output), None)
+    if redirected is not None:
+        raise UsageError(
+            f"the option {shell_line(redirected.words)} takes the output of the proxies away, by"
+            " which they say where they are",
+            hint="leave it out",
+        )
+    words: tuple[str, ...] = (proxy,)
+    if network or not all_here(line, environment):
+        toward = network or own_addresses(known_hosts(line, environment))[0]
+        words = (proxy, "--address", toward)
+    if line.kind == LauncherKind.SSH:  # whose words a shell reads
+        words = (shell_line(words),)
+    return replace(line, program=words)
+
+
+def _parsed(words: tuple[str, ...]) -> LaunchLine:
+    def identify(program: str) -> str:
+        return LauncherKind.SSH if Path(program).name == "ssh" else identify_launcher(program)
+
+    return parse_launch_line(words, identify=identify)
+
+
+def lend(
+    argv: Sequence[str],
+    *,
+    network: str = "",
+    show: Callable[[Sequence[LentDevice]], None],
+    tell: Callable[..., None],
+    environment: Mapping[str, str] | None = None,
+) -> int:
+    """Lend devices until the launcher ends, or this process is stopped; signals are passed on.
+
+    Args:
+        argv: launcher and options; none for this node.
+        network: see `lend_line`.
+        show: is given the devices of each proxy once it is ready.
+        tell: is given remarks.
+        environment: of the launcher; this process's own by default.
+
+    Returns:
+        The launcher's exit code; 0 where it was stopped on request.
+
+    Raises:
+        ToposeatError: no proxy could lend anything.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    line = lend_line(argv, variables, network=network)
+    check_ready(line, variables)
+    root = lent_folder(variables)
+    with ExitStack() as stack:
+        _, shared = lent_devices(root)
+        key = shared or secrets.token_hex(_KEY_BYTES)  # a borrower has one for all it borrows
+        hearing = _Hearing(stack.enter_context(lending(root)), root, key, show, tell)
+        stdin: int | None = None
+        if line.kind == LauncherKind.SSH:
+            stdin, own = os.pipe()
+            stack.callback(os.close, stdin)
+            stack.callback(os.close, own)
+            os.write(own, f"{key}\n".encode())
+        else:
+            line, added = hand_on(line, (KEY_VARIABLE,), variables)
+            variables |= {**added, KEY_VARIABLE: key}
+        code = hearing.during(lambda out: run_child(line.argv, variables, stdout=out, stdin=stdin))
+    if hearing.lends:
+        return 0 if code in _STOPPED else code
+    raise hearing.failure(line, code)
+
+
+class _Hearing:
+    """Hears what comes through the launcher's standard output, and keeps it for borrowers."""
+
+    def __init__(
+        self,
+        folder: Path,
+        root: Path,
+        key: str,
+        show: Callable[[Sequence[LentDevice]], None],
+        tell: Callable[..., None],
+    ) -> None:
+        self._folder, self._root, self._key = folder, root, key
+        self._show, self._tell = show, tell
+        self._started = time.time()
+        self._proxies: list[Told] = []
+        self._failed: list[Told] = []
+        self._damaged: InputError | None = None
+
+    @property
+    def lends(self) -> bool:
+        """Whether there is or was a device to borrow."""
+        return bool(self._proxies)
+
+    def during(self, run: Callable[[IO[bytes]], int]) -> int:
+        """What `run` returns, while all is heard that it writes into what it is given."""
+        read, write = os.pipe()
+        silence = threading.Timer(_SILENT_S, self._say_silence)
+        silence.daemon = True
+        with os.fdopen(read, "rb") as source, os.fdopen(write, "wb") as sink:
+            hearing = threading.Thread(target=self._hear_all, args=(source,), daemon=True)
+            hearing.start()
+            silence.start()
+            try:
+                return run(sink)
+            finally:
+                silence.cancel()
+                sink.close()
+                hearing.join()
+
+    def _say_silence(self) -> None:
+        if not self._proxies and not self._failed:
+            self._tell(
+                f"note: no proxy has spoken for {_SILENT_S:g} s: the job may be waiting for nodes"
+            )
+
+    def _hear_all(self, source: IO[bytes]) -> None:
+        while line := source.readline(_MAX_LINE):
+            try:
+                told = told_by(line)
+            except InputError as error:
+                self._damaged = error
+                continue
+            if told is None:
+                self._tell(line.decode("utf-8", "replace").rstrip("\n"))
+            elif told.devices:
+                self._take(told)
+            else:
+                self._failed.append(told)
+                self._tell(f"{told.host}: {told.error or 'it has no device'}")
+
+    def _take(self, told: Told) -> None:
+        self._proxies.append(told)
+        write_lent(self._folder, self._key, self._started, self._proxies)
+        devices, _ = lent_devices(self._root)
+        own = [each for each in devices if (each.host, each.socket) == (told.host, told.unix)]
+        if own:
+            self._show(own)
+        else:
+            self._tell(f"{told.host}: its devices are lent by another proxy already")
+
+    def failure(self, line: LaunchLine, code: int) -> ToposeatError:
+        """Why nothing was lent."""
+        starter = line.launcher[0] if line.launcher else line.program[0]
+        if self._damaged is not None:
+            return self._damaged
+        if self._failed:
+            first = self._failed[0]
+            return ToposeatError(
+                f"nothing is lent: {first.host}: {first.error or 'it has no device'}",
+                hint=first.hint or "install the OpenCL driver of its devices there",
+            )
+        if code in _NOT_STARTED:
+            return MissingProgramError(
+                f"nothing is lent: {starter} did not find {native_path(_PROXY)} on a node",
+                hint="install toposeat under the same path on all nodes",
+            )
+        return ToposeatError(
+            f"nothing is lent: {starter} ended with exit code {code} before a proxy spoke",
+            hint="what it said itself is above; nodes that write into files of their own cannot be"
+            " heard",
+        )

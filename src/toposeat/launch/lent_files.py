@@ -1,0 +1,204 @@
+"""What this user has lent and borrowed: folders that last as long as the process that made them.
+
+Each `lend` has a folder with `lent.json`: the key that its proxies ask for, and what they said when
+they were ready. Each `borrow` has one with `borrowed.json`: the devices that are its own. They lie
+in the user's cache, so that all nodes that share it see them; nobody else may enter it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import socket
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, ValidationError, convert
+
+from toposeat.errors import InputError
+from toposeat.model.files import beginning, write_atomically
+from toposeat.model.hostlist import short_name
+from toposeat.model.job_folder import job_folder, live_folders
+from toposeat.model.lent import LentDevice
+from toposeat.model.private_cache import cache_root, private_folder
+
+KEY_VARIABLE = "TOPOSEAT_CL_KEY"
+_LEND, _BORROW = "lend", "borrow"
+_LENT_FILE, _BORROWED_FILE = "lent.json", "borrowed.json"
+_MAX_BYTES = 1 << 24
+_SAFE = re.compile(r"[^\s,|;=+]+", re.ASCII)  # in TOPOSEAT_BORROW (launcher/src/borrow.h)
+
+
+class ToldDevice(Struct, frozen=True):
+    """A device as its proxy tells it."""
+
+    index: int
+    name: str
+    type: str = ""
+    memory: int | None = None
+    pci: str | None = None
+
+
+class Told(Struct, frozen=True):
+    """The line with which a proxy says that it is ready, or why it cannot be."""
+
+    host: str
+    unix: str = ""
+    tcp: str | None = None
+    pid: int = 0
+    version: str = ""
+    devices: tuple[ToldDevice, ...] = ()
+    error: str = ""
+    hint: str = ""
+
+
+def told_by(line: bytes) -> Told | None:
+    """What a proxy says in a line of its launcher's output; None for a line of anything else.
+
+    Launchers put labels such as `0: ` in front.
+
+    Raises:
+        InputError: it is a proxy's, and damaged, or of another version of this program.
+    """
+    begin = line.find(b'{"toposeat_clproxy"')
+    if begin < 0:
+        return None
+    try:
+        told = convert(json.loads(line[begin:]), Told)
+        words = (told.host, told.unix or "-", told.tcp or "-")
+        if not all(map(_SAFE.fullmatch, words)):
+            raise ValueError
+    except (ValueError, ValidationError):
+        raise InputError(
+            "a proxy said what cannot be understood",
+            path="what the launcher wrote",
+            hint="install the same version of toposeat on all nodes",
+        ) from None
+    return told
+
+
+def lent_folder(environment: Mapping[str, str]) -> Path:
+    """Where the folders of this user's `lend` and `borrow` are; made where it is missing."""
+    return private_folder(cache_root(environment) / "lent", "what is lent")
+
+
+@contextmanager
+def lending(root: Path) -> Iterator[Path]:
+    """The folder of one `lend`."""
+    with job_folder(_LEND, parent=root) as folder:
+        yield folder
+
+
+def write_lent(folder: Path, key: str, started: float, proxies: Iterable[Told]) -> None:
+    """Tell `borrow` what is lent, since when, in seconds of the clock."""
+    told = [_plain(each) for each in proxies]
+    _write(folder / _LENT_FILE, {"key": key, "started": started, "proxies": told})
+
+
+def _plain(told: Told) -> dict[str, Any]:
+    from msgspec import to_builtins  # noqa: PLC0415 - of lend alone
+
+    plain: dict[str, Any] = to_builtins(told)
+    return plain
+
+
+def lent_devices(root: Path) -> tuple[list[LentDevice], str]:
+    """All that is lent, in the order in which it was, and the key; [] and "" for nothing.
+
+    A device of a node that several of its proxies tell of, by its PCI bus id, is there once.
+    """
+    borrowers = _borrowers(root)
+    devices: list[LentDevice] = []
+    count: Counter[str] = Counter()
+    seen: set[tuple[str, str]] = set()
+    documents = _documents(root, _LEND, _LENT_FILE)
+    documents.sort(key=lambda each: float(each.get("started", 0)))
+    key = str(documents[0].get("key", "")) if documents else ""
+    for document in documents:
+        if document.get("key") != key:  # two that were started at the same moment
+            continue
+        with suppress(ValidationError):
+            for told in convert(document.get("proxies", []), tuple[Told, ...]):
+                for device in told.devices:
+                    where = told.host, device.pci or f"{told.unix}#{device.index}"
+                    if where in seen:
+                        continue
+                    seen.add(where)
+                    own = _device(told, device, count[told.host], borrowers)
+                    devices.append(own)
+                    count[told.host] += 1
+    return devices, key
+
+
+def _device(
+    told: Told, device: ToldDevice, number: int, borrowers: Mapping[str, str]
+) -> LentDevice:
+    return LentDevice(
+        id=f"{short_name(told.host)}/{number}",
+        host=told.host,
+        index=device.index,
+        name=device.name,
+        kind=device.type,
+        socket=told.unix,
+        address=told.tcp or "",
+        memory_bytes=device.memory,
+        pci_bus_id=device.pci,
+        borrowed_by=borrowers.get(_mark(told.host, told.unix, device.index), ""),
+    )
+
+
+@contextmanager
+def choosing(root: Path) -> Iterator[None]:
+    """One at a time chooses devices."""
+    with (root / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def borrowing(root: Path) -> Iterator[Path]:
+    """The folder of one `borrow`."""
+    with job_folder(_BORROW, parent=root) as folder:
+        yield folder
+
+
+def write_borrowed(folder: Path, devices: Sequence[LentDevice]) -> None:
+    """Take devices: nobody else gets them until the folder is gone."""
+    marks = [_mark(device.host, device.socket, device.index) for device in devices]
+    _write(folder / _BORROWED_FILE, {"process": _process(), "devices": marks})
+
+
+def _borrowers(root: Path) -> dict[str, str]:
+    return {
+        str(mark): str(document.get("process", ""))
+        for document in _documents(root, _BORROW, _BORROWED_FILE)
+        for mark in document.get("devices", ())
+    }
+
+
+def _mark(host: str, socket_: str, index: int) -> str:
+    return f"{short_name(host)} {socket_} {index}"
+
+
+def _process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _write(path: Path, document: Mapping[str, object]) -> None:
+    write_atomically(path, json.dumps(document), overwrite=True, mode=0o600)
+
+
+def _documents(root: Path, what: str, name: str) -> list[dict[str, Any]]:
+    """The files of all that live; one that is not written yet is not there."""
+    found: list[dict[str, Any]] = []
+    for folder in live_folders(what, root):
+        with suppress(ValueError):
+            document = json.loads(beginning(folder / name, _MAX_BYTES))
+            if isinstance(document, dict):
+                found.append(document)
+    return found

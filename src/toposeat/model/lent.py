@@ -1,0 +1,127 @@
+"""Lent accelerators: OpenCL devices that a proxy on their node offers to its user's other jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toposeat.model.runs import Verdict
+
+BORROWED_SCHEMA = "toposeat/borrowed/1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LentDevice:
+    """One device of one proxy.
+
+    `id` is for people: the host, and a number among the devices that are lent there. `socket` is
+    the proxy's on its own node, `address` (`HOST:PORT`) for the others, "" for none.
+    """
+
+    id: str
+    host: str
+    index: int  # of the proxy's
+    name: str
+    kind: str  # gpu, cpu or accelerator
+    socket: str
+    address: str = ""
+    memory_bytes: int | None = None
+    pci_bus_id: str | None = None
+    borrowed_by: str = ""  # "process 12 on n1"; "" where it is free
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """How clients are told of it, on its node and elsewhere."""
+        elsewhere = (f"tcp:{self.address}#{self.index}",) if self.address else ()
+        return (f"unix:{self.socket}#{self.index}", *elsewhere)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """Between a rank's host and a device's: seconds of a round trip, bytes per second each way."""
+
+    round_trip_s: float
+    bytes_per_s: float
+
+    def seconds(self, use: DeviceUse) -> float:
+        """What a program waits for the way alone."""
+        return use.waits * self.round_trip_s + (use.bytes_to + use.bytes_from) / self.bytes_per_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceUse:
+    """What a program did with a device: bytes each way, calls, and those of them that waited."""
+
+    bytes_to: float
+    bytes_from: float
+    calls: int
+    waits: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredWay:
+    """What a rank measured at its start; bytes per second to the device, and from it."""
+
+    round_trip_s: float
+    to_bytes_per_s: float
+    from_bytes_per_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BorrowedDevice:
+    """A device of one rank: predicted, and as seen from inside the rank; None is not known."""
+
+    id: str
+    host: str
+    name: str
+    predicted: Way | None = None
+    measured: MeasuredWay | None = None
+    use: DeviceUse | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BorrowedSeat:
+    """One rank and its devices, the nearest first. `host` is "*" where it is not known.
+
+    `run_s` is from the first connection to the rank's end.
+    """
+
+    rank: int
+    host: str
+    devices: tuple[BorrowedDevice, ...]
+    verdict: Verdict | None = None
+    differences: tuple[str, ...] = ()
+    run_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """What borrowing adds to a recorded run: of its slowest rank, `added_s` to `run_s`."""
+
+    added_s: float
+    run_s: float
+    rank: int
+
+    @property
+    def share(self) -> float:
+        """Of the run's time; 1 doubles it."""
+        return self.added_s / self.run_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Borrowed:
+    """A job that borrows: what it was given and why, and once it has run what it got."""
+
+    command: tuple[str, ...]
+    launched: tuple[str, ...]
+    seats: tuple[BorrowedSeat, ...]
+    notes: tuple[str, ...] = ()
+    price: Price | None = None
+    exit_code: int = 0
+    wall_s: float = 0.0
+    started_at: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a device is given to several ranks."""
+        ids = [device.id for seat in self.seats for device in seat.devices]
+        return len(ids) > len(set(ids))

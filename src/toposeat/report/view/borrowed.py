@@ -1,0 +1,106 @@
+"""Lent and borrowed devices: who has what, how near it is, and what that costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from toposeat.model.lent import Borrowed, BorrowedSeat, LentDevice, Price
+from toposeat.model.runs import Verdict
+from toposeat.report.parts import Fact, Part, Table, sentences
+from toposeat.report.text import PLAIN, TextStyle, lay_out
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_rate,
+    format_seconds,
+    known,
+    plural,
+    three_digits,
+)
+
+_MOST = 16  # ranks that are listed
+_DEAR = 1.0  # of the run's time: beyond it a local device is faster however slow it is
+
+
+def render_lent_text(devices: Sequence[LentDevice], style: TextStyle = PLAIN) -> str:
+    """A line for each device."""
+    if not devices:
+        return "Nothing is lent\n"
+    rows = [
+        [
+            clean(each.id),
+            clean(each.kind),
+            clean(each.name),
+            known(each.memory_bytes, format_bytes),
+            clean(each.address) or "this node only",
+            f"borrowed by {clean(each.borrowed_by)}" if each.borrowed_by else "free",
+        ]
+        for each in devices
+    ]
+    return lay_out([Table(("device", "kind", "name", "memory", "address", ""), rows)], style)
+
+
+def render_borrowed_text(borrowed: Borrowed, style: TextStyle = PLAIN) -> str:
+    """What a job is given or got: the verdict, the price, the ranks, and remarks."""
+    parts: list[Part] = [Fact("Borrowed", _verdict(borrowed))]
+    if borrowed.price is not None:
+        parts.append(Fact("Price", price_words(borrowed.price)))
+    rows = [row for seat in borrowed.seats for row in _rows(seat)]
+    header = ("rank", "on", "device", "of", "round trip", "predicted", "to it", "from it", "pred.")
+    parts.append(Table(header, rows[:_MOST], right=(0,)))
+    if len(rows) > _MOST:
+        parts.append(f"and {len(rows) - _MOST} more: --json lists them all")
+    told: dict[str, list[int]] = {}
+    for seat in borrowed.seats:
+        for difference in seat.differences:
+            told.setdefault(difference, []).append(seat.rank)
+    parts += sentences(
+        f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks[:_MOST]))}: {clean(x)}"
+        for x, ranks in told.items()
+    )
+    parts += sentences(borrowed.notes)
+    return lay_out(parts, style)
+
+
+def _verdict(borrowed: Borrowed) -> str:
+    ranks = plural(len(borrowed.seats), "rank")
+    devices = {device.id for seat in borrowed.seats for device in seat.devices}
+    what = f"{plural(len(devices), 'device')} for {ranks}"
+    counts = Counter(seat.verdict for seat in borrowed.seats)
+    if counts[None]:
+        return what
+    wrong, unknown = counts[Verdict.MISMATCH], counts[Verdict.NOT_CHECKED]
+    if wrong:
+        return f"{what}: {wrong} of them did not get what was meant for them"
+    if unknown:
+        return f"{what}: {unknown} of them not checked"
+    return f"{what}, as planned"
+
+
+def _rows(seat: BorrowedSeat) -> list[list[str]]:
+    rows = []
+    for device in seat.devices:
+        way, seen = device.predicted, device.measured
+        rows.append(
+            [
+                str(seat.rank),
+                clean(seat.host),
+                clean(device.id),
+                clean(device.name),
+                "" if seen is None else format_seconds(seen.round_trip_s),
+                "unknown" if way is None else format_seconds(way.round_trip_s),
+                "" if seen is None else format_rate(seen.to_bytes_per_s),
+                "" if seen is None else format_rate(seen.from_bytes_per_s),
+                "unknown" if way is None else format_rate(way.bytes_per_s),
+            ]
+        )
+    return rows
+
+
+def price_words(price: Price) -> str:
+    """`borrowing adds 4 % (1.2 s to 30 s, rank 3)`, or that it is better to stay local."""
+    of = f"({format_seconds(price.added_s)} to {format_seconds(price.run_s)}, rank {price.rank})"
+    if price.share >= _DEAR:
+        return f"borrowing adds {three_digits(price.share)}x {of}: stay local"
+    return f"borrowing adds {three_digits(100 * price.share)} % {of}"

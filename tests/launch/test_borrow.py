@@ -1,0 +1,140 @@
+"""The line of a job that borrows, and what its ranks' reports prove."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import UsageError
+from toposeat.launch.borrow import hosts_of_ranks, seat_words, verified
+from toposeat.launch.line import parse_launch_line
+from toposeat.model.lent import BorrowedDevice, BorrowedSeat, LentDevice, MeasuredWay
+from toposeat.model.runs import Verdict
+from toposeat.model.topology import ANY_HOST
+
+HERE = socket.gethostname()
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "environment", "expected"),
+    [
+        ("none", "./a", {}, (HERE,)),
+        ("openmpi", "mpirun -n 2 ./a", {}, (HERE, HERE)),
+        ("openmpi", "mpirun -n 3 --host a:1,b:2 ./a", {}, ("a", "b", "b")),
+        ("openmpi", "mpirun -n 4 --host a:1,b:2 ./a", {}, ("a", "b", "b", ANY_HOST)),
+        ("mpich", "mpiexec -n 4 -hosts a,b ./a", {}, ("a", "a", "b", "b")),
+        ("srun", "srun -n 5 ./a", {"SLURM_JOB_NODELIST": "n[1-2]"}, ("n1",) * 3 + ("n2",) * 2),
+        ("srun", "srun -N 1 -n 2 ./a", {"SLURM_JOB_NODELIST": "n[1-2]"}, ("n1", "n1")),
+        (
+            "srun",
+            "srun -n 3 --ntasks-per-node=1 ./a",
+            {"SLURM_JOB_NODELIST": "n[1-3]"},
+            ("n1", "n2", "n3"),
+        ),
+        ("srun", "srun -n 2 ./a", {}, (ANY_HOST, ANY_HOST)),
+    ],
+)
+def test_ranks_are_expected_in_blocks_where_hosts_are_known(
+    kind: str, line: str, environment: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    parsed = parse_launch_line(line.split(), identify=lambda _: kind)
+    assert hosts_of_ranks(parsed, environment) == expected
+
+
+def test_a_line_that_does_not_say_how_many_ranks_is_refused() -> None:
+    parsed = parse_launch_line(["srun", "-N", "2", "./a"], identify=lambda _: "srun")
+    with pytest.raises(UsageError, match="how many ranks"):
+        hosts_of_ranks(parsed, {})
+
+
+LENT = [
+    LentDevice(id="a/0", host="a", index=0, name="x", kind="gpu", socket="/s", address="9.9.9.9:1"),
+    LentDevice(id="b/0", host="b", index=3, name="y", kind="gpu", socket="/t"),
+]
+
+
+def seats(*rows: tuple[str, str]) -> list[BorrowedSeat]:
+    of = {device.id: device for device in LENT}
+    return [
+        BorrowedSeat(
+            rank=rank,
+            host=host,
+            devices=tuple(
+                BorrowedDevice(id=id, host=of[id].host, name=of[id].name) for id in ids.split()
+            ),
+        )
+        for rank, (host, ids) in enumerate(rows)
+    ]
+
+
+def test_words_name_each_device_once_and_seats_in_rank_order() -> None:
+    planned = seats(("a", "b/0"), ("a", "a/0 b/0"), ("c", "b/0"))
+    assert seat_words(planned, LENT) == "b,/t,,3 a,/s,9.9.9.9:1,0|a=0;1+0 c=0"
+
+
+def test_more_ranks_than_a_variable_holds_are_refused() -> None:
+    with pytest.raises(UsageError, match="too many"):
+        seat_words(seats(("a", "a/0"), ("b", "b/0")) * 40_000, LENT)
+
+
+def report(
+    folder: Path, name: str, rank: object, *devices: dict[str, object], **more: object
+) -> None:
+    text = json.dumps({"devices": devices, "rank": rank, **more})
+    (folder / f"cl.{name}.json").write_text(text)
+
+
+UNIX = {"endpoint": "unix:/s#0", "index": 0, "name": "x", "host": "a", "calls": 9, "waits": 2}
+SPEED = {
+    "round_trip_s": 1e-5,
+    "bandwidth_to_bytes_per_s": 2e9,
+    "bandwidth_from_bytes_per_s": 1e9,
+    "bytes_to": 5,
+    "bytes_from": 7,
+}
+
+
+def test_a_rank_that_reached_its_device_is_as_planned(tmp_path: Path) -> None:
+    report(tmp_path, "a.1", "0", UNIX | SPEED, run_s=2.5)
+    report(tmp_path, "a.2", "0", UNIX | SPEED)  # a child of the rank
+    (seat,) = verified(seats(("a", "a/0")), LENT, tmp_path)
+    assert (seat.verdict, seat.differences, seat.run_s) == (Verdict.AS_PLACED, (), 2.5)
+    (device,) = seat.devices
+    assert device.measured == MeasuredWay(
+        round_trip_s=1e-5, to_bytes_per_s=2e9, from_bytes_per_s=1e9
+    )
+    assert device.use is not None
+    assert (device.use.bytes_to, device.use.bytes_from) == (10, 14)
+    assert (device.use.calls, device.use.waits) == (18, 4)
+
+
+def test_another_device_or_none_is_a_mismatch(tmp_path: Path) -> None:
+    report(tmp_path, "a.1", 0, {"endpoint": "unix:/t", "index": 3})
+    report(tmp_path, "a.2", 1, {"endpoint": "tcp:9.9.9.9:1", "index": 0})
+    report(tmp_path, "a.3", 2)
+    wrong, right, none = verified(seats(*[("a", "a/0")] * 3), LENT, tmp_path)
+    assert (wrong.verdict, right.verdict) == (Verdict.MISMATCH, Verdict.AS_PLACED)
+    assert wrong.differences == ("could not reach a/0", "got b/0, which was not meant for it")
+    assert none.differences == ("could not reach a/0",)
+
+
+def test_another_host_is_said(tmp_path: Path) -> None:
+    report(tmp_path, "n7.cluster.1", 0, UNIX)
+    report(tmp_path, "n7.cluster.2", 1, UNIX)
+    planned = seats(("a", "a/0"), (ANY_HOST, "a/0"))
+    moved, anywhere = verified(planned, LENT, tmp_path)
+    assert moved.differences == ("it ran on n7.cluster, where another device may be nearer",)
+    assert (anywhere.verdict, anywhere.host) == (Verdict.AS_PLACED, "n7.cluster")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"devices": 3}', '{"devices": [{"index": 0}]}'])
+def test_a_rank_without_a_whole_report_is_not_checked(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cl.a.1.json").write_text(text)
+    planned = seats(("a", "a/0"))
+    (seat,) = verified(planned, LENT, tmp_path)
+    assert seat.verdict is Verdict.NOT_CHECKED
+    assert replace(seat, verdict=None, differences=()) == planned[0]

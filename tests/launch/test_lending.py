@@ -1,0 +1,182 @@
+"""The line that starts proxies, what they say, and what borrowers are told of it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from toposeat.errors import InputError, UsageError
+from toposeat.launch import lending
+from toposeat.launch.lending import lend_line
+from toposeat.launch.lent_files import (
+    Told,
+    borrowing,
+    lent_devices,
+    lent_folder,
+    told_by,
+    write_borrowed,
+    write_lent,
+)
+from toposeat.launch.lent_files import lending as lending_folder
+
+PROXY = "/opt/bin/clproxy"
+
+
+@pytest.fixture(autouse=True)
+def _proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are made without what they start."""
+    monkeypatch.setattr(lending, "native_path", lambda _: Path(PROXY))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", PROXY),
+        ("srun -N 2", f"srun -N 2 {PROXY} --address 10.1.1.1"),
+        ("srun --overlap -N2 -w a,b", f"srun --overlap -N2 -w a,b {PROXY} --address 10.1.1.1"),
+        ("ssh -p 22 me@n7", f"ssh -p 22 me@n7 '{PROXY} --address 10.1.1.1'"),
+        ("ssh ssh://me@n7:22", f"ssh ssh://me@n7:22 '{PROXY} --address 10.1.1.1'"),
+        ("ssh localhost", f"ssh localhost {PROXY}"),
+        ("env A=1 srun -N 2", f"env A=1 srun -N 2 {PROXY} --address 10.1.1.1"),
+    ],
+)
+def test_the_proxy_stands_where_a_program_would(
+    given: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "own_addresses", lambda _: ["10.1.1.1"])
+    line = lend_line(given.split(), {})
+    assert " ".join(f"'{word}'" if " " in word else word for word in line.argv) == expected
+
+
+def test_a_network_that_is_named_is_listened_in_even_on_this_node() -> None:
+    assert lend_line([], {}, network="10.2.0.0").argv == (PROXY, "--address", "10.2.0.0")
+
+
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [
+        ("srun -N 2 ./app", "a program of its own: ./app"),
+        ("./app", "a program of its own: ./app"),
+        ("srun -N 2 --output=log.%t", "--output=log.%t takes the output"),
+        ("srun -o log -N 2", "-o log takes the output"),
+        ("ssh -f n7", "-f takes the output"),
+        ("torchrun --nproc-per-node 2", "Python alone"),
+        ("srun -n 2 --multi-prog", "no such file"),
+    ],
+)
+def test_a_line_that_cannot_lend_is_refused(given: str, cause: str) -> None:
+    with pytest.raises((UsageError, InputError), match=cause):
+        lend_line(given.split(), {})
+
+
+SAID = {
+    "toposeat_clproxy": 1,
+    "version": "0.1.0",
+    "host": "n1.site",
+    "pid": 3,
+    "unix": "/tmp/p/s",
+    "tcp": "10.0.0.1:4",
+    "devices": [
+        {"index": 0, "name": "A", "type": "gpu", "memory": 8, "pci": "0000:41:00.0", "uuid": None},
+        {"index": 1, "name": "B", "type": "gpu", "memory": None, "pci": None},
+    ],
+}
+
+
+def said(**changed: object) -> bytes:
+    return b"0: " + json.dumps(SAID | changed).encode() + b"\n"
+
+
+def test_a_proxys_line_is_found_behind_a_label_and_others_are_not_one() -> None:
+    told = told_by(said())
+    assert told is not None
+    assert (told.host, told.tcp, [device.name for device in told.devices]) == (
+        *("n1.site", "10.0.0.1:4"),
+        ["A", "B"],
+    )
+    assert told_by(b"srun: job 7 queued\n") is None
+    assert told_by(b'{"other": 1}\n') is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        said()[:-9],
+        said(host=3),
+        said(host="a b"),
+        said(unix="/tmp/a,b"),
+        said(tcp="x;y"),
+        said(devices=[{}]),
+        b'{"toposeat_clproxy"',
+        b'{"toposeat_clproxy": 1}\xff',
+    ],
+)
+def test_damaged_words_of_a_proxy_are_refused(line: bytes) -> None:
+    with pytest.raises(InputError, match="cannot be understood"):
+        told_by(line)
+
+
+def told(**changed: object) -> Told:
+    found = told_by(said(**changed))
+    assert found is not None
+    return found
+
+
+def test_what_is_lent_is_seen_until_it_ends_and_is_nobody_elses(tmp_path: Path) -> None:
+    root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
+    assert lent_devices(root) == ([], "")
+    with lending_folder(root) as folder:
+        other = told(host="n2", unix="/tmp/q/s", tcp=None)
+        write_lent(folder, "k" * 64, 1.0, [told(), other])
+        devices, key = lent_devices(root)
+        assert [device.id for device in devices] == ["n1/0", "n1/1", "n2/0", "n2/1"]
+        assert key == "k" * 64
+        assert devices[0].endpoints == ("unix:/tmp/p/s#0", "tcp:10.0.0.1:4#0")
+        assert devices[2].endpoints == ("unix:/tmp/q/s#0",)
+        (file,) = folder.iterdir()
+        modes = [path.stat().st_mode & 0o777 for path in (root, folder, file)]
+        assert modes == [0o700, 0o700, 0o600]
+    assert lent_devices(root) == ([], "")
+
+
+def test_a_device_that_two_proxies_of_a_node_tell_of_is_lent_once(tmp_path: Path) -> None:
+    root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
+    with lending_folder(root) as first, lending_folder(root) as second:
+        write_lent(second, "k", 2.0, [told(unix="/tmp/q/s")])
+        write_lent(first, "k", 1.0, [told()])
+        found = [(device.socket, device.name) for device in lent_devices(root)[0]]
+    # B has no bus id: nothing says that it is the same.
+    assert found == [("/tmp/p/s", "A"), ("/tmp/p/s", "B"), ("/tmp/q/s", "B")]
+
+
+def test_a_borrowed_device_is_named_with_its_borrower_until_that_ends(tmp_path: Path) -> None:
+    root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
+    with lending_folder(root) as folder:
+        write_lent(folder, "k", 1.0, [told()])
+        with borrowing(root) as mark:
+            write_borrowed(mark, lent_devices(root)[0][1:])
+            free, taken = lent_devices(root)[0]
+            assert free.borrowed_by == ""
+            assert taken.borrowed_by.startswith(f"process {os.getpid()} on ")
+        assert all(not device.borrowed_by for device in lent_devices(root)[0])
+
+
+def _lend_and_die(root: Path) -> None:
+    with lending_folder(root) as folder:
+        write_lent(folder, "k", 1.0, [told()])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_lender_left_is_removed(tmp_path: Path) -> None:
+    root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
+    lender = multiprocessing.get_context("fork").Process(target=_lend_and_die, args=(root,))
+    lender.start()
+    lender.join()
+    assert len(list(root.glob(".toposeat-lend-*"))) == 1
+    assert lent_devices(root) == ([], "")
+    assert list(root.glob(".toposeat-lend-*")) == []
