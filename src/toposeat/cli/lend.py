@@ -31,7 +31,6 @@ class LendCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Start the proxies and wait."""
-
         said = False
 
         def told(devices: Sequence[LentDevice]) -> None:
