@@ -14,9 +14,11 @@ from toposeat.topology.registry import Registered
 REGISTERED: tuple[Registered, ...] = FORMATS
 
 
-def _texts(folder: Path) -> list[FileText]:
+@pytest.fixture(scope="module")
+def texts(shared_dir: Path) -> list[FileText]:
+    """Every recorded file."""
     found = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in (shared_dir / "machines").rglob("*") if path.is_file()):
         try:
             found.append(read_file(path))
         except InputError:  # an archive
@@ -25,8 +27,7 @@ def _texts(folder: Path) -> list[FileText]:
 
 
 @pytest.mark.parametrize("of", REGISTERED, ids=lambda of: of.name)
-def test_words_hide_no_file_from_its_reader(of: Registered, shared_dir: Path) -> None:
-    texts = _texts(shared_dir / "machines")
+def test_words_hide_no_file_from_its_reader(of: Registered, texts: list[FileText]) -> None:
     assert len(texts) > 100
     for file in texts:
         assert of.looks_like(file) == of._function("looks_like")(file), file.path

@@ -20,13 +20,14 @@ def test_known_machines_are_read_back_as_they_were(name: str, tmp_path: Path) ->
     assert load_topology(tmp_path / "machine.json") == read_topology(name)
 
 
-def test_a_ring_of_256_is_a_small_file(tmp_path: Path) -> None:
-    ring = read_topology("ring:256")
+def test_a_ring_of_96_is_a_small_file(tmp_path: Path) -> None:
+    """Its routes have 24 links each, and are not written one by one."""
+    ring = read_topology("ring:96")
     save_topology(ring, tmp_path / "ring.json")
-    assert (tmp_path / "ring.json").stat().st_size < 2_000_000
+    assert (tmp_path / "ring.json").stat().st_size < 100_000
     again = load_topology(tmp_path / "ring.json")
     assert again.routes == ring.routes
-    assert len(again.routes) == 256 * 255
+    assert len(again.routes) == 96 * 95
 
 
 def test_what_was_measured_of_one_route_is_the_only_one_in_the_file(tmp_path: Path) -> None:
