@@ -202,6 +202,7 @@ struct tps_link {
   /* what the report tells */
   atomic_ullong bytes_to, bytes_from, calls, waits, waited_ns;
   double round_trip_s, rate_to, rate_from;
+  unsigned long long own_to, own_from, own_calls, own_ns; /* of the measurement itself */
 };
 
 /* The link to `endpoint`, made on first use; NULL, and it is said why. */
@@ -218,7 +219,6 @@ uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout);
 uint64_t tps__new_id(struct tps_link *link);
 void tps__note_wait(struct tps_link *link, uint64_t since_ns);
 uint64_t tps__now_ns(void);
-void tps__links_report(void);
 extern bool tps__is_strict;
 
 /* ---- receive.c: what the proxy says */
@@ -280,11 +280,17 @@ cl_int tps__about_work_group(cl_kernel kernel, cl_device_id device, cl_uint name
                              const struct tps_answer *answer);
 cl_int tps__about_event(cl_event event, cl_uint name, const struct tps_answer *answer);
 
+/* ---- report.c */
+
+void tps__measure(struct tps_link *link);
+void tps__report(void);
+
 /* ---- platform.c */
 
 extern struct _cl_platform_id tps__platform;
 /* The devices of TOPOSEAT_CL_DEVICES that answer. */
 cl_uint tps__devices(cl_device_id **devices);
+cl_uint tps__known_devices(cl_device_id **devices); /* so far, connecting to nothing */
 /* A fact of the device as a number, 0 where it has none. */
 cl_ulong tps__device_number(cl_device_id device, cl_uint name);
 bool tps__context_has(cl_context context, cl_device_id device);

@@ -52,6 +52,7 @@ static bool learn_devices(struct tps_link *link) {
     link->devices = device;
   }
   tps__reply_free(&reply);
+  tps__measure(link);
   return code == 0;
 }
 
@@ -92,12 +93,17 @@ static void find_devices(void) {
   for (char *word = strtok_r(copy, " ", &left); word != NULL; word = strtok_r(NULL, " ", &left))
     add_device(word);
   free(copy);
+  tps__report();
+}
+
+cl_uint tps__known_devices(cl_device_id **list) {
+  *list = devices;
+  return device_count;
 }
 
 cl_uint tps__devices(cl_device_id **list) {
   pthread_once(&found, find_devices);
-  *list = devices;
-  return device_count;
+  return tps__known_devices(list);
 }
 
 /* ---- Platform */
