@@ -21,7 +21,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.output import output_form, page_text, png_of_svg
+from toposeat.cli.output import output_form, page_text, png_of_svg, today
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable, write_atomically
 from toposeat.model.shell_words import joined_sources, sources_in
@@ -148,9 +148,9 @@ def _show_json(machine: Topology) -> None:
 def _content(machine: Topology, form: str | None) -> bytes:
     """The machine as a picture, a page or text."""
     if form == "png":
-        return png_of_svg(report.topology_svg(machine))
+        return png_of_svg(report.topology_svg(machine, created=today()))
     if form == "svg":
-        return report.topology_svg(machine).encode("utf-8", "replace")
+        return report.topology_svg(machine, created=today()).encode("utf-8", "replace")
     if form == "html":
         return page_text([report.Section(machine)], title=machine.name).encode("utf-8", "replace")
     return report.render_topology_text(machine, report.TextStyle()).encode("utf-8", "replace")

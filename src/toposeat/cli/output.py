@@ -100,6 +100,11 @@ def page_text(
     )
 
 
+def today() -> str:
+    """The day (UTC), for drawings."""
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
 _ZOOM = "2"  # times the drawing's own size: sharp on screens of today
 _TIMEOUT_S = 60
 _PNG = b"\x89PNG\r\n\x1a\n"

@@ -17,7 +17,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.output import output_form, page_text
+from toposeat.cli.output import output_form, page_text, today
 from toposeat.cli.report_files import ReportFiles
 from toposeat.errors import UsageError
 
@@ -135,7 +135,7 @@ def _drawing(found: ReportFiles) -> str:
     if results and found.traffic is not None:
         return report.mapping_svg(results[0], found.topology_of(results[0]), found.traffic)
     if found.topology is not None:
-        return report.topology_svg(found.topology)
+        return report.topology_svg(found.topology, created=today())
     if found.traffic is not None:
         return report.traffic_svg(found.traffic)
     raise UsageError("SVG shows a machine or a profile", hint="add the file of one")

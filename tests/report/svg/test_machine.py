@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -11,6 +12,8 @@ from tests.report.markup import Page, assert_nothing_from_outside
 from toposeat.model.topology import Topology
 from toposeat.report import mapping_svg, topology_svg
 from toposeat.report.svg.machine import Seating, congestion_step, machine_svg
+from toposeat.report.view.links import each_way, lane_words, rate_number
+from toposeat.topology import read_topology
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -81,19 +84,55 @@ def test_seats_and_loads_are_drawn() -> None:
     assert page.classes("load-0") > 0
 
 
-def test_a_placement_as_a_file_has_both_drawings_or_the_default_alone() -> None:
+def test_a_placement_as_a_file_is_one_drawing_with_what_changes() -> None:
     tree, traffic = samples.small_tree(), samples.stencil((3,))
-    for devices, drawings in (((0, 1, 3), 2), ((0, 1, 2), 1)):
+    for devices, moved in (((0, 1, 3), 1), ((0, 1, 2), 0)):
         text = mapping_svg(samples.mapping(tree, traffic, devices), tree, traffic)
         ElementTree.fromstring(text.split("?>", 1)[1])
         page = Page(text.split("?>", 1)[1])
-        assert page.classes("device") == 4 * drawings
-        assert sum("\nrank 2" in title for title in page.titles) == drawings
-        assert page.classes("moved") == drawings - 1
-        assert ("Placed, predicted: busiest link 210 us" in page.words) is (drawings == 2)
+        assert page.classes("device") == 4
+        assert sum("\nrank 2" in title for title in page.titles) == 1
+        assert page.classes("moved") == moved
+        assert ("placed: busiest link 210 us" in page.words) is (moved == 1)
+        assert (page.classes("was") > 0, page.classes("is") > 0) == (moved == 1, moved == 1)
+        assert ("was idle" in page.svg_text) is (moved == 1)
+        assert any("default predicted: " in title for title in page.titles) is (moved == 1)
         assert_nothing_from_outside(text)
 
 
 def test_steps_are_proportional() -> None:
     assert [congestion_step(v, 6.0) for v in (0, 0.1, 1.5, 3.5, 6.0)] == [0, 1, 2, 4, 6]
     assert congestion_step(1.0, 0.0) == 0
+
+
+STATED = ("dgx-1v", "k80-16", "rtx-4-crossed-bridges", "hgx-h100", "gb200-nvl72", "l40s-8")
+
+
+@pytest.mark.parametrize("name", [*STATED, "summit-6", "mi250x-8", "dgx-2", "perlmutter-4"])
+def test_each_link_states_its_rate(name: str) -> None:
+    """In GB/s beside its line, and again in the key with its medium and lanes."""
+    topology = read_topology(name)
+    root = ElementTree.fromstring(topology_svg(topology, created="2026-11-28").split("?>", 1)[1])
+    stated = [g for g in root.iter(f"{SVG}g") if g.get("class") == "rate"]
+    numbers = Counter("".join(g.itertext()) for g in stated)
+    expected = Counter(rate_number(link.forward_bytes_per_s) for link in topology.links)
+    assert numbers == expected
+    words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
+    assert "Drawn 2026-11-28" in words
+    for link in topology.links:
+        assert f"{lane_words(link)}, {each_way(link)} each way" in words
+
+
+def test_two_lanes_are_two_lines_and_more_capacity_is_wider() -> None:
+    page = Page(topology_svg(read_topology("dgx-1v")).split("?>", 1)[1])
+    drawn = [a for tag, a in page.tags if tag == "path" and "wire" in (a.get("class") or "")]
+    width = {d["d"]: float(d["stroke-width"] or 0) for d in reversed(drawn)}  # the lowest stroke
+    inner = {d["d"] for d in drawn if "between" in (d["class"] or "")}
+    double = [w for path, w in width.items() if path in inner]
+    assert len(double) == 8 + 1  # links, and the key's sample
+    assert min(double) > 2 * max(w for path, w in width.items() if path not in inner)
+
+
+def test_a_host_of_several_says_what_leads_out_of_it() -> None:
+    page = Page(topology_svg(read_topology("gb200-nvl72")).split("?>", 1)[1])
+    assert page.svg_text.count("out: NVLink 3.60 TB/s") == 18

@@ -42,7 +42,7 @@ for (const tools of document.querySelectorAll(".tools")) {
     drawings.forEach((svg, number) => {
       const box = svg.parentElement;
       box.classList.toggle("zoomed", zoom > 1);
-      svg.style.width = zoom > 1 ? `${before[number].width * factor}px` : "";
+      svg.style.width = zoom > 1 ? `calc(${zoom} * min(100%, ${svg.width.baseVal.value}px))` : "";
       const frame = box.getBoundingClientRect();
       const [atX, atY] = [x ?? frame.left + frame.width / 2, y ?? frame.top + frame.height / 2];
       box.scrollLeft = (atX - before[number].left) * factor - (atX - frame.left);
@@ -72,7 +72,7 @@ for (const tools of document.querySelectorAll(".tools")) {
   field.addEventListener("input", () => {
     const wanted = field.value.trim();
     found = [];
-    for (const svg of drawings) {
+    for (const svg of drawings.filter((each) => each.getClientRects().length > 0)) {
       svg.classList.toggle("searching", wanted !== "");
       for (const group of svg.querySelectorAll("g[class]")) {
         const tooltip = group.querySelector(":scope > title");
@@ -83,6 +83,9 @@ for (const tools of document.querySelectorAll(".tools")) {
     }
     said.textContent = wanted === "" ? "" : `${found.length} found`;
   });
+  for (const view of tools.parentElement.querySelectorAll("[type=radio]")) {
+    view.addEventListener("change", () => field.dispatchEvent(new Event("input")));
+  }
   // Enter goes to what was found, one after the other.
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || found.length === 0) return;

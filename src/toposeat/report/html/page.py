@@ -20,8 +20,14 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.parts import Cell, Fact, Part, titled_list
 from toposeat.report.svg.charts import heat_pictures, size_picture, time_pictures
-from toposeat.report.svg.element import Markup, Picture, drawn_size, number, style_sheet
-from toposeat.report.svg.machine import CONGESTION_STEPS, kind_legend, machine_svg, mapping_pictures
+from toposeat.report.svg.element import Markup, Picture, number, style_sheet
+from toposeat.report.svg.machine import (
+    CONGESTION_STEPS,
+    NUMBERS,
+    machine_key,
+    machine_svg,
+    mapping_pictures,
+)
 from toposeat.report.svg.network import network_pictures, top_seconds, used_levels
 from toposeat.report.units import clean, format_seconds, plural
 from toposeat.report.view.explanation import explanation_parts
@@ -57,7 +63,6 @@ _MOST_BARS = 14
 _MOST_PAIRS = 8
 _MOST_HOSTS = 256
 _MOST_LINKS = 10
-_NARROW = 570.0  # two drawings up to this width stand side by side
 _FOLDS = {
     "matrix": "best paths between devices",
     "joined": "device links",
@@ -169,7 +174,7 @@ def _section(section: Section, key: str) -> View:
         view["mapping"] = _mapping(mapping, topology, traffic)
     elif topology is not None:
         svg = machine_svg(topology, label=f"machine {topology.name}")
-        view["machine"] = {"legend": kind_legend(topology), "svg": svg}
+        view["machine"] = {"key": machine_key(topology), "note": NUMBERS, "svg": svg}
     if traffic is not None:
         view["traffic"] = _traffic(traffic, mapping, topology)
     if section.run is not None:
@@ -264,9 +269,9 @@ def _traffic(traffic: Traffic, mapping: MappingResult | None, topology: Topology
 def _machines(
     pictures: Sequence[Picture], top: float, *, has_moved: bool = False, last_rank: int = 0
 ) -> View:
-    """The machine under the default and perhaps under the new placement, with one legend."""
+    """The machine under the default and perhaps the new placement, or both in one, with one key."""
+    looks = ("f-both", "f-before", "f-after")[-len(pictures) :]
     both = len(pictures) > 1
-    looks = ("f-before", "f-after")
     samples: list[View] = [{"step": 0, "width": number(1.6), "words": "idle"}]
     for step in range(1, CONGESTION_STEPS + 1):
         words = format_seconds(top) if step == CONGESTION_STEPS else ""
@@ -277,8 +282,8 @@ def _machines(
         "samples": samples,
         "has_moved": has_moved,
         "last_rank": last_rank,
-        "narrow": both and drawn_size(pictures[0].svg)[0] <= _NARROW,
-        "drawings": [*zip(looks, pictures, strict=False)],
+        "joint": looks[0] == "f-both",
+        "drawings": [*zip(looks, pictures, strict=True)],
     }
 
 

@@ -127,13 +127,21 @@ def style_sheet() -> str:
     return files("toposeat.report.svg").joinpath("figure.css").read_text(encoding="utf-8")
 
 
-def standalone_svg(look: str, size: tuple[float, float], label: str, *parts: Child) -> str:
-    """A self-contained SVG file of (width, height) pixels."""
+def standalone_svg(
+    look: str, size: tuple[float, float], label: str, *parts: Child, tall: float = 0
+) -> str:
+    """A self-contained SVG file of (width, height) pixels; in a small window `tall` instead."""
     width, height = map(round, size)
-    paper = element("rect", {"class": "paper", "width": width, "height": height})
+    high = max(height, round(tall))
+    paper = element("rect", {"class": "paper", "width": width, "height": high})
     style = element("style", {}, Markup(style_sheet()))
     svg = drawing(f"{look} standalone", (width, height), label, style, paper, *parts)
-    named = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    named = svg.replace(
+        "<svg ",
+        '<svg xmlns="http://www.w3.org/2000/svg" preserveAspectRatio="xMidYMin meet"'
+        f' style="--tall: {width} / {high}" ',
+        1,
+    )
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{named}\n'
 
 
@@ -178,38 +186,68 @@ def fitted(text: str, width: float, size: float) -> str:
     return text.rstrip() + "…" if text else ""
 
 
+def folded(text: str, width: float, size: float) -> list[str]:
+    """`text` in lines no wider than `width` at font size `size`; words too long are broken."""
+    lines, width = [""], 0.95 * width  # some letters are wider than `text_width` takes them
+    for word in clean(text).split():
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if text_width(longer, size) <= width:
+            lines[-1] = longer
+            continue
+        if lines[-1]:
+            lines.append("")
+        for char in word:
+            if lines[-1] and text_width(lines[-1] + char, size) > width:
+                lines.append("")
+            lines[-1] += char
+    return lines
+
+
 _MARGIN = 16.0
 _LINE = 18.0
 _NAMES, _BARS = 180.0, 600.0  # widths of names and of the longest bar
+_PHONE, _PHONE_SIZE = 390.0, 13.0  # pixels: a small window, and letters that it needs
+
+
+def _wider(look: str) -> float:
+    """How much wider than plain letters of 11 pixels: titles are larger and bold."""
+    return 1.35 if look == "title" else 1.0
 
 
 class Sheet:
-    """Parts below each other; as wide as the widest of them."""
+    """Parts below each other; words fold, so that only drawings make it wider.
 
-    def __init__(self, title: str) -> None:
+    In a small window the sheet shrinks with its drawings; then `list_line`s stand below it, large.
+    """
+
+    def __init__(self, title: str, width: float = 660.0) -> None:
         self._parts: list[Child] = []
+        self._list: list[tuple[str, str]] = []
         self._y = _MARGIN - 4
-        self._width = 660.0
+        self._width = width
         self.line(title, "title")
 
-    def line(self, words: str, look: str = "", *, sample: str = "") -> None:
-        """One line of words, behind a sample of a colour if there is one."""
-        self._y += _LINE
-        x = _MARGIN
-        if sample:
-            self._parts.append(self._bar(sample, x, 14))
-            x += 22
-        self._words(words, x, look)
+    def line(self, words: str, look: str = "", *, sample: Child = None) -> None:
+        """Words, behind a sample of what they are about if there is one."""
+        x = _MARGIN if sample is None else _MARGIN + 42
+        for at, part in enumerate(folded(words, self._width - x - _MARGIN, 11 * _wider(look))):
+            self._y += _LINE
+            if sample is not None and at == 0:
+                self._parts.append(self._moved(sample, _MARGIN, self._y - 11))
+            self._parts.append(text_line(x, self._y, part, look))
 
     def heading(self, words: str) -> None:
         """What comes next is about this."""
         self._y += _LINE
         self.line(words, "title")
 
+    def list_line(self, words: str, look: str = "") -> None:
+        """Words that stand below the sheet where it has shrunk."""
+        self._list.append((words, look))
+
     def chart(self, svg: Markup) -> None:
         """An inline `<svg>`."""
-        at: Attributes = {"transform": f"translate({_MARGIN:.0f} {self._y + 8:.0f})"}
-        self._parts.append(element("g", at, svg))
+        self._parts.append(self._moved(svg, _MARGIN, self._y + 8))
         width, height = drawn_size(svg)
         self._y += height + 8
         self._width = max(self._width, width + 2 * _MARGIN)
@@ -218,7 +256,7 @@ class Sheet:
         """A picture below its name and its legend."""
         self.heading(", ".join(filter(None, (picture.name, picture.caption))))
         for look, words in picture.legend:
-            self.line(words, sample=look)
+            self.line(words, sample=rect(look, 0, 1, 28, 11))
         self.chart(picture.svg)
 
     def bars(self, name: str, bars: Iterable[tuple[str, float, str]]) -> None:
@@ -227,17 +265,33 @@ class Sheet:
         self._parts.append(text_line(_MARGIN, self._y + _LINE, name))
         for look, share, words in bars:
             self._y += _LINE
-            self._parts.append(self._bar(look, _MARGIN + _NAMES, share * _BARS))
-            self._words(words, _MARGIN + _NAMES + share * _BARS + 6)
+            x = _MARGIN + _NAMES + share * _BARS
+            self._parts.append(rect(look, _MARGIN + _NAMES, self._y - 10, share * _BARS, 11))
+            self._parts.append(text_line(x + 6, self._y, words))
+            self._width = max(self._width, x + text_width(words, 11) + _MARGIN)
 
     def svg(self, label: str) -> str:
         """The file."""
-        return standalone_svg("chart", (self._width, self._y + _MARGIN), label, *self._parts)
+        size = (self._width, self._y + _MARGIN)
+        below, height = self._below()
+        return standalone_svg("chart", size, label, *self._parts, below, tall=size[1] + height)
 
-    def _bar(self, look: str, x: float, width: float) -> Markup:
-        return rect(look, x, self._y - 10, width, 11)
+    def _below(self) -> tuple[Child, float]:
+        """The list, in letters that a small window can show, and its height."""
+        scale = self._width / _PHONE
+        if not self._list or scale < 1.3:
+            return None, 0.0
+        size, y = _PHONE_SIZE * scale, self._y + _MARGIN
+        parts = []
+        for words, look in self._list:
+            for part in folded(words, self._width - 2 * _MARGIN, size * _wider(look)):
+                y += 1.4 * size
+                styled: Attributes = {"class": look or None, "x": _MARGIN, "y": y}
+                parts.append(element("text", {**styled, "style": f"font-size: {size:.0f}px"}, part))
+            y += 0.4 * size
+        group: Attributes = {"class": "narrow", "display": "none"}
+        return element("g", group, *parts), y - self._y
 
-    def _words(self, words: str, x: float, look: str = "") -> None:
-        self._parts.append(text_line(x, self._y, words, look))
-        size = 14 if look == "title" else 11
-        self._width = max(self._width, x + text_width(words, size) + _MARGIN)
+    @staticmethod
+    def _moved(what: Child, x: float, y: float) -> Markup:
+        return element("g", {"transform": f"translate({number(x)} {number(y)})"}, what)

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, product
+from math import dist
 
 from toposeat.model.topology import Component, ComponentKind, Link, Topology
 from toposeat.report.svg.element import number
@@ -184,7 +185,7 @@ def _sizes(topology: Topology, forest: Forest) -> _Sizes:
         pad=6.0 if several else 10.0,
         gap=14.0 if several else 92.0 if linked else 26.0,  # 92: a label on the link
         host_gap=10.0,
-        least_bar=nic if several else 96.0,
+        least_bar=nic if several else 104.0,  # holds "host bridge 10"
         link=20.0 if several else 34.0,
     )
 
@@ -409,18 +410,32 @@ class _Band:
 _LEAVES = ("device", "nic")
 _BARS_BELOW = ("crossbar", "network")
 
+_Point = tuple[float, float]
+_PIECES = 24  # of a curve
+
 _Drawn = Counter[frozenset[str]]  # links by their ends, those between crossbars as one
 
 
 @dataclass(frozen=True)
 class Wire:
-    """The path of one link and the point where a label may sit on it."""
+    """The path of one link, points along it, and the one where a mark may sit on it."""
 
     link: Link
     path: str
     label_x: float
     label_y: float
+    points: tuple[_Point, ...]
     room: float = 0.0  # for words: the length of a horizontal stretch between two bars
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether it is no straight line."""
+        return len(self.points) > 2
+
+    @property
+    def length(self) -> float:
+        """From end to end as the crow flies."""
+        return dist(self.points[0], self.points[-1])
 
 
 def wires(topology: Topology, layout: Layout) -> list[Wire]:
@@ -482,16 +497,24 @@ def _ports(topology: Topology, layout: Layout) -> dict[tuple[str, str], float]:
 
 
 def _vertical(link: Link, x: float, top: float, bottom: float) -> Wire:
-    return Wire(link, f"M{number(x)} {number(top)}V{number(bottom)}", x, (top + bottom) / 2)
+    path = f"M{number(x)} {number(top)}V{number(bottom)}"
+    return Wire(link, path, x, (top + bottom) / 2, ((x, top), (x, bottom)))
 
 
-def _curve(
-    link: Link, start: tuple[float, float], end: tuple[float, float], control: float, label: float
-) -> Wire:
+def _curve(link: Link, start: _Point, end: _Point, control: float, label: float) -> Wire:
     """A curve pulled up or down to `control`, its label at the height `label`."""
     points = (start[0], control, end[0], control, *end)
     path = f"M{number(start[0])} {number(start[1])}C{' '.join(map(number, points))}"
-    return Wire(link, path, (start[0] + end[0]) / 2, label)
+    along = tuple(_on_curve(start, end, control, at / _PIECES) for at in range(_PIECES + 1))
+    return Wire(link, path, (start[0] + end[0]) / 2, label, along)
+
+
+def _on_curve(start: _Point, end: _Point, control: float, t: float) -> _Point:
+    """A cubic curve whose inner points lie below or above its ends, at the height `control`."""
+    first, last = (1 - t) ** 2 * (1 + 2 * t), t**2 * (3 - 2 * t)
+    inner = 3 * t * (1 - t) * control
+    y = (1 - t) ** 3 * start[1] + inner + t**3 * end[1]
+    return first * start[0] + last * end[0], y
 
 
 def _arc(link: Link, a: Box, b: Box, ports: dict[tuple[str, str], float], layout: Layout) -> Wire:
@@ -522,7 +545,8 @@ def _level(link: Link, a: Box, b: Box, layout: Layout, drawn: _Drawn) -> Wire:
     if not between:
         y += 6 * ((before + 1) // 2) * (-1 if before % 2 else 1)
         path = f"M{number(left.right)} {number(y)}H{number(right.x)}"
-        return Wire(link, path, (left.right + right.x) / 2, y, room=right.x - left.right)
+        ends = ((left.right, y), (right.x, y))
+        return Wire(link, path, (left.right + right.x) / 2, y, ends, right.x - left.right)
     rows = max(1, round((right.middle - left.middle) / max(1.0, left.width)))
     height = (12.0 + 14.0 * (rows - 1) + 4 * before) * 4 / 3
     x1, x2 = left.middle + 0.22 * left.width, right.middle - 0.22 * right.width

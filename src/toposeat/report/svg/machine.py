@@ -3,42 +3,62 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 from toposeat.model.evaluation import Evaluation, LinkLoad, MappingResult
-from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
+from toposeat.model.quantity import Quantity
+from toposeat.model.topology import Component, Device, Link, Nic, Topology
 from toposeat.report.svg.element import (
     Attributes,
     Child,
     Markup,
     Picture,
+    Sheet,
     drawing,
     element,
     fitted,
     joined,
     rect,
-    standalone_svg,
     text_line,
     text_width,
     titled,
     tooltip,
 )
+from toposeat.report.svg.labels import rate_labels
 from toposeat.report.svg.layout import Box, Frame, Layout, Wire, lay_out_machine, wires
-from toposeat.report.units import format_bytes, format_rate, format_seconds
+from toposeat.report.units import clean, format_bytes, format_rate, format_seconds, plural
+from toposeat.report.view.links import (
+    DEVICE_LINKS,
+    NOMINAL_MARK,
+    LinkClass,
+    host_rates,
+    joined_words,
+    link_classes,
+    rate_number,
+    rate_words,
+)
 from toposeat.report.view.machine import (
     COMPONENT_WORDS,
-    LINK_WORDS,
     component_words,
     device_label,
     link_medium,
+    link_source_words,
     link_words,
     short_device_name,
+    title_words,
     vertex_words,
 )
 
 CONGESTION_STEPS = 6
+_MOST_LANES = 4  # that are drawn one by one
+_BETWEEN, _WIDEST = 1.5, 13.0  # widths: between two lanes, of all
 _MAX_TIES = 4
+_PILL, _PILL_ROOM = 18.0, 76.0  # height and width of the mark of a busiest link
+_MOST_ENTRIES = 8  # of a key
 _LEAST_NAMED = 60.0  # a bar narrower than this has its name in the tooltip only
 _ROOM_FOR_WORDS = 70.0
 
@@ -51,26 +71,37 @@ class Seating:
         rank_of_device: rank by position in `Topology.devices`.
         moved: positions of devices whose rank does not sit on its default device.
         evaluation: predicted loads.
-        top_s: congestion that the colour scale ends at (shared by several drawings).
+        top_s: congestion that the widths end at (shared by several drawings).
+        before: the default placement, where the differences from it are drawn too.
     """
 
     rank_of_device: Mapping[int, int]
     moved: frozenset[int]
     evaluation: Evaluation
     top_s: float
+    before: Evaluation | None = None
+
+    @cached_property
+    def loads(self) -> list[dict[str, LinkLoad]]:
+        """Loads by link: of the placement, and of the one before it."""
+        both = [each for each in (self.evaluation, self.before) if each is not None]
+        return [{load.link: load for load in each.links} for each in both]
+
+    def seconds(self, link: Link) -> list[float]:
+        """Congestion of a link in each of `loads`."""
+        return [loads[link.id].congestion_s if link.id in loads else 0.0 for loads in self.loads]
 
 
 def seatings(result: MappingResult) -> list[tuple[str, Seating]]:
-    """The default placement, and the new one if it differs; with one scale of colours."""
+    """Both placements in one, then the default and the new one; the default alone if it stays."""
     top = max(result.default.max_congestion_s, result.placed.max_congestion_s)
-    moved = frozenset(result.device_of_rank[rank] for rank in result.moved_ranks)
-    default = (
-        "Default placement",
-        Seating(_ranks(result.default), frozenset(), result.default, top),
-    )
+    default = Seating(_ranks(result.default), frozenset(), result.default, top)
     if result.kept_default:
-        return [("Default placement, kept", default[1])]
-    return [default, ("Placed", Seating(_ranks(result.placed), moved, result.placed, top))]
+        return [("Default placement, kept", default)]
+    moved = frozenset(result.device_of_rank[rank] for rank in result.moved_ranks)
+    placed = Seating(_ranks(result.placed), moved, result.placed, top)
+    change = replace(placed, before=result.default)
+    return [("Before and after", change), ("Default placement", default), ("Placed", placed)]
 
 
 def _ranks(evaluation: Evaluation) -> dict[int, int]:
@@ -78,27 +109,62 @@ def _ranks(evaluation: Evaluation) -> dict[int, int]:
 
 
 def mapping_pictures(result: MappingResult, topology: Topology) -> list[Picture]:
-    """The machine with its ranks, by default and, if it differs, as placed."""
+    """The machine with its ranks: what changes, by default and as placed."""
     layout = lay_out_machine(topology)
     pictures = []
     for name, seating in seatings(result):
-        worst = format_seconds(seating.evaluation.max_congestion_s)
-        time = format_seconds(seating.evaluation.predicted_s)
-        words = f"predicted: busiest link {worst}, link time {time}"
+        words, legend = f"predicted: {_times(seating.evaluation)}", []
+        if seating.before is not None:
+            words = "a line is as wide as its link is busy (predicted); blue seats: moved ranks"
+            legend = [
+                ("fill-before", f"default: {_times(seating.before)}"),
+                ("fill-after", f"placed: {_times(seating.evaluation)}"),
+            ]
         label = f"{name}: {words}"
         drawn = machine_svg(topology, label=label, seating=seating, layout=layout)
-        pictures.append(Picture(name, words, drawn))
+        pictures.append(Picture(name, words, drawn, legend))
     return pictures
 
 
-def topology_svg(topology: Topology) -> str:
-    """A standalone SVG file of the machine, links coloured by kind, with a legend."""
-    drawing = lay_out_machine(topology)
-    legend, height = _kind_legend(topology, drawing)
-    width, total = max(drawing.width, 360.0), drawing.height + height
-    name = f"machine {topology.name}"
-    drawn = _drawing(topology, drawing, None)
-    return standalone_svg("machine", (width, total), name, drawn, legend)
+def _times(evaluation: Evaluation) -> str:
+    worst, time = evaluation.max_congestion_s, evaluation.predicted_s
+    return f"busiest link {format_seconds(worst)}, link time {format_seconds(time)}"
+
+
+def topology_svg(topology: Topology, *, created: str = "") -> str:
+    """A standalone SVG file: title, source, the machine with the rate of each link, and its key.
+
+    Args:
+        topology: the machine.
+        created: the day; the drawing does not read the clock.
+    """
+    layout = lay_out_machine(topology)
+    title, said = title_words(topology), origin_words(topology, created)
+    sheet = Sheet(title, max(layout.width + 32, 480.0))
+    sheet.line(said, "axis")
+    sheet.chart(machine_svg(topology, label=f"machine {clean(topology.name)}", layout=layout))
+    sheet.list_line(title, "title")
+    sheet.list_line(said, "axis")
+    if topology.links:
+        sheet.line(NUMBERS, "axis")
+    for each in machine_key(topology):
+        sheet.line(each.words, sample=each.sample)
+        sheet.list_line(f"{each.words}: {each.joins}")
+    return sheet.svg(f"machine {clean(topology.name)}")
+
+
+NUMBERS = (
+    "Numbers on links: GB/s in each direction; "
+    f"{NOMINAL_MARK} from the kind of link, not measured here."
+)
+
+
+def origin_words(topology: Topology, created: str) -> str:
+    """Who says it, how good the numbers are, and the day."""
+    publishers = dict.fromkeys(clean(each).partition(":")[0] for each in topology.sources)
+    by = f" (published by {', '.join(publishers)})" if publishers else ""
+    words = f"Source: {clean(topology.origin)}{by}, {link_source_words(topology)}"
+    return f"{words}. Drawn {created}" if created else words
 
 
 def machine_svg(
@@ -122,9 +188,9 @@ def congestion_step(value: float, top: float) -> int:
 
 
 def _drawing(topology: Topology, layout: Layout, seating: Seating | None) -> Markup:
-    loads = {load.link: load for load in seating.evaluation.links} if seating else {}
     lines = wires(topology, layout)
-    order = sorted(lines, key=lambda w: loads[w.link.id].congestion_s if w.link.id in loads else 0)
+    order = lines if seating is None else sorted(lines, key=lambda w: max(seating.seconds(w.link)))
+    rates = host_rates(topology) if seating is None else {}
     number_of = {link.id: number for number, link in enumerate(topology.links)}
     vertices: list[Device | Nic | Component] = [*topology.devices, *topology.nics]
     names = {vertex.id: vertex for vertex in vertices + [*topology.components]}
@@ -132,60 +198,89 @@ def _drawing(topology: Topology, layout: Layout, seating: Seating | None) -> Mar
     boxes = [b for b in layout.boxes.values() if b.vertex not in buses] + layout.buses
     return joined(
         [
-            *(_frame(frame) for frame in layout.frames),
+            *(_frame(frame, rates.get(frame.label, "")) for frame in layout.frames),
             *(_riser(box, names[box.vertex]) for box in layout.risers),
-            *(_link(topology, w, number_of[w.link.id], loads, seating) for w in order),
+            *(_link(topology, w, number_of[w.link.id], seating) for w in order),
             *(_box(topology, box, names[box.vertex], seating) for box in boxes),
-            *(_level_words(w, loads, seating) for w in lines if w.room >= _ROOM_FOR_WORDS),
-            *(_busiest_marks(lines, loads, seating) if seating else ()),
+            *(_level_words(w, seating) for w in lines if w.room >= _ROOM_FOR_WORDS),
+            *(_busiest_marks(lines, seating) if seating else _rates(lines, layout)),
         ]
     )
 
 
-def _frame(frame: Frame) -> Markup:
+def _frame(frame: Frame, rate: str) -> Markup:
     radius = 12 if frame.what == "host" else 10
     area = rect(f"frame {frame.what}", frame.x, frame.y, frame.width, frame.height, rx=radius)
     words = fitted(frame.label, frame.width - 24, 12)
     name = text_line(frame.x + 12, frame.y + 18, words, "host-name") if words else None
-    return joined([area, name])
+    fits = text_width(words, 12) + text_width(rate, 10) + 36 <= frame.width
+    right = text_line(frame.x + frame.width - 12, frame.y + 18, rate, "host-rate")
+    return joined([area, name, right if rate and fits else None])
 
 
-def _link(
-    topology: Topology,
-    wire: Wire,
-    index: int,
-    loads: Mapping[str, LinkLoad],
-    seating: Seating | None,
-) -> Markup:
-    link = wire.link
-    if seating is None:
-        look = f"kind-{link.kind.value}"
-        # Wider for more capacity: about 2.3 pixels at 5 GB/s, 6.4 at 900 GB/s.
-        width = min(7.0, 1.0 + 0.55 * math.log2(max(link.forward_bytes_per_s.value / 1e9, 1)))
-    else:
-        load = loads.get(link.id)
-        busy = load.congestion_s if load else 0.0
-        look = f"load-{congestion_step(busy, seating.top_s)}"
-        width = 1.6 + (8.4 * busy / seating.top_s if seating.top_s > 0 else 0.0)
+def _link(topology: Topology, wire: Wire, index: int, seating: Seating | None) -> Markup:
+    strokes = _strokes(wire.link) if seating is None else _loads(wire.link, seating)
     return element(
         "g",
         {"class": "link", "data-link": index},
-        _link_title(topology, link, loads.get(link.id)),
+        _link_title(topology, wire.link, seating),
         element("path", {"class": "hit", "d": wire.path}),
-        element("path", {"class": f"wire {look}", "d": wire.path, "stroke-width": width}),
+        *(_stroke(look, wire.path, width) for look, width in strokes),
     )
 
 
-def _link_title(topology: Topology, link: Link, load: LinkLoad | None) -> Markup:
+def _stroke(look: str, path: str, width: float) -> Markup:
+    return element("path", {"class": f"wire {look}", "d": path, "stroke-width": width})
+
+
+def _strokes(link: Link) -> list[tuple[str, float]]:
+    """Looks and widths, one over the other: up to four bonded lanes are as many lines.
+
+    A line is wider for more capacity: about 2 pixels at 5 GB/s, 5 at 900 GB/s.
+    """
+    look = f"kind-{link.kind.value}"
+    lanes = link.count if link.kind in DEVICE_LINKS and link.count <= _MOST_LANES else 1
+    lane = 1.0 + 0.4 * math.log2(max(link.forward_bytes_per_s.value / 1e9 / lanes, 1))
+    shrunk = min(1.0, _WIDEST / (lanes * (lane + _BETWEEN)))
+    width = lanes * (lane + _BETWEEN) - _BETWEEN
+    strokes = []
+    for at in range(lanes):
+        strokes.append(("between" if at % 2 else look, shrunk * width))
+        width -= 2 * (_BETWEEN if at % 2 else lane)
+    return strokes
+
+
+def _loads(link: Link, seating: Seating) -> list[tuple[str, float]]:
+    """One line by its congestion; with both placements the wider one behind the other."""
+    busy, *was = seating.seconds(link)
+    if not was:
+        return [(f"load-{congestion_step(busy, seating.top_s)}", _width(busy, seating.top_s))]
+    both = [("was", was[0]), ("is", busy)]
+    used = [(look, _width(seconds, seating.top_s)) for look, seconds in both if seconds > 0]
+    return sorted(used, key=lambda each: -each[1]) or [("load-0", _width(0.0, seating.top_s))]
+
+
+def _width(seconds: float, top_s: float) -> float:
+    return 1.6 + (8.4 * seconds / top_s if top_s > 0 else 0.0)
+
+
+def _rates(lines: list[Wire], layout: Layout) -> list[Markup]:
+    """The number of each link, where there is room."""
+    return rate_labels(lines, [rate_number(*_both(line.link)) for line in lines], layout)
+
+
+def _link_title(topology: Topology, link: Link, seating: Seating | None) -> Markup:
     rate = link.forward_bytes_per_s
     lines: list[Child] = [link_words(topology, link.id)]
     lines.append(f"{format_rate(rate.value)} per direction ({rate.source.value})")
     if link.combined_bytes_per_s is not None:
         both = link.combined_bytes_per_s
         lines.append(f"{format_rate(both.value)} both together ({both.source.value})")
-    if load is not None:
-        busy = format_seconds(load.congestion_s)
-        lines.append(f"predicted: {format_bytes(load.bytes)}, congestion {busy}")
+    for name, loads in zip(("", "default "), seating.loads if seating else (), strict=False):
+        load = loads.get(link.id)
+        if load is not None:
+            busy = format_seconds(load.congestion_s)
+            lines.append(f"{name}predicted: {format_bytes(load.bytes)}, congestion {busy}")
     return tooltip(*lines)
 
 
@@ -227,6 +322,11 @@ def _device(topology: Topology, box: Box, device: Device, seating: Seating | Non
         look = "device idle" if rank is None else "device moved" if moved else "device"
         big, small = ("-", "idle") if rank is None else (str(rank), "rank")
         says.append("no rank" if rank is None else f"rank {rank}" + (" (moved)" if moved else ""))
+        before = seating.rank_of_device if seating.before is None else _ranks(seating.before)
+        was = before.get(position)
+        if was != rank:
+            small = "was idle" if was is None else f"was {was}"
+            says.append("idle by default" if was is None else f"by default rank {was}")
         words = [(label, 15, "head"), (big, 38, "big"), (small, 53, "small")]
     tight = (
         " tight" if any(12.5 * len(w) > box.width - 6 for w, _, of in words if of == "big") else ""
@@ -259,62 +359,96 @@ def _nic(box: Box, nic: Nic, *, named: bool) -> Markup:
     )
 
 
-def _level_words(wire: Wire, loads: Mapping[str, LinkLoad], seating: Seating | None) -> Markup:
+def _level_words(wire: Wire, seating: Seating | None) -> Markup:
     """What a link between two bars is called, above it, and how busy it is, below."""
     medium = fitted(link_medium(wire.link), wire.room, 11)
-    above = text_line(wire.label_x, wire.label_y - 11, medium, "wire-name")
-    load = loads.get(wire.link.id)
-    if seating is None or load is None or _is_busiest(load, seating):
-        return above
-    busy = "idle" if load.congestion_s <= 0 else format_seconds(load.congestion_s)
-    return joined([above, text_line(wire.label_x, wire.label_y + 20, busy, "wire-load")])
+    parts = [text_line(wire.label_x, wire.label_y - 11, medium, "wire-name")]
+    alone = seating is None or seating.before is None
+    looks: tuple[str, ...] = ("wire-load",) if alone else ("of-placed", "of-default")
+    y = wire.label_y + 20
+    if seating is not None and max(seating.seconds(wire.link)) <= 0:
+        looks, parts = (), [*parts, text_line(wire.label_x, y, "idle", "wire-load")]
+    for look, seconds, evaluation in _by_placement(wire.link, seating, looks):
+        if not _is_busiest(seconds, evaluation):
+            busy = "idle" if seconds <= 0 else format_seconds(seconds)
+            parts.append(text_line(wire.label_x, y, busy, look))
+        y += 13
+    return joined(parts)
 
 
-def _is_busiest(load: LinkLoad, seating: Seating) -> bool:
-    worst = seating.evaluation.max_congestion_s
-    return worst > 0 and load.congestion_s >= 0.999 * worst
+def _by_placement(
+    link: Link, seating: Seating | None, looks: Sequence[str]
+) -> list[tuple[str, float, Evaluation]]:
+    if seating is None:
+        return []
+    evaluations = [each for each in (seating.evaluation, seating.before) if each is not None]
+    return [*zip(looks, seating.seconds(link), evaluations, strict=False)]
 
 
-def _busiest_marks(
-    lines: list[Wire], loads: Mapping[str, LinkLoad], seating: Seating
-) -> list[Markup]:
-    """A pill with the time on the busiest link, or on up to four that tie."""
-    worst = [w for w in lines if w.link.id in loads and _is_busiest(loads[w.link.id], seating)]
-    marks = []
-    for wire in worst[: _MAX_TIES if len(worst) <= _MAX_TIES else 1]:
-        words = format_seconds(loads[wire.link.id].congestion_s)
-        width = 7.0 * len(words) + 10
-        x, y = wire.label_x, wire.label_y
-        pill = rect(None, x - width / 2, y - 9, width, 18, rx=9)
-        marks.append(element("g", {"class": "busiest"}, pill, text_line(x, y + 4, words)))
+def _is_busiest(seconds: float, evaluation: Evaluation) -> bool:
+    worst = evaluation.max_congestion_s
+    return worst > 0 and seconds >= 0.999 * worst
+
+
+def _busiest_marks(lines: list[Wire], seating: Seating) -> list[Markup]:
+    """A pill with the time on the busiest link of each placement, or on up to four that tie."""
+    looks = ("busiest",) if seating.before is None else ("busiest of-placed", "busiest of-default")
+    worst: dict[str, list[tuple[Wire, float]]] = {look: [] for look in looks}
+    for wire in lines:
+        for look, seconds, evaluation in _by_placement(wire.link, seating, looks):
+            if _is_busiest(seconds, evaluation):
+                worst[look].append((wire, seconds))
+    marks: list[Markup] = []
+    taken: list[tuple[float, float]] = []
+    for look, found in worst.items():
+        for wire, seconds in found[: _MAX_TIES if len(found) <= _MAX_TIES else 1]:
+            words = format_seconds(seconds)
+            width = 7.0 * len(words) + 10
+            x, y = wire.label_x, wire.label_y
+            while any(abs(x - a) < _PILL_ROOM and abs(y - b) < _PILL for a, b in taken):
+                y += _PILL + 1
+            taken.append((x, y))
+            pill = rect(None, x - width / 2, y - _PILL / 2, width, _PILL, rx=9)
+            marks.append(element("g", {"class": look}, pill, text_line(x, y + 4, words)))
     return marks
 
 
-def kind_legend(topology: Topology) -> Markup:
-    """What the line colours mean, as a line of HTML."""
-    parts = []
-    for kind in _kinds(topology):
-        sample: Attributes = {"width": 28, "height": 14, "aria-hidden": "true"}
-        drawn = element("svg", sample, _sample(kind, "M0 7h28"))
-        parts.append(element("span", {"class": "entry"}, drawn, LINK_WORDS[kind]))
-    return element("p", {"class": "legend"}, *parts)
+class KeyEntry(NamedTuple):
+    """One look of a line: a sample of it, what it is and carries, and what such links join."""
+
+    sample: Markup
+    words: str
+    joins: str
 
 
-def _kind_legend(topology: Topology, layout: Layout) -> tuple[Markup, float]:
-    """A line of samples below the drawing, and its height."""
-    parts = []
-    x, y = 16.0, layout.height + 8
-    for kind in _kinds(topology):
-        parts.append(_sample(kind, f"M{x:.0f} {y:.0f}h28"))
-        parts.append(text_line(x + 34, y + 4, LINK_WORDS[kind], "legend"))
-        x += 52 + 7.2 * len(LINK_WORDS[kind])
-    return joined(parts), 30.0 if parts else 0.0
+def machine_key(topology: Topology) -> list[KeyEntry]:
+    """What lines mean, by kind, lanes and rate; rates of one medium in one entry if many differ."""
+    classes = link_classes(topology)
+    if len(classes) > _MOST_ENTRIES:
+        classes = _by_medium(classes)
+    entries = []
+    for each in classes:
+        strokes = _strokes(max(each.links, key=lambda link: link.forward_bytes_per_s.value))
+        lines = (_stroke(look, "M0 8h34", width) for look, width in strokes)
+        sample: Attributes = {"class": "sample", "width": 34, "height": 16, "aria-hidden": "true"}
+        words = f"{each.medium}, {each.way} each way ({plural(len(each.links), 'link')})"
+        joins = joined_words(topology, each.links)
+        entries.append(KeyEntry(element("svg", sample, *lines), words, joins))
+    return entries
 
 
-def _kinds(topology: Topology) -> list[LinkKind]:
-    used = {link.kind for link in topology.links}
-    return [kind for kind in LinkKind if kind in used]
+def _by_medium(classes: Sequence[LinkClass]) -> list[LinkClass]:
+    merged: dict[str, list[LinkClass]] = defaultdict(list)
+    for each in classes:
+        merged[each.medium].append(each)
+    found = []
+    for medium, alike in merged.items():
+        links = tuple(link for each in alike for link in each.links)
+        rates = sorted((q for x in links for q in _both(x)), key=lambda rate: rate.value)
+        ends = dict.fromkeys(rate_words(rate) for rate in (rates[0], rates[-1]))
+        found.append(LinkClass(medium, " to ".join(ends), links))
+    return found
 
 
-def _sample(kind: LinkKind, path: str) -> Markup:
-    return element("path", {"class": f"wire kind-{kind.value}", "d": path, "stroke-width": 4})
+def _both(link: Link) -> tuple[Quantity, Quantity]:
+    return link.forward_bytes_per_s, link.backward_bytes_per_s

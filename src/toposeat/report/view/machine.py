@@ -136,7 +136,9 @@ def component_words(component: Component) -> str:
     return clean(component.id)
 
 
-_MAKERS = re.compile(r"^(?:(?:NVIDIA|AMD|Intel\(?R?\)?|Tesla|GeForce|Instinct|Quadro)\s+)+", re.I)
+_MAKERS = re.compile(
+    r"^(?:(?:NVIDIA|AMD|Intel\(?R?\)?|Tesla|GeForce|Instinct|Quadro|Data Center GPU)\s+)+", re.I
+)
 
 
 def short_device_name(name: str, letters: int) -> str:
@@ -218,11 +220,15 @@ def link_source_words(topology: Topology) -> str:
     return ", ".join([f"{plural(int(number), 'link')} {source}", *parts[1:]])
 
 
+def title_words(topology: Topology) -> str:
+    """`k80-16, 16 x Tesla K80`."""
+    hosts = f"{len(topology.hosts)} hosts, " if len(topology.hosts) > 1 else ""
+    return f"{clean(topology.name)}, {hosts}{devices_words(topology)}"
+
+
 def topology_sentence(topology: Topology) -> str:
     """`k80-16, 16 x Tesla K80, 47 links nominal`."""
-    name = clean(topology.name)
-    hosts = f"{len(topology.hosts)} hosts, " if len(topology.hosts) > 1 else ""
-    return f"{name}, {hosts}{devices_words(topology)}, {link_source_words(topology)}"
+    return f"{title_words(topology)}, {link_source_words(topology)}"
 
 
 # Members of `Topology.metadata` that tell what to make of its numbers, the most telling first.

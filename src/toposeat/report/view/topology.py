@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.quantity import Knowledge, Source
@@ -28,10 +27,18 @@ from toposeat.report.units import (
     format_seconds,
     known,
     plural,
-    three_digits,
+)
+from toposeat.report.view.links import (
+    DEVICE_LINKS,
+    NOMINAL_MARK,
+    each_way,
+    joined_words,
+    lane_words,
+    link_classes,
+    rate_number,
+    rate_words,
 )
 from toposeat.report.view.machine import (
-    LINK_WORDS,
     PATH_CLASS_WORDS,
     assumed_lines,
     component_words,
@@ -45,13 +52,7 @@ from toposeat.report.view.machine import (
     topology_sentence,
     vertex_words,
 )
-from toposeat.report.view.tree import (
-    MAX_SINGLE_DEVICES,
-    NOMINAL_MARK,
-    each_way,
-    machine_tree,
-    rate_words,
-)
+from toposeat.report.view.tree import MAX_SINGLE_DEVICES, machine_tree
 
 _Block = list[Part]
 
@@ -232,15 +233,12 @@ def link_list(topology: Topology) -> Table:
 
 def _link_row(link: Link) -> tuple[str, ...]:
     forward, backward = link.forward_bytes_per_s, link.backward_bytes_per_s
-    kind = LINK_WORDS[link.kind] + (f" x{link.count}" if link.count > 1 else "")
-    if link.name and link.kind in (LinkKind.SMP, LinkKind.PCIE):
-        kind = f"{kind} ({clean(link.name)})"
     each = format_rate(forward.value)
     if forward.value != backward.value:
         each = f"{each} / {format_rate(backward.value)}"
     combined = link.combined_bytes_per_s
     return (
-        kind,
+        lane_words(link),
         each,
         format_rate(combined.value) if combined else "-",
         format_seconds(link.latency_s.value),
@@ -315,15 +313,7 @@ def _matrix(names: list[str], header: list[str], cells: list[list[str]]) -> Tabl
 def rate_cell(topology: Topology, route: Route) -> str:
     """GB/s that one flow reaches; `~` marks what only the kinds of links tell."""
     rate = flow_rate(topology, route)
-    if rate is None:
-        return ""
-    mark = NOMINAL_MARK if not rate.source.is_of_this_machine else ""
-    return f"{mark}{_short(rate.value / 1e9)}"
-
-
-def _short(value: float) -> str:
-    """Two or three digits are what a glance takes in: 48, 6.6, 200."""
-    return f"{value:.0f}" if value >= 9.95 else three_digits(value)[:4].rstrip("0").rstrip(".")
+    return "" if rate is None else rate_number(rate)
 
 
 def _ends(topology: Topology) -> list[tuple[str, str]]:
@@ -365,9 +355,7 @@ def _group_cells(cells: PairCells, groups: list[list[str]]) -> list[list[str]]:
     ]
 
 
-_DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK, LinkKind.C2C})
 _MAX_ROWS = 24
-_MAX_PAIRS = 16
 _LEVEL = [
     ComponentKind.NETWORK,
     ComponentKind.PACKAGE,
@@ -381,46 +369,12 @@ _LEVEL = [
 def device_link_table(topology: Topology) -> Part | None:
     """Which devices NVLink and the like join, one row per kind, count and rate."""
     devices = {d.id for d in topology.devices}
-    groups: dict[tuple[str, str], list[Link]] = defaultdict(list)
-    for link in topology.links:
-        if link.kind in _DEVICE_LINKS and devices & set(link.ends):
-            lanes = f" x{link.count}" if link.count > 1 else ""
-            groups[f"{link_medium(link)}{lanes}", each_way(link)].append(link)
     rows = [
-        (medium, way, _joined_words(topology, links, devices))
-        for (medium, way), links in groups.items()
+        (each.medium, each.way, joined_words(topology, each.links))
+        for each in link_classes(topology)
+        if each.links[0].kind in DEVICE_LINKS and any(devices & set(x.ends) for x in each.links)
     ]
     return Table(("device links", "each way", "join"), rows, fold=(2,)) if rows else None
-
-
-def _joined_words(topology: Topology, links: list[Link], devices: set[str]) -> str:
-    parts = []
-    pairs = [link.ends for link in links if set(link.ends) <= devices]
-    if pairs:
-        parts.append(_pair_words(topology, pairs))
-    ports: dict[str, set[str]] = defaultdict(set)
-    for link in links:
-        inside = devices & set(link.ends)
-        if len(inside) == 1:
-            (other,) = set(link.ends) - inside
-            ports[vertex_words(topology, other)] |= inside
-    for other, members in list(ports.items())[:_MAX_PAIRS]:
-        parts.append(f"{device_ranges(topology, members)} to {other}")
-    if len(ports) > _MAX_PAIRS:
-        parts.append(f"and {len(ports) - _MAX_PAIRS} more")
-    return "; ".join(parts)
-
-
-def _pair_words(topology: Topology, pairs: list[tuple[str, str]]) -> str:
-    members = {end for pair in pairs for end in pair}
-    known = {frozenset(pair) for pair in pairs}
-    if len(members) > 2 and all(frozenset(p) in known for p in combinations(members, 2)):
-        return f"each two of {device_ranges(topology, members)}"
-    code = {d.id: device_code(topology, at) for at, d in enumerate(topology.devices)}
-    words = [f"{code[a]}-{code[b]}" for a, b in pairs]
-    if len(words) > _MAX_PAIRS:
-        words = [*words[: _MAX_PAIRS - 1], f"and {len(words) - _MAX_PAIRS + 1} more"]
-    return ", ".join(words)
 
 
 def shared_link_table(topology: Topology) -> Part | None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Component, ComponentKind, Device, Link, Nic, PcieState, Topology
 from toposeat.report.parts import Cell, Line, Part, Words
 from toposeat.report.text import TextStyle
-from toposeat.report.units import clean, format_rate
+from toposeat.report.units import clean
+from toposeat.report.view.links import lane_words, rate_words
 from toposeat.report.view.machine import (
     component_words,
     device_code,
     device_ranges,
-    link_medium,
     short_device_name,
 )
 
@@ -59,23 +58,23 @@ class Forest:
 def build_forest(topology: Topology) -> Forest:
     """Trees of packages, NUMA nodes, bridges, switches, devices and NICs.
 
-    Switches of device links (NVSwitch) and network vertices are in no tree. A NIC that hangs on a
-    device stands beside it. Breadth first from the highest vertices, so that a vertex with several
-    links upwards is a child of the highest of them; its other links are in no tree.
+    Switches of device links (NVSwitch) and network vertices are in no tree. A NIC or a tile that
+    hangs on a device stands beside it. Breadth first from the highest vertices, so that a vertex
+    with several links upwards is a child of the highest of them; its other links are in no tree.
     """
     nodes = _nodes(topology)
     near = _neighbours(topology, nodes)
     position = {vertex: number for number, vertex in enumerate(nodes)}
     seen: set[str] = set()
     roots: list[Node] = []
-    attached = _nics_on_devices(topology, near)
+    attached = _leaves_on_devices(topology, near)
     for vertex in sorted(nodes, key=lambda v: (nodes[v].level, position[v])):
         if vertex in seen or vertex in attached:
             continue
         roots.append(nodes[vertex])
         _grow(nodes, near, vertex, seen, attached)
-    for nic, (device, _) in attached.items():
-        _seat_beside(nodes, roots, nic, device)
+    for leaf, device in attached.items():
+        _seat_beside(nodes, roots, leaf, device)
     first_device = {d.id: number for number, d in enumerate(topology.devices)}
     roots = _sorted(roots, first_device, position)
     hosts = {host: number for number, host in enumerate(topology.hosts)}
@@ -105,16 +104,23 @@ def _neighbours(topology: Topology, nodes: dict[str, Node]) -> dict[str, list[tu
     return near
 
 
-def _nics_on_devices(
+def _leaves_on_devices(
     topology: Topology, near: dict[str, list[tuple[str, Link]]]
-) -> dict[str, tuple[str, str]]:
-    """NICs whose only neighbour in the node is a device: NIC -> (device, link)."""
-    devices = {d.id for d in topology.devices}
+) -> dict[str, str]:
+    """NICs, and devices such as a second tile, that only devices lead to: leaf -> device.
+
+    Of several devices the one with the fastest link; a device needs one that hangs on something.
+    """
+    devices = dict.fromkeys(d.id for d in topology.devices)
+    nics = [nic.id for nic in topology.nics]
+    leaves = {*devices, *nics}
+    hanging = {d for d in devices if any(end not in leaves for end, _ in near[d])}
     found = {}
-    for nic in topology.nics:
-        ends = near[nic.id]
-        if ends and all(end in devices for end, _ in ends):
-            found[nic.id] = (ends[0][0], ends[0][1].id)
+    for leaf in (*nics, *devices):
+        beside = hanging if leaf in devices else devices
+        ends = [each for each in near[leaf] if each[0] in beside]
+        if ends and all(end in devices for end, _ in near[leaf]):
+            found[leaf] = max(ends, key=lambda each: each[1].forward_bytes_per_s.value)[0]
     return found
 
 
@@ -123,7 +129,7 @@ def _grow(
     near: dict[str, list[tuple[str, Link]]],
     root: str,
     seen: set[str],
-    attached: dict[str, tuple[str, str]],
+    attached: Container[str],
 ) -> None:
     seen.add(root)
     queue = deque([root])
@@ -145,10 +151,10 @@ def _may_hang(above: Node, below: Node) -> bool:
     return above.host == below.host and (above.level < below.level or chained)
 
 
-def _seat_beside(nodes: dict[str, Node], roots: list[Node], nic: str, device: str) -> None:
+def _seat_beside(nodes: dict[str, Node], roots: list[Node], leaf: str, device: str) -> None:
     lists = [node.children for node in nodes.values()] + [roots]
     beside = next(siblings for siblings in lists if nodes[device] in siblings)
-    beside.insert(beside.index(nodes[device]) + 1, nodes[nic])
+    beside.insert(beside.index(nodes[device]) + 1, nodes[leaf])
 
 
 def _sorted(
@@ -177,19 +183,6 @@ MAX_SINGLE_DEVICES = 16  # up to so many every device has a line; beyond, likes 
 _LEAST_LIKES = 3
 _NAME_LETTERS = 28  # the whole name stands in the table of devices
 _UNICODE, _ASCII = ("├─ ", "└─ ", "│  "), ("|- ", "`- ", "|  ")
-NOMINAL_MARK = "~"
-
-
-def rate_words(rate: Quantity) -> str:
-    """`~12.0 GB/s` for what only the kind of link tells, `11.3 GB/s` for what was measured."""
-    mark = NOMINAL_MARK if not rate.source.is_of_this_machine else ""
-    return f"{mark}{format_rate(rate.value)}"
-
-
-def each_way(link: Link) -> str:
-    """The rate of each direction, once if they are the same."""
-    both = (link.forward_bytes_per_s, link.backward_bytes_per_s)
-    return " / ".join(dict.fromkeys(map(rate_words, both)))
 
 
 def machine_tree(topology: Topology, style: TextStyle) -> list[Part]:
@@ -267,9 +260,8 @@ class _TreeWriter:
         parts = self._name(vertex)
         link = self.topology.link_of_id.get(node.link or "")
         if link is not None:
-            rate = link.forward_bytes_per_s
-            lanes = f" x{link.count}" if link.count > 1 else ""
-            parts.append(Cell(f"  [{rate_words(rate)} {link_medium(link)}{lanes}]", "faint"))
+            words = f"{rate_words(link.forward_bytes_per_s)} {lane_words(link)}"
+            parts.append(Cell(f"  [{words}]", "faint"))
         if not isinstance(vertex, Component) and vertex.pcie is not None:
             parts.append(Cell(_width_words(vertex.pcie), "doubt"))
         return parts
