@@ -162,7 +162,7 @@ NUMBERS = (
 def origin_words(topology: Topology, created: str) -> str:
     """Who says it, how good the numbers are, and the day."""
     publishers = dict.fromkeys(clean(each).partition(":")[0] for each in topology.sources)
-    by = f" (published by {', '.join(publishers)})" if publishers else ""
+    by = f" ({'; '.join(publishers)})" if publishers else ""
     words = f"Source: {clean(topology.origin)}{by}, {link_source_words(topology)}"
     return f"{words}. Drawn {created}" if created else words
 
