@@ -213,7 +213,7 @@ void tps__end(struct tps_link *link);
 /* The code of the answer, CL_OUT_OF_RESOURCES from a dead proxy. `reply` is freed by the caller. */
 cl_int tps__await(struct tps_link *link, struct tps_reply *reply);
 void tps__reply_free(struct tps_reply *reply);
-void tps__flush(struct tps_link *link);
+bool tps__flush(struct tps_link *link); /* whether there was something */
 /* Sends user memory, other threads between the frames; its number, for one later message. */
 uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout);
 uint64_t tps__new_id(struct tps_link *link);

@@ -12,6 +12,7 @@
 enum { PINGS = 20, PIECE = 1 << 20, PIECES = 8, MOST_NS = 20000000 };
 
 static uint64_t began;
+static pid_t owner; /* a child of fork has no part in it */
 
 /* Seconds until `back` bytes are here, after `there` bytes were sent. */
 static double ping(struct tps_link *link, size_t there, size_t back) {
@@ -105,7 +106,9 @@ static void write_report(FILE *file) {
 void tps__report(void) {
   const char *folder = getenv("TOPOSEAT_CL_REPORT");
   cl_device_id *devices = NULL;
-  if (folder == NULL || tps__known_devices(&devices) == 0)
+  if (owner == 0)
+    owner = getpid();
+  if (folder == NULL || tps__known_devices(&devices) == 0 || owner != getpid())
     return;
   char host[256] = "", name[320], fresh[330];
   (void)gethostname(host, sizeof host - 1);
