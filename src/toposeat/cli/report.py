@@ -29,7 +29,7 @@ _FORMS = ("text", "json", "html", "svg", "png", "csv", "treematch", "npy")
 
 
 class ReportCommand(Command):
-    """Show topologies, profiles, placements and runs; together they make one page."""
+    """Show topologies, profiles, placements and runs; two profiles: before and after."""
 
     name = "report"
 
@@ -40,7 +40,7 @@ class ReportCommand(Command):
             metavar="F",
             nargs="*",
             type=Path,
-            help="topologies, profiles, placements, runs",
+            help="topologies, profiles, placements, runs; two profiles are compared",
         )
         add_topology_option(parser, required=False)
         add_network_options(parser)
@@ -94,6 +94,9 @@ def _document(found: ReportFiles) -> Any:
     from toposeat import report  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
+    change = found.change()
+    if change is not None:
+        return report.profile_change_json(change)
     documents: list[Any] = []
     if found.topology is not None:
         documents.append(report.topology_json(topology_document(found.topology)))
@@ -131,6 +134,9 @@ def _render(
 def _drawing(found: ReportFiles) -> str:
     from toposeat import report  # noqa: PLC0415
 
+    change = found.change()
+    if change is not None:
+        return report.profile_change_svg(change)
     results = found.mapping_results()
     if results and found.traffic is not None:
         return report.mapping_svg(results[0], found.topology_of(results[0]), found.traffic)
@@ -144,14 +150,17 @@ def _drawing(found: ReportFiles) -> str:
 def _matrix(found: ReportFiles, form: str) -> bytes:
     from toposeat import report  # noqa: PLC0415
 
-    if found.traffic is None:
-        raise UsageError("a matrix needs traffic", hint="name a profile")
+    if found.traffic is None or len(found.profiles) > 1:
+        raise UsageError("a matrix is that of one traffic", hint="name one profile")
     return report.matrix_file(found.traffic, form)
 
 
 def _text(found: ReportFiles, style: TextStyle) -> str:
     from toposeat import report  # noqa: PLC0415
 
+    change = found.change()
+    if change is not None:
+        return report.render_profiles_text(change, style)
     parts = []
     if found.topology is not None:
         parts.append(report.render_topology_text(found.topology, style))

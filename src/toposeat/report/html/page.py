@@ -19,7 +19,7 @@ from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.parts import Cell, Fact, Part, titled_list
-from toposeat.report.svg.charts import heat_pictures, size_picture, time_pictures
+from toposeat.report.svg.charts import change_pictures, heat_pictures, size_picture, time_pictures
 from toposeat.report.svg.element import Markup, Picture, number, style_sheet
 from toposeat.report.svg.machine import (
     CONGESTION_STEPS,
@@ -48,6 +48,7 @@ from toposeat.report.view.mapping import (
     seat_rows,
     verdict_words,
 )
+from toposeat.report.view.profiles import ProfileChange, change_summary, change_tables
 from toposeat.report.view.runs import run_parts
 from toposeat.report.view.topology import (
     link_list,
@@ -83,6 +84,7 @@ class Section:
         mapping: predictions before and after.
         placement: seats with CPU sets, memory nodes and NICs.
         run: a run that was measured.
+        change: two profiles side by side.
         title: heading; the topology's or traffic's name if empty.
         text: a sentence or two under the heading.
         commands: how to go on, one command each.
@@ -94,6 +96,7 @@ class Section:
     _: KW_ONLY
     placement: Placement | None = None
     run: RunRecord | None = None
+    change: ProfileChange | None = None
     title: str = ""
     text: str = ""
     commands: tuple[str, ...] = ()
@@ -109,6 +112,8 @@ class Section:
         """What the section is called."""
         if self.title:
             return self.title
+        if self.change is not None:
+            return " and ".join(self.change.names)
         if self.topology is not None:
             return self.topology.name
         if self.mapping is not None:
@@ -166,6 +171,7 @@ def _section(section: Section, key: str) -> View:
         "machine": None,
         "traffic": None,
         "run": None,
+        "change": None if section.change is None else _change(section.change),
         "placement": None if section.placement is None else placement_table(section.placement),
         "provenance": [],
         "folds": [],
@@ -189,8 +195,14 @@ def _section(section: Section, key: str) -> View:
     return view
 
 
+def _change(change: ProfileChange) -> View:
+    legend, maps = change_pictures(change)
+    heat = {"note": "", "legend": legend, "maps": maps}
+    return {"parts": grouped(change_tables(change)), "heat": heat}
+
+
 def _facts(section: Section) -> list[Part]:
-    parts: list[Part] = []
+    parts: list[Part] = [] if section.change is None else change_summary(section.change)
     if section.topology is not None:
         parts += topology_overview(section.topology)
     elif section.mapping is not None:

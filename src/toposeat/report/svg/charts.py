@@ -30,12 +30,15 @@ from toposeat.report.svg.element import (
 )
 from toposeat.report.svg.layout import Layout, lay_out_machine
 from toposeat.report.units import (
+    clean,
     format_bytes,
     format_count,
     format_percent,
     format_power_of_two,
     format_seconds,
+    plural,
 )
+from toposeat.report.view.profiles import ProfileChange, change_words
 from toposeat.report.view.traffic import (
     LEVELS,
     HeatScale,
@@ -63,6 +66,7 @@ def heat_map(
     label: str,
     order: Sequence[int] | None = None,
     splits: Sequence[int] = (),
+    scale: HeatScale | None = None,
 ) -> Markup:
     """Bytes of `table` with rows (senders) and columns (receivers) in `order`.
 
@@ -72,6 +76,7 @@ def heat_map(
         label: what the picture shows, for readers who cannot see it.
         order: ranks in drawing order; by number if None.
         splits: positions where a thin line separates groups of devices.
+        scale: of colours; that of this table if None.
     """
     order = list(order if order is not None else range(ranks))
     place = np.zeros(ranks, dtype=np.int64)
@@ -83,7 +88,12 @@ def heat_map(
     size = matrix.shape[0]
     cell = min(_MAX_CELL, _SIDE / size)
     side = cell * size
-    cells = _titled_cells(matrix, order, cell) if size <= _EACH_WITH_TITLE else _cells(matrix, cell)
+    scale = scale or heat_scale(matrix)
+    cells = (
+        _titled_cells(matrix, order, cell, scale)
+        if size <= _EACH_WITH_TITLE
+        else _cells(matrix, cell, scale)
+    )
     return drawing(
         "chart heat",
         (_LEFT + side + 6, _TOP + side + 6),
@@ -95,10 +105,8 @@ def heat_map(
     )
 
 
-def heat_legend(table: PairTable, ranks: int) -> Markup:
+def heat_legend(scale: HeatScale) -> Markup:
     """Little squares from few to many bytes, with the ends of the scale named."""
-    matrix, _ = block_matrix(table, ranks, _MOST_CELLS)
-    scale: HeatScale = heat_scale(matrix)
     squares = [rect(f"heat-{n}", 14 * (n - 1), 2, 14, 12) for n in range(1, LEVELS)]
     bar = element(
         "svg",
@@ -110,8 +118,14 @@ def heat_legend(table: PairTable, ranks: int) -> Markup:
     return joined([element("span", {}, low), bar, element("span", {}, words)])
 
 
-def _titled_cells(matrix: NDArray[np.int64], order: Sequence[int], cell: float) -> Markup:
-    scale = heat_scale(matrix)
+def _scale_of(ranks: int, *tables: PairTable) -> HeatScale:
+    """The one scale of the heat maps of some tables."""
+    return heat_scale(np.stack([block_matrix(each, ranks, _MOST_CELLS)[0] for each in tables]))
+
+
+def _titled_cells(
+    matrix: NDArray[np.int64], order: Sequence[int], cell: float, scale: HeatScale
+) -> Markup:
     found = []
     for row, column in zip(*np.nonzero(matrix), strict=True):
         size = float(matrix[row, column])
@@ -123,9 +137,8 @@ def _titled_cells(matrix: NDArray[np.int64], order: Sequence[int], cell: float) 
     return joined(found)
 
 
-def _cells(matrix: NDArray[np.int64], cell: float) -> Markup:
+def _cells(matrix: NDArray[np.int64], cell: float, scale: HeatScale) -> Markup:
     """One path per level: thousands of cells stay small."""
-    scale = heat_scale(matrix)
     paths: dict[int, list[str]] = defaultdict(list)
     step = number(cell)
     for row, column in zip(*np.nonzero(matrix), strict=True):
@@ -402,7 +415,32 @@ def heat_pictures(
         "Ranks in the order of the devices they sit on, left to right in the drawing; lines"
         " separate packages. Near the diagonal is near in the machine."
     )
-    return note, heat_legend(pairs, traffic.ranks), maps
+    return note, heat_legend(_scale_of(traffic.ranks, pairs)), maps
+
+
+def change_pictures(change: ProfileChange) -> tuple[Markup | None, list[Picture]]:
+    """Heat maps of two profiles, all memory; of as many ranks with one scale and its legend."""
+    tables = [each.table() for each in change.profiles]
+    if not all(map(len, tables)):
+        return None, []
+    scale = _scale_of(change.profiles[0].ranks, *tables) if change.same_ranks else None
+    maps = []
+    for when, name, each, table in zip(
+        ("before", "after"), change.names, change.profiles, tables, strict=True
+    ):
+        words = f"{when}: {clean(name)}, {plural(each.ranks, 'rank')}"
+        drawn = heat_map(table, each.ranks, label=f"bytes sent, {words}", scale=scale)
+        maps.append(Picture(words, "", drawn))
+    return None if scale is None else heat_legend(scale), maps
+
+
+def profile_change_svg(change: ProfileChange) -> str:
+    """A standalone SVG file of two profiles: the verdict and both communication matrices."""
+    sheet = Sheet(change_words(change))
+    sheet.line(f"Bytes sent, log scale; {_AXES}")
+    for picture in change_pictures(change)[1]:
+        sheet.picture(picture)
+    return sheet.svg(f"profiles {' and '.join(map(clean, change.names))}")
 
 
 def _heat_of(traffic: Traffic, space: MemorySpace, name: str = "") -> Picture:
