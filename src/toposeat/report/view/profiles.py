@@ -467,7 +467,7 @@ def _notes(change: ProfileChange) -> list[Part]:
         name for name, each in zip(change.names, change.profiles, strict=True) if not is_timed(each)
     ]
     if untimed:
-        said.append(f"Times are not compared: {' and '.join(map(clean, untimed))} has none.")
+        said.append(f"Times are not compared: none in {' and '.join(map(clean, untimed))}.")
     doubts = [
         f"{clean(name)}: {doubt}"
         for name, each in zip(change.names, change.profiles, strict=True)
