@@ -135,6 +135,11 @@ class StopSignals(_Handling):
         super().__init__(_STOPPING, self._raise, keep_ignored=True)
         self._received: int | None = None
 
+    @property
+    def received(self) -> bool:
+        """Whether one came while a child ran."""
+        return self._received is not None
+
     def receive(self, number: int) -> None:
         """Keep a signal that went to the child, for `check`."""
         self._received = number

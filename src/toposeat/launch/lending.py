@@ -19,12 +19,13 @@ from typing import IO
 from toposeat.errors import InputError, MissingProgramError, ToposeatError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch.allocation import all_here, known_hosts
-from toposeat.launch.child import run_child
+from toposeat.launch.child import StopSignals, run_child
 from toposeat.launch.home_wire import own_addresses
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
 from toposeat.launch.lent_files import (
     KEY_VARIABLE,
     Told,
+    choosing,
     lending,
     lent_devices,
     lent_folder,
@@ -39,7 +40,6 @@ _PROXY = "bin/toposeat-clproxy"
 _KEY_BYTES = 32
 _MAX_LINE = 1 << 20
 _NOT_STARTED = (126, 127)
-_STOPPED = (129, 130, 143)  # by a signal that this process passed on
 _SILENT_S = 30.0
 
 
@@ -121,9 +121,10 @@ def lend(
     check_ready(line, variables)
     root = lent_folder(variables)
     with ExitStack() as stack:
-        _, shared = lent_devices(root)
-        key = shared or secrets.token_hex(_KEY_BYTES)  # a borrower has one for all it borrows
-        hearing = _Hearing(stack.enter_context(lending(root)), root, key, show, tell)
+        folder = stack.enter_context(lending(root))
+        with choosing(root):  # a borrower has one key for all that it borrows
+            key = lent_devices(root)[1] or secrets.token_hex(_KEY_BYTES)
+            hearing = _Hearing(folder, root, key, show, tell)
         stdin: int | None = None
         if line.kind == LauncherKind.SSH:
             stdin, own = os.pipe()
@@ -133,9 +134,10 @@ def lend(
         else:
             line, added = hand_on(line, (KEY_VARIABLE,), variables)
             variables |= {**added, KEY_VARIABLE: key}
+        signals = stack.enter_context(StopSignals())
         code = hearing.during(lambda out: run_child(line.argv, variables, stdout=out, stdin=stdin))
     if hearing.lends:
-        return 0 if code in _STOPPED else code
+        return 0 if signals.received else code  # launchers end a job that is stopped with any
     raise hearing.failure(line, code)
 
 
@@ -156,6 +158,7 @@ class _Hearing:
         self._proxies: list[Told] = []
         self._failed: list[Told] = []
         self._damaged: InputError | None = None
+        self._write()
 
     @property
     def lends(self) -> bool:
@@ -201,13 +204,16 @@ class _Hearing:
 
     def _take(self, told: Told) -> None:
         self._proxies.append(told)
-        write_lent(self._folder, self._key, self._started, self._proxies)
+        self._write()
         devices, _ = lent_devices(self._root)
         own = [each for each in devices if (each.host, each.socket) == (told.host, told.unix)]
         if own:
             self._show(own)
         else:
             self._tell(f"{told.host}: its devices are lent by another proxy already")
+
+    def _write(self) -> None:
+        write_lent(self._folder, self._key, self._started, self._proxies)
 
     def failure(self, line: LaunchLine, code: int) -> ToposeatError:
         """Why nothing was lent."""

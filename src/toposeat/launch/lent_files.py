@@ -120,8 +120,6 @@ def lent_devices(root: Path) -> tuple[list[LentDevice], str]:
     documents.sort(key=lambda each: float(each.get("started", 0)))
     key = str(documents[0].get("key", "")) if documents else ""
     for document in documents:
-        if document.get("key") != key:  # two that were started at the same moment
-            continue
         with suppress(ValidationError):
             for told in convert(document.get("proxies", []), tuple[Told, ...]):
                 for device in told.devices:

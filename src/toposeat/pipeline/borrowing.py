@@ -167,7 +167,8 @@ def _planned(
             + (": name the network with -t NETWORK" if options.network is None else "")
         )
     if choice.is_shared:
-        notes.append(f"{len(hosts)} ranks share {len(devices)} free devices")
+        free = "1 free device" if len(devices) == 1 else f"{len(devices)} free devices"
+        notes.append(f"{len(hosts)} ranks share {free}")
     if ANY_HOST in hosts:
         notes.append("the launcher decides where ranks run: no device is nearer than another")
     price = price_of(seats, past) if past else None

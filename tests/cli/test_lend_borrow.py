@@ -1,0 +1,205 @@
+"""`lend` and `borrow` on this machine, with PoCL's device."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import toposeat
+
+COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
+_SECONDS = 60.0
+
+pytestmark = pytest.mark.skipif(
+    ctypes.util.find_library("pocl") is None or ctypes.util.find_library("OpenCL") is None,
+    reason="no PoCL (Debian: pocl-opencl-icd ocl-icd-libopencl1)",
+)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "TOPOSEAT_CACHE_DIR": str(tmp_path / "cache")}
+
+
+Lender = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def lend(environment: dict[str, str]) -> Iterator[Lender]:
+    """Starts `lend` with a line, and waits until it lends."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*line: str, proxies: int = 1, **more: str) -> subprocess.Popen[str]:
+        lender = subprocess.Popen(
+            [toposeat(), "lend", "--json", "--", *line] if line else [toposeat(), "lend", "--json"],
+            env={**environment, **more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(lender)
+        assert lender.stdout is not None
+        for _ in range(proxies):
+            assert json.loads(lender.stdout.readline())["devices"]
+        return lender
+
+    yield start
+    for each in started:
+        each.terminate()
+        each.communicate(timeout=_SECONDS)
+
+
+def run(environment: Mapping[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [toposeat(), *map(str, words)],
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+
+
+def borrowed(environment: Mapping[str, str], *words: str | Path) -> list[dict[str, Any]]:
+    """The lines of JSON of a `borrow` that succeeds: those of ranks, and last its own."""
+    done = run(environment, "borrow", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_program_uses_a_borrowed_device_as_its_own(
+    environment: dict[str, str], lend: Lender
+) -> None:
+    lend()
+    rank, result = borrowed(environment, "--", sys.executable, COPY, "100000", "3")
+    assert rank["same"]
+    assert rank["endpoints"][0].startswith("unix:/")
+    (seat,) = result["seats"]
+    assert (seat["verdict"], seat["differences"]) == ("as placed", [])
+    (device,) = seat["devices"]
+    assert device["name"] == rank["device"]
+    assert device["measured"]["to_bytes_per_s"] > 0
+    assert device["use"]["bytes_to"] >= 300_000
+    assert device["use"]["bytes_from"] >= 300_000
+    assert seat["run_s"] > 0
+
+
+def test_every_device_is_a_different_one_and_a_busy_one_is_nobodys(
+    environment: dict[str, str], lend: Lender
+) -> None:
+    lend(POCL_DEVICES="pthread pthread")
+    lend()
+    listed = run(environment, "borrow").stdout.splitlines()
+    assert [line.split()[-1] for line in listed[1:]] == ["free"] * 3
+    _, result = borrowed(environment, "--devices", "2", "--", sys.executable, COPY, "1000")
+    assert len({each["id"] for each in result["seats"][0]["devices"]}) == 2
+    inner = [toposeat(), "borrow", "--devices", "2", "--", "true"]
+    done = run(environment, "borrow", "--devices", "2", "--", *inner)
+    assert done.returncode == 2
+    assert "2 devices for every rank, and 1 of 3 are free" in done.stderr
+
+
+def test_the_whole_of_what_is_lent_can_be_taken(environment: dict[str, str], lend: Lender) -> None:
+    lend()
+    done = run(environment, "borrow", "--", toposeat(), "borrow", "--", "true")
+    assert done.returncode == 1
+    assert "all lent devices are borrowed" in done.stderr
+    assert run(environment, "borrow", "--", "true").returncode == 0
+
+
+def test_a_recorded_run_is_priced_for_another(
+    environment: dict[str, str], lend: Lender, tmp_path: Path
+) -> None:
+    lend()
+    record = tmp_path / "app.borrowed"
+    borrowed(environment, "-o", record, "--", sys.executable, COPY, "100000")
+    (result,) = borrowed(environment, "--dry-run", "-p", record, "--", "true")
+    assert 0 < result["price"]["share"] == result["price"]["added_s"] / result["price"]["run_s"]
+    done = run(environment, "borrow", "--dry-run", "-p", record, "--", "true")
+    assert "borrowing adds" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("-- true")
+
+
+def test_a_program_without_opencl_is_not_checked_and_its_code_is_passed_on(
+    environment: dict[str, str], lend: Lender
+) -> None:
+    lend()
+    done = run(environment, "borrow", "--json", "--", "sh", "-c", "exit 7")
+    assert done.returncode == 7
+    (seat,) = json.loads(done.stdout)["seats"]
+    assert seat["verdict"] == "not checked"
+
+
+def test_the_nodes_own_devices_can_be_seen_as_well(
+    environment: dict[str, str], lend: Lender
+) -> None:
+    lend()
+    count = (
+        "import ctypes; cl = ctypes.CDLL('libOpenCL.so.1'); n = ctypes.c_uint();"
+        "cl.clGetPlatformIDs(0, None, ctypes.byref(n)); print(n.value)"
+    )
+    for words, platforms in (((), "1"), (("--local-too",), "2")):
+        done = run(environment, "borrow", *words, "--", sys.executable, "-c", count)
+        assert done.stdout == f"{platforms}\n", done.stderr
+
+
+def test_a_node_without_opencl_says_what_to_do(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    none = {"OCL_ICD_VENDORS": str(tmp_path / "empty")}
+    done = run(environment | none, "lend")
+    assert done.returncode == 1
+    cause, hint = done.stderr.splitlines()[-2:]
+    assert cause.startswith("error: nothing is lent: ")
+    assert hint.startswith("hint:  ")
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_lender_there_is_nothing_to_borrow(environment: dict[str, str]) -> None:
+    assert run(environment, "borrow").stdout == "Nothing is lent\n"
+    done = run(environment, "borrow", "--", "true")
+    assert done.returncode == 1
+    assert "toposeat lend" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_lender_that_ends_leaves_no_proxy_and_no_file(
+    environment: dict[str, str], lend: Lender, number: int
+) -> None:
+    lender = lend()
+    proxies = proxies_of(environment)
+    assert len(proxies) == 1
+    lender.send_signal(number)
+    code = lender.wait(timeout=_SECONDS)
+    assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+    end = time.monotonic() + _SECONDS
+    while proxies_of(environment) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert proxies_of(environment) == []
+    assert run(environment, "borrow").stdout == "Nothing is lent\n"
+    assert list(Path(environment["TOPOSEAT_CACHE_DIR"]).glob("lent/.toposeat-*")) == []
+
+
+def proxies_of(environment: Mapping[str, str]) -> list[int]:
+    """Processes of proxies that were started with this cache, but for their own children."""
+    mark = f"TOPOSEAT_CACHE_DIR={environment['TOPOSEAT_CACHE_DIR']}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            name = (entry / "comm").read_text().strip()
+            is_own = mark in (entry / "environ").read_bytes().split(b"\0")
+        except (OSError, ValueError):
+            continue
+        if entry.name.isdigit() and name.startswith("toposeat-clprox") and is_own:
+            found.append(int(entry.name))
+    return found

@@ -1,0 +1,133 @@
+"""Devices lent on some nodes of a cluster, and a job on the others that borrows them."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import LOGIN, Cluster, toposeat
+
+COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
+SIZE = 1 << 20
+
+
+def environment(cluster: Cluster) -> dict[str, str]:
+    """Two devices on each node, and a cache that all nodes see."""
+    own = {"POCL_DEVICES": "pthread pthread", "TOPOSEAT_CACHE_DIR": str(cluster.share / "cache")}
+    return {**os.environ, **own}
+
+
+@pytest.fixture
+def lent(cluster: Cluster) -> Iterator[list[str]]:
+    """The ids of four devices, two on a node of each leaf."""
+    if ctypes.util.find_library("pocl") is None:
+        pytest.skip("no PoCL (Debian: pocl-opencl-icd)")
+    lender = cluster.start(
+        LOGIN,
+        [toposeat(), "lend", "--json", "--", "srun", "-N2", "-n2", "-w", "tb1,tb3"],
+        environment=environment(cluster),
+    )
+    assert lender.stdout is not None
+    told = [json.loads(lender.stdout.readline())["devices"] for _ in range(2)]
+    yield sorted(device["id"] for own in told for device in own)
+    stop(cluster, "toposeat lend")
+    _, error = lender.communicate(timeout=60)
+    assert lender.returncode == 0, error
+
+
+def stop(cluster: Cluster, command: str) -> None:
+    """Ask what runs on the login node to end: signals do not pass the bed's own command."""
+    cluster.on(LOGIN, ["pkill", "-TERM", "-f", command])
+
+
+def borrow(cluster: Cluster, *words: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What `borrow --json` says, and what its ranks printed."""
+    done = cluster.on(
+        LOGIN, [toposeat(), "borrow", "--json", *words], environment=environment(cluster)
+    )
+    assert done.returncode == 0, done.stderr
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    result = next(each for each in documents if "schema" in each)
+    return result, [each for each in documents if "write_s" in each]
+
+
+def crossed(cluster: Cluster) -> int:
+    """Bytes that left the leaves so far."""
+    links = json.loads(cluster.on(LOGIN, ["ip", "-s", "-j", "link"]).stdout)
+    return sum(each["stats64"]["tx"]["bytes"] for each in links if each["ifname"].startswith("up"))
+
+
+JOB = (
+    "srun",
+    "-N2",
+    "-n8",
+    "--ntasks-per-node=4",
+    "-w",
+    "tb2,tb4",
+    sys.executable,
+    COPY,
+    str(SIZE),
+)
+
+
+def test_every_rank_borrows_below_its_own_leaf(cluster: Cluster, lent: list[str]) -> None:
+    assert lent == ["tb1/0", "tb1/1", "tb3/0", "tb3/1"]
+    network = cluster.share / "topology.conf"
+    before = crossed(cluster)
+    result, ranks = borrow(cluster, "-t", network, "--", *JOB)
+    left_leaves = crossed(cluster) - before
+    near = {"tb2": "tb1", "tb4": "tb3"}
+    hosts = [seat["host"] for seat in result["seats"]]
+    assert hosts == ["tb2"] * 4 + ["tb4"] * 4
+    for seat in result["seats"]:
+        (device,) = seat["devices"]
+        assert device["host"] == near[seat["host"]]
+        assert (seat["verdict"], seat["differences"]) == ("as placed", [])
+        assert device["measured"]["round_trip_s"] > 0
+        assert device["use"]["bytes_to"] >= SIZE
+    used = [seat["devices"][0]["id"] for seat in result["seats"]]
+    assert sorted(used) == sorted(lent * 2)  # no device has more than its share
+    assert sorted(rank["rank"] for rank in ranks) == list(range(8))
+    assert all(rank["same"] for rank in ranks)
+    assert left_leaves < SIZE  # of 16 that were copied
+
+
+def test_the_far_devices_are_borrowed_where_the_near_ones_are_taken(
+    cluster: Cluster, lent: list[str]
+) -> None:
+    del lent
+    network = cluster.share / "topology.conf"
+    holder = cluster.start(
+        LOGIN,
+        [
+            *(toposeat(), "borrow", "--devices", "2", "-t", network, "--"),
+            *("srun", "-N1", "-n1", "-w", "tb2", "sh", "-c", "echo started; exec sleep 100"),
+        ],
+        environment=environment(cluster),
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "started\n"
+    words = ("--dry-run", "-t", network, "--", "srun", "-N1", "-n1", "-w", "tb2", "true")
+    result, _ = borrow(cluster, *words)
+    stop(cluster, "toposeat borrow")
+    holder.communicate(timeout=60)
+    assert [device["host"] for device in result["seats"][0]["devices"]] == ["tb3"]
+    result, _ = borrow(cluster, *words)
+    assert [device["host"] for device in result["seats"][0]["devices"]] == ["tb1"]
+
+
+def test_what_is_lent_ends_with_its_launcher(cluster: Cluster, lent: list[str]) -> None:
+    assert len(lent) == 4
+    cluster.on(LOGIN, ["scancel", "--user=root"])
+    for _ in range(100):
+        done = cluster.on(LOGIN, [toposeat(), "borrow"], environment=environment(cluster))
+        if done.stdout == "Nothing is lent\n":
+            break
+    assert done.stdout == "Nothing is lent\n"
