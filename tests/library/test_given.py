@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import toposeat
+from toposeat.cli.main import main
 
 CELLS = [[0, 5_000_000, 0, 7], [5_000_000, 0, 3, 0], [0, 3, 0, 9_000_000], [7, 0, 9_000_000, 0]]
 EDGES = [(i, j, size) for i, row in enumerate(CELLS) for j, size in enumerate(row) if size]
@@ -78,6 +80,31 @@ def test_rates_are_a_matrix_and_make_a_machine() -> None:
 def test_several_files_are_one_machine(tmp_path: Path) -> None:
     toposeat.save_topology(toposeat.read_topology("dgx-1v"), tmp_path / "a.json")
     assert toposeat.read_topology([tmp_path / "a.json"]).rates().shape == (8, 8)
+
+
+def test_a_network_is_mapped_onto_as_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.conf").write_text(
+        "SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\n"
+    )
+    words = {"node": "hgx-h100", "hosts": "n[1,3,2,4]"}
+    machine = toposeat.read_topology("t.conf,taper=4", **words)
+    result = toposeat.map_traffic(machine, "llm:tp=8,dp=4")
+    line = ["map", "llm:tp=8,dp=4", "-t", "t.conf,taper=4", "-o", "command.place", "--json"]
+    assert main([*line, "--node", words["node"], "--hosts", words["hosts"]]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["device_of_rank"] == list(result.device_of_rank)
+    assert not result.kept_default
+    assert toposeat.evaluate(machine, "llm:tp=8,dp=4", result).predicted_s == pytest.approx(
+        result.placed.predicted_s
+    )
+    placement = toposeat.placement_of(result, machine, "llm:tp=8,dp=4")
+    command = toposeat.load_placement("command.place")
+    assert placement.seats == command.seats
+    keys = ("source", "node", "hosts", "traffic")
+    assert [placement.metadata[key] for key in keys] == [command.metadata[key] for key in keys]
 
 
 def test_a_network_is_all_its_hosts() -> None:

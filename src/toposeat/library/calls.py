@@ -101,6 +101,9 @@ def map_traffic(
     machine, messages = given.both(topology, traffic)
     if options is not None:
         given.check_kind(options, MapOptions, "options")
+    if isinstance(machine, given.JoinedHosts):
+        path = pipeline.StackPath()
+        return pipeline.map_on_path(machine.machine, messages, options or MapOptions(), path)
     return pipeline.map_traffic(machine, messages, options)
 
 
@@ -177,8 +180,13 @@ def placement_of(
             hint="give the topology and the traffic that were mapped",
         )
     names = [str(each) if isinstance(each, str | Path) else "" for each in (topology, traffic)]
+    joined = machine if isinstance(machine, given.JoinedHosts) else None
     return pipeline.placement_of(
-        result, machine, messages, traffic_name=traffic_name or names[1], machine_source=names[0]
+        result,
+        machine if joined is None else joined.machine,
+        messages,
+        traffic_name=traffic_name or names[1],
+        machine_source=names[0] if joined is None else joined.read_from,
     )
 
 

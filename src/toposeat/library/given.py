@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,17 @@ _FORMS = {
     "devices": "positions in topology.devices, such as [0, 1, 2, 3]",
 }
 _NOUNS = (Topology, Traffic, Placement, MappingResult, Evaluation)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class JoinedHosts(Topology):
+    """Hosts that a network joins: all their devices, and what the search over hosts knows besides.
+
+    `read_from` names what was read, as a placement keeps it.
+    """
+
+    machine: mapping.Machine
+    read_from: Mapping[str, str]
 
 
 def topology_from(
@@ -135,7 +147,13 @@ def _joined(given: object, node: object, hosts: str | Sequence[str] | None) -> T
             f"{machine.name} has too many devices to list (at most {mapping.MOST_DEVICES})",
             hint="name fewer hosts with hosts=; the command line takes any number",
         )
-    return machine.topology
+    listed = hosts if hosts is None or isinstance(hosts, str) else ",".join(hosts)
+    named = {"source": given, "node": node, "hosts": listed}
+    return JoinedHosts(
+        **{name: getattr(machine.topology, name) for name in Topology.__dataclass_fields__},
+        machine=machine,
+        read_from={name: str(each) for name, each in named.items() if _is_source(each)},
+    )
 
 
 def _source(given: str | PathLike[str]) -> str | Path:
