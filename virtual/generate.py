@@ -325,7 +325,7 @@ def handler(call: Call) -> str:
     if call.proxy == "info":
         kind = KINDS[call.parameters[0].type].lower()
         device = len(call.parameters) > 1
-        extra = f", in.handle<cl_device_id>(Kind::device)" if device else ""
+        extra = ", in.handle<cl_device_id>(Kind::device)" if device else ""
         lines += [
             "  (void)session;",
             f"  auto object = in.handle<{call.parameters[0].type}>(Kind::{kind});",
