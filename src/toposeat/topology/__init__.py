@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         built_in_machines,
         catalogue_names,
         machine_path,
+        near_machines,
         own_machines,
     )
     from toposeat.topology.fabric_domain import with_told_domains

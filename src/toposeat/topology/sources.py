@@ -196,7 +196,8 @@ def _check_enough(parts: Sequence[Topology], path: Path) -> None:
     raise InputError(
         f"{names}: tells too little to be a machine by itself",
         path=path,
-        hint=f"give the matrix as well: toposeat discover -t MATRIX -t {shell_word(path)}",
+        hint="save what joins the GPUs as well: nvidia-smi topo -m > topo.txt (AMD: amd-smi"
+        f" topology); then: toposeat discover -t topo.txt -t {shell_word(path)}",
     )
 
 

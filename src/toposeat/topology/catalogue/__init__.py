@@ -78,11 +78,53 @@ def read_machine_file(path: Path) -> Topology:
 
 def hint_for_name(name: str) -> str:
     """The nearest names of machines, or all of them."""
-    import difflib  # noqa: PLC0415 - 1 ms: only errors need it
-
+    near = near_machines(name)
     known = (*catalogue_names(), *own_machines())
-    near = difflib.get_close_matches(name.strip().lower(), known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+    listed = f"known are {', '.join(known)}; shown by: toposeat discover --list"
+    return f"did you mean {' or '.join(near)}?" if near else listed
+
+
+def near_machines(name: str) -> list[str]:
+    """Up to three names of machines that may be meant by a word, the nearest first.
+
+    A product (`h100`, `8xA100`, `frontier`) means the machines that have it in their name or their
+    description; where none has, names that are spelt alike count.
+    """
+    from difflib import SequenceMatcher  # noqa: PLC0415 - 1 ms: only errors need it
+
+    text = name.strip().lower()[:100]
+    words = [w for w in re.split(r"[^a-z0-9]+|(?<![a-z])\d+x(?=[a-z])|x\d+$", text) if len(w) > 2]
+    squeezed = re.sub("[^a-z0-9]", "", text)
+    scores: dict[str, tuple[int, float]] = {}
+    for known, path in {**built_in_machines(), **own_machines()}.items():
+        own, said = known.lower(), _description(path)
+        scores[known] = (
+            sum(_meets(word, own, said) for word in words),
+            SequenceMatcher(None, squeezed, own.replace("-", "")).ratio(),
+        )
+    best = max((met for met, _ in scores.values()), default=0)
+    fit = [known for known, (met, alike) in scores.items() if met == best > 0 or alike > 0.7]
+    return sorted(fit, key=lambda known: scores[known], reverse=True)[:3]
+
+
+def _meets(word: str, name: str, description: str) -> int:
+    """How much a word says of a machine: a product more than a maker, its name more than a text."""
+    has_digit = any(c.isdigit() for c in word)
+    start = rf"\b{re.escape(word)}"
+    if re.search(start, name):
+        return 2 + has_digit
+    proper = start if has_digit else rf"\b{re.escape(word.title())}\b"
+    return 1 if re.search(proper, description, re.IGNORECASE if has_digit else 0) else 0
+
+
+def _description(path: Path) -> str:
+    """What a machine's file says first of it."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            found = re.search(r'(?ms)^description = ("{3}.*?"{3}|".*?")', file.read(1000))
+    except OSError:
+        return ""
+    return found[1] if found else ""
 
 
 def _own_folder() -> Path | None:
