@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from toposeat.cli.command import (
     map_options,
     print_json,
     quoted,
+    show,
     show_decided,
     show_mapping,
     tell,
@@ -26,6 +28,7 @@ from toposeat.cli.constraints import add_constraint_options, constraints_of
 from toposeat.cli.machine import machine_of, sources_of
 from toposeat.cli.output import page_file, page_text, refuse_other_forms
 from toposeat.cli.settings import decided_words
+from toposeat.errors import UsageError
 from toposeat.model.shell_words import shell_line
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from toposeat.model.placement import Placement
     from toposeat.model.traffic import Traffic
     from toposeat.pipeline import StackPath
+    from toposeat.report import Section
 
 
 _PARTS = 1000  # of the progress bar
@@ -45,19 +49,26 @@ class MapCommand(Command):
 
     name = "map"
     wraps = True
-    usage = "toposeat map TRAFFIC -t SRC [options] [-- LAUNCH...]"
+    usage = (
+        "toposeat map TRAFFIC [-t SRC] [options] [-- LAUNCH...]\n"
+        "       toposeat map --list [--json]"
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
         parser.add_argument(
             "traffic",
             metavar="TRAFFIC",
+            nargs="?",
             help="a profile, a matrix (CSV, NumPy, TreeMatch; row = sender), files of Open MPI "
             "monitoring, NCCL logs, NCCL Inspector files, PyTorch traces, or a pattern: "
             "stencil3d:2x2x4,weight=3; llm:model=llama-3.1-70b,tp=8,pp=4,dp=8 (model=list "
             "is answered with the names)",
         )
-        add_topology_option(parser)
+        parser.add_argument(
+            "--list", action="store_true", help="show the patterns, each with a small drawing"
+        )
+        add_topology_option(parser, required=False)
         add_output_option(parser, "the placement")
         parser.add_argument(
             "--html",
@@ -80,12 +91,15 @@ class MapCommand(Command):
         from toposeat import mapping, pipeline, profile, report  # noqa: PLC0415
         from toposeat.model.files import check_writable, write_atomically  # noqa: PLC0415
 
+        if args.list:
+            _list(args)
+            return 0
         _name_page(args)
         for target in (args.output, args.html):
             if target is not None:
                 check_writable(target, overwrite=args.force)
+        traffic = profile.read_traffic(_source_of_traffic(args))
         machine = machine_of(args)
-        traffic = profile.read_traffic(args.traffic)
         constraints = constraints_of(args, machine)
         if args.hosts == "job" and constraints.devices is None:
             devices = pipeline.devices_of_job(machine, traffic.ranks, args.launch, os.environ)
@@ -114,13 +128,8 @@ class MapCommand(Command):
         if args.output is not None:
             wrote += _save(args, result, machine, traffic)
         if args.html is not None:
-            place = quoted(args.output or "app.place")
-            page = page_text(
-                [report.Section(topology, traffic, result)],
-                title=f"{traffic.ranks} ranks on {machine.name}",
-                subtitle=f"traffic: {args.traffic}",
-                commands=[f"toposeat run -p {place} -- mpirun -n {traffic.ranks} ./app"],
-            )
+            section = report.Section(topology, traffic, result)
+            page = _page(args, section, traffic.ranks, machine.name)
             write_atomically(args.html, page, overwrite=args.force)
             wrote.append(f"Wrote {args.html}")
         # The files are safe before the result is shown: its reader may be gone.
@@ -134,6 +143,42 @@ class MapCommand(Command):
             wrote = [_next_words(args, result)]
         tell(*wrote)
         return 0
+
+
+def _list(args: argparse.Namespace) -> None:
+    """Show the patterns."""
+    from toposeat import profile, report  # noqa: PLC0415
+
+    if args.json:
+        entries = [
+            {"name": name, "form": each.form, "meaning": each.meaning, "drawing": each.drawing}
+            for name, each in profile.PATTERNS.items()
+        ]
+        print_json({"schema": "toposeat/patterns/1", "patterns": entries})
+        return
+    rows = [(each.form, each.drawing, each.meaning) for each in profile.PATTERNS.values()]
+    show(sys.stdout, report.render_patterns_text, rows)
+    tell("Next: toposeat map ring:8 -t dgx-1v, or without -t for this machine")
+
+
+def _source_of_traffic(args: argparse.Namespace) -> str:
+    if args.traffic is None:
+        raise UsageError(
+            "what the ranks send each other is missing",
+            hint="give a profile or a pattern: toposeat map --list",
+        )
+    return str(args.traffic)
+
+
+def _page(args: argparse.Namespace, section: Section, ranks: int, machine: str) -> str:
+    """The report page of a mapping."""
+    place = quoted(args.output or "app.place")
+    return page_text(
+        [section],
+        title=f"{ranks} ranks on {machine}",
+        subtitle=f"traffic: {args.traffic}",
+        commands=[f"toposeat run -p {place} -- mpirun -n {ranks} ./app"],
+    )
 
 
 def _name_page(args: argparse.Namespace) -> None:

@@ -9,7 +9,13 @@ from toposeat.door import door
 if TYPE_CHECKING:
     from toposeat.profile.importers.formats import holds_traffic
     from toposeat.profile.importers.matrices import traffic_of_array, traffic_of_edges
-    from toposeat.profile.pattern.patterns import EXCHANGE_FORMS, grid_exchange, pattern_traffic
+    from toposeat.profile.pattern.meant import SIZES, pattern_meant
+    from toposeat.profile.pattern.patterns import (
+        EXCHANGE_FORMS,
+        PATTERNS,
+        grid_exchange,
+        pattern_traffic,
+    )
     from toposeat.profile.recording.library import choose_abi, choose_library
     from toposeat.profile.recording.run import (
         MIN_WINDOW_S,

@@ -64,6 +64,6 @@ if TYPE_CHECKING:
         render_verdict,
     )
     from toposeat.report.view.topology import render_topology_text
-    from toposeat.report.view.traffic import render_traffic_text
+    from toposeat.report.view.traffic import render_patterns_text, render_traffic_text
 else:
     __getattr__ = door(__name__, __file__)

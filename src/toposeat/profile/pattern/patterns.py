@@ -244,12 +244,55 @@ class PatternKind(NamedTuple):
     form: str  # the whole text, options in brackets
     meaning: str  # Markdown, a sentence for the pattern and one for what its options do
     build: Builder
+    drawing: str  # of an example, numbers being ranks
 
 
 def _form_of(name: str) -> str:
     own = (form for form in EXCHANGE_FORMS if form.startswith(f"{name}:"))
     return f"{next(own)}[,messages=M]"
 
+
+# Small, of letters that every terminal has.
+_DRAWINGS = {
+    "stencil2d": r"""
+2x4   0---1---2---3
+      |   |   |   |
+      4---5---6---7
+""",
+    "stencil3d": r"""
+2x2x2     4---5
+         /|  /|
+        0---1 |
+        | 6-|-7
+        |/  |/
+        2---3
+""",
+    "halo": r"""
+2x4  -0---1---2---3-   each row and each
+      |   |   |   |    column is closed
+     -4---5---6---7-   to a ring
+""",
+    "ring": r"""
+4     0-->1-->2-->3
+      ^           |
+      +-----------+
+""",
+    "alltoall": r"""
+4     0---1
+      | X |
+      2---3
+""",
+    "random": r"""
+6     0-->3   1-->5
+      2-->4   5-->2   ...
+""",
+    "llm": r"""
+tp=2,pp=2,dp=2   stage 0   (0=1)~~(2=3)
+                             |      |
+                 stage 1   (4=5)~~(6=7)
+= tensor, ~ data, | pipeline groups
+""",
+}
 
 PATTERNS: MappingProxyType[str, PatternKind] = MappingProxyType(
     {
@@ -260,39 +303,48 @@ PATTERNS: MappingProxyType[str, PatternKind] = MappingProxyType(
             " corners (9 points); `wrap` joins the two ends of every dimension: where one has 2"
             " ranks, both neighbours are the same rank, which gets both messages.",
             _exchange,
+            _DRAWINGS["stencil2d"],
         ),
         "stencil3d": PatternKind(
             _form_of("stencil3d"),
             "The same in three dimensions; `diagonals` adds the neighbours across edges and corners"
             " (27 points).",
             _exchange,
+            _DRAWINGS["stencil3d"],
         ),
         "halo": PatternKind(
             _form_of("halo"),
             "The halo exchange of a field that is periodic in all directions, on a grid of any"
             " number of dimensions. Each message holds `layers` layers (4) of `bytes`.",
             _exchange,
+            _DRAWINGS["halo"],
         ),
         "ring": PatternKind(
-            _form_of("ring"), "Rank r sends to rank r + 1, the last to the first.", _exchange
+            _form_of("ring"),
+            "Rank r sends to rank r + 1, the last to the first.",
+            _exchange,
+            _DRAWINGS["ring"],
         ),
         "alltoall": PatternKind(
             _form_of("alltoall"),
             "The ranks that share all coordinates but the first form a communicator, in which every"
             " rank sends `bytes` to every other (linear algorithm).",
             _exchange,
+            _DRAWINGS["alltoall"],
         ),
         "random": PatternKind(
             "random:N[,seed=S][,degree=D][,bytes=N][,messages=M]",
             "Every rank sends to `degree` others (4) chosen at random by `seed`, each time messages"
             " of a size drawn from 1 to `bytes`.",
             _random,
+            _DRAWINGS["random"],
         ),
         "llm": PatternKind(
             _LLM_FORM,
             "One step of a transformer from its parallel layout. [The bytes of language"
             " models](../explanation/llm-pattern.md) explains every option.",
             _llm,
+            _DRAWINGS["llm"],
         ),
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -27,12 +28,15 @@ from toposeat.report.parts import (
     Cell,
     Fact,
     Line,
+    Note,
     Part,
     Table,
+    Title,
     Words,
     facts,
     sentences,
     titled_list,
+    to_copy,
 )
 from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
@@ -51,6 +55,16 @@ _MOST_ROWS = 32
 _LISTED = 8
 
 Row = tuple[str, ...]
+
+
+def render_patterns_text(rows: Sequence[tuple[str, str, str]], style: TextStyle = PLAIN) -> str:
+    """Patterns: the form of each, its drawing, and what it means (Markdown)."""
+    parts: list[Part] = []
+    for form, drawing, meaning in rows:
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", meaning)
+        parts += [*([""] if parts else []), Title(form.replace("[,", " [,"))]
+        parts += [*map(to_copy, drawing.strip("\n").splitlines()), Note(words, "  ")]
+    return lay_out(parts, style)
 
 
 def _limited(rows: list[Row]) -> list[Row]:
