@@ -1,9 +1,9 @@
 """Wrappers before a launcher and between it and its program, and lines that are typed wrongly.
 
-`wrapped_lines.txt` is the list. There launchers are imitated, and all wrappers that are not part of
-every Linux, so that each machine says the same: a shell script drops its own words and starts the
-rest. Debian's own and those of PyPI, where they are installed, are run below as they are;
-apptainer, enroot, shifter, conda and pixi are in neither, and imitated alone.
+`tests/cli/typed_lines.txt` has them. There launchers are imitated, and all wrappers that are not
+part of every Linux, so that each machine says the same: a shell script drops its own words and
+starts the rest. Debian's own and those of PyPI, where they are installed, are run below as they
+are; apptainer, enroot, shifter, conda and pixi are in neither, and imitated alone.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.mpi import MpiToolchain
+from tests.support.typed_lines import lines
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
 from toposeat.installed import native_path
@@ -27,7 +27,6 @@ from toposeat.launch.launchers.wrappers import WRAPPER_NAMES, own_wrappers, unwr
 from toposeat.launch.python_hook import own_folders
 from toposeat.model.traffic_file import load_traffic
 
-LIST = Path(__file__).with_name("wrapped_lines.txt")
 TOPOSEAT = Path(sys.executable).with_name("toposeat")
 LAUNCHERS = {"mpirun": "mpirun (Open MPI) 4.1.4", "srun": "slurm 22.05.8", "torchrun": "torchrun"}
 # Starts what begins at the first word that is known; answers as a launcher where it is one.
@@ -40,18 +39,6 @@ exit 9
 """
 EVERYWHERE = {"env", "nohup", "nice", "timeout", "taskset", "stdbuf", "setsid"}
 EXEC = str(native_path("bin/toposeat-exec"))
-
-
-def rows() -> Iterator[tuple[str, str, str]]:
-    """Verb, line, and what is expected of it."""
-    verb, line = "run", ""
-    for text in LIST.read_text().splitlines():
-        if text.startswith("VERB "):
-            verb = text.split()[1]
-        elif text.startswith("\t"):
-            yield verb, line, text.strip()
-        elif text and not text.startswith("#"):
-            line = text
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +75,7 @@ def _script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize(("verb", "line", "expected"), list(rows()))
+@pytest.mark.parametrize(("verb", "line", "expected"), [*lines("run"), *lines("profile")])
 def test_line(
     *, verb: str, line: str, expected: str, site: tuple[Path, dict[str, str]],
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes],
@@ -104,8 +91,14 @@ def test_line(
         if environment.get(name) != os.environ.get(name):
             monkeypatch.delenv(name, raising=False)
             monkeypatch.setenv(name, environment[name]) if name in environment else None
-    code = main([verb, *own, "--dry-run", *shlex.split(line)])
+    before = [verb, *own, "--dry-run"]
+    code = main([*before, *shlex.split(line)])
     out, err = (text.decode() for text in capfdbinary.readouterr())
+    if expected.startswith("> "):
+        meant = shlex.join([*before, *shlex.split(expected[2:])])
+        assert code in (2, 127), out
+        assert err.endswith(f"\nhint:  did you mean: toposeat {meant}\n")
+        return
     if expected.startswith("! "):
         assert code in (1, 2, 127), out
         assert "\nhint:  " in f"\n{err}", err

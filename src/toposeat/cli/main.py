@@ -57,7 +57,6 @@ VERBS = (
     "completion",
 )
 
-_COUNTS = ("-n", "-np", "-N", "--np", "--ntasks", "--nproc-per-node", "--nproc_per_node")
 _MEMORY_HINT = "check that the files are what they should be; `ulimit -v` and cgroups set the limit"
 
 
@@ -68,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 done, 1 failed, 2 usage, 127 program not found; the application's own code for verbs
         that run one.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = _asked_for_help(list(sys.argv[1:] if argv is None else argv))
     traced = "--traceback" in words[: [*words, "--"].index("--")]
     try:
         _check_verb(next(iter(words), ""))
@@ -86,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ToposeatError as error:
         if traced:
             raise
-        print_error(error)
+        print_error(_with_line_meant(error, words))
         return exit_code(error)
     except OSError as error:
         if traced:
@@ -102,6 +101,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+
+
+def _asked_for_help(words: list[str]) -> list[str]:
+    """`toposeat`, `toposeat help` and `toposeat help VERB` as `--help` says it."""
+    if not words:
+        return ["--help"]
+    return [*words[1:2], "--help"] if words[0] == "help" else words
+
+
+def _with_line_meant(error: ToposeatError, words: list[str]) -> ToposeatError:
+    from toposeat.cli.meant import Tool, with_line_meant  # noqa: PLC0415 - 20 ms: errors need it
+
+    tool = Tool(VERBS, lambda verb: verbs_of(_parser(verb))[verb], _parsed)
+    return with_line_meant(error, words, tool)
+
+
+def _parsed(words: list[str]) -> dict[str, Any]:
+    """What a line is parsed to, its verb's class and the job's own line among it."""
+    parser = _parser(words[0])
+    options, launch = _split_launch(words, parser)
+    return vars(parser.parse_args(options)) | {"launch": launch}
 
 
 def _parse(options: list[str], parser: argparse.ArgumentParser) -> argparse.Namespace:
@@ -186,20 +206,15 @@ def _starts_line(word: str, *, alone: bool) -> bool:
 
     if shutil.which(word) is not None:
         return True
-    from toposeat.launch.line import names_launcher  # noqa: PLC0415
+    from toposeat.launch.line import launcher_named  # noqa: PLC0415
 
-    return alone and ("/" in word or ("." not in word and names_launcher(word)))
+    return alone and ("/" in word or ("." not in word and bool(launcher_named(word))))
 
 
 def _check_verb(word: str) -> None:
-    """Refuse a first word that is neither a verb nor an option, naming the verb that is near."""
+    """Refuse a first word that is neither a verb nor an option."""
     if word and not word.startswith("-") and word not in VERBS:
-        if _starts_line(word, alone=False):
-            raise UsageError(
-                f"there is no verb {word!r}", hint=f"did you mean 'toposeat run {word} ...'?"
-            )
-        near = did_you_mean(word, VERBS)
-        raise UsageError(f"there is no verb {word!r}", hint=near or f"one of {', '.join(VERBS)}")
+        raise UsageError(f"there is no verb {word!r}", hint=f"one of {', '.join(VERBS)}")
 
 
 def exit_code(error: ToposeatError) -> int:
@@ -235,9 +250,9 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
         description="Place MPI ranks on GPUs by their traffic and the connections of the GPUs.",
         epilog="First steps: toposeat demo; toposeat doctor; toposeat tune -- mpirun -n 8 ./app",
     )
-    parser.add_argument("--version", action="version", version=f"toposeat {VERSION}")
+    parser.add_argument("-V", "--version", action="version", version=f"toposeat {VERSION}")
     verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
-    if chosen == "--version":
+    if chosen in ("-V", "--version"):
         return parser
     for name in VERBS if chosen not in VERBS else [chosen]:
         module = import_module(f"toposeat.cli.{name}")
@@ -274,8 +289,8 @@ class _Parser(argparse.ArgumentParser):
             if not unknown:
                 raise
         if unknown:
-            hint = self._meant(*unknown[:2]) or f"see: {self.prog} --help"
-            raise UsageError(f"unrecognized arguments: {' '.join(unknown)}", hint=hint)
+            cause = f"unrecognized arguments: {' '.join(unknown)}"
+            raise UsageError(cause, hint=self._hint(unknown[0]))
         return found, unknown
 
     def _has(self, word: str) -> bool:
@@ -283,18 +298,12 @@ class _Parser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         return any(each.startswith(name) for each in self._option_string_actions)
 
-    def _meant(self, word: str, behind: str = "") -> str:
-        """What may have been meant by a word that the verb does not take."""
-        if word in _COUNTS and self.get_default("command").needs_line:
-            return f"name the launcher: {self.prog} mpirun {word} {behind or 8} ./app"
-        if word.endswith(".place") and "-p" in self._option_string_actions:
-            return f"did you mean '-p {word}'?"
-        has_machine = "-t" in self._option_string_actions
-        if not word.startswith("-") and not has_machine and self.get_default("command").needs_line:
+    def _hint(self, word: str) -> str:
+        """What to do about a word that the verb does not take; `cli/meant.py` may know better."""
+        if not word.startswith("-") and self.get_default("command").needs_line:
             return f"no program {word!r} is found: load its module, or check the name"
-        if word.startswith("-") or not has_machine:
-            return did_you_mean(word.partition("=")[0], self._option_string_actions)
-        return f"did you mean '-t {word}'?"
+        near = did_you_mean(word.partition("=")[0], self._option_string_actions)
+        return near or f"see: {self.prog} --help"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse does it, with the choice that is near."""

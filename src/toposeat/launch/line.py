@@ -198,10 +198,11 @@ def _launcher_names() -> tuple[str, ...]:
     return (*own, *_AMBIGUOUS_NAMES, *_UNSUPPORTED_NAMES)
 
 
-def names_launcher(word: str) -> bool:
-    """Whether a word is the name of a launcher or of a wrapper, or nearly so."""
+def launcher_named(word: str, *, nearly: bool = True) -> str:
+    """The launcher or wrapper that a word names, or nearly names; "" if none."""
     names = (*_launcher_names(), *WRAPPER_NAMES, *own_wrappers())
-    return word in names or bool(did_you_mean(word, names))
+    near = did_you_mean(word, names) if nearly and word not in names else ""
+    return word if word in names else near.partition("'")[2].partition("'")[0]
 
 
 def launcher_within(words: Sequence[str]) -> int | None:

@@ -1,0 +1,114 @@
+"""Lines as people type them: each works, or its hint names the line to type, which works."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.typed_lines import lines
+from toposeat.cli.main import VERBS, main
+from toposeat.errors import UnavailableError
+from toposeat.model.traffic_file import save_traffic
+from toposeat.profile import pattern_traffic
+
+SEEDS = Path(__file__).parents[1] / "fuzz" / "seeds"
+TEXTS = {
+    "topo.txt": "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
+    "GPU0\t X \tPIX\tSYS\tSYS\t0-7\nGPU1\tPIX\t X \tSYS\tSYS\t0-7\n"
+    "GPU2\tSYS\tSYS\t X \tPIX\t8-15\nGPU3\tSYS\tSYS\tPIX\t X \t8-15\n",
+    "smi.txt": "Sat Nov 28 18:00:00 2026\n+-------+\n| NVIDIA-SMI 560.35.03 |\n|-------+\n",
+    "gpus.csv": "index, name, pci.bus_id\n"
+    + "".join(f"{n}, NVIDIA A40, 00000000:{n}8:00.0\n" for n in range(4)),
+    "gpus.json": '[{"index": 0, "name": "NVIDIA H100", "uuid": "GPU-1"}]',
+    "hyperfine.json": '{"results":[{"command":"sleep 1","mean":1.0,"times":[1.0]}]}',
+    "nvprof.csv": "==12== NVPROF is profiling process 12, command: ./app\n==12== Profiling:\n"
+    '"Type","Time(%)","Time","Calls","Name"\n"GPU activities",50.0,1.2,10,"[CUDA memcpy PtoP]"\n',
+    "rankfile": "rank 0=n1 slot=0\nrank 1=n1 slot=1\n",
+    "hostfile": "n1 slots=8\nn2 slots=8\n",
+    "train.py": "import torch\n",
+}
+BINARY = {
+    "run.nsys-rep": b"NVIDIA Nsight\0\1\2\xff\xfe",
+    "run.sqlite": b"SQLite format 3\0aaaa",
+    "memray.bin": b"memray\0\1\2\3\xff",
+    "perf.data": b"PERFILE2\0\0\xff",
+}
+# Verbs whose lines are run again as the hint has them; of the others a job or a GPU is needed.
+CHEAP = ("map", "discover", "doctor", "choose", "report", "compare", "export", "ask", "bench")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What lies about in a folder: a job's files, and those of other tools."""
+    path = tmp_path_factory.mktemp("typed")
+    for name, text in TEXTS.items():
+        (path / name).write_text(text)
+    for name, data in BINARY.items():
+        (path / name).write_bytes(data)
+    shutil.copy(SEEDS / "hwloc3.xml", path / "lstopo.xml")
+    shutil.copy("/bin/true", path / "app")
+    (path / "bin").mkdir()
+    (path / "bin" / "mpirun").write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
+    (path / "bin" / "mpirun").chmod(0o755)
+    save_traffic(pattern_traffic("ring:8"), path / "app.prof")
+    words = ["map", "llm:tp=4", "-t", "rtx-4-crossed-bridges", "-o", str(path / "app.place")]
+    assert main(words) == 0
+    return path
+
+
+@pytest.fixture(autouse=True)
+def without_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In that folder of a node without GPUs, outside of any job, with nothing set."""
+
+    def none_here() -> None:
+        raise UnavailableError("no GPU found on this machine (NVML: none)", hint="give one with -t")
+
+    monkeypatch.setattr("toposeat.topology.live.discover.facts_of_this", none_here)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "none"))
+    monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(folder / "none"))
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    monkeypatch.chdir(folder)
+
+
+def typed(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int | str | None, str, str]:
+    """Exit code, stdout and stderr of a line; what it writes is removed."""
+    before = set(Path().iterdir())
+    try:
+        code: int | str | None = main(shlex.split(line))
+    except SystemExit as end:  # --help
+        code = end.code
+    for path in set(Path().iterdir()) - before:
+        path.unlink()
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize(("line", "expected"), [row[1:] for row in lines("-")])
+def test_line(line: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = typed("" if line == "NOTHING" else line, capsys)
+    kind, words = expected[0], expected[2:]
+    if kind == "=":
+        assert code == 0 or line.startswith("doctor"), err
+        assert words in out + err
+        return
+    assert code in (1, 2, 127)
+    cause, hint = err.splitlines()[-2:]
+    assert cause.startswith("error: ")
+    if kind == "!":
+        assert words in hint
+        return
+    assert hint.startswith("hint:  ")
+    assert hint.endswith(f": toposeat {words}")
+    verb = words.split()[0]
+    assert verb in VERBS or words in ("--help", "--version")
+    if verb in CHEAP and "--help" not in words:
+        again, _, said = typed(words, capsys)
+        assert again in (0, 1) if verb == "doctor" or words == "discover" else again == 0, said
+
+
+def test_as_many_lines_as_are_promised() -> None:
+    rows = [row[:2] for verb in ("-", "run", "profile") for row in lines(verb)]
+    assert len(set(rows)) >= 300
