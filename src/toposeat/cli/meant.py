@@ -19,6 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from toposeat import profile, topology
+from toposeat.cli.dropped import DroppedError
 from toposeat.cli.settings import read_settings
 from toposeat.errors import (
     ApplicationError,
@@ -119,6 +120,8 @@ def with_line_meant(error: ToposeatError, words: Sequence[str], tool: Tool) -> T
         words: what was typed behind `toposeat`.
         tool: what could be typed.
     """
+    if isinstance(error, DroppedError):
+        return error
     found = _Words()
     line: list[str] = []
     if not isinstance(error, ApplicationError | MissingProgramError | NotAsPlannedError):
