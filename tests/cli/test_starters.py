@@ -13,8 +13,10 @@ from tests.support.fooled import NOT_AS_PLANNED
 from tests.support.pytorch import python_with_torch, torchrun, why_no_torch
 from tests.support.starters import COUNT, HOW
 from tests.support.torch_bytes import given
+from toposeat.emulation import emulated_node, machine_text
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic_file import load_traffic
+from toposeat.topology import read_topology
 
 STARTERS = Path(__file__).parents[1] / "support" / "starters.py"
 TOPOSEAT = str(Path(sys.executable).with_name("toposeat"))
@@ -40,10 +42,11 @@ def emulated(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     left_out = ("CUDA_VISIBLE_DEVICES", "LOCAL_RANK")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [TOPOSEAT, "emulate", "-t", MACHINE, "--", "sh", "-ec", script],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with emulated_node(machine_text(read_topology(MACHINE))) as node:
+        return subprocess.run(
+            ["sh", "-ec", script], env=node.environment(environment),
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
