@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.catalogue import CATALOGUE
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology import read_topology
 from toposeat.topology.topology_file import save_topology
 
 MATRIX = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-3", "0-3"])
 
 
-@pytest.mark.parametrize("name", catalogue_names())
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_saved_topology_reads_back(tmp_path: Path, name: str) -> None:
     topology = read_topology(name)
     save_topology(topology, tmp_path / "saved")  # the content decides, not the suffix
