@@ -47,6 +47,7 @@ class Parameter:
 
     @property
     def is_sent(self) -> bool:
+        """Whether it goes to the proxy."""
         if self.name in ("errcode_ret", "void") or self.sent.split(" ")[0] == "download":
             return False
         return self.sent not in ("now", "zero", "none")
@@ -73,6 +74,7 @@ class Call:
 
     @property
     def declared(self) -> str:
+        """The parameters, as C declares them."""
         words = [p.declaration for p in self.parameters]
         if self.tail:
             last = words.pop() if words and words[-1].endswith("errcode_ret") else None
@@ -81,6 +83,7 @@ class Call:
 
     @property
     def sent(self) -> list[Parameter]:
+        """Those that go to the proxy."""
         return [p for p in self.parameters if p.is_sent]
 
 
@@ -97,6 +100,7 @@ def split(text: str) -> list[str]:
 
 
 def parse_parameter(text: str) -> Parameter:
+    """Read `const void *name[what is sent]`."""
     bracket = re.fullmatch(r"(.*?)(?:\[(.*)\])?", text)
     assert bracket is not None
     declaration, sent = bracket.group(1), bracket.group(2) or ""
@@ -110,6 +114,7 @@ def parse_parameter(text: str) -> Parameter:
 
 
 def parse(line: str) -> Call:
+    """Read one line of the table."""
     slot, name, client, proxy, result, text = line.split("\t")
     words = split(text)
     tail = next((word for word in words if word in TAILS), "")
@@ -121,6 +126,7 @@ def parse(line: str) -> Call:
 
 
 def header(calls: list[Call], constants: list[tuple[str, str]]) -> str:
+    """The text of cl.h."""
     made = [HEAD, "#ifndef TOPOSEAT_VIRTUAL_CL_H\n#define TOPOSEAT_VIRTUAL_CL_H\n"]
     made.append("#include <stddef.h>\n#include <stdint.h>\n")
     made += [
@@ -134,7 +140,7 @@ def header(calls: list[Call], constants: list[tuple[str, str]]) -> str:
         "  cl_uint type;\n  size_t width, height, depth, array_size, row_pitch, slice_pitch;\n"
         "  cl_uint levels, samples;\n  cl_mem buffer;\n} cl_image_desc;\n"
     )
-    made += [f"#define CL_{name} {value}" for name, value in constants]
+    made += [f"#define CL_{name} ({value})" for name, value in constants]
     made += [f"typedef {call.result} tps_cl{call.name}({call.declared});" for call in calls]
     by_slot = {call.slot: call for call in calls}
     made.append("\n/* The table of calls that each object of an ICD begins with. */")
@@ -154,6 +160,7 @@ def header(calls: list[Call], constants: list[tuple[str, str]]) -> str:
 
 
 def put_declaration(call: Call) -> str:
+    """What the client puts a call on the wire with."""
     words = ", ".join(p.wire_declaration for p in call.sent)
     return f"void tps__put_{call.name}(struct tps_text *out{', ' if words else ''}{words})"
 
@@ -174,49 +181,44 @@ def put_line(p: Parameter) -> str:
     return f"  tps_put(out, (uint64_t){p.name});"
 
 
-def stub(call: Call) -> str:
-    """The client's function of a regular call."""
-    head = f"{call.result} tps__cl{call.name}({call.declared}) {{"
-    first = call.parameters[0].name
-    kind, _, rest = call.client.partition(" ")
-    if kind == "absent":
-        unused = [f"  (void){p.name};" for p in call.parameters]
-        names = [part.split()[-1].lstrip("*") for part in TAILS[call.tail].split(",")]
-        unused += [f"  (void){name};" for name in names]
-        return "\n".join([head, *unused, "  return CL_INVALID_OPERATION;", "}", ""])
-    invalid = f"CL_INVALID_{KINDS[call.parameters[0].type]}"
-    checked = f"  if (!tps__is({first}, TPS_{KINDS[call.parameters[0].type]}))\n    return {invalid};"
-    if kind in ("retain", "release"):
-        return "\n".join([head, checked, f"  return tps__{kind}(&{first}->base);", "}", ""])
-    if kind == "info":
-        about = KINDS[call.parameters[0].type].lower()
-        function = "image" if call.name == "GetImageInfo" else about
-        if call.name in ("GetProgramBuildInfo", "GetKernelWorkGroupInfo"):
-            function = {"program": "build", "kernel": "work_group"}[about]
-        extra = "".join(f", {p.name}" for p in call.parameters[1:])
-        device = call.parameters[1].name if len(call.parameters) > 1 else "NULL"
-        asked = (
-            f"tps__ask(&{first}->base, TPS_CALL_{call.name}, {device}, param_name, &answer)"
-            if call.proxy != "-"
-            else "CL_INVALID_VALUE"
-        )
-        return "\n".join(
-            [
-                head,
-                checked,
-                "  struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};",
-                f"  cl_int code = tps__about_{function}({first}{extra}, param_name, &answer);",
-                f"  return code == TPS_NOT_HERE ? {asked} : code;",
-                "}",
-                "",
-            ]
-        )
-    command, _, check = rest.partition(" ")
+def absent_stub(call: Call, head: str) -> list[str]:
+    """A call that is refused."""
+    named = [part.split()[-1].lstrip("*") for part in TAILS[call.tail].split(",")]
+    unused = [f"  (void){name};" for name in [*(p.name for p in call.parameters), *named]]
+    return [head, *unused, "  return CL_INVALID_OPERATION;"]
+
+
+def info_stub(call: Call, head: str, checked: str) -> list[str]:
+    """A question: what is known here, then the proxy."""
+    first, kind = call.parameters[0].name, KINDS[call.parameters[0].type].lower()
+    functions = {
+        "GetImageInfo": "image",
+        "GetProgramBuildInfo": "build",
+        "GetKernelWorkGroupInfo": "work_group",
+    }
+    device = call.parameters[1].name if len(call.parameters) > 1 else "NULL"
+    about = f"tps__about_{functions.get(call.name, kind)}"
+    known = ", ".join(p.name for p in call.parameters)
+    asked = "CL_INVALID_VALUE"
+    if call.proxy != "-":
+        asked = f"tps__ask(&{first}->base, TPS_CALL_{call.name}, {device}, param_name, &answer)"
+    return [
+        head,
+        checked,
+        "  struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};",
+        f"  cl_int code = {about}({known}, param_name, &answer);",
+        f"  return code == TPS_NOT_HERE ? {asked} : code;",
+    ]
+
+
+def command_stub(call: Call, head: str) -> list[str]:
+    """A command of a queue."""
+    command, _, check = call.client.removeprefix("enqueue ").partition(" ")
     lines = [
         head,
-        "  struct tps_command command = {.call = TPS_CALL_" + call.name + ", .type = CL_COMMAND_"
-        f"{command}, .queue = queue,\n      .waits = num_events_in_wait_list, .list ="
-        " event_wait_list, .event = event};",
+        f"  struct tps_command command = {{.call = TPS_CALL_{call.name},",
+        f"      .type = CL_COMMAND_{command}, .queue = queue, .waits = num_events_in_wait_list,",
+        "      .list = event_wait_list, .event = event};",
         "  cl_int code = tps__command_check(&command);",
     ]
     lines += [
@@ -227,28 +229,48 @@ def stub(call: Call) -> str:
     ]
     if check:
         lines.append(f"  if (code == 0)\n    code = {check};")
-    arguments = ", ".join(p.name for p in call.sent)
-    lines += [
+    return [
+        *lines,
         "  struct tps_text *out = code == 0 ? tps__command_begin(&command, &code) : NULL;",
         "  if (out == NULL)\n    return code;",
-        f"  tps__put_{call.name}(out, {arguments});",
+        f"  tps__put_{call.name}(out, {', '.join(p.name for p in call.sent)});",
         "  return tps__command_end(&command);",
-        "}",
-        "",
     ]
-    return "\n".join(lines)
+
+
+def stub(call: Call) -> str:
+    """The client's function of a regular call."""
+    head = f"{call.result} tps__cl{call.name}({call.declared}) {{"
+    first, kind = call.parameters[0].name, KINDS[call.parameters[0].type]
+    checked = f"  if (!tps__is({first}, TPS_{kind}))\n    return CL_INVALID_{kind};"
+    word = call.client.split(" ")[0]
+    if word == "absent":
+        lines = absent_stub(call, head)
+    elif word == "info":
+        lines = info_stub(call, head, checked)
+    elif word == "enqueue":
+        lines = command_stub(call, head)
+    else:
+        lines = [head, checked, f"  return tps__{word}(&{first}->base);"]
+    return "\n".join([*lines, "}", ""])
 
 
 def is_put(call: Call) -> bool:
+    """Whether its message is generated."""
     return call.proxy in ("regular", "create")
 
 
 def is_stub(call: Call) -> bool:
+    """Whether the client's function is generated."""
     return call.client != "byhand"
 
 
 def client_header(calls: list[Call]) -> str:
-    made = [HEAD, "#ifndef TOPOSEAT_VIRTUAL_CLIENT_CALLS_H\n#define TOPOSEAT_VIRTUAL_CLIENT_CALLS_H"]
+    """The text of client_calls.h."""
+    made = [
+        HEAD,
+        "#ifndef TOPOSEAT_VIRTUAL_CLIENT_CALLS_H\n#define TOPOSEAT_VIRTUAL_CLIENT_CALLS_H",
+    ]
     made.append('#include "cl.h"\n#include "wire.h"\n')
     made += [f"tps_cl{call.name} tps__cl{call.name};" for call in calls]
     made += [f"{put_declaration(call)};" for call in calls if is_put(call)]
@@ -257,6 +279,7 @@ def client_header(calls: list[Call]) -> str:
 
 
 def client_source(calls: list[Call]) -> str:
+    """The text of client_calls.c."""
     made = [HEAD, '#include <string.h>\n\n#include "client.h"\n']
     for call in calls:
         if is_put(call):
@@ -280,24 +303,22 @@ def client_source(calls: list[Call]) -> str:
 
 def take_line(p: Parameter) -> list[str]:
     """How the proxy takes one parameter off the wire, or what it passes instead."""
-    kind, _, extent = p.sent.partition(" ")
-    if p.type in KINDS:
-        return [f"  auto {p.name} = in.handle<{p.type}>(Kind::{KINDS[p.type].lower()});"]
-    if kind == "text":
-        return [f"  std::string {p.name}_text = in.text();"]
-    if kind == "bytes":
-        return [f"  auto {p.name}_bytes = in.bytes();"]
-    if kind == "list":
-        element = p.type.removeprefix("const ").removesuffix("*").strip()
-        kind_name = KINDS[element].lower()
-        return [f"  auto {p.name}_list = in.handles<{element}>({extent}, Kind::{kind_name});"]
-    if kind == "upload":
-        return [f"  uint64_t {p.name}_upload = in.word();"]
     if not p.is_sent:
         return []
-    if kind:
-        return [f"  Sizes {p.name} = in.sizes({p.sent});"]
-    return [f"  auto {p.name} = static_cast<{p.type}>(in.word());"]
+    if p.type in KINDS:
+        kind_name = KINDS[p.type].lower()
+        return [f"  auto {p.name} = in.handle<{p.type}>(Kind::{kind_name});"]
+    kind, _, extent = p.sent.partition(" ")
+    element = p.type.removeprefix("const ").removesuffix("*").strip()
+    kind_name = KINDS.get(element, "").lower()
+    forms = {
+        "text": f"  std::string {p.name}_text = in.text();",
+        "bytes": f"  auto {p.name}_bytes = in.bytes();",
+        "list": f"  auto {p.name}_list = in.handles<{element}>({extent}, Kind::{kind_name});",
+        "upload": f"  uint64_t {p.name}_upload = in.word();",
+        "": f"  auto {p.name} = static_cast<{p.type}>(in.word());",
+    }
+    return [forms.get(kind, f"  Sizes {p.name} = in.sizes({p.sent});")]
 
 
 def argument(p: Parameter) -> str:
@@ -320,86 +341,96 @@ def argument(p: Parameter) -> str:
     return f"{p.name}.get()" if kind else p.name
 
 
-def handler(call: Call) -> str:
-    lines = [f"inline cl_int on_{call.name}(Session &session, In &in, struct tps_text *out) {{"]
-    if call.proxy == "info":
-        kind = KINDS[call.parameters[0].type].lower()
-        device = len(call.parameters) > 1
-        extra = ", in.handle<cl_device_id>(Kind::device)" if device else ""
-        lines += [
-            "  (void)session;",
-            f"  auto object = in.handle<{call.parameters[0].type}>(Kind::{kind});",
-            "  cl_device_id device = in.device_or_none();" if device else "  in.word();",
-            "  auto name = static_cast<cl_uint>(in.word());",
-            "  if (in.code() != 0)\n    return in.code();",
-            "  return put_info(out, [=](size_t size, void *value, size_t *size_ret) {",
-            f"    return real.{call.name}(object{', device' if device else ''}, name, size, value,"
-            " size_ret);",
-            "  });",
-            "}",
-            "",
+def info_handler(call: Call) -> list[str]:
+    """Of a question that the real OpenCL answers."""
+    kind = KINDS[call.parameters[0].type].lower()
+    device = "device, " if len(call.parameters) > 1 else ""
+    return [
+        "  (void)session;",
+        f"  auto object = in.handle<{call.parameters[0].type}>(Kind::{kind});",
+        "  cl_device_id device = in.device_or_none();" if device else "  in.word();",
+        "  auto name = static_cast<cl_uint>(in.word());",
+        "  if (in.code() != 0)\n    return in.code();",
+        "  return put_info(out, [=](size_t size, void *value, size_t *size_ret) {",
+        f"    return real.{call.name}(object, {device}name, size, value, size_ret);",
+        "  });",
+    ]
+
+
+def release_handler(call: Call) -> list[str]:
+    """Of an object that the client lets go of."""
+    handle = call.parameters[0].type
+    return [
+        "  (void)out;",
+        f"  auto object = session.forget(in.word(), Kind::{KINDS[handle].lower()});",
+        "  return object == nullptr ? 0 :",
+        f"      real.{call.name}(static_cast<{handle}>(object));",
+    ]
+
+
+def staging_lines(p: Parameter, waits: bool) -> list[str]:
+    """Where the bytes of a pointer are, for the real call."""
+    kind, _, extent = p.sent.partition(" ")
+    if kind == "bytes":
+        return [f"  in.must({p.name}_bytes.size() == {extent});"]
+    if kind == "upload" and waits:
+        return [f"  const void *{p.name} = command.upload({p.name}_upload, {extent});"]
+    if kind == "upload":
+        return [
+            f"  Staged {p.name}_staged = session.take_upload({p.name}_upload);",
+            f"  void *{p.name} = {p.name}_staged.data();",
+            f"  in.must({p.name} == nullptr || {p.name}_staged.size() == {extent});",
         ]
-        return "\n".join(lines)
-    if call.proxy == "release":
-        kind = KINDS[call.parameters[0].type]
-        lines += [
-            "  (void)out;",
-            f"  auto object = session.forget(in.word(), Kind::{kind.lower()});",
-            f"  return object == nullptr ? 0 : real.{call.name}(static_cast<{call.parameters[0].type}>"
-            "(object));",
-            "}",
-            "",
-        ]
-        return "\n".join(lines)
-    lines.append("  (void)out;")
-    if call.proxy == "create":
-        lines.append("  uint64_t id = in.word();")
-    for p in call.parameters:
-        lines += take_line(p)
+    return [f"  void *{p.name} = command.download({extent});"] if kind == "download" else []
+
+
+def call_handler(call: Call) -> list[str]:
+    """Of a call that is made as it came: one that makes an object, or a command of a queue."""
     waits = call.tail == "wait"
-    if waits:
-        lines.append("  Command command(session, in, queue);")
-    for p in call.parameters:
-        kind, _, extent = p.sent.partition(" ")
-        if kind == "bytes":
-            lines.append(f"  in.must({p.name}_bytes.size() == {extent});")
-        if kind == "upload" and waits:
-            lines.append(f"  const void *{p.name} = command.upload({p.name}_upload, {extent});")
-        if kind == "upload" and not waits:
-            lines.append(f"  Staged {p.name}_staged = session.take_upload({p.name}_upload);")
-            lines.append(f"  void *{p.name} = {p.name}_staged.data();")
-            lines.append(f"  in.must({p.name} == nullptr || {p.name}_staged.size() == {extent});")
-        if kind == "download":
-            lines.append(f"  void *{p.name} = command.download({extent});")
+    lines = ["  (void)out;", *(["  uint64_t id = in.word();"] if call.proxy == "create" else [])]
+    lines += [line for p in call.parameters for line in take_line(p)]
+    lines += ["  Command command(session, in, queue);"] if waits else []
+    lines += [line for p in call.parameters for line in staging_lines(p, waits)]
     arguments = ", ".join(argument(p) for p in call.parameters)
     if call.proxy == "create":
-        kind = KINDS[call.result].lower()
-        lines += [
+        return [
+            *lines,
             "  cl_int code = in.code();",
             f"  {call.result} made = code == 0 ? real.{call.name}({arguments}) : nullptr;",
-            f"  session.keep(id, Kind::{kind}, made, code);",
+            f"  session.keep(id, Kind::{KINDS[call.result].lower()}, made, code);",
             "  return code;",
         ]
-    elif waits:
-        lines += [
-            "  cl_int code = in.code();",
-            "  if (code == 0)",
-            f"    code = real.{call.name}({arguments}, command.count(), command.list(),"
-            " command.event());",
-            "  return command.done(code);",
+    return [
+        *lines,
+        "  cl_int code = in.code();",
+        "  if (code == 0)",
+        f"    code = real.{call.name}({arguments},",
+        "        command.count(), command.list(), command.event());",
+        "  return command.done(code);",
+    ]
+
+
+def handler(call: Call) -> str:
+    """What the proxy does with one call."""
+    makers = {"info": info_handler, "release": release_handler}
+    return "\n".join(
+        [
+            f"inline cl_int on_{call.name}(Session &session, In &in, struct tps_text *out) {{",
+            *makers.get(call.proxy, call_handler)(call),
+            "}",
+            "",
         ]
-    else:
-        lines += [
-            f"  return in.code() != 0 ? in.code() : real.{call.name}({arguments});",
-        ]
-    return "\n".join([*lines, "}", ""])
+    )
 
 
 def proxy_header(calls: list[Call]) -> str:
+    """The text of proxy_calls.h."""
     made = [HEAD, "#ifndef TOPOSEAT_VIRTUAL_PROXY_CALLS_H\n#define TOPOSEAT_VIRTUAL_PROXY_CALLS_H"]
     made.append("#ifdef TPS_REAL_CALLS")
     made.append("#define TPS_EACH_REAL_CALL(X) \\")
-    made.append(" \\\n".join(f"  X({call.name})" for call in calls if not call.name.endswith("Platform")))
+    made.append(
+        " \\\n".join(f"  X({call.name})" for call in calls if not call.name.endswith("Platform"))
+    )
     made.append("\n#else")
     handled = [call for call in calls if call.proxy in ("regular", "create", "info", "release")]
     made += [handler(call) for call in handled]
@@ -415,7 +446,13 @@ def proxy_header(calls: list[Call]) -> str:
 
 
 def check(calls: list[Call], constants: list[tuple[str, str]]) -> str:
-    made = [HEAD, "#define CL_TARGET_OPENCL_VERSION 120", "#include <CL/cl.h>", "#include <CL/cl_icd.h>"]
+    """The text of check.c."""
+    made = [
+        HEAD,
+        "#define CL_TARGET_OPENCL_VERSION 120",
+        "#include <CL/cl.h>",
+        "#include <CL/cl_icd.h>",
+    ]
     made += [
         f'_Static_assert((uint64_t)CL_{name} == (uint64_t)({value}), "{name}");'
         for name, value in constants
@@ -427,13 +464,14 @@ def check(calls: list[Call], constants: list[tuple[str, str]]) -> str:
             f' __typeof__(&cl{call.name})), "cl{call.name}");'
         )
         made.append(
-            f"_Static_assert(offsetof(cl_icd_dispatch, cl{call.name}) == {call.slot} * sizeof(void *),"
-            f' "slot of cl{call.name}");'
+            f"_Static_assert(offsetof(cl_icd_dispatch, cl{call.name}) =="
+            f' {call.slot} * sizeof(void *), "slot of cl{call.name}");'
         )
     return "\n".join([*made, ""])
 
 
 def main() -> None:
+    """Write the five files."""
     table, constant_table, folder = (Path(a) for a in sys.argv[1:4])
     calls = []
     for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), start=1):

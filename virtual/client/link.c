@@ -74,7 +74,7 @@ static int connect_tcp(const char *where) {
   }
   int handle = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const char *told = getenv("TOPOSEAT_CL_TIMEOUT");
-  struct timeval limit = {.tv_sec = told != NULL ? atoi(told) : 5};
+  struct timeval limit = {.tv_sec = told != NULL ? strtol(told, NULL, 10) : 5};
   if (handle >= 0 && limit.tv_sec > 0)
     (void)setsockopt(handle, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   int failed = handle < 0 || connect(handle, found->ai_addr, found->ai_addrlen) != 0;

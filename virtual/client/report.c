@@ -33,7 +33,7 @@ static double rate(struct tps_link *link, bool is_to) {
   uint64_t since = tps__now_ns();
   for (int i = 0; i < PIECES && tps__now_ns() - since < MOST_NS; i++) {
     double spent = ping(link, is_to ? PIECE : 0, is_to ? 0 : PIECE) - link->round_trip_s;
-    double one = PIECE / (spent > 1e-9 ? spent : 1e-9);
+    double one = (double)PIECE / (spent > 1e-9 ? spent : 1e-9);
     best = one > best ? one : best;
   }
   return best;

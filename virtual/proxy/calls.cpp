@@ -174,7 +174,7 @@ cl_int on_Finish(Session &session, In &in, tps_text *) {
   watch->queue = queue;
   watch->ticket = session.ticket();
   real.Flush(queue);
-  session.watch(std::move(watch));
+  session.watch(watch);
   return LATER;
 }
 
@@ -242,12 +242,14 @@ cl_int on_CompileProgram(Session &session, In &in, tps_text *) {
   std::string options = in.text();
   auto headers = in.handles<cl_program>(Kind::program);
   std::vector<std::string> names;
+  names.reserve(headers.size());
   for (size_t i = 0; i < headers.size(); i++)
     names.push_back(in.text());
   if (in.code() != 0 || in.is_bad())
     return in.code();
   return in_a_thread(session, program, [=] {
     std::vector<const char *> texts;
+    texts.reserve(names.size());
     for (const std::string &name : names)
       texts.push_back(name.c_str());
     return real.CompileProgram(program, count_of(devices), data_of(devices),
@@ -289,6 +291,7 @@ cl_int on_GetProgramInfo(Session &, In &in, tps_text *out) {
     code = real.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, bytes, sizes.data(), nullptr);
   std::vector<std::vector<unsigned char>> binaries;
   std::vector<unsigned char *> places;
+  places.reserve(sizes.size());
   for (size_t size : sizes)
     places.push_back(binaries.emplace_back(size).data());
   if (code == 0)
@@ -316,7 +319,7 @@ void put_argument(tps_text *out, cl_kernel kernel, cl_uint index) {
   tps_put(out, address);
   tps_put(out, access);
   tps_put(out, qualifier);
-  for (cl_uint name : {CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_NAME}) {
+  for (cl_uint name : {cl_uint{CL_KERNEL_ARG_TYPE_NAME}, cl_uint{CL_KERNEL_ARG_NAME}}) {
     char text[1024] = "";
     if (!is_known ||
         real.GetKernelArgInfo(kernel, index, name, sizeof text - 1, text, nullptr) != 0)

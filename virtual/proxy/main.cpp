@@ -272,6 +272,8 @@ int listen_tcp(const std::string &there, std::string &told) {
     _exit(1);
   tps_tune_socket(client);
   alarm(GREETING_S);
+  if (char nothing = 0; recv(client, &nothing, 1, MSG_PEEK) <= 0)
+    _exit(1); // it only looked whether somebody answers
   const char *wrong = tps_greet(client, key, false);
   alarm(0);
   explicit_bzero(const_cast<unsigned char *>(key), TPS_KEY_BYTES);
@@ -311,10 +313,13 @@ public:
 
   void run() {
     while (!is_over_) {
-      bool counts = options_.idle_s > 0 && clients_.empty();
-      int ready = poll(doors_, DOORS, counts ? static_cast<int>(options_.idle_s * 1000) : -1);
-      if (ready == 0)
-        return;
+      poll(doors_, DOORS, LOOK_MS);
+      auto now = std::chrono::steady_clock::now();
+      if (!clients_.empty())
+        since_ = now;
+      bool is_idle = options_.idle_s > 0 && now - since_ >= std::chrono::seconds(options_.idle_s);
+      if (is_idle || getppid() != parent_) // or the launcher was killed
+        break;
       if (doors_[SIGNALS].revents != 0)
         take_signals();
       if (doors_[STDIN].revents != 0)
@@ -376,7 +381,10 @@ private:
     close(client);
   }
 
+  static constexpr int LOOK_MS = 1000;
   Options options_;
+  pid_t parent_ = getppid();
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   const unsigned char *key_;
   pollfd doors_[DOORS];
   int greeted_ = -1;

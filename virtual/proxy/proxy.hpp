@@ -27,7 +27,7 @@
 #undef TOPOSEAT_VIRTUAL_PROXY_CALLS_H
 
 struct Real {
-#define X(name) tps_cl##name *name;
+#define X(name) tps_cl##name *name; // NOLINT(bugprone-macro-parentheses)
   TPS_EACH_REAL_CALL(X)
 #undef X
 };
@@ -178,7 +178,7 @@ public:
   Object *object(uint64_t id);
   Staged take_upload(uint64_t id);
   Staged take_staging(size_t size);
-  void watch(std::shared_ptr<Watch> watch);
+  void watch(const std::shared_ptr<Watch> &watch);
   void end(const std::shared_ptr<Watch> &watch, cl_int status);
   void tell(uint32_t call, uint64_t ticket, std::initializer_list<uint64_t> words,
             std::span<const char> raw = {});

@@ -61,7 +61,7 @@ Staged Session::take_staging(size_t size) {
   return pool_.take(size);
 }
 
-void Session::watch(std::shared_ptr<Watch> watch) {
+void Session::watch(const std::shared_ptr<Watch> &watch) {
   watch->session = this;
   watch->since = std::chrono::steady_clock::now();
   {
@@ -254,13 +254,13 @@ cl_int Command::done(cl_int code) {
     real.RetainEvent(watch_->event);
     session_.keep(id_, Kind::event, watch_->event, 0);
   }
-  session_.watch(std::move(watch_));
+  session_.watch(watch_);
   return 0;
 }
 
 size_t packed_bytes(In &in, const Sizes &region, size_t element) {
   size_t bytes = element;
-  for (int i = 0; i < 3; i++)
+  for (size_t i = 0; i < 3; i++)
     in.must(region != nullptr && !__builtin_mul_overflow(bytes, region[i], &bytes) && bytes > 0);
   in.must(bytes <= in.session().most_upload());
   return in.code() == 0 ? bytes : 0;

@@ -14,9 +14,10 @@ void *tps_room(struct tps_text *out, size_t length) {
     size_t capacity = out->capacity < 1024 ? 1024 : out->capacity;
     while (capacity < whole)
       capacity *= 2;
-    out->data = realloc(out->data, capacity);
-    if (out->data == NULL)
+    unsigned char *grown = realloc(out->data, capacity);
+    if (grown == NULL)
       abort();
+    out->data = grown;
     out->capacity = capacity;
   }
   void *room = out->data + out->length;
@@ -117,7 +118,9 @@ int tps_receive_all(int socket, void *data, size_t length) {
 static ssize_t receive(struct tps_inflow *in, unsigned char *data, size_t length, int flags) {
   if (length >= TPS_INFLOW)
     return recv(in->socket, data, length, flags);
-  if (in->data == NULL && (in->data = malloc(TPS_INFLOW)) == NULL)
+  if (in->data == NULL)
+    in->data = malloc(TPS_INFLOW);
+  if (in->data == NULL)
     return -1;
   struct iovec parts[] = {{data, length}, {in->data, TPS_INFLOW}};
   struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
