@@ -116,7 +116,6 @@ struct _cl_program {
   cl_device_id *devices;
   char *source, *options;
   atomic_int kernels;
-  bool is_built;
 };
 
 struct tps_argument {

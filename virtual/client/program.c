@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client.h"
 
@@ -138,6 +141,52 @@ struct build {
   void *data;
 };
 
+/* The compiler runs in another folder, on a node that may share this one's files: what is relative
+   after -I is told from the root. */
+static void put_options(struct tps_text *out, const char *options) {
+  struct tps_text all = {0};
+  char here[PATH_MAX] = "";
+  if (getcwd(here, sizeof here) == NULL)
+    here[0] = '\0';
+  for (const char *at = options; *at != '\0'; at++) {
+    bool begins = at == options || at[-1] == ' ';
+    if (!begins || at[0] != '-' || at[1] != 'I') {
+      *(char *)tps_room(&all, 1) = *at;
+      continue;
+    }
+    size_t length = 2 + strspn(at + 2, " ");
+    length += at[length] == '"';
+    memcpy(tps_room(&all, length), at, length);
+    if (at[length] != '/' && at[length] != '\0' && here[0] != '\0') {
+      size_t more = strlen(here);
+      memcpy(tps_room(&all, more), here, more);
+      *(char *)tps_room(&all, 1) = '/';
+    }
+    at += length - 1;
+  }
+  tps_put_bytes(out, all.data, all.length);
+  free(all.data);
+}
+
+static void tell_of_includes(cl_program program) {
+  size_t length = 0;
+  for (cl_uint i = 0; i < program->device_count; i++) {
+    if (tps__clGetProgramBuildInfo(program, program->devices[i], CL_PROGRAM_BUILD_LOG, 0, NULL,
+                                   &length) != 0)
+      continue;
+    char *log = calloc(1, length + 1);
+    if (log != NULL &&
+        tps__clGetProgramBuildInfo(program, program->devices[i], CL_PROGRAM_BUILD_LOG, length, log,
+                                   NULL) == 0 &&
+        strstr(log, "file not found") != NULL)
+      fprintf(stderr,
+              "toposeat: error: a file that a kernel includes is not on %s\n"
+              "hint: keep it on a file system that both nodes share, and name its folder by -I\n",
+              program->base.link->host);
+    free(log);
+  }
+}
+
 static cl_int build_now(struct build *build) {
   struct tps_link *link = build->program->base.link;
   struct tps_reply reply;
@@ -148,7 +197,8 @@ static cl_int build_now(struct build *build) {
   tps__reply_free(&reply);
   free(build->words.data);
   tps__forget(&build->program->base);
-  build->program->is_built = code == 0;
+  if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_COMPILE_PROGRAM_FAILURE)
+    tell_of_includes(build->program);
   return code;
 }
 
@@ -196,7 +246,7 @@ cl_int tps__clBuildProgram(cl_program program, cl_uint num_devices, const cl_dev
       .program = program, .call = TPS_CALL_BuildProgram, .notify = pfn_notify, .data = user_data};
   tps_put(&build.words, program->base.id);
   tps__put_list(&build.words, num_devices, (const void *const *)devices);
-  tps_put_bytes(&build.words, program->options, strlen(program->options));
+  put_options(&build.words, program->options);
   return start(&build);
 }
 
@@ -220,7 +270,7 @@ cl_int tps__clCompileProgram(cl_program program, cl_uint num_devices, const cl_d
       .program = program, .call = TPS_CALL_CompileProgram, .notify = pfn_notify, .data = user_data};
   tps_put(&build.words, program->base.id);
   tps__put_list(&build.words, num_devices, (const void *const *)devices);
-  tps_put_bytes(&build.words, program->options, strlen(program->options));
+  put_options(&build.words, program->options);
   tps__put_list(&build.words, num_input_headers, (const void *const *)input_headers);
   for (cl_uint i = 0; i < num_input_headers; i++)
     tps_put_bytes(&build.words, header_include_names[i], strlen(header_include_names[i]));
@@ -249,7 +299,7 @@ cl_program tps__clLinkProgram(cl_context context, cl_uint num_devices, const cl_
   tps_put(&build.words, program->base.id);
   tps_put(&build.words, context->base.id);
   tps__put_list(&build.words, num_devices, (const void *const *)devices);
-  tps_put_bytes(&build.words, program->options, strlen(program->options));
+  put_options(&build.words, program->options);
   tps__put_list(&build.words, num_input_programs, (const void *const *)input_programs);
   code = start(&build);
   tps__fail(errcode_ret, code);
