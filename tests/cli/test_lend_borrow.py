@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster import toposeat
+from tests.support.mpi import MpiToolchain
 
 COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
 _SECONDS = 60.0
@@ -108,6 +109,18 @@ def test_every_device_is_a_different_one_and_a_busy_one_is_nobodys(
     done = run(environment, "borrow", "--devices", "2", "--", *inner)
     assert done.returncode == 2
     assert "2 devices for every rank, and 1 of 3 are free" in done.stderr
+
+
+def test_each_rank_of_an_mpi_job_has_a_device_of_its_own(
+    environment: dict[str, str], lend: Lender, mpi: MpiToolchain
+) -> None:
+    own = {**mpi.env, **environment, "PATH": mpi.env["PATH"]}
+    line = (str(mpi.mpirun), *mpi.run_flags, "-n", "2")
+    lend(*line, proxies=2, **own)
+    *ranks, result = borrowed(own, "--", *line, sys.executable, COPY, "1000")
+    assert sorted(rank["rank"] for rank in ranks) == [0, 1]
+    assert len({rank["endpoints"][0] for rank in ranks}) == 2
+    assert [seat["verdict"] for seat in result["seats"]] == ["as placed"] * 2
 
 
 def test_the_whole_of_what_is_lent_can_be_taken(environment: dict[str, str], lend: Lender) -> None:

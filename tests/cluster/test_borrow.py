@@ -123,6 +123,35 @@ def test_the_far_devices_are_borrowed_where_the_near_ones_are_taken(
     assert [device["host"] for device in result["seats"][0]["devices"]] == ["tb1"]
 
 
+def test_ssh_lends_a_node_and_its_key_stands_in_no_line(cluster: Cluster) -> None:
+    if ctypes.util.find_library("pocl") is None:
+        pytest.skip("no PoCL (Debian: pocl-opencl-icd)")
+    own = environment(cluster)
+    lender = cluster.start(
+        LOGIN, [toposeat(), "lend", "--json", "--", "ssh", "tb4"], environment=own
+    )
+    assert lender.stdout is not None
+    (device,) = json.loads(lender.stdout.readline())["devices"]
+    assert device["host"] == "tb4"
+    assert device["address"].startswith("10.88.0.14:")
+    (file,) = (cluster.share / "cache" / "lent").glob(".toposeat-lend-*/lent.json")
+    key = json.loads(file.read_text())["key"]
+    lines = cluster.on(LOGIN, ["ps", "-A", "-o", "args"]).stdout  # of the nodes, too
+    assert "toposeat-clproxy" in lines
+    assert key not in lines
+    words = ("srun", "-N1", "-n1", "-w", "tb2", sys.executable, COPY, str(SIZE))
+    result, (rank,) = borrow(cluster, "--", *words)
+    assert (rank["host"], rank["same"]) == ("tb2", True)
+    assert result["seats"][0]["verdict"] == "as placed"
+    stop(cluster, "toposeat lend")
+    _, error = lender.communicate(timeout=60)
+    assert lender.returncode == 0, error
+    for _ in range(100):
+        if "toposeat-clproxy" not in cluster.on("tb4", ["ps", "-A", "-o", "args"]).stdout:
+            break
+    assert "toposeat-clproxy" not in cluster.on("tb4", ["ps", "-A", "-o", "args"]).stdout
+
+
 def test_what_is_lent_ends_with_its_launcher(cluster: Cluster, lent: list[str]) -> None:
     assert len(lent) == 4
     cluster.on(LOGIN, ["scancel", "--user=root"])
