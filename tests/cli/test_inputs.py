@@ -30,6 +30,7 @@ VERBS = {
     "placement": "export INPUT --launcher openmpi",
     "result": "report INPUT",
     "measurement": "discover -t dgx-1v -t INPUT",
+    "borrowed run": "borrow --dry-run -p INPUT -- true",
 }
 
 

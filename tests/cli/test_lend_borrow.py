@@ -17,6 +17,15 @@ import pytest
 
 from tests.support.cluster import toposeat
 from tests.support.mpi import MpiToolchain
+from toposeat.model.files import encode_json
+from toposeat.model.lent import (
+    BORROWED_SCHEMA,
+    Borrowed,
+    BorrowedDevice,
+    BorrowedSeat,
+    DeviceUse,
+    MeasuredWay,
+)
 
 COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
 _SECONDS = 60.0
@@ -32,6 +41,28 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "TOPOSEAT_CACHE_DIR": str(tmp_path / "cache")}
 
 
+RECORD = Borrowed(
+    command=("./a",),
+    launched=("./a",),
+    seats=(
+        BorrowedSeat(
+            rank=0,
+            host="a",
+            run_s=2.0,
+            devices=(
+                BorrowedDevice(
+                    id="a/0",
+                    host="a",
+                    name="d",
+                    measured=MeasuredWay(
+                        round_trip_s=1e-5, to_bytes_per_s=1e9, from_bytes_per_s=1e9
+                    ),
+                    use=DeviceUse(bytes_to=1e6, bytes_from=1e6, calls=10, waits=5),
+                ),
+            ),
+        ),
+    ),
+)
 Lender = Callable[..., subprocess.Popen[str]]
 
 
@@ -142,6 +173,43 @@ def test_a_recorded_run_is_priced_for_another(
     done = run(environment, "borrow", "--dry-run", "-p", record, "--", "true")
     assert "borrowing adds" in done.stdout
     assert done.stdout.splitlines()[-1].endswith("-- true")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"run_s": ', '"run_s": -'),
+        ('"to_bytes_per_s": ', '"to_bytes_per_s": 0e'),
+        ('"waits": ', '"waits": -1'),
+        ("toposeat/borrowed/1", "toposeat/borrowed/9"),
+    ],
+)
+def test_a_damaged_record_is_refused(
+    environment: dict[str, str], tmp_path: Path, old: str, new: str
+) -> None:
+    text = encode_json(RECORD, schema=BORROWED_SCHEMA)
+    assert old in text
+    path = tmp_path / "app.borrowed"
+    path.write_text(text.replace(old, new))
+    done = run(environment, "borrow", "--dry-run", "-p", path, "--", "true")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {path}")
+    assert done.stderr.count("\n") == 2
+
+
+def test_a_run_that_borrows_records_no_key(
+    environment: dict[str, str], lend: Lender, tmp_path: Path
+) -> None:
+    lend()
+    record = tmp_path / "app.run"
+    place = tmp_path / "app.place"
+    made = run(environment, "map", "ring:2", "-t", "dgx-1v", "-o", place)
+    assert made.returncode == 0, made.stderr
+    inner = [toposeat(), "run", "-p", place, "--other-machine", "-o", record, "--"]
+    run(environment, "borrow", "--", *inner, sys.executable, "-c", "pass")
+    text = record.read_text()
+    assert "TOPOSEAT_CL_DEVICES" in text
+    assert "TOPOSEAT_CL_KEY" not in text
 
 
 def test_a_program_without_opencl_is_not_checked_and_its_code_is_passed_on(

@@ -131,6 +131,16 @@ def test_another_host_is_said(tmp_path: Path) -> None:
     assert (anywhere.verdict, anywhere.host) == (Verdict.AS_PLACED, "n7.cluster")
 
 
+def test_a_process_that_was_killed_before_it_measured_has_reached_its_device(
+    tmp_path: Path,
+) -> None:
+    report(tmp_path, "a.1", 0, UNIX | {"waits": -1})
+    (seat,) = verified(seats(("a", "a/0")), LENT, tmp_path)
+    assert seat.verdict is Verdict.AS_PLACED
+    (device,) = seat.devices
+    assert (device.measured, device.use) == (None, None)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"devices": 3}', '{"devices": [{"index": 0}]}'])
 def test_a_rank_without_a_whole_report_is_not_checked(tmp_path: Path, text: str) -> None:
     (tmp_path / "cl.a.1.json").write_text(text)

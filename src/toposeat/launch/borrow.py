@@ -225,7 +225,7 @@ def _verified(
         devices=tuple(_seen(device, told.get(device.id, ())) for device in seat.devices),
         verdict=Verdict.MISMATCH if differences else Verdict.AS_PLACED,
         differences=tuple(differences),
-        run_s=run_s or None,
+        run_s=run_s if run_s > 0 else None,
     )
 
 
@@ -233,17 +233,21 @@ def _seen(device: BorrowedDevice, told: Sequence[_Device]) -> BorrowedDevice:
     if not told:
         return device
     first = told[0]
-    measured = None
-    if first.round_trip_s > 0 and first.bandwidth_to_bytes_per_s > 0:
-        measured = MeasuredWay(
-            round_trip_s=first.round_trip_s,
-            to_bytes_per_s=first.bandwidth_to_bytes_per_s,
-            from_bytes_per_s=first.bandwidth_from_bytes_per_s or first.bandwidth_to_bytes_per_s,
+    with suppress(ValueError):  # a process that was killed before it had measured
+        device = replace(
+            device,
+            measured=MeasuredWay(
+                round_trip_s=first.round_trip_s,
+                to_bytes_per_s=first.bandwidth_to_bytes_per_s,
+                from_bytes_per_s=first.bandwidth_from_bytes_per_s,
+            ),
         )
-    use = DeviceUse(
-        bytes_to=sum(each.bytes_to for each in told),
-        bytes_from=sum(each.bytes_from for each in told),
-        calls=sum(each.calls for each in told),
-        waits=sum(each.waits for each in told),
-    )
-    return replace(device, measured=measured, use=use)
+    with suppress(ValueError):
+        use = DeviceUse(
+            bytes_to=sum(each.bytes_to for each in told),
+            bytes_from=sum(each.bytes_from for each in told),
+            calls=sum(each.calls for each in told),
+            waits=sum(each.waits for each in told),
+        )
+        device = replace(device, use=use)
+    return device

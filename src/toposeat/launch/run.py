@@ -24,6 +24,7 @@ from toposeat.launch.home_wire import KEY_VARIABLE, PORTS_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
 from toposeat.launch.launchers.wrappers import unwrapped
+from toposeat.launch.lent_files import KEY_VARIABLE as LENT_KEY_VARIABLE
 from toposeat.launch.line import check_ready, parse_launch_line
 from toposeat.launch.order_readers import agree
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
@@ -49,6 +50,8 @@ _RECORDED_PREFIXES = (
     *("OMPI_MCA_", "PRTE_MCA_", "MPICH_", "MPIR_CVAR_", "I_MPI_", "SLURM_", "FLUX_JOB_", "OMP_"),
     *("LD_PRELOAD", "TOPOSEAT_"),
 )
+
+_SECRETS = (KEY_VARIABLE, LENT_KEY_VARIABLE)
 
 _PROBE_NAME = re.compile(r"rank-(?P<rank>[0-9]{1,9})-[0-9]{1,9}\.probe", re.ASCII)
 
@@ -367,5 +370,5 @@ def _recorded(variables: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(variables.items())
-        if name.startswith(_RECORDED_PREFIXES) and name != KEY_VARIABLE
+        if name.startswith(_RECORDED_PREFIXES) and name not in _SECRETS
     }

@@ -56,6 +56,10 @@ class DeviceUse:
     calls: int
     waits: int
 
+    def __post_init__(self) -> None:
+        if min(self.bytes_to, self.bytes_from, self.calls, self.waits) < 0:
+            raise ValueError("a count below zero")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredWay:
@@ -64,6 +68,10 @@ class MeasuredWay:
     round_trip_s: float
     to_bytes_per_s: float
     from_bytes_per_s: float
+
+    def __post_init__(self) -> None:
+        if min(self.round_trip_s, self.to_bytes_per_s, self.from_bytes_per_s) <= 0:
+            raise ValueError("a way takes time")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +99,10 @@ class BorrowedSeat:
     verdict: Verdict | None = None
     differences: tuple[str, ...] = ()
     run_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.run_s is not None and self.run_s <= 0:
+            raise ValueError("a run takes time")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
