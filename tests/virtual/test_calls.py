@@ -1,0 +1,50 @@
+"""What the clients' own suites do not show, as a program says it of both devices."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from tests.support.lent import NATIVE, Proxy, run
+
+SCENARIOS = [
+    "beside", "callbacks", "errors", "failed_gate", "images", "kernels", "link", "maps", "order",
+    "overwrite", "print", "profiling", "rectangles", "sub_devices", "threads", "unset",
+]  # fmt: skip
+
+
+@functools.cache
+def natively(client: Path, scenario: str) -> str:
+    """What the program says of the node's own device."""
+    done = run([client, scenario], NATIVE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("way", ["unix", "tcp", "strict"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_program_finds_the_same(proxy: Proxy, client: Path, scenario: str, way: str) -> None:
+    native = natively(client, scenario)
+    assert native
+    strict = {"TOPOSEAT_CL_STRICT": "1"} if way == "strict" else {}
+    endpoint = proxy.endpoint("tcp" if way == "tcp" else "unix")
+    remote = run([client, scenario], proxy.client(endpoint, **strict))
+    assert (remote.returncode, remote.stdout) == (0, native), remote.stderr
+
+
+def test_two_devices_of_a_proxy_share_a_context(client: Path) -> None:
+    two = {"POCL_DEVICES": "pthread pthread"}
+    native = run([client, "together"], {**NATIVE, **two})
+    assert native.stdout.startswith("2 devices\n")
+    with Proxy(**two) as proxy:
+        both = proxy.client(proxy.endpoint(index=0), proxy.endpoint(index=1))
+        assert run([client, "together"], both).stdout == native.stdout
+
+
+def test_devices_of_two_proxies_share_none(proxy: Proxy, client: Path) -> None:
+    with Proxy(key=proxy.key) as other:
+        done = run([client, "across"], proxy.client(proxy.endpoint(), other.endpoint()))
+    assert (done.returncode, done.stdout) == (0, "2 devices, context: -33\n")
+    assert "prox" in done.stderr, "who meets it must learn why"

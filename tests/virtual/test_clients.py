@@ -1,0 +1,144 @@
+"""Clients that others wrote say of a borrowed device what they say of the node's own, by name."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.lent import NATIVE, Proxy, run
+
+HEADER = Path("/usr/include/CL/cl.h")
+CLBLAST = ("xaxpy", "xdot", "xgemv", "xger", "xomatcopy", "xscal")
+PYOPENCL = "TOPOSEAT_TEST_PYOPENCL"
+# Memory is not shared, native and built-in kernels stay at home, and nothing is newer than 1.2.
+OTHERWISE = {
+    "CL_DEVICE_BUILT_IN_KERNELS",
+    "CL_DEVICE_EXECUTION_CAPABILITIES",
+    "CL_DEVICE_EXTENSIONS",
+    "CL_DEVICE_HOST_UNIFIED_MEMORY",
+    "CL_DEVICE_OPENCL_C_VERSION",
+    "CL_DEVICE_VERSION",
+}
+
+
+def installed(program: str) -> str:
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program}: packaging/apt.txt says what brings it")
+    return program
+
+
+def facts(environment: Mapping[str, str]) -> dict[str, str]:
+    """What clinfo says of the first device."""
+    done = run(["clinfo", "--raw"], environment)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"^\[\w*/0\] +(CL_\w+) *(.*)$", done.stdout, re.MULTILINE)
+    return {name: value.strip() for name, value in found}
+
+
+def names_until_1_2() -> set[str]:
+    """The device's facts that the header has for OpenCL 1.2 and before."""
+    if not HEADER.exists():
+        pytest.skip("no CL/cl.h: Debian has opencl-c-headers")
+    old, newer = set(), 0
+    for line in HEADER.read_text().splitlines():
+        if newer:
+            newer += line.startswith("#if") - line.startswith("#endif")
+        elif re.match(r"#ifdef CL_VERSION_[23]", line):
+            newer = 1
+        elif found := re.match(r"#define (CL_DEVICE_\w+) +0x10[0-4]", line):
+            old.add(found[1])
+    return old
+
+
+@pytest.mark.parametrize("over", ["unix", "tcp"])
+def test_clinfo_says_the_same(proxy: Proxy, over: str) -> None:
+    native, remote = facts(NATIVE), facts(proxy.client(proxy.endpoint(over)))
+    absent, old = set(native) - set(remote), names_until_1_2()
+    assert len(old & set(native)) > 60
+    assert not absent & old, "what OpenCL 1.2 has is not there"
+    assert not {name for name in remote if name in native and native[name] != remote[name]} - (
+        OTHERWISE
+    )
+    assert remote["CL_DEVICE_VERSION"].startswith("OpenCL 1.2 ")
+    assert remote["CL_DEVICE_OPENCL_C_VERSION"].startswith("OpenCL C 1.2 ")
+    assert remote["CL_DEVICE_HOST_UNIFIED_MEMORY"] == "CL_FALSE"
+    assert remote["CL_DEVICE_EXECUTION_CAPABILITIES"] == "CL_EXEC_KERNEL"
+    extensions = set(remote["CL_DEVICE_EXTENSIONS"].split())
+    assert extensions <= set(native["CL_DEVICE_EXTENSIONS"].split())
+    assert {"cl_khr_fp64", "cl_khr_byte_addressable_store"} <= extensions
+    assert not any(re.search("svm|subgroup|il_program|spir|command_buffer", e) for e in extensions)
+
+
+def test_clpeak_clocks_the_same(proxy: Proxy) -> None:
+    line: list[str | Path] = [installed("clpeak"), "--kernel-latency", "--transfer-bandwidth"]
+    told = []
+    for environment in (NATIVE, proxy.client()):
+        done = run(line, environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        told.append(re.findall(r"^ +(\S.*?) +: [0-9.]+", done.stdout, re.MULTILINE))
+    assert told[0] == told[1]
+    assert len(told[0]) > 8
+
+
+def clblast(test: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What came of each routine's tests, e.g. "SAXPY 'regular behaviour' for 'default'"."""
+    done = run([installed(f"clblast_test_{test}")], environment)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    found, routine = {}, ""
+    for line in text.splitlines():
+        if named := re.search(r"tests for the '(\w+)' routine", line):
+            routine = named[1]
+        elif named := re.search(r"Testing (.*):$", line):
+            part = named[1]
+        elif passed := re.search(r"Pass rate .*: (.*)", line):
+            found[f"{routine} {part}"] = passed[1]
+        elif "All tests skipped" in line:
+            found[routine] = line.strip()
+    return {**found, "exit code": str(done.returncode)}
+
+
+@pytest.mark.parametrize("test", CLBLAST)
+def test_clblast_computes_the_same(proxy: Proxy, test: str) -> None:
+    native = clblast(test, NATIVE)
+    assert native["exit code"] == "0"
+    assert sum(" 0 failed" in value for value in native.values()) >= 4
+    assert clblast(test, proxy.client(proxy.endpoint("tcp"))) == native
+
+
+def pyopencl(files: list[str], environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """What came of each test of these files of pyopencl's sdist."""
+    home = Path(os.environ[PYOPENCL])
+    result = folder / "results.xml"
+    options = ["-p", "no:cacheprovider", "-q", "--junit-xml", str(result)]
+    tests = [home / "test" / name for name in files]
+    line = [home / "bin" / "python", "-m", "pytest", *options, *tests]
+    run(line, {"OCL_ICD_VENDORS": "/etc/OpenCL/vendors", **environment}, cwd=folder, timeout=1800)
+    return {
+        re.sub(r"\[<context.*>", "[", f"{case.get('classname')}.{case.get('name')}"): (
+            case[0].tag if len(case) else "passed"
+        )
+        for case in ET.parse(result).iter("testcase")
+    }
+
+
+@pytest.mark.parametrize("name", ["enqueue_copy", "arrays_in_structs", "wrapper"])
+def test_pyopencl_passes_what_it_passes_natively(proxy: Proxy, name: str, tmp_path: Path) -> None:
+    if PYOPENCL not in os.environ:
+        pytest.skip(
+            f"no pyopencl: name in {PYOPENCL} a virtual environment that has it and pytest, with"
+            " the folder `test` of its sdist"
+        )
+    files = [f"test_{name}.py"]
+    native = pyopencl(files, NATIVE, tmp_path)
+    remote = pyopencl(files, proxy.client(), tmp_path)
+    assert set(native) == set(remote)
+    assert "passed" in native.values()
+    worse = {name: remote[name] for name, was in native.items() if was == "passed"}
+    assert {name for name, now in worse.items() if now == "failure"} == set()
+    assert sum(now == "skipped" for now in worse.values()) <= len(native) // 4
