@@ -115,6 +115,10 @@ bench: setup-bench build ## print the tables of benchmarks/, the long ones in sh
 	@python -m benchmarks.mapping.qaplib --quick
 	@python -m benchmarks.mapping.scale --quick
 
+.PHONY: peers
+peers: setup-test build ## other projects' MPI test suites, bare and under toposeat: each difference (an hour)
+	@python -m benchmarks.peers
+
 COUNT ?= 100000
 DEEP_COUNT ?= 2000
 FORMATS ?=

@@ -1,0 +1,285 @@
+"""MPI test suites of other projects, bare and under toposeat: every difference by name.
+
+    make peers     or: python -m benchmarks.peers [--only REGEX] [--limit SECONDS]
+
+Each program of a suite runs as it is, under `toposeat profile` and under `toposeat run --reorder`,
+on Debian's Open MPI. What it says is compared: each test's verdict on each rank for mpi4py; exit
+code, lines without their decimal numbers (times), and files for programs. Where something differs,
+the program runs bare three times more: what differs there too says nothing about toposeat. A fourth
+run of each program, below a profile and Open MPI's monitoring at once, compares the bytes and
+messages of each pair of ranks. mpi4py's tests come from its sdist, by pip; programs of Debian's
+packages scalapack-mpi-test, mumps-test and ptscotch take part where they are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from benchmarks.machine import describe
+from tests.support.mpi import MpiToolchain, find_mpi
+
+from toposeat.model.traffic import Traffic, TrafficKind
+from toposeat.profile import read_traffic
+from toposeat.profile.importers.open_mpi_monitoring import read_monitoring
+
+TOPOSEAT = Path(sys.executable).with_name("toposeat")
+WAYS = ("profile", "run --reorder")
+LEFT_OUT = ("spawn", "dynproc", "util_pool", "io", "threads", "doc")
+VERDICT = re.compile(
+    r"^(?:.*\s)?(\w+ \(test_[\w.]+\))(?:.*) \.\.\. (?:.*\s)?"
+    r"(ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)$"
+)
+DECIMAL = re.compile(r"[-+]?\d*\.\d+(?:[DEde][-+]?\d+)?")
+# Linear all-to-alls of Open MPI 4.1 count as if the user had sent their messages.
+MONITORED = {
+    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+    "OMPI_MCA_coll_tuned_alltoall_algorithm": "2",
+    "OMPI_MCA_coll_tuned_alltoallv_algorithm": "2",
+    "OMPI_MCA_pml_monitoring_enable": "2",
+    "OMPI_MCA_pml_monitoring_enable_output": "3",
+}
+# As the packages' documentation starts them; each in a folder with these files.
+MUMPS, SCALAPACK = Path("/usr/lib/mumps"), Path("/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests")
+
+AGAIN = 3  # further bare runs of a program that differed
+ITSELF = "differs by itself"
+
+Outcome = Counter[str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program of a suite: what is started, on how many ranks, with which files beside it."""
+
+    suite: str
+    name: str
+    words: tuple[str, ...]
+    ranks: int
+    files: tuple[Path, ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
+    stdin: Path | None = None
+    monitored: bool = True
+
+
+def mpi4py_cases(folder: Path) -> Iterator[Case]:
+    """A module of mpi4py's tests each."""
+    version = metadata.version("mpi4py")
+    words = ["download", "--quiet", "--no-deps", "--no-binary", "mpi4py"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", *words, f"mpi4py=={version}", "-d", folder], check=True
+    )
+    (archive,) = folder.glob("mpi4py-*.tar.gz")
+    subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
+    tests = next(folder.glob("mpi4py-*/test"))
+    for path in sorted(tests.glob("test_*.py")):
+        name = path.stem.removeprefix("test_")
+        if name not in LEFT_OUT:
+            line = (sys.executable, str(tests / "main.py"), "-v", "-i", rf"test_{name}\.py$")
+            yield Case(f"mpi4py {version}", name, line, 2, monitored=False)
+
+
+def grid(side: int) -> str:
+    """A square grid as a graph in Scotch's form."""
+    lines = []
+    for at in range(side * side):
+        y, x = divmod(at, side)
+        near = [(y, x + 1), (y, x - 1), (y + 1, x), (y - 1, x)]
+        ends = [b * side + a for b, a in near if 0 <= b < side and 0 <= a < side]
+        lines.append(" ".join(map(str, (len(ends), *ends))))
+    edges = sum(int(line.split()[0]) for line in lines)
+    return "\n".join(("0", f"{side * side} {edges}", "0 000", *lines, ""))
+
+
+def program_cases() -> Iterator[Case]:
+    """The programs of Debian's packages that are here."""
+    for name in "cdsz" if MUMPS.is_dir() else "":
+        given = MUMPS / f"input_simpletest_{'cmplx' if name in 'cz' else 'real'}"
+        words = (str(MUMPS / f"{name}simpletest"),)
+        yield Case(_version("mumps-test"), words[0][-11:], words, 4, stdin=given)
+    graph = (("grid.grf", grid(24)),)
+    for words in (
+        ("dgord", "grid.grf", "order"),
+        ("dgpart", "8", "grid.grf", "parts"),
+        ("dgtst", "grid.grf"),
+        ("dgscat", "grid.grf", "part-%r"),
+    ):
+        if shutil.which(words[0]):
+            yield Case(_version("ptscotch"), words[0], words, 4, texts=graph)
+    programs = (p for p in sorted(SCALAPACK.rglob("*")) if p.suffix == "" and p.is_file())
+    for path in programs:
+        if path.parent.name != "TIMING":
+            data = tuple(path.parent.glob("*.dat"))
+            yield Case(_version("scalapack-mpi-test"), path.name, (str(path),), 4, files=data)
+
+
+def _version(package: str) -> str:
+    words = ["dpkg-query", "-W", "-f", "${Version}", package]
+    return f"{package} {subprocess.run(words, capture_output=True, text=True, check=False).stdout}"
+
+
+class Referee:
+    """Runs cases, and keeps what differs."""
+
+    def __init__(self, mpi: MpiToolchain, folder: Path, limit: float) -> None:
+        self._mpi, self._folder, self._limit = mpi, folder, limit
+        self._runs = 0
+
+    def outcome(
+        self, case: Case, before: tuple[str, ...] = (), extra: Mapping[str, str] | None = None
+    ) -> tuple[Outcome, Path]:
+        """What a run said, and its folder; empty if it did not come to its end in time."""
+        self._runs += 1
+        folder = self._folder / f"run-{self._runs}"
+        said, inside = folder / "said", folder / "in"
+        inside.mkdir(parents=True)
+        for path in case.files:
+            shutil.copy(path, inside)
+        for name, text in case.texts:
+            (inside / name).write_text(text)
+        given = {path.name for path in inside.iterdir()}
+        line = [str(self._mpi.mpirun), *self._mpi.run_flags, "--output-filename", str(said)]
+        environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        with case.stdin.open() if case.stdin else Path("/dev/null").open() as stdin:
+            try:
+                done = subprocess.run(
+                    [*before, *line, "-n", str(case.ranks), *case.words],
+                    cwd=inside,
+                    env={**self._mpi.env, **environment, **(extra or {})},
+                    stdin=stdin,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    timeout=self._limit,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return Counter(), folder
+        found: Outcome = Counter({f"exit code {done.returncode}": 1})
+        for path in sorted(said.rglob("std*")):
+            found.update(_lines(case, path))
+        for path in sorted(inside.iterdir()):
+            if path.name not in given and path.suffix not in (".prof", ".toml"):
+                found[f"file {path.name} {sha256(path.read_bytes()).hexdigest()[:12]}"] += 1
+        return found, folder
+
+    def differences(self, case: Case, bare: Outcome, way: str) -> list[str]:
+        """What a way of toposeat changes, and does not change by itself."""
+        words: tuple[str, ...] = (str(TOPOSEAT), *way.split())
+        if way == "profile":
+            words += ("-f", "-o", "peer.prof")
+        seen, _ = self.outcome(case, (*words, "--"))
+        if seen == bare:
+            return []
+        own: set[str] = set()
+        for _ in range(AGAIN):
+            again, _ = self.outcome(case)
+            own |= {_what(each) for each in (*(again - bare), *(bare - again))}
+        found = sorted({*(seen - bare), *(bare - seen)})
+        mine = [
+            f"{'only bare' if each in bare - seen else 'only there'}: {each}"
+            for each in found
+            if _what(each) not in own
+        ]
+        return [f"{case.name}, {way}: {each}" for each in mine or [ITSELF]]
+
+    def cells(self, case: Case) -> tuple[int, int]:
+        """Pairs of ranks with point-to-point messages, and those where the monitoring differs."""
+        prefix = self._folder / f"seen-{case.name}"
+        extra = {**MONITORED, "OMPI_MCA_pml_monitoring_filename": str(prefix)}
+        words = (str(TOPOSEAT), "profile", "-f", "-o", "peer.prof", "--")
+        _, folder = self.outcome(case, words, extra)
+        ours, theirs = (
+            _point_to_point(each, case.ranks)
+            for each in (
+                read_traffic(folder / "in" / "peer.prof"),
+                read_monitoring(Path(f"{prefix}.0.prof")),
+            )
+        )
+        sent = (ours[1] > 0) | (theirs[1] > 0)
+        return int(sent.sum()), int(((ours != theirs).any(axis=0) & sent).sum())
+
+
+def _what(line: str) -> str:
+    """A line of an outcome; of a file only its name, whose content may be one of several."""
+    return line.rpartition(" ")[0] if line.startswith("file ") else line
+
+
+def _lines(case: Case, path: Path) -> Iterator[str]:
+    rank, text = path.parent.name, path.read_text(errors="replace")
+    for line in text.splitlines():
+        if case.monitored:
+            yield f"{rank}: {' '.join(DECIMAL.sub('#', line).split())}"
+        elif verdict := VERDICT.match(line):
+            yield f"{rank}: {verdict[1]} {verdict[2]}"
+
+
+def _point_to_point(traffic: Traffic, ranks: int) -> np.ndarray:
+    """Bytes and messages, 2 x ranks x ranks."""
+    table = traffic.table(kind=TrafficKind.POINT_TO_POINT)
+    made = np.zeros((2, ranks, ranks), dtype=np.int64)
+    np.add.at(made[0], (table.source, table.target), table.bytes)
+    np.add.at(made[1], (table.source, table.target), table.messages)
+    return made
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--only", default="", help="a regular expression for SUITE NAME")
+    arguments.add_argument("--limit", type=float, default=900, help="seconds of one run")
+    options = arguments.parse_args()
+    mpi = find_mpi("debian-openmpi")
+    if isinstance(mpi, str):
+        raise SystemExit(f"skipped: {mpi}")
+    version = subprocess.run([mpi.mpirun, "--version"], capture_output=True, text=True, check=True)
+    print(describe(), version.stdout.splitlines()[0], sep="\n", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        referee = Referee(mpi, folder, options.limit)
+        counts: dict[str, Counter[str]] = {}
+        for case in chain(program_cases(), mpi4py_cases(folder)):
+            if re.search(options.only, f"{case.suite} {case.name}"):
+                judge(referee, case, counts.setdefault(case.suite, Counter()))
+    today = datetime.now(UTC).date().isoformat()
+    for suite, count in counts.items():
+        print(f"{today}: {suite}: {', '.join(f'{n} {what}' for what, n in count.items())}")
+
+
+def judge(referee: Referee, case: Case, count: Counter[str]) -> None:
+    """One program in every way; prints a line, and one per difference."""
+    bare, _ = referee.outcome(case)
+    if not bare:
+        count["programs that did not end in time, bare"] += 1
+        print(f"{case.suite} {case.name}: did not end in time, bare", flush=True)
+        return
+    count["programs"] += 1
+    count["verdicts and lines"] += sum(bare.values())
+    found = [each for way in WAYS for each in referee.differences(case, bare, way)]
+    own = sum(each.endswith(ITSELF) for each in found)
+    count["runs that differ by themselves"] += own
+    count["differences"] += len(found) - own
+    told = f"{sum(bare.values())} verdicts and lines, {len(found) - own} differences"
+    if case.monitored:
+        pairs, wrong = referee.cells(case)
+        count["pairs compared"] += pairs
+        count["pairs that differ"] += wrong
+        told += f", {pairs} pairs, {wrong} not as monitored"
+    print(f"{case.suite} {case.name}: {told}", *found, sep="\n  ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
