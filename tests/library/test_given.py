@@ -43,7 +43,7 @@ def test_numbers_are_the_traffic_of_their_file(given: Any, tmp_path: Path) -> No
 
 
 def test_edges_have_as_many_ranks_as_said() -> None:
-    assert toposeat.read_traffic([(0, 1, 10), (0, 1, 5, 3)], ranks=6).ranks == 6
+    assert toposeat.read_traffic([(0, 1, 1e6), (0, 1, 5, 3)], ranks=6).ranks == 6
     table = toposeat.read_traffic([(0, 1, 10), (0, 1, 5, 3)]).table()
     assert (table.bytes.tolist(), table.messages.tolist()) == ([15], [4])
 
@@ -54,7 +54,7 @@ def test_everything_that_is_a_placement_has_one_evaluation(tmp_path: Path) -> No
     toposeat.save_placement(placement, tmp_path / "a.place")
     row = list(result.device_of_rank)
     for given in (
-        *(placement, result, result.placed, row, np.array(row), iter(row)),
+        *(placement, result, result.placed, row, np.array(row), iter(row), dict(enumerate(row))),
         *(tmp_path / "a.place", str(tmp_path / "a.place")),
     ):
         assert toposeat.evaluate("k80-16", "stencil2d:4x4", given) == result.placed
@@ -132,6 +132,8 @@ map_traffic("llm:tp=2,dp=2", TRAFFIC) | topology is 'llm:tp=2,dp=2' | map_traffi
 map_traffic(MACHINE, TRAFFIC, {"seed": 1}) | options is a dict, not a MapOptions | map_traffic(
 evaluate(MACHINE, TRAFFIC, 3) | placement is the int 3 | a position in topology.devices
 evaluate(MACHINE, TRAFFIC, [0.5] * 8) | placement is a list | a position in topology.devices
+evaluate(MACHINE, TRAFFIC, {1: 0}) | placement is a dict | a position in topology.devices
+evaluate(MACHINE, TRAFFIC, set(range(8))) | placement is a set | a position in topology.devices
 evaluate(MACHINE, TRAFFIC, TRAFFIC) | placement is a Traffic | evaluate(topology
 evaluate(MACHINE, TRAFFIC, "dgx-1v") | placement is 'dgx-1v' | a placement file
 group_rate([0, 1], MACHINE) | devices is a Topology | group_rate(topology, devices, speeds)
@@ -152,6 +154,9 @@ read_traffic([(0, 1, 0.5)]) | (0, 1, 0.5) is no edge | whole numbers
 read_traffic([(0, -1, 5)]) | below 0 | (source, target, bytes)
 read_traffic([(0, 5, 5)], ranks=2) | 2 ranks, but the edges need 6 | from 0
 read_traffic([(0, 1, 1 << 62), (1, 0, 1 << 62)]) | 62 bits | scale
+read_traffic([(0, 1, 5)], ranks="8") | ranks is '8' | the number of ranks
+read_topology("torus2d:2x2", node="dgx-1v", hosts=3) | hosts is the int 3 | a list of names
+read_traffic([[0, 1, 5], [1, 2, 5]]) | shape (2, 3) | edges are tuples
 read_traffic("ring:8", ranks=8) | ranks= | edges only
 read_topology(MACHINE.rates() / 1e9) | no pair reaches 1 MB/s | 25e9
 read_topology(np.ones((2, 3))) | shape (2, 3) | 25e9

@@ -260,11 +260,13 @@ def environment_of(placement: Placement, rank: int | None) -> dict[str, str]:
     return launch.rank_environment(placement, rank, mode)
 
 
+@public
 def rates_of(topology: Topology) -> NDArray[Any]:
     """See `Topology.rates`."""
     return evaluation.pair_rates(topology)
 
 
+@public
 def notebook_html(noun: object) -> str:
     """A noun as a notebook shows it."""
     return report.notebook_html(noun)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     Source = str | PathLike[str]
     GivenTopology = Topology | Source | Sequence[Source] | ArrayLike
-    GivenTraffic = Traffic | Source | ArrayLike | Sequence[tuple[int, int, int]]
-    GivenPlacement = Placement | MappingResult | Evaluation | Source | Iterable[int]
+    GivenTraffic = Traffic | Source | ArrayLike | Sequence[tuple[float, ...]]
+    GivenPlacement = (
+        Placement | MappingResult | Evaluation | Source | Iterable[int] | Mapping[int, int]
+    )
 
 _FORMS = {
     "topology": "a Topology, a catalogue name, a file, or a square array of bytes/s",
@@ -75,6 +77,8 @@ def topology_from(
 
 def traffic_from(given: object, ranks: int | None = None) -> Traffic:
     """The traffic that somebody means; `ranks` only beside edges."""
+    if not isinstance(ranks, int | None):
+        raise UsageError(f"ranks is {_kind(ranks)}", hint="give the number of ranks, such as 8")
     if isinstance(given, str | PathLike) and ranks is None:
         source = _source(given)
         try:
@@ -102,10 +106,12 @@ def placement_from(given: object, role: str = "placement") -> Placement | tuple[
         return given.device_of_rank
     if isinstance(given, str | PathLike) and not _means(given):
         return load_placement(fspath(given))
-    if isinstance(given, Iterable) and not isinstance(given, str | PathLike):
+    if isinstance(given, Iterable) and not isinstance(given, str | PathLike | Set):
         try:
+            if isinstance(given, Mapping):  # device by rank
+                given = [given[rank] for rank in range(len(given))]
             return tuple(map(operator.index, given))
-        except TypeError:
+        except (KeyError, TypeError):
             pass
     raise misplaced(role, given)
 
@@ -137,6 +143,8 @@ def _joined(given: object, node: object, hosts: str | Sequence[str] | None) -> T
         raise UsageError("hosts= needs node=", hint="say what is in each host: node='hgx-h100'")
     if not isinstance(given, str | PathLike):
         raise UsageError(f"{_kind(given)} is no network", hint="give a file, or a shape's name")
+    if not isinstance(hosts, str | list | tuple | None) or not all(map(_is_source, hosts or ())):
+        raise UsageError(f"hosts is {_kind(hosts)}", hint='give "node[1-8]", or a list of names')
     network: Network = topology.read_network(fspath(given))
     if hosts is not None:
         names = topology.hosts_of(hosts) if isinstance(hosts, str) else tuple(hosts)

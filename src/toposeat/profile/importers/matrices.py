@@ -251,7 +251,9 @@ def read_npz_matrix(path: str | Path) -> Traffic:
         return _traffic(path, sent, counts)
 
 
-_ARRAY_HINT = "give bytes as a square array of numbers: row = sender, column = receiver"
+_ARRAY_HINT = (
+    "give bytes as a square array of numbers, row = sender; edges are tuples, [(0, 1, bytes), ...]"
+)
 _EDGES_HINT = "an edge is (source, target, bytes) or (source, target, bytes, messages)"
 
 
@@ -324,13 +326,20 @@ def traffic_of_edges(edges: Sequence[tuple[Any, ...]], ranks: int | None = None)
 
 def _edge(edge: tuple[Any, ...]) -> tuple[int, int, int, int]:
     try:
-        source, target, *more = (operator.index(number) for number in edge)
+        source, target, *more = map(_index, edge)
         size, messages = more if len(more) == 2 else (*more, 1)
     except (TypeError, ValueError):
         raise InputError(f"{edge!r:.60} is no edge", hint=f"{_EDGES_HINT}, whole numbers") from None
     if min(source, target, size, messages) < 0:
         raise InputError(f"{edge!r:.60} has a number below 0", hint=_EDGES_HINT)
     return source, target, size, messages
+
+
+def _index(number: Any) -> int:
+    """A whole number, as 1e6 is one."""
+    return (
+        int(number) if isinstance(number, float) and number.is_integer() else operator.index(number)
+    )
 
 
 @contextmanager
