@@ -27,6 +27,7 @@ from toposeat.model.files import check_writable, write_atomically
 from toposeat.model.shell_words import joined_sources, sources_in
 
 if TYPE_CHECKING:
+    from toposeat.model.network import Network
     from toposeat.model.topology import Topology
 
 
@@ -216,14 +217,23 @@ def _list(*, as_json: bool) -> None:
 
 def _show_network(args: argparse.Namespace) -> int:
     """A network of hosts: levels, hosts, capacities."""
-    if args.output is not None or args.format in ("svg", "png", "html", "nccl"):
+    form = output_form(args.output, args.format, _FORMS)
+    if form == "nccl":
         raise UsageError(
-            "a network of hosts is shown alone, as text or JSON",
+            "NCCL's file is of one node, not of a network",
             hint="map onto it: toposeat map TRAFFIC -t NETWORK --node SRC",
         )
     network = topology.read_network(args.topology)
-    if args.json or args.format == "json":
+    if args.output is not None:
+        content = _network_content(network, form or "json")
+        write_atomically(args.output, content, overwrite=args.force)
+        tell(f"Wrote {args.output}")
+    if args.json or (args.output is None and form == "json"):
         print_json(report.network_json(network))
+    elif args.output is not None:
+        pass
+    elif form in ("svg", "png", "html"):
+        write_result(_network_content(network, form))
     else:
         lines = None if args.verbose else _LINES
         show(sys.stdout, partial(report.render_network_text, lines=lines), network)
@@ -231,3 +241,19 @@ def _show_network(args: argparse.Namespace) -> int:
             source = quoted(args.topology)
             tell(f"Next: toposeat map TRAFFIC -t {source} --node SRC; -v says more")
     return 0
+
+
+def _network_content(network: Network, form: str) -> bytes:
+    """A network as a picture, a page, text or JSON."""
+    from toposeat import mapping  # noqa: PLC0415
+
+    if form == "json":
+        return report.json_text(report.network_json(network)).encode()
+    if form == "text":
+        return report.render_network_text(network).encode("utf-8", "replace")
+    stages, assumed = mapping.stages_of_network(network)
+    if form == "html":
+        section = report.Section(network=network, stages=stages, text="; ".join(assumed))
+        return page_text([section], title=network.name).encode("utf-8", "replace")
+    svg = report.network_file(network, stages, [*assumed], created=today())
+    return png_of_svg(svg) if form == "png" else svg.encode("utf-8", "replace")

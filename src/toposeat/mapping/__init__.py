@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from toposeat.mapping.binding import seat_ranks
     from toposeat.mapping.borrowing import Ways, nearest_devices, price_of, uses_of, with_ways
     from toposeat.mapping.choose import choose_by_placements, choose_devices, free_devices
-    from toposeat.mapping.cluster import shape_of_network
+    from toposeat.mapping.cluster import shape_of_network, stages_of_network
     from toposeat.mapping.joined import MOST_DEVICES, join_hosts
     from toposeat.mapping.machine import Machine, needs_devices
     from toposeat.mapping.mapper import map_traffic, with_hosts

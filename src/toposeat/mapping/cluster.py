@@ -17,6 +17,7 @@ from toposeat.mapping.host_groups import groups_of_network
 from toposeat.mapping.link_levels import Level, LinkLevels
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import MAX_SLOTS, Shape
+from toposeat.model.evaluation import HostGroup
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkHost, NetworkKind, NetworkLink
 from toposeat.model.nics import choose_nics
 from toposeat.model.topology import Link, LinkKind, PathClass, Route, Topology
@@ -82,6 +83,20 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
         rails_apart=_rails_apart(network, node),
         notes=(*network.report, *plan.assumed, *said),
     )
+
+
+def stages_of_network(
+    network: Network,
+) -> tuple[tuple[tuple[HostGroup, ...], ...], tuple[str, ...]]:
+    """Groups of near hosts with what leads out of them, the smallest first; what was assumed.
+
+    Nothing is known of what is inside a host: rates that the source does not state are assumed as
+    by `shape_of_network`. No group where the hosts are too many to draw.
+    """
+    plan = _Plan.of(network, Topology(origin="", devices=()))
+    rates = [*plan.link_rates, *(rate for rates in plan.port_rates for rate in rates)]
+    stages = groups_of_network(network, plan.ports).nouns(np.repeat(np.array(rates), 2))
+    return stages, plan.assumed
 
 
 def _rails_apart(network: Network, node: Topology) -> str:

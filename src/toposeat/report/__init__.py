@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from toposeat.report.svg.charts import profile_change_svg, traffic_svg
     from toposeat.report.svg.machine import topology_svg
     from toposeat.report.svg.mapping import mapping_svg
+    from toposeat.report.svg.network import network_file
     from toposeat.report.text import TextStyle, text_style_for
     from toposeat.report.view.asked import render_asked_text
     from toposeat.report.view.borrowed import render_borrowed_text, render_lent_text

@@ -18,9 +18,11 @@ from tests.report import samples
 from tests.report.profile_samples import full_profile
 from tests.report.svg.test_network import EVIL, result_on
 from tests.support.chromium import Chromium, find_chromium
+from toposeat import mapping
 from toposeat.model.topology import Topology
 from toposeat.report import Section, html_page, topology_svg
-from toposeat.topology import catalogue_names, read_topology
+from toposeat.report.svg.network import network_file
+from toposeat.topology import catalogue_names, read_network, read_topology
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
@@ -47,6 +49,11 @@ def on_a_network(text: str, node: str = "") -> Section:
     return Section(traffic=samples.stencil((result.ranks,)), mapping=result)
 
 
+def bare(text: str) -> Section:
+    network = read_network(text)
+    return Section(network=network, stages=mapping.stages_of_network(network)[0])
+
+
 def rack() -> Section:
     ranks = np.random.default_rng(3).permutation(72).tolist()
     return mapped(samples.switch_box(72), samples.stencil((8, 9)), ranks)
@@ -66,6 +73,8 @@ SECTIONS: dict[str, Callable[[], list[Section]]] = {
     "network 512": lambda: [on_a_network("fattree:8:32:16,taper=4")],
     "network 1024": lambda: [on_a_network("fattree:8:16:16:4,taper=2")],
     "dragonfly": lambda: [on_a_network("dragonfly:9:4:4:8")],
+    "bare network 512": lambda: [bare("fattree:8:32:16,taper=4")],
+    "machine": lambda: [Section(read_topology("dgx-1v"))],
 }
 
 
@@ -99,15 +108,17 @@ def test_a_page_is_whole_and_can_be_read(name: str, browser: Chromium, tmp_path:
         assert cut == 0, width
 
 
-def test_every_machine_of_the_catalogue_is_drawn_without_overlaps(
+def test_every_machine_of_the_catalogue_and_networks_are_drawn_without_overlaps(
     browser: Chromium, tmp_path: Path
 ) -> None:
-    drawings = "".join(topology_svg(read_topology(n)).split("?>", 1)[1] for n in catalogue_names())
+    files = [topology_svg(read_topology(name)) for name in catalogue_names()]
+    for text in ("fattree:8:32:16,taper=4", "dragonfly:9:4:4:8", "torus3d:8x4x4,nodes=2"):
+        network = read_network(text)
+        files.append(network_file(network, *mapping.stages_of_network(network)))
+    drawings = "".join(file.split("?>", 1)[1] for file in files)
     window = "<meta name=viewport content='width=device-width, initial-scale=1'>"
     opened(browser, tmp_path, f"<!DOCTYPE html><meta charset=utf-8>{window}{drawings}", 1400)
-    assert browser.run("document.querySelectorAll('svg.standalone').length") == len(
-        catalogue_names()
-    )
+    assert browser.run("document.querySelectorAll('svg.standalone').length") == len(files)
     for width in (1400, 800, 390):
         browser.resize(width)
         assert browser.run("measure.onTopOfEachOther()") == [], width

@@ -15,7 +15,7 @@ from toposeat import mapping, pipeline, profile, topology
 from toposeat.model.evaluation import MappingResult
 from toposeat.report import Section, html_page, mapping_svg
 from toposeat.report.svg.element import drawn_size
-from toposeat.report.svg.network import WIDTH, can_draw, network_svg
+from toposeat.report.svg.network import WIDTH, can_draw, network_file, network_svg
 
 EVIL = "</title><script>alert(1)</script>\"'&"
 
@@ -114,6 +114,27 @@ def test_the_busiest_link_has_the_last_colour_and_both_pictures_share_it() -> No
     assert steps["placed"][6] > 0  # random: worse than neighbours side by side
     assert steps["default"][6] == 0
     assert steps["default"][0] > 0  # half of the hosts are idle
+
+
+@pytest.mark.parametrize("text", [text for text, _, _ in MACHINES])
+def test_a_network_is_drawn_without_a_placement(text: str) -> None:
+    network = topology.read_network(text)
+    stages, assumed = mapping.stages_of_network(network)
+    svg = network_file(network, stages, assumed, created="2026-11-28").split("?>", 1)[1]
+    page = Page(svg)
+    assert page.classes("host") == len(network.hosts) <= page.classes("slots")
+    assert {title.split(":")[0] for title in page.titles} >= set(network.host_names)
+    for words in (f"{len(network.hosts)} hosts", "host ports: ", "2026-11-28", *assumed):
+        assert words in " ".join(page.svg_text)
+
+
+def test_what_uplinks_carry_is_stated_with_the_taper() -> None:
+    network = topology.read_network("fattree:8:32:16,taper=4")
+    stages, _ = mapping.stages_of_network(network)
+    page = Page(network_file(network, stages).split("?>", 1)[1])
+    words = " ".join(page.svg_text)
+    assert page.svg_text.count("200 GB/s") == 16
+    assert words.count("out 200 GB/s of 800 GB/s, 1:4") == 16  # of the list for small windows
 
 
 def test_a_saved_result_without_groups_has_no_picture() -> None:

@@ -12,7 +12,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from toposeat.installed import VERSION
-from toposeat.model.evaluation import MappingResult
+from toposeat.model.evaluation import HostGroup, MappingResult
+from toposeat.model.network import Network
 from toposeat.model.placement import Placement
 from toposeat.model.runs import RunRecord
 from toposeat.model.shell_words import shell_line
@@ -28,7 +29,13 @@ from toposeat.report.svg.machine import (
     machine_svg,
     mapping_pictures,
 )
-from toposeat.report.svg.network import network_pictures, top_seconds, used_levels
+from toposeat.report.svg.network import (
+    PICTURE_WORDS,
+    bare_network_svg,
+    network_pictures,
+    top_seconds,
+    used_levels,
+)
 from toposeat.report.units import clean, format_seconds, plural
 from toposeat.report.view.explanation import explanation_parts
 from toposeat.report.view.hosts import (
@@ -48,6 +55,7 @@ from toposeat.report.view.mapping import (
     seat_rows,
     verdict_words,
 )
+from toposeat.report.view.network import network_parts
 from toposeat.report.view.profiles import ProfileChange, change_summary, change_tables
 from toposeat.report.view.runs import run_parts
 from toposeat.report.view.topology import (
@@ -85,6 +93,8 @@ class Section:
         placement: seats with CPU sets, memory nodes and NICs.
         run: a run that was measured.
         change: two profiles side by side.
+        network: hosts on switches, without a placement.
+        stages: groups of its hosts, the smallest first, as they are drawn.
         title: heading; the topology's or traffic's name if empty.
         text: a sentence or two under the heading.
         commands: how to go on, one command each.
@@ -97,6 +107,8 @@ class Section:
     placement: Placement | None = None
     run: RunRecord | None = None
     change: ProfileChange | None = None
+    network: Network | None = None
+    stages: tuple[tuple[HostGroup, ...], ...] = ()
     title: str = ""
     text: str = ""
     commands: tuple[str, ...] = ()
@@ -114,8 +126,9 @@ class Section:
             return self.title
         if self.change is not None:
             return " and ".join(self.change.names)
-        if self.topology is not None:
-            return self.topology.name
+        named = self.topology or self.network
+        if named is not None:
+            return named.name
         if self.mapping is not None:
             return self.mapping.topology
         if self.traffic is not None:
@@ -176,6 +189,9 @@ def _section(section: Section, key: str) -> View:
         "provenance": [],
         "folds": [],
     }
+    if section.network is not None and section.stages:
+        svg = bare_network_svg(section.network, section.stages)
+        view["machine"] = {"key": [], "note": PICTURE_WORDS, "svg": svg}
     if mapping is not None and traffic is not None:
         view["mapping"] = _mapping(mapping, topology, traffic)
     elif topology is not None:
@@ -203,6 +219,8 @@ def _change(change: ProfileChange) -> View:
 
 def _facts(section: Section) -> list[Part]:
     parts: list[Part] = [] if section.change is None else change_summary(section.change)
+    if section.network is not None:
+        parts += network_parts(section.network)
     if section.topology is not None:
         parts += topology_overview(section.topology)
     elif section.mapping is not None:

@@ -1,4 +1,4 @@
-"""A large machine as one picture: leaf by leaf, uplinks as wide as they are, ranks host by host."""
+"""A large machine as one picture: leaf by leaf, uplinks as wide as they are, hosts one by one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import Evaluation, HostGroup, MappingResult
+from toposeat.model.network import Network
 from toposeat.model.traffic import Traffic
 from toposeat.report.svg.element import (
     Child,
@@ -27,6 +28,7 @@ from toposeat.report.svg.element import (
 )
 from toposeat.report.svg.machine import congestion_step
 from toposeat.report.units import clean, format_rate, format_seconds, plural
+from toposeat.report.view.network import network_words, rate_lines
 from toposeat.report.view.traffic import traffic_sentence
 
 WIDTH = 1208.0
@@ -38,7 +40,7 @@ _LEAST_TILE = 28.0
 _TALLEST_ROW = 15.0
 _SMALL = 9.5  # size of letters
 _MARK = 4.0  # width of the mark of a host's NICs
-_WIDEST_CELL = 40.0
+_LEAST_CELL, _WIDEST_CELL = 4.0, 40.0
 _LEAST_NAMED = 12.0  # height of a row that has room for letters
 _FAINTEST = 0.14  # opacity of rank 0
 
@@ -66,22 +68,29 @@ class _Grid:
         return self.head + self.rows * self.row + 14
 
 
+_Stages = Sequence[Sequence[HostGroup]]
+
+
 @dataclass(frozen=True)
 class _Shown:
-    """One placement on the machine, and the congestion that the colours end at."""
+    """The hosts of a machine; with a placement on it the congestion that the colours end at."""
 
-    result: MappingResult
-    evaluation: Evaluation
-    ranks_of_host: list[list[int]]  # by device; -1: no rank
-    top_s: float
+    hosts: Sequence[str]
+    devices: int  # per host
+    stages: _Stages
+    ranks: int = 0
+    ranks_of_host: Sequence[Sequence[int]] = ()  # by device; -1: no rank
+    evaluation: Evaluation | None = None
+    top_s: float = 0.0
 
     def words(self, host: int) -> str:
         """The name of a host and its ranks."""
-        return f"{clean(self.result.hosts[host])} {self.ranks(host)}"
+        return f"{clean(self.hosts[host])} {self.listed(host)}".strip()
 
-    def ranks(self, host: int) -> str:
+    def listed(self, host: int) -> str:
         """The ranks of a host, in ranges."""
-        return format_cpu_list(sorted(rank for rank in self.ranks_of_host[host] if rank >= 0))
+        ranks = self.ranks_of_host[host] if self.ranks_of_host else ()
+        return format_cpu_list(sorted(rank for rank in ranks if rank >= 0))
 
 
 def network_svg(result: MappingResult, name: str, *, label: str) -> Markup:
@@ -90,11 +99,74 @@ def network_svg(result: MappingResult, name: str, *, label: str) -> Markup:
     Both are drawn alike, and colours of links end at the busiest one of both.
     """
     both = {each: _shown(result, each) for each in ("default", "placed")}
-    texts = (shown.words(host) for shown in both.values() for host in range(len(result.hosts)))
-    grid = _grid(result, max(text_width(text, _SMALL) for text in texts) + 6)
-    parts = [_band(both[name], grid, at, leaves) for at, leaves in enumerate(grid.bands)]
+    return _picture(both[name], list(both.values()), label)
+
+
+def _picture(shown: _Shown, alike: Sequence[_Shown], label: str) -> Markup:
+    """One of several pictures that are drawn alike."""
+    texts = (each.words(host) for each in alike for host in range(len(each.hosts)))
+    grid = _grid(shown, max(text_width(text, _SMALL) for text in texts) + 6)
+    parts = [_band(shown, grid, at, leaves) for at, leaves in enumerate(grid.bands)]
     height = len(grid.bands) * grid.pitch
     return drawing("machine network", (WIDTH, height), label, *parts)
+
+
+def bare_network_svg(network: Network, stages: _Stages) -> Markup:
+    """A network without a placement, as an inline `<svg>`; `stages` are its groups of hosts."""
+    shown = _Shown(network.host_names, network.devices_per_host or 1, stages)
+    return _picture(shown, [shown], network_words(network))
+
+
+def network_file(
+    network: Network, stages: _Stages, notes: Sequence[str] = (), *, created: str = ""
+) -> str:
+    """A standalone SVG file: title, source, every host and uplink, and what they carry.
+
+    Args:
+        network: hosts on switches.
+        stages: its groups of hosts, the smallest first; empty: there are too many to draw.
+        notes: what was assumed.
+        created: the day.
+    """
+    title = network_words(network)
+    by = f" ({', '.join(map(clean, network.sources))})" if network.sources else ""
+    said = f"Source: {clean(network.origin)}{by}" + (f". Drawn {created}" if created else "")
+    sheet = Sheet(title, WIDTH + 32)
+    sheet.list_line(title, "title")
+    facts = [*rate_lines(network), *notes]
+    for words, look in ((said, "axis"), *((words, "") for words in facts)):
+        sheet.line(words, look)
+        sheet.list_line(words, look)
+    if not stages:
+        sheet.line(f"{len(network.hosts)} hosts are too many to be drawn one by one.")
+        return sheet.svg(title)
+    sheet.line(PICTURE_WORDS, "axis")
+    sheet.chart(bare_network_svg(network, stages))
+    for group in stages[0][:_LISTED]:
+        sheet.list_line(_group_words(group))
+    if len(stages[0]) > _LISTED:
+        sheet.list_line(f"and {len(stages[0]) - _LISTED} more")
+    return sheet.svg(title)
+
+
+PICTURE_WORDS = (
+    "Each strip is a host. Above a group of hosts, the coloured part of the bar is what its"
+    " uplinks carry of what its hosts can send."
+)
+_LISTED = 64
+
+
+def _group_words(group: HostGroup) -> str:
+    words = f"{clean(group.name)}: {plural(len(group.hosts), 'host')}"
+    if group.out_bytes_per_s > 0:
+        words += f", out {_out_words(group)}"
+    return words
+
+
+def _out_words(group: HostGroup) -> str:
+    out, own = group.out_bytes_per_s, group.hosts_bytes_per_s
+    taper = f", 1:{own / out:.3g}" if own > out * 1.001 else ""
+    return f"{format_rate(out)} of {format_rate(own)}{taper}" if own > 0 else format_rate(out)
 
 
 def can_draw(result: MappingResult) -> bool:
@@ -114,25 +186,33 @@ def _shown(result: MappingResult, name: str) -> _Shown:
     evaluation = result.placed if placed else result.default
     rank_of_slot[list(evaluation.device_of_rank)] = np.arange(result.ranks)
     ranks = rank_of_slot.reshape(-1, result.slots_per_host).tolist()
-    return _Shown(result, evaluation, ranks, top_seconds(result))
+    return _Shown(
+        result.hosts,
+        result.slots_per_host,
+        result.stages,
+        result.ranks,
+        ranks,
+        evaluation,
+        top_seconds(result),
+    )
 
 
-def _grid(result: MappingResult, words: float) -> _Grid:
+def _grid(shown: _Shown, words: float) -> _Grid:
     """As few bands as leave each leaf legible, and rows as high as fit the room."""
-    leaves, most = result.stages[0], max(len(group.hosts) for group in result.stages[0])
-    least = max(_LEAST_TILE, 2.0 * result.slots_per_host + 10)
+    leaves, most = shown.stages[0], max(len(group.hosts) for group in shown.stages[0])
+    least = max(_LEAST_TILE, 2.0 * shown.devices + 10)
     bands = -(-len(leaves) // max(1, int((WIDTH + _GAP) // (least + _GAP))))
-    order = _order(result.stages)
+    order = _order(shown.stages)
     each = -(-len(leaves) // bands)
     tile = min((WIDTH + _GAP) / each - _GAP, WIDTH)
-    levels = len(result.stages) if any(group.out_bytes_per_s for group in leaves) else 0
+    levels = len(shown.stages) if any(group.out_bytes_per_s for group in leaves) else 0
     room = max(60.0, _ROOM / bands - levels * (_BAR + _NECK) - _BAR - 16)
     fit = max(1, int(tile // max(least, 40.0)))  # columns of hosts
     columns = min(fit, max(1, -(-most // int(room / 8.0))))
     rows = -(-most // columns)
     row = min(_TALLEST_ROW, max(4.0, room / rows))
     strip = (tile + 4) / columns - 5 - _MARK
-    fits = row >= _LEAST_NAMED and words + 6 * result.slots_per_host <= strip
+    fits = row >= _LEAST_NAMED and words + 6 * shown.devices <= strip
     return _Grid(
         bands=tuple(tuple(order[at : at + each]) for at in range(0, len(order), each)),
         tile=tile,
@@ -164,7 +244,7 @@ def _band(shown: _Shown, grid: _Grid, at: int, leaves: Sequence[int]) -> Markup:
     right = max(x_of.values()) + grid.tile
     parts = [_bar((0.0, top, right), "network")] if grid.levels else []
     y = top + (_BAR if grid.levels else -_NECK)
-    stages = shown.result.stages
+    stages = shown.stages
     for level in range(len(stages) - 1, 0, -1):
         groups = [_group_of(stages[level], stages[0][leaf].hosts[0]) for leaf in leaves]
         cuts = [0, *(k for k, (a, b) in enumerate(pairwise(groups), 1) if a != b), len(groups)]
@@ -184,26 +264,34 @@ def _group(shown: _Shown, level: int, at: int, place: tuple[float, float, float]
     `place` is its left edge, the top of the uplinks, and its width.
     """
     x, y, width = place
-    group = shown.result.stages[level][at]
-    seconds = shown.evaluation.stages_s[level][at]
-    share = group.out_bytes_per_s / group.hosts_bytes_per_s if group.hosts_bytes_per_s else 0.0
-    busy = _busy(seconds)
+    group = shown.stages[level][at]
+    own = group.hosts_bytes_per_s
+    share = group.out_bytes_per_s / own if own else 1.0
+    if shown.evaluation is None:
+        look, busy, predicted = "uplink", format_rate(group.out_bytes_per_s), ""
+    else:
+        seconds = shown.evaluation.stages_s[level][at]
+        look = f"flow-{congestion_step(seconds, shown.top_s)}"
+        busy = _busy(seconds)
+        predicted = f"predicted: busiest link out or in {busy}"
     says = tooltip(
         f"{group.name}: {plural(len(group.hosts), 'host')}",
-        f"NICs {format_rate(group.hosts_bytes_per_s)}, out"
-        f" {format_rate(group.out_bytes_per_s)} per direction",
-        f"predicted: busiest link out or in {busy}",
+        f"NICs {format_rate(own)}, out {format_rate(group.out_bytes_per_s)} per direction",
+        predicted,
     )
     parts: list[Child] = []
     name = group.name
     if group.out_bytes_per_s > 0:
         inner, wide = width - 8, min(1.0, share) * (width - 8)
-        step = congestion_step(seconds, shown.top_s)
         over = f"1:{1 / share:.3g}, {busy}" if share < 1 else busy
-        beside = _beside((over, busy), (x + 4 + wide, y + 13), inner - wide)
+        if shown.evaluation is None:
+            fits = (w for w in (_out_words(group), over, busy) if text_width(w, _SMALL) <= inner)
+            beside: Markup | None = text_line(x + width / 2, y + 13, next(fits, ""), "small stated")
+        else:
+            beside = _beside((over, busy), (x + 4 + wide, y + 13), inner - wide)
         parts += [
             rect("track", x + 4, y, inner, _NECK),
-            rect(f"flow-{step}", x + 4, y, wide, _NECK),
+            rect(look, x + 4, y, wide, _NECK),
             beside,
         ]
         if beside is None and text_width(f"{name}, {busy}", _SMALL) + 6 <= width:
@@ -244,21 +332,26 @@ def _hosts(shown: _Shown, grid: _Grid, leaf: HostGroup, place: tuple[float, floa
 def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, float]) -> Markup:
     """A strip of devices, darker with the rank; on its left how busy the NICs are."""
     x, y, width = place
-    devices, listed = shown.result.slots_per_host, shown.ranks(host)
-    ranks = shown.ranks_of_host[host]
-    seconds = shown.evaluation.hosts_s[host]
+    devices, evaluation = shown.devices, shown.evaluation
+    mark, said, runs = "uplink", "", []
     height = grid.row - (3 if grid.row >= 10 else 1)
     left = x + _MARK + 1
     cell = min((width - _MARK - 1 - grid.words) / devices, _WIDEST_CELL)
-    says = tooltip(
-        f"{shown.result.hosts[host]}: {f'ranks {listed}' if listed else 'no rank'}",
-        f"predicted: busiest NIC {_busy(seconds)}",
-    )
+    slots = [(left, cell * devices)]
+    if evaluation is None and cell >= _LEAST_CELL:
+        slots = [(left + at * cell, cell) for at in range(devices)]
+    if evaluation is not None:
+        seconds, listed = evaluation.hosts_s[host], shown.listed(host)
+        mark = f"flow-{congestion_step(seconds, shown.top_s)}"
+        ranks = f"ranks {listed}" if listed else "no rank"
+        said = f": {ranks}\npredicted: busiest NIC {_busy(seconds)}"
+        runs = _runs_of_ranks(shown.ranks_of_host[host], shown.ranks, (left, y, cell, height))
+    says = tooltip(*f"{shown.hosts[host]}{said}".split("\n"))
     return titled(
         says,
-        rect(f"flow-{congestion_step(seconds, shown.top_s)}", x, y, _MARK, height),
-        rect("slots", left, y, cell * devices, height),
-        *_runs_of_ranks(ranks, shown.result.ranks, (left, y, cell, height)),
+        rect(mark, x, y, _MARK, height),
+        *(rect("slots", spot, y, wide, height) for spot, wide in slots),
+        *runs,
         _small(shown.words(host), left + cell * devices + 5, y + 9.5) if grid.words else None,
         look="host",
     )

@@ -29,9 +29,26 @@ def render_network_text(
         style: how text is laid out.
         lines: the most that there should be, without sources; None for everything.
     """
+    return lay_out(network_parts(network, style, lines=lines), style)
+
+
+def network_words(network: Network) -> str:
+    """`fattree:8:4:8: 32 hosts on 12 switches, tree`."""
     kind = {"graph": "graph of switches"}.get(network.kind.value, network.kind.value)
     on = f"{plural(len(network.hosts), 'host')} on {plural(len(network.switches), 'switch')}"
-    words = f"{clean(network.name)}: {on}, {kind}"
+    return f"{clean(network.name)}: {on}, {kind}"
+
+
+def rate_lines(network: Network) -> list[str]:
+    """What host ports and the links of each level carry, a line each."""
+    return [f"{name}: {cables} x {rate}" for name, _, cables, rate in _rates(network)]
+
+
+def network_parts(
+    network: Network, style: TextStyle = PLAIN, *, lines: int | None = None
+) -> list[Part]:
+    """What there is to say of a network; `lines` as in `render_network_text`."""
+    words = network_words(network)
     parts: list[Part] = [Fact("Network", words), Fact("Origin", clean(network.origin))]
     if network.description:
         parts.append(Fact("", clean(network.description)))
@@ -57,7 +74,7 @@ def render_network_text(
         parts.append(f"and {hidden} more switches with hosts (--json has them all)")
     if network.sources and lines is None:
         parts += ["", *titled_list("Sources", network.sources)]
-    return lay_out([*parts, *doubts], style)
+    return [*parts, *doubts]
 
 
 def _levels(network: Network) -> list[list[str]]:
