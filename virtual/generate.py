@@ -290,9 +290,11 @@ def client_source(calls: list[Call]) -> str:
     made.append("const struct tps_dispatch tps__dispatch = {")
     by_slot = {call.slot: call for call in calls}
     for slot in range(SLOTS):
-        call = by_slot.get(slot)
+        found = by_slot.get(slot)
         made.append(
-            f"    .{call.name} = tps__cl{call.name}," if call else f"    .absent_{slot} = absent,"
+            f"    .{found.name} = tps__cl{found.name},"
+            if found
+            else f"    .absent_{slot} = absent,"
         )
     made += ["};", ""]
     return "\n".join(made)
