@@ -139,7 +139,8 @@ def _drawing(found: ReportFiles) -> str:
         return report.profile_change_svg(change)
     results = found.mapping_results()
     if results and found.traffic is not None:
-        return report.mapping_svg(results[0], found.topology_of(results[0]), found.traffic)
+        on = found.topology_of(results[0])
+        return report.mapping_svg(results[0], on, found.traffic, created=today())
     if found.topology is not None:
         return report.topology_svg(found.topology, created=today())
     if found.traffic is not None:

@@ -6,26 +6,30 @@ from toposeat.model.evaluation import MappingResult
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.svg.element import Sheet, drawn_size
-from toposeat.report.svg.machine import mapping_pictures
+from toposeat.report.svg.machine import mapping_pictures, origin_words
 from toposeat.report.svg.network import network_sheet
 from toposeat.report.units import clean
 from toposeat.report.view.machine import device_code, topology_sentence
 from toposeat.report.view.traffic import traffic_sentence
 
 
-def mapping_svg(result: MappingResult, topology: Topology | None, traffic: Traffic) -> str:
+def mapping_svg(
+    result: MappingResult, topology: Topology | None, traffic: Traffic, *, created: str = ""
+) -> str:
     """The machine with its ranks before and after; of a network both, and its busiest links.
 
     Args:
         result: the mapping.
         topology: its machine; None where devices are not listed.
         traffic: what is placed.
+        created: the day; the drawing does not read the clock.
     """
     if topology is None or result.stages:
-        return network_sheet(result, traffic)
+        return network_sheet(result, traffic, created)
     picture = mapping_pictures(result, topology)[0]
     sheet = Sheet(topology_sentence(topology), max(drawn_size(picture.svg)[0] + 32, 480.0))
     sheet.line(traffic_sentence(traffic))
+    sheet.line(origin_words(topology, created), "axis")
     sheet.picture(picture)
     sheet.list_line(topology_sentence(topology), "title")
     for _, words in picture.legend:

@@ -406,11 +406,13 @@ def network_pictures(result: MappingResult) -> list[Picture]:
     return pictures
 
 
-def network_sheet(result: MappingResult, traffic: Traffic) -> str:
+def network_sheet(result: MappingResult, traffic: Traffic, created: str = "") -> str:
     """A standalone SVG file: picture, levels and busiest links. Every number is predicted."""
     shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
     sheet = Sheet(clean(result.topology), WIDTH + 32)
     sheet.line(traffic_sentence(traffic))
+    if created:
+        sheet.line(f"Drawn {created}", "axis")
     for name, each in shown:
         sheet.line(_words(name, each), sample=rect(_LOOKS[name], 0, 1, 28, 11))
     for picture in network_pictures(result):
