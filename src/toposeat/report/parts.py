@@ -21,7 +21,8 @@ Words = str | Cell
 class Line(Struct, frozen=True):
     """Cells one after the other, unaltered.
 
-    `end` says what is done where there is no room: `wrap`, `cut`, or `keep` for lines to copy.
+    `end` says what is done where there is no room: `wrap`, `hang` (wrap below the first word of a
+    tree's line), or `keep` for lines to copy. Nothing is cut.
     """
 
     cells: tuple[Words, ...]
@@ -56,9 +57,8 @@ class Table(Struct, frozen=True):
         header: column names; a column whose name is empty still has a place.
         rows: cells; writers clean them of what could steer a terminal or become markup.
         right: columns aligned to the right.
-        fold: columns that may be broken over lines in text; others are cut with an ellipsis.
+        fold: columns that may be broken over lines in text; others go below as a whole.
         only_used: columns in which every cell is empty or `-` are left out, but the first.
-        split: in text, columns that do not fit the width go below, the first column again.
         has_header: whether the header is shown.
         caption: what the table is, on a page.
     """
@@ -68,7 +68,6 @@ class Table(Struct, frozen=True):
     right: Iterable[int] = ()
     fold: Iterable[int] = ()
     only_used: bool = False
-    split: bool = False
     has_header: bool = True
     caption: str = ""
 

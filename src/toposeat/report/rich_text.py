@@ -1,10 +1,11 @@
-"""Parts drawn by rich: in colours, and where lines have to be broken or cut."""
+"""Parts drawn by rich: in colours, and where lines have to be broken. Nothing is cut."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeGuard
 
 import rich.table
 from rich.console import Console, RenderableType
@@ -23,6 +24,11 @@ _STYLES = {
     **dict.fromkeys(("heat-1", "heat-2"), "blue"),
     **{"strong": "bold", "nic": "bold cyan", "faint": "dim", "untold": "bold yellow"},
 }
+
+
+_GUIDES = " \N{BOX DRAWINGS LIGHT VERTICAL}\N{BOX DRAWINGS LIGHT VERTICAL AND RIGHT}" + (
+    "\N{BOX DRAWINGS LIGHT UP AND RIGHT}\N{BOX DRAWINGS LIGHT HORIZONTAL}|`+-"
+)
 
 
 def drawn(part: Part, width: int, *, colour: bool) -> list[str]:
@@ -56,7 +62,7 @@ def _drawn(part: Part, width: int) -> list[RenderableType]:
         case Title():
             return [Text(part.words)]
         case Line():
-            return [_line(part)]
+            return [_line(part) if part.end != "hang" else _hung(_line(part))]
         case Fact():
             words = _line(part.words) if isinstance(part.words, Line) else Text(part.words)
             name = Cell(part.name, "strong") if isinstance(part.name, str) else part.name
@@ -64,14 +70,24 @@ def _drawn(part: Part, width: int) -> list[RenderableType]:
         case Note():
             return [_hanging(Text(part.mark), Text(clean(part.words)), len(part.mark))]
         case Table():
-            return _blocks(part, width) if part.split else [_table(part, part.columns())]
+            return _blocks(part, width)
 
 
 def _line(line: Line) -> Text:
     text = Text.assemble(*map(_text, line.cells))
-    if line.end != "wrap":
-        text.no_wrap, text.overflow = True, "ignore" if line.end == "keep" else "ellipsis"
+    if line.end == "keep":
+        text.no_wrap, text.overflow = True, "ignore"
     return text
+
+
+def _hung(text: Text) -> RenderableType:
+    """A line of a tree, wrapped behind what leads to it."""
+    leads = len(text.plain) - len(text.plain.lstrip(_GUIDES))
+    return _hanging(text[:leads], text[leads:], leads)
+
+
+def _is_marked(words: Words) -> TypeGuard[Cell]:
+    return isinstance(words, Cell) and bool(words.mark)
 
 
 def _text(words: Words) -> Text:
@@ -88,8 +104,8 @@ def _hanging(first: Text, words: Text, width: int) -> RenderableType:
     return table
 
 
-def _table(shown: Table, columns: Iterable[int]) -> RenderableType:
-    """Columns two blanks apart, without lines."""
+def _table(shown: Table, columns: Sequence[int], *, whole: bool) -> RenderableType:
+    """Columns two blanks apart, without lines; each cell `whole`, but in columns that fold."""
     table = rich.table.Table(
         box=None,
         pad_edge=False,
@@ -102,12 +118,11 @@ def _table(shown: Table, columns: Iterable[int]) -> RenderableType:
         table.add_column(
             Text(shown.header[number]),
             justify="right" if number in right else "left",
-            no_wrap=number not in fold,
-            overflow="fold" if number in fold else "ellipsis",
+            no_wrap=whole and number not in fold,
+            overflow="fold",
         )
-    marked = [any(isinstance(cell, Cell) and cell.mark for cell in row) for row in shown.rows]
-    if any(marked):
-        table.add_column(no_wrap=True)
+    if any(_is_marked(row[number]) for row in shown.rows for number in columns):
+        table.add_column(overflow="fold")
     for row in shown.rows:
         cells = [row[number] for number in columns]
         marks = [f"<- {c.mark}" for c in cells if isinstance(c, Cell) and c.mark]
@@ -117,16 +132,33 @@ def _table(shown: Table, columns: Iterable[int]) -> RenderableType:
 
 def _blocks(shown: Table, width: int) -> list[RenderableType]:
     """Blocks of columns that fit the width, each after the first column."""
-    lines = [shown.header, *(list(map(text_of, row)) for row in shown.rows)]
-    first, *widths = [max(len(line[n]) for line in lines) + 2 for n in range(len(shown.header))]
+    columns = shown.columns()
+    if not columns:
+        return []
+    first, *others = [_needed(shown, number) + 2 for number in columns]
     starts, used = [1], 0
-    for column, wide in enumerate(widths, 1):
+    for column, wide in enumerate(others, 1):
         if used and used + wide > width - first + 2:  # the last column's gap may hang over
             starts.append(column)
             used = 0
         used += wide
     blocks: list[RenderableType] = []
-    for start, stop in pairwise([*starts, len(shown.header)]):
+    for start, stop in pairwise([*starts, max(len(columns), 2)]):
+        wide = first + sum(others[start - 1 : stop - 1])
         blocks += [Text("")] if blocks else []
-        blocks.append(_table(shown, [0, *range(start, stop)]))
+        blocks.append(_table(shown, [columns[0], *columns[start:stop]], whole=wide <= width + 2))
     return blocks
+
+
+_FOLDED = 16  # letters that a column needs which can be folded
+
+
+def _needed(shown: Table, number: int) -> int:
+    """How wide a column has to be, the marks behind its cells with it."""
+    header = shown.header[number].splitlines() if shown.has_header else []
+    cells = [*map(len, header), *(len(text_of(row[number])) for row in shown.rows)]
+    most = _FOLDED if number in set(shown.fold) else max(cells, default=0)
+    widest = min(max(cells, default=0), most)
+    marked = [row[number] for row in shown.rows]
+    marks = [len(cell.mark) + 5 for cell in marked if _is_marked(cell)]
+    return widest + max(marks, default=0)

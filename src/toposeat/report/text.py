@@ -25,6 +25,7 @@ class TextStyle:
 
 
 PLAIN = TextStyle()
+_USUAL = TextStyle(width=80)
 
 
 class _Stream(Protocol):
@@ -55,7 +56,7 @@ def lay_out(parts: Iterable[Part], style: TextStyle) -> str:
     """The text of `parts`, each on lines of its own, without trailing blanks.
 
     Most of it is plain, for which rich is not loaded (it costs a third of numpy): that draws
-    colours, and what has to be cut.
+    colours, and what has to be folded.
     """
     lines: list[str] = []
     for part in parts:
@@ -71,16 +72,16 @@ def lay_out(parts: Iterable[Part], style: TextStyle) -> str:
     return text + "\n"
 
 
-def height(parts: Iterable[Part], style: TextStyle) -> int:
-    """How many lines `parts` take."""
-    return lay_out(parts, style).count("\n")
+def height(parts: Iterable[Part]) -> int:
+    """How many lines `parts` take in 80 columns: what is said does not depend on the width."""
+    return lay_out(parts, _USUAL).count("\n")
 
 
-def fitting(blocks: Iterable[Sequence[Part]], style: TextStyle, most: int) -> list[Part]:
+def fitting(blocks: Iterable[Sequence[Part]], most: int) -> list[Part]:
     """The blocks that `most` lines hold, the first before the others, each whole or not at all."""
     taken: list[Part] = []
     for block in blocks:
-        lines = height(block, style)
+        lines = height(block)
         if lines <= most:
             taken += block
             most -= lines
@@ -102,7 +103,7 @@ def plain_lines(part: Part, width: int) -> list[str] | None:
         case Note():
             return _hanging(part.mark, clean(part.words), len(part.mark), width)
         case Table():
-            return None if part.split else _table(part, width)
+            return _table(part, width)
 
 
 def _joined(line: Line) -> str:

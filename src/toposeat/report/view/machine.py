@@ -19,7 +19,7 @@ from toposeat.model.topology import (
     PathClass,
     Topology,
 )
-from toposeat.report.parts import Cell, Line
+from toposeat.report.parts import Table
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, plural
 
@@ -274,18 +274,11 @@ def render_catalogue_text(
         style: width and colour.
         networks: built-in networks, listed after the machines.
     """
-    rows = [_HEADER, *(_row(*each) for each in machines)]
+    rows = [_row(*each) for each in machines]
     for each in networks:
         source = each.sources[0].partition(":")[0]
         rows.append((each.name, f"{each.hosts} hosts", each.kind, _BUILT_IN, source))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = []
-    for row in rows:
-        left = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        look = "strong" if row is _HEADER else ""
-        end = "wrap" if row[3] == _YOURS else "cut"  # a path is never cut
-        lines.append(Line((Cell(f"{left}  {row[4]}", look),), end))
-    return lay_out(lines, style)
+    return lay_out([Table(_HEADER, rows, fold=(4,))], style)
 
 
 def _row(machine: Topology, path: Path | None) -> tuple[str, str, str, str, str]:

@@ -408,12 +408,12 @@ def render_mapping_text(
         parts += ["", *_details(result, topology, style)]
     else:
         told = sorted(result.notes, key=_rank_of_note)
-        notes = fitting([[note] for note in sentences(told)], style, _MOST_NOTES)
-        room = _LINES - height([*parts, *notes], style)
+        notes = fitting([[note] for note in sentences(told)], _MOST_NOTES)
+        room = _LINES - height([*parts, *notes])
         why = [*_subject(result, topology, traffic), *_why(result, topology, traffic)]
-        parts += fitting([[part] for part in why], style, max(room, _LEAST_WHY))
-        left = _LINES - height(parts, style)
-        parts += fitting([[note] for note in sentences(told)], style, max(left, _MOST_NOTES))
+        parts += fitting([[part] for part in why], max(room, _LEAST_WHY))
+        left = _LINES - height(parts)
+        parts += fitting([[note] for note in sentences(told)], max(left, _MOST_NOTES))
     if result.explanation is not None:
         from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
 

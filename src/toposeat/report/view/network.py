@@ -65,7 +65,7 @@ def network_parts(
     doubts = ["", *titled_list("Doubts", network.report)] if network.report else []
     most, width = _MOST_SWITCHES, 4 * _HOSTS_WIDTH
     if lines is not None:
-        room = lines - height([*parts, *doubts], style) - _BESIDE_SWITCHES
+        room = lines - height([*parts, *doubts]) - _BESIDE_SWITCHES
         most, width = max(1, min(most, room)), _HOSTS_WIDTH
     rows = _switches(network, most, width)
     parts += ["", Table(("switch", "hosts", "which"), rows, right=(1,), fold=(2,))]

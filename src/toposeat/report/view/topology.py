@@ -78,8 +78,8 @@ def render_topology_text(
         blocks = [*_tables(topology, style).values(), *topology_provenance(topology)]
     else:
         doubts = _first_doubts(topology)
-        room = lines - height([*overview, *doubts], style)
-        blocks = [*_fitting(_tables(topology, style), style, room), doubts]
+        room = lines - height([*overview, *doubts])
+        blocks = [*_fitting(_tables(topology, style), room), doubts]
     separated = [part for block in blocks if block for part in ("", *block)]
     return lay_out([*overview, *separated], style)
 
@@ -125,11 +125,11 @@ def topology_tables(topology: Topology) -> dict[str, _Block]:
 _FIRST = ("matrix", "joined", "tree", "shared", "devices", "nics", "kinds")  # where room is short
 
 
-def _fitting(blocks: dict[str, _Block], style: TextStyle, room: int) -> list[_Block]:
+def _fitting(blocks: dict[str, _Block], room: int) -> list[_Block]:
     """The blocks that `room` lines hold, the most telling first, in the order of all of them."""
     taken = set()
     for name in _FIRST:
-        needed = height(["", *blocks[name]], style) if name in blocks else 0
+        needed = height(["", *blocks[name]]) if name in blocks else 0
         if 0 < needed <= room:
             taken.add(name)
             room -= needed
@@ -307,7 +307,7 @@ def pair_matrix(topology: Topology, cells: PairCells) -> Table:
 
 def _matrix(names: list[str], header: list[str], cells: list[list[str]]) -> Table:
     rows = [[name, *row] for name, row in zip(names, cells, strict=True)]
-    return Table(["", *header], rows, split=True)
+    return Table(["", *header], rows)
 
 
 def rate_cell(topology: Topology, route: Route) -> str:

@@ -410,8 +410,8 @@ def render_traffic_text(
     rest = f" (and {more} more)" if more > 0 else ""
     said = [f"{traffic.report[0]}{rest}"] if traffic.report else []
     doubts = sentences([*filter(None, [unfinished_words(traffic)]), *said])
-    room = lines - height([*parts, *doubts], style)
-    return lay_out([*parts, *fitting(_blocks(traffic, style), style, room), *doubts], style)
+    room = lines - height([*parts, *doubts])
+    return lay_out([*parts, *fitting(_blocks(traffic, style), room), *doubts], style)
 
 
 def run_verdict(traffic: Traffic) -> str | None:

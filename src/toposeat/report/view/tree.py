@@ -210,7 +210,7 @@ class _TreeWriter:
 
     def line(self, *cells: Words) -> None:
         """One line, cut where it is too long."""
-        self.lines.append(Line(cells, end="cut"))
+        self.lines.append(Line(cells, end="hang"))
 
     def write(self, siblings: Sequence[Node], indent: str, *, top: bool) -> None:
         """Lines of siblings and all below; of `top` ones without guides."""
