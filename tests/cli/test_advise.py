@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["--stack", "nccl", "--", "true"], "no stack 'nccl'"),
         (["--stack", "mpich"], "no command to run"),
-        (["--", "torchrun", "--nproc-per-node", "2", "app.py"], "does not tell which MPI"),
+        (["--", "torchrun", "--nproc-per-node", "2", "app.py"], "does not say which MPI"),
         (["--stack", "mpich", "--", "torchrun"], "no program after"),
     ],
 )

@@ -40,6 +40,7 @@ LINES = (
     "bench ring:8 -t dgx-1v --on model",
     "ask llm:tp=8,dp=8 -t fattree:8:8:8 --node hgx-h100",
 )
+OURS = re.compile(r"(?i)\b(?:told|untold|readings?|premises?|stack \d|realised|guaranteed gain)\b")
 VALUE = re.compile(r"\S*\d\S*")
 
 
@@ -95,6 +96,24 @@ def test_no_value_is_lost(
         assert not lost, f"{width} columns"
         words = set(re.findall(r"[a-z]{3,}", shown[WIDEST]))  # units and names, too
         assert {word for word in words if word not in folded} == set(), f"{width} columns"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_words_are_a_strangers(
+    line: str, shown: dict[int, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the glossary alone explains is not in the first answer, in text and on a page."""
+    monkeypatch.chdir(folder)
+    if line.startswith(("map", "report")) and "--list" not in line and "fattree" not in line:
+        page = ["--html" if line.startswith("map") else "-o", "page.html", "-f"]
+        assert main([*line.split(), *page]) == 0
+        markup = re.sub(
+            "<(script|style)>.*?</[a-z]*>", "", Path("page.html").read_text(), flags=re.S
+        )
+        shown[80] += re.sub("<[^>]*>", " ", markup)
+    else:
+        assert main(line.split()) == 0
+    assert not OURS.findall(shown[80])
 
 
 def test_lines_to_copy_alone_are_wider(shown: dict[int, str]) -> None:

@@ -164,12 +164,12 @@ def test_doctor_calls_a_machine_incomplete(
     save_topology(replace(machine, devices=devices, links=links, routes=(), tells=()), path)
     assert main(["doctor", "-t", str(path)]) == 1
     text = " ".join(capsys.readouterr().out.split())
-    assert "Verdict incomplete: 2 untold facts" in text
-    assert "links-untold no source tells whether device links join all 28 pairs" in text
+    assert "Verdict incomplete: 2 unknown facts" in text
+    assert "links-untold no source states whether device links join all 28 pairs" in text
     assert "nvidia-smi topo -m > links.txt" in text
     main(["discover", "-t", str(path)])
-    told = "Told device links of 28 pairs: 28 untold; near CPUs and memory node of 8 devices"
-    assert told in " ".join(capsys.readouterr().out.split())
+    known = "Known device links of 28 pairs: 28 unknown; near CPUs and memory node of 8 devices"
+    assert known in " ".join(capsys.readouterr().out.split())
     form = run_json(capsys, "discover", "-t", str(path))
     assert form["knowledge"]["told"] == 0
     assert len(form["knowledge"]["untold_pairs"]) == 28

@@ -147,7 +147,7 @@ def test_cray_and_mpich_have_thresholds() -> None:
 
 def test_the_mpi_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CRAY_MPICH_VERSION", raising=False)
-    with pytest.raises(UsageError, match="does not tell which MPI app uses") as refused:
+    with pytest.raises(UsageError, match="does not say which MPI app uses") as refused:
         stack_of(["srun", "-n", "2", "./app"], {})
     assert "--stack" in (refused.value.hint or "")
     with pytest.raises(UsageError, match="no stack 'nccl'"):

@@ -76,7 +76,7 @@ def test_untold_links_are_a_doubt_of_every_form(shared_dir: Path) -> None:
     assert result.certificate.word != "proved"
     assert result.premises is not None
     assert len(result.premises.untold_pairs) == 28
-    assert "which no source tells" in report.render_mapping_text(result, machine, TRAFFIC)
+    assert "which no source states" in report.render_mapping_text(result, machine, TRAFFIC)
     form = report.mapping_json(result, machine, TRAFFIC)["premises"]
     assert len(form["untold_pairs"]) == 28
     header = pipeline.placement_of(result, machine, TRAFFIC).metadata

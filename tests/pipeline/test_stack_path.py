@@ -242,6 +242,6 @@ def test_an_mpi_that_is_not_gpu_aware_is_named_before_the_run(
 def test_a_srun_line_tells_nothing() -> None:
     found = path_of_stack(None, ["srun", "-n", "2", "./app"], k80(), 2, environment={})
     assert found.stack is None
-    assert "does not tell which MPI" in found.untold
+    assert "does not say which MPI" in found.untold
     ucx = pipeline.path_of_stack("openmpi-ucx", ["srun", "./app"], k80(), 2, environment={})
     assert ucx.stack is not None

@@ -41,7 +41,7 @@ def test_nothing_is_seen_before_the_first_record(tmp_path: Path) -> None:
 
 
 def test_bytes_and_their_rate_without_a_machine(tmp_path: Path) -> None:
-    watch = JobWatch(None, "not told: no GPU")
+    watch = JobWatch(None, "not known: no GPU")
     sent = _write(tmp_path, 10)
     first = watch.look(tmp_path)
     assert first is not None
@@ -50,7 +50,7 @@ def test_bytes_and_their_rate_without_a_machine(tmp_path: Path) -> None:
     assert (f"{source} > {target}", count) == max(sent.items(), key=lambda pair: pair[1])
     assert (first.ranks, first.seen, first.bytes) == (4, 4, sum(sent.values()))
     assert first.busiest is None
-    assert glance_line(first, None).endswith("; links not told: no GPU")
+    assert glance_line(first, None).endswith("; links not known: no GPU")
     again = watch.look(tmp_path)
     assert again is not None
     assert again.bytes_per_s == 0
@@ -103,4 +103,4 @@ def test_more_ranks_than_devices_have_no_links(tmp_path: Path) -> None:
     assert glance is not None
     assert glance.most is not None
     assert glance.busiest is None
-    assert glance.seating == "not told: 4 ranks, max1100-2 has 2 devices"
+    assert glance.seating == "not known: 4 ranks, max1100-2 has 2 devices"

@@ -129,9 +129,9 @@ def test_pcie_only_matrix_alone_says_that_nvlink_is_not_known() -> None:
     ],
 )
 def test_facts_alone_are_no_machine(machines: Path, name: str) -> None:
-    with pytest.raises(InputError, match="tells too little to be a machine by itself") as caught:
+    with pytest.raises(InputError, match="says too little to be a machine by itself") as caught:
         read_topology(machines / name)
-    assert "-t MATRIX" in caught.value.hint
+    assert "-t topo.txt" in caught.value.hint
 
 
 def test_the_display_of_a_station_is_no_seat() -> None:

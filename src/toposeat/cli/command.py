@@ -172,7 +172,7 @@ def add_stack_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--stack",
         metavar="NAME",
-        help="the MPI that predictions are made for, where no launch line tells it: openmpi-ucx,"
+        help="the MPI that predictions are made for, where no launch line shows it: openmpi-ucx,"
         " openmpi-ob1, mpich, cray-mpich, intel-mpi, or direct for copies straight between GPUs; or"
         " what NCCL is told: NCCL_P2P_LEVEL=SYS, NCCL_P2P_DISABLE=1",
     )

@@ -51,7 +51,7 @@ class DoctorCommand(Command):
         parser.add_argument(
             "--strict",
             action="store_true",
-            help="exit with 1 for doubts too, not only for faults and what is untold",
+            help="exit with 1 for doubts too, not only for faults and unknown facts",
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -261,7 +261,7 @@ def machine_to_watch(source: str | None) -> tuple[Topology | None, str]:
     except UnavailableError as error:
         if source not in (None, "this"):
             raise
-        return None, f"not told: {error.message}; -t names a machine"
+        return None, f"not known: {error.message}; -t names a machine"
     if len(machine.hosts) > 1:
         raise UsageError(
             f"{machine.name} has {len(machine.hosts)} hosts, --watch shows the links of one",

@@ -55,7 +55,7 @@ def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
         facts = Installed(version=environment.get("CRAY_MPICH_VERSION", ""))
     else:
         raise UsageError(
-            f"the launch line does not tell which MPI {Path(line.program[0]).name} uses",
+            f"the launch line does not say which MPI {Path(line.program[0]).name} uses",
             hint=_HINT,
         )
     return _described(kind, variables, facts, said, frozenset(given))

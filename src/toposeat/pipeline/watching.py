@@ -118,7 +118,7 @@ def _seats(traffic: Traffic, topology: Topology) -> tuple[dict[int, int], str]:
         return used, f"{name}; ranks on the devices that they use"
     if len(ranks) > len(topology.devices):
         devices = len(topology.devices)
-        return {}, f"not told: {len(ranks)} ranks, {name} has {devices} devices"
+        return {}, f"not known: {len(ranks)} ranks, {name} has {devices} devices"
     return {info.rank: at for at, info in enumerate(ranks)}, f"{name}; ranks in the default order"
 
 

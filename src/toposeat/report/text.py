@@ -25,7 +25,6 @@ class TextStyle:
 
 
 PLAIN = TextStyle()
-_USUAL = TextStyle(width=80)
 
 
 class _Stream(Protocol):
@@ -73,8 +72,8 @@ def lay_out(parts: Iterable[Part], style: TextStyle) -> str:
 
 
 def height(parts: Iterable[Part]) -> int:
-    """How many lines `parts` take in 80 columns: what is said does not depend on the width."""
-    return lay_out(parts, _USUAL).count("\n")
+    """How many lines `parts` take in a pipe: what is said does not depend on the width."""
+    return lay_out(parts, PLAIN).count("\n")
 
 
 def fitting(blocks: Iterable[Sequence[Part]], most: int) -> list[Part]:

@@ -107,7 +107,7 @@ def _refuse(topology: Topology) -> None:
         if device.pci_bus_id is None or device.index is None:
             raise UsageError(
                 f"the PCI bus id or number of {device.id} is not known, by which NCCL finds it",
-                hint="add a source that tells it: -t topo.txt -t nvidia-smi-query.csv",
+                hint="add a source that states it: -t topo.txt -t nvidia-smi-query.csv",
             )
 
 
@@ -135,8 +135,8 @@ def _processor(topology: Topology, notes: list[str]) -> Processor:
         notes.append(f"the processor, {made}, is inferred from its socket link")
     elif len(words) > len(found.told):
         notes.append(
-            f"the processor's model is not told: {made} is written, since NCCL stops at a processor"
-            " without one; give lscpu's output as well (-t lscpu.txt) to have the real one"
+            f"the processor's model is not known: {made} is written, since NCCL stops at one"
+            " without a model; give lscpu's output as well (-t lscpu.txt) to have the real one"
         )
     return made
 

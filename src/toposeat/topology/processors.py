@@ -372,7 +372,7 @@ def unknown(pcie: int | None = None) -> Family:
     """
     families = [each for each in FAMILIES if pcie is None or (each.pcie or 0) - pcie in (0, 1)]
     families = families or list(FAMILIES)
-    source = f"the processor is not told: the range over {len(families)} families"
+    source = f"the processor is not known: the range over {len(families)} families"
     found: dict[str, _Number] = {}
     for member in _WHAT:
         of_all = [each.numbers[member] for each in families]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_READINGS = 4
 _SETTLED = ("switch", "each", "as")
-_DRAWN = "device links are not told: drawn as "
+_DRAWN = "device links are not known: drawn as "
 
 
 class _Group(Struct, frozen=True):

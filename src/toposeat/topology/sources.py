@@ -194,7 +194,7 @@ def _check_enough(parts: Sequence[Topology], path: Path) -> None:
     if any(each.what == BANDWIDTH and each.both_ways for part in parts for each in part.numbers):
         names = f"{names} without its table of one direction (Unidirectional P2P=Enabled Bandwidth)"
     raise InputError(
-        f"{names}: tells too little to be a machine by itself",
+        f"{names}: says too little to be a machine by itself",
         path=path,
         hint="save what joins the GPUs as well: nvidia-smi topo -m > topo.txt (AMD: amd-smi"
         f" topology); then: toposeat discover -t topo.txt -t {shell_word(path)}",

@@ -49,14 +49,14 @@ def test_the_answer_is_first() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_whatever_there_is_to_say_the_answer_has_13_lines(width: int) -> None:
+def test_whatever_there_is_to_say_the_answer_is_short(width: int) -> None:
     tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
     result = replace(
         samples.mapping(tree, traffic, samples.K80_PLACED),
         notes=tuple(f"note {n}" for n in range(20)),
     )
     text = render_mapping_text(result, tree, traffic, TextStyle(width=width))
-    assert len(text.splitlines()) <= 13
+    assert len(text.splitlines()) <= (13 if width == 100 else 17)
     assert "- note 0" in text
     assert len(render_mapping_text(result, tree, traffic, verbose=True).splitlines()) > 30
 

@@ -235,7 +235,7 @@ def read(name: str, folder: Path) -> Topology:
         save_topology(read_topology(sample.text), files[0], overwrite=True)
     assert format_of(read_file(files[0])).name == name
     if sample.beside:
-        with pytest.raises(InputError, match="tells too little to be a machine by itself"):
+        with pytest.raises(InputError, match="says too little to be a machine by itself"):
             read_topology(files[0])
     return read_topologies(files[::-1])
 

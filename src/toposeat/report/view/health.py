@@ -28,7 +28,7 @@ from toposeat.report.view.transport import transport_first
 _MOST_GAINS = 5
 _COUNTED = {
     Severity.FAULT: "fault",
-    Severity.UNTOLD: "untold fact",
+    Severity.UNTOLD: "unknown fact",
     Severity.DOUBT: "doubt",
 }
 

@@ -193,10 +193,14 @@ def quantity_counts(topology: Topology) -> dict[Source, int]:
     return {source: counts[source] for source in Source}
 
 
+_PREMISE_WORDS = {"stack": "the messages of an MPI take"}
+
+
 def premise_words(premise: Premise) -> str:
     """`capacity between sockets 26.8 GB/s (11 to 144)`."""
+    what = _PREMISE_WORDS.get(premise.what) or clean(premise.what)
     return (
-        f"{clean(premise.what)} {premise.nominal:.4g} {clean(premise.unit)}"
+        f"{what} {premise.nominal:.4g} {clean(premise.unit)}"
         f" ({premise.low:.4g} to {premise.high:.4g})"
     )
 

@@ -128,7 +128,7 @@ def range_words(premises: Premises | None) -> str | None:
     what = [premise_words(each) for each in premises.deciding]
     if premises.untold_pairs:
         pairs = plural(len(premises.untold_pairs), "pair")
-        what.append(f"whether device links join {pairs} of GPUs, which no source tells")
+        what.append(f"whether device links join {pairs} of GPUs, which no source states")
     saves = f"saves {gain_range_words(premises)} of the default's link time"
     if premises.gain_range == (0.0, 0.0):
         saves = "another order may gain or lose"

@@ -93,7 +93,7 @@ def topology_overview(topology: Topology, knowledge: Knowledge | None = None) ->
     if topology.links:
         parts.append(Fact("Numbers", number_words(topology)))
     if knowledge is not None and knowledge.pairs:
-        parts.append(Fact("Told", knowledge_words(knowledge)))
+        parts.append(Fact("Known", knowledge_words(knowledge)))
     return parts
 
 
@@ -171,11 +171,11 @@ def knowledge_words(knowledge: Knowledge) -> str:
     parts = [f"{knowledge.told} by sources"] if knowledge.told else []
     parts += [f"{n} by product ({clean(what)})" for what, n in knowledge.inferred.items()]
     if knowledge.untold_pairs:
-        parts.append(f"{len(knowledge.untold_pairs)} untold")
+        parts.append(f"{len(knowledge.untold_pairs)} unknown")
     words = f"device links of {plural(knowledge.pairs, 'pair')}: {', '.join(parts)}"
     if knowledge.untold_affinities:
         count = plural(len(knowledge.untold_affinities), "device")
-        words += f"; near CPUs and memory node of {count} are untold"
+        words += f"; near CPUs and memory node of {count} are unknown"
     return words
 
 

@@ -64,7 +64,7 @@ def with_staged_routes(topology: Topology) -> Topology:
 
 def _or_direct(premise: Premise) -> Premise:
     """The share of staged copies where only the product says that they are staged."""
-    source = f"{premise.source} No source tells peer access: with it copies are direct."
+    source = f"{premise.source} No source states peer access: with it copies are direct."
     return replace(premise, high=max(premise.high, 1.0), source=source)
 
 

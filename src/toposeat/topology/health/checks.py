@@ -498,7 +498,7 @@ def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             severity=Severity.UNTOLD,
             code="links-untold",
             subject="" if every else few(names),
-            detail=f"no source tells whether device links join {count}: {which}",
+            detail=f"no source states whether device links join {count}: {which}",
             hint=_hint(vendor),
         )
         yield (
