@@ -29,7 +29,7 @@ def render_network_text(
         style: how text is laid out.
         lines: the most that there should be, without sources; None for everything.
     """
-    return lay_out(network_parts(network, style, lines=lines), style)
+    return lay_out(network_parts(network, lines=lines), style)
 
 
 def network_words(network: Network) -> str:
@@ -44,9 +44,7 @@ def rate_lines(network: Network) -> list[str]:
     return [f"{name}: {cables} x {rate}" for name, _, cables, rate in _rates(network)]
 
 
-def network_parts(
-    network: Network, style: TextStyle = PLAIN, *, lines: int | None = None
-) -> list[Part]:
+def network_parts(network: Network, *, lines: int | None = None) -> list[Part]:
     """What there is to say of a network; `lines` as in `render_network_text`."""
     words = network_words(network)
     parts: list[Part] = [Fact("Network", words), Fact("Origin", clean(network.origin))]
