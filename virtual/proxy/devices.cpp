@@ -66,8 +66,10 @@ std::string kept_extensions(const std::string &all) {
   for (size_t at = 0; at < all.size();) {
     size_t end = std::min(all.find(' ', at), all.size());
     std::string_view name(all.data() + at, end - at);
-    if (is_of_kernels(name))
-      kept += (kept.empty() ? "" : " ") + std::string(name);
+    if (is_of_kernels(name)) {
+      kept += kept.empty() ? "" : " ";
+      kept += name;
+    }
     at = end + 1;
   }
   return kept;
@@ -140,7 +142,8 @@ std::string uuid_of(cl_device_id device) {
   for (int i = 0; i < 16; i++) {
     char digits[4];
     std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
-    text += (i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(digits);
+    text += i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+    text += digits;
   }
   return text + "\"";
 }
@@ -232,7 +235,9 @@ std::string quoted(const std::string &text) {
 std::string devices_as_json() {
   std::string text;
   size_t index = 0;
-  for (cl_device_id device : list_devices())
-    text += (index > 0 ? "," : "") + json_of(device, index), index++;
+  for (cl_device_id device : list_devices()) {
+    text += index > 0 ? "," : "";
+    text += json_of(device, index++);
+  }
   return text;
 }
