@@ -29,7 +29,7 @@ MARKS = {
 }
 # Declared there: interfaces of the system and of Python. What they bring as code is named anyway.
 INTERFACES = re.compile(
-    r"/usr/include/((\w+-linux-gnu|linux|asm-generic|bits|sys|netinet|arpa|slurm|python3\.\d+|c\+\+)/|[^/]+\.h$)"
+    r"/usr/include/((\w+-linux-gnu|linux|asm-generic|bits|sys|netinet|arpa|rpc|slurm|python3\.\d+|c\+\+)/|[^/]+\.h$)"
     r"|/usr/lib/linux/uapi/|/usr/(lib|local/lib)/(gcc|llvm|clang)[\w.-]*/|.*/include/python3\.\d+/"
 )
 LINKED = re.compile(r"\.(o|a|so(\.\d+)*)$")  # CMake 3.27 and later list what the linker reads, too

@@ -30,7 +30,7 @@ extern "C" {
 namespace {
 
 constexpr size_t MOST_STRANGERS = 32; // who have not greeted yet
-constexpr unsigned GREETING_S = 2;
+constexpr unsigned GREETING_S = 5;
 
 struct Options {
   std::string address; // of the network to serve, empty: this node only

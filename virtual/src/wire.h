@@ -95,8 +95,8 @@ enum { TPS_INFLOW = 64 << 10 };
 int tps_inflow_read(struct tps_inflow *in, void *data, size_t length, void (*is_idle)(void *),
                     void *context);
 
-/* ---- Greeting: both prove by HMAC-SHA256 that they hold the key, then compare the version, within
-   2 s. NULL, or what is wrong. */
+/* ---- Greeting: both prove by HMAC-SHA256 that they hold the key, then compare the version. Who is
+   silent for 5 s is refused. NULL, or what is wrong. */
 
 enum { TPS_KEY_BYTES = 32 };
 const char *tps_greet(int socket, const unsigned char key[TPS_KEY_BYTES], bool is_client);
