@@ -163,7 +163,7 @@ def test_the_order_of_nodes_is_in_the_answer(tmp_path, capsys):
     assert main([*command, "-o", str(place)]) == 0
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) <= 16  # the file, its export and what is next included
-    assert "link time 4.88 s to 3.34 s (-32 %)" in out
+    assert "link time 4.88 s to 3.34 s (saves 32 %)" in out
     order = list(dict.fromkeys(seat.host for seat in load_placement(place).seats))
     assert f"by first rank: {', '.join(order)} (" in out
     assert main([*command, "--json"]) == 0

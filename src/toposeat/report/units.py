@@ -110,6 +110,18 @@ def format_change(before: float, after: float) -> str:
     return f"{sign}{format_percent(abs(change))}"
 
 
+def format_gain(before: float, after: float, *, loss: str = "costs ") -> str:
+    """What is saved of `before`: `saves 48 %`, `costs 3 %`, `0 %`; with `loss="-"` as a number.
+
+    A gain has a plus everywhere, also as `+48.0 %`: `format_change` is for what may grow.
+    """
+    change = format_change(before, after)
+    if change[0] == "+":
+        return loss + change[1:]
+    saved = "saves " if loss == "costs " else ""
+    return saved + change[1:] if change[0] == "-" and len(change) > 1 else change
+
+
 def format_power_of_two(exponent: int) -> str:
     """2^exponent bytes without decimals: `1 B`, `64 KiB`, `2 GiB`."""
     unit = min(exponent // 10, len(_BYTE_UNITS) - 1)

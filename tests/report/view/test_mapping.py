@@ -14,8 +14,8 @@ from toposeat.report import (
 )
 
 K80 = """\
-Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (-67 %), worst
-          link congestion 5.03 ms to 1.68 ms (-67 %).
+Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (saves 67 %),
+          worst link congestion 5.03 ms to 1.68 ms (saves 67 %).
 Order     D0 D2 D4 D6 D8 D10 D12 D14 D1 D3 D5 D7 D9 D11 D13 D15 for ranks 0 to 15 (14 ranks moved)
 CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,4,6,8,10,12,14,1,3,5,7,9,11,13,15
 
@@ -32,12 +32,12 @@ Mapping   objective congestion, solver exact, 12.3 ms
 rank       0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
 device    D0  D2  D4  D6  D8 D10 D12 D14  D1  D3  D5  D7  D9 D11 D13 D15
 
-predicted              default   placed  change
-link time              5.03 ms  1.68 ms   -67 %
-worst link congestion  5.03 ms  1.68 ms   -67 %  <- objective
-mean link congestion   1.05 ms   517 us   -51 %
-hop-bytes              592 MiB  352 MiB   -41 %
-bytes x pair cost      592 MiB  352 MiB   -41 %
+predicted              default   placed  saves
+link time              5.03 ms  1.68 ms   67 %
+worst link congestion  5.03 ms  1.68 ms   67 %  <- objective
+mean link congestion   1.05 ms   517 us   51 %
+hop-bytes              592 MiB  352 MiB   41 %
+bytes x pair cost      592 MiB  352 MiB   41 %
 """
 
 
@@ -132,5 +132,6 @@ def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
         [("bad.place", result.placed), ("default", result.default)], tree, traffic
     )
     assert better.startswith(
-        "Verdict   Predicted gain from default over bad.place: link time 629 us to 210 us (-67 %)."
+        "Verdict   Predicted gain from default over bad.place: link time 629 us to 210 us (saves"
+        " 67 %)."
     )

@@ -37,8 +37,8 @@ def test_verdict_of_a_gain_names_before_and_after() -> None:
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
     assert words.verdict_words(result) == (
-        "Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (-67 %),"
-        " worst link congestion 5.03 ms to 1.68 ms (-67 %)."
+        "Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (saves 67 %),"
+        " worst link congestion 5.03 ms to 1.68 ms (saves 67 %)."
     )
     assert words.moved_words(result) == "14 ranks moved"
 

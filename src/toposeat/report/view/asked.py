@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toposeat.model.asked import Asked, Block, Request
 from toposeat.report.parts import Fact, Part, Table, sentences, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, format_change, format_seconds, plural
+from toposeat.report.units import clean, format_gain, format_seconds, plural
 
 
 def render_asked_text(
@@ -51,7 +51,7 @@ def _predicted(asked: Asked) -> str:
     found = asked.chosen.predicted_s
     return (
         f"{format_seconds(found)} of messages in rank order, {scattered} on scattered nodes"
-        f" ({format_change(asked.scattered_s, found)})"
+        f" ({format_gain(asked.scattered_s, found)})"
     )
 
 

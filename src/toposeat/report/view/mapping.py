@@ -24,7 +24,7 @@ from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
     clean,
     format_bytes,
-    format_change,
+    format_gain,
     format_percent,
     format_rate,
     format_seconds,
@@ -260,11 +260,11 @@ def outcome_word(result: MappingResult) -> str:
 
 
 def _change_words(name: str, before: float, after: float) -> str:
-    """`link time 5.03 ms to 1.68 ms (-67 %)`."""
+    """`link time 5.03 ms to 1.68 ms (saves 67 %)`."""
     show = format_bytes if name == cost_words("bandwidth") else format_seconds
     if before == after:
         return f"{name} unchanged ({show(before)})"
-    return f"{name} {show(before)} to {show(after)} ({format_change(before, after)})"
+    return f"{name} {show(before)} to {show(after)} ({format_gain(before, after)})"
 
 
 def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
@@ -300,7 +300,7 @@ def table_rows(
     after: Evaluation,
     metric: str = "bandwidth",
 ) -> list[tuple[str, str, str, str]]:
-    """Rows of the before/after table: what, default, placed, change. All values are predicted."""
+    """Rows of the before/after table: what, default, placed, saved. All values are predicted."""
     figures: list[tuple[str, str, Callable[[float], str]]] = [
         ("link time", "predicted_s", format_seconds),
         ("worst link congestion", "max_congestion_s", format_seconds),
@@ -311,7 +311,7 @@ def table_rows(
     rows = []
     for words, name, form in figures:
         b, a = getattr(before, name), getattr(after, name)
-        rows.append((words, form(b), form(a), format_change(b, a)))
+        rows.append((words, form(b), form(a), format_gain(b, a, loss="-")))
     return rows
 
 
@@ -550,7 +550,7 @@ def change_table(rows: Sequence[tuple[str, str, str, str]], goal: int | None = N
         look = "worse" if change.startswith(("+", "x")) else look
         name_cell = Cell(name, mark="objective" if number == goal else "")
         shown.append((name_cell, before, after, Cell(change, look)))
-    header = ("predicted", "default", "placed", "change")
+    header = ("predicted", "default", "placed", "saves")
     return Table(header, shown, right=(1, 2, 3), caption="Predicted (nothing here was measured)")
 
 
