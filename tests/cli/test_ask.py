@@ -25,7 +25,7 @@ def test_the_first_lines_are_the_answer(cluster: str, capsys: pytest.CaptureFixt
     out, err = capsys.readouterr()
     first, second, third, *_ = out.splitlines()
     assert first == "Ask       8 nodes, all under one leaf switch"
-    assert "scattered nodes (-" in second
+    assert "scattered nodes (saves " in second
     assert third == "Slurm     sbatch --nodes=8 --gpus-per-node=8 --switches=1"
     assert f"toposeat map llm:tp=8,dp=8 -t {cluster},taper=8 --node hgx-h100 --hosts job" in err
     assert main([*words, "-v"]) == 0

@@ -346,6 +346,8 @@ def _starts(word: str, found: _Words, *, whole: bool) -> bool:
     """Whether the job's own line starts with this word."""
     from toposeat.launch.line import launcher_named  # noqa: PLC0415
 
+    if word.startswith("/") and launcher_named(Path(word).name, nearly=False):
+        return True
     if _is_program(word) or word.endswith(".sh"):
         return not path_exists(Path(word)) or _kind_of_file(Path(word)) == ""
     if _machine(word) or word.isdigit() or found.verb in ("choose", "discover", "doctor"):
@@ -674,7 +676,11 @@ def _launched(found: _Words) -> list[str]:
 
 
 def _is_program(word: str) -> bool:
-    return word.startswith(("./", "/")) or word.endswith(".py")
+    """Whether a word is a program of the user, not a launcher by its path."""
+    from toposeat.launch.line import launcher_named  # noqa: PLC0415
+
+    is_path = word.startswith(("./", "/")) or word.endswith(".py")
+    return is_path and not launcher_named(Path(word).name, nearly=False)
 
 
 def _here(pattern: str, otherwise: str) -> str:
