@@ -223,6 +223,9 @@ def _corrected(error: ToposeatError, words: Sequence[str]) -> list[str]:
         wrong = [name]
         if not instead and path.suffix in _MADE_BY:
             return shlex.split(_MADE_BY[path.suffix].format(shlex.quote(name)))
+    attached = [word for word in words if word.partition("=")[2] in wrong and "=" in word]
+    if attached and len(instead) == 1:  # --format=sgv
+        wrong, instead = attached, [f"{attached[0].partition('=')[0]}={instead[0]}"]
     at = next((words.index(word) for word in wrong if word in words), None)
     return [] if at is None or not instead else [*words[:at], *instead, *words[at + 1 :]]
 
@@ -391,8 +394,10 @@ def _option_of_others(
     if _HELP.fullmatch(plain) or _HELP.fullmatch(word):
         found.kept.append("--help")
         used = 0
-    elif plain in ("--list", "-l", "--list-gpus"):
+    elif plain in ("--list", "--list-gpus") or (plain == "-l" and not value):
         found.listed, used = True, 0
+    elif plain == "-l" and _is_choice(found, value, parser):
+        pass
     elif count and (count[1] or value.isdigit()):
         found.count, used = int(count[1] or value), int(not count[1])
     elif size and value.isdigit():
@@ -618,8 +623,10 @@ def _first(found: _Words) -> list[str] | None:
     elif found.verb == "report":
         more = ["--traffic", found.traffic] if found.traffic else []
         words = [*found.files, *found.places, *more] or [_here("*.prof", "app.prof")]
-    elif found.places and found.verb in ("run", "advise") and "placement" not in found.options:
-        words = ["-p", found.places[0]]
+    elif found.verb in ("run", "advise") and "placement" not in found.options:
+        needed = [_here("*.place", "app.place")] if found.verb == "advise" else []
+        place = (found.places or needed)[:1]
+        words = ["-p", *place] if place else []
     elif found.places or found.files or found.traffic:
         words = None
     return words
