@@ -57,6 +57,9 @@ def kill_some(client: Path, count: int, seed: int = 1) -> Tally:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             ) as process:
+                if source.random() < 0.8:  # most of them at work
+                    while process.poll() is None and not proxy.children():
+                        time.sleep(0.001)
                 time.sleep(source.expovariate(1 / 0.2))
                 _kill(victim, process, proxy)
                 if scenario == "bereaved":  # which ends with its proxy only
