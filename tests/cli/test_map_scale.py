@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -147,7 +148,10 @@ def test_discover_shows_a_network(tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "toposeat/network/1"
     assert [host["name"] for host in document["hosts"]] == ["n1", "n2", "n3", "n4", "n5"]
-    assert main(["discover", "-t", str(conf), "--format", "svg"]) == 2
+    assert main(["discover", "-t", str(conf), "--format", "svg"]) == 0
+    drawing = ElementTree.fromstring(capsys.readouterr().out)
+    texts = {"".join(each.itertext()) for each in drawing.iter() if each.tag.endswith("text")}
+    assert texts >= {"l1", "l2", "n1", "n2", "n3", "n4", "n5", "75.0 GB/s of 75.0 GB/s"}
 
 
 def test_the_order_of_nodes_is_in_the_answer(tmp_path, capsys):
