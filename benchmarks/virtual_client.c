@@ -188,10 +188,13 @@ static void *give(void *context) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &way->pieces[slot].due, NULL);
     if (way->pieces[slot].length <= 0)
       break;
-    for (ssize_t done = 0, more; done < way->pieces[slot].length; done += more)
-      if ((more = send(way->to, way->pieces[slot].bytes + done,
-                       (size_t)(way->pieces[slot].length - done), MSG_NOSIGNAL)) <= 0)
+    for (ssize_t done = 0; done < way->pieces[slot].length;) {
+      ssize_t more = send(way->to, way->pieces[slot].bytes + done,
+                          (size_t)(way->pieces[slot].length - done), MSG_NOSIGNAL);
+      if (more <= 0)
         goto gone;
+      done += more;
+    }
     atomic_fetch_add(&way->sent, 1);
   }
 gone:
@@ -244,7 +247,7 @@ static void begin(void) {
   buffer = clCreateBuffer(context, 0, BULK, NULL, &status);
   small = clCreateBuffer(context, 0, 4, NULL, &status);
   NEED(status);
-  NEED(clSetKernelArg(kernel, 0, sizeof small, &small));
+  NEED(clSetKernelArg(kernel, 0, sizeof(cl_mem), (const void *)&small));
   NEED(clSetKernelArg(kernel, 1, sizeof(int), &(int){1}));
 }
 
@@ -314,7 +317,8 @@ static const struct {
 
 int main(int argc, char **argv) {
   const char *kind = argc > 1 ? argv[1] : "";
-  int rounds = argc > 2 ? atoi(argv[2]) : 0, port = argc > 3 ? atoi(argv[3]) : 0;
+  int rounds = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
+  int port = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0;
   if (strcmp(kind, "relay") == 0)
     relay(rounds, port);
   if (strcmp(kind, "start") == 0) {
