@@ -107,7 +107,7 @@ def clblast(test: str, environment: Mapping[str, str]) -> dict[str, str]:
 def test_clblast_computes_the_same(proxy: Proxy, test: str) -> None:
     native = clblast(test, NATIVE)
     assert native["exit code"] == "0"
-    assert sum(" 0 failed" in value for value in native.values()) >= 4
+    assert sum(" 0 failed" in value for value in native.values()) >= 2
     assert clblast(test, proxy.client(proxy.endpoint("tcp"))) == native
 
 
@@ -120,7 +120,7 @@ def pyopencl(files: list[str], environment: Mapping[str, str], folder: Path) -> 
     line = [home / "bin" / "python", "-m", "pytest", *options, *tests]
     run(line, {"OCL_ICD_VENDORS": "/etc/OpenCL/vendors", **environment}, cwd=folder, timeout=1800)
     return {
-        re.sub(r"\[<context.*>", "[", f"{case.get('classname')}.{case.get('name')}"): (
+        re.sub(r"\[<.*>", "[", f"{case.get('classname')}.{case.get('name')}"): (
             case[0].tag if len(case) else "passed"
         )
         for case in ET.parse(result).iter("testcase")
