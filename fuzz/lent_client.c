@@ -75,7 +75,6 @@ static void begin(struct client *client, int socket) {
   client->program->devices = &client->device;
   client->context->device_count = client->program->device_count = 1;
   client->program->context = client->queue->context = client->context;
-  client->program->is_built = true;
   client->queue->device = client->device;
   client->link->queues = client->queue;
   for (size_t i = 0; i < READS;
