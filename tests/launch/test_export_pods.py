@@ -159,7 +159,7 @@ def test_a_public_case_is_bound_rack_by_rack(
         words = ["-t", f"{source},taper=4", "--node", "hgx-h100", "--hosts"]
         words += [str(case.with_suffix(".hosts")), "-o", place, "-f"]
         assert main(["map", "llm:tp=8,dp=10", *words]) == 0
-        assert re.search(r"\(-(2[5-9]|3[0-5]) %\)", capsys.readouterr().out)
+        assert re.search(r"\(saves (2[5-9]|3[0-5]) %\)", capsys.readouterr().out)
         assert main(["export", place, "--launcher", "kubernetes"]) == 0
         _, *pods = json.loads(capsys.readouterr().out)["items"]
         names = [pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] for pod in pods]

@@ -167,7 +167,8 @@ def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
 def test_what_makes_no_machine_is_refused(shared_dir: Path, name: str) -> None:
     with pytest.raises(InputError, match="too little to be a machine") as caught:
         recorded(shared_dir, name)
-    assert "-t MATRIX -t" in caught.value.hint
+    assert "nvidia-smi topo -m > topo.txt" in caught.value.hint
+    assert "toposeat discover -t topo.txt -t " in caught.value.hint
 
 
 def test_files_of_different_machines_are_refused(shared_dir: Path) -> None:
