@@ -136,7 +136,7 @@ def test_ssh_lends_a_node_and_its_key_stands_in_no_line(cluster: Cluster) -> Non
     assert device["address"].startswith("10.88.0.14:")
     (file,) = (cluster.share / "cache" / "lent").glob(".toposeat-lend-*/lent.json")
     key = json.loads(file.read_text())["key"]
-    lines = cluster.on(LOGIN, ["ps", "-A", "-o", "args"]).stdout  # of the nodes, too
+    lines = cluster.on(LOGIN, ["ps", "-A", "-ww", "-o", "args"]).stdout  # of the nodes, too
     assert "toposeat-clproxy" in lines
     assert key not in lines
     words = ("srun", "-N1", "-n1", "-w", "tb2", sys.executable, COPY, str(SIZE))
@@ -147,9 +147,9 @@ def test_ssh_lends_a_node_and_its_key_stands_in_no_line(cluster: Cluster) -> Non
     _, error = lender.communicate(timeout=60)
     assert lender.returncode == 0, error
     for _ in range(100):
-        if "toposeat-clproxy" not in cluster.on("tb4", ["ps", "-A", "-o", "args"]).stdout:
+        if "toposeat-clproxy" not in cluster.on("tb4", ["ps", "-A", "-ww", "-o", "args"]).stdout:
             break
-    assert "toposeat-clproxy" not in cluster.on("tb4", ["ps", "-A", "-o", "args"]).stdout
+    assert "toposeat-clproxy" not in cluster.on("tb4", ["ps", "-A", "-ww", "-o", "args"]).stdout
 
 
 def test_what_is_lent_ends_with_its_launcher(cluster: Cluster, lent: list[str]) -> None:
