@@ -77,6 +77,7 @@ def test_clinfo_says_the_same(proxy: Proxy, over: str) -> None:
     assert not any(re.search("svm|subgroup|il_program|spir|command_buffer", e) for e in extensions)
 
 
+@pytest.mark.deep  # a minute of both cores
 def test_clpeak_clocks_the_same(proxy: Proxy) -> None:
     line: list[str | Path] = [installed("clpeak"), "--kernel-latency", "--transfer-bandwidth"]
     told = []
