@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from toposeat.errors import InputError
 from toposeat.model.files import beginning, write_atomically
@@ -96,15 +96,8 @@ def lending(root: Path) -> Iterator[Path]:
 
 def write_lent(folder: Path, key: str, started: float, proxies: Iterable[Told]) -> None:
     """Tell `borrow` what is lent, since when, in seconds of the clock."""
-    told = [_plain(each) for each in proxies]
+    told = [to_builtins(each) for each in proxies]
     _write(folder / _LENT_FILE, {"key": key, "started": started, "proxies": told})
-
-
-def _plain(told: Told) -> dict[str, Any]:
-    from msgspec import to_builtins  # noqa: PLC0415 - of lend alone
-
-    plain: dict[str, Any] = to_builtins(told)
-    return plain
 
 
 def lent_devices(root: Path) -> tuple[list[LentDevice], str]:
