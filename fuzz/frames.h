@@ -26,9 +26,11 @@ static inline uint32_t frame_call(const char *word) {
   static const struct {
     const char *name;
     uint32_t call;
-  } NAMES[] = {{"devices", TPS_DEVICES}, {"ping", TPS_PING},      {"upload", TPS_UPLOAD},
-               {"reply", TPS_REPLY},     {"done", TPS_DONE},      {"data", TPS_DATA},
-               {"failed", TPS_FAILED},   {"printed", TPS_PRINTED}};
+  } NAMES[] = {{"devices", TPS_DEVICES}, {"ping", TPS_PING},       {"upload", TPS_UPLOAD},
+               {"reply", TPS_REPLY},     {"done", TPS_DONE},       {"data", TPS_DATA},
+               {"failed", TPS_FAILED},   {"printed", TPS_PRINTED}, {"move", TPS_MOVE},
+               {"moved", TPS_MOVED},     {"alias", TPS_ALIAS},     {"offer", TPS_OFFER},
+               {"give", TPS_GIVE}};
   for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
     if (strcmp(word, NAMES[i].name) == 0)
       return NAMES[i].call;

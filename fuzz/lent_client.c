@@ -159,6 +159,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     abort();
   act(&client, text);
   pthread_join(receiver, NULL);
+  while (atomic_load(&client.link->movers) > 0)
+    usleep(100);
   close(sockets[0]);
   pthread_join(proxies, NULL);
   close(sockets[1]);

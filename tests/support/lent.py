@@ -11,7 +11,8 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from toposeat.errors import UnavailableError
 from toposeat.installed import native_path
 
-PROTOCOL = b"toposeat-cl 1 le64\0"
+PROTOCOL = b"toposeat-cl 2 le64\0"
 TIMEOUT_S = 300
 _OF_CLIENTS = ("TOPOSEAT_CL_", "OCL_ICD_", "OPENCL_")
 NATIVE = {key: value for key, value in os.environ.items() if not key.startswith(_OF_CLIENTS)}
@@ -107,6 +108,14 @@ def client_of(key: str, *endpoints: str, **more: str) -> dict[str, str]:
         "TOPOSEAT_CL_KEY": key,
         **more,
     }
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    """Look again and again, as long as a client may take."""
+    end = time.monotonic() + TIMEOUT_S
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def greet(peer: socket.socket, key: bytes, *, client: bool, version: bytes = PROTOCOL) -> bytes:

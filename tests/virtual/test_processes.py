@@ -8,21 +8,12 @@ import signal
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.lent import NATIVE, TIMEOUT_S, Proxy, client_of, greet, run
+from tests.support.lent import NATIVE, TIMEOUT_S, Proxy, client_of, greet, run, wait_until
 from toposeat.installed import native_path
-
-
-def wait_until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + TIMEOUT_S
-    while not met():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def devices(environment: dict[str, str]) -> int:

@@ -35,8 +35,11 @@ struct tps_object {
   atomic_uint users, holds;
   bool is_local; /* the proxy has nothing to release */
   uint64_t id;
-  struct tps_link *link;  /* NULL: the platform */
-  struct tps_fact *facts; /* what the proxy said of it */
+  struct tps_link *link;            /* NULL: the platform */
+  struct tps_fact *facts;           /* what the proxy said of it */
+  struct tps_entry *entries;        /* what made it: see log.c */
+  struct tps_object *older, *newer; /* of those that a move makes again, `is_listed` */
+  bool is_listed;
 };
 
 struct _cl_platform_id {
@@ -115,7 +118,9 @@ struct _cl_program {
   cl_uint device_count;
   cl_device_id *devices;
   char *source, *options;
-  atomic_int kernels;
+  atomic_int kernels, built;   /* `built`: the code of the last build */
+  struct _cl_program **inputs; /* headers, or what it was linked from: held for a move */
+  cl_uint input_count;
 };
 
 struct tps_argument {
@@ -186,7 +191,10 @@ struct tps_link {
   pthread_mutex_t sending;
   atomic_uint queued, turns;
   struct tps_text batch;
-  size_t head; /* where the message being written begins */
+  size_t head;      /* where the message being written begins */
+  unsigned uploads; /* that no command has used yet */
+  struct tps_object *oldest, *newest;
+  struct tps_link *next_home; /* while it moves */
   /* all else */
   pthread_mutex_t state;
   pthread_cond_t changed;
@@ -198,22 +206,34 @@ struct tps_link {
   cl_command_queue queues;
   cl_device_id devices;
   _Atomic(struct _cl_event *) ended;
+  atomic_uint sub_devices, user_events; /* user events: that are open */
+  atomic_uint movers; /* threads that move it: only the first one does */
+  _Atomic(struct tps_link *) became; /* whose messages its receiver takes */
   /* what the report tells */
   atomic_ullong bytes_to, bytes_from, calls, waits, waited_ns;
   double round_trip_s, rate_to, rate_from;
+  char *moved_from;                                       /* ENDPOINT#INDEX that it had first */
   unsigned long long own_to, own_from, own_calls, own_ns; /* of the measurement itself */
 };
 
 /* The link to `endpoint`, made on first use; NULL, and it is said why. */
 struct tps_link *tps__link(const char *endpoint);
+struct tps_link *tps__connect(const char *endpoint); /* a new one, which is nobody's yet */
 /* A message, alone: between begin and end no other thread sends. With `reply` it is answered. */
 struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_reply *reply);
 void tps__end(struct tps_link *link);
+/* The same for who has locked sending, so that nobody else sends meanwhile. */
+void tps__lock(struct tps_link *link);
+struct tps_text *tps__begin_locked(struct tps_link *link, uint32_t call, struct tps_reply *reply);
+void tps__end_locked(struct tps_link *link);
+bool tps__send_batch(struct tps_link *link);
+cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply);
 /* The code of the answer, CL_OUT_OF_RESOURCES from a dead proxy. `reply` is freed by the caller. */
 cl_int tps__await(struct tps_link *link, struct tps_reply *reply);
 void tps__reply_free(struct tps_reply *reply);
 bool tps__flush(struct tps_link *link); /* whether there was something */
-/* Sends user memory, other threads between the frames; its number, for one later message. */
+/* Sends user memory, other threads between the frames; its number, for one later message, whose
+   sender counts link->uploads down. */
 uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout);
 uint64_t tps__new_id(struct tps_link *link);
 void tps__note_wait(struct tps_link *link, uint64_t since_ns);
@@ -279,6 +299,26 @@ cl_int tps__about_work_group(cl_kernel kernel, cl_device_id device, cl_uint name
                              const struct tps_answer *answer);
 cl_int tps__about_event(cl_event event, cl_uint name, const struct tps_answer *answer);
 
+/* ---- log.c: the messages that made an object, kept to make it again elsewhere; sending is locked
+ */
+
+struct tps_entry {
+  struct tps_entry *next;
+  uint32_t call, key; /* a later one of both replaces it */
+  bool is_there;      /* in the new home */
+  size_t length;
+  unsigned char words[];
+};
+void tps__list(struct tps_object *object);   /* its last place is the newest's */
+void tps__unlist(struct tps_object *object); /* and forget how it was made */
+/* Keeps the message that is being written. */
+void tps__log(void *object, uint32_t key);
+
+/* ---- move.c */
+
+/* TPS_MOVE: in a thread of its own. */
+void tps__move(struct tps_link *link, struct tps_cursor *in);
+
 /* ---- report.c */
 
 void tps__measure(struct tps_link *link);
@@ -287,6 +327,7 @@ void tps__report(void);
 /* ---- platform.c */
 
 extern struct _cl_platform_id tps__platform;
+bool tps__learn_devices(struct tps_link *link); /* once, before anything else is asked */
 /* The devices of TOPOSEAT_CL_DEVICES that answer. */
 cl_uint tps__devices(cl_device_id **devices);
 cl_uint tps__known_devices(cl_device_id **devices); /* so far, connecting to nothing */
@@ -348,6 +389,8 @@ void tps__run_later(void (*call)(void *), void *data);
 
 /* ---- memory.c and transfer.c */
 
+extern const cl_ulong
+    tps__host_access; /* flags that are checked here: a proxy reads what it moves */
 cl_int tps__check_memory_flags(cl_ulong flags, const void *host_ptr);
 cl_mem tps__memory_new(cl_context context, cl_uint type, cl_ulong flags, void *host_ptr);
 void tps__memory_free(cl_mem memobj);

@@ -132,6 +132,8 @@ cl_int tps__command_end(struct tps_command *command) {
   tps_put(out, tps__id(command->made));
   tps_put(out, is_kept); /* whether others may wait for it */
   tps__put_list(out, command->waits, (const void *const *)command->list);
+  if (is_kept)
+    tps__list(&command->made->base);
   tps__end(link);
   cl_int code = CL_SUCCESS;
   if (tps__is_strict) {

@@ -273,9 +273,11 @@ cl_event tps__clCreateUserEvent(cl_context context, cl_int *errcode_ret) {
   struct _cl_event *event = tps__event_new(context, NULL, CL_COMMAND_USER);
   if (event == NULL)
     return tps__fail(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+  atomic_fetch_add(&context->base.link->user_events, 1);
   struct tps_text *out = tps__begin(context->base.link, TPS_CALL_CreateUserEvent, NULL);
   tps_put(out, event->base.id);
-  tps__put_CreateUserEvent(out, context);
+  tps_put(out, context->base.id);
+  tps__list(&event->base);
   tps__end(context->base.link);
   tps__fail(errcode_ret, CL_SUCCESS);
   return event;
@@ -291,6 +293,8 @@ cl_int tps__clSetUserEventStatus(cl_event event, cl_int execution_status) {
   bool is_first = atomic_load(&event->status) > 0;
   if (is_first)
     tps__event_done(event, execution_status);
+  if (is_first)
+    atomic_fetch_sub(&link->user_events, 1);
   pthread_cond_broadcast(&link->changed);
   pthread_mutex_unlock(&link->state);
   if (!is_first)

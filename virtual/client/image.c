@@ -90,7 +90,7 @@ cl_mem tps__clCreateImage(cl_context context, cl_ulong flags, const cl_image_for
   }
   struct tps_reply reply;
   struct tps_text *out = tps__begin(link, TPS_CALL_CreateImage, &reply);
-  const cl_ulong from_user = CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
+  const cl_ulong from_user = tps__host_access | CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
   const cl_ulong words[] = {image->base.id,
                             context->base.id,
                             (flags & ~from_user) | (host_ptr != NULL ? CL_MEM_COPY_HOST_PTR : 0),
@@ -105,6 +105,7 @@ cl_mem tps__clCreateImage(cl_context context, cl_ulong flags, const cl_image_for
                             upload,
                             image->size};
   memcpy(tps_room(out, sizeof words), words, sizeof words);
+  link->uploads -= upload != 0;
   return tps__made(image, &reply, errcode_ret);
 }
 

@@ -49,6 +49,7 @@ cl_kernel tps__clCreateKernel(cl_program program, const char *kernel_name, cl_in
   tps_put(out, kernel->base.id);
   tps_put(out, program->base.id);
   tps_put_bytes(out, kernel_name, strlen(kernel_name));
+  tps__log(kernel, 0);
   tps__end(program->base.link);
   cl_int code = tps__await(program->base.link, &reply);
   if (code == 0 && !learn_arguments(kernel, &reply.in))
@@ -194,6 +195,7 @@ cl_int tps__clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
     tps_put(out, arg_size);
   else
     tps_put_bytes(out, arg_value, arg_size);
+  tps__log(kernel, arg_index);
   tps__end(link);
   if (tps__is_strict) {
     code = tps__await(link, &reply);

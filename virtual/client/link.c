@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include <errno.h>
-#include <netdb.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client.h"
-#include "trust.h"
 
 enum { BATCH = 16 << 10, SMALL = 4 << 10 };
 
@@ -40,52 +37,6 @@ static void *hurry_along(void *nothing);
 
 /* ---- Connecting */
 
-static int connect_unix(const char *path) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof address.sun_path) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  memcpy(address.sun_path, path, strlen(path));
-  int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (handle >= 0 && connect(handle, (struct sockaddr *)&address, sizeof address) == 0 &&
-      tps_peer_is_mine(handle))
-    return handle;
-  if (handle >= 0)
-    close(handle);
-  return -1;
-}
-
-static int connect_tcp(const char *where) {
-  char host[256];
-  const char *colon = strrchr(where, ':');
-  if (colon == NULL || (size_t)(colon - where) >= sizeof host) {
-    errno = EINVAL;
-    return -1;
-  }
-  size_t length = (size_t)(colon - where);
-  bool is_bracketed = length > 1 && where[0] == '[' && where[length - 1] == ']';
-  snprintf(host, sizeof host, "%.*s", (int)(is_bracketed ? length - 2 : length),
-           where + (is_bracketed ? 1 : 0));
-  struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found = NULL;
-  if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
-    errno = EINVAL;
-    return -1;
-  }
-  int handle = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const char *told = getenv("TOPOSEAT_CL_TIMEOUT");
-  struct timeval limit = {.tv_sec = told != NULL ? strtol(told, NULL, 10) : 5};
-  if (handle >= 0 && limit.tv_sec > 0)
-    (void)setsockopt(handle, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  int failed = handle < 0 || connect(handle, found->ai_addr, found->ai_addrlen) != 0;
-  int reason = errno == EINPROGRESS ? ETIMEDOUT : errno;
-  freeaddrinfo(found);
-  if (failed && handle >= 0)
-    close(handle);
-  errno = reason;
-  return failed ? -1 : handle;
-}
-
 static const char *hint_of(int reason) {
   if (reason == ETIMEDOUT || reason == EHOSTUNREACH)
     return "a firewall between the nodes, or the wrong network: toposeat lend --network";
@@ -103,10 +54,7 @@ static int greet(const char *endpoint) {
             endpoint);
     return -1;
   }
-  bool is_unix = strncmp(endpoint, "unix:", 5) == 0;
-  int handle = is_unix                             ? connect_unix(endpoint + 5)
-               : strncmp(endpoint, "tcp:", 4) == 0 ? connect_tcp(endpoint + 4)
-                                                   : (errno = EINVAL, -1);
+  int handle = tps_connect(endpoint);
   if (handle < 0) {
     fprintf(stderr, "toposeat: error: the borrowed device at %s does not answer: %s\nhint: %s\n",
             endpoint, strerror(errno), hint_of(errno));
@@ -151,10 +99,7 @@ __attribute__((destructor)) static void leave(void) {
   }
 }
 
-struct tps_link *tps__link(const char *endpoint) {
-  for (struct tps_link *link = links; link != NULL; link = link->next)
-    if (strcmp(link->endpoint, endpoint) == 0)
-      return link;
+struct tps_link *tps__connect(const char *endpoint) {
   int handle = greet(endpoint);
   struct tps_link *link = handle < 0 ? NULL : calloc(1, sizeof *link);
   if (link == NULL)
@@ -167,27 +112,36 @@ struct tps_link *tps__link(const char *endpoint) {
   pthread_mutex_init(&link->sending, NULL);
   pthread_mutex_init(&link->state, NULL);
   pthread_cond_init(&link->changed, NULL);
-  pthread_t thread;
+  if (pthread_create(&link->receiver, NULL, tps__receive, link) == 0)
+    return link;
+  close(handle);
+  free(link->endpoint);
+  free(link);
+  return NULL;
+}
+
+struct tps_link *tps__link(const char *endpoint) {
+  for (struct tps_link *link = links; link != NULL; link = link->next)
+    if (strcmp(link->endpoint, endpoint) == 0)
+      return link;
   if (links == NULL) {
+    pthread_t thread;
     pthread_atfork(NULL, NULL, leave_to_parent);
     sem_init(&hurry.wanted, 0, 0);
     if (pthread_create(&thread, NULL, hurry_along, NULL) == 0)
       pthread_detach(thread);
   }
-  link->next = links;
-  if (pthread_create(&link->receiver, NULL, tps__receive, link) != 0) {
-    close(handle);
-    free(link->endpoint);
-    free(link);
+  struct tps_link *link = tps__connect(endpoint);
+  if (link == NULL)
     return NULL;
-  }
+  link->next = links;
   links = link;
   return link;
 }
 
 /* ---- Sending */
 
-static void lock(struct tps_link *link) {
+void tps__lock(struct tps_link *link) {
   atomic_fetch_add_explicit(&link->queued, 1, memory_order_relaxed);
   pthread_mutex_lock(&link->sending);
   atomic_fetch_sub_explicit(&link->queued, 1, memory_order_relaxed);
@@ -201,7 +155,7 @@ static void give_way(struct tps_link *link) {
   while (atomic_load_explicit(&link->queued, memory_order_relaxed) > 0 &&
          atomic_load_explicit(&link->turns, memory_order_relaxed) == turn)
     sched_yield();
-  lock(link);
+  tps__lock(link);
 }
 
 static void send_parts(struct tps_link *link, const void *bytes, size_t length) {
@@ -212,11 +166,16 @@ static void send_parts(struct tps_link *link, const void *bytes, size_t length) 
   link->batch.length = 0;
 }
 
-bool tps__flush(struct tps_link *link) {
-  lock(link);
+bool tps__send_batch(struct tps_link *link) {
   bool is_some = link->batch.length > 0;
   if (is_some)
     send_parts(link, NULL, 0);
+  return is_some;
+}
+
+bool tps__flush(struct tps_link *link) {
+  tps__lock(link);
+  bool is_some = tps__send_batch(link);
   pthread_mutex_unlock(&link->sending);
   return is_some;
 }
@@ -249,9 +208,7 @@ static void *hurry_along(void *nothing) {
   return nothing;
 }
 
-struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_reply *reply) {
-  if (atomic_load_explicit(&link->ended, memory_order_relaxed) != NULL)
-    tps__bury(link);
+struct tps_text *tps__begin_locked(struct tps_link *link, uint32_t call, struct tps_reply *reply) {
   struct tps_head head = {.call = call};
   if (reply != NULL) {
     *reply = (struct tps_reply){0};
@@ -261,11 +218,17 @@ struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_rep
     link->replies = reply;
     pthread_mutex_unlock(&link->state);
   }
-  lock(link);
   atomic_fetch_add_explicit(&link->calls, 1, memory_order_relaxed);
   link->head = link->batch.length;
   memcpy(tps_room(&link->batch, sizeof head), &head, sizeof head);
   return &link->batch;
+}
+
+struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_reply *reply) {
+  if (atomic_load_explicit(&link->ended, memory_order_relaxed) != NULL)
+    tps__bury(link);
+  tps__lock(link);
+  return tps__begin_locked(link, call, reply);
 }
 
 /* The message's head learns its length. */
@@ -274,19 +237,21 @@ static void close_message(struct tps_link *link, size_t raw) {
   memcpy(link->batch.data + link->head, &length, sizeof length);
 }
 
-void tps__end(struct tps_link *link) {
+void tps__end_locked(struct tps_link *link) {
   close_message(link, 0);
   if (link->batch.length > BATCH)
     send_parts(link, NULL, 0);
   else if (!atomic_load_explicit(&hurry.is_awake, memory_order_relaxed) &&
            !atomic_exchange(&hurry.is_awake, true))
     sem_post(&hurry.wanted);
+}
+
+void tps__end(struct tps_link *link) {
+  tps__end_locked(link);
   pthread_mutex_unlock(&link->sending);
 }
 
-cl_int tps__await(struct tps_link *link, struct tps_reply *reply) {
-  uint64_t since = tps__now_ns();
-  tps__flush(link);
+cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply) {
   pthread_mutex_lock(&link->state);
   link->waiting++;
   while (!reply->is_here && !atomic_load(&link->is_dead))
@@ -301,8 +266,15 @@ cl_int tps__await(struct tps_link *link, struct tps_reply *reply) {
       *at = reply->next;
   }
   pthread_mutex_unlock(&link->state);
-  tps__note_wait(link, since);
   return reply->code;
+}
+
+cl_int tps__await(struct tps_link *link, struct tps_reply *reply) {
+  uint64_t since = tps__now_ns();
+  tps__flush(link);
+  cl_int code = tps__await_sent(link, reply);
+  tps__note_wait(link, since);
+  return code;
 }
 
 void tps__reply_free(struct tps_reply *reply) { free(reply->body); }
@@ -327,16 +299,19 @@ static const char *packed(const struct tps_layout *layout, size_t offset, size_t
 }
 
 uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout) {
-  uint64_t id = tps__new_id(link);
   size_t total = layout->row * layout->rows * layout->slices;
+  if (total == 0)
+    return 0;
+  uint64_t id = tps__new_id(link);
   char *copy =
       layout->rows * layout->slices == 1 ? NULL : malloc(total < TPS_FRAME ? total : TPS_FRAME);
   for (size_t offset = 0, length = 0; offset < total; offset += length) {
     length = total - offset < TPS_FRAME ? total - offset : TPS_FRAME;
     const char *bytes = packed(layout, offset, length, copy);
-    if (offset == 0)
+    if (offset == 0) {
       tps__begin(link, TPS_UPLOAD, NULL);
-    else {
+      link->uploads++;
+    } else {
       struct tps_head head = {.call = TPS_UPLOAD};
       give_way(link);
       link->head = link->batch.length;
@@ -351,8 +326,7 @@ uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout) {
     else
       memcpy(tps_room(&link->batch, length), bytes, length);
   }
-  if (total > 0)
-    pthread_mutex_unlock(&link->sending);
+  pthread_mutex_unlock(&link->sending);
   free(copy);
   return id;
 }

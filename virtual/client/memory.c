@@ -8,7 +8,7 @@
 enum { ALIGNMENT = 4096 };
 
 static const cl_ulong device_access = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY;
-static const cl_ulong host_access =
+const cl_ulong tps__host_access =
     CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS;
 static const cl_ulong host_memory =
     CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR;
@@ -17,8 +17,8 @@ static bool is_one_at_most(cl_ulong flags) { return (flags & (flags - 1)) == 0; 
 
 cl_int tps__check_memory_flags(cl_ulong flags, const void *host_ptr) {
   const cl_ulong from_user = CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
-  if ((flags & ~(device_access | host_access | host_memory)) != 0 ||
-      !is_one_at_most(flags & device_access) || !is_one_at_most(flags & host_access) ||
+  if ((flags & ~(device_access | tps__host_access | host_memory)) != 0 ||
+      !is_one_at_most(flags & device_access) || !is_one_at_most(flags & tps__host_access) ||
       ((flags & CL_MEM_USE_HOST_PTR) != 0 &&
        (flags & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)) != 0))
     return CL_INVALID_VALUE;
@@ -79,12 +79,13 @@ cl_mem tps__clCreateBuffer(cl_context context, cl_ulong flags, size_t size, void
     struct tps_layout all = {host_ptr, size, 1, 1, size, size};
     upload = tps__upload(link, &all);
   }
-  cl_ulong sent = buffer->flags & ~(cl_ulong)(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
+  cl_ulong sent = buffer->flags & ~(tps__host_access | CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
   struct tps_reply reply;
   struct tps_text *out = tps__begin(link, TPS_CALL_CreateBuffer, tps__is_strict ? &reply : NULL);
   tps_put(out, buffer->base.id);
   tps__put_CreateBuffer(out, context, sent | (host_ptr != NULL ? CL_MEM_COPY_HOST_PTR : 0), size,
                         upload);
+  link->uploads -= upload != 0;
   return tps__made(buffer, tps__is_strict ? &reply : NULL, errcode_ret);
 }
 
@@ -92,16 +93,16 @@ cl_mem tps__clCreateBuffer(cl_context context, cl_ulong flags, size_t size, void
 static cl_ulong inherit(cl_ulong flags, cl_ulong parent) {
   if ((flags & device_access) == 0)
     flags |= parent & device_access;
-  if ((flags & host_access) == 0)
-    flags |= parent & host_access;
+  if ((flags & tps__host_access) == 0)
+    flags |= parent & tps__host_access;
   return flags | (parent & host_memory);
 }
 
 static cl_int check_sub_flags(cl_ulong flags, cl_ulong parent) {
   const cl_ulong write = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY,
                  read = CL_MEM_READ_WRITE | CL_MEM_READ_ONLY;
-  if ((flags & ~(device_access | host_access)) != 0 || !is_one_at_most(flags & device_access) ||
-      !is_one_at_most(flags & host_access))
+  if ((flags & ~(device_access | tps__host_access)) != 0 ||
+      !is_one_at_most(flags & device_access) || !is_one_at_most(flags & tps__host_access))
     return CL_INVALID_VALUE;
   bool widens = ((parent & CL_MEM_WRITE_ONLY) != 0 && (flags & read) != 0) ||
                 ((parent & CL_MEM_READ_ONLY) != 0 && (flags & write) != 0) ||
@@ -138,7 +139,7 @@ cl_mem tps__clCreateSubBuffer(cl_mem buffer, cl_ulong flags, cl_uint buffer_crea
   struct tps_reply reply;
   struct tps_text *out = tps__begin(buffer->base.link, TPS_CALL_CreateSubBuffer, &reply);
   tps_put(out, made->base.id);
-  tps__put_CreateSubBuffer(out, buffer, flags, buffer_create_type, region);
+  tps__put_CreateSubBuffer(out, buffer, flags & ~tps__host_access, buffer_create_type, region);
   return tps__made(made, &reply, errcode_ret);
 }
 

@@ -114,6 +114,9 @@ static void free_queue(cl_command_queue queue) {
 static void free_program(cl_program program) {
   for (cl_uint i = 0; i < program->device_count; i++)
     tps__drop(program->devices[i]);
+  for (cl_uint i = 0; i < program->input_count; i++)
+    tps__drop(program->inputs[i]);
+  free(program->inputs);
   free(program->devices);
   free(program->source);
   free(program->options);
@@ -132,6 +135,8 @@ static void free_kernel(cl_kernel kernel) {
 }
 
 static void free_event(cl_event event) {
+  if (event->queue == NULL && atomic_load(&event->status) > 0)
+    atomic_fetch_sub(&event->base.link->user_events, 1);
   tps__drop(event->memory);
   tps__drop(event->queue);
   tps__drop(event->context);
@@ -149,9 +154,14 @@ static const struct {
 static void destroy(struct tps_object *object) {
   for (size_t i = 0; i < sizeof releases / sizeof *releases; i++)
     if (releases[i].kind == object->kind && !object->is_local) {
-      struct tps_text *out = tps__begin(object->link, releases[i].call, NULL);
-      tps_put(out, object->id);
-      tps__end(object->link);
+      struct tps_link *link = object->link;
+      tps_put(tps__begin(link, releases[i].call, NULL), object->id);
+      if (link->next_home != NULL) {
+        tps_put(tps__begin(link->next_home, releases[i].call, NULL), object->id);
+        tps__end(link->next_home);
+      }
+      tps__unlist(object);
+      tps__end(link);
     }
   if (is_argument(object->kind))
     set_gone(object);
@@ -178,6 +188,7 @@ static void destroy(struct tps_object *object) {
     free_event((cl_event)object);
     break;
   case TPS_DEVICE:
+    atomic_fetch_sub(&object->link->sub_devices, 1);
     tps__drop(((cl_device_id)object)->parent);
     break;
   default:
@@ -233,6 +244,7 @@ void tps__bury(struct tps_link *link) {
 void *tps__made(void *argument, struct tps_reply *reply, cl_int *errcode_ret) {
   struct tps_object *object = argument;
   cl_int code = CL_SUCCESS;
+  tps__log(object, 0);
   tps__end(object->link);
   if (reply != NULL) {
     code = tps__await(object->link, reply);

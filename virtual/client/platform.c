@@ -33,7 +33,7 @@ static cl_device_id take_device(struct tps_link *link, struct tps_cursor *in) {
 }
 
 /* The facts of all devices of a proxy come with its first answer. */
-static bool learn_devices(struct tps_link *link) {
+bool tps__learn_devices(struct tps_link *link) {
   struct tps_reply reply;
   tps__begin(link, TPS_DEVICES, &reply);
   tps__end(link);
@@ -70,7 +70,7 @@ static void add_device(char *word) {
   }
   *hash = '\0';
   struct tps_link *link = tps__link(word);
-  if (link == NULL || (link->host == NULL && !learn_devices(link)))
+  if (link == NULL || (link->host == NULL && !tps__learn_devices(link)))
     return;
   cl_device_id device = link->devices;
   while (device != NULL && device->index != index)
@@ -382,6 +382,7 @@ cl_int tps__clCreateSubDevices(cl_device_id in_device, const intptr_t *propertie
     out_devices[i]->base.id = first + i;
     out_devices[i]->parent = in_device;
     tps__hold(in_device);
+    atomic_fetch_add(&link->sub_devices, 1);
   }
   tps__reply_free(&reply);
   if (code == 0 && num_devices_ret != NULL)

@@ -107,6 +107,7 @@ cl_program tps__clCreateProgramWithBinary(cl_context context, cl_uint num_device
   tps__put_list(out, num_devices, (const void *const *)devices);
   for (cl_uint i = 0; i < num_devices; i++)
     tps_put_bytes(out, binaries[i], lengths[i]);
+  tps__log(program, 0);
   tps__end(context->base.link);
   code = tps__await(context->base.link, &reply);
   for (cl_uint i = 0; i < num_devices && binary_status != NULL && !reply.in.bad; i++)
@@ -192,8 +193,10 @@ static cl_int build_now(struct build *build) {
   struct tps_reply reply;
   struct tps_text *out = tps__begin(link, build->call, &reply);
   memcpy(tps_room(out, build->words.length), build->words.data, build->words.length);
+  tps__log(build->program, 0);
   tps__end(link);
   cl_int code = tps__await(link, &reply);
+  atomic_store(&build->program->built, code);
   tps__reply_free(&reply);
   free(build->words.data);
   tps__forget(&build->program->base);
@@ -228,6 +231,20 @@ static cl_int check_build(cl_program program, cl_uint count, const cl_device_id 
   if (code == 0 && notify == NULL && data != NULL)
     code = CL_INVALID_VALUE;
   return code == 0 && atomic_load(&program->kernels) > 0 ? CL_INVALID_OPERATION : code;
+}
+
+/* What it was made from may be released by the application, but a move makes it again. */
+static void set_inputs(cl_program program, cl_uint count, const cl_program *inputs) {
+  cl_program *copy = count == 0 ? NULL : malloc(count * sizeof *copy);
+  for (cl_uint i = 0; i < count && copy != NULL; i++) {
+    copy[i] = inputs[i];
+    tps__hold(inputs[i]);
+  }
+  for (cl_uint i = 0; i < program->input_count; i++)
+    tps__drop(program->inputs[i]);
+  free(program->inputs);
+  program->inputs = copy;
+  program->input_count = copy == NULL ? 0 : count;
 }
 
 static void set_options(cl_program program, const char *options) {
@@ -274,6 +291,7 @@ cl_int tps__clCompileProgram(cl_program program, cl_uint num_devices, const cl_d
   tps__put_list(&build.words, num_input_headers, (const void *const *)input_headers);
   for (cl_uint i = 0; i < num_input_headers; i++)
     tps_put_bytes(&build.words, header_include_names[i], strlen(header_include_names[i]));
+  set_inputs(program, num_input_headers, input_headers);
   return start(&build);
 }
 
@@ -301,6 +319,7 @@ cl_program tps__clLinkProgram(cl_context context, cl_uint num_devices, const cl_
   tps__put_list(&build.words, num_devices, (const void *const *)devices);
   put_options(&build.words, program->options);
   tps__put_list(&build.words, num_input_programs, (const void *const *)input_programs);
+  set_inputs(program, num_input_programs, input_programs);
   code = start(&build);
   tps__fail(errcode_ret, code);
   /* A program that could not be linked has its log, where the proxy made one. */

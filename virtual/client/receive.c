@@ -98,6 +98,9 @@ bool tps__take_message(struct tps_link *link, struct tps_inflow *in) {
   struct tps_head head;
   if (tps_inflow_read(in, &head, sizeof head, NULL, NULL) != 0 || head.length > TPS_LONGEST)
     return false;
+  struct tps_link *became = atomic_load_explicit(&link->became, memory_order_acquire);
+  if (became != NULL)
+    link = became;
   atomic_fetch_add_explicit(&link->bytes_from, sizeof head + head.length, memory_order_relaxed);
   if (head.call == TPS_DATA)
     return take_data(link, in, head.length);
@@ -121,6 +124,9 @@ bool tps__take_message(struct tps_link *link, struct tps_inflow *in) {
   case TPS_FAILED:
     is_good = take_failed(link, &cursor);
     break;
+  case TPS_MOVE:
+    tps__move(link, &cursor);
+    break;
   case TPS_PRINTED:
     fwrite(body, 1, head.length, stdout);
     fflush(stdout);
@@ -143,6 +149,12 @@ void *tps__receive(void *argument) {
     ;
   free(in.data);
   shutdown(in.socket, SHUT_RDWR);
-  tps__link_died(link);
+  struct tps_link *became = atomic_load(&link->became);
+  link = became != NULL ? became : link;
+  pthread_mutex_lock(&link->state);
+  bool has_moved = link->socket != in.socket; /* to another proxy: this one is done */
+  pthread_mutex_unlock(&link->state);
+  if (!has_moved)
+    tps__link_died(link);
   return NULL;
 }

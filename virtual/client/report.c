@@ -63,6 +63,10 @@ static void put_device(FILE *file, cl_device_id device, bool is_first_of_link) {
   put_text(file, name);
   fprintf(file, ",\"host\":");
   put_text(file, link->host);
+  if (link->moved_from != NULL) {
+    fprintf(file, ",\"moved_from\":");
+    put_text(file, link->moved_from);
+  }
   fprintf(file,
           ",\"round_trip_s\":%.9g,\"bandwidth_to_bytes_per_s\":%.6g,"
           "\"bandwidth_from_bytes_per_s\":%.6g,\"bytes_to\":%llu,\"bytes_from\":%llu,"

@@ -77,7 +77,12 @@ static cl_int send_piece(const struct transfer *transfer, struct tps_command *co
   uint64_t upload = transfer->is_read ? 0 : tps__upload(link, &layout);
   struct tps_text *out = tps__command_begin(command, &code);
   if (out == NULL)
+    tps__lock(link);
+  link->uploads -= upload != 0;
+  if (out == NULL) {
+    pthread_mutex_unlock(&link->sending);
     return code;
+  }
   if (command->made != NULL) {
     pthread_mutex_lock(&link->state);
     command->made->layout = layout;

@@ -27,6 +27,7 @@ std::string load_real() {
 }
 
 Handler *handler_of_call(unsigned call);
+Handler on_move, on_moved, on_alias, on_offer, on_accept, on_give; // move.cpp
 
 namespace {
 
@@ -159,7 +160,21 @@ cl_int on_SetUserEventStatus(Session &session, In &in, tps_text *) {
   if (in.code() != 0)
     return in.code();
   session.flush_queues();
+  Object *object = session.object(in.first());
+  session.open_user_events -= object->is_open;
+  object->is_open = false;
   return real.SetUserEventStatus(event, status);
+}
+
+cl_int on_CreateUserEvent(Session &session, In &in, tps_text *) {
+  uint64_t id = in.word();
+  auto context = in.handle<cl_context>(Kind::context);
+  cl_int code = in.code();
+  cl_event made = code != 0 ? nullptr : real.CreateUserEvent(context, &code);
+  session.keep(id, Kind::event, made, code);
+  session.object(id)->is_open = made != nullptr;
+  session.open_user_events += made != nullptr;
+  return code;
 }
 
 // The reader never waits: a marker tells when all before it has ended.
@@ -382,7 +397,24 @@ cl_int on_SetKernelArg(Session &session, In &in, tps_text *) {
 }
 
 Handler *handler_of_call(unsigned call) {
-  if (call == TPS_DEVICES)
+  switch (call) {
+  case TPS_DEVICES:
     return on_devices;
-  return call == TPS_PING ? on_ping : handler_of(call);
+  case TPS_PING:
+    return on_ping;
+  case TPS_MOVE:
+    return on_move;
+  case TPS_MOVED:
+    return on_moved;
+  case TPS_ALIAS:
+    return on_alias;
+  case TPS_OFFER:
+    return on_offer;
+  case TPS_ACCEPT:
+    return on_accept;
+  case TPS_GIVE:
+    return on_give;
+  default:
+    return handler_of(call);
+  }
 }

@@ -2,17 +2,14 @@
 // toposeat-clproxy: lends this node's OpenCL devices to the clients that hold the key. The parent
 // never touches OpenCL: drivers do not survive a fork, so each client has a process from before the
 // first call of the driver.
-#include <arpa/inet.h>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <fcntl.h>
 #include <glob.h>
-#include <netdb.h>
 #include <poll.h>
-#include <set>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -29,12 +26,13 @@ extern "C" {
 
 namespace {
 
-constexpr size_t MOST_STRANGERS = 32; // who have not greeted yet
+constexpr long MOST_STRANGERS = 32; // who have not greeted yet
 constexpr unsigned GREETING_S = 5;
 
 struct Options {
-  std::string address; // of the network to serve, empty: this node only
-  long idle_s = 0;     // without a client, 0: for ever
+  std::string address;    // of the network to serve, empty: this node only
+  long idle_s = 0;        // without a client, 0: for ever
+  std::string from, into; // a device whose clients are to move, and where to
 };
 
 std::string host_name() {
@@ -67,6 +65,9 @@ Options parse(int argc, char **argv) {
     }
     if (word == "--address" && has_value) {
       options.address = argv[++i];
+    } else if (word == "--move" && i + 2 < argc) {
+      options.from = argv[++i];
+      options.into = argv[++i];
     } else if (word == "--idle" && has_value) {
       char *end = nullptr;
       options.idle_s = std::strtol(argv[++i], &end, 10);
@@ -74,7 +75,7 @@ Options parse(int argc, char **argv) {
         refuse("--idle wants seconds, not " + quoted(argv[i]), "for ever: 0", 2);
     } else {
       refuse("unknown word " + quoted(word),
-             "toposeat-clproxy [--address ADDRESS] [--idle SECONDS]", 2);
+             "toposeat-clproxy [--address ADDRESS] [--idle SECONDS] [--move FROM INTO]", 2);
     }
   }
   return options;
@@ -221,47 +222,10 @@ int listen_unix(const Folder &folder) {
   return handle;
 }
 
-// This node's own address on the way to `there`; nothing is sent for it. 0: there is no way.
-socklen_t own_address(const std::string &there, sockaddr_storage &own) {
-  addrinfo hints = {}, *found = nullptr;
-  hints.ai_socktype = SOCK_DGRAM;
-  if (getaddrinfo(there.c_str(), "9", &hints, &found) != 0)
-    return 0;
-  int handle = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  socklen_t length = sizeof own;
-  if (handle < 0 || connect(handle, found->ai_addr, found->ai_addrlen) != 0 ||
-      getsockname(handle, reinterpret_cast<sockaddr *>(&own), &length) != 0)
-    length = 0;
-  freeaddrinfo(found);
-  if (handle >= 0)
-    close(handle);
-  return length;
-}
-
-// "ADDRESS:PORT" in `told`: `there` is of the network that is served, on this node or another.
-int listen_tcp(const std::string &there, std::string &told) {
-  sockaddr_storage own = {};
-  socklen_t length = own_address(there, own);
-  auto *address = reinterpret_cast<sockaddr *>(&own);
-  if (length == 0)
-    return -1;
-  (own.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(&own)->sin6_port
-                             : reinterpret_cast<sockaddr_in *>(&own)->sin_port) = 0;
-  int handle = socket(own.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
-  if (handle < 0 || bind(handle, address, length) != 0 || listen(handle, SOMAXCONN) != 0 ||
-      getsockname(handle, address, &length) != 0 ||
-      getnameinfo(address, length, host, sizeof host, port, sizeof port,
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return -1;
-  told = (own.ss_family == AF_INET6 ? "[" + std::string(host) + "]" : host) + ":" + port;
-  return handle;
-}
-
 // ---- Clients
 
 [[noreturn]] void serve(int client, bool is_unix, const unsigned char *key, pid_t parent,
-                        int greeted) {
+                        int channel, const sockaddr_storage &network) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(1);
@@ -283,12 +247,16 @@ int listen_tcp(const std::string &there, std::string &told) {
     std::fprintf(stderr, "toposeat-clproxy: %s: %s\n", host_name().c_str(), cannot.c_str());
     _exit(1);
   }
-  pid_t self = getpid();
-  if (write(greeted, &self, sizeof self) != sizeof self)
+  if (!send_packet(channel, Word::greeted, {}))
     _exit(1);
-  close(greeted);
-  _exit(Session(client).run());
+  _exit(Session(client, channel, network).run());
 }
+
+struct Client {
+  pid_t pid;
+  int channel;
+  bool has_greeted, is_asked; // asked to move
+};
 
 class Parent {
 public:
@@ -304,38 +272,40 @@ public:
     doors_[STDIN] = {is_input_watched ? STDIN_FILENO : -1, POLLIN, 0};
     doors_[UNIX] = {unix_socket, POLLIN, 0};
     doors_[TCP] = {tcp_socket, POLLIN, 0};
-    int ends[2] = {-1, -1};
-    if (pipe2(ends, O_CLOEXEC) != 0)
-      refuse(std::strerror(errno), "is there room for one more pipe?", 1);
-    doors_[GREETED] = {ends[0], POLLIN, 0};
-    greeted_ = ends[1];
+    socklen_t length = sizeof network_;
+    if (tcp_socket >= 0)
+      getsockname(tcp_socket, reinterpret_cast<sockaddr *>(&network_), &length);
   }
 
   void run() {
     while (!is_over_) {
-      poll(doors_, DOORS, LOOK_MS);
+      auto watched = doors_;
+      for (const Client &client : clients_)
+        watched.push_back({client.channel, POLLIN, 0});
+      poll(watched.data(), watched.size(), LOOK_MS);
       auto now = std::chrono::steady_clock::now();
       if (!clients_.empty())
         since_ = now;
       bool is_idle = options_.idle_s > 0 && now - since_ >= std::chrono::seconds(options_.idle_s);
       if (is_idle || getppid() != parent_) // or the launcher was killed
         break;
-      if (doors_[SIGNALS].revents != 0)
+      for (size_t i = DOORS; i < watched.size(); i++)
+        if (watched[i].revents != 0)
+          hear(watched[i].fd);
+      if (watched[SIGNALS].revents != 0)
         take_signals();
-      if (doors_[STDIN].revents != 0)
+      if (watched[STDIN].revents != 0)
         take_input();
-      if (doors_[GREETED].revents != 0)
-        take_greeting();
       for (int door : {UNIX, TCP})
-        if (doors_[door].revents != 0)
+        if (watched[static_cast<size_t>(door)].revents != 0)
           take_client(door);
     }
-    for (pid_t client : clients_)
-      kill(client, SIGTERM);
+    for (const Client &client : clients_)
+      kill(client.pid, SIGTERM);
   }
 
 private:
-  enum { SIGNALS, STDIN, UNIX, TCP, GREETED, DOORS };
+  enum { SIGNALS, STDIN, UNIX, TCP, DOORS };
 
   void take_signals() {
     signalfd_siginfo told;
@@ -343,15 +313,76 @@ private:
       is_over_ = is_over_ || told.ssi_signo != SIGCHLD;
     for (pid_t ended = 1; ended > 0;) {
       ended = waitpid(-1, nullptr, WNOHANG);
-      clients_.erase(ended);
-      std::erase(strangers_, ended);
+      std::erase_if(clients_, [&](const Client &client) {
+        if (client.pid == ended)
+          close(client.channel);
+        return client.pid == ended;
+      });
+    }
+    answer_if_all_have(); // who has ended needs not move
+  }
+
+  void hear(int channel) {
+    unsigned char packet[LONGEST_PACKET];
+    ssize_t got = recv(channel, packet, sizeof packet, MSG_DONTWAIT);
+    auto client = std::ranges::find(clients_, channel, &Client::channel);
+    if (got <= 0 || client == clients_.end())
+      return; // it has ended, as its signal will say
+    std::span<const unsigned char> body(packet + 1, static_cast<size_t>(got) - 1);
+    switch (static_cast<Word>(packet[0])) {
+    case Word::greeted:
+      client->has_greeted = true;
+      break;
+    case Word::move:
+      ask_all(channel, body);
+      break;
+    default:
+      client->is_asked = false;
+      note(body);
+      answer_if_all_have();
     }
   }
 
-  void take_greeting() {
-    pid_t client = 0;
-    if (read(doors_[GREETED].fd, &client, sizeof client) == sizeof client)
-      std::erase(strangers_, client);
+  void ask_all(int asker, std::span<const unsigned char> body) {
+    if (asker_ >= 0) {
+      tps_text busy = {};
+      tps_put(&busy, 0);
+      constexpr std::string_view why = "other clients are being moved";
+      tps_put_bytes(&busy, why.data(), why.size());
+      send_packet(asker, Word::answer, {busy.data, busy.length});
+      std::free(busy.data);
+      return;
+    }
+    asker_ = asker;
+    moved_ = 0;
+    refusals_.clear();
+    for (Client &client : clients_)
+      client.is_asked = client.has_greeted && client.channel != asker &&
+                        send_packet(client.channel, Word::move, body);
+    answer_if_all_have();
+  }
+
+  void note(std::span<const unsigned char> body) {
+    tps_cursor in = {body.data(), body.data() + body.size(), false};
+    uint64_t outcome = tps_take(&in);
+    size_t length = 0;
+    const unsigned char *why = tps_take_bytes(&in, &length);
+    moved_ += outcome == TPS_IS_MOVED;
+    if (outcome == TPS_IS_REFUSED)
+      refusals_.emplace_back(reinterpret_cast<const char *>(why), length);
+  }
+
+  void answer_if_all_have() {
+    if (asker_ < 0 || std::ranges::any_of(clients_, &Client::is_asked))
+      return;
+    tps_text text = {};
+    tps_put(&text, moved_);
+    for (const std::string &why : refusals_)
+      if (text.length + why.size() + 2 * TPS_WORD < LONGEST_PACKET)
+        tps_put_bytes(&text, why.data(), why.size());
+    send_packet(asker_, Word::answer, {text.data, text.length});
+    std::free(text.data);
+    asker_ = -1;
   }
 
   void take_input() {
@@ -360,25 +391,39 @@ private:
   }
 
   void take_client(int door) {
-    int client = accept4(doors_[door].fd, nullptr, nullptr, SOCK_CLOEXEC);
-    if (client < 0)
+    int client = accept4(doors_[static_cast<size_t>(door)].fd, nullptr, nullptr, SOCK_CLOEXEC);
+    int ends[2] = {-1, -1};
+    if (client < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+      close(client);
       return;
-    if (strangers_.size() >= MOST_STRANGERS) { // the oldest of them has had its time
-      kill(strangers_.front(), SIGKILL);
-      strangers_.pop_front();
     }
+    make_room();
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
       for (const pollfd &other : doors_)
         if (other.fd > STDERR_FILENO)
           close(other.fd);
-      serve(client, door == UNIX, key_, parent, greeted_);
+      for (const Client &other : clients_)
+        close(other.channel);
+      close(ends[0]);
+      serve(client, door == UNIX, key_, parent, ends[1], network_);
     }
-    if (child > 0) {
-      clients_.insert(child);
-      strangers_.push_back(child);
-    }
+    close(ends[1]);
+    if (child > 0)
+      clients_.push_back({child, ends[0], false, false});
+    else
+      close(ends[0]);
     close(client);
+  }
+
+  // Of too many strangers the oldest has had its time.
+  void make_room() {
+    auto is_stranger = [](const Client &client) { return !client.has_greeted; };
+    auto oldest = std::ranges::find_if(clients_, is_stranger);
+    if (std::ranges::count_if(clients_, is_stranger) < MOST_STRANGERS)
+      return;
+    kill(oldest->pid, SIGKILL);
+    oldest->has_greeted = true; // it is none any more
   }
 
   static constexpr int LOOK_MS = 1000;
@@ -386,10 +431,12 @@ private:
   pid_t parent_ = getppid();
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   const unsigned char *key_;
-  pollfd doors_[DOORS];
-  int greeted_ = -1;
-  std::set<pid_t> clients_;
-  std::deque<pid_t> strangers_;
+  sockaddr_storage network_ = {};
+  std::vector<pollfd> doors_ = std::vector<pollfd>(DOORS);
+  std::vector<Client> clients_; // the oldest first
+  int asker_ = -1;              // the channel of who asked for a move
+  uint64_t moved_ = 0;
+  std::vector<std::string> refusals_;
   bool is_over_ = false;
 };
 
@@ -399,6 +446,8 @@ int main(int argc, char **argv) {
   Options options = parse(argc, argv);
   unsigned char key[TPS_KEY_BYTES] = {};
   bool is_input_watched = read_key(key);
+  if (!options.from.empty())
+    return ask_to_move(options.from, options.into, key);
   reset_signals();
   unsetenv("TOPOSEAT_CL_DEVICES"); // what is borrowed here is not lent on
   std::string devices = ask_devices();

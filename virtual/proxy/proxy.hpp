@@ -15,6 +15,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <sys/socket.h>
 #include <unordered_map>
 #include <vector>
 
@@ -34,6 +35,13 @@ struct Real {
 extern Real real;
 // What is wrong, or nothing.
 std::string load_real();
+
+// ---- listen.cpp: -1: it cannot; `told` is "ADDRESS:PORT", or "@NAME" of a socket without a file
+
+// `there` is of the network that is served, on this node or another.
+int listen_tcp(const std::string &there, std::string &told);
+int listen_at(sockaddr_storage own, socklen_t length, std::string &told);
+int listen_without_file(std::string &told);
 
 // ---- devices.cpp
 
@@ -86,6 +94,7 @@ struct Object {
   void *handle = nullptr;
   cl_int error = 0;                        // why there is no handle
   bool has_times = false;                  // of a queue
+  bool is_open = false;                    // a user event that has not been set
   std::map<cl_uint, cl_int> bad_arguments; // of a kernel
 };
 
@@ -166,12 +175,37 @@ private:
 enum { LATER = 1 }; // instead of a code: the reply follows
 using Handler = cl_int(Session &session, In &in, tps_text *out);
 
+// What a client's process and the parent of all say to each other, one packet each: a letter, then
+// what belongs to it.
+enum class Word : char {
+  greeted = 'G', // the client has proved who it is
+  move = 'M',    // as in TPS_MOVE; to the parent, and from there to the other clients
+  moved = 'D',   // as in TPS_MOVED, and from there
+  answer = 'R',  // as the reply to TPS_MOVE
+};
+enum { LONGEST_PACKET = 16 << 10 };
+bool send_packet(int channel, Word word, std::span<const unsigned char> body);
+// Asks the proxy of `from`, "ENDPOINT#INDEX", to move its clients to `into`, "ENDPOINT
+// ENDPOINT#INDEX"; prints what came of it, and returns the exit status.
+int ask_to_move(const std::string &from, const std::string &into,
+                const unsigned char key[TPS_KEY_BYTES]);
+
+// Where another proxy may bring the contents of memory, once.
+struct Offer {
+  std::vector<int> doors;
+  unsigned char key[TPS_KEY_BYTES] = {};
+};
+
 class Session {
 public:
-  explicit Session(int socket) : socket_(socket) {}
+  // `channel`: to the parent, -1: none. `network`: this node's address in the network that is
+  // served.
+  explicit Session(int socket, int channel = -1, const sockaddr_storage &network = {})
+      : channel(channel), network(network), socket_(socket) {}
   int run();
   void learn_devices();              // before the first message
   bool take_message(tps_inflow &in); // one; false: the client is gone or breaks the protocol
+  cl_int take_contents(int peer);    // all that another proxy gives
 
   void keep(uint64_t id, Kind kind, void *handle, cl_int code);
   void *forget(uint64_t id, Kind kind);
@@ -189,6 +223,10 @@ public:
   uint64_t ticket() const { return ticket_; }
   size_t most_upload() const { return most_upload_; }
   std::atomic<int> open_user_events = 0;
+  const int channel;
+  const sockaddr_storage network;
+  Offer offer;
+  std::atomic<uint64_t> move_ticket = 0; // who asked for a move
   std::atomic<bool> prints = false;
 
 private:
@@ -196,6 +234,8 @@ private:
   void tell_ended(std::unique_lock<std::mutex> &guard, size_t most);
   void send_long_reads();
   void look_after();
+  void hear_parent();
+  bool take_body(const tps_head &head, tps_inflow &in);
   void wait_for(cl_command_queue queue);
   bool take_frame(tps_inflow &in, size_t length);
   struct Upload {

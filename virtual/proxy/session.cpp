@@ -2,6 +2,7 @@
 #include "proxy.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -99,6 +100,7 @@ void *Session::forget(uint64_t id, Kind kind) {
   if (found == objects_.end() || found->second.kind != kind)
     return nullptr;
   void *handle = found->second.handle;
+  open_user_events -= found->second.is_open;
   objects_.erase(found);
   if (kind == Kind::command_queue && handle != nullptr)
     flush_queues();
@@ -185,12 +187,16 @@ bool Session::take_frame(tps_inflow &in, size_t length) {
 }
 
 bool Session::take_message(tps_inflow &in) {
-  static std::vector<unsigned char> body;
-  static tps_text out = {};
   tps_head head;
   auto is_idle = [](void *session) { static_cast<Session *>(session)->flush_queues(); };
   if (tps_inflow_read(&in, &head, sizeof head, is_idle, this) != 0)
     return false;
+  return take_body(head, in);
+}
+
+bool Session::take_body(const tps_head &head, tps_inflow &in) {
+  static std::vector<unsigned char> body;
+  static tps_text out = {};
   if (head.length > TPS_LONGEST)
     return false;
   if (head.call == TPS_UPLOAD)
@@ -210,6 +216,34 @@ bool Session::take_message(tps_inflow &in) {
   if (head.ticket != 0 && code != LATER)
     reply(head.ticket, code, &out);
   return true;
+}
+
+// The client waits for a reply meanwhile, and the message that asked for it has been read.
+cl_int Session::take_contents(int peer) {
+  tps_inflow in = {.socket = peer, .data = nullptr, .at = 0, .filled = 0};
+  bool is_good = true;
+  for (tps_head head; is_good && tps_inflow_read(&in, &head, sizeof head, nullptr, nullptr) == 0;)
+    is_good = head.ticket == 0 &&
+              (head.call == TPS_UPLOAD || head.call == TPS_CALL_EnqueueWriteBuffer ||
+               head.call == TPS_CALL_EnqueueWriteImage) &&
+              take_body(head, in);
+  std::free(in.data);
+  return is_good ? 0 : CL_OUT_OF_RESOURCES;
+}
+
+void Session::hear_parent() {
+  std::vector<unsigned char> packet(LONGEST_PACKET);
+  for (ssize_t got = 1; got > 0;) {
+    got = recv(channel, packet.data(), packet.size(), 0);
+    if (got <= 0)
+      continue;
+    std::span<const char> body(reinterpret_cast<const char *>(packet.data()) + 1,
+                               static_cast<size_t>(got) - 1);
+    if (static_cast<Word>(packet[0]) == Word::move)
+      tell(TPS_MOVE, 0, {}, body);
+    else
+      tell(TPS_REPLY, move_ticket.exchange(0), {0}, body);
+  }
 }
 
 void Session::learn_devices() {
@@ -233,6 +267,8 @@ int Session::run() {
   learn_devices();
   std::thread([this] { send_long_reads(); }).detach();
   std::thread([this] { look_after(); }).detach();
+  if (channel >= 0)
+    std::thread([this] { hear_parent(); }).detach();
   std::thread([this] {
     pollfd readable = {printed_, POLLIN, 0};
     while (poll(&readable, 1, -1) >= 0)

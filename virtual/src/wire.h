@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TPS_PROTOCOL "toposeat-cl 1 le64"
+#define TPS_PROTOCOL "toposeat-cl 2 le64"
 
 enum {
   TPS_FRAME = 256 << 10,  /* bytes of a bulk message: what others wait for at most */
@@ -39,7 +39,17 @@ enum tps_message {
   TPS_DATA,    /* to the client: event, offset; then raw bytes */
   TPS_FAILED,  /* to the client: object, code, of a call that nobody waits for */
   TPS_PRINTED, /* to the client: raw bytes that a kernel printed */
+  /* A client moves to a device of another proxy. */
+  TPS_MOVE,   /* to the old proxy, which asks its clients: device, end points, device there; reply:
+                 how many have moved, why each other has not. To the client: the same */
+  TPS_MOVED,  /* to the old proxy: enum tps_outcome, why not */
+  TPS_ALIAS,  /* to the new one: id that the client has for a device, its index here */
+  TPS_OFFER,  /* to the new one: -; reply: end points for the old one, a key */
+  TPS_ACCEPT, /* to the new one: -; reply once the old one has given all */
+  TPS_GIVE, /* to the old one: end points, key, how many; then queue, memory, is an image, region */
 };
+
+enum tps_outcome { TPS_IS_MOVED, TPS_IS_REFUSED, TPS_IS_ELSEWHERE };
 
 struct tps_head {
   uint32_t length; /* of what follows the head */
@@ -80,6 +90,8 @@ const unsigned char *tps_take_bytes(struct tps_cursor *in, size_t *length);
 
 /* No delay, and a dead peer is found within 30 s. */
 void tps_tune_socket(int socket);
+/* Connected to "unix:PATH", "unix:@NAME" or "tcp:ADDRESS:PORT"; -1 and errno. */
+int tps_connect(const char *endpoint);
 /* All of it, from memory that is not copied. -1: the peer is gone. */
 int tps_send_all(int socket, struct iovec *parts, int count);
 int tps_receive_all(int socket, void *data, size_t length);

@@ -664,6 +664,178 @@ static void together(void) {
   say_content("added by all", buffer, 64);
 }
 
+/* ---- moves: the test has the process moved to another device meanwhile ---- */
+
+static void stay(void) {
+  puts("ready");
+  (void)getchar();
+}
+
+static cl_program linked(void) {
+  const char *header = "int twice(int a);", *two = "int twice(int a) { return 2 * a; }";
+  const char *one =
+      "#include \"twice.h\"\nkernel void f(global int *a) { a[0] = twice(a[0]) + N; }";
+  const char *name = "twice.h";
+  cl_int status;
+  cl_program as_header = clCreateProgramWithSource(context, 1, &header, NULL, &status);
+  cl_program parts[2] = {clCreateProgramWithSource(context, 1, &one, NULL, &status),
+                         clCreateProgramWithSource(context, 1, &two, NULL, &status)};
+  NEED(clCompileProgram(parts[0], 1, &device, "-DN=100", 1, &as_header, &name, NULL, NULL));
+  NEED(clCompileProgram(parts[1], 1, &device, "", 0, NULL, NULL, NULL, NULL));
+  cl_program made = clLinkProgram(context, 1, &device, "", 2, parts, NULL, NULL, &status);
+  need(status, "link");
+  NEED(clReleaseProgram(as_header));
+  NEED(clReleaseProgram(parts[0]));
+  NEED(clReleaseProgram(parts[1]));
+  return made;
+}
+
+/* Everything that a process can have, and all of it is as it was. */
+static void moved(void) {
+  enum { SIDE = 32 };
+  const cl_image_format format = {.image_channel_order = CL_RGBA,
+                                  .image_channel_data_type = CL_UNSIGNED_INT8};
+  const cl_image_desc form = {
+      .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIDE, .image_height = SIDE};
+  const size_t origin[3] = {0}, all[3] = {SIDE, SIDE, 1};
+  unsigned char *host = pattern(COUNT, 3), *got = calloc(SIDE * SIDE, 4);
+  cl_int status;
+  cl_mem plain = buffer_of(LARGE + 12, 0, NULL), used = buffer_of(COUNT, CL_MEM_USE_HOST_PTR, host);
+  cl_mem hidden = buffer_of(64, CL_MEM_COPY_HOST_PTR | CL_MEM_HOST_NO_ACCESS, pattern(64, 8));
+  cl_mem gone = buffer_of(64, 0, NULL), shown = buffer_of(64, 0, NULL);
+  cl_buffer_region region = {.origin = COUNT / 2, .size = COUNT / 4};
+  cl_mem part = clCreateSubBuffer(used, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
+  need(status, "sub-buffer");
+  cl_mem image = clCreateImage(context, CL_MEM_COPY_HOST_PTR, &format, &form,
+                               pattern(SIDE * SIDE * 4, 4), &status);
+  need(status, "image");
+  cl_sampler sampler =
+      clCreateSampler(context, CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &status);
+  need(status, "sampler");
+  cl_command_queue timed = new_queue(CL_QUEUE_PROFILING_ENABLE);
+  unsigned char *data = pattern(LARGE + 12, 6);
+  cl_event written, done, gate = user_event();
+  NEED(clEnqueueWriteBuffer(queue, plain, CL_FALSE, 0, LARGE + 12, data, 0, NULL, &written));
+  cl_kernel add = prepare("add", part, 16), released = prepare("add", gone, 1);
+  launch(timed, add, COUNT / 16, written, &done);
+  NEED(clReleaseMemObject(gone));
+  cl_program first = program;
+  program = build("kernel void turn(read_only image2d_t from, global uint *to, sampler_t s) {"
+                  "  int2 at = (int2)(get_global_id(0), get_global_id(1));"
+                  "  uint4 c = read_imageui(from, s, at.yx);"
+                  "  to[at.y * 32 + at.x] = c.x + c.y + c.z + c.w; }",
+                  "");
+  cl_kernel turn = kernel_of("turn");
+  NEED(clSetKernelArg(turn, 0, sizeof image, &image));
+  NEED(clSetKernelArg(turn, 2, sizeof(cl_sampler), &sampler));
+  program = linked();
+  cl_kernel f = kernel_of("f");
+  NEED(clSetKernelArg(f, 0, sizeof plain, &plain));
+  program = first;
+  cl_kernel late = kernel_of("local_sum");
+  NEED(clSetKernelArg(late, 1, 64 * sizeof(cl_int), NULL));
+  stay();
+  NEED(clSetKernelArg(turn, 1, sizeof plain, &plain));
+  say_content("plain", plain, LARGE + 12);
+  say_content("used", used, COUNT);
+  NEED(clEnqueueCopyBuffer(queue, hidden, shown, 0, 0, 64, 0, NULL, NULL));
+  say_content("hidden", shown, 64);
+  launch(timed, add, COUNT / 16, done, NULL);
+  launch(timed, f, 1, written, NULL);
+  NEED(clFinish(timed));
+  NEED(clEnqueueNDRangeKernel(queue, turn, 2, NULL, all, NULL, 0, NULL, NULL));
+  say_content("turned", plain, SIDE * SIDE * 4);
+  say_content("added in a part", used, COUNT);
+  NEED(clEnqueueReadImage(queue, image, CL_TRUE, origin, all, 0, 0, got, 0, NULL, NULL));
+  printf("image: %lx\n", digest(got, SIDE * SIDE * 4));
+  launch(queue, f, 1, gate, &done);
+  NEED(clFlush(queue));
+  printf("waits for its gate: %d\n", status_of(done) > CL_COMPLETE);
+  NEED(clSetUserEventStatus(gate, CL_COMPLETE));
+  NEED(clWaitForEvents(1, &done));
+  cl_ulong began, ended;
+  cl_event event;
+  launch(timed, f, 1, NULL, &event);
+  NEED(clWaitForEvents(1, &event));
+  NEED(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof began, &began, NULL));
+  NEED(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof ended, &ended, NULL));
+  printf("times rise: %d\n", began != 0 && began <= ended);
+  NEED(clSetKernelArg(late, 0, sizeof shown, &shown));
+  NEED(clEnqueueNDRangeKernel(queue, late, 1, NULL, &(size_t){16}, &(size_t){16}, 0, NULL, NULL));
+  say_content("late", shown, 64);
+  program = build(SOURCE, "");
+  launch(queue, prepare("add", plain, 3), 64, NULL, NULL);
+  say_content("built afterwards", plain, LARGE + 12);
+  NEED(clReleaseKernel(released));
+  NEED(clReleaseMemObject(part));
+  NEED(clReleaseMemObject(used));
+  NEED(clReleaseProgram(first));
+  NEED(clFinish(queue));
+}
+
+static volatile int is_over;
+
+static void *add_and_read(void *counted) {
+  cl_command_queue own = new_queue(0);
+  cl_mem buffer = buffer_of(LARGE, CL_MEM_COPY_HOST_PTR, pattern(LARGE, 1));
+  cl_kernel add = prepare("add", buffer, 1);
+  unsigned char *data = pattern(LARGE, 1), *got = malloc(LARGE);
+  cl_int first = 0, now = 0;
+  memcpy(&first, data, sizeof first);
+  int rounds = 0, wrong = 0;
+  for (; !is_over; rounds++) {
+    cl_event event;
+    launch(own, add, 1, NULL, &event);
+    NEED(clEnqueueReadBuffer(own, buffer, CL_FALSE, 0, 4, &now, 1, &event, NULL));
+    NEED(clEnqueueWriteBuffer(own, buffer, CL_FALSE, 4, LARGE - 4, data + 4, 0, NULL, NULL));
+    NEED(clEnqueueReadBuffer(own, buffer, CL_TRUE, 4, LARGE - 4, got + 4, 0, NULL, NULL));
+    wrong += now != first + rounds + 1 || memcmp(got + 4, data + 4, LARGE - 4) != 0;
+    NEED(clReleaseEvent(event));
+    cl_mem little = buffer_of(64, CL_MEM_COPY_HOST_PTR, data);
+    NEED(clReleaseMemObject(little));
+  }
+  *(int *)counted = wrong;
+  return NULL;
+}
+
+/* Two threads go on all the time. */
+static void busy(void) {
+  pthread_t threads[2];
+  int wrong[2];
+  for (int i = 0; i < 2; i++)
+    pthread_create(&threads[i], NULL, add_and_read, &wrong[i]);
+  stay();
+  is_over = 1;
+  for (int i = 0; i < 2; i++)
+    pthread_join(threads[i], NULL);
+  printf("wrong: %d %d\n", wrong[0], wrong[1]);
+}
+
+/* What waits for the user: more than the proxy holds for what runs. */
+static void held(void) {
+  cl_event gate = user_event();
+  cl_mem buffer[4];
+  unsigned char *data = pattern(LARGE, 1);
+  for (int i = 0; i < 4; i++) {
+    buffer[i] = buffer_of(LARGE, 0, NULL);
+    NEED(clEnqueueWriteBuffer(queue, buffer[i], CL_FALSE, 0, LARGE, data, 1, &gate, NULL));
+  }
+  NEED(clFlush(queue));
+  stay();
+  NEED(clSetUserEventStatus(gate, CL_COMPLETE));
+  for (int i = 0; i < 4; i++)
+    say_content("written", buffer[i], LARGE);
+}
+
+static void mapped(void) {
+  cl_mem buffer = buffer_of(64, CL_MEM_COPY_HOST_PTR, pattern(64, 1));
+  void *at = map(buffer, CL_MAP_WRITE, 0, 64);
+  stay();
+  memset(at, 1, 64);
+  NEED(clEnqueueUnmapMemObject(queue, buffer, at, 0, NULL, NULL));
+  say_content("unmapped", buffer, 64);
+}
+
 int main(int argc, char **argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   static const struct {
@@ -671,13 +843,31 @@ int main(int argc, char **argv) {
     void (*run)(void);
     int bare;
   } SCENARIOS[] = {
-      {"across", across, 1},         {"beside", beside, 0},     {"bereaved", bereaved, 0},
-      {"callbacks", callbacks, 0},   {"errors", errors, 0},     {"failed_gate", failed_gate, 0},
-      {"images", images, 0},         {"kernels", kernels, 0},   {"leave", leave, 0},
-      {"link", compile_and_link, 0}, {"maps", maps, 0},         {"order", order, 0},
-      {"overwrite", overwrite, 0},   {"print", print, 0},       {"profiling", profiling, 0},
-      {"rectangles", rectangles, 0}, {"split", split, 0},       {"sub_devices", sub_devices, 0},
-      {"threads", threads, 0},       {"together", together, 1}, {"unset", unset, 0},
+      {"across", across, 1},
+      {"beside", beside, 0},
+      {"bereaved", bereaved, 0},
+      {"busy", busy, 0},
+      {"callbacks", callbacks, 0},
+      {"errors", errors, 0},
+      {"failed_gate", failed_gate, 0},
+      {"held", held, 0},
+      {"images", images, 0},
+      {"kernels", kernels, 0},
+      {"leave", leave, 0},
+      {"link", compile_and_link, 0},
+      {"mapped", mapped, 0},
+      {"maps", maps, 0},
+      {"moved", moved, 0},
+      {"order", order, 0},
+      {"overwrite", overwrite, 0},
+      {"print", print, 0},
+      {"profiling", profiling, 0},
+      {"rectangles", rectangles, 0},
+      {"split", split, 0},
+      {"sub_devices", sub_devices, 0},
+      {"threads", threads, 0},
+      {"together", together, 1},
+      {"unset", unset, 0},
   };
   for (size_t i = 0; argc == 2 && i < sizeof SCENARIOS / sizeof *SCENARIOS; i++) {
     if (strcmp(argv[1], SCENARIOS[i].name) != 0)

@@ -1,0 +1,137 @@
+"""Clients that move to a device of another proxy while they run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.lent import NATIVE, TIMEOUT_S, Proxy, run, wait_until
+from toposeat.installed import native_path
+
+
+@pytest.fixture
+def other(proxy: Proxy) -> Iterator[Proxy]:
+    """A second proxy of the same devices, with the first one's key."""
+    with Proxy("--address", "127.0.0.1", key=proxy.key) as made:
+        yield made
+
+
+def move(source: Proxy, into: str, index: int = 0, **variables: str) -> dict[str, object]:
+    """What came of asking the clients of a proxy's first device to move."""
+    line: list[str | Path] = [native_path("bin/toposeat-clproxy")]
+    line += ["--move", source.endpoint(index=index), into]
+    done = run(line, {**NATIVE, "TOPOSEAT_CL_KEY": source.key, **variables})
+    assert done.returncode == 0, done.stderr
+    told: dict[str, object] = json.loads(done.stdout)
+    return told
+
+
+def ends(proxy: Proxy) -> str:
+    """Both ends of a proxy, as a move is told of them."""
+    return f"unix:{proxy.said['unix']} {proxy.endpoint('tcp')}"
+
+
+@contextmanager
+def running(client: Path, scenario: str, environment: dict[str, str]) -> Iterator[subprocess.Popen]:
+    """A client that stays where the test wants to do something."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [client, scenario], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def rest(process: subprocess.Popen) -> str:
+    """What it says once it may go on."""
+    out, err = process.communicate("\n", timeout=TIMEOUT_S)
+    assert process.returncode == 0, err
+    return str(out)
+
+
+@pytest.mark.parametrize("over", ["unix", "tcp"])
+def test_all_that_a_client_has_comes_along(
+    proxy: Proxy, other: Proxy, client: Path, over: str
+) -> None:
+    native = run([client, "moved"], NATIVE)
+    assert native.returncode == 0, native.stderr
+    environment = proxy.client(proxy.endpoint(over))
+    into = ends(other) if over == "unix" else other.endpoint("tcp")
+    before = proxy.children()
+    with running(client, "moved", environment) as process:
+        assert move(proxy, into) == {"moved": 1, "refused": []}
+        assert len(other.children()) == 1
+        assert "ready\n" + rest(process) == native.stdout
+    assert set(proxy.children()) <= set(before)
+
+
+def test_a_busy_client_moves_to_and_fro(proxy: Proxy, other: Proxy, client: Path) -> None:
+    with running(client, "busy", proxy.client()) as process:
+        for source, into in [(proxy, other), (other, proxy)] * 2:
+            assert move(source, ends(into)) == {"moved": 1, "refused": []}
+        assert rest(process) == "wrong: 0 0\n"
+
+
+def test_a_command_that_waits_for_the_user_is_waited_for(
+    proxy: Proxy, other: Proxy, client: Path
+) -> None:
+    native = run([client, "held"], NATIVE).stdout
+    with running(client, "held", proxy.client()) as process:
+        line = [native_path("bin/toposeat-clproxy"), "--move", proxy.endpoint(), ends(other)]
+        environment = {**NATIVE, "TOPOSEAT_CL_KEY": proxy.key}
+        with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, text=True) as mover:
+            with pytest.raises(subprocess.TimeoutExpired):
+                mover.wait(1)
+            assert "ready\n" + rest(process) == native
+            mover.communicate(timeout=TIMEOUT_S)  # moved, or its client ended before
+
+
+def test_mapped_memory_is_refused_and_nothing_is_lost(
+    proxy: Proxy, other: Proxy, client: Path
+) -> None:
+    native = run([client, "mapped"], NATIVE).stdout
+    with running(client, "mapped", proxy.client()) as process:
+        assert move(proxy, ends(other)) == {"moved": 0, "refused": ["it has mapped memory"]}
+        wait_until(lambda: not other.children())
+        assert "ready\n" + rest(process) == native
+
+
+def test_another_device_is_refused(proxy: Proxy, client: Path) -> None:
+    with (
+        Proxy(key=proxy.key, POCL_DEVICES="basic") as basic,
+        running(client, "moved", proxy.client()) as process,
+    ):
+        told = move(proxy, basic.endpoint())
+        assert told == {"moved": 0, "refused": ["the other device has another name"]}
+        assert move(proxy, basic.endpoint(index=5))["refused"] == ["there is no such device"]
+        rest(process)
+
+
+def test_a_proxy_that_is_not_there_is_refused(proxy: Proxy, client: Path, tmp_path: Path) -> None:
+    with running(client, "mapped", proxy.client()) as process:
+        told = move(proxy, f"unix:{tmp_path}/none#0")
+        assert told["refused"] == ["the proxy of the other device does not answer"]
+        rest(process)
+
+
+def test_who_has_another_device_stays(proxy: Proxy, other: Proxy, client: Path) -> None:
+    with running(client, "mapped", proxy.client()) as process:
+        assert move(proxy, ends(other), index=7) == {"moved": 0, "refused": []}
+        rest(process)
+
+
+def test_only_who_has_the_key_moves_clients(proxy: Proxy, other: Proxy) -> None:
+    line: list[str | Path] = [native_path("bin/toposeat-clproxy")]
+    line += ["--move", proxy.endpoint(), ends(other)]
+    done = run(line, {**NATIVE, "TOPOSEAT_CL_KEY": "0" * 64})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the key is another one" in done.stderr
