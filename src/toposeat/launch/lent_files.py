@@ -164,6 +164,17 @@ def write_borrowed(folder: Path, devices: Sequence[LentDevice]) -> None:
     _write(folder / _BORROWED_FILE, {"process": _process(), "devices": marks})
 
 
+def mark_moved(root: Path, old: LentDevice, new: LentDevice, *, is_left: bool) -> None:
+    """Who had borrowed `old` has `new`; `old` as well unless it `is_left`."""
+    before = _mark(old.host, old.socket, old.index)
+    after = _mark(new.host, new.socket, new.index)
+    for folder, document in _files(root, _BORROW, _BORROWED_FILE):
+        marks = document.get("devices", [])
+        if before in marks:
+            kept = [mark for mark in marks if mark != before or not is_left]
+            _write(folder / _BORROWED_FILE, {**document, "devices": [*kept, after]})
+
+
 def _borrowers(root: Path) -> dict[str, str]:
     return {
         str(mark): str(document.get("process", ""))
@@ -185,11 +196,15 @@ def _write(path: Path, document: Mapping[str, object]) -> None:
 
 
 def _documents(root: Path, what: str, name: str) -> list[dict[str, Any]]:
+    return [document for _, document in _files(root, what, name)]
+
+
+def _files(root: Path, what: str, name: str) -> list[tuple[Path, dict[str, Any]]]:
     """The files of all that live; one that is not written yet is not there."""
-    found: list[dict[str, Any]] = []
+    found: list[tuple[Path, dict[str, Any]]] = []
     for folder in live_folders(what, root):
         with suppress(ValueError):
             document = json.loads(beginning(folder / name, _MAX_BYTES))
             if isinstance(document, dict):
-                found.append(document)
+                found.append((folder, document))
     return found

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         lent_json,
         mapping_json,
         matrix_file,
+        moved_json,
         network_json,
         placement_json,
         profile_change_json,
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
     from toposeat.report.svg.network import network_file
     from toposeat.report.text import TextStyle, text_style_for
     from toposeat.report.view.asked import render_asked_text
-    from toposeat.report.view.borrowed import render_borrowed_text, render_lent_text
+    from toposeat.report.view.borrowed import (
+        render_borrowed_text,
+        render_lent_text,
+        render_moved_text,
+    )
     from toposeat.report.view.comparison import render_comparison_text
     from toposeat.report.view.device_set import render_device_set_text
     from toposeat.report.view.health import render_health_text

@@ -1,0 +1,132 @@
+"""Moving the processes that have borrowed a device to another one, while they run."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from toposeat.errors import ToposeatError, UsageError, did_you_mean
+from toposeat.installed import native_path
+from toposeat.launch.lent_files import (
+    KEY_VARIABLE,
+    choosing,
+    lent_devices,
+    lent_folder,
+    mark_moved,
+)
+from toposeat.model.hostlist import short_name
+from toposeat.model.lent import LentDevice, Moved
+
+
+def move_borrowers(source: str, target: str, environment: Mapping[str, str] = os.environ) -> Moved:
+    """Move all processes that use the device `source` to `target`, both named by their ids.
+
+    Raises:
+        UsageError: they cannot be moved there by what is known before.
+        ToposeatError: the proxy cannot be asked.
+    """
+    root = lent_folder(environment)
+    with choosing(root):
+        devices, key = lent_devices(root)
+        old, new = _named(devices, source), _named(devices, target)
+        if not old.borrowed_by:
+            raise UsageError(
+                f"nobody has borrowed {old.id}", hint="toposeat borrow lists who has what"
+            )
+        if new.borrowed_by or new.id == old.id:
+            raise UsageError(
+                f"{new.id} is borrowed by {new.borrowed_by}",
+                hint="name one that is free; toposeat borrow lists them",
+            )
+        if new.name != old.name:
+            raise UsageError(
+                f"{new.id} is another device ({new.name}) than {old.id} ({old.name})",
+                hint="processes know their device's facts: move them to one of the same name",
+            )
+        return _move(root, old, new, key)
+
+
+def move_away(
+    own: Sequence[tuple[str, str]], environment: Mapping[str, str] = os.environ
+) -> list[Moved]:
+    """Move those who use a device of these proxies to free devices of others, as far as can be.
+
+    Args:
+        own: host and socket of each proxy that is about to end.
+        environment: which user's.
+    """
+    root = lent_folder(environment)
+    moved = []
+    with choosing(root):
+        devices, key = lent_devices(root)
+        free = [x for x in devices if not x.borrowed_by and (x.host, x.socket) not in own]
+        for old in devices:
+            if not old.borrowed_by or (old.host, old.socket) not in own:
+                continue
+            new = next((each for each in free if each.name == old.name), None)
+            if new is None:
+                moved.append(Moved(source=old.id, refused=("no other device of its name is free",)))
+                continue
+            free.remove(new)
+            moved.append(_move(root, old, new, key))
+    return moved
+
+
+def _named(devices: Sequence[LentDevice], name: str) -> LentDevice:
+    found = next((device for device in devices if device.id == name), None)
+    if found is None:
+        ids = [device.id for device in devices]
+        raise UsageError(
+            f"no device {name} is lent",
+            hint=did_you_mean(name, ids) or "toposeat borrow lists what is lent",
+        )
+    return found
+
+
+def _move(root: Path, old: LentDevice, new: LentDevice, key: str) -> Moved:
+    *ends, last = new.endpoints
+    into = " ".join([*(end.partition("#")[0] for end in ends), last])
+    line = [str(native_path("bin/toposeat-clproxy")), "--move", _reached(old), into]
+    begin = time.monotonic()
+    done = subprocess.run(
+        line,
+        env={**os.environ, KEY_VARIABLE: key},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().removeprefix("toposeat-clproxy: error: ")
+        raise ToposeatError(
+            said or f"the proxy of {old.id} could not be asked", hint="toposeat borrow lists it?"
+        )
+    told = json.loads(done.stdout)
+    moved = Moved(
+        source=old.id,
+        target=new.id,
+        processes=int(told["moved"]),
+        refused=tuple(map(str, told["refused"])),
+        seconds=time.monotonic() - begin,
+    )
+    if moved.processes:
+        mark_moved(root, old, new, is_left=not moved.refused)
+    return moved
+
+
+def _reached(device: LentDevice) -> str:
+    """Its end point for this process."""
+    near, *far = device.endpoints
+    is_here = short_name(device.host) == short_name(socket.gethostname())
+    if is_here and os.access(device.socket, os.W_OK):
+        return near
+    if not far:
+        raise ToposeatError(
+            f"{device.id} cannot be reached from here", hint=f"move its processes on {device.host}"
+        )
+    return far[0]
