@@ -337,48 +337,38 @@ void toposeat_probe_tell(const char *when) {
 /* The function behind ours. Behind it in the usual order of search; else, for an MPI library that
    was loaded privately (an extension module of Python), among what the caller depends on; else in
    any loaded MPI library. */
-static void *find_next(const char *name, const char *profiling_name, const void *caller) {
+static void *find_next(const char *name, const void *caller) {
+  static const char own[] = "PMPI_Finalize";
   void *next = dlsym(RTLD_NEXT, name);
   Dl_info object;
   if (next == NULL && dladdr(caller, &object) != 0 && object.dli_fname != NULL) {
     void *library = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (library != NULL)
-      next = dlsym(library, profiling_name);
+      next = dlsym(library, own);
+    if (next == dlsym(RTLD_DEFAULT, own)) /* the caller is the program: that is us again */
+      next = NULL;
   }
   if (next == NULL) {
-    struct search search = {.symbol = profiling_name};
+    struct search search = {.symbol = own};
     dl_iterate_phdr(search_object, &search);
     next = search.found;
   }
   return next;
 }
 
+/* Fortran's bindings call one or the other. No name of Fortran is exported: a program may ask for
+   it, and its MPI may have none. */
 EXPORTED int MPI_Finalize(void);
-EXPORTED void mpi_finalize_(int *error);
-EXPORTED void mpi_finalize_f08_(int *error);
+EXPORTED int PMPI_Finalize(void);
 
-int MPI_Finalize(void) {
+static int finalize(const char *name, const void *caller) {
   report_once("MPI_Finalize", true);
-  void *symbol = find_next("MPI_Finalize", "PMPI_Finalize", __builtin_return_address(0));
+  void *symbol = find_next(name, caller);
   int (*next)(void);
   memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
   return next == NULL ? 0 : next();
 }
 
-static void finalize_fortran(const char *name, const char *profiling_name, const void *caller,
-                             int *error) {
-  report_once("MPI_Finalize", true);
-  void *symbol = find_next(name, profiling_name, caller);
-  void (*next)(int *);
-  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
-  if (next != NULL)
-    next(error);
-}
+int MPI_Finalize(void) { return finalize("MPI_Finalize", __builtin_return_address(0)); }
 
-void mpi_finalize_(int *error) {
-  finalize_fortran("mpi_finalize_", "pmpi_finalize_", __builtin_return_address(0), error);
-}
-
-void mpi_finalize_f08_(int *error) {
-  finalize_fortran("mpi_finalize_f08_", "pmpi_finalize_f08_", __builtin_return_address(0), error);
-}
+int PMPI_Finalize(void) { return finalize("PMPI_Finalize", __builtin_return_address(0)); }

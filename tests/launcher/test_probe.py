@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.support import Exec, placement_text, seat_line
+from tests.support.interposed import PROGRAMS, compile_c
+from tests.support.mpi import MpiToolchain
 
 
 class Rank:
@@ -160,6 +162,17 @@ def test_mpi_finalize_is_seen_and_done_also_for_a_private_library(
 ) -> None:
     (found,) = rank.run(*(rank.programs / name for name in program))
     assert (found["when"], rank.stdout, rank.code) == ("MPI_Finalize", "finalized\n", 0)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["debian-openmpi", "debian-mpich"], indirect=True)
+@pytest.mark.parametrize("binding", ["mpif", "mpi"])
+def test_mpi_finalize_of_fortran_is_seen(
+    rank: Rank, mpi: MpiToolchain, binding: str, build_dir: Path
+) -> None:
+    program = compile_c(mpi, PROGRAMS / f"ring_{binding}.f90", build_dir)
+    (found,) = rank.run(program, **mpi.env)
+    assert (found["when"], rank.code) == ("MPI_Finalize", 0)
 
 
 def test_an_end_bound_anew_is_seen(rank: Rank) -> None:
