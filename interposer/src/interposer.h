@@ -354,21 +354,4 @@ void tps__capture_pair(uint64_t key, uint64_t bytes);
 void tps__capture_event(const struct tps_event_shape *shape);
 void tps__capture_device(int device, uint64_t bytes);
 
-/* ---- large counts on an MPI without them (narrow.c) ---- */
-
-enum tps_extent { TPS_ALL, TPS_ROOT_ONLY, TPS_OUT, TPS_IN };
-enum tps_lifetime { TPS_DURING_CALL, TPS_UNTIL_COMPLETE, TPS_FOREVER };
-struct tps_narrowing {
-  tps_word comm;
-  int root;
-  bool failed; /* a value does not fit an int, or no memory */
-  enum tps_lifetime lifetime;
-  int used;
-  int *arrays[8];
-};
-int tps__narrow_one(struct tps_narrowing *state, abi_count value);
-const int *tps__narrow_many(struct tps_narrowing *state, const void *values,
-                            enum tps_extent extent);
-void tps__narrow_end(struct tps_narrowing *state);
-
 #endif

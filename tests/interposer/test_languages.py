@@ -54,10 +54,10 @@ def test_fortran_f08_example(
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
 def test_mpi4py_example(mpi: MpiToolchain, examples_dir: Path, tmp_path: Path) -> None:
-    """On Open MPI 5 this also proves the way back from `_c` calls, which it has not.
+    """mpi4py's wheel has modules for libmpi.so.40 and libmpi.so.12.
 
-    mpi4py's wheel has modules for libmpi.so.40 and libmpi.so.12. For other MPIs, a folder with an
-    mpi4py that was compiled for NAME is given as TOPOSEAT_TEST_MPI4PY_NAME (- as _, upper case).
+    For other MPIs, a folder with an mpi4py that was compiled for NAME is given as
+    TOPOSEAT_TEST_MPI4PY_NAME (- as _, upper case).
     """
     pytest.importorskip("mpi4py")
     if mpi.name == "debian-mpich" or mpi.abi == "abi":

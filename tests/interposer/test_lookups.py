@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.support.interposed import (
     compile_c,
     compile_text,
     fails_by_itself,
+    libmpi,
     library,
     run_ranks,
 )
@@ -45,16 +45,6 @@ int main(void) {
   return 0;
 }
 """
-
-
-def libmpi(mpi: MpiToolchain, build_dir: Path) -> Path:
-    """The library that this MPI's programs are linked to."""
-    linked = compile_text(mpi, "linked", LINKED, build_dir)
-    done = subprocess.run(
-        ["ldd", linked], env=dict(mpi.env), capture_output=True, text=True, check=True
-    )
-    found = (line.split() for line in done.stdout.splitlines() if line.strip().startswith("libmpi"))
-    return Path(next(found)[2])
 
 
 def opened(mpi: MpiToolchain, build_dir: Path) -> Path:

@@ -67,9 +67,9 @@ def _call(wrapper: Wrapper, persistent_row: bool, arguments: str) -> str:
     """The C for one form of a call. `persistent_row`: the row itself ends with a request."""
     name = wrapper.name
     plain = name.removesuffix("_c")
-    if persistent_row or wrapper.lifetime == "TPS_DURING_CALL":
+    if persistent_row or not wrapper.form:
         return f"T({name}({arguments}))"
-    if wrapper.lifetime == "TPS_UNTIL_COMPLETE":
+    if wrapper.form == "i":
         return f"MPI_Request own; T({name}({arguments}, &own)); wait_for(&own)"
     info = ", MPI_INFO_NULL" if "Info info" in wrapper.parameters else ""
     assert plain.endswith("_init")
@@ -88,7 +88,7 @@ def _function(wrapper: Wrapper, row: str, body: str) -> str:
     suffix = "_c" if wrapper.large else ""
     text = re.sub(r"\b[ND]\((\w+)\)", rf"\g<1>{suffix}", text)
     text = text.replace("MPI_END", f"MPI_{row.removesuffix('begin')}end")
-    restarted = wrapper.lifetime == "TPS_FOREVER" and not row.endswith("_init")
+    restarted = wrapper.form == "init" and not row.endswith("_init")
     times = ("2" if "P2P" in body else "starts()") if restarted else "1"
     return (
         f'static void run_{wrapper.name}(void) {{\ntimes = {times};\n#define BASE "{row}"\n'

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.mpi import MpiToolchain
-from toposeat.installed import native_path
-from toposeat.profile.recording.library import LIBRARY_OF_ABI
+from toposeat.profile.recording.library import fitting_library, library_of_launcher
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
 TIMEOUT_S = 90
@@ -57,7 +56,26 @@ def compile_text(mpi: MpiToolchain, name: str, text: str, folder: Path) -> Path:
 
 def library(mpi: MpiToolchain) -> Path:
     """The interposer library that fits."""
-    return native_path(LIBRARY_OF_ABI[mpi.abi])
+    mpi_file = library_of_launcher(mpi.abi, str(mpi.mpirun), mpi.env)
+    return fitting_library(mpi.abi, [mpi_file])
+
+
+def libmpi(mpi: MpiToolchain, folder: Path) -> Path:
+    """The library that this MPI's programs are linked to."""
+    text = "#include <mpi.h>\nint main(void) { return MPI_Initialized(&(int){0}); }\n"
+    program = compile_text(mpi, "linked_to_mpi", text, folder)
+    done = subprocess.run(
+        ["ldd", program], env=dict(mpi.env), capture_output=True, text=True, check=True
+    )
+    found = (line.split() for line in done.stdout.splitlines() if line.strip().startswith("libmpi"))
+    return Path(next(found)[2])
+
+
+def exported(file: Path) -> set[str]:
+    """The names that a library shows."""
+    words = ["nm", "-D", "--defined-only", file]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return {line.split()[2].partition("@")[0] for line in done.stdout.splitlines()}
 
 
 def run_ranks(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS, read_truth
+from tests.support.interposed import PROGRAMS, exported, read_truth
 from tests.support.mpi import WIDE, MpiToolchain
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
@@ -56,6 +56,9 @@ def test_it_is_compiled_once(foreign: Path, cache: dict[str, str]) -> None:
     assert choose_library(line(foreign / "app"), cache) == paths[0]
     assert paths[0].stat().st_mtime_ns == written
     assert len(list(paths[0].parent.glob(f"{paths[0].name}*"))) == 2  # with its digest
+    calls = {name for name in exported(paths[0]) if name.startswith(("MPI_", "PMPI_"))}
+    assert "MPI_Send" in calls
+    assert calls <= exported(foreign / "lib" / "libmpi.so.7")
 
 
 @pytest.mark.mpi

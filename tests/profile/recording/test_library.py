@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS, compile_c
+from tests.support.interposed import PROGRAMS, compile_c, library
 from tests.support.mpi import MpiToolchain, find_mpi
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
@@ -27,7 +27,7 @@ def line(program: str | Path, kind: LauncherKind = LauncherKind.SRUN) -> LaunchL
 def test_c_programs_tell_themselves(mpi: MpiToolchain, halo3d: Path) -> None:
     abi = ABI_OF_FAMILY[mpi.family]
     assert choose_abi(line(halo3d), mpi.env) == abi
-    assert choose_library(line(halo3d), mpi.env).name == f"libtoposeat_{abi}.so"
+    assert choose_library(line(halo3d), mpi.env) == library(mpi)
     linkage = inspect_linkage(halo3d, mpi.env)
     assert linkage.mpi_file is not None
     assert linkage.mpi_file.exists()
@@ -91,6 +91,27 @@ def test_scripts_without_mpirun_follow_the_one_on_path(mpi: MpiToolchain, tmp_pa
     env = {**mpi.env, "PATH": f"{tmp_path}{os.pathsep}{mpi.env['PATH']}"}
     for kind in (LauncherKind.NONE, LauncherKind.SRUN):
         assert choose_abi(line(script, kind), env) == ABI_OF_FAMILY[mpi.family]
+
+
+def test_a_script_s_library_shows_what_the_launcher_s_mpi_has(
+    mpi: MpiToolchain, tmp_path: Path
+) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nexec ./app\n")
+    script.chmod(0o755)
+    kind = LauncherKind.OPENMPI if mpi.family == "openmpi" else LauncherKind.MPICH
+    launched = LaunchLine(kind=kind, launcher=(str(mpi.mpirun),), program=(str(script),), ranks=2)
+    assert choose_library(launched, mpi.env) == library(mpi)
+
+
+@pytest.mark.parametrize("abi", ["ompi", "mpich"])
+def test_an_mpi_that_nobody_sees_is_taken_for_an_old_one(abi: str, tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path), "TOPOSEAT_MPI_ABI": abi}
+    elsewhere = ["/nowhere/app", "apptainer exec image.sif ./app"]
+    for words in elsewhere:
+        program = tuple(words.split())
+        launched = LaunchLine(kind=LauncherKind.SRUN, launcher=("srun",), program=program, ranks=2)
+        assert choose_library(launched, env).name == f"libtoposeat_{abi}.so"
 
 
 def test_nothing_tells(tmp_path: Path) -> None:

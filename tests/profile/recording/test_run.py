@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.interposed import compile_c, compile_text, read_truth
+from tests.support.interposed import compile_c, compile_text, library, read_truth
 from tests.support.mpi import MpiToolchain
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.model import job_folder
@@ -126,7 +126,7 @@ def test_preload_reaches_ranks_only(mpi: MpiToolchain, halo3d: Path) -> None:
     assert words[:3] == [str(mpi.mpirun), "-n", "2"]
     assert words[3].endswith("toposeat-exec")
     assert words[-2:] == [str(halo3d), "--wrap"]
-    assert words[words.index("--preload") + 1].endswith("libtoposeat_mpich.so")
+    assert words[words.index("--preload") + 1] == str(library(mpi))
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from toposeat.errors import ToposeatError
@@ -99,16 +99,21 @@ static inline int abi_builtin_size(abi_handle datatype) {{
 
 
 def compiled_library(
-    mpi_file: Path, soname: str, candidates: Sequence[Path], env: Mapping[str, str]
+    mpi_file: Path,
+    soname: str,
+    candidates: Sequence[Path],
+    env: Mapping[str, str],
+    missing: Iterable[str],
 ) -> Path:
     """The interposer for one MPI library, from the cache or compiled now.
 
     The first of the candidates (mpicc) whose programs need the MPI by the name `soname` is taken.
+    The calls that are `missing` in the MPI are not shown.
     """
     sources = native_path("share/interposer")
 
     def build(library: Path) -> str:
-        _build(library, _header(mpi_file, soname, candidates, env), sources, env)
+        _build(library, _header(mpi_file, soname, candidates, env), missing, sources, env)
         return ""
 
     library, _ = cached_artefact(
@@ -169,7 +174,9 @@ def _with_library(mpi_file: Path, env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
 
 
-def _build(library: Path, header: str, sources: Path, env: Mapping[str, str]) -> None:
+def _build(
+    library: Path, header: str, missing: Iterable[str], sources: Path, env: Mapping[str, str]
+) -> None:
     compiler = next(
         filter(None, (shutil.which(c, path=env.get("PATH")) for c in _compilers(env))), None
     )
@@ -180,7 +187,10 @@ def _build(library: Path, header: str, sources: Path, env: Mapping[str, str]) ->
         )
     folder = library.parent
     (folder / "compiled.h").write_text(header)
+    names = "".join(f" {name};" for name in ("none", *sorted(missing)))  # never an empty list
+    (folder / "hidden.map").write_text(f"{{ local:{names} }};\n")
     line = [compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
+    line += [f"-Wl,--version-script={folder}/hidden.map"]
     line += ["-D_GNU_SOURCE", '-DTPS_ABI_HEADER="compiled.h"', f"-I{folder}"]
     line += [f"-I{sources}/include", f"-I{sources}/src", "-o", str(library)]
     line += [str(path) for path in sorted([*sources.glob("*.c"), *sources.glob("src/*.c")])]

@@ -2,7 +2,8 @@
 
 The choice is a first guess: the library checks the MPI that it finds in the process, and one of
 the wrong ABI records nothing (interposer/src/real.c). For an MPI whose ABI is none of the prebuilt
-ones, a library is compiled (compiled_library.py).
+ones, a library is compiled (compiled_library.py). Of the libraries of an ABI the one is taken that
+shows the most calls and none that the MPI lacks: a program finds out by their names what it can do.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 from collections import deque
@@ -126,6 +128,21 @@ def defines_symbol(path: Path, name: str) -> bool:
     """Whether an ELF file itself defines a symbol, in any of its symbol tables."""
     elf = _read_elf(path, (name,))
     return elf is not None and elf.defines
+
+
+def exported_calls(path: Path) -> frozenset[str]:
+    """The names of MPI and PMPI that a 64-bit library shows; none if it cannot be read."""
+    try:
+        with open_input(path) as stream:
+            table = ELFFile(stream).get_section_by_name(".dynsym")
+            if not isinstance(table, SymbolTableSection):
+                return frozenset()
+            names, symbols = table.stringtable.data(), table.data()
+        starts = [s[0] for s in struct.iter_unpack("<IBBHQQ", symbols) if s[3] != 0]
+        found = [names[start : names.index(b"\0", start)].decode() for start in starts]
+    except (OSError, ELFError, ValueError, KeyError, AttributeError, struct.error):
+        return frozenset()
+    return frozenset(name for name in found if name.startswith(("MPI_", "PMPI_")))
 
 
 def _is_other_mpi(soname: str, path: Path | None) -> bool:
@@ -301,6 +318,13 @@ LIBRARY_OF_ABI = {
     "mpich": "lib/libtoposeat_mpich.so",
     "abi": "lib/libtoposeat_abi.so",  # the standard ABI of MPI 5
 }
+# Behind the names of those that show more than MPI 3.1 has (interposer/CMakeLists.txt).
+_NEWER = {"ompi": ("_mpi4_large", "_mpi4"), "mpich": ("_mpi4_large",), "abi": ()}
+_SONAMES = {
+    "ompi": ("libmpi.so.40",),
+    "mpich": ("libmpi.so.12", "libmpich.so.12"),
+    "abi": ("libmpi_abi.so.1", "libmpi_abi.so.0"),
+}
 
 _STANDARD = "abi"
 COMPILE = "compile"  # an ABI of its own
@@ -319,50 +343,90 @@ _MPI4PY_CHOICE = "MPI4PY_MPIABI"  # its variable
 def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = None) -> Path:
     """The interposer library to preload into the ranks of `line`."""
     env = os.environ if environment is None else environment
-    abi = choose_abi(line, env)
+    abi, files = _choose(line, env)
     if abi != COMPILE:
-        return native_path(LIBRARY_OF_ABI[abi])
+        return fitting_library(abi, files)
     from toposeat.profile.recording.compiled_library import compiled_library  # noqa: PLC0415 - 8 ms
 
-    name = _name_of(line)
-    mpi = _mpi_of(line, env)
-    if mpi.linkage.mpi_library is None or mpi.linkage.mpi_file is None:
+    linkage = _mpi_of(line, env).linkage
+    if linkage.mpi_library is None or linkage.mpi_file is None:
         raise ToposeatError(
-            f"cannot tell which MPI {name} will use, to compile an interposer for it",
+            f"cannot tell which MPI {_name_of(line)} will use, to compile an interposer for it",
             hint=f"set {ABI_VARIABLE} to ompi, mpich or abi if it is one of those",
         )
-    mpi_file = mpi.linkage.mpi_file
+    mpi_file = linkage.mpi_file
     prefixes = (*mpi_file.parents[:3], *mpi_file.resolve().parents[:3])
     candidates = compiler_wrappers(line, env, places=[prefix / "bin" for prefix in prefixes])
-    return compiled_library(mpi_file, mpi.linkage.mpi_library, candidates, env)
+    missing = exported_calls(native_path(LIBRARY_OF_ABI[_STANDARD])) - exported_calls(mpi_file)
+    return compiled_library(mpi_file, linkage.mpi_library, candidates, env, missing)
+
+
+def fitting_library(abi: str, mpi_files: Sequence[Path | None]) -> Path:
+    """The library of an ABI with the most calls of those that all MPIs have; None: not known."""
+    known = [exported_calls(file) if file else frozenset[str]() for file in mpi_files]
+    common = frozenset.intersection(*known)
+    plain = native_path(LIBRARY_OF_ABI[abi])
+    newer = (plain.with_stem(plain.stem + suffix) for suffix in _NEWER[abi])
+    return next((each for each in newer if exported_calls(each) <= common), plain)
 
 
 def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -> str:
     """`ompi`, `mpich`, `abi` or `compile` for the ranks of `line` (see `choose_library`)."""
-    env = os.environ if environment is None else environment
-    if ABI_VARIABLE in env:
-        return _abi_from_variable(env[ABI_VARIABLE])
-    chosen = {
-        words[0]: _abi_of_program(replace(line, program=words, further=(), tasks=()), env)
-        for words in line.programs
-    }
+    return _choose(line, os.environ if environment is None else environment)[0]
+
+
+def _choose(line: LaunchLine, env: Mapping[str, str]) -> tuple[str, list[Path | None]]:
+    """The ABI, and the MPI's library of each program as far as it is known."""
+    told = _abi_from_variable(env[ABI_VARIABLE]) if ABI_VARIABLE in env else None
+    chosen: dict[str, str] = {}
+    files: list[Path | None] = []
+    for words in line.programs:
+        own = replace(line, program=words, further=(), tasks=())
+        try:
+            mpi = _mpi_of(own, env)
+        except MissingProgramError:
+            if told is None:
+                raise
+            mpi = _Mpi(linkage=Linkage(is_elf=False), is_elsewhere=True)
+        chosen[words[0]] = told or _abi_of_program(own, mpi, env)
+        files.append(_mpi_file(own, mpi, chosen[words[0]], env))
     if len(set(chosen.values())) > 1:
         said = ", ".join(f"{Path(name).name} ({abi})" for name, abi in chosen.items())
         raise ToposeatError(
             f"the programs of the line have MPIs of several ABIs: {said}",
             hint=f"build them with one MPI, or set {ABI_VARIABLE} to {_ABIS}",
         )
-    return next(iter(chosen.values()))
+    return next(iter(chosen.values())), files
+
+
+def _mpi_file(line: LaunchLine, mpi: _Mpi, abi: str, env: Mapping[str, str]) -> Path | None:
+    """The library of the program's MPI, or else that of the launcher."""
+    file = mpi.linkage.mpi_file
+    if file is not None and (mpi.module is None or abi in (COMPILE, _abi_of_library(mpi.linkage))):
+        return file
+    if mpi.is_elsewhere:
+        return None
+    own = line.launcher[:1] if line.kind in _ABI_OF_LAUNCHER else ("mpirun", "mpiexec")
+    found = (shutil.which(name, path=env.get("PATH")) for name in own)
+    return library_of_launcher(abi, next(filter(None, found), None), env)
+
+
+def library_of_launcher(abi: str, launcher: str | None, env: Mapping[str, str]) -> Path | None:
+    """The MPI beside a launcher, or else the one of that ABI which the loader finds."""
+    path = Path(launcher or "")
+    prefixes = (path.parent.parent, path.resolve().parent.parent) if launcher else ()
+    folders = tuple(str(prefix / name) for prefix in prefixes for name in ("lib", "lib64"))
+    found = (_find_soname(soname, path, folders, env) for soname in _SONAMES.get(abi, ()))
+    return next(filter(None, found), None)
 
 
 def _name_of(line: LaunchLine) -> str:
     return Path(unwrapped(line.program).program[0]).name
 
 
-def _abi_of_program(line: LaunchLine, env: Mapping[str, str]) -> str:
+def _abi_of_program(line: LaunchLine, mpi: _Mpi, env: Mapping[str, str]) -> str:
     """The ABI for a line with one program."""
     name = _name_of(line)
-    mpi = _mpi_of(line, env)
     by_launcher = _ABI_OF_LAUNCHER.get(line.kind)
     if mpi.linkage.static_mpi:
         raise ToposeatError(
@@ -422,7 +486,10 @@ def _mpi_of(line: LaunchLine, env: Mapping[str, str]) -> _Mpi:
     module = find_mpi4py_module(python, env)
     if isinstance(module, str):
         return _Mpi(linkage=linkage, is_python=True, why_none=module)
-    return _Mpi(linkage=inspect_linkage(module, env), module=module, is_python=True)
+    # mpi4py looks beside its interpreter first.
+    folders = f"{Path(python.interpreter).parents[1] / 'lib'}:{env.get('LD_LIBRARY_PATH', '')}"
+    linkage = inspect_linkage(module, {**env, "LD_LIBRARY_PATH": folders})
+    return _Mpi(linkage=linkage, module=module, is_python=True)
 
 
 def _abi_of_launcher_or_mpi4py(
