@@ -47,12 +47,14 @@ static struct tps_link *new_link(int socket) {
   struct tps_link *link = calloc(1, sizeof *link);
   if (link == NULL)
     abort();
-  link->socket = socket;
   link->free_slot = UINT32_MAX;
   atomic_store(&link->ids, 1000);
   pthread_mutex_init(&link->sending, NULL);
   pthread_mutex_init(&link->state, NULL);
   pthread_cond_init(&link->changed, NULL);
+  link->channel = tps__channel_new(link, socket);
+  if (link->channel == NULL)
+    abort();
   return link;
 }
 
@@ -136,6 +138,7 @@ static void end(struct client *client) {
   free(client->device);
   free(client->link->slots);
   free(client->link->batch.data);
+  free(client->link->channel);
   free(client->link);
 }
 
@@ -151,17 +154,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (line < size)
     frames_of_text(&proxy.said, text + line + 1);
   struct client client = {0};
-  pthread_t proxies, receiver;
+  pthread_t proxies;
   begin(&client, sockets[0]);
   unsigned long before = fuzz_taken;
-  if (pthread_create(&proxies, NULL, answer, &proxy) != 0 ||
-      pthread_create(&receiver, NULL, tps__receive, client.link) != 0)
+  if (pthread_create(&proxies, NULL, answer, &proxy) != 0)
     abort();
   act(&client, text);
-  pthread_join(receiver, NULL);
-  while (atomic_load(&client.link->movers) > 0)
+  while (!atomic_load(&client.link->is_dead) || atomic_load(&client.link->movers) > 0)
     usleep(100);
-  close(sockets[0]);
+  tps__channel_close(client.link->channel);
   pthread_join(proxies, NULL);
   close(sockets[1]);
   end(&client);

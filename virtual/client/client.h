@@ -168,7 +168,7 @@ struct _cl_event {
 struct tps_reply {
   struct tps_reply *next;
   uint64_t ticket;
-  bool is_here;
+  atomic_bool is_here;
   cl_int code;
   unsigned char *body;
   struct tps_cursor in;
@@ -179,13 +179,23 @@ struct tps_slot {
   uint32_t generation, next_free;
 };
 
+/* A connected socket. Who waits for an answer reads himself, which saves a change of threads; what
+   comes when nobody waits is for a thread of the library, which `bell` (an epoll) wakes. */
+struct tps_channel {
+  int socket, bell;
+  struct tps_inflow in;
+  pthread_mutex_t reading;
+  pthread_t receiver;
+  bool is_closed;                  /* while reading is locked */
+  _Atomic(struct tps_link *) link; /* NULL: it has another channel */
+};
+
 struct tps_link {
   struct tps_link *next;
   char *endpoint;
   char *host;
-  int socket;
+  struct tps_channel *channel;
   atomic_bool is_dead;
-  pthread_t receiver;
   atomic_ullong ids;
   /* sending */
   pthread_mutex_t sending;
@@ -207,8 +217,7 @@ struct tps_link {
   cl_device_id devices;
   _Atomic(struct _cl_event *) ended;
   atomic_uint sub_devices, user_events; /* user events: that are open */
-  atomic_uint movers; /* threads that move it: only the first one does */
-  _Atomic(struct tps_link *) became; /* whose messages its receiver takes */
+  atomic_uint movers;                   /* threads that move it: only the first one does */
   /* what the report tells */
   atomic_ullong bytes_to, bytes_from, calls, waits, waited_ns;
   double round_trip_s, rate_to, rate_from;
@@ -242,10 +251,11 @@ extern bool tps__is_strict;
 
 /* ---- receive.c: what the proxy says */
 
-void *tps__receive(void *link);
-/* One message, as `receive` gets it. false: the proxy does not keep to the protocol. */
-bool tps__take_message(struct tps_link *link, struct tps_inflow *in);
-void tps__link_died(struct tps_link *link);
+/* The link is told once it is dead. NULL: there are no threads or files left. */
+struct tps_channel *tps__channel_new(struct tps_link *link, int socket);
+void tps__channel_close(struct tps_channel *channel); /* of which nobody waits for an answer */
+/* Reads as long as `is_awaited(what)`, unless another thread does. */
+void tps__read(struct tps_link *link, bool (*is_awaited)(const void *), const void *what);
 
 /* ---- object.c */
 

@@ -172,11 +172,17 @@ void tps__event_end(struct _cl_event *event, cl_int status, const cl_ulong times
   end_part(event, status, times);
 }
 
+static bool is_awaited(const void *event) {
+  return atomic_load(&((const struct _cl_event *)event)->status) > 0;
+}
+
 cl_int tps__event_wait(struct _cl_event *event) {
   struct tps_link *link = event->base.link;
-  if (atomic_load(&event->status) > 0) {
+  if (is_awaited(event)) {
     uint64_t since = tps__now_ns();
     tps__flush(link);
+    if (event->queue != NULL) /* what is the user's is not told by the proxy */
+      tps__read(link, is_awaited, event);
     pthread_mutex_lock(&link->state);
     link->waiting++;
     while (atomic_load(&event->status) > 0 && !atomic_load(&link->is_dead))

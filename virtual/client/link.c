@@ -75,8 +75,9 @@ static int greet(const char *endpoint) {
 /* In a child of fork there is no thread that receives, and the socket is the parent's. */
 static void leave_to_parent(void) {
   for (struct tps_link *link = links; link != NULL; link = link->next) {
-    close(link->socket);
-    link->socket = -1;
+    close(link->channel->socket);
+    close(link->channel->bell);
+    link->channel->socket = -1;
     atomic_store(&link->is_dead, true);
     atomic_store(&hurry.is_awake, true);
     pthread_mutex_init(&link->sending, NULL);
@@ -95,7 +96,7 @@ __attribute__((destructor)) static void leave(void) {
     if (atomic_load(&link->is_dead))
       continue;
     tps__flush(link);
-    shutdown(link->socket, SHUT_WR);
+    shutdown(link->channel->socket, SHUT_WR);
   }
 }
 
@@ -106,13 +107,13 @@ struct tps_link *tps__connect(const char *endpoint) {
     return NULL;
   tps_tune_socket(handle);
   link->endpoint = strdup(endpoint);
-  link->socket = handle;
   link->free_slot = UINT32_MAX;
   atomic_store(&link->ids, 1U << 20);
   pthread_mutex_init(&link->sending, NULL);
   pthread_mutex_init(&link->state, NULL);
   pthread_cond_init(&link->changed, NULL);
-  if (pthread_create(&link->receiver, NULL, tps__receive, link) == 0)
+  link->channel = tps__channel_new(link, handle);
+  if (link->channel != NULL)
     return link;
   close(handle);
   free(link->endpoint);
@@ -161,8 +162,9 @@ static void give_way(struct tps_link *link) {
 static void send_parts(struct tps_link *link, const void *bytes, size_t length) {
   struct iovec parts[] = {{link->batch.data, link->batch.length}, {(void *)bytes, length}};
   atomic_fetch_add_explicit(&link->bytes_to, link->batch.length + length, memory_order_relaxed);
-  if (!atomic_load(&link->is_dead) && tps_send_all(link->socket, parts, length > 0 ? 2 : 1) != 0)
-    shutdown(link->socket, SHUT_RDWR); /* the receiver tells everybody */
+  if (!atomic_load(&link->is_dead) &&
+      tps_send_all(link->channel->socket, parts, length > 0 ? 2 : 1) != 0)
+    shutdown(link->channel->socket, SHUT_RDWR); /* the receiver tells everybody */
   link->batch.length = 0;
 }
 
@@ -251,13 +253,18 @@ void tps__end(struct tps_link *link) {
   pthread_mutex_unlock(&link->sending);
 }
 
+static bool is_awaited(const void *reply) {
+  return !atomic_load(&((const struct tps_reply *)reply)->is_here);
+}
+
 cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply) {
+  tps__read(link, is_awaited, reply);
   pthread_mutex_lock(&link->state);
   link->waiting++;
-  while (!reply->is_here && !atomic_load(&link->is_dead))
+  while (!atomic_load(&reply->is_here) && !atomic_load(&link->is_dead))
     pthread_cond_wait(&link->changed, &link->state);
   link->waiting--;
-  if (!reply->is_here) {
+  if (!atomic_load(&reply->is_here)) {
     reply->code = CL_OUT_OF_RESOURCES;
     struct tps_reply **at = &link->replies;
     while (*at != NULL && *at != reply)

@@ -386,8 +386,7 @@ static void say_outcome(struct move *move, enum tps_outcome outcome) {
 
 static void swap(struct move *move) {
   struct tps_link *link = move->link, *home = move->home;
-  pthread_t receiver = link->receiver;
-  int old = link->socket;
+  struct tps_channel *old = link->channel;
   pthread_mutex_lock(&link->state);
   if (link->moved_from == NULL &&
       asprintf(&link->moved_from, "%s#%u", link->endpoint, move->device->index) < 0)
@@ -395,18 +394,16 @@ static void swap(struct move *move) {
   char *names[] = {link->endpoint, link->host};
   link->endpoint = home->endpoint;
   link->host = home->host;
-  link->socket = home->socket;
-  link->receiver = home->receiver;
+  link->channel = home->channel;
   link->round_trip_s = home->round_trip_s;
   link->rate_to = home->rate_to;
   link->rate_from = home->rate_from;
   link->next_home = NULL;
   move->device->index = (unsigned)move->to;
-  atomic_store_explicit(&home->became, link, memory_order_release);
+  atomic_store(&old->link, NULL);
+  atomic_store_explicit(&home->channel->link, link, memory_order_release);
   pthread_mutex_unlock(&link->state);
-  shutdown(old, SHUT_RDWR);
-  pthread_join(receiver, NULL);
-  close(old);
+  tps__channel_close(old);
   free(names[0]);
   free(names[1]);
 }
@@ -447,9 +444,7 @@ static bool go(struct move *move) {
 
 /* What the new proxy made of it goes with its process. */
 static void leave(struct tps_link *home) {
-  shutdown(home->socket, SHUT_RDWR);
-  pthread_join(home->receiver, NULL);
-  close(home->socket);
+  tps__channel_close(home->channel);
   free(home->batch.data);
   free(home->endpoint);
   free(home->host);
