@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal, Self
 
 # Line breaks and the sequences that steer a terminal; a name in a file may hold any of them.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -15,12 +16,30 @@ def _one_line(text: str) -> str:
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'map'?` where a known word is near; "" where none is."""
+class Near(str):
+    """The hint `did you mean 'map'?`, which knows both words."""
+
+    def __new__(cls, typed: str, meant: str) -> Self:
+        """`meant`, a word of the command line, in place of the one that was `typed`."""
+        hint = super().__new__(cls, f"did you mean {meant!r}?")
+        hint.typed, hint.meant = typed, meant
+        return hint
+
+    typed: str
+    meant: str
+
+
+def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """The known word that is most like this one, at `least` so much (of 1); "" where none is."""
     import difflib  # noqa: PLC0415 - only errors need it
 
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else ""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=least)), "")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> Near | Literal[""]:
+    """The hint that names the known word that is near; "" where none is."""
+    near = nearest(word, known)
+    return Near(word, near) if near else ""
 
 
 class ToposeatError(Exception):
@@ -37,6 +56,7 @@ class ToposeatError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = _one_line(hint)
+        self.near = hint if isinstance(hint, Near) else None
 
 
 class UsageError(ToposeatError):

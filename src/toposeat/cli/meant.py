@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
 from toposeat import profile, topology
@@ -28,6 +27,7 @@ from toposeat.errors import (
     ToposeatError,
     UnavailableError,
     UsageError,
+    nearest,
 )
 from toposeat.model.files import path_exists
 from toposeat.model.shell_words import shell_line
@@ -212,22 +212,22 @@ _MADE_BY = {".prof": "profile -o {} mpirun -n 8 ./app", ".place": "map ring:8 -t
 
 def _corrected(error: ToposeatError, words: Sequence[str]) -> list[str]:
     """The line with the word that the error's hint corrects, or with a file that is there."""
-    meant = re.fullmatch(r"did you mean '([^']*)'\?", error.hint)
-    wrong = re.findall(r"'([^']*)'", error.message) or [error.message.rpartition(" ")[2]]
+    near = error.near
+    wrong, instead = (near.typed, [near.meant]) if near else ("", [])
     name = str(getattr(error, "path", None) or "")
-    instead = shlex.split(meant[1]) if meant else []
     if name and error.message.endswith("no such file"):
         path = Path(name)
         there = [each.name for each in path.parent.iterdir()] if path_exists(path.parent) else []
-        instead = [str(path.with_name(near)) for near in get_close_matches(path.name, there, n=1)]
-        wrong = [name]
-        if not instead and path.suffix in _MADE_BY:
+        found = nearest(path.name, there)
+        wrong, instead = name, [str(path.with_name(found))] if found else []
+        if not found and path.suffix in _MADE_BY:
             return shlex.split(_MADE_BY[path.suffix].format(shlex.quote(name)))
-    attached = [word for word in words if word.partition("=")[2] in wrong and "=" in word]
-    if attached and len(instead) == 1:  # --format=sgv
-        wrong, instead = attached, [f"{attached[0].partition('=')[0]}={instead[0]}"]
-    at = next((words.index(word) for word in wrong if word in words), None)
-    return [] if at is None or not instead else [*words[:at], *instead, *words[at + 1 :]]
+    for at, word in enumerate(words if instead else ()):
+        option, equals, value = word.partition("=")
+        if wrong == word or (equals and wrong == value):  # --format=sgv
+            own = instead if wrong == word else [f"{option}={instead[0]}"]
+            return [*words[:at], *own, *words[at + 1 :]]
+    return []
 
 
 def _line_meant(words: list[str], tool: Tool) -> tuple[_Words, list[str]]:
@@ -254,8 +254,7 @@ def _without_verb(words: list[str], tool: Tool) -> tuple[_Words, list[str]]:
     if name in _TOOL_OF:
         return _of_tool(name, words[1:], tool)
     is_launcher = launcher_named(first, nearly=False)
-    near = [] if is_launcher else get_close_matches(name, tool.verbs, n=1, cutoff=0.7)
-    verb = next(iter([*line, *near]), "")
+    verb = line[0] if line else "" if is_launcher else nearest(name, tool.verbs, 0.7)
     if verb and (line or not path_exists(Path(first))):
         return _line_of(verb, words[1:], tool)
     return _of_nothing_but_words(words, tool)
@@ -376,9 +375,9 @@ def _option(found: _Words, word: str, rest: list[str], parser: argparse.Argument
     used = _option_of_others(found, word, plain, value or following, parser)
     if used is not None:
         return 0 if equals else used
-    near = get_close_matches(plain, list(known), n=1, cutoff=0.7) if len(plain) > 4 else []
+    near = nearest(plain, known, 0.7) if len(plain) > 4 else ""
     if near:
-        return _own_option(found, near[0] + equals + value, rest, known[near[0]], parser)
+        return _own_option(found, near + equals + value, rest, known[near], parser)
     found.unknown.append(word)
     return 0
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from toposeat.errors import InputError, MissingProgramError, UsageError, did_you_mean
+from toposeat.errors import InputError, MissingProgramError, UsageError, did_you_mean, nearest
 from toposeat.launch.launchers import LAUNCHERS
 from toposeat.launch.launchers.launcher import (
     FurtherProgram,
@@ -120,12 +120,6 @@ def parse_launch_line(
     Args:
         argv: the command, e.g. `["mpirun", "-n", "8", "./app", "arg"]`.
         identify: tells the launcher's kind from its first word; replaceable for tests.
-
-    Raises:
-        UsageError: no program, several programs that this launcher says in other words than `:`,
-            or an option that is not known.
-        InputError: a file of programs cannot be read.
-        MissingProgramError: `mpirun` or `mpiexec` is asked for and does not exist.
     """
     if not argv:
         raise UsageError("no command to run", hint="for example: mpirun -n 8 ./app")
@@ -201,8 +195,7 @@ def _launcher_names() -> tuple[str, ...]:
 def launcher_named(word: str, *, nearly: bool = True) -> str:
     """The launcher or wrapper that a word names, or nearly names; "" if none."""
     names = (*_launcher_names(), *WRAPPER_NAMES, *own_wrappers())
-    near = did_you_mean(word, names) if nearly and word not in names else ""
-    return word if word in names else near.partition("'")[2].partition("'")[0]
+    return word if word in names else nearest(word, names) if nearly else ""
 
 
 def launcher_within(words: Sequence[str]) -> int | None:
@@ -296,9 +289,9 @@ def wrap_with_exec(
     before = unwrapped((*line.before, "true")).showing(line.before, folders)
     if line.tasks:
         return [*before, *line.launcher, task_file, *line.program[1:]]
-    wraps = line.family.wrap is not None and exec_args
-    launcher = line.family.wrap(line) if line.family.wrap and exec_args else line.launcher
-    own = (*line.interpreter, *line.program) if wraps else line.program
+    launcher, own = line.launcher, line.program
+    if line.family.wrap is not None and exec_args:
+        launcher, own = tuple(line.family.wrap(line)), (*line.interpreter, *own)
     behind = (
         [*each.launcher, *unwrapped(each.program).seated(exec_args, folders)]
         for each in line.further

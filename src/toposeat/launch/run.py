@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from toposeat.errors import MissingProgramError, ToposeatError
+from toposeat.errors import MissingProgramError, Near, ToposeatError
 from toposeat.launch.allocation import all_here, is_here
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
@@ -104,12 +104,6 @@ def run_placed(
 
     Returns:
         The record; `seats` is empty where nothing was verified, `exit_code` is the application's.
-
-    Raises:
-        UsageError: the line cannot be taken apart, or starts another number of ranks.
-        InputError: the placement cannot be realised by this line, on these hosts.
-        NotAsPlannedError: no rank was started, because strict was asked for.
-        ToposeatError: no rank was started, for any other cause.
     """
     variables = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)
@@ -223,7 +217,7 @@ def _for_missing(word: str, what: str) -> str:
     if what == "wrapper":
         return "check the name, install it, or leave it out"
     if "/" not in word and Path(word).is_file() and os.access(word, os.X_OK):
-        return f"did you mean './{word}'?"
+        return Near(word, f"./{word}")
     if word.endswith(".place"):
         return f"did you mean -p {word}?"
     return "check the name, or load its module"

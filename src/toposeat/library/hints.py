@@ -93,10 +93,3 @@ def public(function: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
             raise
 
     return called
-
-
-def _call(function: Callable[..., object]) -> str:
-    """`map_traffic(topology, traffic, options)`."""
-    taken = signature(function).parameters.values()
-    names = ", ".join(each.name for each in taken if each.kind != each.KEYWORD_ONLY)
-    return f"{function.__name__}({names})"

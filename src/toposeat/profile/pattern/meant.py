@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from difflib import get_close_matches
 from types import MappingProxyType
 
-from toposeat.errors import UsageError
+from toposeat.errors import UsageError, nearest
 from toposeat.profile.pattern.llm import models
 from toposeat.profile.pattern.patterns import PATTERNS, pattern_traffic
 
@@ -96,13 +94,8 @@ def _named(word: str) -> str:
         return word
     if word in _NAMES:
         return _NAMES[word]
-    near = _near(word, [*PATTERNS, *_NAMES]) if len(word) > 3 else word
+    near = nearest(word, [*PATTERNS, *_NAMES]) if len(word) > 3 else ""
     return _NAMES.get(near, near if near in PATTERNS else "")
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    """The known word that is near, or the word itself."""
-    return (get_close_matches(word, known, n=1) or [word])[0]
 
 
 def _of_grid(name: str, rest: str, ranks: int) -> str:
@@ -121,10 +114,9 @@ def _of_grid(name: str, rest: str, ranks: int) -> str:
     elif name not in _GRIDS:
         sizes = [math.prod(sizes)]
     known = re.findall(r"\[,([a-z-]+)", PATTERNS[name].form)
-    parts = [
-        _near(part.partition("=")[0], known) + "".join(part.partition("=")[1:]) for part in parts
-    ]
-    return ",".join([f"{name}:{'x'.join(map(str, sizes))}", *parts])
+    options = [part.partition("=") for part in parts]
+    named = [(nearest(option, known) or option) + sign + value for option, sign, value in options]
+    return ",".join([f"{name}:{'x'.join(map(str, sizes))}", *named])
 
 
 def _grid(ranks: int, dimensions: int) -> list[int]:
