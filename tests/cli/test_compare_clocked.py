@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from toposeat.cli.main import main
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
@@ -43,14 +44,10 @@ def compare(
     mpi: MpiToolchain, place: Path, *options: str, script: str, ranks: int = 2
 ) -> subprocess.CompletedProcess[str]:
     line = [*launcher(mpi, ranks), "sh", "-c", script]
-    return subprocess.run(
+    return ran(
         [*TOPOSEAT, *words(place, *options), "--", *line],
         env=dict(mpi.env),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.cli.completion import SHELLS
 from toposeat.cli.main import VERBS, main
 
@@ -23,13 +23,7 @@ def answers(script: Path, *words: str) -> list[str]:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("no bash")
-    done = subprocess.run(
-        [bash, "-c", ASK, "bash", str(script), *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=20,
-    )
+    done = ran([bash, "-c", ASK, "bash", str(script), *words], check=True)
     return done.stdout.split()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.processes import ran
 from toposeat.cli.main import main
 from toposeat.errors import InputError
 from toposeat.model import files
@@ -201,12 +201,7 @@ def test_memory_that_ends_is_a_cause(
         " used = int(open('/proc/self/statm').read().split()[0]) * 4096;"
         " resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20),) * 2); entry()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "map", str(path), "-t", "dgx-1v"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", program, "map", str(path), "-t", "dgx-1v"])
     assert done.returncode == 1
     assert done.stderr.startswith("error: not enough memory")
     assert "Traceback" not in done.stderr

@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.cluster import toposeat
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from toposeat.model.files import encode_json
 from toposeat.model.lent import (
     BORROWED_SCHEMA,
@@ -93,14 +94,7 @@ def lend(environment: dict[str, str]) -> Iterator[Lender]:
 
 
 def run(environment: Mapping[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [toposeat(), *map(str, words)],
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SECONDS,
-    )
+    return ran([toposeat(), *map(str, words)], env=dict(environment), timeout=_SECONDS)
 
 
 def borrowed(environment: Mapping[str, str], *words: str | Path) -> list[dict[str, Any]]:

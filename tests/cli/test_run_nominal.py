@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat import topology
 from toposeat.model.placement_file import load_placement, parse_placement
 
@@ -28,13 +29,7 @@ def launcher(tmp_path: Path) -> str:
 def run_on(node: str, place: Path, launcher: str, *options: str) -> tuple[int, str, str]:
     """A dry run of four ranks on an emulated node."""
     words = [TOPOSEAT, "emulate", "-t", node, "--", TOPOSEAT, "run", "-p", str(place), *options]
-    done = subprocess.run(
-        [*words, "--dry-run", "--", launcher, "-n", "4", "true"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = ran([*words, "--dry-run", "--", launcher, "-n", "4", "true"])
     return done.returncode, done.stdout, done.stderr
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.cli.main import main
 
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
@@ -75,8 +75,8 @@ def test_standard_input_is_a_source(files: list[str], tmp_path: Path) -> None:
     place = tmp_path / "app.place"
     with Path(files[0]).open() as file:
         more = [*line, "-o", str(place)]
-        by_file = subprocess.run(more, stdin=file, capture_output=True, text=True, check=True)
-    by_pipe = subprocess.run(line, input=MATRIX, capture_output=True, text=True, check=True)
+        by_file = ran(more, stdin=file, check=True)
+    by_pipe = ran(line, input=MATRIX, check=True)
     assert by_pipe.stdout == by_file.stdout
     assert "# source" not in place.read_text()
 

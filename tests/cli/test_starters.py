@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fooled import NOT_AS_PLANNED
+from tests.support.processes import ran
 from tests.support.pytorch import python_with_torch, torchrun, why_no_torch
 from tests.support.starters import COUNT, HOW
 from tests.support.torch_bytes import given
@@ -43,10 +44,7 @@ def emulated(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     with emulated_node(machine_text(read_topology(MACHINE))) as node:
-        return subprocess.run(
-            ["sh", "-ec", script], env=node.environment(environment),
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        return ran(["sh", "-ec", script], env=node.environment(environment), cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +91,10 @@ def test_a_rank_of_pytorch_elsewhere_is_found(place: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("how", HOW)
 def test_every_rank_is_recorded(how: str, tmp_path: Path) -> None:
     line = [python_with_torch(), STARTERS, how, "torch", "2"]
-    done = subprocess.run(
+    done = ran(
         [TOPOSEAT, "profile", "-o", tmp_path / "a.prof", "--", *line],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr
     traffic = load_traffic(tmp_path / "a.prof")
     assert given(traffic) == {("allreduce", (0, 1), rank): COUNT * 4 for rank in (0, 1)}

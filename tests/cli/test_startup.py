@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.cli.main import VERBS
 
 _PROGRAM = """
@@ -24,9 +24,7 @@ print(json.dumps([code, out.getvalue(), sorted(sys.modules)]))
 
 def _imported(*words: str) -> tuple[str, set[str]]:
     """The output of a command that succeeds, and the modules in its process."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *words], capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", _PROGRAM, *words], check=True)
     code, output, modules = json.loads(done.stdout)
     assert not code, done.stderr
     return output, set(modules)
@@ -64,5 +62,5 @@ def test_version_imports_no_verb() -> None:
 
 def test_it_is_a_module_too() -> None:
     command = [sys.executable, "-m", "toposeat", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert done.stdout.startswith("toposeat ")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.processes import ran
 from toposeat.cli.main import main
 
 pytestmark = pytest.mark.mpi
@@ -58,10 +59,8 @@ def test_lines_while_the_job_runs(mpi: MpiToolchain, halo3d: Path, tmp_path: Pat
 def test_elsewhere_the_job_keeps_its_streams(
     mpi: MpiToolchain, halo3d: Path, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
+    done = ran(
         [*_profile("-o", str(tmp_path / "a.prof"), "--"), *_line(mpi, halo3d, "2")],
-        capture_output=True,
-        text=True,
         env=dict(mpi.env),
         timeout=_GIVE_UP_S,
         check=True,

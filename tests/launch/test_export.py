@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.mpi import ALL_MPI_NAMES, STANDARD, MpiToolchain
+from tests.support.processes import ran
 from toposeat.errors import UsageError
 from toposeat.launch import Export, export_placement
 from toposeat.launch.launchers.launcher import version_answer
@@ -164,7 +164,7 @@ def test_nics_are_named_by_the_script(launcher: str, tmp_path: Path) -> None:
         show = 'echo "${UCX_NET_DEVICES-none} ${PSM3_NIC-none}"'
         line = ["sh", str(script), "sh", "-c", show]
         env = {"PATH": os.environ["PATH"], "LOCAL_RANK": str(local), **variables}
-        done = subprocess.run(line, env=env, capture_output=True, text=True, check=True)
+        done = ran(line, env=env, check=True)
         assert ("mlx5_9 is not on" in done.stderr) is (local == 3)
         return done.stdout.split()
 
@@ -293,15 +293,7 @@ def test_the_launcher_itself_obeys(mpi: MpiToolchain, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     line = [str(mpi.mpirun), *export.command[1:]]
-    done = subprocess.run(
-        ["sh", "-c", shlex.join(line)],
-        cwd=tmp_path,
-        env={**mpi.env, **export.environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran(["sh", "-c", shlex.join(line)], cwd=tmp_path, env={**mpi.env, **export.environment})
     assert done.returncode == 0, done.stderr
     found = {}
     for each in done.stdout.splitlines():
@@ -323,15 +315,7 @@ def test_the_script_seats_by_host_name(tmp_path: Path) -> None:
     found = []
     for local in ("0", "1", "2"):
         env = {"PATH": os.environ["PATH"], "SLURM_LOCALID": local, "PMI_RANK": local}
-        done = subprocess.run(
-            ["sh", "seat.sh", "sh", "show.sh"],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
+        done = ran(["sh", "seat.sh", "sh", "show.sh"], cwd=tmp_path, env=env)
         found.append((done.returncode, done.stdout.strip()))
         if local == "2":
             assert "warning: no seat for local rank '2'" in done.stderr
@@ -347,13 +331,9 @@ def test_cpus_that_a_rank_may_not_use_stop_nothing(tmp_path: Path) -> None:
     far = max(os.sched_getaffinity(0)) + 1000
     export = export_placement(placement(["*"], [1], [str(far)]), "script")
     (tmp_path / "seat.sh").write_text(file_of(export, "seat.sh"))
-    done = subprocess.run(
+    done = ran(
         ["sh", tmp_path / "seat.sh", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exit 3"],
         env={"PATH": os.environ["PATH"], "SLURM_LOCALID": "0"},
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (3, "1,0,2,3\n")
     assert (

@@ -16,6 +16,7 @@ import yaml
 
 from tests.launch.test_export import placement
 from tests.launch.test_export_nodes import HOSTS, PLACE
+from tests.support.processes import ran
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
 from toposeat.launch import Export, export_placement
@@ -235,9 +236,7 @@ def test_torchrun_finds_the_rendezvous_and_the_order(tmp_path: Path) -> None:
         "import sys; print(sys.modules[module]._plan(os.environ['TOPOSEAT_NODES'])[0])"
     )
     own = {"PYTHONPATH": str(tmp_path), "TOPOSEAT_NODES": env["TOPOSEAT_NODES"]}
-    done = subprocess.run(
-        [sys.executable, "-c", ask], env=own, capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", ask], env=own, check=True)
     assert done.stdout.strip() == str(HOSTS)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.launch.test_export import BY_NODE, MIXED, file_of, placement
+from tests.support.processes import ran
 from toposeat.errors import UsageError
 from toposeat.launch import Export, export_placement
 
@@ -45,9 +45,7 @@ def started(export: Export, folder: Path, *program: str) -> dict[str, list[str]]
     for host in HOSTS:
         env = {"PATH": f"{stubs}:{os.environ['PATH']}", "FAKE_HOST": host}
         words = [*export.command[:2], *(program or export.command[2:])]
-        done = subprocess.run(
-            words, cwd=folder, env=env, capture_output=True, text=True, check=True
-        )
+        done = ran(words, cwd=folder, env=env, check=True)
         found[host] = done.stdout.splitlines()
     return found
 
@@ -122,12 +120,10 @@ def test_our_rendezvous_has_the_order_and_lies_beside_the_script(tmp_path: Path)
     )
     (tmp_path / "bin" / "torchrun").write_text(f"#!/bin/sh\nexec {sys.executable} -S ask.py\n")
     (tmp_path / "ask.py").write_text(ask)
-    done = subprocess.run(
+    done = ran(
         ["sh", "torchrun-toposeat.sh"],
         cwd=tmp_path,
         env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "FAKE_HOST": HOSTS[1]},
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert done.stdout.split() == HOSTS
@@ -229,8 +225,6 @@ def test_ranks_that_are_not_in_blocks_are_refused(launcher: str) -> None:
 def test_a_host_that_is_not_in_the_plan_starts_nothing(tmp_path: Path) -> None:
     export = export_placement(PLACE, "accelerate")
     (tmp_path / "accelerate.sh").write_text(file_of(export, "accelerate.sh"))
-    done = subprocess.run(
-        shlex.split(export.line), cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = ran(shlex.split(export.line), cwd=tmp_path)
     assert done.returncode == 1
     assert "is not in the placement" in done.stderr

@@ -6,7 +6,6 @@ import hmac
 import re
 import socket
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.errors import ToposeatError
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Decision, Expected, Verdicts
@@ -281,13 +281,7 @@ with Home(Path(sys.argv[1]), expected=expected) as home:
 
 def test_ranks_are_heard_beside_a_crowd_of_idle_strangers(tmp_path: Path) -> None:
     """With few descriptors, in a process of its own; the crowd in another."""
-    done = subprocess.run(
-        [sys.executable, "-c", _CROWDED, str(tmp_path), _CROWD],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", _CROWDED, str(tmp_path), _CROWD])
     assert done.stdout.splitlines() == ["kept 5 of 5", "a file can be opened"], done.stderr
 
 

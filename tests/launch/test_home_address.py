@@ -9,7 +9,8 @@ import pytest
 
 from toposeat.errors import ToposeatError
 from toposeat.launch.home import Home
-from toposeat.launch.home_wire import _srun_ports, own_addresses
+from toposeat.launch.home_wire import own_addresses
+from toposeat.launch.launchers import slurm
 
 
 def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,14 +37,14 @@ def test_slurm_says_which_ports_its_firewall_lets_through(
         port = taken.getsockname()[1]
         scontrol.write_text(f"#!/bin/sh\necho 'SrunPortRange           = {port}-{port}'\n")
         scontrol.chmod(0o755)
-        _srun_ports.cache_clear()
+        slurm.configured.cache_clear()
         with pytest.raises(OSError, match="in use"), Home(tmp_path):
             pass
     scontrol.write_text("#!/bin/sh\necho 'SrunPortRange           = 0-0'\n")
-    _srun_ports.cache_clear()
+    slurm.configured.cache_clear()
     with Home(tmp_path) as home:
         assert home.words
-    _srun_ports.cache_clear()
+    slurm.configured.cache_clear()
 
 
 def test_addresses_are_numbers_that_can_be_bound() -> None:

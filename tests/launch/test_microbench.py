@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.processes import ran
 from toposeat.errors import ToposeatError
 from toposeat.launch import parse_launch_line
 from toposeat.launch.microbench import (
@@ -42,14 +43,7 @@ def program(mpi: MpiToolchain, cache: Path) -> Path:
 def run(
     mpi: MpiToolchain, cache: Path, ranks: int, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*launch_words(mpi, ranks), str(program(mpi, cache)), *arguments],
-        env=dict(mpi.env),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return ran([*launch_words(mpi, ranks), str(program(mpi, cache)), *arguments], env=dict(mpi.env))
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
@@ -122,14 +116,7 @@ def test_why_it_cannot_run(mpi: MpiToolchain, cache: Path) -> None:
     done = run(mpi, cache, 2, *arguments)
     with pytest.raises(ToposeatError, match="grid has 4 points, this MPI started 2 ranks"):
         parse_microbench(done.stdout, QUICK)
-    alone = subprocess.run(
-        [str(program(mpi, cache)), *arguments],
-        env=dict(mpi.env),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    alone = ran([str(program(mpi, cache)), *arguments], env=dict(mpi.env))
     with pytest.raises(ToposeatError, match="compiled for another MPI"):
         parse_microbench(alone.stdout, QUICK)
 

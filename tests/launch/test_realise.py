@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.launch.test_export import placement
+from tests.support.processes import ran
 from toposeat.errors import InputError
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
@@ -247,13 +247,7 @@ def test_an_elastic_line_stays_elastic(tmp_path: Path, said: str) -> None:
     addresses = []
     for task in ("0", "1"):
         words = (*record.launched[start : start + 3], "sh", "-c", "echo $PET_LOCAL_ADDR")
-        done = subprocess.run(
-            words,
-            env={"SLURM_PROCID": task, "PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = ran(words, env={"SLURM_PROCID": task, "PATH": "/usr/bin:/bin"}, check=True)
         addresses.append(done.stdout.strip())
     assert addresses == ["n10", "n10~1"] == sorted(addresses)
     (warning,) = told
@@ -271,7 +265,7 @@ def test_our_rendezvous_goes_along_in_the_line(tmp_path: Path) -> None:
     assert not any(word.startswith("--rdzv_") for word in record.launched)
     words = (*record.launched[start : start + 3], "sh", "-c", 'echo "$PYTHONPATH $TOPOSEAT_NODES"')
     environment = {"SLURM_PROCID": "0", "PATH": "/usr/bin:/bin", "PYTHONPATH": "/own"}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    done = ran(words, env=environment, check=True)
     path, order = done.stdout.split()
     folder, own = path.split(":")
     assert (Path(folder) / "toposeat_rendezvous.py").is_file()
@@ -281,7 +275,7 @@ def test_our_rendezvous_goes_along_in_the_line(tmp_path: Path) -> None:
         "groups": {k: [*v] for k, v in groups.items()},
     }
     elsewhere = [word.replace(folder, "/nowhere") for word in words]
-    done = subprocess.run(elsewhere, env=environment, capture_output=True, text=True, check=False)
+    done = ran(elsewhere, env=environment)
     assert done.returncode == 1
     assert "has no /nowhere, install toposeat there under the same path" in done.stderr
 

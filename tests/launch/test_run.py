@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.interposed import fails_by_itself
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
@@ -65,14 +66,7 @@ def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(
     _, path = place(4)
     launcher = native_path("bin/toposeat-exec")
     order = ["--rank-by", "slot"] if mpi.family == "openmpi" else []
-    done = subprocess.run(
-        line(mpi, 4, *order, launcher, "-m", path, "--strict", probe),
-        env=dict(mpi.env),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ran(line(mpi, 4, *order, launcher, "-m", path, "--strict", probe), env=dict(mpi.env))
     assert done.returncode == 0, done.stderr
     rows = told(done.stdout)
     assert [row["rank"] for row in rows] == ["0", "1", "2", "3"]
@@ -229,13 +223,10 @@ def test_a_signal_ends_the_whole_job(
 def test_standard_input_reaches_the_first_rank(mpi: MpiToolchain, place: Place) -> None:
     # A program that reads to the end would wait for ever: Open MPI 5.0.11 forwards no end of file.
     _, path = place(1)
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", SCRIPT, path, *line(mpi, 1, "head", "-n", "1")],
         env=dict(mpi.env),
         input="hello\n",
-        capture_output=True,
-        text=True,
-        timeout=120,
         check=True,
     )
     assert done.stdout == "hello\n"

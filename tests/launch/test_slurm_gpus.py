@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.errors import InputError
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.launch.realise import realise
@@ -99,12 +99,10 @@ def test_the_published_case(tmp_path: Path) -> None:
     srun = tmp_path / "srun"
     srun.write_text("#!/bin/sh\n")
     srun.chmod(0o755)
-    done = subprocess.run(
-        [Path(sys.executable).with_name("toposeat"), "run", "-p", CASE, "--",
-         "srun", "--mpi=pmix", "-N2", "-n8", "--gpus-per-task=1", sys.executable],
-        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    toposeat = Path(sys.executable).with_name("toposeat")
+    line = ["srun", "--mpi=pmix", "-N2", "-n8", "--gpus-per-task=1", sys.executable]
+    environment = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = ran([toposeat, "run", "-p", CASE, "--", *line], env=environment)
     assert done.returncode == 1, done.stderr
     assert "--gpus-per-task=1: each task then sees 1 of the 4 GPUs" in done.stderr
     assert "srun --gpus-per-node=4 --mpi=pmix -N2 -n8" in done.stderr

@@ -93,7 +93,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder / "mpi_pmix.so").touch()
     monkeypatch.setattr(slurm, "_DISTRIBUTION", folder.parent)
-    monkeypatch.setattr(slurm, "_configured", {"PluginDir": str(folder), "MpiDefault": ""}.get)
+    monkeypatch.setattr(slurm, "configured", {"PluginDir": str(folder), "MpiDefault": ""}.get)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.launch.test_ucx_protocols import recorded
+from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.errors import UsageError
 from toposeat.launch import (
@@ -194,9 +194,7 @@ def test_ucx_knows_every_variable_that_is_named() -> None:
         pytest.skip(f"no {program}")
     with emulated_node(machine_text(read_topology("power9-4"))) as node:
         environment = {**node.environment(found.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
-        done = subprocess.run(
-            [program, "-c"], env=environment, capture_output=True, text=True, check=True, timeout=60
-        )
+        done = ran([program, "-c"], env=environment, check=True)
     known = {line.partition("=")[0] for line in done.stdout.splitlines()}
     settings = settings_of(StackKind.OPENMPI_UCX, {})
     assert {name for each in settings for name in each.variables} <= known

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from tests.support.typed_lines import lines
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
@@ -150,10 +151,11 @@ def test_real_wrappers_are_recorded_through(
         if shutil.which(name) is None:
             pytest.skip(f"{name} is not installed")
     line = [*shlex.split(before), str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
-    done = subprocess.run(
+    done = ran(
         [TOPOSEAT, "profile", "-o", tmp_path / "a.prof", *line, *shlex.split(between), probe],
-        cwd=tmp_path, env=mpi.env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=mpi.env,
+    )
     assert done.returncode == 0, done.stderr
     assert load_traffic(tmp_path / "a.prof").ranks == 2
 
@@ -164,11 +166,11 @@ def test_a_tool_of_python_starts_what_is_behind_it(tool: str, tmp_path: Path) ->
         pytest.skip(f"{tool} is not installed")
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\nversion = "1"\n')
     (tmp_path / "Pipfile").write_text("")
-    done = subprocess.run(
+    done = ran(
         [TOPOSEAT, "profile", "--dry-run", tool, "run", "python", "-c", "pass"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        cwd=tmp_path,
         env={**os.environ, "PIPENV_VENV_IN_PROJECT": "1", "POETRY_VIRTUALENVS_IN_PROJECT": "1"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert f"{tool} run python -c pass" in done.stdout
 
@@ -192,11 +194,11 @@ exec "$@"
         _script(tmp_path / name, check)
     line = [*before.split(), str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
     line += [] if before else ["apptainer", "exec", "--nv", "a.sif"]
-    done = subprocess.run(
+    done = ran(
         [TOPOSEAT, "profile", "-o", tmp_path / "a.prof", *line, probe],
         env={**mpi.env, "PATH": f"{tmp_path}{os.pathsep}{mpi.env['PATH']}"},
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     assert load_traffic(tmp_path / "a.prof").ranks == 2
 
@@ -228,9 +230,7 @@ def test_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cpus_of_a_wrapper_are_said(site: tuple[Path, dict[str, str]]) -> None:
     folder, environment = site
-    done = subprocess.run(
-        [TOPOSEAT, "run", "-p", "p.place", "--other-machine", "--json", "--no-verify",
-         "taskset", "-c", "0", "mpirun", "-n", "4", "taskset", "-c", "0", "./app"],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = "run -p p.place --other-machine --json --no-verify"
+    line = "taskset -c 0 mpirun -n 4 taskset -c 0 ./app"
+    done = ran([TOPOSEAT, *words.split(), *line.split()], cwd=folder, env=environment)
     assert "taskset of the line binds every rank itself" in done.stdout, done.stderr

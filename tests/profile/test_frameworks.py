@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from tests.support.pytorch import python_with_torch, why_no_torch
 from tests.support.torch_bytes import given
 from toposeat.model.traffic_file import load_traffic
@@ -61,7 +62,7 @@ def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[in
     profile = folder / f"{steps}.prof"
     line = [*STARTERS[case], str(PROGRAM), str(steps), case]
     toposeat = str(Path(sys.executable).with_name("toposeat"))
-    done = subprocess.run(
+    done = ran(
         [toposeat, "profile", "-o", str(profile), "--", *line],
         env={
             **os.environ,
@@ -70,9 +71,6 @@ def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[in
             "RAY_ADDRESS": "local",  # not one of another job on this machine
         },
         cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr

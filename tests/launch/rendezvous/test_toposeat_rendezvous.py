@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cluster import toposeat
+from tests.support.processes import ran
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import rendezvous
 from toposeat.launch.rendezvous.toposeat_rendezvous import Node, create, in_order
@@ -124,13 +125,7 @@ def test_the_folder_is_a_distribution_with_the_entry_point() -> None:
         "(found,) = entry_points(group='torchrun.handlers', name='toposeat')\n"
         "print(found.dist.name, callable(found.load()()))"
     )
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", ask],
-        env={"PYTHONPATH": str(FOLDER)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-S", "-c", ask], env={"PYTHONPATH": str(FOLDER)}, check=True)
     assert done.stdout.split() == ["toposeat-rendezvous", "True"]
 
 
@@ -152,12 +147,10 @@ def test_torchrun_starts_by_it(tmp_path: Path) -> None:
     line = [python_with_torch(), "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2"]
     line += ["--rdzv-backend=toposeat", "--rdzv-endpoint=localhost:0", "--rdzv-id=1", str(script)]
     environment = {**os.environ, "PYTHONPATH": str(FOLDER), "TOPOSEAT_NODES": plan}
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    done = ran(line, env=environment)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["rank 0 2", "rank 1 2"]
-    without = subprocess.run(
-        line, env={**environment, "TOPOSEAT_NODES": ""}, capture_output=True, text=True, check=False
-    )
+    without = ran(line, env={**environment, "TOPOSEAT_NODES": ""})
     assert without.returncode == 1
     assert without.stderr.splitlines()[-1].startswith("toposeat: error: --rdzv-backend=toposeat: ")
 
@@ -172,13 +165,10 @@ def test_the_same_line_is_recorded_mapped_and_run_on_one_node(tmp_path: Path) ->
         f"{toposeat()} map p.prof -t this -o p.place",
         f"{toposeat()} run -p p.place -- {line}",
     )
-    done = subprocess.run(
+    done = ran(
         [toposeat(), "emulate", "-t", "polaris-4", "--", "sh", "-ec", "\n".join(steps)],
         cwd=tmp_path,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[-2:]) == ["rank 0 2", "rank 1 2"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.support.interposed import TIMEOUT_S, compile_c
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from toposeat.profile.algorithms import Call, Messages, rules
 
 pytestmark = pytest.mark.mpi
@@ -54,13 +54,10 @@ def measure(
     """(cases, 2, ranks, ranks): bytes and messages, row = sender."""
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks)]
     line += ["--mca", "pml_monitoring_enable", "1", *options, str(program), str(folder / "sent")]
-    done = subprocess.run(
+    done = ran(
         [*line, *(":".join(map(str, case)) for case in wanted)],
         env=dict(mpi.env),
-        capture_output=True,
-        text=True,
         timeout=TIMEOUT_S,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     rows = [

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, exported, read_truth
 from tests.support.mpi import WIDE, MpiToolchain
+from tests.support.processes import ran
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine
@@ -80,7 +81,7 @@ def test_an_mpi_of_another_abi(foreign: Path, cache: dict[str, str]) -> None:
 def test_prebuilt_libraries_keep_away_from_it(foreign: Path, name: str, tmp_path: Path) -> None:
     env = {**os.environ, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
     env["LD_PRELOAD"] = str(native_path(name))
-    done = subprocess.run([foreign / "app"], env=env, capture_output=True, text=True, check=False)
+    done = ran([foreign / "app"], env=env)
     assert (done.returncode, done.stdout) == (0, "good\n")
     assert done.stderr.endswith("; set TOPOSEAT_MPI_ABI=compile: not recording\n")
     assert done.stderr.count("\n") == 1

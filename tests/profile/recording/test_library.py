@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library
 from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.processes import ran
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.recording.library import choose_abi, choose_library, inspect_linkage
@@ -145,7 +146,7 @@ def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
     if isinstance(mpi, str):
         pytest.skip(mpi)
     words = [str(mpi.mpicc), "-static", "-show"]
-    shown = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    shown = ran(words).stdout.split()
     archive = next(Path("/usr/lib").glob("*/libmpich.a"), None)
     if archive is None or not shown:
         pytest.skip("no libmpich.a here")
@@ -156,7 +157,7 @@ def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
     words = [word for word in shown[1:] if word != "-static"]
     rest = [str(archive) if word == "-lmpich" else word for word in words]
     build = [shown[0], "-o", program, source, *rest, *(["-s"] if stripped else [])]
-    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    built = ran(build)
     if built.returncode != 0:
         pytest.skip(f"cannot link statically: {built.stderr.splitlines()[-1]}")
     if stripped:  # no symbol is left to judge by: the end of the run tells

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.processes import ran
 from toposeat.errors import ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.recording import library
@@ -102,9 +102,7 @@ def test_the_installed_mpi4py_chooses_as_in_the_ranks(mpi: MpiToolchain) -> None
     code = (
         "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.__file__)"
     )
-    done = subprocess.run(
-        [PYTHON, "-c", code], env=own, capture_output=True, text=True, check=False
-    )
+    done = ran([PYTHON, "-c", code], env=own)
     if done.returncode == 0:  # else it finds no libmpi
         assert find_mpi4py_module(found, own) == Path(done.stdout.strip())
 

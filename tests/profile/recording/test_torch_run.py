@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from tests.support.pytorch import PROGRAM, python_with_torch, torchrun, why_no_torch
 from tests.support.torch_bytes import (
     MOVED,
@@ -151,9 +152,7 @@ def test_own_sitecustomize_runs_as_if_there_were_no_other(tmp_path: Path) -> Non
     text = "import sys, sitecustomize; print(sitecustomize.__file__); print(sys.path)"
     path = os.pathsep.join((str(HOOK), str(own)))
     env = {**os.environ, "PYTHONPATH": path, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", text], env=env, capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", text], env=env, check=True)
     lines = done.stdout.splitlines()
     assert lines[:2] == ["mine sitecustomize", str(own / "sitecustomize.py")]
     assert str(own) in lines[2]
@@ -164,10 +163,7 @@ def test_own_sitecustomize_runs_as_if_there_were_no_other(tmp_path: Path) -> Non
 def test_errors_of_own_sitecustomize_are_told_by_python(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(HOOK), str(tmp_path)))}
-    done = subprocess.run(
-        [sys.executable, "-c", "print('went on')"],
-        env=env, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = ran([sys.executable, "-c", "print('went on')"], env=env, check=True)  # fmt: skip
     assert done.stdout == "went on\n"
     assert "no_such_module" in done.stderr
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -12,6 +11,7 @@ from msgspec import structs
 
 from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
+from tests.support.processes import ran
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
@@ -147,7 +147,7 @@ assert "jinja2" in sys.modules
 """
     with tempfile.TemporaryDirectory() as folder:
         line = [sys.executable, "-c", program, f"{folder}/page.html"]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        done = ran(line)
     assert done.returncode == 0, done.stderr
 
 
