@@ -100,9 +100,6 @@ def _components(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, 
 
     Of a heterogeneous job (`sbatch ... : ...`) srun takes the first component or the one that
     `--het-group` names, Open MPI's mpirun all.
-
-    Raises:
-        InputError: srun starts on several.
     """
     count = environment.get("SLURM_HET_SIZE", "")
     ends = [

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Self
 
@@ -22,6 +23,25 @@ _KEPT_FILES = 64
 _LEAST_FILES = 8
 _MANY_FILES = 1 << 20
 _Handler = Callable[[int, FrameType | None], None]
+
+
+def answer_of(
+    command: Sequence[str | Path], timeout_s: float, environment: Mapping[str, str] | None = None
+) -> str:
+    """What a program writes to its standard output; "" where it cannot be asked, or fails."""
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=timeout_s,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 
 
 def run_child(

@@ -11,18 +11,16 @@ import hmac
 import os
 import re
 import secrets
-import shutil
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
-from functools import cache
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.launch.launchers.slurm import configured
 from toposeat.model.trust import peer_is_mine
 
 VERSION = 2
@@ -274,28 +272,17 @@ def _global_six() -> list[str]:
 
 
 def _open_ports() -> range:
-    """The ports that may be used, 0 for any: as the variable says, else as Slurm does."""
-    text = os.environ.get(PORTS_VARIABLE, "") or _srun_ports()
-    match = _PORTS.fullmatch(text or "0-0")
+    """The ports that may be used, 0 for any: as the variable says, else as Slurm does.
+
+    A site whose firewall lets nodes reach srun on some ports only names these to Slurm.
+    """
+    told = os.environ.get(PORTS_VARIABLE, "")
+    match = _PORTS.fullmatch(told or configured("SrunPortRange"))
+    if match is None and not told:
+        return range(1)
     ports = range(int(match[1]), int(match[2]) + 1) if match else range(0)
     if not ports or ports[-1] > _LAST_PORT:
         raise InputError(
-            f"{PORTS_VARIABLE} is {text!r}", hint="two port numbers, for example 60001-60100"
+            f"{PORTS_VARIABLE} is {told!r}", hint="two port numbers, for example 60001-60100"
         )
     return ports
-
-
-@cache
-def _srun_ports() -> str:
-    """The ports of a site whose firewall lets nodes reach srun on some only, "" for any."""
-    program = shutil.which("scontrol")
-    if program is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [program, "show", "config"], capture_output=True, text=True, timeout=5, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    found = re.search(r"^SrunPortRange\s*=\s*(\d+-\d+)\s*$", done.stdout, re.MULTILINE)
-    return found[1] if found is not None else ""

@@ -60,10 +60,6 @@ def agree(plan: Realisation, line: LaunchLine, environment: Mapping[str, str]) -
         plan: of the job.
         line: as the user typed it.
         environment: of the run.
-
-    Raises:
-        InputError: the program takes the first host from a file of the scheduler, which cannot be
-            changed for it.
     """
     found = _about_rank_0(plan, environment)
     per_node = line.value(line.table.per_host)

@@ -83,11 +83,6 @@ def node_answers(
         command: of the words by which processes find the way home (`send_home`).
         environment: of the job.
         hosts: of the job, as far as they are known.
-
-    Raises:
-        UsageError: no line of this launcher starts one process per node.
-        ToposeatError: the launcher failed, or no answer arrived.
-        MissingProgramError: the launcher does not exist.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(job_folder("nodes", memory=True))

@@ -382,9 +382,10 @@ class Misfit:
             if count * cpus > allocation.slots.get(host, count * cpus)
         ]
         if full:
+            more = f" and {len(full) - 4} more" if len(full) > 4 else ""
             per_host = max(plan.counts.values())
             self.add(
-                f"{allocation.source} leaves too few places for ranks: {_some(full)}",
+                f"{allocation.source} leaves too few places for ranks: {', '.join(full[:4])}{more}",
                 f"ask for the job with: salloc -N {len(plan.hosts)} --ntasks-per-node={per_host}"
                 if allocation.source.startswith("SLURM")
                 else f"give every host {per_host} places, or let the launcher oversubscribe",
@@ -421,7 +422,8 @@ class Misfit:
             if option.name in table.nodes and not _is_count(value, len(plan.hosts)):
                 self._conflict(option, f"the plan has {len(plan.hosts)} hosts")
             elif option.name in table.per_host and value != str(plan.per_host):
-                self._conflict(option, f"the plan has {_per_host(plan)} ranks on each host")
+                counts = "/".join(map(str, sorted(set(plan.counts.values()))))
+                self._conflict(option, f"the plan has {counts} ranks on each host")
             elif option.name in table.ordering and not self._restates(option, plan):
                 self._conflict(option, "the placement says which rank goes where")
         placing = table.hosts | table.host_files | table.nodes | table.per_host | table.ordering
@@ -486,17 +488,9 @@ def _is_count(text: str, count: int) -> bool:
     return int(parts[0]) <= count <= int(parts[-1])
 
 
-def _per_host(plan: RankHosts) -> str:
-    return "/".join(str(count) for count in sorted(set(plan.counts.values())))
-
-
 def _few(hosts: Sequence[str]) -> str:
     return _few_of(compress_hostlist(in_natural_order(hosts)))
 
 
 def _few_of(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _some(texts: Sequence[str]) -> str:
-    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")

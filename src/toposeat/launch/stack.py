@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from toposeat.errors import UsageError
+from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
 from toposeat.launch.line import parse_launch_line
 from toposeat.launch.stack_rules import (
@@ -203,7 +203,7 @@ class Installed:
 def open_mpi_facts(launcher: str) -> Installed:
     """What `ompi_info` beside the launcher says."""
     program = _beside(launcher, "ompi_info")
-    text = _answer([program, "--parsable", "--all"]) if program else ""
+    text = answer_of([program, "--parsable", "--all"], _TIMEOUT_S)
     if not text:
         return Installed(
             statements=(Statement("no ompi_info: its parts are not known", Basis.ASSUMED),)
@@ -222,10 +222,10 @@ def open_mpi_facts(launcher: str) -> Installed:
 
 def mpich_facts(launcher: str) -> Installed:
     """What `mpichversion` and `mpivars` beside the launcher say."""
-    described = _answer([_beside(launcher, "mpichversion")])
+    described = answer_of([_beside(launcher, "mpichversion")], _TIMEOUT_S)
     version = re.search(r"^MPICH Version:\s*(\S+)", described, re.MULTILINE)
     device = re.search(r"^MPICH Device:\s*(.+?)\s*$", described, re.MULTILINE)
-    listed = dict(_DEFAULT.findall(_answer([_beside(launcher, "mpivars")])))
+    listed = dict(_DEFAULT.findall(answer_of([_beside(launcher, "mpivars")], _TIMEOUT_S)))
     said = []
     if described and not re.search(r"--with-(cuda|hip|ze)\b", described):
         said.append(
@@ -260,11 +260,10 @@ def ucx_facts(environment: Mapping[str, str]) -> Installed:
 
 
 def _ucx_facts(program: str, environment: Mapping[str, str]) -> Installed:
-    version = re.search(
-        r"Library version:\s*(\S+)", _answer([program, "-v"], environment), re.IGNORECASE
-    )
-    listed = re.findall(r"^(UCX_\w+)=", _answer([program, "-c"], environment), re.MULTILINE)
-    known = frozenset(listed)
+    said = answer_of([program, "-v"], _TIMEOUT_S, environment)
+    version = re.search(r"Library version:\s*(\S+)", said, re.IGNORECASE)
+    listed = answer_of([program, "-c"], _TIMEOUT_S, environment)
+    known = frozenset(re.findall(r"^(UCX_\w+)=", listed, re.MULTILINE))
     if known and not any(name.startswith("UCX_CUDA_") for name in known):
         # UCX loads its CUDA part, and lists its variables, only where there is a driver.
         return Installed(
@@ -305,22 +304,3 @@ def _beside(launcher: str, name: str) -> str:
             if place.with_name(word).exists():
                 return str(place.with_name(word))
     return ""
-
-
-def _answer(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """Standard output of a program; "" if it cannot be asked."""
-    if not command[0]:
-        return ""
-    try:
-        done = subprocess.run(
-            list(command),
-            env=None if environment is None else dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode(errors="replace")

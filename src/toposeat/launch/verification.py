@@ -118,12 +118,9 @@ def _parse(text: str, schema: str) -> Mapping[str, tuple[str, ...]] | None:
         key, tab, value = line.partition("\t")
         if not tab:
             return None
-        values.setdefault(key, []).append(_ESCAPE.sub(_unescape, value))
+        plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", value)
+        values.setdefault(key, []).append(plain)
     return {key: tuple(found) for key, found in values.items()}
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return "\\" if match[1] is None else chr(int(match[1], 16))
 
 
 def _number(text: str | None) -> int | None:

@@ -53,11 +53,7 @@ def visibility_of(placement: Placement, asked: str | None) -> tuple[str, str]:
 
 
 def check_visibility(placement: Placement, mode: str) -> None:
-    """Refuse a mode that does not exist, or cannot show these devices.
-
-    Raises:
-        UsageError: it is one of those.
-    """
+    """Refuse a mode that does not exist, or cannot show these devices."""
     if mode not in VISIBILITIES:
         raise UsageError(
             f"visibility {mode!r} does not exist", hint="one of " + ", ".join(VISIBILITIES)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from toposeat.launch.launchers.hydra import forward
 from toposeat.launch.launchers.launcher import (
-    Launch,
     Launcher,
     LauncherKind,
-    LaunchLine,
     OptionTable,
     arities,
 )
@@ -41,10 +37,6 @@ _TABLE = OptionTable(
 )
 
 
-def _words(launch: Launch, plan: RankHosts) -> HostWords:
-    return _pals(plan, launch.folder)
-
-
 def _pals(plan: RankHosts, folder: str = "") -> HostWords:
     """`mpiexec` of PALS: blocks of ranks over the hosts of a file, renumbered by Cray MPICH."""
     own = order_file(plan, folder, plan.hosts)
@@ -56,12 +48,6 @@ def _pals(plan: RankHosts, folder: str = "") -> HostWords:
         environment=own.environment,
         rank_of_slot=own.rank_of_slot,
     )
-
-
-def _shares_files(line: LaunchLine, environment: Mapping[str, str]) -> bool:
-    """Cray MPICH reads its order of ranks on every node."""
-    del line, environment
-    return True
 
 
 def under_srun(job: Job) -> Export:
@@ -87,11 +73,11 @@ LAUNCHERS = (
         kind=LauncherKind.PALS,
         answer=r"\bPALS\b",
         table=_TABLE,
-        words=_words,
+        words=lambda launch, plan: _pals(plan, launch.folder),
         no_binding=("--cpu-bind", "none"),
         forward=forward,
         job_files=("PBS_NODEFILE",),
-        shares_files=_shares_files,
+        shares_files=lambda *_: True,  # its order of ranks, read on every node
     ),
 )
 EXPORTS = {

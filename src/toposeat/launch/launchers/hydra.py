@@ -103,10 +103,6 @@ def _mpich_words(launch: Launch, plan: RankHosts) -> HostWords:
     return mpich(plan, launch.folder, order=order, version=version)
 
 
-def _intel_words(launch: Launch, plan: RankHosts) -> HostWords:
-    return intel(plan, launch.folder, order=launch.order_in_job(plan.hosts))
-
-
 def mpich(
     plan: RankHosts,
     folder: str = "",
@@ -281,7 +277,7 @@ _OF_INTEL = replace(
     names=(),
     answer=r"Intel\(R\) MPI",
     table=_INTEL,
-    words=_intel_words,
+    words=lambda launch, plan: intel(plan, launch.folder, order=launch.order_in_job(plan.hosts)),
     no_binding=_INTEL_UNBOUND,
     bound_by=("I_MPI_PIN",),
 )

@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.manifest import Manifest
 from toposeat.launch.launchers.seats import Export, Job, LaunchFile
-from toposeat.launch.launchers.torchrun import notes_of, ranks_per_node
+from toposeat.launch.launchers.torchrun import (
+    notes_of,
+    ranks_per_node,
+    rendezvous_files,
+)
 
 if TYPE_CHECKING:
     import yaml
@@ -30,7 +34,6 @@ _RESOURCE = {
     "intel": "gpu.intel.com/i915",
 }
 _PORT = 29500
-RENDEZVOUS = Path(__file__).parents[1] / "rendezvous"
 _NODE, _NODES, _ORDER = "TOPOSEAT_NODE", "TOPOSEAT_NODES", "TOPOSEAT_ORDER"
 _RENDEZVOUS = "toposeat-rendezvous"  # a ConfigMap with its module
 _MOUNT = "/opt/toposeat"
@@ -124,11 +127,7 @@ def _ranks_per_node(job: Job) -> int:
 
 
 def in_manifest(job: Job, text: str, path: Path) -> Export:
-    """The user's manifest with the nodes of the placement in it, and the order for what starts it.
-
-    Raises:
-        InputError: it is damaged, has no object of a kind in `KINDS`, or has a plan already.
-    """
+    """The user's manifest with the nodes of the placement, and their order for what starts it."""
     manifest = Manifest(text, path)
     if _NODE in text:
         raise manifest.refusal("it has a plan already", hint="give the manifest as it was before")
@@ -173,13 +172,9 @@ def _rendezvous(manifest: Manifest) -> LaunchFile:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": _RENDEZVOUS, **where},
-        "data": {path.name: path.read_text("utf-8") for path in _rendezvous_files()},
+        "data": {path.name: path.read_text("utf-8") for path in rendezvous_files().values()},
     }
     return LaunchFile(name=f"{_RENDEZVOUS}.json", text=json.dumps(document, indent=1) + "\n")
-
-
-def _rendezvous_files() -> list[Path]:
-    return [*RENDEZVOUS.glob("*_rendezvous.py"), *sorted(RENDEZVOUS.glob("*.dist-info/*"))]
 
 
 @dataclass(frozen=True)
@@ -239,15 +234,13 @@ class _Patch:
             )
         mount = {"name": _RENDEZVOUS, "mountPath": _MOUNT}
         self.manifest.add_below(container, {"volumeMounts": [mount]})
-        items = [
-            {"key": path.name, "path": str(path.relative_to(RENDEZVOUS))}
-            for path in _rendezvous_files()
-        ]
+        own = rendezvous_files()
+        items = [{"key": path.name, "path": name} for name, path in own.items()]
         volume = {"name": _RENDEZVOUS, "configMap": {"name": _RENDEZVOUS, "items": items}}
         for spec in self.manifest.at(template, "spec"):
             self.manifest.add_below(spec, {"volumes": [volume]})
-        own: list[_Variable] = [] if paths else [{"name": "PYTHONPATH", "value": _MOUNT}]
-        return [self._order(), *own]
+        found: list[_Variable] = [] if paths else [{"name": "PYTHONPATH", "value": _MOUNT}]
+        return [self._order(), *found]
 
     def _affinity(self) -> Mapping[str, object]:
         names = {"key": "kubernetes.io/hostname", "operator": "In", "values": [*self.job.hosts]}

@@ -13,7 +13,7 @@ from toposeat.launch.nic_words import UCX, cray_environment, ucx_name
 from toposeat.launch.visibility import check_visibility
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.hostlist import short_name
-from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.model.placement import Placement, Seat
 from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import ANY_HOST, Vendor
 from toposeat.model.visible_list import ordering_variable, visible_variables
@@ -326,7 +326,7 @@ class Job:
         if any((device.uuid or "").startswith("MIG-") for device in devices):
             return {device.index: device.uuid or str(device.index) for device in devices}
         if devices and all(device.pci_bus_id for device in devices):
-            ordered = sorted(devices, key=_pci)
+            ordered = sorted(devices, key=lambda device: device.pci_bus_id or "")
             return {device.index: str(at) for at, device in enumerate(ordered)}
         return {device.index: str(device.index) for device in devices}
 
@@ -342,10 +342,6 @@ def hex_mask(cpus: str) -> str:
 def plus_list(cpus: str, separator: str = "+") -> str:
     """A CPU list with every number written out."""
     return separator.join(map(str, parse_cpu_list(cpus)))
-
-
-def _pci(device: HostDevice) -> str:
-    return device.pci_bus_id or ""
 
 
 def _alike(rows: Sequence[Sequence[str | None]]) -> tuple[str, ...] | None:

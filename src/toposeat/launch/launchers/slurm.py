@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from toposeat.errors import UsageError
+from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.launcher import (
     Launch,
     Launcher,
     LauncherKind,
     LaunchLine,
-    Option,
     OptionTable,
     Words,
     arities,
@@ -212,24 +210,15 @@ def _order(launch: Launch, hosts: Sequence[str], pmi: str) -> Words:
     return order or (_slurm_order(hosts) if pmi == PMI2 or pmi.startswith("cray") else ())
 
 
-def _shares_files(line: LaunchLine, environment: Mapping[str, str]) -> bool:
-    """Cray MPICH reads its order of ranks on every node."""
-    return _pmi(line, environment).startswith("cray")
-
-
 def _pmi(line: LaunchLine, environment: Mapping[str, str]) -> str:
-    return line.value({"mpi"}) or environment.get("SLURM_MPI_TYPE") or _default_pmi()
-
-
-def _default_pmi() -> str:
-    """What srun without `--mpi` uses; "" where Slurm does not say."""
-    return _configured("MpiDefault")
+    """What `--mpi` says or stands for; "" where Slurm does not say."""
+    return line.value({"mpi"}) or environment.get("SLURM_MPI_TYPE") or configured("MpiDefault")
 
 
 @cache
-def _configured(wanted: str) -> str:
+def configured(wanted: str) -> str:
     """A value of Slurm's configuration; "" where Slurm does not say."""
-    for line in _ask("scontrol", "show", "config"):
+    for line in answer_of(("scontrol", "show", "config"), _ASK_S).splitlines():
         name, _, value = line.partition("=")
         if name.strip() == wanted:
             return value.strip()
@@ -242,7 +231,7 @@ def _ready(line: LaunchLine, environment: Mapping[str, str]) -> None:
     Only of a Slurm of the distribution it is known where the library is looked for; another one has
     the path of its own in its plugin.
     """
-    plugins = Path(_configured("PluginDir") or "/nowhere")
+    plugins = Path(configured("PluginDir") or "/nowhere")
     if not _pmi(line, environment).startswith("pmix") or _DISTRIBUTION not in plugins.parents:
         return
     if not any(plugins.glob("mpi_pmix*.so")):
@@ -261,32 +250,10 @@ def _ready(line: LaunchLine, environment: Mapping[str, str]) -> None:
 
 def _slurm_order(hosts: Sequence[str]) -> tuple[str, ...]:
     """These hosts in the order of Slurm's own table, in which a job has them; () if not known."""
-    lines = _ask("scontrol", "--oneliner", "show", "nodes")
-    names = [line.split()[0].removeprefix("NodeName=") for line in lines if line.strip()]
+    told = answer_of(("scontrol", "--oneliner", "show", "nodes"), _ASK_S).splitlines()
+    names = [line.split()[0].removeprefix("NodeName=") for line in told if line.strip()]
     found = tuple(name for name in names if name in hosts)
     return found if len(found) == len(hosts) else ()
-
-
-def _ask(*words: str) -> list[str]:
-    """The lines that a program of the scheduler answers; none if there is no answer."""
-    if shutil.which(words[0]) is None:
-        return []
-    try:
-        done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ASK_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return done.stdout.decode(errors="replace").splitlines()
-
-
-def _count(options: Sequence[Option]) -> int | None:
-    return product(value_of(options, "N", "nodes"), value_of(options, "ntasks-per-node"))
-
-
-def _overcommits(line: LaunchLine, environment: Mapping[str, str]) -> bool:
-    del environment
-    return line.has({"O", "overcommit"})
 
 
 def _forward(
@@ -384,7 +351,7 @@ LAUNCHERS = (
         kind=LauncherKind.SRUN,
         names=("srun",),
         table=_TABLE,
-        count=_count,
+        count=lambda o: product(value_of(o, "N", "nodes"), value_of(o, "ntasks-per-node")),
         no_colon=(
             "srun gives every program of a line with ':' nodes of its own, so that no plan can have"
             " their ranks side by side",
@@ -402,8 +369,9 @@ LAUNCHERS = (
         on_one_host=("-N", "1"),
         any_host=True,
         slurm_places="SLURM_JOB_CPUS_PER_NODE",  # every CPU of the job
-        oversubscribes=_overcommits,
-        shares_files=_shares_files,
+        oversubscribes=lambda line, _: line.has({"O", "overcommit"}),
+        # Cray MPICH reads its order of ranks on every node.
+        shares_files=lambda line, environment: _pmi(line, environment).startswith("cray"),
         deals=_deals,
     ),
 )

@@ -45,17 +45,12 @@ def _operands(words: Words, options: Sequence[Option]) -> list[Option]:
     return [Option("host", (host,), words[:1])]
 
 
-def _one(options: Sequence[Option]) -> int:
-    del options
-    return 1
-
-
 LAUNCHERS = (
     Launcher(
         kind=LauncherKind.SSH,
         table=_TABLE,
         operands=_operands,
-        count=_one,
+        count=lambda _: 1,
     ),
 )
 EXPORTS: dict[str, tuple[str, Exporter]] = {}

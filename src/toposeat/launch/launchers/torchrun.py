@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
+from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.launcher import (
     Launch,
     Launcher,
@@ -29,6 +28,7 @@ from toposeat.launch.launchers.launcher import (
 )
 from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile, RankHosts
 from toposeat.launch.launchers.wrappers import answer_behind
+from toposeat.launch.python_hook import hooked_path
 from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist, short_name
 
@@ -67,7 +67,7 @@ _STATIC = "static"
 # These two sort nodes by --local-addr; others, as etcd, number them as they come.
 _SORTING = ("c10d", "etcd-v2")
 _OWN = "toposeat"
-_FOLDER = Path(__file__).parents[1] / "rendezvous"  # what torch finds it by
+RENDEZVOUS = Path(__file__).parents[1] / "rendezvous"
 _NODES = "TOPOSEAT_NODES"
 _MOST_TEXT = 100_000  # bytes of a word of a line: Linux has 128 KiB
 _TAKES_HANDLERS = (2, 5)
@@ -181,7 +181,7 @@ def as_node_of_task(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> W
     if used != _OWN:
         lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
         return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
-    own = shlex.quote(str(_FOLDER))
+    own = shlex.quote(str(RENDEZVOUS))
     variables = shlex.quote(own_variables(launch, line, hosts)[_NODES])
     return (
         *("sh", "-c"),
@@ -210,7 +210,7 @@ def own_variables(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> dic
     for known in (groups, {}):
         text = _order(hosts, known)
         if len(text) <= _MOST_TEXT:
-            return {**_python_path(launch.environment), _NODES: text}
+            return {**hooked_path(launch.environment, RENDEZVOUS), _NODES: text}
     raise UsageError(
         f"the names of {len(hosts)} hosts do not fit into a variable",
         hint="use --rdzv-backend=c10d",
@@ -221,30 +221,16 @@ def _order(hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
     return json.dumps({"order": list(hosts), "groups": groups}, separators=(",", ":"))
 
 
-def _python_path(environment: Mapping[str, str]) -> dict[str, str]:
-    own = environment.get("PYTHONPATH")
-    return {"PYTHONPATH": f"{_FOLDER}{os.pathsep}{own}" if own else str(_FOLDER)}
-
-
 def _check_torch(line: LaunchLine) -> None:
     """Refuse a torch that takes no rendezvous of others, if its Python is here to be asked."""
     ask = "from importlib.metadata import version; print(version('torch'))"
     if line.through or shutil.which(line.launcher[0]) is None:
         return
-    try:
-        done = subprocess.run(
-            (_python(line), "-c", ask),
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_ASK_S,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return
-    found = re.match(r"(\d+)\.(\d+)", done.stdout)
+    version = answer_of((_python(line), "-c", ask), _ASK_S).strip()
+    found = re.match(r"(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) < _TAKES_HANDLERS:
         raise UsageError(
-            f"torch {done.stdout.strip()} takes no --rdzv-backend=toposeat",
+            f"torch {version} takes no --rdzv-backend=toposeat",
             hint="use --rdzv-backend=c10d, or torch 2.5 or later",
         )
 
@@ -352,9 +338,15 @@ def toposeat(job: Job) -> Export:
     )
     if not export.files:  # one host
         return export
-    own = [_FOLDER / "toposeat_rendezvous.py", *sorted(_FOLDER.glob("*.dist-info/*"))]
-    files = (LaunchFile(name=str(e.relative_to(_FOLDER)), text=e.read_text()) for e in own)
+    own = rendezvous_files().items()
+    files = (LaunchFile(name=name, text=path.read_text("utf-8")) for name, path in own)
     return replace(export, files=(*export.files, *files))
+
+
+def rendezvous_files() -> dict[str, Path]:
+    """What torch finds our rendezvous by: names relative to a folder of PYTHONPATH, and files."""
+    own = [*RENDEZVOUS.glob("*_rendezvous.py"), *sorted(RENDEZVOUS.glob("*.dist-info/*"))]
+    return {str(path.relative_to(RENDEZVOUS)): path for path in own}
 
 
 def first_host(job: Job) -> str:

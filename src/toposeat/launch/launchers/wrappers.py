@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from toposeat.errors import UsageError
+from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.launcher import (
     Launcher,
     Option,
@@ -299,11 +299,7 @@ class Command:
 
 
 def unwrapped(words: Words) -> Command:
-    """What a command starts in the end.
-
-    Raises:
-        UsageError: a wrapper without a command, or one that keeps toposeat from its ranks.
-    """
+    """What a command starts in the end."""
     before: Words = ()
     through: Words = ()
     bound_by: Words = ()
@@ -527,15 +523,4 @@ def name_behind(through: Words, name: str) -> str:
 @cache
 def answer_behind(through: Words, script: str, *words: str) -> str:
     """What a shell script behind these wrappers prints; "" if it fails."""
-    try:
-        done = subprocess.run(
-            [*through, "sh", "-c", script, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_ASK_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
+    return answer_of([*through, "sh", "-c", script, *words], _ASK_S)
