@@ -317,8 +317,9 @@ class NcclJob:
                     size = call.size
                     if by_class and size:
                         size = 1 << (size.bit_length() - 1)
+                    how = "ring" if call.operation in RING_OPERATIONS else "direct"
                     key = (number, call.operation, rank, -1 if root is None else root)
-                    events[(*key, size, _how(call))] += count
+                    events[(*key, size, how)] += count
         return [
             CollectiveEvent(
                 communicator=number,
@@ -339,11 +340,6 @@ def _check(messages: MessageList) -> None:
         raise InputError(
             "the calls add up to more than can be counted", hint="is the source damaged?"
         )
-
-
-def _how(call: Call) -> str:
-    """The algorithm that is modelled, in a word."""
-    return "ring" if call.operation in RING_OPERATIONS else "direct"
 
 
 def _summed(group: Group) -> Iterator[tuple[Call, int]]:

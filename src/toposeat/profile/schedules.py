@@ -119,7 +119,7 @@ def collective_schedule(
     return Schedule(
         ranks=max(members) + 1,
         origin=f"{operation} ({algorithm}) of {len(groups)} x {len(groups[0])} ranks",
-        phases=tuple(_table(step) for step in steps),
+        phases=tuple(PairTable.from_pairs(*np.concatenate(step, axis=1)) for step in steps),
         repeats=repeats,
     )
 
@@ -149,7 +149,3 @@ def schedule_traffic(schedule: Schedule) -> Traffic:
         collective_model=schedule.origin,
         timed=False,
     )
-
-
-def _table(parts: Sequence[Int64Array]) -> PairTable:
-    return PairTable.from_pairs(*np.concatenate(parts, axis=1))

@@ -29,12 +29,8 @@ def read_traffic(source: str | Path) -> Traffic:
     try:
         return pattern_traffic(str(source))
     except UsageError as error:
-        if _looks_like_a_file(str(source)):
+        if ":" not in str(source) or "/" in str(source):  # no pattern, but the name of a file
             raise InputError(
                 "no such file", path=source, hint="check the name, or give a pattern: stencil2d:4x4"
             ) from error
         raise
-
-
-def _looks_like_a_file(text: str) -> bool:
-    return ":" not in text or "/" in text

@@ -80,12 +80,10 @@ def job_traffic(
             f"{len(missing)} of {ranks} ranks left no record, such as rank {missing[0]}: their"
             " part in collectives is inferred from the others, their own messages are missing"
         )
-    known = [_with_rank(info.get(by_rank[rank]), rank) for rank in sorted(by_rank)]
+    known = [
+        replace(info.get(by_rank[rank], RankInfo(rank=rank)), rank=rank) for rank in sorted(by_rank)
+    ]
     return job.traffic(origin, rank_info=known, metadata=metadata, report=notes)
-
-
-def _with_rank(info: RankInfo | None, rank: int) -> RankInfo:
-    return RankInfo(rank=rank) if info is None else replace(info, rank=rank)
 
 
 def _join_views(views: Sequence[View]) -> list[list[View]]:

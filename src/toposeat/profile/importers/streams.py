@@ -128,7 +128,8 @@ class JsonStream:
                 if len(self._text) - self._at > MAX_PART:
                     raise self.error("a value of unusual size, or no JSON") from error
                 if not self._more():
-                    raise self.error(f"damaged JSON: {_reason(error)}") from error
+                    cause = getattr(error, "msg", str(error)[:80]).lower()
+                    raise self.error(f"damaged JSON: {cause}") from error
                 continue
             # A number at the end of what is here may go on.
             if end == len(self._text) and self._text[end - 1] not in '"]}' and self._more():
@@ -151,10 +152,6 @@ class JsonStream:
         self._text = self._text[self._at :] + chunk
         self._at = self._counted = 0
         return True
-
-
-def _reason(error: ValueError) -> str:
-    return error.msg.lower() if isinstance(error, json.JSONDecodeError) else str(error)[:80]
 
 
 def _chunks(path: Path) -> Iterator[str]:

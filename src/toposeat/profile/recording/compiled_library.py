@@ -149,7 +149,7 @@ def _header(mpi_file: Path, soname: str, candidates: Sequence[Path], env: Mappin
                 reasons.append(f"{mpicc}: {first_error_line(done.stderr)}")
                 continue
             done = run_compiler([str(folder / "probe")], folder, _with_library(mpi_file, env))
-            if not _links(folder / "probe", soname):
+            if f"\0{soname}\0".encode() not in (folder / "probe").read_bytes():
                 reasons.append(f"{mpicc} links another MPI")
             elif done.returncode == 3:
                 reasons.append(f"{mpicc}: handles of a size that is not supported")
@@ -164,11 +164,6 @@ def _header(mpi_file: Path, soname: str, candidates: Sequence[Path], env: Mappin
     )
 
 
-def _links(program: Path, soname: str) -> bool:
-    """Whether the program needs a library of this name."""
-    return b"\0" + soname.encode() + b"\0" in program.read_bytes()
-
-
 def _with_library(mpi_file: Path, env: Mapping[str, str]) -> dict[str, str]:
     paths = [str(mpi_file.parent), *filter(None, [env.get("LD_LIBRARY_PATH")])]
     return {**env, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
@@ -177,9 +172,8 @@ def _with_library(mpi_file: Path, env: Mapping[str, str]) -> dict[str, str]:
 def _build(
     library: Path, header: str, missing: Iterable[str], sources: Path, env: Mapping[str, str]
 ) -> None:
-    compiler = next(
-        filter(None, (shutil.which(c, path=env.get("PATH")) for c in _compilers(env))), None
-    )
+    known = [*filter(None, [env.get("CC")]), "cc", "gcc", "clang"]
+    compiler = next(filter(None, (shutil.which(c, path=env.get("PATH")) for c in known)), None)
     if compiler is None:
         raise ToposeatError(
             "no C compiler to compile the interposer with",
@@ -200,7 +194,3 @@ def _build(
             f"cannot compile the interposer: {first_error_line(done.stderr)}",
             hint=f"the command was: {' '.join(line[:12])} ...",
         )
-
-
-def _compilers(env: Mapping[str, str]) -> list[str]:
-    return [*filter(None, [env.get("CC")]), "cc", "gcc", "clang"]

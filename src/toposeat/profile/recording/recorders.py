@@ -45,12 +45,7 @@ class Recorders:
 
 
 def choose_recorders(line: LaunchLine, environment: Mapping[str, str]) -> Recorders:
-    """How to observe the ranks of `line`.
-
-    Raises:
-        MissingProgramError: the program does not exist.
-        ToposeatError: it is not Python, and cannot be observed by MPI either (`choose_library`).
-    """
+    """How to observe the ranks of `line`."""
     python = line.kind is LauncherKind.TORCHRUN or _may_be_python(line, environment)
     try:
         return Recorders(library=choose_library(line, environment), hooks_torch=python)

@@ -24,6 +24,7 @@ from toposeat.launch import (
     wrapped_tasks,
 )
 from toposeat.launch.python_hook import own_folders
+from toposeat.launch.run import assignments
 from toposeat.model.files import write_atomically
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.shell_words import shell_line, shell_word
@@ -121,16 +122,12 @@ def profile_run(
             hint="leave --phases out: calls of torch.distributed are summed over the run",
         )
     with _record_folder(directory) as folder, gathering(folder, line, env) as gathered:
-        words, variables = _words(line, recorders, recording, gathered, env)
-        tasks = wrapped_tasks(line, words)
-        if tasks is not None:
-            write_atomically(folder / TASK_FILE, tasks, overwrite=False)
-        own_line, handed_on = gathered.line(line, env)
-        folders = _folders(recorders, gathered)
-        started = wrap_with_exec(own_line, words, str(folder / TASK_FILE), folders)
+        started = _start(line, recorders, recording, gathered, env)
+        if started.tasks is not None:
+            write_atomically(folder / TASK_FILE, started.tasks, overwrite=False)
         with beside(folder) if beside else nullcontext():
-            variables = {**env, **variables, **handed_on, **gathered.environment}
-            exit_code = run_child(started, variables, stdout=output)
+            variables = {**env, **started.environment, **gathered.environment}
+            exit_code = run_child(started.argv, variables, stdout=output)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
@@ -197,19 +194,38 @@ def profile_line(
     recorders = choose_recorders(line, env)
     folder = MEMORY_FOLDER / "toposeat-profile-XXXXXXXX" if directory is None else Path(directory)
     gathered = planned_gathering(folder, line, env)
-    words, variables = _words(line, recorders, recording, gathered, env)
-    own, folders = gathered.line(line, env)[0], _folders(recorders, gathered)
-    started = wrap_with_exec(own, words, str(folder / TASK_FILE), folders)
-    if words:
-        return started
-    return ["env", *(f"{name}={value}" for name, value in variables.items()), *started]
+    started = _start(line, recorders, recording, gathered, env)
+    return [*assignments(started.variables), *started.argv]
 
 
-def _folders(recorders: Recorders, gathered: Gathering) -> list[Path]:
-    """What containers of the ranks are shown; another node may lack the folder of the records."""
-    library = () if recorders.library is None else (recorders.library.parent,)
-    records = (gathered.folder,) if gathered.here else ()
-    return [*own_folders(), *records, *library]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Started:
+    """The line to start; `variables` are what it is given in place of words for its ranks."""
+
+    argv: list[str]
+    variables: Mapping[str, str]
+    environment: Mapping[str, str]
+    tasks: str | None
+
+
+def _start(
+    line: LaunchLine,
+    recorders: Recorders,
+    recording: Recording | None,
+    gathered: Gathering,
+    environment: Mapping[str, str],
+) -> _Started:
+    words, variables = _words(line, recorders, recording, gathered, environment)
+    own, handed_on = gathered.line(line, environment)
+    # What containers are shown; another node may lack the folder of the records.
+    folders = [*own_folders(), *((gathered.folder,) if gathered.here else ())]
+    folders += [] if recorders.library is None else [recorders.library.parent]
+    return _Started(
+        argv=wrap_with_exec(own, words, str(gathered.folder / TASK_FILE), folders),
+        variables=variables,
+        environment={**variables, **handed_on},
+        tasks=wrapped_tasks(line, words),
+    )
 
 
 def _words(

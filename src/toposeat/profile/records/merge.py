@@ -14,11 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, ToposeatError
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
-from toposeat.model.traffic import (
-    Traffic,
-)
+from toposeat.model.traffic import Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
 from toposeat.profile.records.torch_job import joined, read_torch_records
@@ -26,7 +25,7 @@ from toposeat.profile.records.world import WorldSum
 from toposeat.profile.records.world_traffic import make_traffic
 
 LEFT_NO_RECORD = "left no record"
-_LISTED_GROUPS = 4  # that a sentence names
+_LISTED, _LISTED_GROUPS = 8, 4  # ranks, and groups of them, that a sentence names
 _NAME = re.compile(r"rank-(\d{1,9})-(\d{1,19})(.*)", re.ASCII | re.DOTALL)
 _MAX_HOST_NAME = 256
 
@@ -91,26 +90,16 @@ def _others_start_ranks(folders: Sequence[Path]) -> bool:
 
 
 def _group(ranks: Sequence[int], host: str, cause: str) -> str:
-    return f"{_ranges(ranks)}{f' on {host}' if host else ''} ({cause})"
-
-
-def _ranges(ranks: Iterable[int]) -> str:
-    """`rank 3`, `ranks 0-3, 8`."""
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    words = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
-    shown = ", ".join(words[:8]) + (", ..." if len(words) > 8 else "")
-    return f"rank {shown}" if len(runs) == 1 and runs[0][0] == runs[0][1] else f"ranks {shown}"
+    """`ranks 0-3, 8 on node1 (it made no MPI call)`."""
+    runs = format_cpu_list(ranks).split(",")
+    shown = ", ".join(runs[:_LISTED]) + (", ..." if len(runs) > _LISTED else "")
+    where = f" on {host}" if host else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{where} ({cause})"
 
 
 Progress = Callable[[int, int], None]  # records merged, of all
 
 
-_LISTED = 8  # how many ranks a sentence names
 _World = tuple[str, int, int]  # the launcher's name of the job, number of ranks, spawn key
 
 
@@ -149,7 +138,7 @@ class _Merger:
     def sentences(self) -> Iterator[str]:
         """What the report says of records that are left out, the gravest first."""
         if self.damaged:
-            first = "; ".join(f"{_name(e)}: {e.message}" for e in self.damaged[:4])
+            first = "; ".join(f"{Path(e.path or '?').name}: {e.message}" for e in self.damaged[:4])
             more = "; ..." if len(self.damaged) > 4 else ""
             yield f"{len(self.damaged)} damaged records are left out: {first}{more}"
         if self.died_in_init:
@@ -190,7 +179,9 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
             f"{where} holds no traffic record", hint="was the program run under the interposer?"
         )
     chosen = max(merger.own.values(), key=lambda world: len(world.seen))
-    report = [*merger.sentences(), *_describe(chosen)]
+    # What the numbers of a merged world do not show, the gravest first.
+    told = (_missing(chosen), _lost(chosen), _devices(chosen))
+    report = [*merger.sentences(), *(line for lines in told for line in lines)]
     try:
         return make_traffic(chosen, list(merger.spawned.values()), report, len(merger.damaged))
     except (ValueError, OverflowError) as error:  # each record is sound, their sum is not
@@ -214,15 +205,6 @@ def _paths(folders: Sequence[Path]) -> list[Path]:
         return (int(match[1]), int(match[2]), "") if match else (1 << 31, 0, path.name)
 
     return sorted(paths, key=order)
-
-
-def _name(error: InputError) -> str:
-    return Path(str(error.path)).name if error.path else "?"
-
-
-def _describe(world: WorldSum) -> list[str]:
-    """What the numbers of a merged world do not show, the gravest first."""
-    return [*_missing(world), *_lost(world), *_devices(world)]
 
 
 def _missing(world: WorldSum) -> Iterator[str]:

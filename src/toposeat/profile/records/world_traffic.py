@@ -160,7 +160,8 @@ def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tu
     for number, child in enumerate(spawned, 1):
         own = flows_of.get(number - 1)
         parts = _expand(child)
-        parent = 0 if own is not None else _parent(spawned, child)
+        by = (n for n, each in enumerate(spawned, 1) if each.spawned(child))
+        parent = 0 if own is not None else next(by, None)
         known = own if parent in (0, None) else spawned[parent - 1].spawned(child)
         made.append(
             World(
@@ -199,11 +200,6 @@ def _without_records(number: int, met: MetWorld) -> World:
         parent=0 if met.origin is WorldOrigin.SPAWNED else None,
         flows=tuple(met.flows),
     )
-
-
-def _parent(spawned: Sequence[WorldSum], child: WorldSum) -> int | None:
-    """The number of the spawned world that spawned another one."""
-    return next((n for n, each in enumerate(spawned, 1) if each.spawned(child)), None)
 
 
 def _matches(world: WorldSum, spawned: Sequence[WorldSum]) -> dict[int, MetWorld]:
