@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -212,7 +212,11 @@ def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup |
     for place, bucket in enumerate(range(first, last + 1)):
         x = 8 + place * pitch
         here = [(look, name, counts[bucket]) for look, name, counts in series]
-        parts.append(_stack((x, pitch - 4, floor), here, top, bucket))
+        # Anything that is there is at least 1.5 pixels high.
+        seen = ((look, max(1.5, (floor - 12) * n / top)) for look, _, n in here if n)
+        low = "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} and up"
+        words = ", ".join(f"{format_count(n)} {name}" for _, name, n in here)
+        parts.append(titled(f"{low}: {words}", *_above_each_other(x, floor, pitch - 4, seen)))
         if place % every == 0:
             name = "empty" if bucket == 0 else format_power_of_two(bucket - 1)
             parts.append(text_line(x + (pitch - 4) / 2, floor + 15, name, "axis mid"))
@@ -226,25 +230,15 @@ def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup |
     return drawing("chart", (max(width, 300), height), "messages per size", *parts)
 
 
-def _stack(
-    place: tuple[float, float, float],
-    counts: Sequence[tuple[str, str, int]],
-    top: int,
-    bucket: int,
-) -> Markup:
-    """One column at (x, width, floor); anything that is there is at least 1.5 pixels high."""
-    x, width, floor = place
-    room = floor - 12
-    parts: list[Child] = []
-    y = floor
-    for look, _, count in counts:
-        if count:
-            tall = max(1.5, room * count / top)
-            y -= tall
-            parts.append(rect(look, x, y, width, tall))
-    low = "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} and up"
-    words = ", ".join(f"{format_count(count)} {name}" for _, name, count in counts)
-    return titled(f"{low}: {words}", *parts)
+def _above_each_other(
+    x: float, floor: float, width: float, parts: Iterable[tuple[str, float]]
+) -> list[Child]:
+    """A rectangle for each look and height, the first on the floor."""
+    drawn: list[Child] = []
+    for look, height in parts:
+        floor -= height
+        drawn.append(rect(look, x, floor, width, height))
+    return drawn
 
 
 def share_bar(parts: Sequence[TimePart]) -> Markup | None:
@@ -276,9 +270,7 @@ class _Column:
 
     first: int
     words: str
-    device: float  # shares of the run
-    host: float
-    other: float
+    shares: tuple[float, float, float]  # of the run: device and host memory, and the rest
 
 
 def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
@@ -293,7 +285,11 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
     parts: list[Child] = []
     for place, column in enumerate(columns):
         x = 40 + place * pitch
-        parts.append(_time_column(column, x, max(2.0, pitch - 3), floor, room))
+        width = max(2.0, pitch - 3)
+        shares = zip(("device", "host", "other"), column.shares, strict=True)
+        heights = ((f"fill-{what}", room * share) for what, share in shares if share > 0)
+        bars = _above_each_other(x, floor, width, heights)
+        parts.append(titled(column.words, rect("track", x, floor - room, width, room), *bars))
         if place % every == 0:
             parts.append(text_line(x + (pitch - 3) / 2, floor + 14, str(column.first), "axis mid"))
     for share in (0.0, 0.5, 1.0):
@@ -306,8 +302,7 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
 
 def _columns(timed: Sequence[RankInfo]) -> list[_Column]:
     size = -(-len(timed) // _MOST_COLUMNS)
-    groups = [timed[at : at + size] for at in range(0, len(timed), size)]
-    return [_column(group) for group in groups]
+    return [_column(timed[at : at + size]) for at in range(0, len(timed), size)]
 
 
 def _column(group: Sequence[RankInfo]) -> _Column:
@@ -326,21 +321,7 @@ def _column(group: Sequence[RankInfo]) -> _Column:
         + (f", {format_percent(device)} on device buffers" if device else "")
         + (" (did not reach MPI_Finalize)" if unfinished else "")
     )
-    return _Column(first.rank, words, device, host, max(inside - device - host, 0.0))
-
-
-def _time_column(column: _Column, x: float, width: float, floor: float, room: float) -> Markup:
-    bars: list[Child] = [rect("track", x, floor - room, width, room)]
-    y = floor
-    for look, share in (
-        ("fill-device", column.device),
-        ("fill-host", column.host),
-        ("fill-other", column.other),
-    ):
-        if share > 0:
-            y -= room * share
-            bars.append(rect(look, x, y, width, room * share))
-    return titled(column.words, *bars)
+    return _Column(first.rank, words, (device, host, max(inside - device - host, 0.0)))
 
 
 def traffic_svg(traffic: Traffic) -> str:

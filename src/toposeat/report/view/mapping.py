@@ -488,23 +488,18 @@ def _why(
     before, after = result.default.phases, result.placed.phases
     proof = certificate_words(result.certificate, result.metric, reasoned=reasoned)
     phases = phase_words(before, after) if after else None
+    said = {
+        "Busiest": _busiest(result, topology),
+        "Proof": proof,
+        "Range": range_words(result.premises),
+        "Reach": run_share_words(result, traffic),
+        "Phases": phases,
+        "Trees": tree_words(before, after) or None,
+    }
+    order = [*said]
     if result.certificate.word == "heuristic" and result.stages:  # what is known comes first
-        return facts(
-            Busiest=_busiest(result, topology),
-            Phases=phases,
-            Range=range_words(result.premises),
-            Proof=proof,
-            Reach=run_share_words(result, traffic),
-            Trees=tree_words(before, after) or None,
-        )
-    return facts(
-        Busiest=_busiest(result, topology),
-        Proof=proof,
-        Range=range_words(result.premises),
-        Reach=run_share_words(result, traffic),
-        Phases=phases,
-        Trees=tree_words(before, after) or None,
-    )
+        order = ["Busiest", "Phases", "Range", "Proof", "Reach", "Trees"]
+    return facts(**{name: said[name] for name in order})
 
 
 def _how(result: MappingResult) -> str:

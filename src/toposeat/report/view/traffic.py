@@ -6,12 +6,12 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.rank_info import DeviceChoice
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
@@ -258,10 +258,7 @@ def group_rows(traffic: Traffic) -> list[tuple[str, ...]]:
 
 def _ranks(ranks: Iterable[int]) -> str:
     """`0-3 8-11`; of more than eight stretches the first seven and the last."""
-    stretches = []
-    for _, run in groupby(enumerate(sorted(ranks)), lambda pair: pair[1] - pair[0]):
-        members = [rank for _, rank in run]
-        stretches.append(str(members[0]) + (f"-{members[-1]}" if len(members) > 1 else ""))
+    stretches = format_cpu_list(sorted(ranks)).split(",")
     if len(stretches) > 8:
         stretches[7:-1] = ["..."]
     return " ".join(stretches)
