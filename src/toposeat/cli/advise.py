@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
+    add_clock_options,
+    add_flag,
     add_output_option,
     add_stack_option,
     print_command,
@@ -44,18 +46,8 @@ class AdviseCommand(Command):
             "-p", "--placement", metavar="PLACE", type=Path, required=True, help="a placement"
         )
         add_stack_option(parser)
-        parser.add_argument(
-            "--repeats", metavar="N", type=int, default=5, help="runs of each (default: 5)"
-        )
-        parser.add_argument(
-            "--time",
-            metavar="REGEX",
-            help="finds the seconds that the program prints, as group 1, e.g. '([0-9.]+) s'; the "
-            "last match counts (default: the wall time of the launch line)",
-        )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="print the commands, run nothing"
-        )
+        add_clock_options(parser, "runs of each")
+        add_flag(parser, "--dry-run", "print the commands, run nothing")
         add_output_option(parser, "the advice (JSON)")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -72,7 +64,8 @@ class AdviseCommand(Command):
         if args.dry_run:
             show_decided(args, as_remark=True)
             return _print_lines(command, case, pipeline.settings_to_try(stack))
-        plan = pipeline.ClockPlan(command=tuple(command), repeats=args.repeats, pattern=args.time)
+        repeats = 5 if args.repeats is None else args.repeats
+        plan = pipeline.ClockPlan(command=tuple(command), repeats=repeats, pattern=args.time)
         with progress_bar("runs") as progress:
             advice = pipeline.clocked_advice(
                 case, stack, plan, environment=os.environ, progress=progress

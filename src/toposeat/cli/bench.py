@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toposeat import pipeline, profile, report
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_solver_options,
     add_stack_option,
     add_topology_option,
@@ -260,14 +261,12 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         choices=VISIBILITIES,
         help="how ranks are shown their GPU, as for `run` (default: permute)",
     )
-    group.add_argument(
+    add_flag(
+        group,
         "--seat-default",
-        action="store_true",
-        help="bind the CPUs of the default order too, so that only the order of the GPUs differs",
+        "bind the CPUs of the default order too, so that only the order of the GPUs differs",
     )
-    group.add_argument(
-        "--dry-run", action="store_true", help="print the exact commands of one repeat, run nothing"
-    )
+    add_flag(group, "--dry-run", "print the exact commands of one repeat, run nothing")
 
 
 def _count(text: str) -> int:

@@ -61,6 +61,11 @@ class _Sources(argparse.Action):
         setattr(namespace, self.dest, joined_sources([*told, values]))
 
 
+def add_flag(parser: argparse._ActionsContainer, name: str, help: str) -> None:
+    """An option without an argument."""
+    parser.add_argument(name, action="store_true", help=help)
+
+
 def add_topology_option(
     parser: argparse.ArgumentParser,
     *,
@@ -164,6 +169,17 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
         default=min_gain_percent,
         help="keep the default placement if less than this share of its time (or of what "
         f"--objective names) could be saved (default: {min_gain_percent:g})",
+    )
+
+
+def add_clock_options(parser: argparse.ArgumentParser, repeated: str) -> None:
+    """`--repeats N`, of what is `repeated` (None: five), and `--time REGEX`."""
+    parser.add_argument("--repeats", metavar="N", type=int, help=f"{repeated} (default: 5)")
+    parser.add_argument(
+        "--time",
+        metavar="REGEX",
+        help="finds the seconds that the program prints, as group 1, e.g. '([0-9.]+) s'; the "
+        "last match counts (default: the wall time of the launch line)",
     )
 
 
@@ -290,11 +306,7 @@ def print_command(command: Sequence[str]) -> None:
 
 
 def write_result(content: str | bytes) -> None:
-    """Write the whole result to stdout. A closed pipe is no error.
-
-    Raises:
-        ToposeatError: the operating system refused it.
-    """
+    """Write the whole result to stdout. A closed pipe is no error."""
     try:
         if isinstance(content, bytes):
             sys.stdout.flush()

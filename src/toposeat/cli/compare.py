@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from toposeat.cli.command import (
     Command,
+    add_clock_options,
+    add_flag,
     add_network_options,
     add_stack_option,
     add_topology_option,
@@ -67,24 +69,9 @@ class CompareCommand(Command):
             default="bandwidth",
             help="what the cost of a pair of devices is computed from (default: bandwidth)",
         )
-
-        parser.add_argument(
-            "--repeats",
-            metavar="N",
-            type=int,
-            default=None,
-            help="runs of the launch line with every placement, in turns (default: 5)",
-        )
-        parser.add_argument(
-            "--time",
-            metavar="REGEX",
-            help="finds the seconds that the program prints, as group 1, e.g. '([0-9.]+) s'; the "
-            "last match counts (default: the wall time of the launch line)",
-        )
-        parser.add_argument(
-            "--dry-run",
-            action="store_true",
-            help="print the commands of one repeat, default first, run nothing",
+        add_clock_options(parser, "runs of the launch line with every placement, in turns")
+        add_flag(
+            parser, "--dry-run", "print the commands of one repeat, default first, run nothing"
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -31,11 +31,7 @@ class CompletionCommand(Command):
 
 
 def completion(shell: str) -> str:
-    """What makes this shell complete, made of the parsers of all verbs.
-
-    Raises:
-        UnavailableError: there is no shtab.
-    """
+    """What makes this shell complete, made of the parsers of all verbs."""
     from toposeat.cli.main import verbs_of, whole_parser  # noqa: PLC0415
 
     try:

@@ -46,12 +46,7 @@ def add_constraint_options(parser: argparse.ArgumentParser) -> None:
 
 
 def constraints_of(args: argparse.Namespace, on: Machine) -> Constraints:
-    """The constraints of a command line.
-
-    Raises:
-        UsageError: an option is not of its form, names a device that the machine has not, or is of
-            devices where they cannot be listed.
-    """
+    """The constraints of a command line."""
     given = [name for name in _OPTIONS if getattr(args, name) not in (None, [])]
     if not given:
         return Constraints()

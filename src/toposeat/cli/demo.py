@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_force_option,
     print_json,
     quoted,
@@ -49,11 +50,7 @@ class DemoCommand(Command):
             default=DEFAULT_FOLDER,
             help=f"where to write (default: {DEFAULT_FOLDER})",
         )
-        parser.add_argument(
-            "--predicted-only",
-            action="store_true",
-            help="leave out the clocked gain on emulated GPUs",
-        )
+        add_flag(parser, "--predicted-only", "leave out the clocked gain on emulated GPUs")
         add_force_option(parser)
 
     def run(self, args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toposeat import report, topology
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_output_option,
     add_topology_option,
     print_json,
@@ -60,9 +61,7 @@ class DiscoverCommand(Command):
             " the guest, which the last of several -t lists (default: this), takes the place of the"
             " host's device i; FILE: such a list, or lines of two bus ids: the host's, the guest's",
         )
-        parser.add_argument(
-            "--list", action="store_true", help="list the machines of the catalogue and your own"
-        )
+        add_flag(parser, "--list", "list the machines of the catalogue and your own")
 
     def run(self, args: argparse.Namespace) -> int:
         """Read, show, save."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from toposeat import launch, mapping, pipeline, report, topology
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_topology_option,
     environment_of,
     print_json,
@@ -43,15 +44,13 @@ class DoctorCommand(Command):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
         add_topology_option(parser, required=False)
-        parser.add_argument(
+        add_flag(
+            parser,
             "--config",
-            action="store_true",
-            help="show which settings apply, and where they are from, instead of a machine",
+            "show which settings apply, and where they are from, instead of a machine",
         )
-        parser.add_argument(
-            "--strict",
-            action="store_true",
-            help="exit with 1 for doubts too, not only for faults and unknown facts",
+        add_flag(
+            parser, "--strict", "exit with 1 for doubts too, not only for faults and unknown facts"
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -226,7 +225,6 @@ def _environment() -> Iterator[Finding]:
 
 
 def _native_parts() -> Iterator[Finding]:
-
     parts = (
         "bin/toposeat-exec",
         "lib/libtoposeat_ompi.so",

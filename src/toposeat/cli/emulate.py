@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from toposeat import emulation, launch, topology
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_topology_option,
     read_machine,
     require_launch,
@@ -67,9 +68,7 @@ class EmulateCommand(Command):
             default="",
             help="devices that a container or cgroup would hide, e.g. 2,3",
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="print the machine file, run nothing"
-        )
+        add_flag(parser, "--dry-run", "print the machine file, run nothing")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the command with the stand-in libraries, then remove their files."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_network_options,
     add_output_option,
     add_solver_options,
@@ -65,9 +66,7 @@ class MapCommand(Command):
             "stencil3d:2x2x4,weight=3; llm:model=llama-3.1-70b,tp=8,pp=4,dp=8 (model=list "
             "is answered with the names)",
         )
-        parser.add_argument(
-            "--list", action="store_true", help="show the patterns, each with a small drawing"
-        )
+        add_flag(parser, "--list", "show the patterns, each with a small drawing")
         add_topology_option(parser, required=False)
         add_output_option(parser, "the placement")
         parser.add_argument(
@@ -80,11 +79,7 @@ class MapCommand(Command):
         add_solver_options(parser, min_gain_percent=1)
         add_constraint_options(parser)
         add_stack_option(parser)
-        parser.add_argument(
-            "--explain",
-            action="store_true",
-            help="also say why: what moved, and what was the bottleneck",
-        )
+        add_flag(parser, "--explain", "also say why: what moved, and what was the bottleneck")
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toposeat import emulation
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_output_option,
     add_topology_option,
     print_json,
@@ -76,9 +77,7 @@ class MeasureCommand(Command):
             type=Path,
             help="write each single time to this file; if it exists, the measurement is continued",
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="print the rounds of pairs, measure nothing"
-        )
+        add_flag(parser, "--dry-run", "print the rounds of pairs, measure nothing")
 
     def run(self, args: argparse.Namespace) -> int:
         """Measure, show, save."""
@@ -136,7 +135,6 @@ class MeasureCommand(Command):
 
 
 def _machine(base: Topology | None, facts: Topology, tried: Sequence[SharedLink]) -> Topology:
-
     if base is not None:
         return measure.measured_topology(base, facts, tried)
     try:
@@ -159,14 +157,12 @@ def _marked(machine: Topology) -> Topology:
 
 
 def _kept(path: Path | None, pci: Sequence[str]) -> AbstractContextManager[PairResults]:
-
     if path is None:
         return nullcontext(measure.PairResults(len(pci)))
     return measure.raw_file(path, pci)
 
 
 def _protocols(text: str) -> list[str]:
-
     chosen = [each.strip() for each in text.split(",") if each.strip()]
     unknown = [each for each in chosen if each not in measure.PROTOCOLS]
     if unknown or not chosen:
@@ -188,7 +184,6 @@ def _devices(text: str) -> list[int]:
 
 
 def _print_rounds(count: int) -> None:
-
     if count < 2:
         raise UsageError(
             "the number of GPUs is not known", hint="give -t SRC, or --devices 0,1,2,3"

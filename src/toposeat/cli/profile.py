@@ -17,6 +17,7 @@ from toposeat import launch, pipeline, profile, report
 from toposeat.cli.command import (
     EXIT_FAILED,
     Command,
+    add_flag,
     add_output_option,
     add_topology_option,
     positive_seconds,
@@ -73,15 +74,15 @@ class ProfileCommand(Command):
             help="run nothing: make a profile of the records in these folders, for example of one "
             "folder per node; without a folder, list the records of killed runs that are kept here",
         )
-        parser.add_argument(
+        add_flag(
+            parser,
             "--partial",
-            action="store_true",
-            help="make a profile even if some ranks have no record; without it that is an error",
+            "make a profile even if some ranks have no record; without it that is an error",
         )
-        parser.add_argument(
+        add_flag(
+            parser,
             "--no-time",
-            action="store_true",
-            help="do not read the clock: least overhead, but no share of time in MPI",
+            "do not read the clock: least overhead, but no share of time in MPI",
         )
         parser.add_argument(
             "--phases",
@@ -90,16 +91,16 @@ class ProfileCommand(Command):
             help="split the run: `pcontrol` at the application's calls of MPI_Pcontrol, or a "
             "number of seconds into windows of that length",
         )
-        parser.add_argument(
+        add_flag(
+            parser,
             "--reorder",
-            action="store_true",
-            help="record the program as `toposeat run --reorder` starts it: communicators are "
+            "record the program as `toposeat run --reorder` starts it: communicators are "
             "those of the reordered ranks",
         )
-        parser.add_argument(
+        add_flag(
+            parser,
             "--watch",
-            action="store_true",
-            help="say every few seconds on standard error what the job has sent, for less than 1 %%"
+            "say every few seconds on standard error what the job has sent, for less than 1 %%"
             " of a core",
         )
         add_topology_option(
@@ -108,9 +109,7 @@ class ProfileCommand(Command):
             dest="watched",  # what settings name is no machine that the job runs on
             help="with --watch: the node whose busiest link is told (default: this)",
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="print the exact command, run nothing"
-        )
+        add_flag(parser, "--dry-run", "print the exact command, run nothing")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the application under the interposer, merge, save, summarise."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
-    add_force_option,
+    add_flag,
+    add_output_option,
     print_command,
     print_json,
     quoted,
@@ -50,37 +51,30 @@ class RunCommand(Command):
             "(mask), its own first (rotate), or as before (cpu-only: CPUs are bound); default: "
             "as the placement says, else permute",
         )
-        parser.add_argument(
+        add_flag(
+            parser,
             "--strict",
-            action="store_true",
-            help="stop a rank that does not get its place, and end with exit code "
+            "stop a rank that does not get its place, and end with exit code "
             f"{NOT_AS_PLANNED} if one was not as planned or used a device that could not be "
             "checked",
         )
-        parser.add_argument(
+        add_flag(
+            parser,
             "--other-machine",
-            action="store_true",
-            help="run a placement that was made for other hosts, in the order of its hosts",
+            "run a placement that was made for other hosts, in the order of its hosts",
         )
-        parser.add_argument(
-            "--no-verify", action="store_true", help="do not check what each rank got"
-        )
-        parser.add_argument(
+        add_flag(parser, "--no-verify", "do not check what each rank got")
+        add_flag(
+            parser,
             "--reorder",
-            action="store_true",
-            help="let MPI_Cart_create and the other topologies that the program makes with "
+            "let MPI_Cart_create and the other topologies that the program makes with "
             "reorder = 1 reorder ranks by node and link; without a placement nothing else is "
             "changed",
         )
-        parser.add_argument(
-            "--dry-run",
-            action="store_true",
-            help="print the launcher's files and the exact command, run nothing",
+        add_flag(
+            parser, "--dry-run", "print the launcher's files and the exact command, run nothing"
         )
-        parser.add_argument(
-            "-o", "--output", metavar="F", type=Path, help="write the run record to F"
-        )
-        add_force_option(parser)
+        add_output_option(parser, "the run record")
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, verify, record."""

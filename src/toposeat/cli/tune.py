@@ -7,6 +7,7 @@ import argparse
 from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_force_option,
     add_network_options,
     add_solver_options,
@@ -39,9 +40,7 @@ class TuneCommand(Command):
         """Declare this verb's options."""
         add_topology_option(parser, required=False)
         add_network_options(parser)
-        parser.add_argument(
-            "--again", action="store_true", help="profile again even if a profile is cached"
-        )
+        add_flag(parser, "--again", "profile again even if a profile is cached")
         parser.add_argument(
             "--html",
             metavar="F",
