@@ -113,13 +113,7 @@ class Tool:
 
 
 def with_line_meant(error: ToposeatError, words: Sequence[str], tool: Tool) -> ToposeatError:
-    """The error; where its words mean another line, its hint is that line.
-
-    Args:
-        error: why they were refused.
-        words: what was typed behind `toposeat`.
-        tool: what could be typed.
-    """
+    """The error of `words`, typed behind `toposeat`, with the line that they mean as its hint."""
     if isinstance(error, DroppedError):
         return error
     found = _Words()

@@ -36,15 +36,9 @@ _OF_ENDING = {
 
 
 def output_form(path: Path | None, stated: str | None, forms: Sequence[str]) -> str | None:
-    """The form that the name of a file says, else the one that `--format` says.
+    """The form that the name of a file (`-o`) says, else the one that `--format` says, if any.
 
-    Args:
-        path: of `-o`.
-        stated: by `--format`; None: nothing.
-        forms: that the verb writes.
-
-    Returns:
-        None where neither says one.
+    `forms` are those that the verb writes.
     """
     named = None if path is None else _OF_ENDING.get(path.suffix.lower())
     if named is None:
@@ -125,11 +119,7 @@ CONVERTERS: dict[str, tuple[str, ...]] = {
 
 
 def png_of_svg(svg: str) -> bytes:
-    """The picture as PNG.
-
-    Args:
-        svg: a drawing of ours.
-    """
+    """The picture, a drawing of ours, as PNG."""
     import shutil  # noqa: PLC0415 - 8 ms: few ask for a PNG
 
     for name, options in CONVERTERS.items():

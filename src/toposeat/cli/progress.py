@@ -48,10 +48,7 @@ _STEP_S = 0.2
 def search_bar(what: str, most_s: float, *, after_s: float = SILENT_S) -> Iterator[None]:
     """A bar while a search runs that ends after `most_s` seconds, or sooner with a proof.
 
-    Args:
-        what: what is searched for.
-        most_s: seconds that the search may take.
-        after_s: seconds until the bar appears. It leaves no trace when the search is done.
+    It appears after `after_s` seconds, and leaves no trace when the search is done.
     """
     if not sys.stderr.isatty() or most_s <= after_s:
         yield

@@ -122,10 +122,7 @@ def read_settings(
 ) -> tuple[dict[str, Setting], list[str]]:
     """What is set, by key, and a line about each file that is left alone.
 
-    Args:
-        environment: of this process.
-        folder: where the project's file is looked for, and above.
-        forgiving: a file that is wrong is left alone, too.
+    A project's file is looked for in `folder` and above. If `forgiving`, wrong ones are left alone.
     """
     files = config_files(environment, folder)
     found: dict[str, Setting] = {}

@@ -75,12 +75,8 @@ def placed_command(
 ) -> PlacedCommand:
     """The command of a plan with every rank seated, once `check_line` had nothing against it.
 
-    Args:
-        plan: the line, and the seats of its processes.
-        placement_path: file that toposeat-exec reads on every node.
-        options: how the placement is applied.
-        environment: of the run.
-        folder: where the command's files will lie, with a slash at its end; "" for names alone.
+    `placement_path` is a file that toposeat-exec reads on every node. The command's files will lie
+    in `folder`, which has a slash at its end; "" for names alone.
     """
     line, placement = plan.line, plan.seating
     folders = exec_folders(placement_path, options)

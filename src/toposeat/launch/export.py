@@ -23,14 +23,9 @@ def export_placement(
     program: str = DEFAULT_PROGRAM,
     manifest: tuple[str, Path] | None = None,
 ) -> Export:
-    """The files and the line that realise a placement with a launcher's own means.
+    """The files and the line that realise a placement with a launcher's own means, for `program`.
 
-    Args:
-        placement: seats of all ranks.
-        launcher: a key of `EXPORTERS`.
-        visibility: as for `run`.
-        program: what the line starts.
-        manifest: of Kubernetes, its text and its name: the placement is added to it.
+    `manifest` is one of Kubernetes, its text and its name: the placement is added to it.
 
     Raises:
         UsageError: no such launcher or mode, or one that cannot express this placement.

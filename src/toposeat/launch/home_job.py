@@ -48,9 +48,8 @@ class Verdicts:
 class StartDecision:
     """Hears ranks, and decides at `due`, a time of `time.monotonic`; None: not yet.
 
-    Args:
-        ranks: how many have to be heard; None starts nobody.
-        strict: refuse a job of which not every rank was heard.
+    So many `ranks` have to be heard; None starts nobody. If `strict`, a job is refused of which not
+    every one was.
     """
 
     def __init__(self, ranks: int | None, *, strict: bool) -> None:
@@ -166,11 +165,7 @@ _DEVICES = b"devices "
 
 
 class PlacementParts:
-    """A placement file, taken apart by host.
-
-    Args:
-        text: the file, as `placement_file` writes it.
-    """
+    """The text of a placement file, taken apart by host."""
 
     def __init__(self, text: bytes) -> None:
         first, *lines = (line + b"\n" for line in text.splitlines())
@@ -257,11 +252,9 @@ class Arriving:
 
 
 class HomeFiles:
-    """The folder where files arrive, and what it still takes; nothing there is ever replaced.
+    """The folder where files arrive, this process's own, and what it still takes: None, nothing.
 
-    Args:
-        folder: this process's own.
-        expected: None takes nothing.
+    Nothing there is ever replaced.
     """
 
     def __init__(self, folder: Path, expected: Expected | None) -> None:

@@ -74,16 +74,10 @@ _SENDING_S = 30.0
 def send_home(
     words: str, name: str, data: bytes, *, environment: Mapping[str, str] | None = None
 ) -> bool:
-    """Send a file to the process that started the job.
+    """Send a file to the process that started the job, at `Home.words`; whether it was kept.
 
-    Args:
-        words: `Home.words`.
-        name: of the file, letters, digits, `.`, `_` and `-`.
-        data: its content.
-        environment: where the job's key is; this process's own by default.
-
-    Returns:
-        Whether it was kept.
+    Its name is of letters, digits, `.`, `_` and `-`. The job's key is in the environment, by
+    default this process's own.
     """
     key = (os.environ if environment is None else environment).get(KEY_VARIABLE, "")
     port, _, addresses = words.split(":", 2)
@@ -161,15 +155,12 @@ _INNER_INTERFACES = ("docker", "virbr", "br-", "veth", "lxc", "podman", "cni")
 def listening_sockets(hosts: Iterable[str]) -> tuple[list[socket.socket], list[str]]:
     """Sockets at one port that is free and open, and their addresses, the most useful first.
 
-    One for each network that leads to the nodes of the job; at all networks of this host where it
-    is not known which those are, but not at bridges that only its own containers see.
-
-    Args:
-        hosts: of the job, as far as known.
+    One for each network that leads to the hosts of the job, as far as these are known; at all
+    networks of this host where it is not known which those are, but not at bridges that only its
+    own containers see.
 
     Raises:
         OSError: there is none.
-        InputError: the ports are not numbers.
     """
     addresses = own_addresses(hosts)
     cause = OSError("no port")

@@ -115,11 +115,8 @@ def parse_launch_line(
 ) -> LaunchLine:
     """Find launcher, program and number of ranks in `argv`, wrappers of the launcher before it.
 
-    A command that starts no launcher is a program that is started directly: one rank.
-
-    Args:
-        argv: the command, e.g. `["mpirun", "-n", "8", "./app", "arg"]`.
-        identify: tells the launcher's kind from its first word; replaceable for tests.
+    A command that starts no launcher is a program that is started directly: one rank. `identify`
+    tells the launcher's kind from its first word.
     """
     if not argv:
         raise UsageError("no command to run", hint="for example: mpirun -n 8 ./app")
@@ -259,11 +256,6 @@ def hand_on(
     launcher's environment, and the line says its name where it says any, never its value. Most
     launchers hand on everything unless the user says otherwise; what the user says is extended, not
     overruled.
-
-    Args:
-        line: the job's.
-        names: variables that will be in the launcher's environment.
-        environment: of the job.
     """
     forward = line.family.forward
     return (line, {}) if forward is None or not names else forward(line, names, environment)
@@ -277,11 +269,9 @@ def wrap_with_exec(
 ) -> list[str]:
     """The command of `line` with toposeat-exec put in front of every program.
 
-    Args:
-        line: the command, taken apart.
-        exec_args: path of toposeat-exec and its options, without the closing `--`; () for none.
-        task_file: where `wrapped_tasks` will lie.
-        folders: what containers are shown, so that toposeat-exec and its files are found there.
+    `exec_args` are its path and options, without the closing `--`; () for none. `wrapped_tasks`
+    will lie in `task_file`. Containers are shown `folders`, so that toposeat-exec and its files are
+    found there.
     """
     folders = list(folders)
     if line.family.mounts is not None:

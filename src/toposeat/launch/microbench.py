@@ -60,12 +60,7 @@ class MicrobenchAnswer:
 
 
 def compiled_microbench(line: LaunchLine, env: Mapping[str, str]) -> Path:
-    """The program for the MPI of a launch line, from the cache or compiled now.
-
-    Args:
-        line: its launcher tells which mpicc is looked for first.
-        env: for the compiler, PATH and the cache's place.
-    """
+    """The program for the MPI of a launch line, by its mpicc: from the cache, or compiled now."""
     reasons = []
     for mpicc in compiler_wrappers(line, env):
         program, reason = cached_artefact(

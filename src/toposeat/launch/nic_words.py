@@ -55,10 +55,8 @@ def cray_mapping(seats: Iterable[Seat]) -> str | None:
 def other_nics(nic: str, local_rank: int, variables: Mapping[str, str]) -> tuple[list[str], bool]:
     """Variables of a rank that name another NIC, as `NAME=value`, and whether any names this one.
 
-    Args:
-        nic: as the placement names it, perhaps with a port.
-        local_rank: of the rank.
-        variables: of its environment. Those that name no NIC (policies) say nothing.
+    `nic` is as the placement names it, perhaps with a port. Variables that name no NIC (policies)
+    say nothing.
     """
     name = nic.partition(":")[0]
     number = slingshot_number(name)

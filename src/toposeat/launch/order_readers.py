@@ -56,10 +56,7 @@ class Agreement:
 def agree(plan: Realisation, line: LaunchLine, environment: Mapping[str, str]) -> Agreement:
     """Let what reads the order of hosts find rank 0 where the placement has it.
 
-    Args:
-        plan: of the job.
-        line: as the user typed it.
-        environment: of the run.
+    `line` is as the user typed it.
     """
     found = _about_rank_0(plan, environment)
     per_node = line.value(line.table.per_host)

@@ -40,13 +40,9 @@ def per_node_line(
 ) -> PerNodeLine | None:
     """The line that starts `command` once on every node where `line` starts its ranks.
 
-    Args:
-        line: the job's.
-        command: what to start.
-        environment: of the job.
-        as_job: with the devices that the job would see. Outside of an allocation srun asks for one
-            as the job would, if the line says on how many nodes; it may be given others.
-        handed_on: variables that the processes need, by their names (`hand_on`).
+    If `as_job`, with the devices that the job would see: outside of an allocation srun asks for one
+    as the job would, if the line says on how many nodes; it may be given others. `handed_on` are
+    names of variables that the processes need (`hand_on`).
 
     Returns:
         None where there is no such line: without a launcher; for srun outside of an allocation,
@@ -78,11 +74,8 @@ def node_answers(
 ) -> dict[str, bytes]:
     """What the processes that `command` names send home from the nodes of a job, by file name.
 
-    Args:
-        line: the job's.
-        command: of the words by which processes find the way home (`send_home`).
-        environment: of the job.
-        hosts: of the job, as far as they are known.
+    It is told the words by which processes find the way home (`send_home`). `hosts` are those of
+    the job, as far as they are known.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(job_folder("nodes", memory=True))

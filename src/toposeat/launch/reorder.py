@@ -25,9 +25,7 @@ _LIBRARY = "lib/libtoposeat_reorder.so"
 def reordering(asked: bool, environment: Mapping[str, str] | None = None) -> str:
     """How ranks are reordered: the library's own word for it, empty for not at all.
 
-    Args:
-        asked: by an option; otherwise the variable decides.
-        environment: this process's own by default.
+    As the variable says; where it says nothing, by an option if it was `asked`.
     """
     value = (os.environ if environment is None else environment).get(VARIABLE, "")
     if value in _NO:
@@ -49,13 +47,9 @@ def run_reordered(
     dry_run: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> RunRecord:
-    """Start `argv` without a placement, its ranks reordered, and wait for it.
+    """Start `argv` without a placement, its ranks reordered as `reordering` said, and wait for it.
 
-    Args:
-        argv: the launch line as the user would type it.
-        how: what `reordering` answered.
-        dry_run: start nothing; `launched` of the record holds the exact line.
-        environment: of the job; this process's own by default.
+    A dry run starts nothing; `launched` of the record holds the exact line.
     """
     variables = dict(os.environ if environment is None else environment)
     line = parse_launch_line(argv)

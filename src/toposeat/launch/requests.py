@@ -19,10 +19,7 @@ def requests_for(asked: Asked, *, devices: Sequence[str] = ()) -> tuple[Request,
     """The words for each scheduler that the network's levels are those of.
 
     Levels of Kubernetes are labels or tiers of HyperNodes; any other network is taken as Slurm's.
-
-    Args:
-        asked: how near the nodes have to be.
-        devices: PCI bus ids of the linked devices to take, where the job needs a part of a node.
+    `devices` are PCI bus ids of the linked devices to take, where the job needs a part of a node.
     """
     in_kubernetes = any("/" in name or name.startswith(_TIER) for name in asked.levels)
     words = _kubernetes(asked, devices) if in_kubernetes else _slurm(asked)

@@ -340,7 +340,7 @@ _MOST_LINES = 200_000
 
 
 def device_rule(output: str) -> ProtocolRule | None:
-    """The rule that most processes print for messages from device memory within a node.
+    """The rule that most processes print for messages from device memory within a node, if any.
 
     `UCX_PROTO_INFO=y` prints tables of which each line begins with `[time] [host:pid:thread]`:
 
@@ -349,12 +349,6 @@ def device_rule(output: str) -> ProtocolRule | None:
         |  38974..512K | (?) rendezvous ...    | cuda_ipc/cuda       |
 
     Whatever is not a copy through `cuda_ipc` goes through host memory.
-
-    Args:
-        output: everything that the ranks printed.
-
-    Returns:
-        The rule; None if no process printed a table for device memory.
     """
     rules: Counter[ProtocolRule] = Counter()
     pieces: defaultdict[str, list[tuple[int, CopyProtocol]]] = defaultdict(list)

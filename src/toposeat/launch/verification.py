@@ -63,11 +63,9 @@ def left_out(report: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 
 def read_reports(folder: Path, told: Mapping[int, str] | None = None) -> ReportFolder:
-    """Read the reports in `folder`; damaged ones are named and left out.
+    """Read the reports that ranks and probes left in a folder; damaged ones are named and left out.
 
-    Args:
-        folder: where ranks and their probes left files.
-        told: seat reports by rank that came home instead.
+    `told` are seat reports by rank that came home instead.
     """
     seats: dict[int, Mapping[str, tuple[str, ...]]] = {}
     probes: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
@@ -180,10 +178,7 @@ def refusal_lines(
 ) -> list[str]:
     """The verdict, then every cause with its ranks, the commonest first; at most ten lines.
 
-    Args:
-        verdicts: of a job of which no rank was started.
-        ranks: of the job.
-        hosts: where each rank is placed, which nodes are told of their own ranks only.
+    `hosts` says where each rank is placed: nodes are told of their own ranks only.
     """
     causes = _causes(verdicts, hosts or {})
     missing = sorted(set(range(ranks)) - set(verdicts.reports))

@@ -93,14 +93,10 @@ def collective_schedule(
     *,
     repeats: int = 1,
 ) -> Schedule:
-    """One collective in several communicators at the same time, step by step.
+    """One collective in several communicators at once, step by step, `repeats` calls in a row.
 
-    Args:
-        operation: a key of `ALGORITHMS`.
-        algorithm: a key of that operation's.
-        groups: world ranks of each communicator, in its order; no rank is in two.
-        size: bytes, as `Call.size` has them.
-        repeats: calls one after the other.
+    Operation and algorithm are keys of `ALGORITHMS`. `groups` are the world ranks of each
+    communicator, in its order; no rank is in two. `size` is in bytes, as `Call.size` has them.
     """
     known = ALGORITHMS.get(operation, {})
     if algorithm not in known:

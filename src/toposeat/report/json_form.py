@@ -457,11 +457,8 @@ FORMS = ("csv", "treematch", "npy")
 def matrix_file(traffic: Traffic, form: str) -> bytes:
     """The bytes that a mapper serves (`Traffic.mapped_table`), row = sender, as one dense matrix.
 
-    TreeMatch takes a weight without a direction: there, each cell is the sum of both directions.
-
-    Args:
-        traffic: what to write.
-        form: one of `FORMS`.
+    `form` is one of `FORMS`. TreeMatch takes a weight without a direction: there, each cell is the
+    sum of both.
     """
     if traffic.ranks > MAX_RANKS:
         raise UsageError(

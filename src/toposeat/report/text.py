@@ -39,10 +39,7 @@ def text_style_for(
 ) -> TextStyle:
     """The style for `stream`: colour only on a terminal that has it, `NO_COLOR` honoured.
 
-    Args:
-        stream: where the text will go.
-        environment: the process environment (`NO_COLOR`, `TERM`).
-        columns: the terminal's width where known; ignored when `stream` is no terminal.
+    `columns` is a terminal's width, where it is known.
     """
     terminal = stream.isatty()
     plain = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"

@@ -117,12 +117,8 @@ def srun(
 ) -> HostWords:
     """Blocks, rounds (cyclic, plane), or a host for every rank (arbitrary).
 
-    Args:
-        plan: the host of every rank.
-        folder: where the file will lie, with a slash at its end.
-        order: the plan's hosts as Slurm sorts them.
-        pmi: what `--mpi` says, or stands for it.
-        exact: whether `order` is known, not guessed.
+    The file of hosts will lie in `folder`, which has a slash at its end. `order` are the plan's
+    hosts as Slurm sorts them, a guess if not `exact`; `pmi` is what `--mpi` says, or stands for it.
     """
     if pmi.startswith("cray"):
         return _of_cray(plan, folder, order)

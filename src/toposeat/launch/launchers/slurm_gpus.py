@@ -39,14 +39,10 @@ def conflicts(
     used: int,
     devices: tuple[int, ...],
 ) -> list[Conflict]:
-    """What keeps tasks of srun from the GPUs of a plan.
+    """What keeps tasks of srun from the GPUs of a plan; `env -u NAME` in front of srun counts.
 
-    Args:
-        line: of srun.
-        environment: of the run; `env -u NAME` in front of srun counts.
-        tasks: of the node that has most.
-        used: GPUs of the node that uses most.
-        devices: their numbers by local rank, where all nodes have the same; else ().
+    `tasks` and GPUs that are `used` are those of the node that has most; `devices` are their
+    numbers by local rank, where all nodes have the same.
     """
     given = list(_given(line, environment))
     unbound = any(name in _BIND and _is_none(value) for name, value, _, _ in given)

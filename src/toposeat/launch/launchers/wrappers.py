@@ -482,9 +482,7 @@ def _plain(words: Words) -> tuple[Words, Words] | None:
 def shell_text(program: Words, found: Path | None) -> str:
     """What a shell is to do: the text behind `-c`, or the script; "" of any other program.
 
-    Args:
-        program: the command.
-        found: its file.
+    `found` is the program's file.
     """
     script = found
     if Path(program[0]).name in _SHELLS:

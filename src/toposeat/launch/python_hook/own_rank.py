@@ -35,11 +35,7 @@ _MAX_NODES = 1024
 
 
 def watch(module: Any) -> None:
-    """Seat this process, and each fork of it, when it joins a process group.
-
-    Args:
-        module: torch.distributed.distributed_c10d.
-    """
+    """Seat this process, and each fork of it, when it joins a group of torch's `module`."""
     own, end = module.init_process_group, module.destroy_process_group
     ranks: dict[int, _OwnRank] = {}  # by process: forks are ranks of their own
 

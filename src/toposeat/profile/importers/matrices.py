@@ -258,14 +258,7 @@ _EDGES_HINT = "an edge is (source, target, bytes) or (source, target, bytes, mes
 
 
 def traffic_of_array(cells: object) -> Traffic:
-    """The traffic of a square array of bytes that a program holds, row = sender.
-
-    Args:
-        cells: what NumPy makes an array of, or a sparse matrix of SciPy.
-
-    Raises:
-        InputError: another shape, or cells that are no bytes.
-    """
+    """The traffic of a square array of bytes that a program holds, or of SciPy's; row = sender."""
     try:
         return _traffic("in memory", _square_of(cells), None)
     except _Refused as refused:
@@ -297,14 +290,8 @@ def _square_of(cells: Any) -> _Pairs:
 def traffic_of_edges(edges: Sequence[tuple[Any, ...]], ranks: int | None = None) -> Traffic:
     """The traffic of edges `(source, target, bytes)` or `(source, target, bytes, messages)`.
 
-    Edges that are named more than once are added up. Without messages there is one per edge.
-
-    Args:
-        edges: of ranks that count from 0.
-        ranks: how many there are; None: as many as the largest number needs.
-
-    Raises:
-        InputError: an edge that is none, or of a rank that does not exist.
+    Edges that are named more than once are added up. Without messages there is one per edge. Ranks
+    count from 0; by default there are as many as the largest number needs.
     """
     rows = [_edge(each) for each in edges]
     if not rows:

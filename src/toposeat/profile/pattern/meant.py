@@ -48,9 +48,7 @@ SIZES: MappingProxyType[str, str] = MappingProxyType(
 def pattern_meant(text: str, *, ranks: int | None = None) -> str:
     """A pattern that can be read, as near as possible to `text`; "" where it names none.
 
-    Args:
-        text: a pattern, well written or not.
-        ranks: how many there should be, where the text does not say it.
+    It has so many `ranks` where the text does not say it.
     """
     text = re.sub("[\N{MULTIPLICATION SIGN}*]", "x", text.strip().lower())[:200]
     if _is_read(text):

@@ -195,8 +195,7 @@ def fill_class(kind: str, space: MemorySpace | None) -> str:
 def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup | None:
     """Messages per power-of-two size, one part of the column per series.
 
-    Args:
-        series: CSS classes, name, counts per bucket.
+    A series is CSS classes, a name, and counts per bucket.
     """
     total = [sum(column) for column in zip(*(counts for *_, counts in series), strict=True)]
     used = [bucket for bucket, count in enumerate(total) if count]

@@ -134,9 +134,7 @@ def _times(evaluation: Evaluation) -> str:
 def topology_svg(topology: Topology, *, created: str = "") -> str:
     """A standalone SVG file: title, source, the machine with the rate of each link, and its key.
 
-    Args:
-        topology: the machine.
-        created: the day; the drawing does not read the clock.
+    `created` is the day: the drawing does not read the clock.
     """
     layout = lay_out_machine(topology)
     title, said = title_words(topology), origin_words(topology, created)

@@ -18,11 +18,8 @@ def mapping_svg(
 ) -> str:
     """The machine with its ranks before and after; of a network both, and its busiest links.
 
-    Args:
-        result: the mapping.
-        topology: its machine; None where devices are not listed.
-        traffic: what is placed.
-        created: the day; the drawing does not read the clock.
+    `topology` is None where devices are not listed. The drawing does not read the clock: `created`
+    is the day.
     """
     if topology is None or result.stages:
         return network_sheet(result, traffic, created)

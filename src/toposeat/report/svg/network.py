@@ -120,13 +120,10 @@ def bare_network_svg(network: Network, stages: _Stages) -> Markup:
 def network_file(
     network: Network, stages: _Stages, notes: Sequence[str] = (), *, created: str = ""
 ) -> str:
-    """A standalone SVG file: title, source, every host and uplink, and what they carry.
+    """A standalone SVG file: title, source, every host and uplink, what they carry, notes.
 
-    Args:
-        network: hosts on switches.
-        stages: its groups of hosts, the smallest first; empty: there are too many to draw.
-        notes: what was assumed.
-        created: the day.
+    `stages` are the network's groups of hosts, the smallest first; empty: there are too many to
+    draw.
     """
     title = network_words(network)
     by = f" ({', '.join(map(clean, network.sources))})" if network.sources else ""

@@ -30,15 +30,8 @@ def render_comparison_text(
 ) -> str:
     """The verdict, what it is on and of, and a row for each placement.
 
-    Args:
-        evaluations: names and predictions; the first is what the others are compared with.
-        topology: the machine; None where its devices are not listed.
-        traffic: what is placed.
-        style: how text is laid out.
-        machine: its name, where there is no topology.
-        metric: of the cost.
-        premises: of each gain.
-        notes: on the machine.
+    The first of the evaluations is what the others are compared with. `machine` is a name, where
+    there is no topology whose devices are listed; `premises` are those of each gain.
     """
     times = [(name, each.predicted_s) for name, each in evaluations]
     base = times[0][1]

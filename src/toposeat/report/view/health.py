@@ -36,13 +36,9 @@ _COUNTED = {
 def render_health_text(
     topology: Topology | None, health: Health, command: str = "", style: TextStyle = PLAIN
 ) -> str:
-    """The verdict at a glance, then what it rests on.
+    """The verdict at a glance, then what it rests on; `topology` is None where there is no machine.
 
-    Args:
-        topology: the machine; None where there is none.
-        health: what was found.
-        command: what asks for one job, for where the order depends on it.
-        style: of the text.
+    `command` asks for one job: it is shown where the order depends on that.
     """
     best = max((gain.share for gain in health.gains), default=0.0)
     parts: list[Part] = transport_first(health.transport, best)

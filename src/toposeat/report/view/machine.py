@@ -271,12 +271,9 @@ def render_catalogue_text(
     style: TextStyle = PLAIN,
     networks: Sequence[KnownShape] = (),
 ) -> str:
-    """Name, devices, links, and who published it or which file of the user's it is from.
+    """Name, devices, links, and who published it or, if any, which file of the user's it is from.
 
-    Args:
-        machines: each with its file, None if it is built in.
-        style: width and colour.
-        networks: built-in networks, listed after the machines.
+    Built-in networks are listed after the machines.
     """
     rows = [_row(*each) for each in machines]
     for each in networks:

@@ -238,11 +238,9 @@ def _figures_of_merit(result: MappingResult) -> list[tuple[str, float, float]]:
 
 
 def fastest_words(times: Sequence[tuple[str, float]], what: str) -> str:
-    """Which of several placements is predicted to be fastest, and how much is gained by it.
+    """Which placement is predicted to be fastest, and how much of a time (`what`) is gained by it.
 
-    Args:
-        times: names and predicted seconds; the first is what the others are compared with.
-        what: the time that the seconds are of.
+    `times` are names and seconds; the first is what the others are compared with.
     """
     base, before = times[0]
     name, after = min(times, key=lambda each: each[1])
@@ -393,13 +391,8 @@ def render_mapping_text(
 ) -> str:
     """What is gained, the order with the line to copy, and why, within 13 lines.
 
-    Args:
-        result: the mapping.
-        topology: what it is on; None where devices are not listed.
-        traffic: what it is of.
-        style: how text is laid out.
-        verbose: also all figures, before and after, the seats, loads by level, what was tried and
-            the proof's reason.
+    `topology` is None where devices are not listed. If `verbose`, also all figures, before and
+    after, the seats, loads by level, what was tried and the proof's reason.
     """
     parts: list[Part] = [*_answer(result, topology), ""]
     if verbose:

@@ -22,13 +22,7 @@ _AXES = "XYZW"
 def render_network_text(
     network: Network, style: TextStyle = PLAIN, *, lines: int | None = None
 ) -> str:
-    """The network as text, at the width of the terminal.
-
-    Args:
-        network: what is shown.
-        style: how text is laid out.
-        lines: the most that there should be, without sources; None for everything.
-    """
+    """The network as text; `lines` are the most that there should be, sources apart; None: all."""
     return lay_out(network_parts(network, lines=lines), style)
 
 

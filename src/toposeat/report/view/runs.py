@@ -353,10 +353,7 @@ def render_demo_text(
 ) -> str:
     """One line per machine and one for the clock, and where an order gains the line to copy.
 
-    Args:
-        machines: on which the program was mapped, with what was found.
-        clocked: runs on emulated GPUs of the first of them; None where there were none.
-        style: how text is laid out.
+    The clocked runs were on emulated GPUs of the first machine; None where there were none.
     """
     parts: list[Part] = []
     for number, (machine, result) in enumerate(machines):

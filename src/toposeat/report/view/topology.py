@@ -66,12 +66,9 @@ def render_topology_text(
 ) -> str:
     """The machine as text, the overview first, doubts last.
 
-    Args:
-        topology: the machine.
-        style: how text is laid out.
-        knowledge: how much of it is told, where that is to be said.
-        lines: the most that there may be; None for everything. The overview and the first of the
-            doubts are always there, other blocks whole or not at all.
+    `knowledge` is how much of it is told, where that is to be said. `lines` are the most that there
+    may be, None for everything: the overview and the first of the doubts are always there, other
+    blocks whole or not at all.
     """
     overview = topology_overview(topology, knowledge)
     if lines is None:

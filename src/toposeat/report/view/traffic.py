@@ -392,11 +392,8 @@ def render_traffic_text(
 ) -> str:
     """What could be gained, pairs, bytes, message sizes and share of the time.
 
-    Args:
-        traffic: a profile or pattern.
-        style: how text is laid out.
-        lines: the most that there may be; None for everything. The summary and the first doubt are
-            always there, tables whole or not at all.
+    `lines` are the most that there may be, None for everything: the summary and the first doubt are
+    always there, tables whole or not at all.
     """
     parts = [*facts(Verdict=run_verdict(traffic)), *traffic_summary(traffic)]
     if lines is None:
