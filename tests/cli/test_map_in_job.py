@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import executable
 from toposeat.cli.main import main
 from toposeat.launch import export_placement
 from toposeat.model.placement_file import load_placement
@@ -35,8 +36,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answers:
     def answers(lines: list[str], nodes: str) -> None:
         scontrol = tmp_path / "scontrol"
         printed = "\n".join(f"echo '{line}'" for line in lines)
-        scontrol.write_text(f"#!/bin/sh\n[ \"$1 $2\" = 'show topology' ] || exit 1\n{printed}\n")
-        scontrol.chmod(0o755)
+        executable(scontrol, f"#!/bin/sh\n[ \"$1 $2\" = 'show topology' ] || exit 1\n{printed}\n")
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         monkeypatch.setenv("SLURM_JOB_ID", "7")
         monkeypatch.setenv("SLURM_JOB_NODELIST", nodes)
@@ -172,9 +172,10 @@ def test_too_few_places_are_refused_as_by_run(
     slurm(TREE, "h[1-2]")
     monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", "64(x2)")
     monkeypatch.setenv("SLURM_TASKS_PER_NODE", "2(x2)")
-    mpirun = Path(os.environ["PATH"].partition(":")[0], "mpirun")
-    mpirun.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.1'\n")
-    mpirun.chmod(0o755)
+    executable(
+        Path(os.environ["PATH"].partition(":")[0], "mpirun"),
+        "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.1'\n",
+    )
     words = ["map", "llm:tp=8,dp=2", "-t", "slurm-job", "--node", "hgx-h100", "--hosts", "job"]
     assert main(words) == 0
     capsys.readouterr()

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.support.processes import executable
 from toposeat.cli.main import main
 from toposeat.model.placement_file import load_placement
 
@@ -98,9 +99,7 @@ def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
     placement = load_placement(place)
     assert {seat.host for seat in placement.seats} == {"n1", "n2", "n5"}
     assert all(seat.pci_bus_id and seat.nic and seat.cpus for seat in placement.seats)
-    srun = tmp_path / "srun"
-    srun.write_text("#!/bin/sh\n")
-    srun.chmod(0o755)
+    executable(tmp_path / "srun", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     line = ["run", "-p", str(place), "--dry-run", "--", "srun", "-n", "24", "true"]
     assert main(line) == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import executable
 from toposeat.cli import output
 from toposeat.cli.main import main
 from toposeat.errors import ToposeatError, UnavailableError
@@ -70,9 +71,7 @@ def test_no_converter_is_refused_with_a_hint(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_converter_that_fails_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, cause: str
 ) -> None:
-    program = tmp_path / "rsvg-convert"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    executable(tmp_path / "rsvg-convert", f"#!/bin/sh\n{script}\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(ToposeatError, match=cause):
         output.png_of_svg("<svg/>")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat import topology
 from toposeat.model.placement_file import load_placement, parse_placement
 
@@ -20,9 +20,7 @@ BRIDGED = "rtx-4-crossed-bridges"
 
 @pytest.fixture
 def launcher(tmp_path: Path) -> str:
-    path = tmp_path / "mpiexec"
-    path.write_text("#!/bin/sh\necho HYDRA 5.0\n")
-    path.chmod(0o755)
+    path = executable(tmp_path / "mpiexec", "#!/bin/sh\necho HYDRA 5.0\n")
     return str(path)
 
 

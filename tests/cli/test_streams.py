@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import executable
+
 ENTRY = [sys.executable, "-c", "from toposeat.cli.main import entry; entry()"]
 
 
 def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """Run a bash line in which `$T` stands for toposeat."""
-    script = folder / "toposeat"
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{ENTRY[-1]}" "$@"\n')
-    script.chmod(0o755)
+    script = executable(
+        folder / "toposeat", f'#!/bin/sh\nexec {sys.executable} -c "{ENTRY[-1]}" "$@"\n'
+    )
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import executable
 from tests.support.typed_lines import lines
 from toposeat.cli.main import VERBS, main
 from toposeat.errors import UnavailableError
@@ -51,8 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(SEEDS / "hwloc3.xml", path / "lstopo.xml")
     shutil.copy("/bin/true", path / "app")
     (path / "bin").mkdir()
-    (path / "bin" / "mpirun").write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
-    (path / "bin" / "mpirun").chmod(0o755)
+    executable(path / "bin" / "mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
     save_traffic(pattern_traffic("ring:8"), path / "app.prof")
     words = ["map", "llm:tp=4", "-t", "rtx-4-crossed-bridges", "-o", str(path / "app.place")]
     assert main(words) == 0

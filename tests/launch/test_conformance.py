@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.launch.test_export import BY_NODE, placement
+from tests.support.processes import executable
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.launch import EXPORTERS, LaunchLine, export_placement, parse_launch_line, run_placed
 from toposeat.launch.launchers import LAUNCHERS
@@ -246,9 +247,10 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kind in KINDS:
         own = folder / kind
         own.mkdir()
-        path = own / (LAUNCHERS[kind].names or ("mpiexec",))[0]
-        path.write_text(f"#!/bin/sh\ncat <<'END'\n{ANSWERS.get(kind, '')}\nEND\n")
-        path.chmod(0o755)
+        executable(
+            own / (LAUNCHERS[kind].names or ("mpiexec",))[0],
+            f"#!/bin/sh\ncat <<'END'\n{ANSWERS.get(kind, '')}\nEND\n",
+        )
     return folder
 
 

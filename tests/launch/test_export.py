@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.mpi import ALL_MPI_NAMES, STANDARD, MpiToolchain
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import UsageError
 from toposeat.launch import Export, export_placement
 from toposeat.launch.launchers.launcher import version_answer
@@ -290,8 +290,7 @@ def test_the_launcher_itself_obeys(mpi: MpiToolchain, tmp_path: Path) -> None:
     launcher = launcher_of(mpi)
     export = export_placement(place, launcher, program="./show.sh")
     for name, text in [("show.sh", SHOW), *((file.name, file.text) for file in export.files)]:
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+        executable(tmp_path / name, text)
     line = [str(mpi.mpirun), *export.command[1:]]
     done = ran(["sh", "-c", shlex.join(line)], cwd=tmp_path, env={**mpi.env, **export.environment})
     assert done.returncode == 0, done.stderr

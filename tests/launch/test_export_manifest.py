@@ -16,7 +16,7 @@ import yaml
 
 from tests.launch.test_export import placement
 from tests.launch.test_export_nodes import HOSTS, PLACE
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
 from toposeat.launch import Export, export_placement
@@ -269,9 +269,7 @@ def test_the_host_file_of_mpi_follows_the_plan(tmp_path: Path) -> None:
         command = " ".join(main["lifecycle"]["postStart"]["exec"]["command"][2:])
         command = command.replace("/tmp/", f"{tmp_path}/{worker}/")
         subprocess.run(["sh", "-c", command], env={"TOPOSEAT_NODE": node}, check=True)
-    ssh = tmp_path / "ssh"
-    ssh.write_text(f'#!/bin/sh\ncat "{tmp_path}/$2/${{4##*/}}"\n')
-    ssh.chmod(0o755)
+    executable(tmp_path / "ssh", f'#!/bin/sh\ncat "{tmp_path}/$2/${{4##*/}}"\n')
     script = variables["TOPOSEAT_ORDER"]
     for form in ("{} slots=4", "{}:4"):  # of Open MPI, of MPICH and Intel MPI
         (tmp_path / "list").write_text("".join(form.format(each) + "\n" for each in on))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.launch.test_export import BY_NODE, MIXED, file_of, placement
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import UsageError
 from toposeat.launch import Export, export_placement
 
@@ -34,10 +34,8 @@ def started(export: Export, folder: Path, *program: str) -> dict[str, list[str]]
     stubs = folder / "bin"
     stubs.mkdir()
     for name in ("torchrun", "accelerate", "vllm", "python3"):
-        (stubs / name).write_text(STUB)
-        (stubs / name).chmod(0o755)
-    (stubs / "hostname").write_text("#!/bin/sh\necho $FAKE_HOST.example.org\n")
-    (stubs / "hostname").chmod(0o755)
+        executable(stubs / name, STUB)
+    executable(stubs / "hostname", "#!/bin/sh\necho $FAKE_HOST.example.org\n")
     for file in export.files:
         (folder / file.name).parent.mkdir(exist_ok=True)
         (folder / file.name).write_text(file.text)

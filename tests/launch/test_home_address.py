@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import executable
 from toposeat.errors import ToposeatError
 from toposeat.launch.home import Home
 from toposeat.launch.home_wire import own_addresses
@@ -35,8 +36,7 @@ def test_slurm_says_which_ports_its_firewall_lets_through(
     scontrol = tmp_path / "scontrol"
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        scontrol.write_text(f"#!/bin/sh\necho 'SrunPortRange           = {port}-{port}'\n")
-        scontrol.chmod(0o755)
+        executable(scontrol, f"#!/bin/sh\necho 'SrunPortRange           = {port}-{port}'\n")
         slurm.configured.cache_clear()
         with pytest.raises(OSError, match="in use"), Home(tmp_path):
             pass

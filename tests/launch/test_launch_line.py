@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import executable
 from toposeat.errors import InputError, UsageError
 from toposeat.launch import (
     LauncherKind,
@@ -208,8 +209,7 @@ def test_torchrun_starts_the_wrapper_instead_of_python(text: str, expected: str)
 
 
 def test_torchruns_own_interpreter_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "torchrun").write_text("#!/opt/venv/bin/python3.12\n")
-    (tmp_path / "torchrun").chmod(0o755)
+    executable(tmp_path / "torchrun", "#!/opt/venv/bin/python3.12\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert wrap_with_exec(parse("torchrun t.py"), ["TE"])[4:] == [
         "/opt/venv/bin/python3.12",

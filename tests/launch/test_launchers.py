@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import executable
 from toposeat.errors import UsageError
 from toposeat.launch import LauncherKind, identify_launcher
 
@@ -22,9 +23,7 @@ def test_installed_launchers_are_told_apart(
 
 
 def script(folder: Path, name: str, answer: str) -> str:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
-    path.chmod(0o755)
+    path = executable(folder / name, f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
     return str(path)
 
 
@@ -61,8 +60,7 @@ def test_a_launcher_nobody_knows_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_script_that_cannot_be_started_is_said(tmp_path: Path) -> None:
-    (tmp_path / "mpirun").write_text("#!/no/such/interpreter\n")
-    (tmp_path / "mpirun").chmod(0o755)
+    executable(tmp_path / "mpirun", "#!/no/such/interpreter\n")
     with pytest.raises(UsageError, match="cannot find out which MPI"):
         identify_launcher(str(tmp_path / "mpirun"))
 

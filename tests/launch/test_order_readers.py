@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.launch.test_realise import BLOCKS, JOB, MIXED, launch, plan
+from tests.support.processes import executable
 from toposeat.errors import InputError
 from toposeat.launch import export_placement
 from toposeat.model.runs import RunRecord
@@ -76,9 +77,7 @@ def test_the_variable_of_the_line_follows_rank_0(tmp_path: Path, line: str, valu
     ],
 )
 def test_a_program_that_asks_slurm_finds_rank_0_first(tmp_path: Path, text: str) -> None:
-    script = tmp_path / "train"
-    script.write_text(text)
-    script.chmod(0o755)
+    script = executable(tmp_path / "train", text)
     for line in (f"{LINE} python3 -u {script}", f"{LINE} {script}"):
         record = launch(tmp_path, line, MOVED, JOB)
         own = variables(record)
@@ -106,9 +105,7 @@ def test_the_words_of_a_shell_are_read_as_a_script_is(tmp_path: Path) -> None:
 
 
 def test_other_programs_are_told_of(tmp_path: Path) -> None:
-    printer = tmp_path / "job.sh"
-    printer.write_text("#!/bin/sh\necho running on $SLURM_JOB_NODELIST\n")
-    printer.chmod(0o755)
+    printer = executable(tmp_path / "job.sh", "#!/bin/sh\necho running on $SLURM_JOB_NODELIST\n")
     binary = tmp_path / "binary"
     binary.write_bytes(b"\x7fELF\0 MASTER_ADDR SLURM_JOB_NODELIST")
     binary.chmod(0o755)
@@ -127,9 +124,9 @@ def test_nodes_that_are_numbered_otherwise_are_named(tmp_path: Path) -> None:
 def test_a_file_of_the_scheduler_cannot_be_changed(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes"
     nodes.write_text("n2\nn2\nn10\nn10\n")
-    script = tmp_path / "train.sh"
-    script.write_text("#!/bin/sh\nMASTER_ADDR=$(head -n1 $PBS_NODEFILE) exec ./app\n")
-    script.chmod(0o755)
+    script = executable(
+        tmp_path / "train.sh", "#!/bin/sh\nMASTER_ADDR=$(head -n1 $PBS_NODEFILE) exec ./app\n"
+    )
     job = {"PBS_NODEFILE": str(nodes)}
     with pytest.raises(InputError, match=r"train\.sh takes its first host from PBS_NODEFILE, n2"):
         launch(tmp_path, f"mpich43 -n 4 {script}", MOVED, job)

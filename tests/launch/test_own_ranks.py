@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import executable
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
@@ -54,10 +55,7 @@ def run(
 def starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
-    path = tmp_path / "starter"
-    path.write_text(f"#!{sys.executable}\n{STARTER}")
-    path.chmod(0o755)
-    return path
+    return executable(tmp_path / "starter", f"#!{sys.executable}\n{STARTER}")
 
 
 def test_children_with_a_local_rank_are_seated(

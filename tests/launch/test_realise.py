@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.launch.test_export import placement
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import InputError
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
@@ -52,9 +52,10 @@ def launch(
 ) -> RunRecord:
     """What `run` would start, with a launcher that only knows its version."""
     name, *rest = line.split()
-    launcher = tmp_path / (name if name in OWN_NAMES else "mpiexec")
-    launcher.write_text(f"#!/bin/sh\ncat <<'END'\n{ANSWERS[name]}\nEND\n")
-    launcher.chmod(0o755)
+    launcher = executable(
+        tmp_path / (name if name in OWN_NAMES else "mpiexec"),
+        f"#!/bin/sh\ncat <<'END'\n{ANSWERS[name]}\nEND\n",
+    )
     argv = [str(launcher), *rest]
     placed = hosts if isinstance(hosts, Placement) else plan(hosts)
     save_placement(placed, tmp_path / "app.place", overwrite=True)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.interposed import fails_by_itself
 from tests.support.mpi import MpiToolchain
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
@@ -264,13 +264,13 @@ def test_executables_that_start_their_own_ranks_are_told_of_the_environment(plac
 def test_a_script_of_torchrun_needs_no_executable_bit(place: Place, tmp_path: Path) -> None:
     """A stand-in for torchrun that starts what follows `--no_python` as its only rank."""
     torchrun, script = tmp_path / "torchrun", tmp_path / "train.py"
-    torchrun.write_text(
+    executable(
+        torchrun,
         f"#!{sys.executable}\nimport os, sys\n"
         "program = sys.argv[sys.argv.index('--no_python') + 1:]\n"
         "os.environ.update(RANK='0', LOCAL_RANK='0', WORLD_SIZE='1', LOCAL_WORLD_SIZE='1')\n"
-        "os.execv(program[0], program)\n"
+        "os.execv(program[0], program)\n",
     )
-    torchrun.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     argv = [str(torchrun), "--nproc-per-node", "1", str(script), str(tmp_path / "seen"), "7"]
     with pytest.raises(MissingProgramError, match=r"train\.py' not found"):
@@ -291,8 +291,7 @@ def test_a_path_that_does_not_exist_is_said_before_anything_starts(
 ) -> None:
     with pytest.raises(MissingProgramError, match=r"program '\./app' not found"):
         run_placed(line(mpi, 1, "./app"), *place(1), environment=mpi.env)
-    (tmp_path / "app").write_text("#!/bin/sh\necho $CUDA_VISIBLE_DEVICES\n")
-    (tmp_path / "app").chmod(0o755)
+    executable(tmp_path / "app", "#!/bin/sh\necho $CUDA_VISIBLE_DEVICES\n")
     argv = [str(mpi.mpirun), "-wdir", str(tmp_path), "-n", "1", "./app"]
     _, out, _ = run(capfd, mpi, argv, place(1))
     assert out == "3,0,1,2\n"

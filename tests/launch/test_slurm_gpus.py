@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import InputError
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.launch.realise import realise
@@ -96,9 +96,7 @@ def test_ranks_that_choose_their_devices_may_see_any(place: Place) -> None:
 def test_the_published_case(tmp_path: Path) -> None:
     if not CASE.is_file():
         pytest.skip("no shared cases here")
-    srun = tmp_path / "srun"
-    srun.write_text("#!/bin/sh\n")
-    srun.chmod(0o755)
+    executable(tmp_path / "srun", "#!/bin/sh\n")
     toposeat = Path(sys.executable).with_name("toposeat")
     line = ["srun", "--mpi=pmix", "-N2", "-n8", "--gpus-per-task=1", sys.executable]
     environment = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.launch.test_ucx_protocols import recorded
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.errors import UsageError
 from toposeat.launch import (
@@ -122,8 +122,7 @@ def test_ucx_stages_in_pieces() -> None:
 def test_intel_mpi_by_its_launcher_and_variables(tmp_path: Path) -> None:
     mpirun = tmp_path / "mpirun"
     said = "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213"
-    mpirun.write_text(f"#!/bin/sh\necho '{said}'\n")
-    mpirun.chmod(0o755)
+    executable(mpirun, f"#!/bin/sh\necho '{said}'\n")
     found = stack(str(mpirun), "-genv", "I_MPI_OFFLOAD_IPC", "0", I_MPI_OFFLOAD="1")
     assert (found.kind, found.version) == (StackKind.INTEL_MPI, "2021.15")
     assert found.rule.pieces == ((0, STAGED),)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.profile_samples import full_profile
+from tests.support.processes import executable
 from toposeat.cli.main import main
 from toposeat.launch import visibility_of, visibility_words, with_visibility
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -83,9 +84,7 @@ def test_from_the_profile_to_the_line(
     assert main(["map", str(tmp_path / "app.prof"), "-t", "dgx-1v", "-o", target]) == 0
     assert ("Warning" in capsys.readouterr().err) == (mode == "cpu-only")
     assert load_placement(target).metadata["visibility"] == (mode or "permute")
-    launcher = tmp_path / "mpirun"
-    launcher.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
-    launcher.chmod(0o755)
+    launcher = executable(tmp_path / "mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
     job = ["--", str(launcher), "-n", "4", "true"]
     assert main(["run", "-p", target, "--dry-run", *job]) == 0
     shown = capsys.readouterr()

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from tests.support.typed_lines import lines
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
@@ -72,8 +72,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
 
 
 def _script(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
+    executable(path, text)
 
 
 @pytest.mark.parametrize(("verb", "line", "expected"), [*lines("run"), *lines("profile")])

@@ -21,3 +21,10 @@ def ran(
     return subprocess.run(
         words, capture_output=True, text=True, timeout=timeout, check=check, **more
     )
+
+
+def executable(path: Path, text: str) -> Path:
+    """A script in a file that may be started."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return path

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, exported, read_truth
 from tests.support.mpi import WIDE, MpiToolchain
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine
@@ -31,9 +31,9 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = prefix / "lib" / "libmpi.so.7"
     line = ["gcc", "-shared", "-fPIC", "-I", FOREIGN, "-Wl,-soname,libmpi.so.7"]
     subprocess.run([*line, "-o", library, FOREIGN / "mpi.c"], check=True)
-    mpicc = prefix / "bin" / "mpicc"
-    mpicc.write_text(f'#!/bin/sh\nexec gcc -I{FOREIGN} "$@" {library}\n')
-    mpicc.chmod(0o755)
+    mpicc = executable(
+        prefix / "bin" / "mpicc", f'#!/bin/sh\nexec gcc -I{FOREIGN} "$@" {library}\n'
+    )
     program = [mpicc, "-o", prefix / "app", FOREIGN / "app.c", f"-Wl,-rpath,{library.parent}"]
     subprocess.run(program, check=True)
     return prefix
@@ -117,9 +117,7 @@ def test_errors_are_readable(foreign: Path, tmp_path: Path) -> None:
     with pytest.raises(ToposeatError, match=r"that failed: .*false: no output") as caught:
         choose_library(app, {**env, "TOPOSEAT_MPICC": "/bin/false"})
     assert "TOPOSEAT_MPICC" in caught.value.hint
-    other = tmp_path / "mpicc"
-    other.write_text(f'#!/bin/sh\nexec gcc -I{FOREIGN} "$@" -shared -fPIC\n')
-    other.chmod(0o755)
+    other = executable(tmp_path / "mpicc", f'#!/bin/sh\nexec gcc -I{FOREIGN} "$@" -shared -fPIC\n')
     with pytest.raises(ToposeatError, match="links another MPI"):
         choose_library(app, {**env, "TOPOSEAT_MPICC": str(other)})
     with pytest.raises(ToposeatError, match="no C compiler"):
@@ -140,6 +138,5 @@ def _outside_path(folder: Path) -> Path:
     library = "$(dirname $0)/libmpi.so.7"
     build = f"gcc -shared -fPIC -I{FOREIGN} -Wl,-soname,libmpi.so.7 -o {library} {FOREIGN}/mpi.c"
     compile_it = f'gcc -I{FOREIGN} "$@" {library}'
-    script.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{build}\nexec {compile_it}\n")
-    script.chmod(0o755)
+    executable(script, f"#!/bin/sh\nPATH=/usr/bin:/bin\n{build}\nexec {compile_it}\n")
     return script

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library
 from tests.support.mpi import MpiToolchain, find_mpi
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.recording.library import choose_abi, choose_library, inspect_linkage
@@ -76,18 +76,14 @@ def test_mpi_behind_another_library(
     ],
 )
 def test_scripts_follow_the_launcher(kind: LauncherKind, abi: str, tmp_path: Path) -> None:
-    script = tmp_path / "job.sh"
-    script.write_text("#!/bin/sh\nexec true\n")
-    script.chmod(0o755)
+    script = executable(tmp_path / "job.sh", "#!/bin/sh\nexec true\n")
     assert not inspect_linkage(script, os.environ).is_elf
     assert choose_abi(line(script, kind)) == abi
     assert choose_abi(line(sys.executable, kind)) == abi
 
 
 def test_scripts_without_mpirun_follow_the_one_on_path(mpi: MpiToolchain, tmp_path: Path) -> None:
-    script = tmp_path / "job.sh"
-    script.write_text("#!/bin/sh\nmpirun -n 2 ./app\n")
-    script.chmod(0o755)
+    script = executable(tmp_path / "job.sh", "#!/bin/sh\nmpirun -n 2 ./app\n")
     (tmp_path / "mpirun").symlink_to(mpi.mpirun)
     env = {**mpi.env, "PATH": f"{tmp_path}{os.pathsep}{mpi.env['PATH']}"}
     for kind in (LauncherKind.NONE, LauncherKind.SRUN):

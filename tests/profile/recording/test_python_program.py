@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import MpiToolchain, find_mpi
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.errors import ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.recording import library
@@ -27,10 +27,7 @@ def line(*program: str | Path, kind: LauncherKind = LauncherKind.SRUN) -> Launch
 
 
 def script(folder: Path, first_line: str) -> Path:
-    path = folder / "app"
-    path.write_text(f"{first_line}\nimport mpi4py\n")
-    path.chmod(0o755)
-    return path
+    return executable(folder / "app", f"{first_line}\nimport mpi4py\n")
 
 
 def make_mpi4py(folder: Path, libraries: dict[str, str], tail: str = "") -> Path:
@@ -177,9 +174,7 @@ def test_an_interpreter_that_does_not_answer(
 ) -> None:
     """Nor does what it has started keep toposeat waiting."""
     monkeypatch.setattr(library, "_TIMEOUT_S", 0.5)
-    slow = tmp_path / "python3"
-    slow.write_text("#!/bin/sh\nsleep 60 &\necho $! > pid\nwait\n")
-    slow.chmod(0o755)
+    slow = executable(tmp_path / "python3", "#!/bin/sh\nsleep 60 &\necho $! > pid\nwait\n")
     monkeypatch.chdir(tmp_path)
     begin = time.monotonic()
     with pytest.raises(ToposeatError, match=r"did not say within 0.5 s"):
