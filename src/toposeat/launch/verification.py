@@ -122,7 +122,7 @@ def _parse(text: str, schema: str) -> Mapping[str, tuple[str, ...]] | None:
 
 
 def _number(text: str | None) -> int | None:
-    """A rank, None for anything else (toposeat-exec writes -1 where it does not know)."""
+    """What is known, None for anything else (toposeat-exec writes -1 where it does not know)."""
     if text is None or not (text.isascii() and text.isdigit() and len(text) < 10):
         return None
     return int(text)
@@ -317,8 +317,8 @@ def _verify_rank(
     return RealisedSeat(
         rank=seat.rank,
         host=own.value("host") or "",
-        local_rank=_optional_int(own.value("local_rank")),
-        pid=_optional_int(own.value("pid")),
+        local_rank=_number(own.value("local_rank")),
+        pid=_number(own.value("pid")),
         pci_bus_id=",".join(sorted(_used_devices(own))) or None,
         visible_devices=own.value("visible_devices"),
         cpus=first_value(final, "cpus") or own.value("cpus"),
@@ -355,7 +355,7 @@ def _final(own: RankReports) -> Mapping[str, tuple[str, ...]]:
 
 def _nearby(placement: Placement, own: RankReports, seat: Seat) -> Seat | None:
     """The seat whose CPUs, memory and NIC were to be used: not its own under cpu-only."""
-    rank = _optional_int(own.value("nearby_rank"))
+    rank = _number(own.value("nearby_rank"))
     if rank is None:
         return None
     return placement.seats[rank] if 0 <= rank < placement.ranks else seat
@@ -405,7 +405,7 @@ def _compare_nic(nearby: Seat | None, own: RankReports, findings: _Findings) -> 
     if nearby is None or nearby.nic is None or "nic" in left_out(own.seat):
         return
     variables = dict(text.split("=", 1) for text in own.seat.get("nic", ()) if "=" in text)
-    local_rank = _optional_int(own.value("local_rank"))
+    local_rank = _number(own.value("local_rank"))
     others, is_named = other_nics(nearby.nic, -1 if local_rank is None else local_rank, variables)
     name = nearby.nic.partition(":")[0]
     if others:
@@ -530,8 +530,3 @@ def _cpus(text: str) -> frozenset[int]:
         return frozenset(parse_cpu_list(text))
     except ValueError:
         return frozenset()
-
-
-def _optional_int(text: str | None) -> int | None:
-    """A number that is known (toposeat-exec writes -1 where it is not)."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None

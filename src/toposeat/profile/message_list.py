@@ -43,18 +43,18 @@ class MessageList:
         self.total = 0  # all bytes and messages added up, exact
         self.communicators: list[Communicator] = []
         self.collectives: list[CollectiveEvent] = []
-        self._columns: dict[TrafficKind, _Columns] = {}
+        self._columns: dict[TrafficKind, _Columns] = defaultdict(_Columns)
 
     def add(self, kind: TrafficKind, source: int, target: int, size: int, count: int) -> None:
         """`count` messages of `size` bytes each."""
         if source != target and count > 0:
             self.add_sum(kind, source, target, size * count, count)
-            self._of(kind).histogram[size.bit_length()] += count
+            self._columns[kind].histogram[size.bit_length()] += count
 
     def add_sum(self, kind: TrafficKind, source: int, target: int, total: int, count: int) -> None:
         """`count` messages of `total` bytes altogether, whose sizes are not known."""
         if source != target and count > 0:
-            columns = self._of(kind)
+            columns = self._columns[kind]
             columns.source.append(source)
             columns.target.append(target)
             columns.bytes.append(total)
@@ -67,7 +67,7 @@ class MessageList:
         """The same between each two of `members`; as many calls of `add` would take seconds."""
         if count == 0 or len(members) < 2:
             return
-        columns = self._of(kind)
+        columns = self._columns[kind]
         others = len(members) - 1
         for place, source in enumerate(members):
             columns.source.extend(repeat(source, others))
@@ -78,12 +78,6 @@ class MessageList:
         columns.bytes.extend(repeat(size * count, pairs))
         columns.messages.extend(repeat(count, pairs))
         columns.histogram[size.bit_length()] += count * pairs
-
-    def _of(self, kind: TrafficKind) -> _Columns:
-        columns = self._columns.get(kind)
-        if columns is None:
-            columns = self._columns[kind] = _Columns()
-        return columns
 
     def __len__(self) -> int:
         return sum(len(columns.source) for columns in self._columns.values())

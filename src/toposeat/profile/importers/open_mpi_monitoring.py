@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from toposeat.errors import InputError
 from toposeat.model.files import read_text
@@ -43,13 +43,12 @@ _CAVEATS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    kind: TrafficKind
+class _Row(NamedTuple):
     source: int
     target: int
     bytes: int
     messages: int
+    kind: TrafficKind
 
 
 def read_monitoring(path: str | Path) -> Traffic:
@@ -70,7 +69,9 @@ def read_monitoring(path: str | Path) -> Traffic:
         ranks=ranks,
         origin="Open MPI monitoring",
         tables={
-            (kind, MemorySpace.HOST): _table(rows, kind)
+            (kind, MemorySpace.HOST): PairTable.from_pairs(
+                *zip(*(row[:4] for row in rows if row.kind is kind), strict=True)
+            )
             for kind in dict.fromkeys(row.kind for row in rows)
         },
         rank_info=tuple(RankInfo(rank=rank) for rank in sorted(files)),
@@ -131,14 +132,4 @@ def _row(cells: list[str]) -> _Row | None:
         return None
     # R is what this rank fetched: the bytes flow from the peer to it.
     source, target = reversed(ends) if cells[0] == "R" else ends
-    return _Row(kind, source, target, int(size[1]), int(count[1]))
-
-
-def _table(rows: list[_Row], kind: TrafficKind) -> PairTable:
-    own = [row for row in rows if row.kind is kind]
-    return PairTable.from_pairs(
-        [row.source for row in own],
-        [row.target for row in own],
-        [row.bytes for row in own],
-        [row.messages for row in own],
-    )
+    return _Row(source, target, int(size[1]), int(count[1]), kind)

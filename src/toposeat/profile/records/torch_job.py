@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,11 +26,9 @@ from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.model.traffic import (
     DeviceUse,
     GroupLoad,
-    Int64Array,
     MemorySpace,
     PairTable,
     RankInfo,
-    TableKey,
     Traffic,
     TrafficKind,
 )
@@ -232,7 +230,7 @@ class _Space:
 
     job: NcclJob
     _number_of: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _exchanges: dict[tuple[int, int], _Sums] = field(default_factory=dict)
+    _exchanges: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # bytes, calls
     _summed: set[tuple[int, str, int]] = field(default_factory=set)
     _members: int = 0
 
@@ -255,9 +253,8 @@ class _Space:
         if calls.operation == "alltoallv":
             for size, count in _equal_parts(calls.bytes, calls.calls):
                 job.exchanged[rank, members[calls.other], size] += count
-            sums = self._exchanges.setdefault((number, position), _Sums())
-            sums.bytes += calls.bytes
-            sums.calls = max(sums.calls, calls.calls)
+            total, most = self._exchanges.get((number, position), (0, 0))
+            self._exchanges[number, position] = total + calls.bytes, max(most, calls.calls)
             return
         size = calls.bytes
         if calls.operation == "alltoall":
@@ -281,20 +278,12 @@ class _Space:
     def traffic(self, origin: str, rank_info: Sequence[RankInfo]) -> Traffic:
         """All calls; those of an all-to-all with a size per member become one."""
         for (number, position), sums in self._exchanges.items():
-            for size, count in _equal_parts(sums.bytes, sums.calls):
+            for size, count in _equal_parts(*sums):
                 self.job.groups[number].calls[position][Call("alltoallv", size)] += count
         for number, operation, root in self._summed:
             _by_one_member(self.job.groups[number], operation, root)
         self.job.split_equal_exchanges()
         return self.job.traffic(origin, rank_info=rank_info)
-
-
-@dataclass(slots=True)
-class _Sums:
-    """Calls of one member that are known by their sum."""
-
-    bytes: int = 0
-    calls: int = 0
 
 
 def _by_one_member(group: Group, operation: str, root: int) -> None:
@@ -368,12 +357,18 @@ def joined(first: Traffic, second: Traffic) -> Traffic:
     """
     if first.ranks != second.ranks:
         raise ValueError(f"traffics of {first.ranks} and of {second.ranks} ranks")
-    shift = max((each.id for each in first.communicators), default=-1) + 1
+    both, shift = (first, second), max((each.id for each in first.communicators), default=-1) + 1
     models = (first.collective_model, second.collective_model)
     return replace(
         first,
-        tables=_sum_of_tables(first.tables, second.tables),
-        histograms=_sum_of_histograms(first.histograms, second.histograms),
+        tables={
+            key: PairTable.total(each.tables[key] for each in both if key in each.tables)
+            for key in {**first.tables, **second.tables}
+        },
+        histograms={
+            key: np.sum([each.histograms[key] for each in both if key in each.histograms], axis=0)
+            for key in {**first.histograms, **second.histograms}
+        },
         communicators=(
             *first.communicators,
             *(replace(each, id=each.id + shift) for each in second.communicators),
@@ -399,21 +394,3 @@ def _sum_of_groups(first: Traffic, second: Traffic, shift: int) -> tuple[GroupLo
         *first.groups,
         *(replace(each, communicator=each.communicator + shift) for each in second.groups),
     )
-
-
-def _sum_of_tables(
-    first: Mapping[TableKey, PairTable], second: Mapping[TableKey, PairTable]
-) -> dict[TableKey, PairTable]:
-    return {
-        key: PairTable.total(each[key] for each in (first, second) if key in each)
-        for key in {**first, **second}
-    }
-
-
-def _sum_of_histograms(
-    first: Mapping[TableKey, Int64Array], second: Mapping[TableKey, Int64Array]
-) -> dict[TableKey, Int64Array]:
-    return {
-        key: np.sum([each[key] for each in (first, second) if key in each], axis=0)
-        for key in {**first, **second}
-    }
