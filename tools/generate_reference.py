@@ -16,7 +16,7 @@ from gain_page import gain_page
 from patterns_page import patterns_page
 
 from toposeat.cli.main import verbs_of, whole_parser
-from toposeat.model.runs import NOT_AS_PLANNED
+from toposeat.errors import NOT_AS_PLANNED
 from toposeat.model.shape_text import KNOWN_SHAPES
 from toposeat.report.view.machine import remarks
 from toposeat.topology import catalogue_names, read_topology

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal, Self
 
 # Line breaks and the sequences that steer a terminal; a name in a file may hold any of them.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
 def _one_line(text: str) -> str:
     """A text with its control characters as escapes."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return re.sub(_CONTROL, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class Near(str):
@@ -86,6 +86,9 @@ class UnavailableError(ToposeatError):
 
 class MissingProgramError(ToposeatError):
     """A program that was to be started does not exist."""
+
+
+NOT_AS_PLANNED = 98  # what `run --strict` ends with (docs/reference/cli.md says it to users)
 
 
 class NotAsPlannedError(ToposeatError):

@@ -24,6 +24,7 @@ from toposeat.cli.command import (
 from toposeat.cli.dropped import refuse_dropped
 from toposeat.cli.settings import complete, prepare, read_settings
 from toposeat.errors import (
+    NOT_AS_PLANNED,
     ApplicationError,
     MissingProgramError,
     NotAsPlannedError,
@@ -32,7 +33,6 @@ from toposeat.errors import (
     did_you_mean,
 )
 from toposeat.installed import VERSION
-from toposeat.model.runs import NOT_AS_PLANNED
 
 # Each is a module of this folder with a class of that name: `map.MapCommand`.
 VERBS = (

@@ -23,8 +23,8 @@ from toposeat.cli.command import (
     write_result,
 )
 from toposeat.cli.output import check_output
-from toposeat.errors import InputError, UsageError
-from toposeat.model.runs import NOT_AS_PLANNED, Verdict
+from toposeat.errors import NOT_AS_PLANNED, InputError, UsageError
+from toposeat.model.runs import Verdict
 
 
 class RunCommand(Command):

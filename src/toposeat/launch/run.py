@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from toposeat.errors import MissingProgramError, Near, ToposeatError
+from toposeat.errors import NOT_AS_PLANNED, MissingProgramError, Near, ToposeatError
 from toposeat.launch.allocation import all_here, is_here
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
@@ -41,7 +41,7 @@ from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import read_input, write_atomically
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
-from toposeat.model.runs import NOT_AS_PLANNED, RealisedSeat, RunRecord, verdict_of_job
+from toposeat.model.runs import RealisedSeat, RunRecord, verdict_of_job
 from toposeat.model.topology import ANY_HOST
 
 # Variables worth keeping with a run: they steer devices, libraries and launchers.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +40,7 @@ _FORMS = {
 _NOUNS = (Topology, Traffic, Placement, MappingResult, Evaluation)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class JoinedHosts(Topology):
+class JoinedHosts(Topology, frozen=True, kw_only=True):
     """Hosts that a network joins: all their devices, and what the search over hosts knows besides.
 
     `read_from` names what was read, as a placement keeps it.

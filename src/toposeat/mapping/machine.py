@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toposeat.errors import UsageError
 from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.record import Record
 
 if TYPE_CHECKING:  # one node needs none of them
     from toposeat.mapping.shapes import Shape
@@ -29,8 +30,7 @@ def needs_devices(option: str) -> UsageError:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
+class Machine(Record, frozen=True, kw_only=True, dict=True):
     """Hosts x what is inside them, joined by a network; a node is the case of one host.
 
     A machine of few devices lists them, with a route for each pair; one of equal hosts has a

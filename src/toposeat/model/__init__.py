@@ -1,1 +1,1 @@
-"""The data model: frozen dataclasses, and how they are loaded and saved. No other I/O."""
+"""The data model: frozen records, and how they are loaded and saved. No other I/O."""

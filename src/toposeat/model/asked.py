@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from toposeat.model.record import Record
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
+class Block(Record, frozen=True, kw_only=True):
     """So many nodes, which follow each other by rank, in one group of a level of the network.
 
     Attributes:
@@ -24,8 +23,7 @@ class Block:
     predicted_s: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class Asked(Record, frozen=True, kw_only=True):
     """How near each other the nodes of a job have to be, by predictions.
 
     Attributes:
@@ -58,8 +56,7 @@ class Asked:
         return 0 if self.chosen is None else self.nodes // self.chosen.nodes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class Request(Record, frozen=True, kw_only=True):
     """What is said to one scheduler: options of a line, or fields with their values."""
 
     scheduler: str

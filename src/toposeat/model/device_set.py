@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.record import Record
 from toposeat.model.transport import Transport
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Left:
+class Left(Record, frozen=True, kw_only=True):
     """How the devices that stay free divide into groups of one size.
 
     `groups` are those of the best division found, as positions in `topology.devices`;
@@ -21,8 +19,7 @@ class Left:
     bytes_per_s: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeviceSet:
+class DeviceSet(Record, frozen=True, kw_only=True):
     """Devices for a job, as positions in `topology.devices`, in the order of its local ranks.
 
     `bytes_per_s` is the rate at which a ring over them carries an all-reduce (infinite for one

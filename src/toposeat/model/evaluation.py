@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from msgspec import Struct
 
 from toposeat.model.explanation import Explanation
 from toposeat.model.noun import Noun, short_name
 from toposeat.model.quantity import Premises
+from toposeat.model.record import Record
 from toposeat.model.topology import LinkKind
 from toposeat.model.transport import Transport
 
@@ -73,8 +72,7 @@ class GroupUse(Struct, frozen=True, kw_only=True):
     bytes_per_s: float | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Evaluation(Noun):
+class Evaluation(Noun, Record, frozen=True, kw_only=True):
     """Predictions for one placement. Seconds are link time, not application time.
 
     `mean_congestion_s` is over all links that some device-to-device route uses, idle ones included,
@@ -140,8 +138,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return self.cost if known is None else known
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Certificate(Noun):
+class Certificate(Noun, Record, frozen=True, kw_only=True):
     """What was proved about the placement for one objective, on the nominal machine.
 
     `gap` is value / lower_bound - 1 (0 when proved, None when no bound is known). `everywhere` says
@@ -171,8 +168,7 @@ KEPT = "kept the default"
 OF_SEARCH = ("the traffic is that of", "scotch was not tried")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class MappingResult(Noun):
+class MappingResult(Noun, Record, frozen=True, kw_only=True):
     """A mapper's answer beside the default.
 
     `device_of_rank` holds positions in `Topology.devices`. Where hosts are alike, device d is

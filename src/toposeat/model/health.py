@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from toposeat.model.quantity import WORTH_SAYING, Premises
+from toposeat.model.record import Record
 from toposeat.model.transport import Transport
 
 
@@ -42,8 +42,7 @@ class Shape(StrEnum):
     UNKNOWN = "unknown"  # the source says nothing of pairs
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Finding(Record, frozen=True, kw_only=True):
     """One thing that `doctor` has checked.
 
     `code` is stable over versions, `subject` is what it is about (a device as `D3`, a NIC's name, a
@@ -57,16 +56,14 @@ class Finding:
     hint: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wiring:
+class Wiring(Record, frozen=True, kw_only=True):
     """The shape of one machine, and a sentence that gives the reason."""
 
     shape: Shape
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PossibleGain:
+class PossibleGain(Record, frozen=True, kw_only=True):
     """What the best placement found saves of the default's time for one pattern; all predicted.
 
     `kind` is the kind of job that the pattern stands for.
@@ -103,8 +100,7 @@ class PossibleGain:
 TOLERANCE = 1e-9  # of shares that are computed in another order
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OrderEffect:
+class OrderEffect(Record, frozen=True, kw_only=True):
     """What an order saves of the default's time for one kind of job; below 0 it is slower.
 
     `low` and `high` are the least and the largest share, over the patterns that stand for the kind
@@ -132,8 +128,7 @@ class OrderEffect:
         return not self.is_slower and self.high >= WORTH_SAYING
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobOrder:
+class JobOrder(Record, frozen=True, kw_only=True):
     """An order of ranks that is worth a line, and what it does to each kind of job.
 
     `kinds` are those that the line is for: none where it is slower for no kind, and so for all.
@@ -159,8 +154,7 @@ class JobOrder:
         return tuple(each for each in self.effects if each.is_slower)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Health:
+class Health(Record, frozen=True, kw_only=True):
     """The whole verdict on a machine.
 
     `wiring` is None where there is no machine; `gains` are by pattern, the largest first; `orders`

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from msgspec import field
+
 from toposeat.model.quantity import PartError, Quantity
+from toposeat.model.record import Record
 
 INSIDE_HOSTS = 0  # level of a link that stands for what hosts pass on inside: no uplink
 MAX_HOSTS = 1 << 17
@@ -29,8 +32,7 @@ class NetworkKind(StrEnum):
     GRAPH = "graph"  # any other graph of switches
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkLink:
+class NetworkLink(Record, frozen=True, kw_only=True):
     """A cable, or `count` of them, between two switches (positions in `Network.switches`).
 
     Capacities are those of all cables together per direction; None is "the source does not say".
@@ -46,8 +48,7 @@ class NetworkLink:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkPort:
+class NetworkPort(Record, frozen=True, kw_only=True):
     """One adapter port of a host: its switch (a position), its rate per direction, its name."""
 
     switch: int
@@ -55,16 +56,14 @@ class NetworkPort:
     name: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkHost:
+class NetworkHost(Record, frozen=True, kw_only=True):
     """A host and its ports. One port without a name stands for all ports of the node."""
 
     name: str
     ports: tuple[NetworkPort, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkLevel:
+class NetworkLevel(Record, frozen=True, kw_only=True):
     """Which group each host is in: `group_of_host[i]` numbers the group of `Network.hosts[i]`."""
 
     name: str
@@ -76,8 +75,7 @@ class NetworkLevel:
         return len(set(self.group_of_host))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkRates:
+class NetworkRates(Record, frozen=True, kw_only=True):
     """What the user says of rates that the source does not state.
 
     `bandwidths_bytes_per_s` is that of one adapter port (of all of a host's together with
@@ -92,8 +90,7 @@ class NetworkRates:
     hop_latency_s: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Network:
+class Network(Record, frozen=True, kw_only=True):
     """Hosts on a graph of switches.
 
     `levels` are the groups of hosts that lie near each other, coarse ones first; empty where the

@@ -180,9 +180,9 @@ def _move_on(way: _Way, end: int, at: list[int], load: Counter[int]) -> int:
 
 SAME_RATE = 0.9  # of another rate: as fast, apart from rounding and protocol
 _BESIDE = frozenset({PathClass.NVL, PathClass.C2C, PathClass.PIX, PathClass.PXB})
-_EFA = re.compile(r"rdmap|efa")
-_OTHER_USE = re.compile(r"stor|mgmt|mgt|manage|admin|ipmi|bmc|usb", re.IGNORECASE)
-_WORD = re.compile(r"mlx\d|[a-z]{2,}", re.IGNORECASE)  # mlx4 and mlx5 are different adapters
+_EFA = ("rdmap", "efa")
+_OTHER_USE = r"stor|mgmt|mgt|manage|admin|ipmi|bmc|usb"
+_WORD = r"mlx\d|[a-z]{2,}"  # mlx4 and mlx5 are different adapters
 
 
 class NicFault(StrEnum):
@@ -242,8 +242,8 @@ def _no_efa(nic: Nic, _: Sequence[Nic], left: Sequence[Nic]) -> LeftOut | None:
 
     NVLink switches are controlled through ports of InfiniBand, which the driver lists as NICs.
     """
-    efa = next((each for each in left if _EFA.match(each.name)), None)
-    if efa is None or not nic.name or _EFA.match(nic.name):
+    efa = next((each for each in left if each.name.startswith(_EFA)), None)
+    if efa is None or not nic.name or nic.name.startswith(_EFA):
         return None
     why = f"the network is EFA, {efa.name}; NVLink's controllers are listed so"
     return LeftOut(NicFault.OTHER_NETWORK, why)
@@ -258,7 +258,7 @@ def _of_other_network(nic: Nic, near: Sequence[Nic], left: Sequence[Nic]) -> Lef
         layers = {LinkLayer.INFINIBAND}
     kinds = {_kind(each) for each in near}
     why = ""
-    if _OTHER_USE.search(nic.name):
+    if re.search(_OTHER_USE, nic.name, re.IGNORECASE):
         why = "its name says so"
     elif nic.link_layer is not None and layers and nic.link_layer not in layers:
         others = " and ".join(sorted(layer for layer in layers if layer))
@@ -270,7 +270,7 @@ def _of_other_network(nic: Nic, near: Sequence[Nic], left: Sequence[Nic]) -> Lef
 
 def _kind(nic: Nic) -> tuple[str, ...]:
     """The words of a NIC's name: mlx5_0 is (mlx5), mlx5_bond_0 is (mlx5, bond)."""
-    return tuple(_WORD.findall(nic.name))
+    return tuple(re.findall(_WORD, nic.name, re.IGNORECASE))
 
 
 def _slow(nic: Nic, near: Sequence[Nic], left: Sequence[Nic]) -> LeftOut | None:

@@ -7,9 +7,11 @@ and links.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import force_setattr
 
 from toposeat.model.quantity import (
     MAX_INDEX,
@@ -20,6 +22,7 @@ from toposeat.model.quantity import (
     check_number,
     check_pair_number,
 )
+from toposeat.model.record import Record
 from toposeat.model.route import PathClass
 
 if TYPE_CHECKING:
@@ -44,8 +47,7 @@ class LinkKind(StrEnum):
     NETWORK = "network"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bond:
+class Bond(Record, frozen=True, kw_only=True):
     """Device links that lead directly from one device to another, as a driver lists them.
 
     `bytes_per_s` is the capacity of all `count` lanes from the source to the target; None where the
@@ -62,8 +64,7 @@ class Bond:
         _check_capacity(self.bytes_per_s)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
+class Pair(Record, frozen=True, kw_only=True):
     """What is told of transfers from one vertex to another; None is untold.
 
     `path_class` is the best connection of the two, `lanes` how many device links are bonded in it.
@@ -82,7 +83,7 @@ class Pair:
     peer_access: bool | None = None
     cap_bytes_per_s: Quantity | None = None
     combined_bytes_per_s: Quantity | None = None
-    told_by: Mapping[str, str] | None = field(default=None, hash=False)
+    told_by: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.source == self.target:
@@ -91,13 +92,15 @@ class Pair:
         check_bandwidth(self.cap_bytes_per_s)
         check_bandwidth(self.combined_bytes_per_s)
 
+    def __hash__(self) -> int:
+        return hash((self.source, self.target))
+
 
 BANDWIDTH = "bandwidth"  # bytes/s
 LATENCY = "latency"  # seconds
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PairNumbers:
+class PairNumbers(Record, frozen=True, kw_only=True, eq=False):
     """One number for each ordered pair of devices.
 
     Args:
@@ -138,7 +141,7 @@ class PairNumbers:
         for value in (known.min(), known.max()) if known.size else ():
             check_pair_number(self.what, float(value))
         values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+        force_setattr(self, "values", values)
 
     def of(self, devices: Sequence[str]) -> PairNumbers:
         """The numbers in the order of these device ids; NaN for a device without numbers."""
@@ -151,8 +154,7 @@ class PairNumbers:
         return replace(self, values=values, devices=tuple(devices))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HostNumbers:
+class HostNumbers(Record, frozen=True, kw_only=True):
     """Copies between host memory and one device; bytes/s or seconds, None where not known.
 
     `device` is its id; `numa_node` is the operating system's number of the node that holds the host
@@ -171,8 +173,7 @@ class HostNumbers:
             check_pair_number(self.what, value)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LaneState:
+class LaneState(Record, frozen=True, kw_only=True):
     """One NVLink, xGMI or Xe Link lane of a device, as its driver reports it.
 
     `bytes_per_s` is per direction, None for an inactive lane. `remote_kind` is what lies at its

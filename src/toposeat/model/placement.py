@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import field
 
 from toposeat.model.noun import Noun
+from toposeat.model.record import Record
 from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import ANY_HOST
 
@@ -13,8 +16,7 @@ COSTS_KEY = "costs"  # of the metadata: how near devices of a host are, read by 
 _SHOWN = 16  # devices in a repr
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Seat(Noun):
+class Seat(Noun, Record, frozen=True, kw_only=True):
     """One rank's place. None is "not known" or "leave it alone" and is written as `-`."""
 
     rank: int
@@ -28,8 +30,7 @@ class Seat(Noun):
     nic: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HostDevice:
+class HostDevice(Record, frozen=True, kw_only=True):
     """A device of a host as the launcher must know it, used or not."""
 
     index: int
@@ -37,8 +38,7 @@ class HostDevice:
     uuid: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Placement(Noun):
+class Placement(Noun, Record, frozen=True, kw_only=True):
     """Seats in rank order, and for each host all its devices in `index` (PCI bus) order.
 
     It is a sequence of its seats: `placement[3]` is that of rank 3. Several may be on one device.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
+
+from toposeat.model.record import Record
 
 
 class Source(StrEnum):
@@ -22,8 +24,7 @@ class Source(StrEnum):
         return self in (Source.MEASURED, Source.USER)
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Record, frozen=True):
     """A non-negative number and its source; the unit is in the name of the field that holds it.
 
     `premises` names what an assumed number is proportional to: premises of its topology.
@@ -60,8 +61,7 @@ PORT_PREMISE = "rate of a network port"
 UPLINK_PREMISE = "uplinks of a switch"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Premise:
+class Premise(Record, frozen=True, kw_only=True):
     """One variable for all numbers of its kind on a machine: they name it (`Quantity.premises`).
 
     Where the variable is v, every quantity that names it is v / `nominal` times its value.
@@ -100,15 +100,13 @@ class Premise:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Assumed(Premise):
+class Assumed(Premise, frozen=True, kw_only=True):
     """A premise of a predicted gain; `decides`: whether its interval alone moves the gain."""
 
     decides: bool
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Premises:
+class Premises(Record, frozen=True, kw_only=True):
     """What the predicted gain of a placement depends on.
 
     `gain_range` is the least and the largest share of the default's time that it saves on any
@@ -169,8 +167,7 @@ def quantity_fields(kind: type[Any]) -> tuple[str, ...]:
     return _FIELDS[kind]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Knowledge:
+class Knowledge(Record, frozen=True, kw_only=True):
     """How it is known whether device links join the GPUs of each pair on one host.
 
     `pairs` counts all pairs, `inferred` those that follow from a product, by its name ("no links":

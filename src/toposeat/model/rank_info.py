@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from toposeat.model.record import Record
 
 if TYPE_CHECKING:  # it brings numpy, which `run` does without
     from toposeat.model.pair_table import MemorySpace
@@ -22,8 +23,7 @@ class TimeKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TimeShare:
+class TimeShare(Record, frozen=True, kw_only=True):
     """Time of one rank inside the MPI calls of one kind.
 
     A completion call counts for the memory of the nonblocking operations that its thread started
@@ -36,8 +36,7 @@ class TimeShare:
     calls: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeviceUse:
+class DeviceUse(Record, frozen=True, kw_only=True):
     """One device from whose memory a rank sent."""
 
     pci_bus_id: str | None  # None: the runtime did not tell
@@ -54,8 +53,7 @@ class DeviceChoice(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankInfo:
+class RankInfo(Record, frozen=True, kw_only=True):
     """What is known of one rank of the profiled run."""
 
     rank: int

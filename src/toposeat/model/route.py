@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from math import log2
@@ -22,6 +21,7 @@ from toposeat.model.quantity import (
     check_latency,
     check_number,
 )
+from toposeat.model.record import Record
 
 MAX_CURVE_POINTS = 64
 MAX_MESSAGE_BYTES = 1 << 50
@@ -41,8 +41,7 @@ class PathClass(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CurvePoint:
+class CurvePoint(Record, frozen=True, kw_only=True):
     """One message size of a `RouteCurve`: a message of M bytes alone takes latency + M / rate."""
 
     message_bytes: int
@@ -56,8 +55,7 @@ class CurvePoint:
         check_number("a bandwidth (bytes/s)", self.bytes_per_s, most, least)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RouteCurve:
+class RouteCurve(Record, frozen=True, kw_only=True):
     """Latency and bandwidth of a route by message size, for a single flow on idle links.
 
     Between two points both are linear in the logarithm of the size; beyond the ends they stay.
@@ -108,8 +106,7 @@ class CopyProtocol(StrEnum):
     STAGED = "staged"  # piece by piece through a buffer in host memory
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProtocolRoute:
+class ProtocolRoute(Record, frozen=True, kw_only=True):
     """What one protocol was measured to reach on a route, and the links that it uses.
 
     `links` is None where they are those of the route; a staged copy may go back over a link.
@@ -126,8 +123,7 @@ class ProtocolRoute:
         check_bandwidth(self.combined_bytes_per_s)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Route:
+class Route(Record, frozen=True, kw_only=True):
     """The links a transfer from one device to another device or NIC uses, in order.
 
     The direction on each link follows from walking from `source`. `peer_access` is None when not

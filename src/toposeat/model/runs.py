@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from math import prod
 from types import MappingProxyType
 
+from msgspec import field
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClockedOrder:
+from toposeat.model.record import Record
+
+
+class ClockedOrder(Record, frozen=True, kw_only=True):
     """One candidate's runs, in the order of the repeats.
 
     `seconds` are each > 0; `gain` is against the baseline's runs of the same repeat, `predicted`
@@ -23,8 +25,7 @@ class ClockedOrder:
     predicted: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClockedResult:
+class ClockedResult(Record, frozen=True, kw_only=True):
     """Runs of a launch line that took turns: baseline, each candidate, baseline again.
 
     Attributes:
@@ -77,8 +78,7 @@ class BenchOrder(StrEnum):
     RANDOM = "random"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BenchRun:
+class BenchRun(Record, frozen=True, kw_only=True):
     """One run over all sizes; runs of one `repeat` ran one after the other.
 
     `seconds[i]` is the time of one exchange of size i: of the slowest rank, and the median over the
@@ -91,8 +91,7 @@ class BenchRun:
     seconds: tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Gain:
+class Gain(Record, frozen=True, kw_only=True):
     """Share of the default's time that another order saves (negative: it is slower).
 
     `low` and `high` are the 95 % interval of the mean over `count` pairs; None for a single one.
@@ -105,8 +104,7 @@ class Gain:
     count: int = 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BenchRow:
+class BenchRow(Record, frozen=True, kw_only=True):
     """One message size. Seconds are means over repeats; `control` is the default against itself."""
 
     bytes: int
@@ -134,8 +132,7 @@ class BenchRow:
         return control is not None and abs(control.mean) >= abs(gain.mean)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchResult:
+class BenchResult(Record, frozen=True, kw_only=True):
     """All sizes of one pattern on one machine."""
 
     pattern: str
@@ -173,8 +170,7 @@ COLLECTIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GridExchange:
+class GridExchange(Record, frozen=True, kw_only=True):
     """A pattern string taken apart. The grid is row-major: the first dimension varies slowest.
 
     A collective (`COLLECTIVES`) runs in every line of the grid along its first dimension at once.
@@ -230,8 +226,7 @@ class Verdict(StrEnum):
     NOT_CHECKED = "not checked"  # no evidence either way, e.g. no GPU driver to ask
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RealisedSeat:
+class RealisedSeat(Record, frozen=True, kw_only=True):
     """One rank as seen from inside it."""
 
     rank: int
@@ -248,9 +243,6 @@ class RealisedSeat:
     differences: tuple[str, ...] = ()
 
 
-NOT_AS_PLANNED = 98  # what `run --strict` ends with (docs/reference/cli.md says it to users)
-
-
 def verdict_of_job(seats: Sequence[RealisedSeat]) -> Verdict | None:
     """One verdict for all ranks: as placed only if that is sure of each; None without any.
 
@@ -264,8 +256,7 @@ def verdict_of_job(seats: Sequence[RealisedSeat]) -> Verdict | None:
     return Verdict.AS_PLACED if sure else Verdict.NOT_CHECKED
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunRecord:
+class RunRecord(Record, frozen=True, kw_only=True):
     """One `toposeat run`: command, environment, realised placement, wall time, exit code.
 
     `verdict` is that of the job; None where no rank was asked, and in records of older versions.
@@ -287,8 +278,7 @@ class RunRecord:
     launch_files: Mapping[str, str] = field(default_factory=dict)  # that the line reads, by name
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Glance:
+class Glance(Record, frozen=True, kw_only=True):
     """One look at the records of a running job on this node.
 
     Attributes:

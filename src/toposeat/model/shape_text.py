@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import isfinite, prod
+
+from msgspec import Struct
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import read_text
@@ -14,8 +15,8 @@ MAX_SLOTS = 1 << 22
 SHAPE_KINDS = ("hierarchy", "fattree", "torus2d", "torus3d", "torus4d", "dragonfly")
 _GB = 1e9
 _US = 1e-6
-_FORM = re.compile(r"([a-z]+[1-4]?d?):([0-9]+(?:[:x][0-9]+)*)((?:,[^,]*)*)", re.ASCII)
-_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?(e-?[0-9]{1,2})?", re.ASCII)
+_FORM = r"([a-z]+[1-4]?d?):([0-9]+(?:[:x][0-9]+)*)((?:,[^,]*)*)"
+_NUMBER = r"[0-9]{1,12}(\.[0-9]{1,12})?(e-?[0-9]{1,2})?"
 SHAPE_HINT = (
     "forms: hierarchy:4:8:128  fattree:8:16:32  torus3d:8x8x16,nodes=2  dragonfly:9:16:4:4,"
     " with costs= bandwidth= latency= taper= rails= hosts=;"
@@ -29,14 +30,13 @@ def is_shape(text: str) -> bool:
     return (bool(colon) and kind in SHAPE_KINDS) or known_shape(text) is not None
 
 
-@dataclass
-class ShapeText:
+class ShapeText(Struct):
     """One parsed shape string; its methods take options out of `options`."""
 
     text: str
     kind: str
     sizes: tuple[int, ...]
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = {}
 
     def error(self, cause: str) -> UsageError:
         """The error for this string."""
@@ -49,7 +49,7 @@ class ShapeText:
         if text is None:
             return list(default)
         words = text.split(":")
-        if not all(_NUMBER.fullmatch(word) and isfinite(float(word)) for word in words):
+        if not all(re.fullmatch(_NUMBER, word) and isfinite(float(word)) for word in words):
             raise self.error(f"{name}={text} is not a list of numbers such as 1:10:100")
         values = [float(word) for word in words]
         if len(values) == 1:
@@ -113,7 +113,7 @@ def parse_shape(text: str) -> ShapeText:
         request.text = text
         request.options |= _options(request, text.partition(",")[2])
         return request
-    match = _FORM.fullmatch(text.strip())
+    match = re.fullmatch(_FORM, text.strip())
     if match is None or match.group(1) not in SHAPE_KINDS:
         raise UsageError(f"not the shape of a large machine: {text[:120]!r}", hint=SHAPE_HINT)
     kind, numbers, rest = match.groups()
@@ -151,8 +151,7 @@ def _host_names(path: str, count: int) -> tuple[str, ...]:
     return names
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownShape:
+class KnownShape(Struct, frozen=True, kw_only=True):
     """A machine of many hosts: its shape as text, published facts, and what had to be assumed."""
 
     name: str

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
+
+from msgspec import field
 
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.noun import Noun, short_name
@@ -36,6 +38,7 @@ from toposeat.model.quantity import (
     check_number,
     quantity_fields,
 )
+from toposeat.model.record import Record
 from toposeat.model.route import (
     CopyProtocol,
     CurvePoint,
@@ -138,8 +141,7 @@ def canonical_pci(text: str) -> str:
     return f"{int(domain or '0', 16):04x}:{bus}:{device}.{function}".lower()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PcieState:
+class PcieState(Record, frozen=True, kw_only=True):
     """How the own PCIe link of a device or NIC runs now, and how it could; None is "not known".
 
     Idle GPUs lower the generation (signalling rate) of their link, never its width.
@@ -157,8 +159,7 @@ class PcieState:
                 raise ValueError(f"a PCIe {what} must be 1 to {MAX_PCIE_NUMBER}, not {value}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Device:
+class Device(Record, frozen=True, kw_only=True):
     """One schedulable GPU or partition of one (MIG slice, GCD, tile); None is untold.
 
     `index` is the number nvidia-smi and friends show: for display, never for identity; every device
@@ -189,7 +190,7 @@ class Device:
     pcie: PcieState | None = None
     inactive_lanes: int | None = None
     parent: str | None = None
-    told_by: Mapping[str, str] | None = field(default=None, hash=False)
+    told_by: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         check_number("index", self.index, MAX_INDEX)
@@ -201,6 +202,9 @@ class Device:
         check_bandwidth(self.copy_bytes_per_s)
         check_latency(self.copy_latency_s)
 
+    def __hash__(self) -> int:
+        return hash((self.host, self.id))
+
     @property
     def number(self) -> int:
         """The index of a device of a whole machine."""
@@ -208,8 +212,7 @@ class Device:
         return self.index
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Nic:
+class Nic(Record, frozen=True, kw_only=True):
     """One network adapter of a host; `name` is what UCX or libfabric call it (`mlx5_0`, `cxi0`).
 
     `pcie` is the state of its PCIe link, `bytes_per_s` the rate of its active ports per direction;
@@ -227,13 +230,16 @@ class Nic:
     bytes_per_s: Quantity | None = None
     active: bool | None = None
     link_layer: LinkLayer | None = None
-    told_by: Mapping[str, str] | None = field(default=None, hash=False)
+    told_by: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         check_number("index", self.index, MAX_INDEX)
         check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
         check_bandwidth(self.bytes_per_s)
+
+    def __hash__(self) -> int:
+        return hash((self.host, self.id))
 
     @property
     def number(self) -> int:
@@ -242,8 +248,7 @@ class Nic:
         return self.index
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Component:
+class Component(Record, frozen=True, kw_only=True):
     """A vertex that only passes traffic on, or holds CPUs."""
 
     id: str
@@ -260,8 +265,7 @@ class Component:
         _check_cpus(self.cpus)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class Link(Record, frozen=True, kw_only=True):
     """One physical channel between two vertices.
 
     `forward_bytes_per_s` is the capacity from `ends[0]` to `ends[1]`, `backward_bytes_per_s` the
@@ -295,8 +299,7 @@ class Link:
         check_latency(self.latency_s)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Topology(Noun):
+class Topology(Noun, Record, frozen=True, kw_only=True, dict=True):
     """One machine: a node, or several nodes joined by a network; or what one source tells of it.
 
     A *partial* topology is what a source tells: perhaps no links, no indices, numbers of pairs that

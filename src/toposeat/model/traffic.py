@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from toposeat.model.noun import Noun, short_name
 from toposeat.model.pair_table import Int64Array, MemorySpace, PairTable, TableKey, TrafficKind
@@ -19,6 +18,7 @@ from toposeat.model.rank_info import (
     TimeShare,
     device_choice,
 )
+from toposeat.model.record import Record
 
 __all__ = [
     "HISTOGRAM_BUCKETS",
@@ -48,8 +48,7 @@ HISTOGRAM_BUCKETS = 65  # bucket 0: empty messages; bucket k: sizes with bit len
 MAX_TOTAL = 2.0**62  # bytes, or messages, of a whole job
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Communicator:
+class Communicator(Record, frozen=True, kw_only=True):
     """A group of world ranks, in communicator order."""
 
     id: int
@@ -57,8 +56,7 @@ class Communicator:
     name: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CollectiveEvent:
+class CollectiveEvent(Record, frozen=True, kw_only=True):
     """All calls of one collective with the same shape, summed over the calls, seen from one rank.
 
     `bytes` is the size of one call's send contribution of this rank (MPI's count x type size; for
@@ -83,8 +81,7 @@ class Exchange(StrEnum):
     PAIRWISE = "pairwise"  # every member to every other
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GroupLoad:
+class GroupLoad(Record, frozen=True, kw_only=True):
     """What the collectives of one communicator move, where the library orders the members itself.
 
     NCCL and RCCL do: the cost is that of the *set* of devices, whatever the order of the ranks.
@@ -101,8 +98,7 @@ class GroupLoad:
     phase: int | None = None  # index of the phase that it is part of; None: not told
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class Phase:
+class Phase(Record, frozen=True, kw_only=True, eq=False):
     """A part of the run: a time window, what lay between two MPI_Pcontrol marks, a pattern's part.
 
     The parts of a pattern (of a training step: `tensor`, `pipeline`, ...) have no times: 0 to 0.
@@ -132,8 +128,7 @@ class WorldFlow(Struct, frozen=True, kw_only=True):
     inbound: bool = False  # True: the flow is from that world to the rank (MPI_Get)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class World:
+class World(Record, frozen=True, kw_only=True, eq=False):
     """Processes outside the job's MPI_COMM_WORLD that it talked to or spawned.
 
     `tables` is the traffic among the processes of that world, in that world's own ranks; `flows`
@@ -148,8 +143,7 @@ class World:
     flows: tuple[WorldFlow, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Traffic(Noun):
+class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
     """The traffic of one job, or of a named pattern.
 
     `tables` is keyed by (kind, memory space); a missing key means none. Collective tables are

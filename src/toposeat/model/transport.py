@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
+from toposeat.model.record import Record
 from toposeat.model.topology import PathClass
 
 
@@ -18,8 +18,7 @@ class Staging(StrEnum):
     SET = "set"  # a variable of this environment says so
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Transport:
+class Transport(Record, frozen=True, kw_only=True):
     """What direct copies may give to a group that is staged in host memory; predicted.
 
     `low` and `high` are how many times as fast the group is then, on any machine that the sources
@@ -48,8 +47,7 @@ _BY_DISTANCE = (  # NVLink's pairs are direct from NVL on; their links stay in t
 _OLD_NUMBERS = ("LOC", "PIX", "PXB", "PHB", "SYS")  # of NCCL_P2P_LEVEL before it had words
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NcclSetting:
+class NcclSetting(Record, frozen=True, kw_only=True):
     """A variable of NCCL that says which pairs copy directly; others are staged in host memory."""
 
     text: str

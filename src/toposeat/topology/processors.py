@@ -391,20 +391,19 @@ def unknown(pcie: int | None = None) -> Family:
     return _family("unknown", r"(?!)", (), pcie, None, **found)
 
 
-def family_of(told: Iterable[str] | str = (), name: str = "", pcie: int | None = None) -> Family:
+def family_of(told: Iterable[str] | str = (), name: str = "") -> Family:
     """The family of a processor, by its name or by what a source tells of its model.
 
     Args:
         told: arch, vendor, family and model as NCCL's files or /proc/cpuinfo have them, as far as
             they are told; text is split at blanks.
         name: of the model, as lscpu or hwloc has it.
-        pcie: the generation of the PCIe links, which narrows what an unknown one may be.
     """
-    return _family_of(tuple(told.split() if isinstance(told, str) else told), name, pcie)
+    return _family_of(tuple(told.split() if isinstance(told, str) else told), name)
 
 
 @cache
-def _family_of(words: tuple[str, ...], name: str, pcie: int | None) -> Family:
+def _family_of(words: tuple[str, ...], name: str) -> Family:
     upper = re.sub(r"\s+", " ", name.upper())
     for each in FAMILIES:
         if re.search(each.names, upper):
@@ -415,4 +414,4 @@ def _family_of(words: tuple[str, ...], name: str, pcie: int | None) -> Family:
         for each in FAMILIES:
             if key in each.models:
                 return each
-    return unknown(pcie)
+    return unknown()

@@ -6,7 +6,7 @@ the file is read. The others are, and pairs that have no route although links jo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ TOPOLOGY_SCHEMA = "toposeat/topology/2"
 _OLD_SCHEMA = "toposeat/topology/1"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Document(Topology):
+class _Document(Topology, frozen=True, kw_only=True):
     """A topology with the routes that differ from derived ones; `unrouted` lists pairs without.
 
     `pair_fraction` is of earlier versions: where it is not empty, flows do not fill their links.

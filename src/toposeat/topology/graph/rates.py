@@ -26,7 +26,7 @@ from toposeat.model.quantity import (
 from toposeat.model.topology import ComponentKind, Device, Link, LinkKind, Nic, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.premises import PCIE_RATE, scaled
-from toposeat.topology.processors import Family, family_of
+from toposeat.topology.processors import Family, family_of, unknown
 from toposeat.topology.products import pcie_generation_of
 
 NCCL_TRANSPORT = "NCCL's transport"  # the premise of a ring's steps across host bridges
@@ -86,7 +86,8 @@ def family_of_machine(topology: Topology) -> Family:
     """The family of its processors; an unknown one has the numbers of all with such PCIe."""
     processor = processor_of(topology)
     name = topology.metadata.get(CPU_NAME, "")
-    return family_of(processor.told if processor else (), name, generation_of(topology))
+    found = family_of(processor.told if processor else (), name)
+    return unknown(generation_of(topology)) if found is unknown() else found
 
 
 def generation_of(topology: Topology) -> int:
