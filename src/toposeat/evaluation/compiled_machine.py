@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
+from toposeat.evaluation.metrics import PairCosts, pair_costs
 from toposeat.evaluation.network import NetworkArrays, network_arrays
 from toposeat.model.topology import Topology
 
@@ -45,6 +46,7 @@ class CompiledMachine:
         )
         self.loads: dict[tuple[object, ...], tuple[float, NDArray[np.float64]]] = {}
         self._nominal = nominal
+        self._costs: dict[str, PairCosts] = {}
         self._moved: dict[tuple[tuple[int, float], ...], CompiledMachine] = {}
 
     @cached_property
@@ -65,6 +67,17 @@ class CompiledMachine:
         if self._nominal is not None:  # which knows sets that are wired alike
             return self._nominal.rates.at(self.arrays)
         return GroupRates(self.topology)
+
+    def costs(self, metric: str) -> PairCosts:
+        """What a byte and a message between devices cost by a metric, with nominal numbers.
+
+        Raises:
+            UsageError: on an unknown metric.
+            InputError: as `cost_matrix`.
+        """
+        if metric not in self._costs:
+            self._costs[metric] = pair_costs(self.topology, metric)
+        return self._costs[metric]
 
     def at(self, factors: Mapping[int, float]) -> CompiledMachine:
         """The machine whose premises (by position) are these multiples of their nominal values."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toposeat import _core
 from toposeat.errors import InputError
 from toposeat.evaluation.compiled_machine import CompiledMachine
-from toposeat.evaluation.metrics import pair_costs
+from toposeat.evaluation.metrics import PairCosts
 from toposeat.evaluation.network import compile_traffic
 from toposeat.model.evaluation import Evaluation, LinkLoad
 from toposeat.model.placement import Placement
@@ -54,7 +54,6 @@ class Evaluator:
         table: bytes and messages of the pairs of ranks that placement serves.
         cost_table: those that are charged the cost of their devices; of a group that its library
             orders itself, all pairs on a node evenly.
-        costs: what a byte (and a message) between devices costs, by the metric asked for.
         groups: the time model of groups that a library orders itself; None without groups.
 
     Raises:
@@ -72,17 +71,21 @@ class Evaluator:
     ) -> None:
         """Compile a traffic, and the machine unless it is compiled already."""
         self._topology = topology
-        self._ranks = traffic.ranks
+        self._ranks, self._metric = traffic.ranks, metric
         self.table, self.cost_table = _tables(topology, traffic)
         self.machine = CompiledMachine(topology) if machine is None else machine
         self.flows = compile_traffic(traffic, self.table)
-        self.costs = pair_costs(topology, metric)
         self.groups: GroupModel | None = None
         if traffic.groups:
             # it costs 17 ms
             from toposeat.evaluation.group_time import GroupModel, phases_of  # noqa: PLC0415
 
             self.groups = GroupModel(self.machine, phases_of(traffic))
+
+    @property
+    def costs(self) -> PairCosts:
+        """What a byte (and a message) between devices costs, by the metric asked for."""
+        return self.machine.costs(self._metric)
 
     def evaluate_default(self) -> Evaluation:
         """Predict what the default placement costs; see `default_placement`."""
@@ -117,6 +120,12 @@ class Evaluator:
             predicted_s=_core.flow_time(self.machine.network, self.flows, placement),
             links=_link_loads(self._topology, congestion),
         )
+
+    def predicted_s(self, device_of_rank: Sequence[int]) -> float:
+        """The seconds that `evaluate` predicts for a placement that fits, and nothing else."""
+        if self.groups is not None:
+            return sum(self.groups.seconds(device_of_rank))
+        return _core.flow_time(self.machine.network, self.flows, tuple(device_of_rank))
 
     def _evaluate_groups(self, groups: GroupModel, placement: tuple[int, ...]) -> Evaluation:
         """With the rings that the groups' library forms on these devices."""

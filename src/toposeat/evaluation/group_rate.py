@@ -15,7 +15,8 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
+from math import isqrt
 
 import numpy as np
 from msgspec.structs import replace
@@ -77,7 +78,10 @@ class GroupRates:
         self._nccl = speeds == "nccl"
         self._topology = topology
         self._known: dict[tuple[int, ...], GroupRate] = {}
-        self._searched: dict[tuple[object, ...], _core.RingRate] = {}  # sets that are wired alike
+        self._alone: dict[tuple[int, ...], float] = {}  # of `bytes_per_s`
+        # What was found for any numbers (`at`), of all sets that are wired alike.
+        self._wired: dict[tuple[object, ...], _Wiring] = {}
+        self._searched: dict[tuple[object, ...], _core.RingRate] = {}
         self._forwarded: set[tuple[int, ...]] = set()  # what needs devices outside of the group
         self._arrays = arrays = network_arrays(topology)
         self._ends: tuple[GroupRates, ...] | None = None  # all premises low, all high
@@ -109,14 +113,15 @@ class GroupRates:
         for at, pairs in enumerate(self._held):
             for pair in pairs:
                 uses[pair].append(capacity.size + limits.size + at)
-        self._capacity = self._capacities(capacity, limits)
+        self._cap, self._capacity = cap, self._capacities(capacity, limits)
 
     def at(self, arrays: NetworkArrays) -> GroupRates:
         """The rates with other numbers of the same machine."""
         found = copy.copy(self)
-        found._known, found._arrays, found._ends, found._pairs = {}, arrays, None, None
+        found._known, found._alone, found._arrays = {}, {}, arrays
+        found._ends = found._pairs = None
         found._routes = copy.copy(self._routes)
-        found._routes.cap = arrays.ring.tolist()
+        found._cap, found._routes.cap = arrays.ring, arrays.ring.tolist()
         found._capacity = found._capacities(arrays.capacity, arrays.pair_limits)
         return found
 
@@ -140,9 +145,33 @@ class GroupRates:
         found = self._known.get(members)
         if found is None:
             self._check(members)
-            rates = self._of_pairs() if self._is_amd and len(members) == 2 else self
-            found = self._known[members] = rates._search(members)
+            found = self._known[members] = self._made(members)
         return found
+
+    def bytes_per_s(self, members: tuple[int, ...]) -> float:
+        """The rate alone of two devices or more, ascending: it is all that a search compares."""
+        if members not in self._alone:
+            self._alone[members] = self._searching(members)._search(members)[0].bytes_per_s
+        return self._alone[members]
+
+    def _searching(self, members: tuple[int, ...]) -> GroupRates:
+        return self._of_pairs() if self._is_amd and len(members) == 2 else self
+
+    def _made(self, members: tuple[int, ...]) -> GroupRate:
+        if len(members) == 1:
+            alone = float("inf")
+            return GroupRate(
+                devices=members, bytes_per_s=alone, cut_bytes_per_s=alone, rings=(), load=()
+            )
+        found, wiring = self._searching(members)._search(members)
+        rings = found.rings
+        return GroupRate(
+            devices=members,
+            bytes_per_s=found.bytes_per_s,
+            cut_bytes_per_s=found.cut_bytes_per_s,
+            rings=tuple(tuple(members[place] for place in ring) for ring in rings),
+            load=_load(rings, wiring, 3 * len(self._topology.links)),
+        )
 
     def _of_pairs(self) -> GroupRates:
         """Those of two devices: where the driver copies directly, so does NCCL."""
@@ -176,9 +205,8 @@ class GroupRates:
         for ring, last in product(rings, lasts):
             end = ring.index(members.index(last)) + 1
             paths.append([*ring[end:], *ring[:end]])
-        forwarded = members in self._forwarded
-        routes = self._routes.within(members, self._capacity, forwarded=forwarded)
-        return _load(paths, routes.uses, len(members), 3 * len(self._topology.links), closed=False)
+        wiring = self._wiring(members, forwarded=members in self._forwarded)
+        return _load(paths, wiring, 3 * len(self._topology.links), closed=False)
 
     @property
     def path_classes(self) -> Sequence[int]:
@@ -203,81 +231,107 @@ class GroupRates:
                 hint="name positions in topology.devices",
             )
 
-    def _search(self, members: tuple[int, ...]) -> GroupRate:
-        if len(members) == 1:
-            infinite = float("inf")
-            return GroupRate(
-                devices=members, bytes_per_s=infinite, cut_bytes_per_s=infinite, rings=(), load=()
-            )
-        routes = self._routes.within(members, self._capacity)
+    def _search(self, members: tuple[int, ...]) -> tuple[_core.RingRate, _Wiring]:
         most = nccl_speeds.MOST_RINGS if self._nccl else _MOST_RINGS
-        found = self._rings(routes, most)
+        wiring = self._wiring(members)
+        found = self._rings(wiring, most)
         if found.bytes_per_s == 0 and self._routes.forwards:
             self._forwarded.add(members)
-            routes = self._routes.within(members, self._capacity, forwarded=True)
-            found = self._rings(routes, most if len(members) == 2 else 1)
-        rings = tuple(tuple(members[place] for place in ring) for ring in found.rings)
-        return GroupRate(
-            devices=members,
-            bytes_per_s=found.bytes_per_s,
-            cut_bytes_per_s=found.cut_bytes_per_s,
-            rings=rings,
-            load=_load(found.rings, routes.uses, len(members), 3 * len(self._topology.links)),
-        )
+            wiring = self._wiring(members, forwarded=True)
+            found = self._rings(wiring, most if len(members) == 2 else 1)
+        return found, wiring
 
-    def _rings(self, routes: _Routes, most: int) -> _core.RingRate:
-        number: dict[int, int] = {}  # of a resource, in the order of their first use
-        begin = np.cumsum([0, *map(len, routes.uses)]).astype(np.uint32)
-        uses = [number.setdefault(use, len(number)) for each in routes.uses for use in each]
-        capacity = self._capacity[list(number)]
-        wiring = (tuple(uses), tuple(begin), tuple(capacity), tuple(routes.cap))
-        key = (*wiring, tuple(routes.path_class), routes.switched, most)
+    def _wiring(self, members: tuple[int, ...], *, forwarded: bool = False) -> _Wiring:
+        """The routes of a set; which member relays for two others depends on some numbers."""
+        direct = self._routes.direct_within(members)
+        key = members, forwarded, self._capacity[direct].tobytes()
+        if key not in self._wired:
+            self._wired[key] = self._routes.within(members, self._capacity, forwarded=forwarded)
+        return self._wired[key]
+
+    def _rings(self, wiring: _Wiring, most: int) -> _core.RingRate:
+        capacity, cap = self._capacity[wiring.resources], self._cap[wiring.pairs]
+        cap[wiring.relayed] = np.inf
+        key = wiring.form, capacity.tobytes(), cap.tobytes(), most
         if key not in self._searched:
             self._searched[key] = _core.ring_rate(
-                routes.members,
+                wiring.members,
                 capacity=capacity,
-                route_begin=begin,
-                uses=np.array(uses, np.uint32),
-                flow_cap=np.array(routes.cap, np.float64),
-                path_class=np.array(routes.path_class, np.uint8),
-                switched=routes.switched,
-                levels=self._levels(capacity, routes.cap),
+                route_begin=wiring.route_begin,
+                uses=wiring.numbered,
+                flow_cap=cap,
+                path_class=wiring.path_class,
+                switched=wiring.switched,
+                levels=self._levels(capacity, cap),
                 stop_below=nccl_speeds.STOP_BELOW if self._nccl else 0.0,
                 most_rings=most,
                 steps=nccl_speeds.STEPS if self._nccl else _STEPS,
             )
         return self._searched[key]
 
-    def _levels(self, capacity: NDArray[np.float64], cap: Sequence[float]) -> NDArray[np.float64]:
+    def _levels(
+        self, capacity: NDArray[np.float64], cap: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Rates of one ring, falling: NCCL's table, or simple parts of the capacities in use."""
         if self._nccl:
             return nccl_speeds.levels(self._generation)
-        whole = {*capacity.tolist(), *(each for each in cap if np.isfinite(each))}
+        whole = {*capacity.tolist(), *cap[np.isfinite(cap)].tolist()}
         levels = sorted((each / part for each in whole for part in _PARTS), reverse=True)
         lesser = [b for a, b in pairwise((np.inf, *levels)) if 0 < b < a * (1 - 1e-9)]
         return np.array(lesser, np.float64)
 
 
+class _Wiring:
+    """The routes of a group without their numbers, as ordered pairs of its members.
+
+    Attributes:
+        members: how many.
+        uses: the resources of each route.
+        resources: all of these, in the order of their first use.
+        route_begin, numbered: the uses of each route as positions in `resources`.
+        pairs: of devices, of which each route has the cap, but where it is `relayed`.
+        path_class: how far the ends of each route are apart.
+        switched: whether all of them go through a switch of device links.
+        form: equal for groups that are wired alike.
+    """
+
+    def __init__(
+        self,
+        uses: list[list[int]],
+        pairs: list[int],
+        relayed: list[bool],
+        path_class: list[int],
+        *,
+        switched: bool,
+    ) -> None:
+        number: dict[int, int] = {}
+        numbered = [number.setdefault(use, len(number)) for each in uses for use in each]
+        self.members = isqrt(len(pairs))
+        self.uses, self.resources = uses, np.array(list(number), np.intp)
+        self.route_begin = np.array([*accumulate(map(len, uses), initial=0)], np.uint32)
+        self.numbered = np.array(numbered, np.uint32)
+        self.pairs, self.relayed = np.array(pairs, np.intp), np.array(relayed, np.bool_)
+        self.path_class, self.switched = np.array(path_class, np.uint8), switched
+        arrays = self.numbered, self.route_begin, self.path_class
+        self.form = *(each.tobytes() for each in arrays), switched
+
+
 def _load(
-    rings: Sequence[Sequence[int]],
-    uses: Sequence[Sequence[int]],
-    members: int,
-    links: int,
-    *,
-    closed: bool = True,
+    rings: Sequence[Sequence[int]], wiring: _Wiring, links: int, *, closed: bool = True
 ) -> tuple[tuple[int, int, float], ...]:
     """How often a byte of the group passes each direction of a link."""
     passes: Counter[int] = Counter()
     for ring in rings:
         for here, there in pairwise((*ring, ring[0]) if closed else ring):
-            passes.update(u for u in uses[here * members + there] if u < links and u % 3 < 2)
+            uses = wiring.uses[here * wiring.members + there]
+            passes.update(use for use in uses if use < links and use % 3 < 2)
     return tuple((u // 3, u % 3, count / len(rings)) for u, count in sorted(passes.items()))
 
 
 class _Routes:
     """The routes between devices: what they use, what one flow gets, how near they are.
 
-    Entries are numbered as ordered pairs of devices, or of the members of a group.
+    Entries are numbered as ordered pairs of devices.
     """
 
     def __init__(self, topology: Topology, uses: list[list[int]], cap: NDArray[np.float64]) -> None:
@@ -287,7 +341,8 @@ class _Routes:
         place = {device: at for at, device in enumerate(ids)}
         switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
         switches.discard(MEASURED_PORTS)
-        self.members = self._n = n
+        self._n = n
+        self._direct_of: dict[tuple[int, ...], NDArray[np.intp]] = {}
         self.forwards = any(device.forwards for device in topology.devices)
         self.uses, self.cap = uses, cap.tolist()
         self.path_class = [_NO_PATH] * (n * n)
@@ -296,7 +351,6 @@ class _Routes:
         self._by_nccl = [False] * (n * n)  # which NCCL copies in a way of its own
         self._passes: list[frozenset[int]] = [frozenset()] * (n * n)
         self._relays = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
-        self.switched = False
         for (source, target), route in topology.route_of_pair.items():
             if source not in place or target not in place:
                 continue
@@ -331,18 +385,23 @@ class _Routes:
                 for use in self.uses[pair]:
                     capacity[use] = min(capacity[use], cap)
 
+    def direct_within(self, members: tuple[int, ...]) -> NDArray[np.intp]:
+        """The resources by which relays between members are chosen: those of direct links."""
+        if members not in self._direct_of:
+            pairs = (a * self._n + b for a in members for b in members) if self._relays else ()
+            found = sorted({self.uses[pair][0] for pair in pairs if self._direct[pair]})
+            self._direct_of[members] = np.array(found, np.intp)
+        return self._direct_of[members]
+
     def within(
         self, members: tuple[int, ...], capacity: NDArray[np.float64], *, forwarded: bool = False
-    ) -> _Routes:
+    ) -> _Wiring:
         """The routes of a group, which sees no other device unless they are `forwarded` there."""
-        group = _Routes.__new__(_Routes)
-        group.members = len(members)
         pairs = [a * self._n + b for a in members for b in members]
-        group.uses = [self.uses[pair] for pair in pairs]
-        group.cap = [self.cap[pair] for pair in pairs]
-        group.path_class = [self.path_class[pair] for pair in pairs]
+        uses = [self.uses[pair] for pair in pairs]
+        path_class = [self.path_class[pair] for pair in pairs]
+        relayed = [False] * len(pairs)
         off = [pair for at, pair in enumerate(pairs) if at % (len(members) + 1)]
-        group.switched = all(self._switched[pair] for pair in off)
         for at, pair in enumerate(pairs):
             is_linked = self.path_class[pair] <= 1 and not self._passes[pair]
             if self._direct[pair] or is_linked or at % (len(members) + 1) == 0:
@@ -350,12 +409,12 @@ class _Routes:
             relay = self._relay(pair, members, capacity) if self._relays else None
             if relay is not None:
                 first, second = pair // self._n * self._n + relay, relay * self._n + pair % self._n
-                group.uses[at] = self.uses[first] + self.uses[second]
-                group.cap[at] = float("inf")
-                group.path_class[at] = _RELAYED
+                uses[at], relayed[at] = self.uses[first] + self.uses[second], True
+                path_class[at] = _RELAYED
             elif not (forwarded or self._passes[pair] <= set(members)):
-                group.path_class[at] = _NO_PATH
-        return group
+                path_class[at] = _NO_PATH
+        switched = all(self._switched[pair] for pair in off)
+        return _Wiring(uses, pairs, relayed, path_class, switched=switched)
 
     def _relay(
         self, pair: int, members: tuple[int, ...], capacity: NDArray[np.float64]

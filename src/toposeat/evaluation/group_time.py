@@ -116,11 +116,20 @@ class GroupModel:
             load[:, 0] += found.forward_bytes
             load[:, 1] += found.backward_bytes
             slowest = max(slowest, _core.flow_time(self.machine.network, phase.flows, placement))
-        return max(slowest, float(self.congestion(load).max(initial=0.0))), load
+        return max(slowest, self._busiest(load)), load
+
+    def _busiest(self, load: Floats) -> float:
+        """The most of `congestion`."""
+        capacity = self.machine.arrays.capacity
+        one_way = (load / capacity[:, :2]).max(initial=0.0)
+        return float(max(one_way, ((load[:, 0] + load[:, 1]) / capacity[:, 2]).max(initial=0.0)))
 
     def _of(self, group: Members, device_of_rank: Sequence[int]) -> tuple[float, Floats]:
         """Seconds per byte of a group alone, and how often a byte passes each link: (links, 2)."""
-        units = tuple(self._channels.units(device_of_rank[rank] for rank in group.ranks))
+        places = {device_of_rank[rank] for rank in group.ranks}
+        units: tuple[Unit, ...] = (tuple(sorted(places)),)
+        if self.nodes > 1:
+            units = tuple(self._channels.units(device_of_rank[rank] for rank in group.ranks))
         key = group.exchange, units
         known = self.machine.loads
         if key not in known:
@@ -149,6 +158,8 @@ class GroupModel:
             members = np.array(devices)
             share[(members[:, None] * arrays.devices + members).ravel()] = 1.0
             share[members * (arrays.devices + 1)] = 0.0
+        if exchange is Exchange.RING and len(units) == 1:
+            return max(slowest, self._busiest(load)), load
         used = share[arrays.use_pair] > 0
         reverse = arrays.use_reverse[used].astype(np.intp)
         np.add.at(load, (arrays.use_link[used], reverse), share[arrays.use_pair[used]])
@@ -156,7 +167,7 @@ class GroupModel:
         if between.size:
             alone = share[between] / self.machine.isolated_rate[between]
             slowest = max(slowest, float(alone.max()))
-        return max(slowest, float(self.congestion(load).max(initial=0.0))), load
+        return max(slowest, self._busiest(load)), load
 
 
 def channels_of(topology: Topology) -> Channels:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from toposeat import _core
 from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
-from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.network import compile_traffic
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.nodes import NodesAnswer, map_nodes
@@ -38,7 +37,7 @@ def map_traffic(
     options: MapOptions | None = None,
     *,
     untold: Untold | None = None,
-    machine: CompiledMachine | None = None,
+    evaluator: Evaluator | None = None,
     shape: Shape | None = None,
 ) -> MappingResult:
     """Choose a device for every rank.
@@ -53,7 +52,7 @@ def map_traffic(
         traffic: who talks to whom.
         options: what to minimise, how to search, what to keep to; None: the defaults.
         untold: other machines that the sources allow; None: there are none.
-        machine: the topology, compiled for the traffics before; None: to be compiled.
+        evaluator: of the two by the metric asked for, where there is one.
         shape: of the same machine, where its hosts are equal: what is found on it counts too, and
             the result tells loads by level and host.
 
@@ -66,7 +65,7 @@ def map_traffic(
     options = options or MapOptions()
     budget_s = BUDGET_S if options.budget_s is None else options.budget_s
     problem = problem_of(topology, traffic.ranks, options.constraints)
-    evaluator = Evaluator(topology, traffic, metric=options.metric, machine=machine)
+    evaluator = evaluator or Evaluator(topology, traffic, metric=options.metric)
     request = problem.request(evaluator, options, budget_s=budget_s)
     check_seating(topology, problem, request)
     check_installed(options.solver)

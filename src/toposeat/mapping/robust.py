@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,7 @@ from toposeat.mapping.problem import Problem
 from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
 from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import WORTH_SAYING, Premises
+from toposeat.model.record import Record
 from toposeat.model.topology import Topology
 
 MOST_SOLVED_DEVICES = 8  # for so many, every corner's best placement is found and proved
@@ -30,8 +31,7 @@ _SEARCH_S = 0.2
 _TOLERANCE = 1e-9  # of values computed in another order
 
 
-@dataclass(frozen=True, kw_only=True)
-class Untold:
+class Untold(Record, frozen=True, kw_only=True):
     """What the sources of a machine leave open, apart from numbers.
 
     `readings` are the other machines that they allow, with the same devices in the same order;
@@ -62,8 +62,7 @@ class Choice(Struct, frozen=True, kw_only=True):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
+class Asked(Record, frozen=True, kw_only=True):
     """The machine, the traffic and the options of one choice."""
 
     topology: Topology
@@ -97,7 +96,7 @@ def choose(asked: Asked, default: Sequence[int], answer: Sequence[int], *, prove
     rows = [tuple(default), tuple(answer)]
     looked_at = None if solvable else np.array(rows, np.uint32)
     machines = Machines(asked.evaluator, looked_at, asked.untold.readings)
-    found, least = _solved_corners(asked, machines, rows[0]) if solvable else ([], [])
+    found, least = _solved_corners(asked, machines, rows) if solvable else ([], [])
     if options.objective == "time":
         rows += [row for row in dict.fromkeys(found) if row not in rows]
     outlook = machines.outlook(np.array(rows, np.uint32))
@@ -105,7 +104,7 @@ def choose(asked: Asked, default: Sequence[int], answer: Sequence[int], *, prove
         worst = int(outlook.least_gains()[: len(outlook.factors), 1].argmin())
         left = min(_SEARCH_S, max(0.0, asked.deadline - time.perf_counter()))
         request = replace(asked, options=replace(options, solver="search"))
-        rows.append(tuple(_solved(request, machines, worst, rows[0], left).device_of_rank))
+        rows.append(tuple(_solved(request, machines, worst, rows[:1], left).device_of_rank))
         outlook = machines.outlook(np.array(rows, np.uint32))
     taken = 1 if options.is_fixed else _taken(outlook, options.objective)
     return Choice(
@@ -180,15 +179,20 @@ def _may_be_better(asked: Asked, gain: NDArray[np.float64]) -> bool:
 
 
 def _solved(
-    asked: Asked, machines: Machines, at: int, default: tuple[int, ...], budget_s: float
+    asked: Asked,
+    machines: Machines,
+    at: int,
+    rows: Sequence[tuple[int, ...]],
+    budget_s: float,
 ) -> _core.MapAnswer | SetsAnswer:
-    """What is found on one of the machines."""
+    """What is found on one of the machines; `rows` are the default, and what is known beside it."""
     if searches_sets(asked.evaluator, asked.problem, asked.options):
         return map_sets(
             asked.evaluator,
             asked.problem,
-            default,
+            rows[0],
             model=machines.groups[at],
+            also=rows[1:],
             budget_s=budget_s,
             seed=asked.options.seed,
         )
@@ -199,7 +203,7 @@ def _solved(
 
 
 def _solved_corners(
-    asked: Asked, machines: Machines, default: tuple[int, ...]
+    asked: Asked, machines: Machines, rows: Sequence[tuple[int, ...]]
 ) -> tuple[list[tuple[int, ...]], list[float]]:
     """The best placements of corners, and their values as far as they are proved in time."""
     found: list[tuple[int, ...]] = []
@@ -208,7 +212,7 @@ def _solved_corners(
         left = asked.deadline - time.perf_counter()
         if left <= 0:
             break
-        answer = _solved(asked, machines, at, default, left)
+        answer = _solved(asked, machines, at, [*rows, *dict.fromkeys(found)], left)
         found.append(tuple(answer.device_of_rank))
         if not answer.proved:
             break

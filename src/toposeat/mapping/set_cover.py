@@ -97,11 +97,19 @@ class SetCover:
 
     def bound(self, placement: Sequence[int] = ()) -> float:
         """Seconds that the sum of the phases takes at least, with these devices for the ranks."""
-        masks = np.zeros(len(self._bytes), np.int64)
+        return float(self._bounds(placement, [0])[0])
+
+    def _bounds(self, placement: Sequence[int], bits: Sequence[int]) -> Floats:
+        """The bound with each of some devices (by bit, 0: none) for the next rank."""
+        masks = np.zeros((len(bits), len(self._bytes)), np.int64)
         for rank, device in enumerate(placement):
-            masks[self._of_rank[rank]] |= self._bit[device]
+            masks[:, self._of_rank[rank]] |= self._bit[device]
         free = self._all & ~sum(self._bit[device] for device in placement)
-        return float(self._phases(masks, free).sum())
+        next_bit = np.array(bits, np.int64)
+        if len(placement) < len(self._of_rank):
+            masks[:, self._of_rank[len(placement)]] |= next_bit[:, None]
+        found: Floats = self._phases(masks, free & ~next_bit).sum(axis=1)
+        return found
 
     def run(self, best: float, offer: Callable[[tuple[int, ...]], float]) -> bool:
         """Look at all placements that may be better; False where the time was over before.
@@ -113,23 +121,22 @@ class SetCover:
         self._best, self._offer = best, offer
         return self._extend(())
 
-    def _phases(self, masks: Masks, free: int) -> Floats:
-        """Least seconds of each phase."""
+    def _phases(self, masks: Masks, free: Masks) -> Floats:
+        """Least seconds of each phase: (cases, phases), of masks (cases, groups)."""
         with np.errstate(divide="ignore"):
             alone = self._bytes / self._rate[self._table, masks]
-        slowest = (self._in_phase * alone).max(axis=1, initial=0.0)
+        slowest = (self._in_phase * alone[:, None]).max(axis=2, initial=0.0)
         if len(self._sides):
-            left = (self._size - self._count[masks])[:, None]
-            beyond = self._all & ~self._sides
-            may_be_here = ((masks[:, None] & beyond) == 0) & (
-                left <= self._count[free & self._sides]
-            )
-            may_be_beyond = ((masks[:, None] & self._sides) == 0) & (
-                left <= self._count[free & beyond]
+            of_group = masks[:, :, None]
+            left = self._size[:, None] - self._count[of_group]
+            beyond, may_use = self._all & ~self._sides, free[:, None, None]
+            may_be_here = ((of_group & beyond) == 0) & (left <= self._count[may_use & self._sides])
+            may_be_beyond = ((of_group & self._sides) == 0) & (
+                left <= self._count[may_use & beyond]
             )
             split = ~(may_be_here | may_be_beyond)
             over = (self._in_phase @ (split * self._bytes[:, None])) * self._seconds
-            slowest = np.maximum(slowest, over.max(axis=1, initial=0.0))
+            slowest = np.maximum(slowest, over.max(axis=2, initial=0.0))
         found: Floats = np.maximum(slowest, self._pairs_s)
         return found
 
@@ -143,7 +150,7 @@ class SetCover:
                 if time.perf_counter() > self._deadline:
                     rate = self._by_cuts(size)
                     break
-                rate[mask] = self._model.machine.rates.of(own).bytes_per_s
+                rate[mask] = self._model.machine.rates.bytes_per_s(own)
         else:
             rate = self._by_cuts(size)
         return self._of_supersets(rate)
@@ -175,13 +182,12 @@ class SetCover:
             self._best = self._offer(placement)
             return True
         least = max((placement[each] for each in self._after[rank]), default=-1)
-        for device in self._first(placement):
-            if device <= least or device not in self._allowed[rank]:
-                continue
+        able = [d for d in self._first(placement) if d > least and d in self._allowed[rank]]
+        bounds = self._bounds(placement, [self._bit[device] for device in able]) if able else ()
+        for device, bound in zip(able, bounds, strict=True):
             if time.perf_counter() > self._deadline:
                 return False
-            longer = (*placement, device)
-            if self.bound(longer) < self._best * (1 - _SAME) and not self._extend(longer):
+            if bound < self._best * (1 - _SAME) and not self._extend((*placement, device)):
                 return False
         return True
 
@@ -207,19 +213,22 @@ def _cuts(arrays: NetworkArrays, devices: Sequence[int]) -> tuple[Masks, Floats]
 
     A byte passes both ways. A link at a single device is no cut here: rates hold it already.
     """
-    n = arrays.devices
-    fastest: dict[int, float] = {}
+    n, count = arrays.devices, len(devices)
+    place = np.full(n, -1)
+    place[devices] = np.arange(count)
+    source, target = place[arrays.use_pair // n], place[arrays.use_pair % n]
+    own = (source >= 0) & (target >= 0)
+    uses = np.zeros((len(arrays.capacity), count, count), np.bool_)
+    uses[arrays.use_link[own], source[own], target[own]] = True
+    beyond = uses[:, 0]
+    sizes = beyond.sum(axis=1)
+    cuts = (uses == (beyond[:, :, None] ^ beyond[:, None])).all(axis=(1, 2))
     both_ways = np.maximum(arrays.capacity[:, 0], arrays.capacity[:, 1])
     seconds = np.maximum(1 / both_ways, 2 / arrays.capacity[:, 2])
-    own = np.ix_(devices, devices)
-    for link in sorted(set(arrays.use_link.tolist())):  # np.unique loads numpy.ma, 16 ms
-        uses = np.zeros(n * n, np.bool_)
-        uses[arrays.use_pair[arrays.use_link == link]] = True
-        table = uses.reshape(n, n)[own]
-        beyond = table[0]
-        side = sum(1 << at for at in np.flatnonzero(beyond).tolist())
-        if 2 <= beyond.sum() <= len(devices) - 2 and (table == (beyond[:, None] ^ beyond)).all():
-            fastest[side] = max(fastest.get(side, 0.0), float(seconds[link]))
+    fastest: dict[int, float] = {}
+    for link in np.flatnonzero(cuts & (sizes >= 2) & (sizes <= count - 2)).tolist():
+        side = sum(1 << at for at in np.flatnonzero(beyond[link]).tolist())
+        fastest[side] = max(fastest.get(side, 0.0), float(seconds[link]))
     return np.array(list(fastest), np.int64), np.array(list(fastest.values()), np.float64)
 
 

@@ -60,6 +60,7 @@ def map_sets(
     budget_s: float,
     seed: int,
     model: GroupModel | None = None,
+    also: Sequence[Sequence[int]] = (),
 ) -> SetsAnswer:
     """The placement with the least sum of phases that is nowhere slower than the default.
 
@@ -72,6 +73,7 @@ def map_sets(
         budget_s: seconds after which the search ends with what it has.
         seed: of random starts.
         model: of the groups where the machine has other numbers than those of the evaluator.
+        also: placements that are perhaps the best already.
     """
     model = model or evaluator.groups
     assert model is not None
@@ -82,6 +84,8 @@ def map_sets(
     )
     search.offer(tuple(default))
     search.limit = search.best_low
+    for row in also:
+        search.offer(tuple(row))
     pairs_s = _least_of_pairs(evaluator, model, problem, budget_s / 4, seed)
     bound = _least_of_links(model, problem.devices, pairs_s)
     cover = None
@@ -92,7 +96,8 @@ def map_sets(
     if not proved:  # else each phase takes its least time, and the slowest does
         if cover is not None:
             proved = cover.run(search.best_sum, search.beaten_by) and not search.was_refused()
-        search.improve(search.best)  # of equal sums the least slowest phase
+        if not (proved and also):
+            search.improve(search.best)  # of equal sums the least slowest phase
         proved = proved or search.best_sum <= bound * (1 + _SAME)
     if not proved:
         search.wander(random.Random(seed))

@@ -7,13 +7,17 @@ patterns; others may gain more or less.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from toposeat import evaluation, mapping, profile
+from toposeat.evaluation.corners import Machines
 from toposeat.model.health import TOLERANCE, JobOrder, OrderEffect, PossibleGain
 from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import WORTH_SAYING
+from toposeat.model.record import Record
 from toposeat.model.topology import Topology
 from toposeat.pipeline.placing import untold_of
 
@@ -24,8 +28,7 @@ _LAYERS = 32  # of a language model whose pattern names none
 Row = tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kind:
+class Kind(Record, frozen=True, kw_only=True):
     """A kind of job: each pattern of `placed` is placed, and every order is judged by all."""
 
     words: str
@@ -56,14 +59,17 @@ def possible_gains(
         return (), ()
     untold, compiled = untold_of(machine), evaluation.CompiledMachine(machine)
     kinds = tuple(kinds_for(count, hosts=len(machine.hosts)))
+    jobs = {
+        pattern: _Job(machine, compiled, pattern) for kind in kinds for pattern in kind.patterns
+    }
     gains = [
-        _gain(compiled, untold, pattern, kind.words, budget_s)
+        _gain(jobs[pattern], untold, kind.words, budget_s)
         for kind in kinds
         for pattern in kind.placed
     ]
     gains.sort(key=lambda gain: -gain.share)
     rows = dict.fromkeys(gain.device_of_rank for gain in gains if gain.share >= WORTH_SAYING)
-    orders = _worth_a_line(_judged(compiled, untold, kinds, list(rows))) if rows else ()
+    orders = _worth_a_line(_judged(jobs, untold, kinds, list(rows))) if rows else ()
     return tuple(gains), orders
 
 
@@ -94,19 +100,28 @@ def _stages(tensor: int, stages: int) -> str:
     return f"llm:tp={tensor},pp={stages}{layers}"
 
 
-def _gain(
-    machine: evaluation.CompiledMachine,
-    untold: mapping.Untold,
-    pattern: str,
-    kind: str,
-    budget_s: float,
-) -> PossibleGain:
-    options = MapOptions(budget_s=budget_s)
-    traffic = profile.pattern_traffic(pattern)
-    result = mapping.map_traffic(machine.topology, traffic, options, untold=untold, machine=machine)
+class _Job:
+    """A pattern on a machine, compiled once for all that is asked of it."""
+
+    def __init__(
+        self, machine: Topology, compiled: evaluation.CompiledMachine, pattern: str
+    ) -> None:
+        self.machine, self.pattern = machine, pattern
+        self.traffic = profile.pattern_traffic(pattern)
+        self.evaluator = evaluation.Evaluator(machine, self.traffic, machine=compiled)
+
+
+def _gain(job: _Job, untold: mapping.Untold, kind: str, budget_s: float) -> PossibleGain:
+    result = mapping.map_traffic(
+        job.machine,
+        job.traffic,
+        MapOptions(budget_s=budget_s),
+        untold=untold,
+        evaluator=job.evaluator,
+    )
     certificate = result.certificate
     return PossibleGain(
-        pattern=pattern,
+        pattern=job.pattern,
         kind=kind,
         default_s=result.default.predicted_s,
         placed_s=result.placed.predicted_s,
@@ -118,7 +133,7 @@ def _gain(
 
 
 def _judged(
-    machine: evaluation.CompiledMachine,
+    jobs: Mapping[str, _Job],
     untold: mapping.Untold,
     kinds: Sequence[Kind],
     rows: Sequence[Row],
@@ -126,7 +141,7 @@ def _judged(
     """What each order does to each kind of job."""
     effects: list[list[OrderEffect]] = [[] for _ in rows]
     for kind in kinds:
-        ranges = [_ranges(machine, untold, pattern, rows) for pattern in kind.patterns]
+        ranges = [_ranges(jobs[pattern], untold, rows) for pattern in kind.patterns]
         for each, of_row in zip(effects, zip(*ranges, strict=True), strict=True):
             low, high = min(low for low, _ in of_row), max(high for _, high in of_row)
             each.append(OrderEffect(kind=kind.words, patterns=kind.patterns, low=low, high=high))
@@ -136,26 +151,24 @@ def _judged(
     ]
 
 
-def _ranges(
-    machine: evaluation.CompiledMachine, untold: mapping.Untold, pattern: str, rows: Sequence[Row]
-) -> list[tuple[float, float]]:
+def _ranges(job: _Job, untold: mapping.Untold, rows: Sequence[Row]) -> list[tuple[float, float]]:
     """The least and the largest share that each order saves, on all machines that are allowed.
 
     Rings are searched anew for every set of devices and every machine, which costs more than all
     else here: an order that groups lose by with nominal numbers is not looked at on the others.
     """
-    topology, traffic = machine.topology, profile.pattern_traffic(pattern)
-    evaluator = evaluation.Evaluator(topology, traffic, machine=machine)
-    default = evaluation.default_placement(traffic.ranks, topology)
+    evaluator = job.evaluator
+    default = evaluation.default_placement(job.traffic.ranks, job.machine)
     found: dict[Row, tuple[float, float]] = {}
     if evaluator.groups is not None:
-        base, *times = (sum(evaluator.groups.seconds(row)) for row in (default, *rows))
+        base, *times = map(evaluator.predicted_s, (default, *rows))
         for row, seconds in zip(rows, times, strict=True):
             if seconds > base * (1 + TOLERANCE):
                 found[row] = (1 - seconds / base,) * 2
     rest = [row for row in rows if row not in found]
-    premises = evaluation.premises_of_gains(topology, evaluator, [default, *rest], untold.readings)
-    found |= {row: each.gain_range for row, each in zip(rest, premises[1:], strict=True)}
+    placements = np.array([default, *rest], np.uint32)
+    outlook = Machines(evaluator, placements, untold.readings).outlook(placements)
+    found |= {row: outlook.gain_range(at) for at, row in enumerate(rest, start=1)}
     return [found[row] for row in rows]
 
 

@@ -144,8 +144,7 @@ class StackPath(Struct, frozen=True, kw_only=True):
             return ()
         staged = evaluation.Evaluator(topology.through_host_memory(machine), traffic)
         staged_before, staged_after = (
-            staged.evaluate(each.device_of_rank).predicted_s
-            for each in (result.default, result.placed)
+            staged.predicted_s(each.device_of_rank) for each in (result.default, result.placed)
         )
         if not staged_after:
             return ()
