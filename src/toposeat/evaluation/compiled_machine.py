@@ -35,11 +35,7 @@ class CompiledMachine:
         nominal: CompiledMachine | None = None,
         factors: Mapping[int, float] | None = None,
     ) -> None:
-        """Compile a machine, or the same `nominal` one with other numbers: see `at`.
-
-        Raises:
-            InputError: if the topology lacks a route or a capacity.
-        """
+        """Compile a machine, or the same `nominal` one with other numbers: see `at`."""
         self.topology = topology
         self.arrays: NetworkArrays = (
             network_arrays(topology) if nominal is None else nominal.arrays.scaled(factors or {})
@@ -69,12 +65,7 @@ class CompiledMachine:
         return GroupRates(self.topology)
 
     def costs(self, metric: str) -> PairCosts:
-        """What a byte and a message between devices cost by a metric, with nominal numbers.
-
-        Raises:
-            UsageError: on an unknown metric.
-            InputError: as `cost_matrix`.
-        """
+        """What a byte and a message between devices cost by a metric, with nominal numbers."""
         if metric not in self._costs:
             self._costs[metric] = pair_costs(self.topology, metric)
         return self._costs[metric]

@@ -28,9 +28,6 @@ def default_placement(ranks: int, topology: Topology) -> tuple[int, ...]:
 
     With more ranks than devices every device takes ceil(ranks / devices): hosts are filled in
     order, and within a host ranks take the devices in turn, as `local_rank % devices` does.
-
-    Raises:
-        InputError: if there are ranks but no devices.
     """
     if ranks and not topology.devices:
         raise InputError(f"{topology.name!r} has no devices", hint="use another topology")
@@ -55,10 +52,6 @@ class Evaluator:
         cost_table: those that are charged the cost of their devices; of a group that its library
             orders itself, all pairs on a node evenly.
         groups: the time model of groups that a library orders itself; None without groups.
-
-    Raises:
-        UsageError: on an unknown metric.
-        InputError: if the topology lacks a route or a capacity.
     """
 
     def __init__(
@@ -102,9 +95,6 @@ class Evaluator:
             The evaluation; `links` are those that some device-to-device route uses, idle ones
             included, busiest first. Congestion, hop-bytes and time are those of
             `core/include/toposeat` (problem/congestion.hpp, flow/flow.hpp).
-
-        Raises:
-            InputError: if the placement does not fit the traffic and the topology.
         """
         placement = tuple(int(device) for device in device_of_rank)
         check_placement(self._topology, self._ranks, placement)
@@ -187,11 +177,6 @@ def evaluate(
         traffic: who talks to whom.
         placement: a placement, or for each rank a position in `topology.devices`.
         metric: of the pairwise cost, one of `map_options.METRICS`.
-
-    Raises:
-        UsageError: on an unknown metric.
-        InputError: if the placement does not fit the traffic and the topology, or the topology
-            lacks a route or a capacity.
     """
     if isinstance(placement, Placement):
         devices = device_positions(placement, topology, traffic.ranks)
@@ -211,9 +196,6 @@ def device_positions(
         topology: the machine.
         ranks: of the traffic.
         path: of the placement's file, for messages.
-
-    Raises:
-        InputError: another rank count, or a device that the topology does not have.
     """
     if placement.ranks != ranks:
         raise InputError(
@@ -241,11 +223,7 @@ def device_positions(
 
 
 def check_placement(topology: Topology, ranks: int, device_of_rank: Sequence[int]) -> None:
-    """Refuse a placement that does not give each rank a device; several ranks may share one.
-
-    Raises:
-        InputError: naming the first rank that is wrong.
-    """
+    """Refuse a placement that does not give each rank a device; several ranks may share one."""
     hint = "map again for this traffic and topology: toposeat map"
     if len(device_of_rank) != ranks:
         raise InputError(

@@ -57,10 +57,6 @@ def group_rate(topology: Topology, devices: Sequence[int], speeds: str = "exact"
         devices: positions in `topology.devices`, in any order.
         speeds: `exact` (capacities as the topology has them, any rate of a ring) or `nccl` (NCCL's
             own table of link speeds and rates, to compare with what it logs).
-
-    Raises:
-        UsageError: other speeds, no device, a device twice or one that is not there.
-        InputError: two devices without a route.
     """
     rates = GroupRates(topology, speeds)
     found = rates.of(tuple(devices))
@@ -136,11 +132,7 @@ class GroupRates:
         return capacity
 
     def of(self, devices: tuple[int, ...]) -> GroupRate:
-        """The rate of a set, given as positions in `topology.devices` in any order.
-
-        Raises:
-            UsageError: no device, a device twice or one that is not there.
-        """
+        """The rate of a set, given as positions in `topology.devices` in any order."""
         members = tuple(sorted(devices))
         found = self._known.get(members)
         if found is None:

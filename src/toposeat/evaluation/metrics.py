@@ -45,12 +45,7 @@ class PairCosts(Struct, frozen=True, kw_only=True):
 
 
 def pair_costs(topology: Topology, metric: str = "bandwidth") -> PairCosts:
-    """Costs of a metric; see `PairCosts` and `cost_matrix`.
-
-    Raises:
-        UsageError: on an unknown metric.
-        InputError: as `cost_matrix`.
-    """
+    """Costs of a metric; see `PairCosts` and `cost_matrix`."""
     if metric != HYBRID:
         return PairCosts(per_byte=cost_matrix(topology, metric))
     latency = [
@@ -72,9 +67,6 @@ def pair_rates(topology: Topology) -> NDArray[np.float64]:
 
     Returns:
         (devices, devices) array.
-
-    Raises:
-        InputError: if a pair has no route or no bandwidth.
     """
     rates = [
         own_copy_rate(device) if route is None else _bandwidth(topology, route)
@@ -108,10 +100,6 @@ def cost_matrix(topology: Topology, metric: str = "bandwidth") -> NDArray[np.flo
     Returns:
         (devices, devices) array. On the diagonal the cost of a copy within the device by the same
         rule; 0 where the topology does not know it, and for `distance`.
-
-    Raises:
-        UsageError: on an unknown metric.
-        InputError: if a pair has no route, no bandwidth, or (for `latency`) no latency.
     """
     value_matrix = _VALUES.get(metric)
     if value_matrix is None:

@@ -140,10 +140,6 @@ def network_arrays(topology: Topology) -> NetworkArrays:
 
     Only routes between devices are taken. A combined capacity or a cap that is not given is
     infinite. A device has no route to itself; its cap and latency are those of a copy within it.
-
-    Raises:
-        InputError: if two devices have no route, or a route uses a link without capacity in the
-            direction it needs or has a cap of zero.
     """
     number = {link.id: k for k, link in enumerate(topology.links)}
     pairs, links, reverse, cap, ring, latency = [], [], [], [], [], []

@@ -52,10 +52,6 @@ def under_rule(topology: Topology, rule: ProtocolRule, message_bytes: float) -> 
         topology: with protocols on its routes.
         rule: protocol by size.
         message_bytes: typical of the traffic, see `typical_bytes`.
-
-    Raises:
-        InputError: a protocol of the rule was not measured at all, or a measured pair by none that
-            it can use.
     """
     missing = rule.protocols - measured_protocols(topology)
     if missing:

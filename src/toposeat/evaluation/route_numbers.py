@@ -11,11 +11,7 @@ from toposeat.model.topology import Device, Link, Route, Topology
 
 
 def device_routes(topology: Topology) -> Iterator[Route | None]:
-    """Routes of all ordered device pairs, row by row; None from a device to itself.
-
-    Raises:
-        InputError: if two devices have no route.
-    """
+    """Routes of all ordered device pairs, row by row; None from a device to itself."""
     for source in topology.devices:
         for target in topology.devices:
             if source.id == target.id:
@@ -76,20 +72,13 @@ def route_cap(route: Route) -> float:
     """Bytes per second of a single flow on idle links; infinite if only the links limit it.
 
     With a curve, the most of all message sizes.
-
-    Raises:
-        InputError: if the cap is zero.
     """
     cap = _limit(route, route.cap_bytes_per_s, "a cap")
     return cap if route.curve is None else min(cap, route.curve.most_bytes_per_s)
 
 
 def pair_limit(route: Route) -> float:
-    """Bytes per second of both directions of the pair together; infinite if not limited.
-
-    Raises:
-        InputError: if the limit is zero.
-    """
+    """Bytes per second of both directions of the pair together; infinite if not limited."""
     return _limit(route, route.combined_bytes_per_s, "a combined limit")
 
 

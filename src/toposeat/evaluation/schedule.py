@@ -29,9 +29,6 @@ class ScheduleEvaluator:
         topology: the machine.
         schedule: phases of messages. A rank's messages to itself take no time.
         network: the compiled machine, where the caller has it.
-
-    Raises:
-        InputError: if the topology lacks a route or a capacity.
     """
 
     def __init__(
@@ -50,9 +47,6 @@ class ScheduleEvaluator:
             device_of_rank: for each rank a position in `topology.devices`.
             barrier: with it a phase begins when the whole phase before it is done; without it a
                 rank goes on when its own messages are done, as programs without barriers do.
-
-        Raises:
-            InputError: if the placement does not fit.
         """
         placement = tuple(int(device) for device in device_of_rank)
         check_placement(self._topology, self._ranks, placement)

@@ -33,11 +33,6 @@ def ask(network: Network, node: Topology, traffic: Traffic) -> Asked:
         network: of all hosts that it may choose.
         node: what is inside each of them.
         traffic: one rank per device.
-
-    Raises:
-        InputError: the network has too few hosts.
-        UsageError: it has no levels of switches.
-        InputError, UsageError: as `shape_of_network` does.
     """
     if network.kind is NetworkKind.TORUS:
         raise UsageError(

@@ -33,9 +33,6 @@ def seat_ranks(
         traffic_ranks: how many ranks there are.
         device_of_rank: for each rank a position in `topology.devices`; ranks may share one.
         metadata: kept in the placement.
-
-    Raises:
-        InputError: if there is not a device for every rank.
     """
     devices = _devices_of_ranks(topology, traffic_ranks, device_of_rank)
     cpus = _cpus_of_ranks(topology, devices)

@@ -26,10 +26,6 @@ def choose_devices(topology: Topology, count: int, free: Sequence[int] | None = 
         topology: one node.
         count: of devices, at least 1.
         free: positions in `topology.devices`; None: all of them.
-
-    Raises:
-        UsageError: a count below 1, a device that is not there or twice, several hosts.
-        ToposeatError: fewer devices are free.
     """
     usable = free_devices(topology, count, free)
     rates = SetRates(topology)
@@ -80,11 +76,7 @@ def device_set(
 
 
 def free_devices(topology: Topology, count: int, free: Sequence[int] | None) -> tuple[int, ...]:
-    """The positions of the free devices, checked and ascending.
-
-    Raises:
-        UsageError, ToposeatError: as `choose_devices`.
-    """
+    """The positions of the free devices, checked and ascending."""
     present = range(len(topology.devices))
     usable = tuple(sorted(present if free is None else free))
     if len(topology.hosts) > 1:

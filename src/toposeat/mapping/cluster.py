@@ -38,12 +38,6 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
     does not state is that of `Network.rates`. Without one, an adapter has the rate that the node
     states, else 25 GB/s, and the uplinks of a switch carry all that enters it from below. The notes
     say what was assumed.
-
-    Raises:
-        InputError: hosts that are not joined; a node with devices without routes or with several
-            hosts that share no fabric.
-        UsageError: too many slots, another number of devices or NICs than the network says, or
-            domains of hosts that no fabric can join.
     """
     machine_of_node, node = node, tray_of(node)
     _check(network, node)

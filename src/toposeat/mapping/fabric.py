@@ -65,11 +65,7 @@ def common_switch(node: Topology) -> Component | None:
 
 
 def tray_of(machine: Topology) -> Topology:
-    """One host of a machine whose hosts share an NVSwitch fabric; of one host: the machine itself.
-
-    Raises:
-        InputError: a machine of several hosts that are not alike, or that share no such fabric.
-    """
+    """One host of a machine whose hosts share an NVSwitch fabric; of one host, the machine."""
     hosts = machine.hosts
     if len(hosts) == 1:
         return machine
@@ -110,9 +106,6 @@ def domains_of(
 
     Returns:
         Numbers of domains by host, empty where no two hosts share one.
-
-    Raises:
-        UsageError: a domain of more trays than the rack has.
     """
     trays = len(machine.hosts)
     level = network.domain

@@ -7,11 +7,7 @@ from toposeat.errors import UnavailableError
 
 
 def check_installed(solver: str) -> None:
-    """Refuse Scotch where its library is missing.
-
-    Raises:
-        UnavailableError: Scotch is asked for and its library is missing.
-    """
+    """Refuse Scotch where its library is missing."""
     if solver == "scotch" and not _core.scotch_available():
         raise UnavailableError(
             "the Scotch library (libscotch) was not found",

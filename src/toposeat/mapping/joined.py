@@ -79,9 +79,6 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
     Args:
         network: its hosts name those of the machine.
         nodes: what is inside each of them, in the same order.
-
-    Raises:
-        InputError: hosts that are not joined, or too many devices.
     """
     devices = sum(len(node.devices) for node in nodes)
     if devices > MOST_DEVICES:

@@ -67,9 +67,6 @@ class Machine(Record, frozen=True, kw_only=True, dict=True):
         Args:
             network: of hosts.
             node: what is inside each of them; with several hosts, trays on one NVSwitch fabric.
-
-        Raises:
-            InputError, UsageError: as `shape_of_network` does.
         """
         from toposeat.mapping.cluster import shape_of_network  # noqa: PLC0415 - one node needs none
         from toposeat.mapping.joined import MOST_DEVICES, join_hosts  # noqa: PLC0415

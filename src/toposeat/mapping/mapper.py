@@ -55,12 +55,6 @@ def map_traffic(
         evaluator: of the two by the metric asked for, where there is one.
         shape: of the same machine, where its hosts are equal: what is found on it counts too, and
             the result tells loads by level and host.
-
-    Raises:
-        UsageError: on constraints that contradict each other.
-        ToposeatError: if the ranks do not fit on the devices.
-        InputError: if the topology lacks a route or a capacity.
-        UnavailableError: if Scotch is asked for and its library is not installed.
     """
     options = options or MapOptions()
     budget_s = BUDGET_S if options.budget_s is None else options.budget_s

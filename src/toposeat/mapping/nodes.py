@@ -42,9 +42,6 @@ def map_nodes(
     Within a node every pair of devices has its own cost; between two nodes all pairs have the mean.
     The placement is not slower by flow time than the default, and better by the objective;
     otherwise the default is returned.
-
-    Raises:
-        UsageError: constraints, or more ranks than devices.
     """
     if options.constraints != Constraints() or evaluator.flows.ranks > len(topology.devices):
         raise UsageError(

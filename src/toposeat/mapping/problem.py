@@ -55,13 +55,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Problem:
-    """Check the constraints and number them for the core.
-
-    Raises:
-        UsageError: on a device or rank that does not exist, and on pins, slots and lists that
-            contradict each other.
-        ToposeatError: if the ranks do not fit.
-    """
+    """Check the constraints and number them for the core."""
     devices = _usable_devices(topology, constraints)
     slots = _slots_of(topology, devices, constraints.slots)
     if ranks > sum(slots):
@@ -90,11 +84,7 @@ def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Prob
 
 
 def check_seating(topology: Topology, problem: Problem, request: _core.MapRequest) -> None:
-    """Refuse ranks that together may use too few devices (Hall's condition).
-
-    Raises:
-        UsageError: naming the ranks and the devices.
-    """
+    """Refuse ranks that together may use too few devices (Hall's condition)."""
     conflict = _core.seating_conflict(request)
     if conflict is None:
         return

@@ -67,11 +67,6 @@ def map_to_shape(
         options: as for `map_traffic`, with one of `SCALE_SOLVERS`; None: the defaults. The other
             objectives decide ties.
         progress: called with the stage and the share of it that is done.
-
-    Raises:
-        UsageError: on a solver, a metric or constraints for machines whose devices are listed.
-        ToposeatError: if the ranks do not fit.
-        UnavailableError: if Scotch is asked for and not installed.
     """
     options = options or MapOptions()
     check_scale(shape, traffic.ranks, options)

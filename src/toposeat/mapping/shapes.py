@@ -75,12 +75,7 @@ class Shape:
 
 
 def read_shape(text: str) -> Shape:
-    """The machine that a shape string describes; see the module's text for the forms.
-
-    Raises:
-        UsageError: unknown form or option, sizes or numbers out of range.
-        InputError: the file of host names is missing or has another number of lines.
-    """
+    """The machine that a shape string describes; see the module's text for the forms."""
     request = parse_shape(text)
     for name in {"rails", "domain"} & set(request.options):
         raise UsageError(

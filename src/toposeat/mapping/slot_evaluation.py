@@ -35,9 +35,6 @@ class SlotEvaluator:
         flows: the traffic as messages between pairs of ranks, which is what the search takes.
         cost_flows: those that are charged the distance of their slots; of a group that its library
             orders itself, all pairs on a node evenly.
-
-    Raises:
-        InputError: more ranks than slots.
     """
 
     def __init__(self, shape: Shape, traffic: Traffic) -> None:

@@ -43,11 +43,7 @@ def expand_hostlist(text: str, *, limit: int = MAX_HOSTS) -> tuple[str, ...]:
 
 
 def expand_scheduler_list(text: str) -> tuple[str, ...]:
-    """The distinct hosts of a job as a scheduler lists them: Slurm, PBS `exec_host`, LSF's pairs.
-
-    Raises:
-        InputError: as `expand_hostlist`.
-    """
+    """The distinct hosts of a job as schedulers list them: Slurm, PBS `exec_host`, LSF pairs."""
     words = text.split()
     pairs = len(words) > 1 and len(words) % 2 == 0 and all(word.isdigit() for word in words[1::2])
     if pairs:  # LSB_MCPU_HOSTS: host and number of slots
@@ -74,11 +70,7 @@ def short_name(host: str) -> str:
 
 
 def expand_counts(text: str) -> tuple[int, ...]:
-    """The numbers that Slurm writes as `8,6,1(x2)`.
-
-    Raises:
-        InputError: anything else, or more numbers than a network may have hosts.
-    """
+    """The numbers that Slurm writes as `8,6,1(x2)`."""
     counts: list[int] = []
     for part in text.split(","):
         match = _COUNT.fullmatch(part)

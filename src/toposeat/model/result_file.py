@@ -35,9 +35,6 @@ def parse_mapping(text: str, path: str | Path) -> MappingResult:
     Args:
         text: of the file.
         path: for messages only.
-
-    Raises:
-        InputError: with file and line, if it is damaged, of another schema, or contradicts itself.
     """
     head = text[:200]
     if f'"{_AT_SCALE}"' in head:
@@ -198,11 +195,7 @@ def save_mapping(result: MappingResult, path: str | Path, *, overwrite: bool = F
 
 
 def parse_run(text: str, path: str | Path) -> RunRecord:
-    """A run record from the text of its file; `path` is for messages only.
-
-    Raises:
-        InputError: with file and line, if it is damaged or of another schema.
-    """
+    """A run record from the text of its file; `path` is for messages only."""
     return decode_json(text, RunRecord, schema=RUN_SCHEMA, path=path)
 
 

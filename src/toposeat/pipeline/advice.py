@@ -49,12 +49,7 @@ def clocked_advice(
     environment: Mapping[str, str],
     progress: Progress,
 ) -> Advice:
-    """Ask the stack in a run what it does, and clock every setting that would change it.
-
-    Raises:
-        ApplicationError: a run that is clocked failed, or a signal stopped one.
-        ToposeatError: the first run failed.
-    """
+    """Ask the stack in a run what it does, and clock every setting that would change it."""
     with launch.StopSignals() as signals:
         advice = settings_to_try(_asked(case, stack, plan, environment, signals))
         tried = advice.tried

@@ -77,10 +77,6 @@ def plan_bench(
     slower than the default at no size. A collective is predicted step by step by its algorithm, and
     placed for the bytes of all its steps; anything else is one phase. Each size is predicted on the
     machine as `path` uses it; without one copies go straight between GPUs.
-
-    Raises:
-        UsageError: a pattern that no microbenchmark runs, an algorithm that it has not.
-        ToposeatError: the ranks do not fit.
     """
     path = path or StackPath()
     exchange = profile.grid_exchange(pattern)

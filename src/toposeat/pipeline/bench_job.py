@@ -64,13 +64,7 @@ def bench_lines(plan: BenchPlan, job: BenchJob) -> list[tuple[str, ...]]:
 
 
 def run_bench(plan: BenchPlan, job: BenchJob, progress: Progress) -> BenchResult:
-    """Run every repeat: default, placed, random, default again; every other repeat backwards.
-
-    Raises:
-        UsageError: the launch line has a program, or starts another number of ranks.
-        ApplicationError: a signal stopped it; the runs before it are dropped.
-        ToposeatError: a run failed.
-    """
+    """Run every repeat: default, placed, random, default again; every other repeat backwards."""
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     runs: list[BenchRun] = []
     answer: MicrobenchAnswer | None = None
@@ -195,12 +189,7 @@ class _Runner:
 def _program_words(
     plan: BenchPlan, command: Sequence[str], environment: Mapping[str, str]
 ) -> list[str]:
-    """The microbenchmark and its arguments.
-
-    Raises:
-        UsageError: the launch line has a program already, or another number of ranks.
-        MissingProgramError: the launcher does not exist.
-    """
+    """The microbenchmark and its arguments."""
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise MissingProgramError(
             f"launcher {command[0]!r} not found", hint="check the name, or load its module"

@@ -29,9 +29,6 @@ def choose_for_traffic(
         machine: one node.
         traffic: one rank per device that is wanted.
         free: positions in `machine.devices`; None: all.
-
-    Raises:
-        UsageError, ToposeatError: as `mapping.choose_devices` and `mapping.map_traffic` do.
     """
     usable = mapping.free_devices(machine, traffic.ranks, free)
     best = _placed(machine, traffic, usable)

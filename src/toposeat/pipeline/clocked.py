@@ -82,13 +82,6 @@ def clock_placements(
         progress: is called with what is done and how much there is in all.
         environment: of all runs; this process's own by default.
         baseline: what it is compared with; none: the line as it is, the default order.
-
-    Raises:
-        UsageError: a pattern that is none, no repeats, or a line that cannot be taken apart or
-            starts another number of ranks; before the first run.
-        MissingProgramError: launcher or program does not exist; before the first run.
-        ApplicationError: a run failed, or a signal stopped it; the runs before it are dropped.
-        ToposeatError: a run printed no time.
     """
     if plan.repeats < 1:
         raise UsageError("no repeats", hint="--repeats 5")
@@ -140,12 +133,7 @@ def clock_placements(
 def clocked_line(
     plan: ClockPlan, candidate: Candidate | None, *, environment: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """The exact line of a candidate's runs, or of the default order's; nothing is started.
-
-    Raises:
-        UsageError: the line cannot be taken apart, or starts another number of ranks.
-        MissingProgramError: launcher or program does not exist.
-    """
+    """The exact line of a candidate's runs, or of the default order's; nothing is started."""
     if candidate is None:
         return plan.command
     mode, _ = launch.visibility_of(candidate.placement, plan.visibility)

@@ -54,9 +54,6 @@ def emulated_gain(
         repeats: of the clocked runs.
         output: takes what the profiled program prints; default: this process's own output.
         runs: is told how many of how many runs are clocked.
-
-    Raises:
-        ToposeatError: the program cannot be compiled, or fails.
     """
     program = folder / "halo3d-device"
     mpi.installation.compile(native_path("share/halo3d/halo3d.c"), program)

@@ -55,10 +55,6 @@ def machine_of_job(
     Without `-t`, a job on one host is this node; the nodes of any other are discovered by one
     process on each, which the job's own launcher starts. So are those below a network without
     `--node`.
-
-    Raises:
-        UsageError: sources that contradict each other, or a line without what is needed.
-        ToposeatError: whatever discovery and readers raise.
     """
     allocation = launch.allocation_of(line, environment)
     is_network = source.topology is not None and topology.is_network(source.topology)
@@ -108,11 +104,7 @@ def _shape(
     counts: Mapping[str, int],
     source: MachineSource,
 ) -> JobMachine:
-    """Equal nodes of which the job uses equally many devices, as one large machine.
-
-    Raises:
-        InputError: they are not equal.
-    """
+    """Equal nodes of which the job uses equally many devices, as one large machine."""
     kinds = _kinds(hosts, nodes)
     used: dict[int, list[str]] = defaultdict(list)
     for host in hosts:
@@ -170,11 +162,7 @@ def _this(line: LaunchLine) -> Topology:
 
 
 def runs_here(line: LaunchLine, environment: Mapping[str, str]) -> bool:
-    """Whether the job runs on this node, as far as its line and environment say.
-
-    Raises:
-        InputError: a host list or host file that cannot be read.
-    """
+    """Whether the job runs on this node, as far as its line and environment say."""
     return _is_here(line, launch.allocation_of(line, environment))
 
 
@@ -261,9 +249,6 @@ def _ranks_of_hosts(
     """How many ranks the line puts on each host, where it or the job says so.
 
     An even share is not asked of hosts that have fewer devices. `room` is the devices of each host.
-
-    Raises:
-        InputError: the job leaves devices without a place for a rank, and they are needed.
     """
     line = launch.torchrun_below(line) or line  # whose ranks they are
     hosts, total = tuple(room), sum(room.values())
@@ -307,9 +292,6 @@ def devices_of_job(
 
     Returns:
         None: all of them.
-
-    Raises:
-        InputError: the job has fewer places than ranks, and the nodes would have enough devices.
     """
     if machine.topology is None:
         return None

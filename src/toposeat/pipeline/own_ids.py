@@ -40,9 +40,6 @@ def with_own_ids(
         environment: of the job.
         starts: whether processes may be started on other nodes.
         tell: called with a line for the user.
-
-    Raises:
-        InputError: a node is another machine than the one that was placed for.
     """
     name = placement.metadata.get(NOMINAL_KEY)
     nominal = None if name is None else topology.read_topology(name)

@@ -135,11 +135,7 @@ def _range_of(premises: Premises | None) -> dict[str, str]:
 def slots_of_placement(
     placement: Placement, shape: mapping.Shape, traffic: Traffic, path: Path
 ) -> NDArray[np.uint32]:
-    """Slot of each rank: its host by name, its device by PCI bus id, else by index.
-
-    Raises:
-        InputError: another rank count, or a host or device that the machine does not have.
-    """
+    """Slot of each rank: its host by name, its device by PCI bus id, else by index."""
     if placement.ranks != traffic.ranks:
         raise InputError(
             f"a placement for {placement.ranks} ranks; the traffic has {traffic.ranks}",
@@ -173,11 +169,7 @@ def slots_of_placement(
 def positions_in(
     machine: Machine, placement: Placement, traffic: Traffic, path: Path
 ) -> tuple[int, ...]:
-    """`device_of_rank` of a placement on this machine.
-
-    Raises:
-        InputError: another rank count, or a host or device that the machine does not have.
-    """
+    """`device_of_rank` of a placement on this machine."""
     if machine.shape is not None:
         return tuple(slots_of_placement(placement, machine.shape, traffic, path).tolist())
     assert machine.topology is not None, "a machine has one form or both"

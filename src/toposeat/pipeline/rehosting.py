@@ -38,9 +38,6 @@ def rehosted(
         line: the job's.
         environment: of the job.
         tell: called with a line for the user where hosts change.
-
-    Raises:
-        InputError: a host list or host file that cannot be read.
     """
     hosts = tuple(dict.fromkeys(seat.host for seat in placement.seats))
     allocation = launch.allocation_of(line, environment)

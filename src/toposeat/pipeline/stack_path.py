@@ -208,9 +208,6 @@ def path_of_stack(
         machine: with its GPUs; None where they cannot be listed: then no stack is known.
         ranks: of the job.
         environment: of the job.
-
-    Raises:
-        UsageError: no stack has this name, or it is not known on these GPUs or without them.
     """
     if name == DIRECT:
         return StackPath()
@@ -256,11 +253,7 @@ def check_gpu_aware(command: Sequence[str], *, environment: Mapping[str, str]) -
 
 
 def on_machine(stack: Stack, machine: Topology, ranks: int) -> Stack:
-    """The stack as it is expected to behave with `ranks` ranks on the GPUs of a machine.
-
-    Raises:
-        UsageError: GPUs that no setting is known for.
-    """
+    """The stack as it is expected to behave with `ranks` ranks on the GPUs of a machine."""
     known = {Vendor.NVIDIA, Vendor.UNKNOWN}
     known |= {Vendor.INTEL} if stack.kind is StackKind.INTEL_MPI else set()
     others = {device.vendor for device in machine.devices} - known

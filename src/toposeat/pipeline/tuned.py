@@ -77,9 +77,6 @@ def tune(
     `stack` names the MPI, None: the command tells. `settings` says for the placement what files
     of settings decided. `merging` is told how many of how many records of the profile are merged;
     the search for a placement runs within `searching`.
-
-    Raises:
-        ToposeatError: whatever the steps raise; nothing is cached for a run that failed.
     """
     line = launch.parse_launch_line(command)
     _check_cache(_tuned_folder(command).parent)
@@ -179,11 +176,7 @@ def _placed(
 
 
 def tuned_placement_path(command: Sequence[str]) -> Path:
-    """The path of the placement that `tune` saved for this command on this machine.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The path of the placement that `tune` saved for this command on this machine."""
     path = _tuned_folder(command) / PLACEMENT_NAME
     if not path.is_file():
         raise InputError(
