@@ -189,14 +189,7 @@ def evaluate(
 def device_positions(
     placement: Placement, topology: Topology, ranks: int, path: Path | None = None
 ) -> tuple[int, ...]:
-    """`device_of_rank` of a placement on this topology, found by PCI bus id, else host and index.
-
-    Args:
-        placement: of this machine.
-        topology: the machine.
-        ranks: of the traffic.
-        path: of the placement's file, for messages.
-    """
+    """`device_of_rank` of a placement on a topology, found by PCI bus id, else host and index."""
     if placement.ranks != ranks:
         raise InputError(
             f"a placement for {placement.ranks} ranks; the traffic has {ranks}",

@@ -47,11 +47,6 @@ def under_rule(topology: Topology, rule: ProtocolRule, message_bytes: float) -> 
     A pair without a curve of the protocol that the rule names is staged, as it was when it was
     measured; pairs that were not measured at all stay as they are. Messages of all sizes use the
     links of the protocol that moves `message_bytes`.
-
-    Args:
-        topology: with protocols on its routes.
-        rule: protocol by size.
-        message_bytes: typical of the traffic, see `typical_bytes`.
     """
     missing = rule.protocols - measured_protocols(topology)
     if missing:

@@ -28,12 +28,7 @@ def device_routes(topology: Topology) -> Iterator[Route | None]:
 
 
 def walk(links: Mapping[str, Link], route: Route) -> Iterator[tuple[Link, bool]]:
-    """Links of a route in order, each with whether it is walked from `ends[1]` to `ends[0]`.
-
-    Args:
-        links: by id, those of the route at least.
-        route: where to start and which links to take.
-    """
+    """Links of a route in order, each with whether it is walked from `ends[1]` to `ends[0]`."""
     here = route.source
     for link_id in route.links:
         link = links[link_id]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,11 +10,11 @@ from toposeat import _core
 from toposeat.evaluation.evaluation import check_placement
 from toposeat.evaluation.network import compile_network
 from toposeat.model.pair_table import PairTable, Schedule
+from toposeat.model.record import Record
 from toposeat.model.topology import Topology
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScheduleTime:
+class ScheduleTime(Record, frozen=True, kw_only=True):
     """Predicted link time. `phase_end_s` has an entry per phase of each repeat, in order."""
 
     seconds: float

@@ -27,13 +27,7 @@ _Level = Sequence[int]  # the group of each host
 
 
 def ask(network: Network, node: Topology, traffic: Traffic) -> Asked:
-    """What to ask for, of a scheduler that has all of a network to choose from.
-
-    Args:
-        network: of all hosts that it may choose.
-        node: what is inside each of them.
-        traffic: one rank per device.
-    """
+    """What to ask for, of a scheduler that has all of a network to choose from."""
     if network.kind is NetworkKind.TORUS:
         raise UsageError(
             f"the network {network.name} has no levels that a scheduler could keep blocks in",

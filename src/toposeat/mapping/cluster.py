@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ from toposeat.mapping.shapes import MAX_SLOTS, Shape
 from toposeat.model.evaluation import HostGroup
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkHost, NetworkKind, NetworkLink
 from toposeat.model.nics import choose_nics
+from toposeat.model.record import Record
 from toposeat.model.topology import Link, LinkKind, PathClass, Route, Topology
 
 # Defaults: an adapter of 200 Gb/s and the latencies of InfiniBand, about a microsecond between two
@@ -124,8 +124,7 @@ def _or(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-@dataclass(frozen=True)
-class _Plan:
+class _Plan(Record, frozen=True):
     """The adapter, port and rate of each device and host, and what was assumed for them."""
 
     nic_of_device: tuple[Route | None, ...]

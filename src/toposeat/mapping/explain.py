@@ -17,13 +17,7 @@ def explain(
     evaluator: Evaluator,
     evaluations: tuple[Evaluation, Evaluation],
 ) -> Explanation:
-    """Compare a placement with the default.
-
-    Args:
-        topology: the machine.
-        evaluator: of this machine and the traffic.
-        evaluations: of the default and of the placement to explain.
-    """
+    """Compare a placement with the default."""
     before, after = evaluations
     moves = _moves(topology, evaluator, before, after)
     return Explanation(

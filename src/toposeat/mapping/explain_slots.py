@@ -30,12 +30,6 @@ def explain_slots(
     """Compare a placement with the default.
 
     Time and memory grow with the pairs that exchange messages and with the links.
-
-    Args:
-        shape: the machine.
-        traffic: who talks to whom.
-        default: the default placement.
-        placed: the placement to explain.
     """
     work = _Explainer(shape, traffic)
     after, before = work.look(placed), work.look(default)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toposeat.errors import InputError, UsageError
 from toposeat.evaluation import network_arrays
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.model.network import Network, NetworkKind
+from toposeat.model.record import Record
 from toposeat.model.topology import Component, ComponentKind, Topology
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fabric:
+class Fabric(Record, frozen=True, kw_only=True):
     """How the devices of a host reach the switches that join the hosts of a domain.
 
     Attributes:

@@ -89,13 +89,7 @@ def groups_of_units(sizes: Sequence[int], node_levels: int) -> HostGroups:
 
 
 def groups_of_planes(sizes: Sequence[int], nodes_per_router: int, first_port: int) -> HostGroups:
-    """Of a torus: the routers of a plane across its first dimension; links are numbered by router.
-
-    Args:
-        sizes: routers along each dimension.
-        nodes_per_router: hosts on each router.
-        first_port: number of the first link of a node.
-    """
+    """Of a torus, the routers across its first dimension; links are numbered by router."""
     hosts = prod(sizes) * nodes_per_router
     if hosts > MOST_HOSTS:
         return HostGroups()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
@@ -34,6 +34,7 @@ from toposeat.model.quantity import (
     joined,
     nominal,
 )
+from toposeat.model.record import Record
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -75,10 +76,6 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
     A device leaves its host through its nearest adapter, as on `shape_of_network`; where a host
     lists none, its devices share one port. Hosts of an NVLink domain share its switch. A rate that
     no source states is a premise.
-
-    Args:
-        network: its hosts name those of the machine.
-        nodes: what is inside each of them, in the same order.
     """
     devices = sum(len(node.devices) for node in nodes)
     if devices > MOST_DEVICES:
@@ -172,8 +169,7 @@ def _in_host(node: Topology, host: str) -> Topology:
 # ---- out of a host
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Way:
+class _Way(Record, frozen=True, kw_only=True):
     """From a device to the switch that its port is on."""
 
     links: tuple[str, ...]
@@ -181,8 +177,7 @@ class _Way:
     cap: Quantity | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Exits:
+class _Exits(Record, frozen=True, kw_only=True):
     """The ports of one host, and the way of each of its devices to a switch, by id."""
 
     way_of: dict[str, _Way]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toposeat.mapping.fabric import common_switch
 from toposeat.model.network import Network
+from toposeat.model.record import Record
 from toposeat.model.topology import ANY_HOST, Component, Device, Link, Route, Topology
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Way:
+class _Way(Record, frozen=True, kw_only=True):
     """From a device to the switch of its domain."""
 
     switch: str
@@ -21,13 +21,7 @@ class _Way:
 
 
 def with_domains(machine: Topology, network: Network, hosts: Sequence[Topology]) -> Topology:
-    """The machine with one NVSwitch for each domain, by which devices of its hosts are joined.
-
-    Args:
-        machine: hosts that are joined by the network alone.
-        network: which says the domains, or none.
-        hosts: what is inside each of them, with the ids of the machine.
-    """
+    """The machine with one NVSwitch for each domain, by which devices of its hosts are joined."""
     if network.domain is None:
         return machine
     members: dict[int, list[Topology]] = defaultdict(list)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.record import Record
 from toposeat.model.topology import LinkKind
 
 
-@dataclass(frozen=True, kw_only=True)
-class Level:
+class Level(Record, frozen=True, kw_only=True):
     """Links of one level: their name, their kind, and whether a route counts them as hops.
 
     A combined capacity is a link of the machine of its own, but no hop.
@@ -23,8 +22,7 @@ class Level:
     is_hop: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class LinkLevels:
+class LinkLevels(Record, frozen=True, eq=False):
     """The level of link k is `levels[level_of_link[k]]`; the order of `levels` means nothing."""
 
     levels: tuple[Level, ...]

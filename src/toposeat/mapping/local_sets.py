@@ -28,14 +28,7 @@ _MOST_KINDS = 4  # of hosts, by their groups
 
 
 def with_local_sets(shape: Shape, traffic: Traffic, slots: Slots, *, seed: int) -> Slots | None:
-    """Other devices on the same hosts; None where all hosts are best as they are.
-
-    Args:
-        shape: of hosts whose inside is known.
-        traffic: with groups.
-        slots: of each rank.
-        seed: of searches.
-    """
+    """Other devices on the same hosts; None where all hosts are best as they are."""
     if shape.node is None or shape.domain_of_host:
         return None
     per_host = shape.slots_per_host

@@ -95,10 +95,6 @@ class Machine(Record, frozen=True, kw_only=True, dict=True):
         That is so for a few devices, for hosts that are not equal, and where what is asked needs
         devices: constraints, a metric of pairs, a proof, a stack.
 
-        Args:
-            options: what is asked for; None: the defaults.
-            wanted: whether something else needs devices.
-
         Returns:
             The topology; None: the shape answers.
         """

@@ -198,14 +198,7 @@ def _devices_of_each(topology: Topology) -> int:
 def with_hosts(
     shape: Shape, traffic: Traffic, result: MappingResult, notes: Sequence[str] = ()
 ) -> MappingResult:
-    """With what the hosts, switches and levels of a network carry.
-
-    Args:
-        shape: the machine of the result.
-        traffic: that was mapped.
-        result: of the same machine with its devices listed.
-        notes: on the machine, of the search over hosts.
-    """
+    """With what the hosts, switches and levels of a network carry."""
     from toposeat.mapping.rails_apart import APART, rails_notes  # noqa: PLC0415
     from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
 

@@ -22,7 +22,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations, count
 
 import numpy as np
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 from toposeat.mapping.fabric import common_switch
 from toposeat.mapping.rank_grid import Lines, RankGrid
 from toposeat.mapping.shapes import Shape
+from toposeat.model.record import Record
 
 _CPU_S = 0.1  # at most, for each of two ways; with fewer boxes the bound is lower, and holds
 _CLOSE = 2e-3  # of the sum: how well it has to be known
@@ -38,15 +38,13 @@ _SAME = 1e-9  # of values computed in another order
 _SAFE = 1 - 1e-6  # bytes are whole numbers, and shares of them are rounded
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Stage:
+class _Stage(Record, frozen=True, kw_only=True):
     """Groups of hosts: room for cells and bytes per second, and how many groups have both."""
 
     groups: tuple[tuple[int, float, int], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Family:
+class _Family(Record, frozen=True, kw_only=True):
     """Lines of `size` cells, with the bytes over a cut through one line of cells."""
 
     size: int

@@ -79,12 +79,6 @@ def choose(asked: Asked, default: Sequence[int], answer: Sequence[int], *, prove
     Candidates are the solver's answer and the default. Up to `MOST_SOLVED_DEVICES` devices the best
     placements of all corners are added; up to `MOST_SEARCHED_DEVICES` what a short search finds on
     the machine where the answer gains least.
-
-    Args:
-        asked: the machine, the traffic and the options.
-        default: of the constraints.
-        answer: of the solver, on the nominal machine.
-        proved: whether the solver has proved it.
     """
     options = asked.options
     solvable = (

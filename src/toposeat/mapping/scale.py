@@ -149,20 +149,7 @@ def result_on(
     explanation: Explanation | None = None,
     searched: Searched | None = None,
 ) -> MappingResult:
-    """The default and a placement as a result.
-
-    Args:
-        shape: the machine.
-        evaluator: of the machine and the traffic.
-        both: by default and as placed.
-        options: what was asked for.
-        solver: who found the placement.
-        notes: on the machine, the traffic and the search.
-        solve_seconds: wall time of the search.
-        candidates: what was tried.
-        explanation: if asked for.
-        searched: what is known of orders of nodes; None: no bound is.
-    """
+    """The default and a placement as a result."""
     default, placed = both
     return MappingResult(
         device_of_rank=placed.device_of_rank,

@@ -28,7 +28,6 @@ Defaults follow from what is given: a cost is seconds per byte relative to the c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -42,6 +41,7 @@ from toposeat.mapping.host_groups import (
     groups_of_units,
 )
 from toposeat.mapping.link_levels import Level, LinkLevels
+from toposeat.model.record import Record
 from toposeat.model.shape_text import MAX_SLOTS, SHAPE_HINT, ShapeText, is_shape, parse_shape
 from toposeat.model.topology import Topology
 
@@ -50,8 +50,7 @@ _DEVICE_GBS = 25.0
 _LINK_GBS = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shape:
+class Shape(Record, frozen=True, kw_only=True):
     """A large machine: the compiled form, and how its slots are dealt to hosts."""
 
     text: str

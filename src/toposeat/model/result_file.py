@@ -30,12 +30,7 @@ _AGAIN = "print it again: toposeat map TRAFFIC -t SRC --json"
 
 
 def parse_mapping(text: str, path: str | Path) -> MappingResult:
-    """A mapping result from the text of its file, or from an older one.
-
-    Args:
-        text: of the file.
-        path: for messages only.
-    """
+    """A mapping result from the text of its file, or from an older one."""
     head = text[:200]
     if f'"{_AT_SCALE}"' in head:
         result = _renewed(decode_json(text, _AtScale, schema=_AT_SCALE, path=path))

@@ -173,13 +173,7 @@ _Ends = Mapping[str, tuple[str, str]]  # of a link, by its id
 def first_fault(
     routes: Sequence[Route], ends: _Ends, known: Collection[str]
 ) -> tuple[int, str] | None:
-    """The first route that is no walk, by number, with what is wrong with it; None if all are.
-
-    Args:
-        routes: from vertex to vertex.
-        ends: the two vertices of each link, by its id.
-        known: ids of the vertices.
-    """
+    """The first route that is no walk, by number, with what is wrong with it; None if all are."""
     arrived: dict[str, dict[tuple[str, ...], str]] = {}
     faults: list[tuple[int, str]] = []
     # Shorter routes first: in a ring or mesh most routes are a shorter one and one more link, so

@@ -59,10 +59,6 @@ def visible_line(present: Sequence[Device], chosen: Sequence[Device]) -> str:
 def order_line(topology: Topology, device_of_rank: Sequence[int]) -> str | None:
     """The line that seats local rank i of every host on its device.
 
-    Args:
-        topology: the machine, of one host or several.
-        device_of_rank: positions in `topology.devices`.
-
     Returns:
         None where no line does it: ranks share a device, hosts have different orders, devices are
         of several vendors, or of one that has no variable for this order.

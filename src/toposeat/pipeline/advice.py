@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,14 +20,14 @@ from toposeat.model.protocol import (
     StackKind,
     Statement,
 )
+from toposeat.model.record import Record
 from toposeat.model.runs import ClockedResult
 from toposeat.pipeline.clocked import Candidate, ClockPlan, Progress, clock_placements
 
 PRESENT = "present"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdviceCase:
+class AdviceCase(Record, frozen=True, kw_only=True):
     """A placement in use, and where it was read."""
 
     placement: Placement

@@ -9,7 +9,7 @@ import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -26,6 +26,7 @@ from toposeat.launch.microbench import (
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
+from toposeat.model.record import Record
 from toposeat.model.runs import BenchOrder, BenchResult, BenchRun, BenchSource, Verdict
 from toposeat.pipeline.bench import BenchPlan, Devices, Progress, result_of
 from toposeat.pipeline.stack_path import check_gpu_aware
@@ -36,8 +37,7 @@ _BY_MESSAGES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchJob:
+class BenchJob(Record, frozen=True, kw_only=True):
     """How the runs are started.
 
     Attributes:

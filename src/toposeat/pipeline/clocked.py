@@ -9,15 +9,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
+
+from msgspec import field
 
 from toposeat import emulation, launch
 from toposeat.errors import ApplicationError, ToposeatError, UsageError
 from toposeat.evaluation.paired import paired_gain
 from toposeat.model.placement import Placement
+from toposeat.model.record import Record
 from toposeat.model.runs import ClockedOrder, ClockedResult, Verdict
 from toposeat.report.units import clean
 
@@ -29,8 +31,7 @@ _READ_BYTES = 1 << 24  # the end of a program's output, in which the last time i
 _SHOWN = 120  # characters of a line of it
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
+class Candidate(Record, frozen=True, kw_only=True):
     """A placement to be clocked, and the environment it is to run in.
 
     Attributes:
@@ -48,8 +49,7 @@ class Candidate:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClockPlan:
+class ClockPlan(Record, frozen=True, kw_only=True):
     """How runs are started and timed.
 
     Attributes:
@@ -149,8 +149,7 @@ def clocked_line(
     return record.launched
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Run:
+class _Run(Record, frozen=True, kw_only=True):
     """A run that ended."""
 
     who: str

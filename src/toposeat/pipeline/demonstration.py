@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +12,7 @@ from toposeat.installed import native_path
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import save_placement
+from toposeat.model.record import Record
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
@@ -22,8 +22,7 @@ from toposeat.pipeline.placing import placement_of
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoMachine:
+class DemoMachine(Record, frozen=True, kw_only=True):
     """One machine of the demo with what was found for it."""
 
     topology: Topology
@@ -31,8 +30,7 @@ class DemoMachine:
     placement_path: Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoOutcome:
+class DemoOutcome(Record, frozen=True, kw_only=True):
     """What the demo did."""
 
     mpi: str

@@ -6,21 +6,23 @@ import json
 import socket
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import field
 
 from toposeat import launch, mapping, topology
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
+from toposeat.model.record import Record
 from toposeat.model.topology import Topology
 from toposeat.pipeline.node_discovery import discovery_command, nodes_of_answers
 from toposeat.report.units import plural
 from toposeat.topology.topology_file import topology_document
 
 
-@dataclass(frozen=True, kw_only=True)
-class MachineSource:
+class MachineSource(Record, frozen=True, kw_only=True):
     """What the user says of the machine: `-t`, `--node` and `--hosts`; None is not said."""
 
     topology: str | None = None
@@ -28,8 +30,7 @@ class MachineSource:
     hosts: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobMachine:
+class JobMachine(Record, frozen=True, kw_only=True):
     """The machine of a job, what to say of it, and the devices that the line's counts leave.
 
     Of a machine whose devices cannot be listed, `node` is what of each host the job uses, `nodes`

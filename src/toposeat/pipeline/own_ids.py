@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toposeat import mapping, topology
 from toposeat.errors import InputError, ToposeatError, UnavailableError
 from toposeat.launch import LaunchLine
 from toposeat.model.hostlist import short_name
 from toposeat.model.placement import COSTS_KEY, Placement, Seat
+from toposeat.model.record import Record
 from toposeat.model.topology import ANY_HOST, Device, PathClass, Topology
 from toposeat.pipeline.job_machine import discovered_nodes, runs_here
 from toposeat.pipeline.placing import NOMINAL_KEY, nominal_ids
@@ -33,13 +34,6 @@ def with_own_ids(
     of the placement are assumed to be like this one; if this one is not among them, nominal ids
     stay. Every node checks its ids before any rank starts. CPUs and NICs also stay where a node
     does not report its own: toposeat-exec leaves out those that do not exist.
-
-    Args:
-        placement: with nominal ids, or as it is given back.
-        line: the job's.
-        environment: of the job.
-        starts: whether processes may be started on other nodes.
-        tell: called with a line for the user.
     """
     name = placement.metadata.get(NOMINAL_KEY)
     nominal = None if name is None else topology.read_topology(name)
@@ -92,8 +86,7 @@ def with_own_ids(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(Record, frozen=True):
     """What is known of a host: the node itself, or one that is taken to be like it."""
 
     node: Topology

@@ -32,12 +32,6 @@ def rehosted(
     take the place of others only where the network is a tree that is known, every two meet at the
     same level as those that they stand for, and Slurm describes both alike. What is inside of them
     is checked on each before any rank starts.
-
-    Args:
-        placement: of any machine.
-        line: the job's.
-        environment: of the job.
-        tell: called with a line for the user where hosts change.
     """
     hosts = tuple(dict.fromkeys(seat.host for seat in placement.seats))
     allocation = launch.allocation_of(line, environment)

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from toposeat import launch, mapping, profile
@@ -19,6 +19,7 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.private_cache import cache_root, private_folder
+from toposeat.model.record import Record
 from toposeat.model.result_file import save_mapping
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
@@ -44,8 +45,7 @@ _SCRIPT_SUFFIXES = {".py", ".sh", ".jl", ".pl", ".rb", ".lua", ".R"}
 _RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_NPROCS", "PBS_NP", "LSB_DJOB_NUMPROC", "NSLOTS")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tuned:
+class Tuned(Record, frozen=True, kw_only=True):
     """What `tune` found, and where it keeps it; `topology` lists the devices of the result."""
 
     topology: Topology | None
