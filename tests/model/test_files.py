@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.model.samples import pair_topology
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import read_text, replace_atomically, write_atomically
-from toposeat.topology.topology_file import load_topology, save_topology
+from toposeat.topology.sources import read_topology
+from toposeat.topology.topology_file import parse_topology, save_topology
 
 
 def saved(tmp_path: Path) -> Path:
@@ -20,7 +21,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    assert load_topology(saved(tmp_path)) == pair_topology()
+    assert read_topology(saved(tmp_path)) == pair_topology()
 
 
 def test_refuses_to_overwrite_and_keeps_the_old_file(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_truncated_file_names_the_last_line(tmp_path: Path) -> None:
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
     with pytest.raises(InputError, match=r"machine\.json:\d+: ") as caught:
-        load_topology(path)
+        read_topology(path)
     assert caught.value.line == text[: len(text) // 2].count("\n") + 1
 
 
@@ -68,7 +69,7 @@ def test_wrong_type_names_the_line_of_the_value(tmp_path: Path) -> None:
     lines[at] = lines[at].replace('"index": 1', '"index": "one"')
     path.write_text("\n".join(lines))
     with pytest.raises(InputError, match=r"expected `int \| null`, got `str`") as caught:
-        load_topology(path)
+        read_topology(path)
     assert caught.value.line == at + 1
 
 
@@ -77,7 +78,7 @@ def test_impossible_content_names_a_line(tmp_path: Path) -> None:
     wrong = '"routes": [{"source": "gpu0", "target": "gpu1", "links": ["l9"]}]'
     path.write_text(path.read_text().replace('"routes": []', wrong))
     with pytest.raises(InputError, match="unknown link 'l9'"):
-        load_topology(path)
+        read_topology(path)
 
 
 def test_negative_capacity_is_refused_at_its_link(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_negative_capacity_is_refused_at_its_link(tmp_path: Path) -> None:
     text = path.read_text().replace("24000000000.0", "-1")
     path.write_text(text)
     with pytest.raises(InputError, match=">= 0") as caught:
-        load_topology(path)
+        read_topology(path)
     line = text.splitlines()[(caught.value.line or 0) - 1]
     assert '"id": "l0"' in line
 
@@ -104,14 +105,14 @@ def test_other_files_are_refused_by_name(tmp_path: Path, content: str, message: 
     path = tmp_path / "x.json"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
-        load_topology(path)
+        parse_topology(read_text(path), path)
 
 
 def test_binary_file_names_the_line_of_the_first_bad_byte(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b"{\n\xff\xfe")
     with pytest.raises(InputError, match="not a text file") as caught:
-        load_topology(path)
+        parse_topology(read_text(path), path)
     assert caught.value.line == 2
 
 
@@ -134,7 +135,7 @@ def test_any_damage_is_an_input_error_or_harmless(
     path = folder / "damaged.json"
     path.write_text(damaged, encoding="utf-8")
     try:
-        load_topology(path)
+        read_topology(path)
     except InputError as error:
         assert error.message.count("\n") == 0
         assert error.hint

@@ -14,7 +14,8 @@ from toposeat.errors import InputError
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.route import CurvePoint, Route, RouteCurve
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
-from toposeat.topology.topology_file import load_topology, save_topology
+from toposeat.topology.sources import read_topology
+from toposeat.topology.topology_file import save_topology
 
 
 def curve(*points: tuple[int, float, float]) -> RouteCurve:
@@ -74,20 +75,20 @@ def test_a_staged_route_goes_back_over_a_link_and_no_other_does() -> None:
 
 def test_round_trip(tmp_path: Path) -> None:
     save_topology(staged_pair(), tmp_path / "machine.json")
-    assert load_topology(tmp_path / "machine.json") == staged_pair()
+    assert read_topology(tmp_path / "machine.json") == staged_pair()
 
 
 def test_shortest_routes_are_not_in_the_file(tmp_path: Path) -> None:
     save_topology(pair_topology(), tmp_path / "machine.json")
     assert json.loads((tmp_path / "machine.json").read_text())["routes"] == []
-    assert load_topology(tmp_path / "machine.json") == pair_topology()
+    assert read_topology(tmp_path / "machine.json") == pair_topology()
 
 
 def test_a_pair_without_a_route_stays_without(tmp_path: Path) -> None:
     machine = pair_topology()
     machine = dataclasses.replace(machine, routes=machine.routes[:1])
     save_topology(machine, tmp_path / "machine.json")
-    assert load_topology(tmp_path / "machine.json") == machine
+    assert read_topology(tmp_path / "machine.json") == machine
 
 
 def test_files_of_the_first_schema_are_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_files_of_the_first_schema_are_refused_with_what_to_do(tmp_path: Path) -
     text = (tmp_path / "machine.json").read_text()
     (tmp_path / "old.json").write_text(text.replace("toposeat/topology/2", "toposeat/topology/1"))
     with pytest.raises(InputError, match="earlier version") as caught:
-        load_topology(tmp_path / "old.json")
+        read_topology(tmp_path / "old.json")
     assert caught.value.hint is not None
     assert "toposeat discover" in caught.value.hint
 
@@ -157,7 +158,7 @@ def test_what_cannot_be_is_refused_at_its_line(
     text = json.dumps(document, indent=1)
     (tmp_path / "bad.json").write_text(text)
     with pytest.raises(InputError) as caught:
-        load_topology(tmp_path / "bad.json")
+        read_topology(tmp_path / "bad.json")
     assert message in str(caught.value)
     second_route = text[: text.rindex('"source": "gpu1"')].count("\n") + 1
     assert caught.value.line is not None

@@ -23,7 +23,8 @@ from toposeat.report import (
     run_json,
     topology_json,
 )
-from toposeat.topology.topology_file import load_topology, topology_document
+from toposeat.topology.sources import read_topology
+from toposeat.topology.topology_file import topology_document
 
 PREDICTIONS = {
     *("max_congestion_s", "mean_congestion_s", "cost", "hop_bytes", "predicted_s", "links"),
@@ -85,7 +86,7 @@ def test_printed_topology_can_be_loaded(tmp_path: Path) -> None:
     for topology in (samples.small_tree(), samples.mesh_8(), samples.one_device()):
         path = tmp_path / f"{topology.name}.json"
         path.write_text(json_text(topology_json(topology_document(topology))))
-        assert load_topology(path) == topology
+        assert read_topology(path) == topology
     form = topology_json(topology_document(samples.small_tree()))
     assert form.keys() >= {"schema", "version", "devices", "links", "nics", "routes", "report"}
     assert len(form["devices"]) == 4

@@ -12,7 +12,6 @@ from toposeat.errors import UsageError
 from toposeat.model.quantity import Source
 from toposeat.model.topology import PathClass, Route, Topology, Vendor
 from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.catalogue import catalogue_topology
 
 GB = 1e9
 # Pairs across the sockets as published: one direction is slower.
@@ -73,7 +72,7 @@ def test_is_complete_and_consistent(name: str) -> None:
 
 @pytest.mark.parametrize("name", catalogue_names())
 def test_numbers_are_nominal_but_for_published_measurements(name: str) -> None:
-    topology = catalogue_topology(name)
+    topology = read_topology(name)
     sources = {r.cap_bytes_per_s.source for r in topology.routes if r.cap_bytes_per_s is not None}
     if name in MEASURED:
         assert Source.MEASURED in sources
@@ -121,7 +120,7 @@ def test_numbers_are_nominal_but_for_published_measurements(name: str) -> None:
     ],
 )
 def test_pair_classes(name: str, devices: int, nics: int, expected: dict[str, int]) -> None:
-    topology = catalogue_topology(name)
+    topology = read_topology(name)
     assert (len(topology.devices), len(topology.nics)) == (devices, nics)
     assert classes(topology) == expected
 
@@ -131,7 +130,7 @@ K80_PARTNERS = {0: 1, 1: 2, 2: 4, 3: 8}  # a partner of GPU 0 at each level
 
 @pytest.mark.parametrize("name", ["k80-16", "k80-16-faraji"])
 def test_k80_has_the_papers_ratios(name: str) -> None:
-    topology = catalogue_topology(name)
+    topology = read_topology(name)
     bandwidth = {level: pair_bandwidth(topology, 0, j) for level, j in K80_PARTNERS.items()}
     ratios = [bandwidth[0] / bandwidth[level] for level in range(4)]
     assert ratios == pytest.approx([1, 2.47, 4.22, 4.47])
@@ -142,7 +141,7 @@ def test_k80_has_the_papers_ratios(name: str) -> None:
 
 
 def test_k80_shares_links_as_fitted() -> None:
-    topology = catalogue_topology("k80-16")
+    topology = read_topology("k80-16")
     walk = [topology.link_of_id[x] for x in route(topology, 0, 8).links]
     capacities = [link.forward_bytes_per_s.value / (10 * GB) for link in walk]
     half = [1, 1 / 2.47, 2 / 4.22]
@@ -151,7 +150,7 @@ def test_k80_shares_links_as_fitted() -> None:
 
 
 def test_k80_of_the_paper_sums_both_directions_on_a_scale_of_qpi() -> None:
-    topology = catalogue_topology("k80-16-faraji")
+    topology = read_topology("k80-16-faraji")
     walk = [topology.link_of_id[x] for x in route(topology, 0, 8).links]
     combined = [c.value for link in walk if (c := link.combined_bytes_per_s) is not None]
     assert combined[:4] == pytest.approx([4.47 * GB, 4.47 / 2.47 * GB, 4.47 / 4.22 * GB, GB])
@@ -169,7 +168,7 @@ def nvlinks(topology: Topology) -> dict[tuple[int, int], int]:
 
 
 def test_dgx_1v_wiring() -> None:
-    topology = catalogue_topology("dgx-1v")
+    topology = read_topology("dgx-1v")
     two = "0-3 0-4 1-2 1-5 2-3 4-7 5-6 6-7"
     one = "0-1 0-2 1-3 2-6 3-7 4-5 4-6 5-7"
     wiring = nvlinks(topology)
@@ -187,17 +186,17 @@ def test_dgx_1v_wiring() -> None:
 @pytest.mark.parametrize("name", ["dgx-1p", "dgx-1v"])
 def test_dgx_1_between_sockets_as_measured(name: str) -> None:
     """Published copies without NVLink: 9.2 to 10.8 GB/s staged (P100), 9.4 to 9.8 direct (V100)."""
-    assert 9.2 * GB < pair_bandwidth(catalogue_topology(name), 0, 7) < 9.8 * GB
+    assert 9.2 * GB < pair_bandwidth(read_topology(name), 0, 7) < 9.8 * GB
 
 
 def test_dgx_1p_uses_four_links_of_each_gpu() -> None:
-    wiring = nvlinks(catalogue_topology("dgx-1p"))
+    wiring = nvlinks(read_topology("dgx-1p"))
     assert set(wiring.values()) == {1}
     assert Counter(gpu for pair in wiring for gpu in pair) == dict.fromkeys(range(8), 4)
 
 
 def test_dgx_2_boards_reach_each_other_at_full_rate() -> None:
-    topology = catalogue_topology("dgx-2")
+    topology = read_topology("dgx-2")
     trunk = topology.link_of_id[route(topology, 0, 8).links[1]]
     assert trunk.count == 48
     ports = [link for link in topology.links if link.ends[0] in ("gpu0", "gpu7")]
@@ -209,12 +208,12 @@ def test_dgx_2_boards_reach_each_other_at_full_rate() -> None:
 
 
 def test_nvswitch_ports() -> None:
-    assert pair_bandwidth(catalogue_topology("dgx-a100"), 0, 7) == pytest.approx(274.8 * GB)
-    assert pair_bandwidth(catalogue_topology("hgx-h100"), 0, 7) == pytest.approx(376.2 * GB)
+    assert pair_bandwidth(read_topology("dgx-a100"), 0, 7) == pytest.approx(274.8 * GB)
+    assert pair_bandwidth(read_topology("hgx-h100"), 0, 7) == pytest.approx(376.2 * GB)
 
 
 def test_power9_crosses_the_x_bus_over_nvlink() -> None:
-    topology = catalogue_topology("power9-4")
+    topology = read_topology("power9-4")
     kinds = [topology.link_of_id[x].kind.value for x in route(topology, 0, 2).links]
     assert kinds == ["nvlink", "smp", "nvlink"]
     assert pair_bandwidth(topology, 0, 2) == 29 * GB
@@ -225,7 +224,7 @@ def test_power9_crosses_the_x_bus_over_nvlink() -> None:
 
 
 def test_mi250x_pairs() -> None:
-    topology = catalogue_topology("mi250x-8")
+    topology = read_topology("mi250x-8")
     wiring = nvlinks(topology)
     assert Counter(wiring.values()) == {4: 4, 2: 2, 1: 6}
     assert [p for p, n in wiring.items() if n == 4] == [(0, 1), (2, 3), (4, 5), (6, 7)]
@@ -250,7 +249,7 @@ def test_mi250x_has_the_pairs_of_a_recorded_gfx90a_node(shared_dir: Path) -> Non
         for gpu in tree.iter("gpu")
         for link in gpu.iter("xgmi")
     }
-    assert recorded == set(nvlinks(catalogue_topology("mi250x-8")))
+    assert recorded == set(nvlinks(read_topology("mi250x-8")))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +262,7 @@ def test_mi250x_has_the_pairs_of_a_recorded_gfx90a_node(shared_dir: Path) -> Non
     ],
 )
 def test_agrees_with_the_recorded_machine(shared_dir: Path, name: str, file: str) -> None:
-    ours = catalogue_topology(name)
+    ours = read_topology(name)
     recorded = read_topology(shared_dir / "machines" / "nvidia-smi-topo" / file)
     assert len(ours.devices) == len(recorded.devices)
     assert nvlinks(ours) == nvlinks(recorded)
@@ -290,7 +289,7 @@ def test_power9_measurements_are_the_recorded_ones(shared_dir: Path) -> None:
     ]
     one_way, both_ways = rows[:4], rows[4:8]
     across = [one_way[i][j] for i in (0, 1) for j in (2, 3)]
-    topology = catalogue_topology("power9-4")
+    topology = read_topology("power9-4")
     assert pair_bandwidth(topology, 0, 2) / GB == pytest.approx(sum(across) / 4, rel=0.02)
     assert pair_bandwidth(topology, 0, 1) / GB == pytest.approx(one_way[0][1], rel=0.02)
     both = [both_ways[i][j] for i in (0, 1) for j in (2, 3)]
@@ -300,6 +299,6 @@ def test_power9_measurements_are_the_recorded_ones(shared_dir: Path) -> None:
 
 
 def test_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(UsageError, match="no machine 'dgx1v'") as caught:
-        catalogue_topology("dgx1v")
+    with pytest.raises(UsageError, match="'dgx1v' is no file, no catalogue name") as caught:
+        read_topology("dgx1v")
     assert caught.value.hint.startswith("did you mean dgx-1v")

@@ -14,7 +14,6 @@ from tests.topology.test_catalogue import GB, nvlinks, pair_bandwidth
 from toposeat.model.cpu_list import cpu_list_of_mask
 from toposeat.model.topology import PathClass, Topology
 from toposeat.topology import read_topology
-from toposeat.topology.catalogue import catalogue_topology
 
 
 def nic_classes(topology: Topology, gpu: int) -> dict[str, str]:
@@ -53,7 +52,7 @@ def test_power9_has_the_devices_of_sierra_and_lassen(shared_dir: Path, file: str
     root = tree.getroot().find("object")
     assert root is not None
     walk(root, None)
-    ours = catalogue_topology("power9-4")
+    ours = read_topology("power9-4")
     assert {d.pci_bus_id: d.numa_node for d in (*ours.devices, *ours.nics)} == recorded
     assert {n.pci_bus_id: n.name for n in ours.nics} == names
     if "fluxcore" in file:  # Lassen's recording lacks the CPUs set aside for the system
@@ -62,7 +61,7 @@ def test_power9_has_the_devices_of_sierra_and_lassen(shared_dir: Path, file: str
 
 def test_power9_adapters_are_as_near_as_recorded(shared_dir: Path) -> None:
     path = shared_dir / "machines" / "nvidia-smi-topo" / "4gpu-power9-nv3.txt"
-    recorded, ours = read_topology(path), catalogue_topology("power9-4")
+    recorded, ours = read_topology(path), read_topology("power9-4")
     for gpu in range(4):
         assert nic_classes(ours, gpu) == nic_classes(recorded, gpu)
 
@@ -73,7 +72,7 @@ def test_dgx_a100_reaches_the_recorded_rate(shared_dir: Path) -> None:
     rows = [line.split()[1:] for line in text.splitlines() if re.match(r"\d\s+\d", line)]
     measured = [[float(cell) for cell in row] for row in rows if len(row) == 8 and "." in row[0]]
     assert len(measured) == 8
-    ours = catalogue_topology("dgx-a100")
+    ours = read_topology("dgx-a100")
     for i, j in permutations(range(8), 2):
         assert pair_bandwidth(ours, i, j) / GB == pytest.approx(measured[i][j], rel=0.01)
 
@@ -85,7 +84,7 @@ def test_dgx_a100_pairs_share_a_switch_with_two_nics_as_in_azure(shared_dir: Pat
         for bridge in tree.iterfind("cpu/pci")
     }
     assert shapes == {("0x020700",) * 2 + ("0x030200",) * 2}
-    ours = catalogue_topology("dgx-a100")
+    ours = read_topology("dgx-a100")
     switch = {link.ends[0]: link.ends[1] for link in ours.links if "switch" in link.ends[1]}
     below = [v for v, above in switch.items() if above == switch["nic0"]]
     assert sorted(below) == ["gpu0", "gpu1", "nic0", "nic1"]
@@ -97,7 +96,7 @@ def test_dgx_a100_pairs_share_a_switch_with_two_nics_as_in_azure(shared_dir: Pat
 def test_mi300x_is_fully_connected_like_a_recorded_gfx940_node(shared_dir: Path) -> None:
     tree = ElementTree.parse(shared_dir / "machines" / "nccl-xml" / "rccl-topo_4p_940.xml")
     assert {len(gpu.findall("xgmi")) for gpu in tree.iter("gpu")} == {3}
-    wiring = nvlinks(catalogue_topology("mi300x-8"))
+    wiring = nvlinks(read_topology("mi300x-8"))
     assert len(wiring) == 28
     assert set(wiring.values()) == {1}
 
@@ -120,14 +119,14 @@ def test_mi300x_is_fully_connected_like_a_recorded_gfx940_node(shared_dir: Path)
 )  # fmt: skip
 def test_adapters_are_as_near_as_published(name: str, gpu: int, near: dict[str, str]) -> None:
     """Those not named are across the sockets."""
-    found = nic_classes(catalogue_topology(name), gpu)
+    found = nic_classes(read_topology(name), gpu)
     assert {nic: near.get(nic, "SYS") for nic in found} == found
     assert set(near) <= set(found)
 
 
 @pytest.mark.parametrize("name", ["dgx-a100", "hgx-h100"])
 def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str) -> None:
-    topology = catalogue_topology(name)
+    topology = read_topology(name)
     route = topology.route_of_pair["gpu0", "nic0"]
     assert route.path_class is PathClass.PXB
     assert len(route.links) == 2
@@ -137,7 +136,7 @@ def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str) -> None:
 def test_mi300a_is_a_node_of_tuolumne(shared_dir: Path) -> None:
     """Bus ids, NUMA nodes and CPUs of GPUs and adapters."""
     recorded = read_topology(shared_dir / "machines/hwloc-xml/fluxcore-tuo.SPX.xml")
-    ours = catalogue_topology("mi300a-4")
+    ours = read_topology("mi300a-4")
     assert [(d.pci_bus_id, d.numa_node, d.cpus) for d in ours.devices] == [
         (d.pci_bus_id, d.numa_node, d.cpus) for d in recorded.devices
     ]
@@ -153,7 +152,7 @@ def test_mi300a_is_a_node_of_tuolumne(shared_dir: Path) -> None:
 def test_hives_are_those_that_amd_dumped(shared_dir: Path, name: str, file: str) -> None:
     """Devices, adapters, hives, and the relation of each device to every device and adapter."""
     recorded = read_topology(shared_dir / "machines/nccl-xml" / file)
-    ours = catalogue_topology(name)
+    ours = read_topology(name)
     assert nvlinks(ours) == nvlinks(recorded)
     for mine, theirs in ((ours.devices, recorded.devices), (ours.nics, recorded.nics)):
         assert [(v.pci_bus_id, v.numa_node) for v in mine] == [
@@ -169,7 +168,7 @@ def test_hives_are_those_that_amd_dumped(shared_dir: Path, name: str, file: str)
 
 def test_max1100_is_the_pair_of_a_published_listing(shared_dir: Path) -> None:
     recorded = read_topology(shared_dir / "machines/xpu-smi-topo/2gpu-max1100-xl24.txt")
-    ours = catalogue_topology("max1100-2")
+    ours = read_topology("max1100-2")
     assert [d.cpus for d in ours.devices] == [d.cpus for d in recorded.devices]
     (mine,) = (link for link in ours.links if link.kind.value == "xelink")
     (theirs,) = (link for link in recorded.links if link.kind.value == "xelink")
@@ -180,7 +179,7 @@ def test_gb300_tray_as_recorded(shared_dir: Path) -> None:
     """Names, bus ids and memory of nvidia-smi -q -x; adapters as near as on Azure."""
     folder = shared_dir / "machines"
     tree = ElementTree.parse(folder / "nvidia-smi-q-xml/qx-gb300.xml")
-    ours = catalogue_topology("gb300-nvl72")
+    ours = read_topology("gb300-nvl72")
     tray = [d for d in ours.devices if d.host == "tray07"]
     for device, gpu in zip(tray, tree.iterfind("gpu"), strict=True):
         assert gpu.findtext("product_name") == device.name
@@ -199,7 +198,7 @@ def test_gpus_are_those_of_a_recorded_query(shared_dir: Path, name: str, file: s
     """Name, PCIe generation, and memory less what error correction takes."""
     gpu = ElementTree.parse(shared_dir / "machines/nvidia-smi-q-xml" / file).find("gpu")
     assert gpu is not None
-    ours = catalogue_topology(name)
+    ours = read_topology(name)
     assert ours.devices[0].name == gpu.findtext("product_name")
     generations = {e.text for e in gpu.iter("max_device_link_gen")}
     assert generations == {ours.metadata["pcie_generation"]}
@@ -210,7 +209,7 @@ def test_gpus_are_those_of_a_recorded_query(shared_dir: Path, name: str, file: s
 def test_mi300x_packages_are_joined_each_to_each_as_in_kfd(shared_dir: Path) -> None:
     """A node in CPX: eight packages at our bus ids, each two joined by one link of our rate."""
     recorded = read_topology(shared_dir / "machines/kfd-topology/topo-mi300-cpx.txt")
-    ours = catalogue_topology("mi300x-8")
+    ours = read_topology("mi300x-8")
     assert {d.pci_bus_id for d in ours.devices} == {d.parent for d in recorded.devices}
 
     def wiring(topology: Topology, names: dict[str, str]) -> dict[tuple[str, ...], float]:
@@ -228,7 +227,7 @@ def test_mi300x_packages_are_joined_each_to_each_as_in_kfd(shared_dir: Path) -> 
 
 def test_hgx_h200_has_the_processors_of_a_recorded_one(shared_dir: Path) -> None:
     recorded = read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-h200-gke-a3ultra.txt")
-    ours = catalogue_topology("hgx-h200")
+    ours = read_topology("hgx-h200")
     assert [(d.numa_node, d.cpus) for d in ours.devices] == [
         (d.numa_node, d.cpus) for d in recorded.devices
     ]
@@ -236,7 +235,7 @@ def test_hgx_h200_has_the_processors_of_a_recorded_one(shared_dir: Path) -> None
 
 def test_polaris_as_in_its_user_guide() -> None:
     """Argonne's table: CPUs and NUMA node of each GPU, and which adapter is PHB to which."""
-    ours = catalogue_topology("polaris-4")
+    ours = read_topology("polaris-4")
     assert [(d.cpus, d.numa_node) for d in ours.devices] == [
         ("24-31,56-63", 3),
         ("16-23,48-55", 2),
@@ -251,7 +250,7 @@ def test_polaris_as_in_its_user_guide() -> None:
 
 
 def test_summits_adapters_inject_what_its_user_guide_states() -> None:
-    topology = catalogue_topology("summit-6")
+    topology = read_topology("summit-6")
     fabric = [x for x in topology.links if x.name == "on-die fabric"]
     assert sum(x.forward_bytes_per_s.value for x in fabric) == pytest.approx(23 * GB, rel=0.1)
 
@@ -266,7 +265,7 @@ def test_summits_adapters_inject_what_its_user_guide_states() -> None:
 def test_nvlink_ports_as_recorded(shared_dir: Path, name: str, file: str) -> None:
     """All pairs over NVLink, with as many links from every GPU."""
     recorded = read_topology(shared_dir / "machines/nvidia-smi-topo" / file)
-    ours = catalogue_topology(name)
+    ours = read_topology(name)
     counts = {link.count for link in recorded.links if link.kind.value == "nvlink"}
     assert {link.count for link in ours.links if link.kind.value == "nvlink"} == counts == {18}
     pairs = permutations(range(len(recorded.devices)), 2)
@@ -280,7 +279,7 @@ def test_nvlink_ports_as_recorded(shared_dir: Path, name: str, file: str) -> Non
 def test_k40_pairs_are_those_measured_on_sirocco(shared_dir: Path) -> None:
     """Class means against single pairs: within 7 %. Row and column 0 are the host, in MB/s."""
     measured = np.loadtxt(shared_dir / "machines/starpu-bus/sirocco.bandwidth")
-    ours = catalogue_topology("k40-4")
+    ours = read_topology("k40-4")
     for i, j in permutations(range(4), 2):
         assert pair_bandwidth(ours, i, j) == pytest.approx(
             measured[i + 1, j + 1] * 1e6, rel=0.07
@@ -305,12 +304,12 @@ def test_k40_pairs_are_those_measured_on_sirocco(shared_dir: Path) -> None:
     ],
 )
 def test_lone_flows_are_as_published(name: str, pair: tuple[int, int], gigabytes: float) -> None:
-    found = pair_bandwidth(catalogue_topology(name), *pair)
+    found = pair_bandwidth(read_topology(name), *pair)
     assert found / GB == pytest.approx(gigabytes, rel=0.1)
 
 
 def test_auroras_tiles_of_other_planes_are_reached_by_way_of_a_sibling() -> None:
-    topology = catalogue_topology("aurora-12")
+    topology = read_topology("aurora-12")
     planes = [{0, 3, 4, 6, 8, 11}, {1, 2, 5, 7, 9, 10}]
     for i, j in permutations(range(12), 2):
         kinds = [topology.link_of_id[x].name for x in

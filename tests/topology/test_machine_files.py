@@ -15,7 +15,6 @@ from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.model.quantity import Quantity, Source
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.catalogue import (
-    catalogue_topology,
     machine_file,
     machine_path,
 )
@@ -95,7 +94,7 @@ def test_a_file_says_devices_adapters_and_links(tmp_path: Path) -> None:
 
 def test_like_completes_a_file(tmp_path: Path) -> None:
     text = 'like = "dgx-1v"\ndescription = "ours"\n[nics]\ngigabits_per_s = 200\n'
-    ours, base = read_topology(written(tmp_path, text)), catalogue_topology("dgx-1v")
+    ours, base = read_topology(written(tmp_path, text)), read_topology("dgx-1v")
     assert ours.description == "ours"
     assert ours.devices == base.devices
     assert ours.links == base.links

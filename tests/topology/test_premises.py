@@ -23,7 +23,7 @@ from toposeat.topology.measure import (
     try_sets,
     with_results,
 )
-from toposeat.topology.topology_file import load_topology, save_topology, topology_text
+from toposeat.topology.topology_file import save_topology, topology_text
 
 
 def premises_of(topology: Topology) -> dict[str, tuple[float, float, float]]:
@@ -71,11 +71,11 @@ def test_told_numbers_are_no_premises(shared_dir: Path) -> None:
 def test_a_file_keeps_its_premises(shared_dir: Path, tmp_path: Path) -> None:
     topology = read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-4090-sys-nic-phb.txt")
     save_topology(topology, tmp_path / "t.json")
-    assert load_topology(tmp_path / "t.json") == topology
+    assert read_topology(tmp_path / "t.json") == topology
     text = topology_text(topology).replace('"low": 1.45', '"low": 2.75')
     (tmp_path / "wrong.json").write_text(text)
     with pytest.raises(InputError, match="expected 0 < low <= nominal <= high"):
-        load_topology(tmp_path / "wrong.json")
+        read_topology(tmp_path / "wrong.json")
 
 
 def test_a_merge_keeps_what_no_source_tells(shared_dir: Path) -> None:

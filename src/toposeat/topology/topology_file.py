@@ -15,7 +15,6 @@ from toposeat.model.files import (
     builtins_of,
     decode_json,
     encode_json,
-    read_text,
     write_atomically,
 )
 from toposeat.model.topology import Topology
@@ -33,15 +32,6 @@ class _Document(Topology, frozen=True, kw_only=True):
 
     unrouted: tuple[tuple[str, str], ...] = ()
     pair_fraction: dict[str, float] | None = None
-
-
-def load_topology(path: str | Path) -> Topology:
-    """Read a topology file.
-
-    Raises:
-        InputError: with file and line, if it is missing, damaged or of another schema.
-    """
-    return parse_topology(read_text(path), path)
 
 
 def parse_topology(text: str, path: str | Path) -> Topology:

@@ -14,8 +14,8 @@ from toposeat.model.health import Finding, Severity
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Device, PathClass, PcieState, Route, Topology
 from toposeat.topology import discover_this, findings_of, wiring_of
-from toposeat.topology.catalogue import catalogue_topology
 from toposeat.topology.health.checks import UNHIDE
+from toposeat.topology.sources import read_topology
 
 HEALTHY = PcieState(generation=3, width=16, max_generation=3, max_width=16)
 
@@ -42,7 +42,7 @@ def with_routes(machine: Topology, change: Callable[[Route], Route]) -> Topology
 def dgx() -> Topology:
     """A DGX-1V whose links are all as they should be."""
     machine = with_devices(
-        catalogue_topology("dgx-1v"), lambda d: replace(d, pcie=HEALTHY, inactive_lanes=0)
+        read_topology("dgx-1v"), lambda d: replace(d, pcie=HEALTHY, inactive_lanes=0)
     )
     assert findings_of(machine) == ()
     return machine
@@ -76,7 +76,7 @@ def test_inactive_lanes_of_one_are_a_fault_of_all_a_doubt(dgx: Topology) -> None
     ]
     every = with_devices(dgx, lambda d: replace(d, inactive_lanes=1))
     assert {f.severity for f in of_code(every, "lanes-inactive")} == {Severity.DOUBT}
-    bare = with_devices(catalogue_topology("k80-16"), lambda d: replace(d, inactive_lanes=4))
+    bare = with_devices(read_topology("k80-16"), lambda d: replace(d, inactive_lanes=4))
     assert {f.severity for f in of_code(bare, "lanes-inactive")} == {Severity.INFO}
 
 
@@ -239,7 +239,7 @@ def test_what_the_reader_doubted_is_told(dgx: Topology) -> None:
 
 
 def test_untold_links_name_the_command_that_lists_them() -> None:
-    box = replace(catalogue_topology("l40s-8"), tells=())
+    box = replace(read_topology("l40s-8"), tells=())
     assert of_code(box, "links-untold") == []  # they never have any
     for name, words in (
         ("", "their product is not known either"),
@@ -254,14 +254,14 @@ def test_untold_links_name_the_command_that_lists_them() -> None:
         assert words in found.detail
         assert "nvidia-smi topo -m" in found.hint
         assert "without device links" in wiring_of(machine).reason
-    bare = with_devices(catalogue_topology("l40s-8"), lambda d: replace(d, name="NVIDIA B200"))
+    bare = with_devices(read_topology("l40s-8"), lambda d: replace(d, name="NVIDIA B200"))
     (found,) = of_code(bare, "links-denied")
     assert "always has" in found.detail
 
 
 def test_a_gpu_without_links_beside_a_switch_is_a_fault() -> None:
     """0 of 18 NVLinks while its seven siblings have all of theirs."""
-    machine = catalogue_topology("hgx-h100")
+    machine = read_topology("hgx-h100")
     assert of_code(machine, "lanes-unequal") == []
     cut = tuple(x for x in machine.links if "gpu3" not in x.ends or "nvswitch0" not in x.ends)
     (found,) = of_code(replace(machine, links=cut), "lanes-unequal")
@@ -271,7 +271,7 @@ def test_a_gpu_without_links_beside_a_switch_is_a_fault() -> None:
 
 def test_pairs_of_unknown_class_are_not_compared() -> None:
     """Some may be joined by NVLink, others not."""
-    machine = catalogue_topology("k40-8")
+    machine = read_topology("k40-8")
 
     def measured(route: Route) -> Route:
         rate = Quantity(2e9 if "gpu0" in (route.source, route.target) else 2e10, Source.MEASURED)
@@ -282,7 +282,7 @@ def test_pairs_of_unknown_class_are_not_compared() -> None:
 
 @pytest.mark.parametrize(("name", "tool"), [("dgx-1v", "nvidia-smi"), ("mi100-8", "amd-smi")])
 def test_hints_name_the_tool_of_the_maker(name: str, tool: str) -> None:
-    machine = with_device(catalogue_topology(name), 0, inactive_lanes=1)
+    machine = with_device(read_topology(name), 0, inactive_lanes=1)
     off = with_routes(machine, lambda route: replace(route, peer_access=False))
     hints = [f.hint for code in ("lanes-inactive", "peer-access-off") for f in of_code(off, code)]
     assert len(hints) >= 2

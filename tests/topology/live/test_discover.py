@@ -23,7 +23,6 @@ from tests.topology.live.fake_machine import (
 from toposeat.errors import UnavailableError
 from toposeat.model.topology import Topology, Vendor
 from toposeat.topology import discover_this, nccl_xml, read_topology
-from toposeat.topology.catalogue import catalogue_topology
 from toposeat.topology.live.amd import read_kfd
 from toposeat.topology.live.sysfs import read_sysfs
 
@@ -98,7 +97,7 @@ def test_finds_the_dgx_1v_of_the_catalogue(tmp_path: Path, as_bytes: bool) -> No
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml(as_bytes=as_bytes)
     found = discover_this(sysfs=tmp_path, nvml=nvml, host="node07")
-    known = catalogue_topology("dgx-1v")
+    known = read_topology("dgx-1v")
     assert nvml.open == 0
     assert found.report == ()
     assert (found.name, found.hosts) == ("node07", ("node07",))
@@ -213,7 +212,7 @@ def test_calls_that_are_not_supported_degrade(tmp_path: Path, function: str) -> 
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=[function]))
     assert doubts(found) == f"NVML did not answer {function}: Not Supported"
-    assert wiring(found) == wiring(catalogue_topology("dgx-1v"))
+    assert wiring(found) == wiring(read_topology("dgx-1v"))
 
 
 def test_missing_nvlink_calls_mean_no_nvlink(tmp_path: Path) -> None:

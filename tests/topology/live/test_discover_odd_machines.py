@@ -22,7 +22,7 @@ from tests.topology.live.test_discover import bus, dgx1_nvml, dgx1_sysfs, doubts
 from toposeat.errors import UnavailableError
 from toposeat.model.topology import LinkLayer, Vendor
 from toposeat.topology import discover_this
-from toposeat.topology.catalogue import catalogue_topology
+from toposeat.topology.sources import read_topology
 
 
 def refusing(function: str, arguments: tuple[int, ...] | None = None) -> FakeNvml:
@@ -69,7 +69,7 @@ def test_all_gpus_hidden_is_no_gpu(tmp_path: Path) -> None:
 def test_one_link_that_fails_costs_one_link(tmp_path: Path) -> None:
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=refusing("nvmlDeviceGetNvLinkState", (0, 1)))
-    known = wiring(catalogue_topology("dgx-1v"))
+    known = wiring(read_topology("dgx-1v"))
     assert set(wiring(found)) == set(known)
     assert sum(n for n, _ in known.values()) - sum(n for n, _ in wiring(found).values()) == 1
     assert "NVML did not answer nvmlDeviceGetNvLinkState: GPU is lost" in doubts(found)

@@ -25,7 +25,7 @@ from toposeat.topology.measure import (
 )
 from toposeat.topology.measure.learned import drift
 from toposeat.topology.measure.results import Transfers
-from toposeat.topology.topology_file import load_topology, save_topology
+from toposeat.topology.topology_file import save_topology
 
 
 def measured(machine: Topology, **options: object) -> tuple[FakeWorkers, PairResults]:
@@ -178,7 +178,7 @@ def test_each_protocol_has_its_curve_and_staged_copies_pass_the_host(tmp_path: P
     assert len(staged.links) > len(machine.route_of_pair["gpu0", "gpu1"].links)
     assert len(set(staged.links)) < len(staged.links)  # up and down the same uplink
     save_topology(machine, tmp_path / "m.json")
-    assert load_topology(tmp_path / "m.json") == machine
+    assert read_topology(tmp_path / "m.json") == machine
 
 
 def test_what_was_measured_earlier_stays() -> None:
@@ -200,7 +200,7 @@ def test_a_protocol_twice_and_a_broken_way_are_refused(tmp_path: Path) -> None:
     text = (tmp_path / "m.json").read_text()
     (tmp_path / "bad.json").write_text(text.replace('"protocol": "get"', '"protocol": "gift"', 1))
     with pytest.raises(InputError, match="gift"):
-        load_topology(tmp_path / "bad.json")
+        read_topology(tmp_path / "bad.json")
 
 
 def test_what_both_directions_reach_is_kept_for_each_protocol() -> None:

@@ -18,7 +18,6 @@ from toposeat.errors import InputError
 from toposeat.model.files import encode_json
 from toposeat.profile import read_traffic
 from toposeat.topology import read_network, read_topology
-from toposeat.topology.catalogue import catalogue_topology
 from toposeat.topology.formats import FORMATS, format_of
 from toposeat.topology.readers.file_text import read_file
 from toposeat.topology.topology_file import TOPOLOGY_SCHEMA
@@ -167,7 +166,7 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 def machine_text(name: str) -> str:
     if name == "machine.json":
-        return encode_json(catalogue_topology("minsky-4"), schema=TOPOLOGY_SCHEMA)
+        return encode_json(read_topology("minsky-4"), schema=TOPOLOGY_SCHEMA)
     return TEXTS[name] if name in TEXTS else (SEEDS / name).read_text()
 
 

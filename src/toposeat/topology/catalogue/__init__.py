@@ -63,14 +63,6 @@ def machine_path(name: str) -> Path | None:
     return ours
 
 
-def catalogue_topology(name: str) -> Topology:
-    """A machine by its name."""
-    path = machine_path(name)
-    if path is None:
-        raise UsageError(f"no machine {name!r} in the catalogue", hint=hint_for_name(name))
-    return read_machine_file(path)
-
-
 def read_machine_file(path: Path) -> Topology:
     """The machine that a TOML file describes; it is named after the file."""
     return _built_in(path) if path.parent == _FOLDER else _read(path, "machine file")
