@@ -45,8 +45,8 @@ def _recorded(folder: Path) -> Iterator[Seed]:
             yield path, path.read_bytes()
 
 
-def _samples() -> Iterator[Seed]:
-    """What the readers' own tests write: the tools of AMD and Intel, matrices, our own files."""
+def sample_texts() -> dict[str, str]:
+    """What the readers' own tests write: the tools of AMD and Intel, matrices."""
     bus = amd.MI250X_BUS[:3]
 
     def kind(i: int, j: int) -> str:
@@ -76,7 +76,12 @@ def _samples() -> Iterator[Seed]:
     cells = [["X", "NV2", "SYS"], ["NV2", "X", "SYS"], ["SYS", "SYS", "X"]]
     for name, render in RENDERERS.items():
         texts[f"topo-{name}"] = render(cells, 2, ["0-7", "8-15"])
-    yield from text_seeds(texts)
+    return texts
+
+
+def _samples() -> Iterator[Seed]:
+    """The same, and our own files."""
+    yield from text_seeds(sample_texts())
     for name in catalogue_names():
         topology = read_topology(name)
         yield Path(name), topology_text(topology).encode()

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toposeat.errors import ToposeatError
-from toposeat.model.health import Health
+from toposeat.model.health import Health, Severity
 from toposeat.topology import findings_of, knowledge_of, read_topology, readings_of, wiring_of
 
 EXPECTED = Path(__file__).with_name("recorded_knowledge.tsv")
 HEAD = (
     "file", "pairs", "told", "inferred", "untold", "affinities untold", "readings",
-    "wiring", "verdict",
+    "wiring", "verdict", "doubts",
 )  # fmt: skip
 
 
@@ -36,7 +36,8 @@ def rows(machines: Path) -> Iterator[tuple[str, ...]]:
         if len(machine.devices) < 2:
             continue
         known = knowledge_of(machine)
-        health = Health(wiring=wiring_of(machine), findings=findings_of(machine))
+        findings = findings_of(machine)
+        health = Health(wiring=wiring_of(machine), findings=findings)
         assert health.wiring is not None
         yield (
             name,
@@ -48,6 +49,7 @@ def rows(machines: Path) -> Iterator[tuple[str, ...]]:
             str(len(readings_of(machine))),
             health.wiring.shape.value,
             health.verdict.value,
+            ", ".join(sorted({f.code for f in findings if f.severity is not Severity.INFO})),
         )
 
 

@@ -162,7 +162,14 @@ def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["nvidia-smi-p2p/8gpu-h100-ok.txt", "nvidia-smi-nvlink/8gpu-v100-inactive.txt"]
+    "name",
+    [
+        "nvidia-smi-nvlink/8gpu-v100-inactive.txt",
+        "nvidia-smi-p2p/8gpu-h100-ok.txt",
+        "nvidia-smi-q-xml/qx-b200.xml",
+        "nvidia-smi-query-csv/4gpu-a4000.csv",
+        "nvidia-smi-L/1gpu-a100-7mig.txt",
+    ],
 )
 def test_what_makes_no_machine_is_refused(shared_dir: Path, name: str) -> None:
     with pytest.raises(InputError, match="too little to be a machine") as caught:

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.topology.readers.render import RENDERERS
-from toposeat.errors import InputError
 from toposeat.model.topology import Topology
-from toposeat.topology import read_topology
 from toposeat.topology.sources import parse_topology_text, read_topologies
 
 BEST = [["X" if i == j else "NV4" for j in range(4)] for i in range(4)]
@@ -26,29 +24,6 @@ def matrix(cells: list[list[str]], *, pcie_only: bool = False) -> str:
 @pytest.fixture(scope="module")
 def machines(shared_dir: Path) -> Path:
     return shared_dir / "machines"
-
-
-def capacity(topology: Topology, source: str, target: str) -> tuple[float, str]:
-    cap = topology.route_of_pair[source, target].cap_bytes_per_s
-    assert cap is not None
-    return cap.value, cap.source.value
-
-
-def test_power9_matrix_and_measurement(machines: Path) -> None:
-    """The same class of machine: the graph of one file, the numbers and directions of the other."""
-    topology = read_topologies(
-        [
-            machines / "nvidia-smi-topo/4gpu-power9-nv3.txt",
-            machines / "p2pBandwidthLatencyTest/4gpu-power9-ac922.txt",
-        ]
-    )
-    assert capacity(topology, "gpu1", "gpu0") == (pytest.approx(68.46e9), "measured")
-    assert capacity(topology, "gpu3", "gpu1") == (pytest.approx(28.72e9), "measured")
-    route = topology.route_of_pair["gpu0", "gpu1"]
-    assert route.peer_access is True
-    assert route.combined_bytes_per_s is not None
-    assert route.combined_bytes_per_s.value == pytest.approx(137.50e9)
-    assert [topology.link_of_id[x].kind.value for x in route.links] == ["nvlink"]
 
 
 def test_inventory_gives_names_and_degraded_links(machines: Path) -> None:
@@ -79,24 +54,6 @@ def test_a_part_of_the_gpus_is_joined_by_their_numbers(machines: Path) -> None:
     assert any("2 of 6 NVLinks of GPU 3 are inactive" in line for line in topology.report)
 
 
-def test_no_peer_access_goes_through_the_host(machines: Path) -> None:
-    topology = read_topologies(
-        [
-            machines / "nvidia-smi-topo/2gpu-phb-numa-na.txt",
-            machines / "nvidia-smi-p2p/2gpu-l4-cns.txt",
-        ]
-    )
-    route = topology.route_of_pair["gpu0", "gpu1"]
-    assert (route.peer_access, route.staged) == (False, True)
-
-
-def test_pairs_alone_make_a_machine_with_peer_access(machines: Path) -> None:
-    topology = read_topology(machines / "nvbandwidth/8gpu-a100-d2d-write-ce.txt")
-    assert len(topology.routes) == 56
-    assert {route.peer_access for route in topology.routes} == {True}
-    assert capacity(topology, "gpu6", "gpu0") == (pytest.approx(274.89e9), "measured")
-
-
 def test_pcie_only_matrix_shows_what_nvlink_hides() -> None:
     path = Path("node.txt")
     alone = parse_topology_text(matrix(BEST), path)
@@ -116,22 +73,6 @@ def test_pcie_only_matrix_alone_says_that_nvlink_is_not_known() -> None:
     topology = parse_topology_text(matrix(PCIE, pcie_only=True), Path("node.txt"))
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "PHB"
     assert any("whether there is NVLink is not stated" in line for line in topology.report)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "nvidia-smi-nvlink/a100-gpud.txt",
-        "nvidia-smi-p2p/8gpu-h100-ok.txt",
-        "nvidia-smi-q-xml/qx-b200.xml",
-        "nvidia-smi-query-csv/4gpu-a4000.csv",
-        "nvidia-smi-L/1gpu-a100-7mig.txt",
-    ],
-)
-def test_facts_alone_are_no_machine(machines: Path, name: str) -> None:
-    with pytest.raises(InputError, match="says too little to be a machine by itself") as caught:
-        read_topology(machines / name)
-    assert "-t topo.txt" in caught.value.hint
 
 
 def test_the_display_of_a_station_is_no_seat() -> None:

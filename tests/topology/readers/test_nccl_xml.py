@@ -120,25 +120,6 @@ def test_gpus_without_description_are_known_by_class() -> None:
     assert any("PCI class alone" in line for line in topology.report)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
-    [
-        ("</system>", "", 26, "bad XML"),
-        ('busid="0000:07:00.0"', 'busid="zz"', 5, "not a PCI bus id"),
-        ('busid="0000:07:00.0"', 'busid="0000:0f:00.0"', 11, "appears twice"),
-        ('count="4"', 'count="9999999999"', 7, "expected 0 to 64"),
-        ('class="0x020700"', 'class="netz"', 17, "hexadecimal"),
-        ("<system", "<!DOCTYPE s [<!ENTITY a 'b'>]><system", 2, "entity"),
-        ('link_width="8"', 'link_width="-8"', 11, "expected 0 to 32"),
-    ],
-)
-def test_damage_is_named_with_its_line(old: str, new: str, line: int, words: str) -> None:
-    with pytest.raises(InputError, match=words) as caught:
-        read(SAMPLE.replace(old, new, 1))
-    assert caught.value.line == line
-    assert caught.value.hint
-
-
 def test_hints_for_nccl_without_any_gpu_are_refused() -> None:
     text = '<system version="1"><cpu numaid="0"><pci busid="0000:00:16.0"/></cpu></system>'
     with pytest.raises(InputError, match="no GPU in this file"):

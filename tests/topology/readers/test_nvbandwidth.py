@@ -170,23 +170,6 @@ def test_pairs_that_were_not_measured_have_no_peer_access() -> None:
     assert any("1 ordered pairs were not measured" in line for line in facts.report)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
-    [
-        ("262.10", "262.70", 28, "add up to 527.00, not to the 526.40 stated"),
-        (" 1    262.10       N/A\n", "", 28, "add up to 264.30"),
-        ("           0         1\n 0     24", "           0\n 0     24", 11, "has 2 of 1 cells"),
-        ("Device 1: NV", "Process 1 (node7): device 1: NV", 7, "several hosts"),
-    ],
-)
-def test_refuses(old: str, new: str, line: int, words: str) -> None:
-    assert old in TEXT
-    with pytest.raises(InputError, match=re.escape(words)) as caught:
-        facts_of_text(TEXT.replace(old, new, 1))
-    assert abs((caught.value.line or 0) - line) <= 2
-    assert caught.value.hint
-
-
 def case(matrix: str) -> str:
     return '{"nvbandwidth": {"testcases": [{"name": "a", "bandwidth_matrix": ' + matrix + "}]}}"
 
@@ -195,12 +178,8 @@ def case(matrix: str) -> str:
     ("text", "words"),
     [
         ('{"nvbandwidth": {"error": "no devices"}}', "nvbandwidth failed: 'no devices'"),
-        ('{"nvbandwidth": []}', "Expected `object`, got `array` - at `$.nvbandwidth`"),
         ('{"nvbandwidth": {"testcases": [', "truncated JSON"),
         ('{"nvbandwidth": {"testcases": []}}', "no test printed a matrix"),
-        (case('[["x"]]'), "expected a number or N/A, found 'x'"),
-        (case("3"), "testcases[0].bandwidth_matrix`"),
-        (case('[["1"], ["1", "2"]]'), "rows of different lengths"),
         (case('[["1", "2"], ["1", "2"]]'), "2 rows and 2 columns"),
         ('{"nvbandwidth": ' + "[" * 5000, "nested too deeply"),
     ],
@@ -209,3 +188,9 @@ def test_refuses_json(text: str, words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)) as caught:
         facts_of_text(text)
     assert caught.value.hint
+
+
+def test_a_second_run_of_a_test_is_said_to_be_left_out() -> None:
+    again = TEXT[TEXT.index("Running device_to_device_memcpy_read_ce") :]
+    facts = facts_of_text(f"{TEXT}\n{again}")
+    assert any("has device_to_device_memcpy_read_ce again" in line for line in facts.report)

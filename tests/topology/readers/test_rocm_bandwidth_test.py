@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.topology.readers.recorded import bonds, peers, row_of
-from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers.file_text import FileText, read_file
@@ -116,19 +115,8 @@ def test_directions_are_never_made_symmetric() -> None:
     assert facts.devices[0].uuid == "GPU-0123456789abcdef"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
-    [
-        ("2         28.5", "2         fast", 15, "'fast' where a number or N/A belongs"),
-        ("1         N/A         N/A         25.0        28.5\n", "", 12, "rows of 1, 2, 3 are"),
-        ("D/D       0           1           2           3", "D/D       0           1           2",
-         11, "row 0 has 4 of 3 cells"),
-        ("Device: 1,", "Device: 7,", 2, "not numbered from 0"),
-        ("Device: 0,  CPU A", "Device: 0,  AMD Radeon VII,  GPU-a,  11:0.0", 2, "CPUs do not come"),
-    ],
-)  # fmt: skip
-def test_damage_is_refused_with_its_line(old: str, new: str, line: int, message: str) -> None:
-    assert old in PAIR
-    with pytest.raises(InputError, match=message) as caught:
-        read(PAIR.replace(old, new, 1))
-    assert caught.value.line == line
+def test_a_host_copy_of_zero_is_not_known() -> None:
+    facts = read(PAIR.replace("28.4 ", "0.0  "))
+    first = facts.host_copies[0]
+    assert first.to_device is None
+    assert first.from_device == pytest.approx(28.5e9)

@@ -9,7 +9,6 @@ import pytest
 
 from tests.topology.readers.amd_samples import transferbench
 from tests.topology.readers.recorded import row_of
-from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers.file_text import FileText
@@ -57,21 +56,3 @@ def test_cells_that_were_skipped_are_not_known() -> None:
     uni = read(text).numbers[0]
     assert np.isnan(uni.values[1, 0])
     assert not np.isnan(uni.values[0, 1])
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("  GPU 01  ->", "  GPU 02  ->", "row GPU 02 appears twice"),
-        ("  GPU 02  ->", "  end 02  ->", "the row of GPU 02 is missing"),
-        (f"{value(4, 4):10.2f}", "          ", "4 of 5 cells"),
-        (f"{value(4, 4):10.2f}", "      fast", "'FAST' where a number"),
-        ("SRC+EXE\\DST", "SOURCE", "no matrix below"),
-    ],
-)
-def test_damage_is_refused(old: str, new: str, message: str) -> None:
-    text = transferbench(2, 3, value)
-    assert old in text
-    with pytest.raises(InputError, match=message) as caught:
-        read(text.replace(old, new, 1))
-    assert caught.value.line

@@ -68,27 +68,6 @@ def test_pcie_words() -> None:
     assert facts.devices[3].cpus is None
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
-    [
-        ("GPU 1/1  XL*", "GPU 1/1  XQ4", 5, "unknown word 'XQ4' between GPU 1/1 and GPU 0/0, but"),
-        ("GPU 1/1  XL*", "GPU 1/1  SYS", 5, "asymmetric"),
-        ("GPU 1/0  XL16     XL*      S", "GPU 1/0  XL16     S        S", 4, "columns are shifted"),
-        ("GPU 0/1  MDF", "GPU 0/0  MDF", 3, "has its S in the columns of GPU 0/1"),
-        ("GPU 1/1  XL*      XL16     MDF      S        52-103\n", "", 5, "row of GPU 1/1 is"),
-        ("GPU 0/1  MDF      S        XL*      XL16     0-51", "GPU 0/1  MDF      S        XL*", 3,
-         "3 of 4 cells"),
-        ("52-103", "103-52", 4, "CPU affinity of GPU 1/0 is damaged"),
-    ],
-)  # fmt: skip
-def test_damage_is_refused_with_its_line(old: str, new: str, line: int, message: str) -> None:
-    text = xpu_smi(2, 2, max1550, ["0-51", "52-103"])
-    assert old in text
-    with pytest.raises(InputError, match=message) as caught:
-        read(text.replace(old, new, 1))
-    assert caught.value.line == line
-
-
 def test_a_word_of_a_newer_tool_leaves_its_tiles_open() -> None:
     def cell(i: int, j: int) -> str:
         return "CXL4" if {i, j} == {0, 2} else max1550(i, j)
