@@ -138,7 +138,8 @@ def formats_page() -> str:
         "|---|---|---|---|---|",
     ]
     parts += [
-        f"| {f.name} | {_told(f.presence)} | {_told(f.absence)} | {_told(f.affinity)} | {f.when} |"
+        f"| {f.name} | {_told('presence' in f.shows)} | {_told('absence' in f.shows)}"
+        f" | {_told('affinity' in f.shows)} | {f.when} |"
         for f in (*FORMATS, *TREES)
     ]
     return "\n".join(parts) + "\n"

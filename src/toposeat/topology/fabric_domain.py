@@ -31,12 +31,7 @@ def domain_of_node(domains: Iterable[str]) -> dict[str, str]:
 
 
 def with_told_domains(network: Network, nodes: Sequence[Topology]) -> Network:
-    """The network with the domains that its hosts have said, unless its source states them.
-
-    Args:
-        network: above the hosts.
-        nodes: what each of them has said that it is, in their order; none where none was asked.
-    """
+    """The network with the domains that its hosts, in their order, have said, if it has none."""
     told = [node.metadata.get(DOMAIN, "") for node in nodes]
     if network.domain is not None or len(set(filter(None, told))) == len(list(filter(None, told))):
         return network

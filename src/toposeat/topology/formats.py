@@ -27,17 +27,15 @@ class Format(Registered):
     """One kind of file, or of folder or tar archive (a snapshot of sysfs).
 
     Args:
-        presence: whether it can tell that device links (NVLink, xGMI, Xe Link) join two GPUs.
-        absence: whether it can tell that none do: what it does not list is then not there.
-        affinity: whether it can tell near CPUs or memory nodes of GPUs.
-        when: what `presence` and `absence` depend on, for the documentation.
+        shows: what it can tell, of "presence": device links (NVLink, xGMI, Xe Link) that join two
+            GPUs; "absence": what it does not list is then not there; "affinity": near CPUs or
+            memory nodes of GPUs.
+        when: what the presence and absence depend on, for the documentation.
     """
 
     package: ClassVar[str] = "toposeat.topology.readers"
 
-    presence: bool = False
-    absence: bool = False
-    affinity: bool = False
+    shows: str = ""
     when: str = ""
 
     def parse(self, source: FileText | Path) -> Topology:
@@ -66,9 +64,7 @@ FORMATS: tuple[Format, ...] = (
         reader="amd_smi:rocm",
         words=r"between (?:two gpus|drm devices)",
         heading=r"(?:weight|hops|link type|link accessibility) between two gpus",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
         when="with its table of link types",
     ),
     Format(
@@ -78,8 +74,7 @@ FORMATS: tuple[Format, ...] = (
         reader="amd_smi",
         words=r' table\b|"bdf"',
         heading=r"^\W*(?:access|weight|hops|link type|numa bw) table\b",
-        presence=True,
-        absence=True,
+        shows="presence absence",
         when="with its table of link types",
     ),
     Format(
@@ -89,9 +84,7 @@ FORMATS: tuple[Format, ...] = (
         reader="sysfs_snapshot:text",
         words=r"nodes/\d+/",
         heading=r"^(?:==> )?\S*nodes/\d{1,6}/(?:\w+/\d+/)?\w+(?::| <==)",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
     ),
     Format(
         name="rocm-bandwidth-test",
@@ -100,9 +93,7 @@ FORMATS: tuple[Format, ...] = (
         reader="rocm_bandwidth_test",
         words=r"RocmBandwidthTest|^\s*D/D\s+0",
         heading=r"^\s*Device: 0,(?!.*pciBusID)|RocmBandwidthTest",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
         when="with its matrix of link types",
     ),
     Format(
@@ -119,9 +110,7 @@ FORMATS: tuple[Format, ...] = (
         tells="everything",
         reader="toposeat_json",
         words=r"\A\{",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
         when="as the sources that it was made from",
     ),
     Format(
@@ -130,9 +119,7 @@ FORMATS: tuple[Format, ...] = (
         tells="PCIe tree with speeds, NUMA nodes, NVLink and xGMI bonds, NICs",
         reader="nccl_xml",
         words=r"<system\b",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
         when="dumped on a node; a cloud's file without `<gpu>` tells neither",
     ),
     Format(
@@ -141,9 +128,7 @@ FORMATS: tuple[Format, ...] = (
         tells="PCIe tree with speeds, NUMA nodes, sockets, names, NICs; NVLink where NVML was used",
         reader="hwloc_xml",
         words=r"<topology\b",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
         when="with NVLinkBandwidth of all its GPUs; xGMI and Xe Link never",
     ),
     Format(
@@ -183,9 +168,7 @@ FORMATS: tuple[Format, ...] = (
         words=r"GPU\s?\d+/\d",
         heading=r"^[\s#>*|]*(?:GPU\s?\d+/\d+[\s|]*)+(?:CPU\s*Affinity[\s|]*)?$",
         once=True,
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
     ),
     Format(
         name="nvidia-smi nvlink -s and -L",
@@ -196,7 +179,7 @@ FORMATS: tuple[Format, ...] = (
         heading=r"^[\s#>*|]*GPU \d{1,4}: .{0,120}\(UUID: GPU-[0-9a-f-]{8,40}\)\s*$"
         r"|^[\s#>*|]*(?:GPU models and configuration\s*:\s*)?GPU \d{1,4}: "
         r"(?:NVIDIA|Tesla|Quadro|GeForce|TITAN|GRID)\b[^:()]*$",
-        presence=True,
+        shows="presence",
         when="beside a source of relations",
     ),
     Format(
@@ -220,9 +203,7 @@ FORMATS: tuple[Format, ...] = (
         tells="best (-m) or PCIe (-mp) relation of each pair, NVLink counts, affinity; no speeds",
         reader="nvidia_smi_topo",
         words=r"\bGPU0\b|NVIDIA|NVML|no devices were found|command not found|device handle",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
         when="-m; -mp tells PCIe paths only",
     ),
 )
@@ -330,9 +311,7 @@ TREES: tuple[Format, ...] = (
         command="hwloc-gather-topology NAME --io; tar chf FILE.tar /sys/class/kfd/kfd/topology",
         tells="as live discovery without NVML: PCIe tree, NUMA nodes, NICs, AMD's xGMI links",
         reader="sysfs_snapshot",
-        presence=True,
-        absence=True,
-        affinity=True,
+        shows="presence absence affinity",
         when="of AMD; NVIDIA's and Intel's are not in sysfs",
     ),
 )

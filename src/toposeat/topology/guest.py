@@ -23,10 +23,6 @@ def with_bus_ids_of(host: Topology, guest: str | Path) -> Topology:
     of the host's device of its index. Or it is a file with two bus ids on each line, the host's and
     the guest's; devices are then numbered by the guest's bus ids, as drivers do. Devices of the
     host that the guest has not are left out.
-
-    Raises:
-        InputError: a file of neither kind, or that names a GPU twice or one that the host has not.
-        UsageError: no bus ids are listed, or a device that the host has not.
     """
     path = Path(guest)
     if path.is_file() and len(_words(read_file(path).text)) == 2:

@@ -48,10 +48,6 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
     report says). No device of any source is lost and no number is made up: a pair that nobody
     measured keeps its nominal number, and the report counts such pairs. The order of parts matters
     only between sources of one kind, of which the first is believed.
-
-    Raises:
-        InputError: none of the sources says how devices are connected, or they cannot be of one
-            machine.
     """
     if not parts:
         raise ValueError("nothing to merge")

@@ -59,11 +59,7 @@ _USUAL = {
 
 
 def nccl_xml(topology: Topology) -> tuple[str, tuple[str, ...]]:
-    """The file of one node, and what of the topology it does not hold, one sentence each.
-
-    Raises:
-        UsageError: several hosts, a partial topology, or GPUs of neither NVIDIA nor AMD.
-    """
+    """The file of one node, and what of the topology it does not hold, one sentence each."""
     _refuse(topology)
     notes = list[str]()
     tells = FactKind.DEVICE_LINKS in topology.tells or any(

@@ -189,11 +189,7 @@ _VENDOR_IDS = {0x10DE: _N, 0x1002: _A, 0x8086: _I}
 
 @cache
 def products_named(name: str) -> tuple[Product, ...]:
-    """All products that a device called like this may be; none where the name is not known.
-
-    Args:
-        name: of a product as any tool spells it, or an instruction set: sm_90, gfx942.
-    """
+    """All products that a device called like this may be; none where the name is not known."""
     if _ISA.fullmatch(name):
         return tuple(each for each in PRODUCTS if re.fullmatch(each.isa, name))
     return tuple(each for each in PRODUCTS if name and re.search(each.pattern, name.upper()))

@@ -171,13 +171,7 @@ def _with_command(lines: Sequence[Line], position: int) -> int:
 def contents(
     path: Path, outputs: Sequence[tuple[int, str]], pastes: Sequence[tuple[int, str, str]]
 ) -> Topology:
-    """What a text holds, as the remark of a part without devices.
-
-    Args:
-        path: of the text.
-        outputs: in which line what was read begins, and what it is.
-        pastes: line, kind and what to give instead of what is known and not read.
-    """
+    """What a text holds, as the remark of a part without devices."""
     read = ", ".join(f"{origin} (line {line})" for line, origin in outputs)
     unread = "; ".join(f"{what} (line {line}): {instead}" for line, what, instead in pastes)
     words = f"{FOUND}{path.name}: {read}" + (f"; not used: {unread}" if unread else "")

@@ -16,11 +16,9 @@ from toposeat.topology.formats import FORMATS, TREES, Format, format_of, parse_o
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.readers.file_text import read_file
 
-WORDS = ("presence", "absence", "affinity")
-
 
 def told(part: Topology) -> set[str]:
-    """Which of `WORDS` one file shows that its format can tell."""
+    """What one file shows that its format can tell, in the words of `Format.shows`."""
     found = set()
     joined = any(pair.bond or pair.path_class is PathClass.NVL for pair in part.pairs)
     lanes = any(lane.bytes_per_s for lane in part.lanes)
@@ -63,7 +61,7 @@ def shown(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 def test_files_tell_what_their_format_is_said_to(
     of: Format, shown: dict[str, dict[str, str]]
 ) -> None:
-    said = {word for word in WORDS if getattr(of, word)}
+    said = set(of.shows.split())
     assert {*shown[of.name]} <= said, shown[of.name]
     if of.name != "toposeat topology JSON":  # whatever it was made from
         assert {*shown[of.name]} == said, "no recorded file and no sample shows it"

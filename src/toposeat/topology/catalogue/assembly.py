@@ -64,11 +64,7 @@ def build_machine(name: str, origin: str, spec: MachineFile) -> Topology:
 
 
 def members(text: str) -> list[str]:
-    """The vertices of a set: `gpu0-3,6` is gpu0, gpu1, gpu2, gpu3 and gpu6.
-
-    Raises:
-        ValueError: the text is not a set, or the set has more than `MAX_VERTICES` parts.
-    """
+    """The vertices of a set: `gpu0-3,6` is gpu0, gpu1, gpu2, gpu3 and gpu6."""
     match = re.fullmatch(r"([A-Za-z][\w.-]*?)(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)", text, re.ASCII)
     if match is None or len(text) > MAX_VERTICES:
         raise ValueError(f"{text[:80]!r} is no set of parts such as gpu0-3 or numa0,8")

@@ -240,18 +240,7 @@ class GraphBuilder(Struct):
         metadata: Mapping[str, str] | None = None,
         **more: Any,
     ) -> Topology:
-        """All that was collected, and what is told of pairs: a machine without routes.
-
-        Args:
-            name: of the machine.
-            origin: what was read.
-            classes: path classes that the source states itself, by ordered pair of ids.
-            caps: what a single flow of a pair reaches, where that is told.
-            both_ways: what a pair reaches in both directions together; the same for both orders.
-            peer_access: by ordered pair of ids.
-            metadata: free remarks.
-            more: other members of a topology.
-        """
+        """All that was collected, and what is told of pairs: a machine without routes."""
         self.pairs += told_pairs(
             {
                 "path_class": classes or {},

@@ -159,10 +159,7 @@ class CopyRates(Struct, frozen=True):
     ) -> tuple[float, tuple[str, ...]]:
         """Bytes/s of a copy over PCIe links that carry `links`, and what it rests on.
 
-        Args:
-            path_class: of the pair.
-            links: bytes/s of the narrowest PCIe link.
-            across: whether the copy goes from one socket to another.
+        `links` are bytes/s of the narrowest one; `across` is from one socket to another.
         """
         if across:
             held = self.family.flow_across

@@ -60,9 +60,6 @@ def with_routes(topology: Topology) -> Topology:
 
     A pair whose devices no links join has no route, which the report says. Where peer access is
     told to be off, the route goes through host memory.
-
-    Raises:
-        ValueError: the topology contradicts itself (`Topology.check`).
     """
     return rerouted(replace(topology, routes=()))
 

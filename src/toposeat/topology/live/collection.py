@@ -75,12 +75,7 @@ def pcie_state(function: PciDevice | None) -> PcieState | None:
 
 
 def can_render(dev: Path | None, node: str) -> bool:
-    """Whether a process may open a GPU: its render node is there, and it has the right to.
-
-    Args:
-        dev: the folder of device nodes; None if it is not known, which hides nothing.
-        node: name of the render node; "" if it is not known.
-    """
+    """Whether a process may open a GPU by its render node; without `dev` nothing is hidden."""
     if dev is None or not node or not (dev / "dri").is_dir():
         return True
     return os.access(dev / "dri" / node, os.R_OK | os.W_OK)

@@ -71,9 +71,6 @@ def facts_of_this(
         nvml: an object with the functions of `pynvml`; None loads the real one.
         host: name of the machine; None asks the system.
         cpuinfo: where the processor is told; None is /proc/cpuinfo for the real sysfs only.
-
-    Raises:
-        UnavailableError: there is no GPU.
     """
     if sysfs == _LIVE_SYSFS:
         dev, cpuinfo = dev or _LIVE_DEV, cpuinfo or _LIVE_CPUINFO

@@ -27,12 +27,7 @@ _LSPCI = "sudo lspci -vv | grep -E '^[0-9a-f]|ACSCtl|RlxdOrd'"
 def findings_of_paths(
     sysfs: Path = Path("/sys"), cmdline: Path = Path("/proc/cmdline")
 ) -> tuple[Finding, ...]:
-    """Findings on the way between the GPUs of a node; none where there are not two of them.
-
-    Args:
-        sysfs: where sysfs is; tests give a tree of their own.
-        cmdline: the kernel's command line.
-    """
+    """Findings on the way between the GPUs of a node; none where there are not two of them."""
     machine = read_sysfs(sysfs)
     gpus = [function for _, function in sorted(machine.pci.items()) if function.is_gpu]
     if len(gpus) < 2:

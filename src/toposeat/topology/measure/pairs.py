@@ -293,8 +293,7 @@ class SharedLink:
 def clusters(bandwidth: NDArray[np.float64]) -> list[frozenset[int]]:
     """Sets of GPUs that are nearer to each other than to all others, the small ones first.
 
-    Args:
-        bandwidth: shape (n, n), bytes/s of each pair alone; NaN counts as 0.
+    `bandwidth` is of shape (n, n), bytes/s of each pair alone; NaN counts as 0.
     """
     n = len(bandwidth)
     # A disturbed measurement is too slow, never too fast: of the two directions the better counts.

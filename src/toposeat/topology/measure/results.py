@@ -211,11 +211,9 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 @contextmanager
 def raw_file(path: str | Path, pci: Sequence[str]) -> Iterator[PairResults]:
-    """Results that already hold what a file has, and that add to it whatever is measured.
+    """Results that hold what a file has, if it is there, and add to it whatever is measured.
 
-    Args:
-        path: is created if it does not exist.
-        pci: bus ids of the GPUs to measure, in order.
+    `pci` are the bus ids of the GPUs to measure, in order.
     """
     target = Path(path)
     results = PairResults(len(pci))

@@ -27,9 +27,6 @@ def identified(
 
     Sources that give each device an identity are joined before those that do not; the report takes
     joins that no identity proves.
-
-    Raises:
-        InputError: two sources cannot be of one machine.
     """
     nics = join_nics([base, *others])
     ids = {device.id: identity_of(device, base.origin) for device in base.devices}

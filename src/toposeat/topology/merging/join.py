@@ -22,10 +22,6 @@ def join_devices(
     """The id of each device of a part among the known ones; an identity of its own for a new one.
 
     `origin` says where the known ones are from, `report` takes joins that no identity proves.
-
-    Raises:
-        InputError: the sources have no device in common, differ in the number of devices without
-            identity, or name two vendors for one device.
     """
     id_of: dict[str, str] = {}
     for identity in (_pci, _uuid):

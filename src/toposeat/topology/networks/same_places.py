@@ -27,12 +27,6 @@ def hosts_in_same_places(
 
     A host stands for itself where it is free and that leaves a solution.
 
-    Args:
-        network: with all of these hosts.
-        hosts: those to be replaced.
-        free: those that may be taken.
-        kind: what a host is; it is replaced by one of its kind.
-
     Returns:
         None where there is no such choice, or where the network does not tell places: it is no
         tree, a host is not on it, or links of one level differ.

@@ -215,9 +215,6 @@ def add_torus(
     A dimension of two has one link, not two, between its routers. The link of a dimension has that
     dimension's number as `level`, from 1 on, so that each can have a bandwidth of its own: `rates`,
     in bytes/s. Without `joined` it is an open mesh: no links around its ends.
-
-    Returns:
-        The switch of every place.
     """
     if prod(sizes) > MAX_SWITCHES:
         raise builder.error(f"a torus of more than {MAX_SWITCHES} routers", None)

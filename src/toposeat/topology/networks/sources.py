@@ -34,9 +34,6 @@ def is_network(source: str) -> bool:
     """Whether a source is a network: by its prefix, by name, or by what its file begins with.
 
     A shape is one only together with a node, which the caller knows.
-
-    Raises:
-        UsageError: a network among several sources of one machine.
     """
     if len(sources_in(source)) > 1:
         _refuse_networks(sources_in(source))
@@ -77,9 +74,6 @@ def read_network(source: str | Path) -> Network:
             `,bandwidth=PORT:LEVEL1:...` in GB/s, `,latency=PORT:HOP` in microseconds, `,taper=`,
             `,rails=` (see `rails.py`), `,domain=` (so many hosts after each other are joined by
             NVLink) and `,topology=` for one of several in a topology.yaml.
-
-    Raises:
-        UnavailableError: `slurm-job` outside a job.
     """
     text = str(source).strip()
     _refuse_networks(sources_in(text) if len(sources_in(text)) > 1 else ())
@@ -194,12 +188,7 @@ def _numbers(options: Mapping[str, str], name: str, unit: float) -> tuple[float,
 
 
 def hosts_of(text: str, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The hosts that `--hosts` names: a hostlist, a file with one a line, or `job`.
-
-    Raises:
-        InputError: the list or the file is damaged, or names no host.
-        UnavailableError: `job` outside a job.
-    """
+    """The hosts that `--hosts` names: a hostlist, a file with one a line, or `job`."""
     text = text.strip()
     if text == "job":
         return _hosts_of_job(environment)

@@ -53,7 +53,7 @@ DIRECT_WEIGHT = 15
 PACKAGE_WEIGHT = 13
 BETWEEN_PACKAGES_WEIGHT = DIRECT_WEIGHT + 2 * PACKAGE_WEIGHT
 _RELAYED_WEIGHTS = (30, 45, 60)  # several xGMI hops, over other GPUs
-_SAME_NODE_WEIGHT = 40
+SAME_NODE_WEIGHT = 40
 _MOST_LANES = 16
 _MB = 1e6
 _AMD_TITLES = {
@@ -375,7 +375,7 @@ class _Pairs:
         relations = {
             pair: Relation(PathClass.SYS)
             for pair, weight in self.weights.items()
-            if pair[0] < pair[1] and self.types.get(pair) == "PCIE" and weight > _SAME_NODE_WEIGHT
+            if pair[0] < pair[1] and self.types.get(pair) == "PCIE" and weight > SAME_NODE_WEIGHT
         }
         if not relations and not self.xgmi and not self.types:
             count = len(self.devices)
@@ -478,10 +478,7 @@ def _access(word: str) -> bool | None:
 def _packages(count: int, weights: Mapping[Pair, int], stated: Sequence[str | None]) -> list[int]:
     """For each device the first device of its package; most are packages of their own.
 
-    Args:
-        count: of devices.
-        weights: by pair.
-        stated: what the PCI bus id says of a device's package; equal texts are one package.
+    `stated` is what the PCI bus id says of a device's package; equal texts are one package.
     """
     first = list(range(count))
     for j in range(count):
@@ -495,13 +492,9 @@ def _packages(count: int, weights: Mapping[Pair, int], stated: Sequence[str | No
 def _xgmi_links(
     pairs: Sequence[Pair], weights: Mapping[Pair, int], ranges: _Ranges, package: Sequence[int]
 ) -> tuple[dict[Pair, Bond], list[Pair]]:
-    """Direct bonds, and the pairs that have none.
+    """Direct bonds, and the pairs (i, j), i < j, that xGMI reaches without one.
 
-    Args:
-        pairs: that xGMI reaches, (i, j) with i < j.
-        weights: of pairs; without one a pair is taken to have a link.
-        ranges: of bandwidths, where stated.
-        package: see `_packages`.
+    A pair without a weight is taken to have a link.
     """
     links: dict[Pair, Bond] = {}
     far: list[Pair] = []

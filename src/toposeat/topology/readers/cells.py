@@ -59,14 +59,7 @@ def unknown_pairs(
 
     Tools learn words with every generation. A word that both halves state for a pair says that the
     pair is not known; one that stands against a known word is damage, and a table of nothing else
-    is of another kind: both are refused.
-
-    Args:
-        cells: of ordered pairs of different devices; half of them may be missing.
-        is_known: of a word.
-        name: of a device, by its position.
-        report: where the doubt goes.
-        file: for messages.
+    is of another kind: both are refused. Half of the `cells` may be missing.
     """
     found = {pair: at for pair, at in cells.items() if not is_known(at.word)}
     for (i, j), at in found.items():

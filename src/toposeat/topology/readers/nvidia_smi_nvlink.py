@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toposeat.model.topology import Device, LaneState, Topology, Vendor, canonical_pci
+from toposeat.topology.readers.cells import GB_PER_S
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import Line, clean_lines, without_marks
 from toposeat.topology.told import told_machine
-
-GB_PER_S = 1e9  # NVML's MB/s divided by 1000
 
 _MAX_LANES = 64
 _GPU = re.compile(
@@ -81,12 +80,9 @@ def parse(file: FileText) -> Topology:
     _report_gaps(gpus, file, report)
     devices = _devices(gpus)
     lanes = _lanes(gpus, report, file)
-    origin = "nvidia-smi nvlink -s text" if lanes or _says_nvlink(gpus) else "nvidia-smi -L text"
+    is_nvlink = lanes or any(gpu.all_inactive or gpu.without for gpu in gpus)
+    origin = "nvidia-smi nvlink -s text" if is_nvlink else "nvidia-smi -L text"
     return told_machine(origin=origin, devices=devices, lanes=lanes, report=report)
-
-
-def _says_nvlink(gpus: Sequence[_Gpu]) -> bool:
-    return any(gpu.all_inactive or gpu.without for gpu in gpus)
 
 
 def _gpus(lines: Sequence[Line], report: list[str], file: FileText) -> list[_Gpu]:

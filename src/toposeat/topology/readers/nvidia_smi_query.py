@@ -1,7 +1,7 @@
 """Readers of the inventory of a node: `nvidia-smi -q`, text and XML (`-x`), and `--query-gpu` CSV.
 
-`-q` prints one block for each GPU, in the order of nvidia-smi's index; `_Block` hides the
-difference between text and XML. All forms print the same values under different names.
+`-q` prints one block for each GPU, in the order of nvidia-smi's index. All forms print the same
+values under different names; a `_Gpu` has them under ours.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ _NAMES = {  # field: path in the text, path in XML
     "clique": ("Fabric/CliqueId", "fabric/cliqueId"),
     "cluster": ("Fabric/ClusterUUID", "fabric/clusterUuid"),
 }
+_OF_PATH = {paths[0]: name for name, paths in _NAMES.items()}
 _MAX_MEMORY_BYTES = 1 << 60
 _Meaning = TypeVar("_Meaning", int, str)
 
@@ -91,46 +92,35 @@ _UNMISTAKABLE = frozenset({"gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu_name"})
 _TELLING = _UNMISTAKABLE | {"index", "uuid", "name"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Fields:
-    """The words of one GPU; "" where the source has none.
-
-    `line` is where the GPU starts. `fabric` is the state of the NVLink fabric of NVSwitch machines
-    ("Completed", "In Progress", ...), `fabric_status` its result ("Success", ...).
-    """
+@dataclass(kw_only=True)
+class _Gpu:
+    """One GPU: the line where it starts, its texts by name, and its MIG slices."""
 
     line: int
     index: int | None = None
-    pci_bus_id: str = ""
-    name: str = ""
-    uuid: str = ""
-    memory: str = ""
-    generation: str = ""
-    max_generation: str = ""
-    width: str = ""
-    max_width: str = ""
-    mig: str = ""
-    fabric: str = ""
-    fabric_status: str = ""
-    clique: str = ""
-    cluster: str = ""
+    texts: dict[str, str] = field(default_factory=dict)
+    slices: list[dict[str, str]] = field(default_factory=list)
+
+    def word(self, name: str) -> str:
+        """What the source says; "" where it does not, or says N/A or its like."""
+        return _word(self.texts.get(name, ""))
 
     @property
     def domain(self) -> str:
         """The NVLink domain, once the GPU is one of it."""
-        is_up = _word(self.fabric) == "Completed" and _word(self.fabric_status) == "Success"
-        return domain_named(_word(self.cluster), _word(self.clique)) if is_up else ""
+        is_up = self.word("fabric") == "Completed" and self.word("fabric_status") == "Success"
+        return domain_named(self.word("cluster"), self.word("clique")) if is_up else ""
 
 
-def _word(text: str | None) -> str:
-    """A value without brackets and blanks; "" for N/A and its like."""
-    text = (text or "").strip()
+def _word(text: str) -> str:
+    """A value without brackets and blanks."""
+    text = text.strip()
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1].strip()
     return "" if _NOT_KNOWN.fullmatch(text) else text
 
 
-def _facts(gpus: Sequence[_Fields], file: FileText) -> list[Device]:
+def _facts(gpus: Sequence[_Gpu], file: FileText) -> list[Device]:
     """One fact for each GPU; two with one name are refused."""
     if not 0 < len(gpus) <= _MAX_GPUS:
         raise file.refusal(f"{len(gpus)} GPUs are listed, 1 to {_MAX_GPUS} are expected")
@@ -149,25 +139,25 @@ def _facts(gpus: Sequence[_Fields], file: FileText) -> list[Device]:
     return facts
 
 
-def _fact(gpu: _Fields, position: int, file: FileText) -> Device:
-    def read(what: str, value: str, meaning: Callable[[str], _Meaning]) -> _Meaning | None:
+def _fact(gpu: _Gpu, position: int, file: FileText) -> Device:
+    def read(name: str, what: str, meaning: Callable[[str], _Meaning]) -> _Meaning | None:
         with file.at(gpu.line, f"damaged {what}: "):
-            return meaning(_word(value)) if _word(value) else None
+            return meaning(word) if (word := gpu.word(name)) else None
 
     state = PcieState(
-        generation=read("PCIe generation", gpu.generation, _count),
-        max_generation=read("PCIe generation", gpu.max_generation, _count),
-        width=read("PCIe width", gpu.width, _count),
-        max_width=read("PCIe width", gpu.max_width, _count),
+        generation=read("generation", "PCIe generation", _count),
+        max_generation=read("max_generation", "PCIe generation", _count),
+        width=read("width", "PCIe width", _count),
+        max_width=read("max_width", "PCIe width", _count),
     )
     return Device(
         id=f"GPU{position if gpu.index is None else gpu.index}",
         index=gpu.index,
         vendor=Vendor.NVIDIA,
-        name=_word(gpu.name)[:120],
-        pci_bus_id=read("PCI bus id", gpu.pci_bus_id, canonical_pci),
-        uuid=read("UUID", gpu.uuid, _checked_uuid),
-        memory_bytes=read("memory size", gpu.memory, _bytes),
+        name=gpu.word("name")[:120],
+        pci_bus_id=read("pci_bus_id", "PCI bus id", canonical_pci),
+        uuid=read("uuid", "UUID", _checked_uuid),
+        memory_bytes=read("memory", "memory size", _bytes),
         pcie=None if state == PcieState() else state,
     )
 
@@ -212,41 +202,27 @@ def _links_below(devices: Sequence[Device]) -> list[str]:
     return sentences
 
 
-def _fabric(gpus: Sequence[_Fields]) -> list[str]:
+def _fabric(gpus: Sequence[_Gpu]) -> list[str]:
     """What the state of the NVSwitch fabric and of MIG means, in sentences."""
     sentences = []
-    down = [
-        i
-        for i, gpu in enumerate(gpus)
-        if _word(gpu.fabric)
-        and (_word(gpu.fabric) != "Completed" or _word(gpu.fabric_status) not in ("", "Success"))
-    ]
+    states = [(gpu.word("fabric"), gpu.word("fabric_status")) for gpu in gpus]
+    down = [x for x in states if x[0] and (x[0] != "Completed" or x[1] not in ("", "Success"))]
     if down:
-        gpu = gpus[down[0]]
         sentences.append(
-            f"the NVLink fabric of {len(down)} GPUs is not up ({gpu.fabric.strip()}"
-            f" {_word(gpu.fabric_status)}): NVLink may not work".replace(" )", ")")
+            f"the NVLink fabric of {len(down)} GPUs is not up ({' '.join(filter(None, down[0]))}):"
+            " NVLink may not work"
         )
-    cliques = {(g.cluster, _word(g.clique)) for g in gpus if _word(g.fabric) == "Completed"}
+    members = [gpu for gpu in gpus if gpu.word("fabric") == "Completed"]
+    cliques = {(gpu.texts.get("cluster"), gpu.word("clique")) for gpu in members}
     if len(cliques) > 1:
         sentences.append(f"the GPUs are in {len(cliques)} NVLink cliques")
-    partitioned = sum(_word(gpu.mig) == "Enabled" for gpu in gpus)
+    partitioned = sum(gpu.word("mig") == "Enabled" for gpu in gpus)
     if partitioned:
         sentences.append(f"MIG is on for {partitioned} of {len(gpus)} GPUs: they have no peers")
     return sentences
 
 
 # ---- nvidia-smi -q
-
-
-@dataclass
-class _Block:
-    """One GPU: its bus id from the heading, its values by path, its MIG slices."""
-
-    line: int
-    pci_bus_id: str
-    values: dict[str, str] = field(default_factory=dict)
-    slices: list[dict[str, str]] = field(default_factory=list)
 
 
 def looks_like(file: FileText) -> bool:
@@ -259,32 +235,25 @@ def looks_like(file: FileText) -> bool:
 def parse(file: FileText) -> Topology:
     """The inventory of `nvidia-smi -q`."""
     if file.xml is not None:
-        origin, column = "nvidia-smi -q -x XML", 1
-        blocks, attached = list(_xml_blocks(file.xml)), _attached_xml(file.xml)
+        origin = "nvidia-smi -q -x XML"
+        gpus, attached = list(_xml_gpus(file.xml)), _attached_xml(file.xml)
     else:
-        origin, column = "nvidia-smi -q text", 0
-        blocks, attached = _text_blocks(file)
-    whole = attached is None or attached == len(blocks)
-    gpus = [
-        _Fields(
-            line=block.line,
-            index=i if whole else None,
-            pci_bus_id=block.pci_bus_id,
-            **{name: block.values.get(paths[column], "") for name, paths in _NAMES.items()},
-        )
-        for i, block in enumerate(blocks)
-    ]
+        origin = "nvidia-smi -q text"
+        gpus, attached = _text_gpus(file)
+    whole = attached is None or attached == len(gpus)
+    for i, gpu in enumerate(gpus):
+        gpu.index = i if whole else None
     facts = _facts(gpus, file)
     report = _links_below(facts) + _fabric(gpus)
     if not whole:
         report.append(
-            f"{attached} GPUs are attached, {len(blocks)} are listed: their numbers are not known"
+            f"{attached} GPUs are attached, {len(gpus)} are listed: their numbers are not known"
         )
     if not any(fact.name or fact.uuid for fact in facts):
         report.append("only part of the inventory was printed (-d): PCI bus ids and no names")
     return told_machine(
         origin=origin,
-        devices=(*facts, *_slices(facts, blocks)),
+        devices=(*facts, *_slices(facts, gpus)),
         metadata=domain_of_node(gpu.domain for gpu in gpus),
         report=tuple(report),
     )
@@ -295,18 +264,14 @@ def _attached_xml(root: XmlElement) -> int | None:
     return int(texts[0]) if texts and re.fullmatch(r"\d{1,5}", texts[0], re.ASCII) else None
 
 
-def _xml_blocks(root: XmlElement) -> Iterator[_Block]:
+def _xml_gpus(root: XmlElement) -> Iterator[_Gpu]:
     for element in root.named("gpu"):
-        block = _Block(element.line, element.get("id"))
-        for name in (paths[1] for paths in _NAMES.values()):
-            text = _text_at(element, name)
-            if text:
-                block.values[name] = text
+        gpu = _Gpu(line=element.line, texts={"pci_bus_id": element.get("id")})
+        gpu.texts |= {name: _text_at(element, paths[1]) for name, paths in _NAMES.items()}
         for devices in element.named("mig_devices"):
             for device in devices.named("mig_device"):
-                block.slices.append({child.tag: child.text.strip() for child in device.children})
-                block.slices[-1]["memory"] = _text_at(device, "fb_memory_usage/total")
-        yield block
+                gpu.slices.append({child.tag: child.text.strip() for child in device.children})
+        yield gpu
 
 
 def _text_at(element: XmlElement, path: str) -> str:
@@ -318,23 +283,23 @@ def _text_at(element: XmlElement, path: str) -> str:
     return element.text.strip()
 
 
-def _text_blocks(file: FileText) -> tuple[list[_Block], int | None]:
+def _text_gpus(file: FileText) -> tuple[list[_Gpu], int | None]:
     """The blocks of the text: nested by indentation, `Name : value` or `Section`."""
-    blocks: list[_Block] = []
+    gpus: list[_Gpu] = []
     attached: int | None = None
     sections: list[tuple[int, str]] = []
     for line in clean_lines(file.text):
         if match := _GPU.fullmatch(line.text):
-            blocks.append(_Block(line.number, match[1]))
+            gpus.append(_Gpu(line=line.number, texts={"pci_bus_id": match[1]}))
             sections = []
         elif match := _ATTACHED.fullmatch(line.text):
             attached = int(match[1])
-        elif blocks and line.text.startswith(" "):
-            _take_line(blocks[-1], line.text, sections)
-    return blocks, attached
+        elif gpus and line.text.startswith(" "):
+            _take_line(gpus[-1], line.text, sections)
+    return gpus, attached
 
 
-def _take_line(block: _Block, text: str, sections: list[tuple[int, str]]) -> None:
+def _take_line(gpu: _Gpu, text: str, sections: list[tuple[int, str]]) -> None:
     value = _VALUE.fullmatch(text)
     match = value or _SECTION.fullmatch(text)
     if match is None:
@@ -345,20 +310,17 @@ def _take_line(block: _Block, text: str, sections: list[tuple[int, str]]) -> Non
     if value is None:
         sections.append((depth, match[2]))
         if match[2] == "MIG Device":
-            block.slices.append({})
+            gpu.slices.append({})
         return
     path = "/".join([*(name for _, name in sections), match[2]])
-    if any(name == "MIG Device" for _, name in sections):
-        if block.slices and match[2] == "Index":
-            block.slices[-1]["index"] = match[3] or ""
-    else:
-        block.values.setdefault(path, (match[3] or "").strip())
+    if path in _OF_PATH:
+        gpu.texts.setdefault(_OF_PATH[path], match[3] or "")
 
 
-def _slices(facts: Sequence[Device], blocks: Sequence[_Block]) -> Iterator[Device]:
+def _slices(facts: Sequence[Device], gpus: Sequence[_Gpu]) -> Iterator[Device]:
     """MIG slices: neither form names their profile, only some drivers their UUID."""
-    for parent, block in zip(facts, blocks, strict=True):
-        for number, values in enumerate(block.slices):
+    for parent, gpu in zip(facts, gpus, strict=True):
+        for number, values in enumerate(gpu.slices):
             uuid = _word(values.get("uuid", ""))
             yield Device(
                 id=f"{parent.id}/{number}",
@@ -400,7 +362,7 @@ def parse_csv(file: FileText) -> Topology:
     if header is None:
         raise file.refusal("the heading of the table is missing")
     names = _names(lines[header].text)
-    gpus: list[_Fields] = []
+    gpus: list[_Gpu] = []
     above = ""
     for line in lines[header + 1 :]:
         text = without_marks(line.text).strip()
@@ -426,7 +388,7 @@ def _is_other(text: str, above: str) -> bool:
     return not above or starts[0] is not starts[1] or _PROMPT.match(text) is not None
 
 
-def _row(line: str, names: list[str], number: int, file: FileText) -> _Fields:
+def _row(line: str, names: list[str], number: int, file: FileText) -> _Gpu:
     with file.at(number):
         try:
             cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
@@ -438,4 +400,4 @@ def _row(line: str, names: list[str], number: int, file: FileText) -> _Fields:
         index = _word(values.pop("index", ""))
         if index and not (index.isascii() and index.isdigit() and len(index) < 5):
             raise ValueError(f"{index[:30]!r} is no index of a GPU")
-    return _Fields(line=number, index=int(index) if index else None, **values)
+    return _Gpu(line=number, index=int(index) if index else None, texts=values)

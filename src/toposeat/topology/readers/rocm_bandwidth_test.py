@@ -29,7 +29,7 @@ from toposeat.model.topology import (
     Vendor,
     canonical_pci,
 )
-from toposeat.topology.readers.amd_smi import DIRECT_WEIGHT
+from toposeat.topology.readers.amd_smi import DIRECT_WEIGHT, SAME_NODE_WEIGHT
 from toposeat.topology.readers.cells import (
     GB_PER_S,
     NUMBER_CELLS,
@@ -50,7 +50,6 @@ from toposeat.topology.readers.tables import (
 from toposeat.topology.relation import UNKNOWN, Relation
 from toposeat.topology.told import Place, told_machine
 
-_SAME_NODE_WEIGHT = 40
 _DEVICE = re.compile(r"\s*Device:\s*(\d{1,4}),(.*)", re.ASCII)
 _BUS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.I | re.ASCII)
 _UUID = re.compile(r"GPU-[0-9a-f]{16}", re.ASCII)
@@ -299,7 +298,7 @@ def _connections(
         if xgmi and (np.isnan(step) or step <= DIRECT_WEIGHT):
             links[i, j] = links[j, i] = Bond(kind=LinkKind.XGMI)
         far += xgmi and step > DIRECT_WEIGHT
-        if step > _SAME_NODE_WEIGHT:
+        if step > SAME_NODE_WEIGHT:
             paths[i, j] = Relation(PathClass.SYS)
     if far:
         run.report.append(f"{far} xGMI pairs are more than one hop apart: they have no own link")
