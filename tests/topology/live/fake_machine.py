@@ -5,6 +5,7 @@ The PCI trees are built as Linux shows them: root port, switch upstream port, do
 
 from __future__ import annotations
 
+import re
 from ctypes import c_ulong
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,12 @@ class FakeSysfs:
         entry = self.root / "class" / kind / name
         entry.parent.mkdir(parents=True, exist_ok=True)
         entry.symlink_to(folder)
+
+    def kfd(self, recorded: Path) -> None:
+        """KFD's files as `head` printed them."""
+        parts = re.split(r"^==> (\S+) <==$", recorded.read_text(), flags=re.MULTILINE)[1:]
+        for path, content in zip(parts[::2], parts[1::2], strict=True):
+            self.write(f"class/kfd/kfd/topology/{path}", content.strip())
 
     def numa(self, node: int, cpus: str, package: int) -> None:
         self.write(f"devices/system/node/node{node}/cpulist", cpus)

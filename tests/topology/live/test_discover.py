@@ -425,11 +425,8 @@ def test_amd_gpus_by_kfd(tmp_path: Path) -> None:
 
 def test_recorded_kfd_tree(shared_dir: Path, tmp_path: Path) -> None:
     """A recorded MI300 in CPX mode: partitions, in-package links of 819.2 GB/s."""
-    text = (shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt").read_text()
     sysfs = FakeSysfs(tmp_path)
-    parts = re.split(r"^==> (\S+) <==$", text, flags=re.MULTILINE)[1:]
-    for path, content in zip(parts[::2], parts[1::2], strict=True):
-        sysfs.write(f"class/kfd/kfd/topology/{path}", content.strip())
+    sysfs.kfd(shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt")
     gpus = read_kfd(tmp_path)
     assert len(gpus) == 63
     board = {gpu.number: gpu.board for gpu in gpus}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pynvml
@@ -117,11 +116,8 @@ def test_gpus_of_two_vendors(tmp_path: Path, lost: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("name", "devices"), [("topology-parsing", 2), ("topo-mi300-cpx", 63)])
 def test_recorded_partitions(shared_dir: Path, tmp_path: Path, name: str, devices: int) -> None:
     """Partitions of one GPU may share its bus id, which then identifies none of them."""
-    text = (shared_dir / "machines" / "kfd-topology" / f"{name}.txt").read_text()
     sysfs = FakeSysfs(tmp_path)
-    parts = re.split(r"^==> (\S+) <==$", text, flags=re.MULTILINE)[1:]
-    for path, content in zip(parts[::2], parts[1::2], strict=True):
-        sysfs.write(f"class/kfd/kfd/topology/{path}", content.strip())
+    sysfs.kfd(shared_dir / "machines" / "kfd-topology" / f"{name}.txt")
     found = discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=False))
     assert len(found.devices) == devices
     shared = name == "topology-parsing"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -132,11 +131,8 @@ def test_all_hidden_names_the_remedy(tmp_path: Path) -> None:
 
 def test_cpx_partitions_of_a_recorded_mi300(shared_dir: Path, tmp_path: Path) -> None:
     """The driver writes the partition's number into the function digit: 8 GPUs, 63 partitions."""
-    text = (shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt").read_text()
     sysfs = FakeSysfs(tmp_path)
-    parts = re.split(r"^==> (\S+) <==$", text, flags=re.MULTILINE)[1:]
-    for path, content in zip(parts[::2], parts[1::2], strict=True):
-        sysfs.write(f"class/kfd/kfd/topology/{path}", content.strip())
+    sysfs.kfd(shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt")
     for number in ("05", "27", "47", "65", "85", "a7", "c7", "e5"):
         sysfs.pci(f"pci0000:{number}/{bus(number)}", vendor=AMD, pci_class="0x120000", node=0)
         sysfs.write(f"bus/pci/devices/{bus(number)}/current_compute_partition", "CPX")
