@@ -237,7 +237,7 @@ def _of_machine(
     machine: Topology, devices: Sequence[Device]
 ) -> tuple[list[Component], list[Link], list[Pair]]:
     """The device links of a machine of the catalogue, between these devices in its order."""
-    from toposeat.topology.merging.renamed import with_ends  # noqa: PLC0415 - 1 ms
+    from toposeat.topology.merging.join import with_ends  # noqa: PLC0415 - 1 ms
 
     id_of = {mine.id: device.id for mine, device in zip(machine.devices, devices, strict=True)}
     switches = {c.id: c for c in machine.components if c.kind is ComponentKind.NVSWITCH}

@@ -1,12 +1,13 @@
-"""Matches devices of several sources: by PCI bus id, else UUID, else index or order of bus ids."""
+"""Matches devices of several sources, by PCI bus id, else UUID, else index, and renames them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from toposeat.errors import InputError
-from toposeat.model.topology import Device, Topology, Vendor
+from toposeat.model.topology import Device, Link, Topology, Vendor
 
 _HINT = "give files of one and the same machine, and at least one that lists the PCI bus ids"
 
@@ -135,3 +136,42 @@ def _check_vendors(
                 f" {theirs.vendor.value} in {origin}",
                 hint=_HINT,
             )
+
+
+# ---- new ids
+
+
+def renamed(topology: Topology, id_of: Mapping[str, str]) -> Topology:
+    """The topology with the ids of devices and NICs that `id_of` gives; routes are left out."""
+
+    def name(id: str) -> str:
+        return id_of.get(id, id)
+
+    own = tuple(device.id for device in topology.devices)
+    return replace(
+        topology,
+        devices=tuple(replace(each, id=name(each.id)) for each in topology.devices),
+        nics=tuple(replace(each, id=name(each.id)) for each in topology.nics),
+        links=tuple(
+            with_ends(each, name(each.ends[0]), name(each.ends[1])) for each in topology.links
+        ),
+        pairs=tuple(
+            replace(each, source=name(each.source), target=name(each.target))
+            for each in topology.pairs
+        ),
+        routes=(),
+        numbers=tuple(
+            replace(each, devices=tuple(map(name, each.devices or own)))
+            for each in topology.numbers
+        ),
+        host_copies=tuple(replace(each, device=name(each.device)) for each in topology.host_copies),
+        lanes=tuple(replace(each, device=name(each.device)) for each in topology.lanes),
+    )
+
+
+def with_ends(link: Link, a: str, b: str) -> Link:
+    """A link between other vertices; its id follows them, as in `GraphBuilder`."""
+    if (a, b) == link.ends:
+        return link
+    _, mark, number = link.id.partition("#")  # of links between the same two
+    return replace(link, id=f"{link.kind.value}:{a}-{b}{mark}{number}", ends=(a, b))
