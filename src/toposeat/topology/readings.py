@@ -211,7 +211,7 @@ def _draw_way(
 
 def _board_ends(builder: GraphBuilder, devices: Sequence[Device]) -> list[str]:
     """Where the links of each board end: at the device, or at the fabric of its parts."""
-    from toposeat.topology.graph.xgmi_fabric import add_package  # noqa: PLC0415 - 5 ms
+    from toposeat.topology.graph.kfd_graph import add_package  # noqa: PLC0415 - 5 ms
 
     boards: dict[str, list[str]] = {}
     for device in devices:

@@ -9,10 +9,9 @@ from pathlib import Path
 from toposeat.model.topology import Device, Vendor
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.kfd_node import KfdNode
-from toposeat.topology.graph.machine import VENDOR_AMD, PciDevice
-from toposeat.topology.graph.xgmi_fabric import XgmiGpu
-from toposeat.topology.graph.xgmi_fabric import add_xgmi as add_bonds
+from toposeat.topology.graph.kfd_graph import KfdNode, XgmiGpu
+from toposeat.topology.graph.kfd_graph import add_xgmi as add_bonds
+from toposeat.topology.graph.pci_graph import VENDOR_AMD, PciDevice
 from toposeat.topology.live.collection import Collection, can_render, pcie_state
 from toposeat.topology.live.sysfs import entries_of, read_line, read_small
 

@@ -10,8 +10,7 @@ from toposeat.model.topology import Device, PcieState
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.machine import Machine, PciDevice
-from toposeat.topology.graph.pci_graph import Endpoint
+from toposeat.topology.graph.pci_graph import Endpoint, Machine, PciDevice
 
 
 @dataclass

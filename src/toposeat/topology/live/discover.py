@@ -16,10 +16,8 @@ from toposeat.errors import UnavailableError
 from toposeat.model.topology import FactKind, Topology, Vendor
 from toposeat.topology.fabric_domain import domain_of_node
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.kfd_node import KfdNode
-from toposeat.topology.graph.machine import VENDOR_NVIDIA
-from toposeat.topology.graph.nics import add_nics
-from toposeat.topology.graph.pci_graph import PciGraphWriter
+from toposeat.topology.graph.kfd_graph import KfdNode
+from toposeat.topology.graph.pci_graph import VENDOR_NVIDIA, PciGraphWriter, add_nics
 from toposeat.topology.graph.routes import with_routes
 from toposeat.topology.live.amd import add_amd_devices, add_xgmi
 from toposeat.topology.live.collection import Collection, pcie_state

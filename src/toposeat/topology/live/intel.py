@@ -16,7 +16,7 @@ from toposeat.model.topology import Device, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.machine import VENDOR_INTEL, PciDevice
+from toposeat.topology.graph.pci_graph import VENDOR_INTEL, PciDevice
 from toposeat.topology.live.collection import Collection, can_render, pcie_state
 from toposeat.topology.live.sysfs import entries_of, read_number
 

@@ -26,7 +26,7 @@ from toposeat.topology import products
 from toposeat.topology.fabric_domain import domain_named
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.machine import VENDOR_NVIDIA, PciDevice
+from toposeat.topology.graph.pci_graph import VENDOR_NVIDIA, PciDevice
 from toposeat.topology.live.collection import Collection, pcie_state
 
 DeviceIds = dict[int, list[str]]  # ids of the devices by position in the snapshot

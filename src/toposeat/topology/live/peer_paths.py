@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toposeat.model.health import Finding, Severity
-from toposeat.topology.graph.machine import PciDevice
+from toposeat.topology.graph.pci_graph import PciDevice
 from toposeat.topology.health.wiring import few
 from toposeat.topology.live.sysfs import read_line, read_small, read_sysfs
 

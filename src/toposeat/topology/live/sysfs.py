@@ -13,7 +13,7 @@ from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
 from toposeat.model.files import open_input
 from toposeat.model.processor import processor_metadata
 from toposeat.model.topology import LinkLayer, canonical_pci
-from toposeat.topology.graph.machine import (
+from toposeat.topology.graph.pci_graph import (
     VENDOR_NVIDIA,
     Machine,
     NetworkAdapter,

@@ -23,9 +23,8 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology import products
-from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
+from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics, add_nvlinks
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.nvlink_fabric import add_nvlinks
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.join import with_ends
 from toposeat.topology.relation import Relations

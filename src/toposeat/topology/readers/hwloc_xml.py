@@ -30,15 +30,16 @@ from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.machine import (
+from toposeat.topology.graph.pci_graph import (
     VENDOR_AMD,
     VENDOR_NVIDIA,
+    Endpoint,
     Machine,
     NetworkAdapter,
     PciDevice,
+    PciGraphWriter,
+    add_nics,
 )
-from toposeat.topology.graph.nics import add_nics
-from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
 from toposeat.topology.readers.file_text import FileText, XmlElement
 
 _VENDOR_INTEL = 0x8086

@@ -22,16 +22,17 @@ from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.machine import (
+from toposeat.topology.graph.pci_graph import (
     VENDOR_AMD,
     VENDOR_NVIDIA,
+    Endpoint,
     Machine,
     NetworkAdapter,
     PciDevice,
+    PciGraphWriter,
+    add_nics,
     pcie_generation,
 )
-from toposeat.topology.graph.nics import add_nics
-from toposeat.topology.graph.pci_graph import Endpoint, PciGraphWriter
 from toposeat.topology.readers.file_text import FileText, XmlElement
 
 _SPEED = re.compile(r"(\d{1,4}(?:\.\d{1,4})?) *GT/s", re.ASCII)

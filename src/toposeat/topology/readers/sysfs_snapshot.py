@@ -16,8 +16,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.quantity import check_pair_number
 from toposeat.model.topology import Topology
-from toposeat.topology.graph.kfd_graph import topology_of_kfd
-from toposeat.topology.graph.kfd_node import KfdNode
+from toposeat.topology.graph.kfd_graph import KfdNode, topology_of_kfd
 from toposeat.topology.live.amd import kfd_nodes
 from toposeat.topology.live.discover import facts_of_this
 from toposeat.topology.live.sysfs import entries_of, processor_of_file, read_small
