@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from toposeat.model.quantity import Premise
@@ -14,28 +14,49 @@ from toposeat.topology.premises import lane_of_untold_product
 from toposeat.topology.relation import Relations
 
 
-def add_bonds(
-    builder: GraphBuilder,
-    direct: Mapping[tuple[str, str], Counter[str]],
-    lanes: Mapping[str, k.DeviceLink],
-) -> None:
-    """Direct bonds: for each pair of device ids (smaller first) the lanes that each end counts."""
-    for (a, b), counts in sorted(direct.items()):
-        if counts[a] != counts[b]:
-            builder.report.append(
-                f"{a} counts {counts[a]} links to {b}, {b} counts {counts[b]} back: the smaller"
-                " number that is not zero is taken"
-            )
-        count = min(n for n in counts.values() if n)
-        builder.device_link(a, b, lanes[a], count, port=False, premise=_premise(lanes[a]))
+class CountedLanes:
+    """Lanes of device links by what is at their other end, as each device counts them.
+
+    `kinds` says what a lane of each device is, by id.
+    """
+
+    def __init__(self, builder: GraphBuilder, kinds: Mapping[str, k.DeviceLink]) -> None:
+        self.builder = builder
+        self.kinds = kinds
+        self.direct: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.ports: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def to_device(self, here: str, there: str, lanes: int = 1) -> None:
+        """Lanes of one device that end at another."""
+        self.direct[min(here, there), max(here, there)][here] += lanes
+
+    def to_switch(self, here: str, switch: str, lanes: int = 1) -> None:
+        """Lanes that end at a switch, which any name may stand for."""
+        self.ports[here][switch] += lanes
+
+    def to_cpu(self, here: str, numa: str, lanes: int) -> None:
+        """Lanes that end at a NUMA node (POWER9)."""
+        self.builder.device_link(here, numa, self.kinds[here], lanes, port=False)
+
+    def draw(self) -> None:
+        """Add a bond for each pair of devices, and the fabrics of the switches."""
+        for (a, b), counts in sorted(self.direct.items()):
+            if counts[a] != counts[b]:
+                self.builder.report.append(
+                    f"{a} counts {counts[a]} links to {b}, {b} counts {counts[b]} back: the smaller"
+                    " number that is not zero is taken"
+                )
+            count, lane = min(n for n in counts.values() if n), self.kinds[a]
+            self.builder.device_link(a, b, lane, count, port=False, premise=_premise(lane))
+        _add_fabrics(self.builder, self.ports, self.kinds)
 
 
-def add_fabrics(
+def _add_fabrics(
     builder: GraphBuilder, ports: Mapping[str, Counter[str]], lanes: Mapping[str, k.DeviceLink]
 ) -> None:
     """GPUs that share switches share a fabric: one crossbar with one bond per GPU.
 
-    `ports` holds for each device id lanes by the switch (PCI bus id) they end at.
+    `ports` holds for each device id lanes by the switch they end at.
     """
     groups: list[tuple[set[str], set[str]]] = []  # (GPUs, switches)
     for gpu, counts in ports.items():
@@ -153,7 +174,11 @@ def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
         worst = max(group, key=lambda g: needed[g])
         if complete and len(group) > 2 and needed[worst] > lane.lanes_per_device:
             ports = {ids[g]: max(n for p, n in pairs.items() if g in p) for g in group}
-            _add_crossbar(builder, f"nvswitch{number}", ports, lane, premise)
+            fabric = builder.component(
+                ComponentKind.NVSWITCH, f"nvswitch{number}", name="NVSwitch fabric"
+            )
+            for gpu, count in ports.items():
+                builder.device_link(gpu, fabric, lane, count, port=True, premise=premise)
             if len(set(pairs.values())) > 1:
                 builder.report.append(
                     f"NV# differs between GPUs of one NVSwitch fabric ({min(pairs.values())} to"
@@ -178,16 +203,3 @@ def _groups(lanes: dict[tuple[int, int], int], count: int) -> list[list[int]]:
         group = [new if g == old else g for g in group]
     members = [[v for v in range(count) if group[v] == g] for g in dict.fromkeys(group)]
     return [m for m in members if len(m) > 1]
-
-
-def _add_crossbar(
-    builder: GraphBuilder,
-    id: str,
-    ports: dict[str, int],
-    lane: k.DeviceLink,
-    premise: Premise | None,
-) -> None:
-    """One NVSwitch fabric; `ports` holds the lanes of each device, by id."""
-    builder.component(ComponentKind.NVSWITCH, id, name="NVSwitch fabric")
-    for gpu, lanes in ports.items():
-        builder.device_link(gpu, id, lane, lanes, port=True, premise=premise)

@@ -24,7 +24,7 @@ from toposeat.model.topology import (
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.fabric_domain import domain_named
-from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
+from toposeat.topology.graph.device_bonds import CountedLanes
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.pci_graph import VENDOR_NVIDIA, PciDevice
 from toposeat.topology.live.collection import Collection, pcie_state
@@ -508,19 +508,16 @@ def add_live_nvlinks(
     GPUs that the machine has, hidden ones too. GPUs in MIG mode use no NVLink.
     """
     ids = {gpu.bus: gpu.device.id for gpu in gpus}
-    direct: dict[tuple[str, str], Counter[str]] = {}
-    ports: dict[str, Counter[str]] = {}
-    lanes = {gpu.device.id: _lane(gpu) for gpu in gpus}
+    lanes = CountedLanes(builder, {gpu.device.id: _lane(gpu) for gpu in gpus})
     away: Counter[str] = Counter()
     for gpu in gpus:
         here = gpu.device.id
         for link in gpu.links:
             peer = ids.get(link.remote_pci or "")
             if peer is not None and not link.to_switch:
-                pair = (min(here, peer), max(here, peer))
-                direct.setdefault(pair, Counter())[here] += 1
+                lanes.to_device(here, peer)
             elif link.to_switch:
-                ports.setdefault(here, Counter())[link.remote_pci or _SOMEWHERE] += 1
+                lanes.to_switch(here, link.remote_pci or _SOMEWHERE)
             elif link.to_cpu:
                 continue
             elif link.remote_pci is None:
@@ -528,13 +525,12 @@ def add_live_nvlinks(
             elif link.to_gpu or link.remote_pci in present:
                 away["to GPUs that this process does not see"] += 1
             else:  # old drivers do not tell of what kind the other end is
-                ports.setdefault(here, Counter())[link.remote_pci] += 1
+                lanes.to_switch(here, link.remote_pci)
         to_cpu = sum(link.to_cpu for link in gpu.links)
         if to_cpu and here in numa_of:
-            builder.device_link(here, numa_of[here], lanes[here], to_cpu, port=False)
+            lanes.to_cpu(here, numa_of[here], to_cpu)
     builder.report.extend(f"{n} NVLinks lead {where}: left out" for where, n in away.items())
-    add_bonds(builder, direct, lanes)
-    add_fabrics(builder, ports, lanes)
+    lanes.draw()
 
 
 def _lane(gpu: NvmlGpu) -> k.DeviceLink:

@@ -23,7 +23,7 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology import products
-from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics, add_nvlinks
+from toposeat.topology.graph.device_bonds import CountedLanes, add_nvlinks
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.join import with_ends
@@ -149,21 +149,17 @@ def _draw_lanes(
     builder: GraphBuilder, lanes: Sequence[LaneState], devices: Sequence[Device]
 ) -> None:
     id_of_bus = {d.pci_bus_id: d.id for d in devices if d.pci_bus_id}
-    direct: dict[tuple[str, str], Counter[str]] = {}
-    ports: dict[str, Counter[str]] = {}
+    found = CountedLanes(builder, {device.id: products.lane_of(device) for device in devices})
     for lane in lanes:
         here = lane.device
         there = id_of_bus.get(lane.remote_pci or "")
         if lane.bytes_per_s is None or there == here:
             continue
         if there is not None:
-            pair = (min(here, there), max(here, there))
-            direct.setdefault(pair, Counter())[here] += 1
+            found.to_device(here, there)
         elif lane.remote_kind == "switch":
-            ports.setdefault(here, Counter())[lane.remote_pci or "?"] += 1
-    kinds = {device.id: products.lane_of(device) for device in devices}
-    add_bonds(builder, direct, kinds)
-    add_fabrics(builder, ports, kinds)
+            found.to_switch(here, lane.remote_pci or "?")
+    found.draw()
 
 
 # ---- which drawing is taken

@@ -28,10 +28,11 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology import products
-from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
+from toposeat.topology.graph.device_bonds import CountedLanes
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.pci_graph import (
     VENDOR_AMD,
+    VENDOR_INTEL,
     VENDOR_NVIDIA,
     Endpoint,
     Machine,
@@ -42,12 +43,7 @@ from toposeat.topology.graph.pci_graph import (
 )
 from toposeat.topology.readers.file_text import FileText, XmlElement
 
-_VENDOR_INTEL = 0x8086
-_VENDORS = {
-    VENDOR_NVIDIA: Vendor.NVIDIA,
-    VENDOR_AMD: Vendor.AMD,
-    _VENDOR_INTEL: Vendor.INTEL,
-}
+_VENDORS = {VENDOR_NVIDIA: Vendor.NVIDIA, VENDOR_AMD: Vendor.AMD, VENDOR_INTEL: Vendor.INTEL}
 _PCI_TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\]", re.IGNORECASE | re.ASCII)
 _SPEED = re.compile(r"\d{1,4}\.\d{1,9}", re.ASCII)
 # How tools number devices, best first: nvidia-smi's, rocm-smi's, CUDA's, Level Zero's. Not the
@@ -301,7 +297,7 @@ def _is_gpu(found: _Found) -> bool:
     if function.is_gpu:
         return True
     accelerator = function.class_code >> 8 in (0x0302, 0x0380, 0x1200)
-    return function.vendor == _VENDOR_INTEL and accelerator
+    return function.vendor == VENDOR_INTEL and accelerator
 
 
 def _partitions(found: _Found) -> list[str]:
@@ -491,9 +487,7 @@ def _add_nvlink_distances(
             continue
         objects = _objects(matrix, file)
         values = _values(matrix, len(objects), file)
-        lane_of = {device.id: products.lane_of(device) for device in builder.devices}
-        direct: dict[tuple[str, str], Counter[str]] = {}
-        ports: dict[str, Counter[str]] = {}
+        found = CountedLanes(builder, {each.id: products.lane_of(each) for each in builder.devices})
         for row, source in enumerate(objects):
             here = id_of_object.get(source)
             for column, target in enumerate(objects) if here is not None else ():
@@ -501,16 +495,14 @@ def _add_nvlink_distances(
                 there = id_of_object.get(target)
                 if column == row or not megabytes or here is None:
                     continue
-                lanes = max(1, round(megabytes * 1e6 / lane_of[here].data_sheet))
+                lanes = max(1, round(megabytes * 1e6 / found.kinds[here].data_sheet))
                 if there is not None:
-                    pair = (min(here, there), max(here, there))
-                    direct.setdefault(pair, Counter())[here] += lanes
+                    found.to_device(here, there, lanes)
                 elif target not in packages:
-                    ports.setdefault(here, Counter())[target] += lanes
+                    found.to_switch(here, target, lanes)
                 elif here in numa_of:
-                    builder.device_link(here, numa_of[here], lane_of[here], lanes, port=False)
-        add_bonds(builder, direct, lane_of)
-        add_fabrics(builder, ports, lane_of)
+                    found.to_cpu(here, numa_of[here], lanes)
+        found.draw()
         if {*id_of_object.values()} == {id_of_object.get(each) for each in objects} - {None}:
             builder.tells.add(FactKind.DEVICE_LINKS)
 

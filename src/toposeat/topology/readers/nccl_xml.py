@@ -20,7 +20,7 @@ from toposeat.model.processor import CPU_KEY
 from toposeat.model.topology import Device, FactKind, LinkKind, Topology, Vendor, canonical_pci
 from toposeat.topology import constants as k
 from toposeat.topology import products
-from toposeat.topology.graph.device_bonds import add_bonds, add_fabrics
+from toposeat.topology.graph.device_bonds import CountedLanes
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.pci_graph import (
     VENDOR_AMD,
@@ -109,11 +109,8 @@ class _Gpu:
     def vendor(self) -> Vendor:
         names = {child.tag for child in self.element.children} if self.element else set()
         gcn = self.element is not None and self.element.get("gcn") not in ("", "0")
-        return Vendor.AMD if gcn or "xgmi" in names or self._amd else Vendor.NVIDIA
-
-    @property
-    def _amd(self) -> bool:
-        return self.function.vendor == VENDOR_AMD
+        is_amd = gcn or "xgmi" in names or self.function.vendor == VENDOR_AMD
+        return Vendor.AMD if is_amd else Vendor.NVIDIA
 
     @property
     def name(self) -> str:
@@ -345,9 +342,7 @@ def _device_links(gpu: _Gpu, file: FileText) -> Iterator[tuple[XmlElement, str, 
 
 def _add_device_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[str, str]) -> None:
     id_of_bus = {gpu.function.pci_bus_id: gpu.id for gpu in contents.gpus}
-    lanes = {device.id: products.lane_of(device) for device in builder.devices}
-    direct: dict[tuple[str, str], Counter[str]] = {}
-    ports: dict[str, Counter[str]] = {}
+    lanes = CountedLanes(builder, {each.id: products.lane_of(each) for each in builder.devices})
     away: Counter[str] = Counter()
     for gpu in contents.gpus:
         for element, target, tclass, count in _device_links(gpu, contents.file):
@@ -355,20 +350,18 @@ def _add_device_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[
             if count == 0 or peer == gpu.id:
                 continue
             if peer is not None:
-                pair = (min(gpu.id, peer), max(gpu.id, peer))
-                direct.setdefault(pair, Counter())[gpu.id] += count
+                lanes.to_device(gpu.id, peer, count)
             elif tclass == _CLASS_CPU_BRIDGE and gpu.id in numa_of:
-                builder.device_link(gpu.id, numa_of[gpu.id], lanes[gpu.id], count, port=False)
+                lanes.to_cpu(gpu.id, numa_of[gpu.id], count)
             elif tclass == _CLASS_NVSWITCH or (element.tag == "nvlink" and not tclass):
-                ports.setdefault(gpu.id, Counter())[target] += count
+                lanes.to_switch(gpu.id, target, count)
             else:
                 away[element.tag] += 1
     builder.report.extend(
         f"{n} {tag} bonds lead to devices that are not in the file: left out"
         for tag, n in away.items()
     )
-    add_bonds(builder, direct, lanes)
-    add_fabrics(builder, ports, lanes)
+    lanes.draw()
 
 
 def _add_chip_links(builder: GraphBuilder, contents: _Contents, numa_of: dict[str, str]) -> None:
