@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -23,8 +22,6 @@ from tests.topology.live.fake_machine import (
 from toposeat.errors import UnavailableError
 from toposeat.model.topology import Topology, Vendor
 from toposeat.topology import discover_this, nccl_xml, read_topology
-from toposeat.topology.live.amd import read_kfd
-from toposeat.topology.live.sysfs import read_sysfs
 
 GPU, CPU, SWITCH = 0, 1, 2  # NVML's remote device types
 DGX1_GPUS = ["06", "07", "0a", "0b", "85", "86", "89", "8a"]
@@ -421,43 +418,3 @@ def test_amd_gpus_by_kfd(tmp_path: Path) -> None:
     assert len(found.route_of_pair["gpu0", "gpu2"].links) == 2
     assert "does not state the bandwidth of 1 xGMI links" in doubts(found)
     assert "1 more xGMI pairs without a link of their own" in doubts(found)
-
-
-def test_recorded_kfd_tree(shared_dir: Path, tmp_path: Path) -> None:
-    """A recorded MI300 in CPX mode: partitions, in-package links of 819.2 GB/s."""
-    sysfs = FakeSysfs(tmp_path)
-    sysfs.kfd(shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt")
-    gpus = read_kfd(tmp_path)
-    assert len(gpus) == 63
-    board = {gpu.number: gpu.board for gpu in gpus}
-    inside = [link for gpu in gpus for node, link in gpu.xgmi.items() if board[node] == gpu.board]
-    assert {(link["weight"], link["max_bandwidth"]) for link in inside} == {(13, 819200)}
-    assert all(len(gpu.xgmi) == 62 for gpu in gpus)
-
-
-@pytest.mark.parametrize(
-    ("name", "functions", "nodes"),
-    [
-        ("nvidia-dgx-gb10", None, 1),
-        ("40intel64-4n10c+pci-conflicts", 3, 4),
-        ("nvidiagpunumanodes", None, 2),
-    ],
-)
-def test_recorded_sysfs_trees(
-    shared_dir: Path, tmp_path: Path, name: str, functions: int | None, nodes: int
-) -> None:
-    archive = shared_dir / "machines" / "hwloc-fsroot" / f"{name}.tar.bz2"
-    wanted = re.compile(
-        r"/sys/(bus/pci|devices/pci|devices/system/node|devices/system/cpu/cpu\d+/)"
-    )
-    with tarfile.open(archive) as tar:
-        members = [m for m in tar if wanted.search(m.name) and "/memory" not in m.name]
-        # Python 3.11.2, Debian 12's, knows no filters yet.
-        filters = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
-        tar.extractall(tmp_path, members, **filters)
-    machine = read_sysfs(tmp_path / name / "sys")
-    assert len(machine.cpus_of_node) == nodes
-    assert len(machine.package_of_node) == nodes
-    if functions is not None:
-        assert len(machine.pci) == functions
-        assert [d.root for d in machine.pci.values()] == ["pci0000:00"] * 3

@@ -132,21 +132,13 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path: Path) -> None
     ("line", "cause"),
     [
         ("{", "truncated"),
-        ("[]", "Expected `object`"),
         ("[" * 100000, "Expected `object`"),
         ("{}", "missing required field `source`"),
         (json.dumps({**GOOD, "more": 1}), "unknown field `more`"),
-        (json.dumps({**GOOD, "at_once": 1}), "$.at_once"),
         (json.dumps({**GOOD, "source": 2}), "no transfer between 2 GPUs: 2 to 1"),
-        (json.dumps({**GOOD, "source": True}), "$.source"),
         (json.dumps({**GOOD, "target": 0}), "0 to 0"),
-        (json.dumps({**GOOD, "protocol": ["get"]}), "$.protocol"),
-        (json.dumps({**GOOD, "bytes": -1}), "$.bytes"),
         (json.dumps({**GOOD, "seconds": []}), "length >= 1"),
-        (json.dumps({**GOOD, "seconds": [0]}), "`float` > 0.0"),
         (json.dumps({**GOOD, "seconds": [float("nan")]}), "malformed"),
-        (json.dumps({**GOOD, "seconds": [1e999]}), "malformed"),
-        (json.dumps({**GOOD, "seconds": "abc"}), "$.seconds"),
     ],
 )
 def test_a_damaged_line_is_named_and_the_file_left_alone(

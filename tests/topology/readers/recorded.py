@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toposeat.model.topology import Bond, Topology
+from toposeat.model.topology import Bond, Device, PcieState, Topology
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers import nvidia_smi_topo
 from toposeat.topology.readers.file_text import FileText, read_file
@@ -85,3 +85,9 @@ def paths(facts: Topology) -> dict[Place, str]:
         if p.pcie_class is not None
     }
     return {(i, j): word for (i, j), word in found.items() if i < j}
+
+
+def pcie(device: Device) -> PcieState:
+    """The state of a device's link, which is told."""
+    assert device.pcie is not None
+    return device.pcie

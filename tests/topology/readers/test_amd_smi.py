@@ -10,24 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.topology.readers import amd_samples as samples
-from tests.topology.readers.recorded import bonds, paths, peers
+from tests.topology.readers.recorded import bonds, facts_of, facts_of_text, paths, peers
 from toposeat.errors import InputError
 from toposeat.model.topology import LinkKind, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers import amd_smi
-from toposeat.topology.readers.file_text import FileText, decoded, read_file
-from toposeat.topology.told import is_whole
-
-
-def read(text: str) -> Topology:
-    facts = parse_file(FileText(text, Path("node.txt")))
-    assert not is_whole(facts)
-    return facts
+from toposeat.topology.readers.file_text import decoded, read_file
 
 
 def test_mi250x_in_text() -> None:
-    facts = read(samples.amd_smi_mi250x())
+    facts = facts_of_text(samples.amd_smi_mi250x())
     assert tuple(d.pci_bus_id for d in facts.devices) == samples.MI250X_BUS
     assert {at: x.count for at, x in bonds(facts).items()} == samples.MI250X
     assert {(x.count, x.bytes_per_s) for x in bonds(facts).values()} == {
@@ -56,7 +49,7 @@ def test_text_and_json_say_the_same() -> None:
             "NUMA BW TABLE", bus, lambda i, j: "50000-50000" if i - j else "N/A"
         )
     )
-    as_text, as_json = read(text), read(samples.amd_smi_json(bus, weight, kind))
+    as_text, as_json = facts_of_text(text), facts_of_text(samples.amd_smi_json(bus, weight, kind))
     assert as_text.devices == as_json.devices
     assert bonds(as_text) == bonds(as_json)
     assert len(bonds(as_text)) == 12
@@ -67,7 +60,7 @@ def test_text_and_json_say_the_same() -> None:
 
 def test_partitions_have_a_parent() -> None:
     bus = [f"0000:05:00.{i}" for i in range(4)] + [f"0000:26:00.{i}" for i in range(4)]
-    facts = read(
+    facts = facts_of_text(
         samples.amd_smi_json(
             bus,
             lambda i, j: 0 if i == j else 13 if i // 4 == j // 4 else 41,
@@ -87,7 +80,7 @@ def test_partitions_have_a_parent() -> None:
 
 def test_idle_range_is_not_known() -> None:
     bus = samples.MI300X_BUS[:2]
-    facts = read(
+    facts = facts_of_text(
         samples.amd_smi_table("LINK TYPE TABLE", bus, lambda i, j: "XGMI" if i - j else "SELF")
         + samples.amd_smi_table("NUMA BW TABLE", bus, lambda i, j: "0-0" if i - j else "N/A")
     )
@@ -119,9 +112,6 @@ def test_the_order_of_rows_and_of_tables_does_not_matter(order: list[int], first
     }  # fmt: skip
 
 
-PATH = Path("node.txt")
-
-
 def pairs_of_links(facts: Topology) -> set[tuple[int, int]]:
     assert all(link.kind is LinkKind.XGMI for link in bonds(facts).values())
     return set(bonds(facts))
@@ -129,7 +119,7 @@ def pairs_of_links(facts: Topology) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("label", ["GPU{}", "GPU[{}]", "GPU {} "])
 def test_mi250x_has_links_where_weights_say_one_hop(label: str) -> None:
-    facts = read(samples.rocm_smi_mi250x(label=label))
+    facts = facts_of_text(samples.rocm_smi_mi250x(label=label))
     assert pairs_of_links(facts) == set(samples.MI250X)  # 15 of 28 pairs weigh 30
     assert {link.count for link in bonds(facts).values()} == {1}  # the tool does not tell how many
     assert [d.numa_node for d in facts.devices] == [3, 3, 1, 1, 0, 0, 2, 2]
@@ -155,7 +145,7 @@ def test_every_recorded_file_is_read(shared_dir: Path) -> None:
     files = sorted((shared_dir / "machines" / "rocm-smi-topo").iterdir())
     assert files
     for path in files:
-        assert parse_file(read_file(path)).devices
+        assert facts_of(path).devices
 
 
 def test_pcie_weights_place_pairs() -> None:
@@ -169,7 +159,7 @@ def test_pcie_weights_place_pairs() -> None:
         + samples.rocm_table("Link Type between two GPUs", 4, lambda i, j: 0 if i == j else "PCIE")
         + samples.rocm_numa([0, 0, 1, 1])
     )
-    facts = read(text)
+    facts = facts_of_text(text)
     assert bonds(facts) == {}
     far = {at for at, path in paths(facts).items() if path == "SYS"}
     assert far == {(0, 2), (0, 3), (1, 2), (1, 3)}
@@ -183,7 +173,7 @@ def test_bandwidth_range_counts_links_and_access_keeps_directions() -> None:
         + "Format: min-max; Units: mps\n"
         + samples.rocm_table("Link accessibility between two GPUs", 2, lambda i, j: i >= j)
     )
-    facts = read(text)
+    facts = facts_of_text(text)
     rates = [(p.bond.count, p.bond.bytes_per_s) for p in facts.pairs if p.bond is not None]
     assert rates == [(4, 200e9), (4, 200e9)]
     assert dict(peers(facts)) == {(0, 1): False, (1, 0): True}
@@ -195,11 +185,11 @@ def test_wrapped_at_eighty_columns() -> None:
         for line in samples.rocm_smi_mi250x().split("\n")
         for at in range(0, max(1, len(line)), 80)
     )
-    assert pairs_of_links(read(wrapped)) == set(samples.MI250X)
+    assert pairs_of_links(facts_of_text(wrapped)) == set(samples.MI250X)
 
 
 def test_numa_node_and_affinity_that_differ_are_reported() -> None:
-    facts = read(samples.rocm_smi_mi250x().replace("Numa Node: 1", "Numa Node: 4"))
+    facts = facts_of_text(samples.rocm_smi_mi250x().replace("Numa Node: 1", "Numa Node: 4"))
     assert any("Numa Node and Numa Affinity differ" in line for line in facts.report)
     assert facts.devices[2].numa_node == 1
 
@@ -213,8 +203,8 @@ def test_a_link_type_of_a_newer_tool_leaves_its_pair_open() -> None:
             "Weight between two GPUs", 3, lambda i, j: 40 * (i != j)
         ) + samples.rocm_table("Link Type between two GPUs", 3, kind)
 
-    facts = read(text(kind))
+    facts = facts_of_text(text(kind))
     assert bonds(facts) == {}
     assert any("1 pairs have a word that is not known (UALINK)" in line for line in facts.report)
     with pytest.raises(InputError, match=r"'UALINK' between .*none that is known"):
-        read(text(lambda i, j: "UALINK" if i != j else 0))
+        facts_of_text(text(lambda i, j: "UALINK" if i != j else 0))

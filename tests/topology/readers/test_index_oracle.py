@@ -14,14 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.topology.readers.recorded import facts_of, peers, relations
+from tests.topology.readers.recorded import facts_of, pcie, peers, relations
 from toposeat.errors import InputError
-from toposeat.model.topology import Device, PcieState, Topology
-
-
-def pcie(device: Device) -> PcieState:
-    assert device.pcie is not None
-    return device.pcie
+from toposeat.model.topology import Topology
 
 
 def index(shared_dir: Path, *formats: str) -> Iterator[tuple[str, int, str]]:

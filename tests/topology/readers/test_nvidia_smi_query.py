@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.topology.readers.recorded import facts_of, facts_of_text
+from tests.topology.readers.recorded import facts_of, facts_of_text, pcie
 from toposeat.errors import InputError
-from toposeat.model.topology import Device, PcieState
+from toposeat.model.topology import Device
 
 MIB = 1 << 20
 GOLDEN = {  # name, MiB, generation now and at best, width now and at best, bus ids, report
@@ -30,11 +30,6 @@ GOLDEN = {  # name, MiB, generation now and at best, width now and at best, bus 
         ("GPU0 has a PCIe link of x8, x16 is possible",),
     ),
 }  # fmt: skip
-
-
-def pcie(device: Device) -> PcieState:
-    assert device.pcie is not None
-    return device.pcie
 
 
 def test_every_recorded_file_has_expectations(shared_dir: Path) -> None:

@@ -7,21 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.topology.readers.recorded import bonds, peers, row_of
-from toposeat.model.topology import Topology
-from toposeat.topology.formats import parse_file
-from toposeat.topology.readers.file_text import FileText, read_file
-from toposeat.topology.told import is_whole
+from tests.topology.readers.recorded import bonds, facts_of, facts_of_text, peers, row_of
 
-
-def recorded(shared_dir: Path, name: str) -> Topology:
-    facts = parse_file(read_file(shared_dir / "machines" / "rocm-bandwidth-test" / name))
-    assert not is_whole(facts)
-    return facts
+FOLDER = "machines/rocm-bandwidth-test"
 
 
 def test_no_peer_access_is_known_and_no_number_invented(shared_dir: Path) -> None:
-    facts = recorded(shared_dir, "2gpu-mi50-noP2P.txt")
+    facts = facts_of(shared_dir / FOLDER / "2gpu-mi50-noP2P.txt")
     assert [d.pci_bus_id for d in facts.devices] == ["0000:19:00.0", "0000:67:00.0"]
     assert [d.numa_node for d in facts.devices] == [0, 0]
     assert dict(peers(facts)) == {(0, 1): False, (1, 0): False}
@@ -40,21 +32,21 @@ def test_no_peer_access_is_known_and_no_number_invented(shared_dir: Path) -> Non
 
 
 def test_names_and_anonymised_uuids(shared_dir: Path) -> None:
-    facts = recorded(shared_dir, "2gpu-7900xtx-noP2P.txt")
+    facts = facts_of(shared_dir / FOLDER / "2gpu-7900xtx-noP2P.txt")
     assert {d.name for d in facts.devices} == {"Radeon RX 7900 XTX"}
     assert [d.uuid for d in facts.devices] == [None, None]  # "GPU-XX" twice
     assert [d.pci_bus_id for d in facts.devices] == ["0000:83:00.0", "0000:03:00.0"]
 
 
 def test_hive_on_the_second_socket(shared_dir: Path) -> None:
-    facts = recorded(shared_dir, "4gpu-mi100-xgmi-hive.txt")
+    facts = facts_of(shared_dir / FOLDER / "4gpu-mi100-xgmi-hive.txt")
     assert [d.numa_node for d in facts.devices] == [1, 1, 1, 1]
     assert set(bonds(facts)) == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
     assert facts.numbers == ()
 
 
 def test_four_memory_nodes_and_empty_names(shared_dir: Path) -> None:
-    facts = recorded(shared_dir, "4gpu-nps4-distances.txt")
+    facts = facts_of(shared_dir / FOLDER / "4gpu-nps4-distances.txt")
     assert [d.numa_node for d in facts.devices] == [0, 1, 2, 3]
     assert [d.pci_bus_id for d in facts.devices] == [
         "0000:c9:00.0", "0000:87:00.0", "0000:49:00.0", "0000:09:00.0"
@@ -96,14 +88,8 @@ PAIR = """
 """
 
 
-def read(text: str) -> Topology:
-    facts = parse_file(FileText(text, Path("run.txt")))
-    assert not is_whole(facts)
-    return facts
-
-
 def test_directions_are_never_made_symmetric() -> None:
-    facts = read(PAIR)
+    facts = facts_of_text(PAIR)
     uni, both = facts.numbers
     assert (uni.values[0, 1], uni.values[1, 0]) == (pytest.approx(49e9), pytest.approx(47.5e9))
     assert not uni.both_ways
@@ -116,7 +102,7 @@ def test_directions_are_never_made_symmetric() -> None:
 
 
 def test_a_host_copy_of_zero_is_not_known() -> None:
-    facts = read(PAIR.replace("28.4 ", "0.0  "))
+    facts = facts_of_text(PAIR.replace("28.4 ", "0.0  "))
     first = facts.host_copies[0]
     assert first.to_device is None
     assert first.from_device == pytest.approx(28.5e9)

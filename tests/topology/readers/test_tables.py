@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -68,21 +67,6 @@ def test_lines_count_from_one() -> None:
 def test_numbers_of_two_decimals_that_ran_together_are_cut() -> None:
     (table,) = tables("     0      1\n 0 2474.761037.19\n 1  36.36 2512.44\n")
     assert values_of(table, FILE).tolist() == [[2474.76, 1037.19], [36.36, 2512.44]]
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("  0 1\n 0 1.5 2.5\n 1 3.5\n", 3, "row 1 has 1 of 2 cells"),
-        ("  0 1\n 0 1.5 2.5\n 1 3.5 4 5\n", 3, "row 1 has 3 of 2 cells"),
-        ("  0 1 2\n 0 1 2 3\n 2 1 2 3\n", 3, "row 1 is missing"),
-    ],
-)
-def test_refuses_damage(text: str, line: int, words: str) -> None:
-    with pytest.raises(InputError, match=re.escape(words)) as caught:
-        tables(text)
-    assert caught.value.line == line
-    assert caught.value.hint
 
 
 def test_a_missing_last_row_is_no_square() -> None:

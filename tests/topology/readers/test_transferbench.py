@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from tests.topology.readers.amd_samples import transferbench
-from tests.topology.readers.recorded import row_of
-from toposeat.model.topology import Topology
-from toposeat.topology.formats import parse_file
-from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.told import is_whole
+from tests.topology.readers.recorded import facts_of_text, row_of
 
 
 def value(i: int, j: int) -> float:
@@ -20,16 +14,10 @@ def value(i: int, j: int) -> float:
     return 10.0 + 10 * i + j
 
 
-def read(text: str) -> Topology:
-    facts = parse_file(FileText(text, Path("run.txt")))
-    assert not is_whole(facts)
-    return facts
-
-
 @pytest.mark.parametrize("csv", [False, True])
 @pytest.mark.parametrize("remote_read", [False, True])
 def test_every_cell_is_where_it_was(csv: bool, remote_read: bool) -> None:
-    facts = read(transferbench(2, 3, value, csv=csv, read=remote_read))
+    facts = facts_of_text(transferbench(2, 3, value, csv=csv, read=remote_read))
     assert [d.index for d in facts.devices] == [0, 1, 2]
     uni, both = facts.numbers
     assert (uni.operation, uni.engine, uni.both_ways) == (
@@ -53,6 +41,6 @@ def test_cells_that_were_skipped_are_not_known() -> None:
         return "N/A" if i == 3 and j == 2 else value(i, j)
 
     text = transferbench(2, 3, value).replace(f"{value(3, 2):10.2f}", f"{'N/A':>10}", 1)
-    uni = read(text).numbers[0]
+    uni = facts_of_text(text).numbers[0]
     assert np.isnan(uni.values[1, 0])
     assert not np.isnan(uni.values[0, 1])

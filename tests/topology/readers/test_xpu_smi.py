@@ -7,26 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.topology.readers.amd_samples import max1550, xpu_smi
-from tests.topology.readers.recorded import bonds, paths
+from tests.topology.readers.recorded import bonds, facts_of, facts_of_text, paths
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, Topology, Vendor
+from toposeat.model.topology import LinkKind, Vendor
 from toposeat.topology import constants as k
-from toposeat.topology.formats import parse_file
-from toposeat.topology.readers.file_text import FileText, read_file
-from toposeat.topology.told import is_whole
-
-
-def read(text: str) -> Topology:
-    facts = parse_file(FileText(text, Path("node.txt")))
-    assert not is_whole(facts)
-    return facts
 
 
 def test_recorded_bridge_of_24_lanes(shared_dir: Path) -> None:
-    facts = parse_file(
-        read_file(shared_dir / "machines" / "xpu-smi-topo" / "2gpu-max1100-xl24.txt")
-    )
-    assert not is_whole(facts)
+    facts = facts_of(shared_dir / "machines/xpu-smi-topo/2gpu-max1100-xl24.txt")
     assert [d.id for d in facts.devices] == ["GPU 0/0", "GPU 1/0"]
     assert {d.vendor for d in facts.devices} == {Vendor.INTEL}
     assert [d.parent for d in facts.devices] == [None, None]  # one tile each
@@ -37,7 +25,7 @@ def test_recorded_bridge_of_24_lanes(shared_dir: Path) -> None:
 
 
 def test_stacks_of_max_1550() -> None:
-    facts = read(xpu_smi(2, 2, max1550, ["0-51", "52-103"]))
+    facts = facts_of_text(xpu_smi(2, 2, max1550, ["0-51", "52-103"]))
     assert [d.parent for d in facts.devices] == ["GPU 0", "GPU 0", "GPU 1", "GPU 1"]
     links = {at: (x.count, x.bytes_per_s) for at, x in bonds(facts).items()}
     assert links == {
@@ -60,7 +48,7 @@ def test_pcie_words() -> None:
         (1, 3): "PHB",
         (2, 3): "SYS",
     }
-    facts = read(
+    facts = facts_of_text(
         xpu_smi(4, 1, lambda i, j: words[min(i, j), max(i, j)], ["0-3", "0-3", "4-7", "N/A"])
     )
     assert bonds(facts) == {}
@@ -72,10 +60,10 @@ def test_a_word_of_a_newer_tool_leaves_its_tiles_open() -> None:
     def cell(i: int, j: int) -> str:
         return "CXL4" if {i, j} == {0, 2} else max1550(i, j)
 
-    facts = read(xpu_smi(2, 2, cell, ["0-51", "52-103"]))
+    facts = facts_of_text(xpu_smi(2, 2, cell, ["0-51", "52-103"]))
     assert set(bonds(facts)) == {(0, 1), (1, 3), (2, 3)}
     assert (
         "1 pairs have a word that is not known (CXL4), first GPU 0/0 - GPU 1/0" in (facts.report[0])
     )
     with pytest.raises(InputError, match="and none that is known"):
-        read(xpu_smi(2, 1, lambda i, j: "CXL4", ["0-51", "52-103"]))
+        facts_of_text(xpu_smi(2, 1, lambda i, j: "CXL4", ["0-51", "52-103"]))
