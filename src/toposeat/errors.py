@@ -42,6 +42,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> Near | Literal[""]:
     return Near(word, near) if near else ""
 
 
+class PartError(ValueError):
+    """Says which part is wrong, so that a file's reader can name its line.
+
+    Args:
+        message: the cause.
+        part: names of members and positions in lists that lead from the noun to that part.
+    """
+
+    def __init__(self, message: str, *part: str | int) -> None:
+        super().__init__(message)
+        self.part = part
+
+
 class ToposeatError(Exception):
     """Something the user can act on: one line of cause, one line of hint.
 

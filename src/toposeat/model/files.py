@@ -19,8 +19,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from toposeat.errors import InputError, UsageError
-from toposeat.model.quantity import PartError
+from toposeat.errors import InputError, PartError, UsageError
 from toposeat.model.shell_words import shell_word
 
 T = TypeVar("T")

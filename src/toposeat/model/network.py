@@ -13,7 +13,8 @@ from enum import StrEnum
 
 from msgspec import field
 
-from toposeat.model.quantity import PartError, Quantity
+from toposeat.errors import PartError
+from toposeat.model.quantity import Quantity
 from toposeat.model.record import Record
 
 INSIDE_HOSTS = 0  # level of a link that stands for what hosts pass on inside: no uplink

@@ -234,16 +234,3 @@ def check_latency(quantity: Quantity | None) -> None:
     """Raise ValueError on seconds that no link has."""
     if quantity is not None:
         check_number("a latency (s)", quantity.value, MAX_LATENCY_S)
-
-
-class PartError(ValueError):
-    """Says which part is wrong, so that a file's reader can name its line.
-
-    Args:
-        message: the cause.
-        part: names of members and positions in lists that lead from the noun to that part.
-    """
-
-    def __init__(self, message: str, *part: str | int) -> None:
-        super().__init__(message)
-        self.part = part

@@ -11,10 +11,10 @@ from enum import StrEnum
 from itertools import pairwise
 from math import log2
 
+from toposeat.errors import PartError
 from toposeat.model.quantity import (
     BANDWIDTH_RANGE_BYTES_PER_S,
     MAX_LATENCY_S,
-    PartError,
     Quantity,
     Source,
     check_bandwidth,

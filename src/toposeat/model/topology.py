@@ -16,6 +16,7 @@ from functools import cached_property
 
 from msgspec import field
 
+from toposeat.errors import PartError
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.noun import Noun, short_name
 from toposeat.model.pair import (
@@ -30,7 +31,6 @@ from toposeat.model.pair import (
 from toposeat.model.quantity import (
     MAX_INDEX,
     MAX_MEMORY_BYTES,
-    PartError,
     Premise,
     Quantity,
     check_bandwidth,

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from itertools import combinations
 from typing import TypeVar
 
+from toposeat.errors import PartError
 from toposeat.model.processor import CPU_NAME
-from toposeat.model.quantity import PartError, Quantity, nominal
+from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import (
     ANY_HOST,
     ComponentKind,

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from toposeat.errors import InputError, did_you_mean
+from toposeat.errors import InputError, PartError, did_you_mean
 from toposeat.model.files import read_text
-from toposeat.model.quantity import PartError, Quantity, Source
+from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import ComponentKind, PathClass, Vendor
 
 MAX_CHARACTERS = 1 << 15  # tomllib takes 2 s for a key with half as many dots, and longer for more
