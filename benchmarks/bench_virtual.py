@@ -4,12 +4,15 @@ Run: python -m benchmarks.bench_virtual [--rounds N] [--delay MICROSECONDS]
 
 The device is this machine's OpenCL, lent to itself: client, proxy, device and the bare socket's
 ends share its CPUs. Every figure is the median within a process of `virtual_client.c`; every round
-makes each once, the borrowed ones twice (`again`, A/A). What is asked is a difference or a ratio to
-a socket's figure of the same round. A relay on the way delays each direction: a far device.
+makes each once, the borrowed ones twice (`again`, A/A). A move is of a process that waits, with 256
+MiB and a program, between two proxies; it is clocked from the request to the answer. What is asked
+is a difference or a ratio to a socket's figure of the same round. A relay on the way delays each
+direction: a far device.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -23,11 +26,14 @@ from pathlib import Path
 from benchmarks.machine import describe, differences, in_turns, middle, parser, ratios
 from tests.support.lent import NATIVE, Proxy, why_no_opencl
 
+from toposeat.installed import native_path
+
 _SOURCE = Path(__file__).with_name("virtual_client.c")
 _ROUNDS = {
     **{"ping": 500, "finish": 500, "batch": 200, "launches": 5, "events": 5, "small": 200},
     **{"write": 3, "read": 3, "push": 3, "pull": 3, "beside": 100},
 }
+_BULK = 256 << 20  # of virtual_client.c
 _STRICT = {"TOPOSEAT_CL_STRICT": "1"}
 
 
@@ -120,6 +126,52 @@ def _call(
     return partial(_figure, words, environments[whose])
 
 
+def _move(program: str, source: Proxy, target: Proxy) -> float:
+    """Seconds until a process with a full buffer has moved; what it has is looked at afterwards."""
+    pipe = subprocess.PIPE
+    line = [native_path("bin/toposeat-clproxy"), "--move", source.endpoint("tcp")]
+    with subprocess.Popen(
+        (program, "stay"), env=source.client(source.endpoint("tcp")), stdin=pipe, stdout=pipe
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        begin = time.perf_counter()
+        done = subprocess.run(
+            [*line, target.endpoint("tcp")],
+            env={**NATIVE, "TOPOSEAT_CL_KEY": source.key},
+            capture_output=True,
+            check=False,
+        )
+        seconds = time.perf_counter() - begin
+        process.communicate(b"\n")
+    if process.returncode != 0 or json.loads(done.stdout or "{}").get("moved") != 1:
+        raise SystemExit(f"nothing has moved: {done.stdout!r} {done.stderr!r}")
+    return seconds
+
+
+def _print_moves(program: str, proxy: Proxy, port: str, rounds: int) -> None:
+    """A move beside one hop of its bytes over a bare socket and the build of its program."""
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        tempfile.TemporaryDirectory() as own,
+        Proxy("--address", "127.0.0.1", key=proxy.key, POCL_CACHE_DIR=cache) as other,
+    ):
+        calls: dict[str, Callable[[], float]] = {
+            "hop": lambda: _BULK / _figure((program, "push", "1", port), NATIVE),
+            "build": partial(_figure, (program, "prepare"), {**NATIVE, "POCL_CACHE_DIR": own}),
+            "move": partial(_move, program, proxy, other),
+            "move again": partial(_move, program, proxy, other),
+        }
+        taken = in_turns(calls, rounds)
+    least = [hop + build for hop, build in zip(taken["hop"], taken["build"], strict=True)]
+    for name, values in taken.items():
+        told = [f"{1e3 * each:.0f}" for each in middle(values)]
+        print(f"{name:12}{told[0]:>6} ms ({told[1]} - {told[2]})", end="")
+        share = middle(ratios(values, least))
+        print(f"   x{share[0]:.2f} ({share[1]:.2f} - {share[2]:.2f}) of hop and build", end="")
+        print("; asked: x1.3" if name == "move" else "")
+
+
 def _print(rows: Sequence[Row], taken: Mapping[str, list[float]]) -> None:
     print(f"{'figure':26}{'median':>12}{'quartiles':>26}   against what, of the same round")
     for row in rows:
@@ -181,6 +233,7 @@ def main() -> None:
                 }
                 _print(rows, in_turns(calls, given.rounds))
                 print()
+            _print_moves(program, proxy, bare, given.rounds)
 
 
 if __name__ == "__main__":

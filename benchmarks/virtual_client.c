@@ -5,8 +5,10 @@
      virtual_client ping|push|pull ROUNDS PORT   the same from a socket of 127.0.0.1
      virtual_client serve                    the other end of these: prints its port
      virtual_client start                    only finds its devices
-     virtual_client relay PORT MICROSECONDS  passes on to PORT, so much later each way: prints its
-   port
+     virtual_client prepare                 its programs alone, as they are for `stay`
+     virtual_client stay                     has a full buffer, says so, and looks whether it still
+   has it when it may go on virtual_client relay PORT MICROSECONDS  passes on to PORT, so much later
+   each way: prints its port
 
    Prints the median of its rounds: seconds for what waits, calls/s or bytes/s for the rest. */
 #define CL_TARGET_OPENCL_VERSION 120
@@ -297,6 +299,42 @@ static void read_small(void) {
   NEED(clEnqueueReadBuffer(queue, small, CL_TRUE, 0, 4, &got, 0, NULL, NULL));
 }
 
+/* One that no cache has. */
+static void build(void) {
+  const char *source = "kernel void g(global int *to) { to[0] = N; }";
+  char options[64];
+  cl_int status;
+  snprintf(options, sizeof options, "-DN=%ld", (long)(now() * 1e9) % 1000000000);
+  cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+  NEED(clBuildProgram(program, 1, &device, options, NULL, NULL));
+}
+
+/* What a process does before it can compute: its driver, a context, a program from the cache, one
+   from nowhere. */
+static int prepare(void) {
+  double start = now();
+  begin();
+  build();
+  printf("%.9g\n", now() - start);
+  return 0;
+}
+
+static int stay(void) {
+  begin();
+  build();
+  for (size_t i = 0; i < BULK; i++)
+    bulk[i] = (char)(i * 2654435761U >> 24);
+  write_bulk();
+  puts("ready");
+  fflush(stdout);
+  (void)getchar();
+  memset(bulk, 0, BULK);
+  read_bulk();
+  for (size_t i = 0; i < BULK; i++)
+    need(bulk[i] == (char)(i * 2654435761U >> 24), "its buffer is not what it was");
+  return 0;
+}
+
 static atomic_int over;
 
 static void *write_on(void *nothing) {
@@ -330,6 +368,10 @@ int main(int argc, char **argv) {
   memset(bulk, 1, BULK);
   if (strcmp(kind, "serve") == 0)
     serve();
+  if (strcmp(kind, "stay") == 0)
+    return stay();
+  if (strcmp(kind, "prepare") == 0)
+    return prepare();
   need(rounds > 0 && rounds <= MOST_ROUNDS, "KIND ROUNDS [PORT]");
   if (port > 0) {
     printf("%.9g\n", bare(kind[2], rounds, port));

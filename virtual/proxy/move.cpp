@@ -102,13 +102,61 @@ cl_int on_moved(Session &session, In &in, tps_text *) {
 
 namespace {
 
+// Memory in both proxies, or a part of a buffer: [0] is where that begins.
 struct Given {
-  uint64_t queue, memory;
-  bool is_image;
+  uint64_t queue, memory, is_image;
   size_t region[3];
 };
+static_assert(sizeof(Given) == 6 * TPS_WORD);
 
-// The new proxy's session, as a client without tickets.
+size_t bytes_of_image(cl_mem image, const Given &given) {
+  size_t bytes = 0;
+  if (real.GetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof bytes, &bytes, nullptr) != 0)
+    return 0;
+  for (size_t side : given.region)
+    if (__builtin_mul_overflow(bytes, side, &bytes))
+      return 0;
+  return bytes;
+}
+
+// What is mapped is the buffer itself where host and device share memory, and what the driver
+// copies to most quickly elsewhere.
+class Mapped {
+public:
+  Mapped() = default;
+  Mapped(cl_command_queue queue, cl_mem buffer, cl_ulong flags, size_t at, size_t size)
+      : queue_(queue), buffer_(buffer) {
+    data_ = real.EnqueueMapBuffer(queue, buffer, 0, flags, at, size, 0, nullptr, &mapped_, &code_);
+    if (code_ == 0)
+      real.Flush(queue);
+  }
+  Mapped(Mapped &&other) noexcept { *this = std::move(other); }
+  Mapped &operator=(Mapped &&other) noexcept {
+    std::swap(queue_, other.queue_);
+    std::swap(buffer_, other.buffer_);
+    std::swap(data_, other.data_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(code_, other.code_);
+    return *this;
+  }
+  ~Mapped() {
+    if (data_ != nullptr)
+      real.EnqueueUnmapMemObject(queue_, buffer_, data_, 1, &mapped_, nullptr);
+    if (mapped_ != nullptr)
+      real.ReleaseEvent(mapped_);
+  }
+  cl_int wait() const { return code_ != 0 ? code_ : real.WaitForEvents(1, &mapped_); }
+  char *data() const { return static_cast<char *>(data_); }
+
+private:
+  cl_command_queue queue_ = nullptr;
+  cl_mem buffer_ = nullptr;
+  void *data_ = nullptr;
+  cl_event mapped_ = nullptr;
+  cl_int code_ = 0;
+};
+
+// The new proxy's session, to which everything goes that the old one has to give.
 class Peer {
 public:
   Peer(Session &session, const std::string &endpoints, std::span<const unsigned char> key)
@@ -127,7 +175,6 @@ public:
   ~Peer() {
     if (socket_ >= 0)
       close(socket_);
-    std::free(batch_.data);
   }
 
   bool is_good() const { return is_good_; }
@@ -140,117 +187,53 @@ public:
       return CL_INVALID_MEM_OBJECT;
     if (memory->handle == nullptr) // it could not be made, and nothing can be in it
       return 0;
-    queue_ = static_cast<cl_command_queue>(queue->handle);
-    memory_ = static_cast<cl_mem>(memory->handle);
-    cl_int code = given.is_image ? give_image(given) : give_buffer(given);
-    real.Finish(queue_); // nothing is read into what is given back
-    return code;
+    auto of = static_cast<cl_command_queue>(queue->handle);
+    auto what = static_cast<cl_mem>(memory->handle);
+    return given.is_image != 0 ? give_image(of, what, given) : give_buffer(of, what, given);
   }
-
-  // What is left of the batch.
-  bool flush() { return send({}); }
 
 private:
   // The device reads one piece while the one before is on its way.
-  cl_int give_buffer(const Given &given) {
-    struct Piece {
-      Staged staged;
-      cl_event event = nullptr;
-    } pieces[2];
+  cl_int give_buffer(cl_command_queue queue, cl_mem buffer, const Given &given) {
     size_t size = given.region[0];
-    auto start = [&](size_t at) {
-      Piece &piece = pieces[at / TPS_CHUNK % 2];
-      piece.staged = session_.take_staging(std::min<size_t>(TPS_CHUNK, size - at));
-      cl_int code = real.EnqueueReadBuffer(queue_, memory_, 0, at, piece.staged.size(),
-                                           piece.staged.data(), 0, nullptr, &piece.event);
-      return code == 0 ? real.Flush(queue_) : code;
+    auto map = [&](size_t at) {
+      return Mapped(queue, buffer, CL_MAP_READ, at, std::min<size_t>(PIECE, size - at));
     };
-    cl_int code = start(0);
-    for (size_t at = 0; at < size && code == 0; at += TPS_CHUNK) {
-      Piece &piece = pieces[at / TPS_CHUNK % 2];
-      if (size - at > TPS_CHUNK)
-        code = start(at + TPS_CHUNK);
-      cl_int read = real.WaitForEvents(1, &piece.event);
-      real.ReleaseEvent(piece.event);
-      code = code == 0 ? read : code;
-      if (code != 0)
-        break;
-      upload(piece.staged);
-      begin(TPS_CALL_EnqueueWriteBuffer);
-      for (uint64_t word : {given.queue, given.memory, uint64_t{at}, uint64_t{piece.staged.size()}})
-        tps_put(&batch_, word);
-      end();
+    Mapped now = map(0);
+    for (size_t at = 0; at < size; at += PIECE) {
+      Mapped next = size - at > PIECE ? map(at + PIECE) : Mapped();
+      if (cl_int code = now.wait(); code != 0)
+        return code;
+      send({given.queue, given.memory, 0, {at, 0, 0}},
+           {now.data(), std::min<size_t>(PIECE, size - at)});
+      now = std::move(next);
     }
-    return code;
-  }
-
-  cl_int give_image(const Given &given) {
-    size_t element = 0, bytes = 0;
-    cl_int code =
-        real.GetImageInfo(memory_, CL_IMAGE_ELEMENT_SIZE, sizeof element, &element, nullptr);
-    bytes = element * given.region[0] * given.region[1] * given.region[2];
-    if (code != 0 || bytes == 0 || bytes > session_.most_upload())
-      return code != 0 ? code : CL_INVALID_VALUE;
-    Staged staged = session_.take_staging(bytes);
-    code = real.EnqueueReadImage(queue_, memory_, 1, ZEROS, given.region, 0, 0, staged.data(), 0,
-                                 nullptr, nullptr);
-    if (code != 0)
-      return code;
-    upload(staged);
-    begin(TPS_CALL_EnqueueWriteImage);
-    tps_put(&batch_, given.queue);
-    tps_put(&batch_, given.memory);
-    tps_put_words(&batch_, ZEROS, 3);
-    tps_put_words(&batch_, given.region, 3);
-    end();
     return 0;
   }
 
-  void begin(uint32_t call) {
-    tps_head head = {0, call, 0};
-    head_ = batch_.length;
-    std::memcpy(tps_room(&batch_, sizeof head), &head, sizeof head);
+  cl_int give_image(cl_command_queue queue, cl_mem image, const Given &given) {
+    size_t bytes = bytes_of_image(image, given);
+    if (bytes == 0 || bytes > session_.most_upload())
+      return CL_INVALID_VALUE;
+    Staged staged = session_.take_staging(bytes);
+    cl_int code = real.EnqueueReadImage(queue, image, 1, ZEROS, given.region, 0, 0, staged.data(),
+                                        0, nullptr, nullptr);
+    for (size_t at = 0; at < bytes && code == 0; at += TPS_LONGEST / 2)
+      send(given, {staged.data() + at, std::min<size_t>(TPS_LONGEST / 2, bytes - at)});
+    return code;
   }
 
-  void set_length(size_t raw) {
-    auto length = static_cast<uint32_t>(batch_.length - head_ - sizeof(tps_head) + raw);
-    std::memcpy(batch_.data + head_, &length, sizeof length);
+  void send(Given given, std::span<const char> raw) {
+    tps_head head = {static_cast<uint32_t>(sizeof given + raw.size()), TPS_CONTENT, 0};
+    iovec parts[] = {
+        {&head, sizeof head}, {&given, sizeof given}, {const_cast<char *>(raw.data()), raw.size()}};
+    is_good_ = is_good_ && tps_send_all(socket_, parts, 3) == 0;
   }
 
-  void upload(const Staged &staged) {
-    upload_++;
-    for (size_t at = 0, length = 0; at < staged.size(); at += length) {
-      length = std::min<size_t>(staged.size() - at, TPS_CHUNK);
-      begin(TPS_UPLOAD);
-      for (uint64_t word : {upload_, uint64_t{staged.size()}, uint64_t{at}})
-        tps_put(&batch_, word);
-      set_length(length);
-      send({staged.data() + at, length});
-    }
-  }
-
-  // The command of the last upload, of which nobody wants to hear.
-  void end() {
-    for (uint64_t word : {upload_, uint64_t{0}, uint64_t{0}, uint64_t{0}})
-      tps_put(&batch_, word);
-    set_length(0);
-  }
-
-  bool send(std::span<const char> raw) {
-    iovec parts[] = {{batch_.data, batch_.length}, {const_cast<char *>(raw.data()), raw.size()}};
-    is_good_ = is_good_ && tps_send_all(socket_, parts, raw.empty() ? 1 : 2) == 0;
-    batch_.length = 0;
-    return is_good_;
-  }
-
+  static constexpr size_t PIECE = size_t{4} << 20;
   Session &session_;
   int socket_ = -1;
   bool is_good_ = false;
-  tps_text batch_ = {};
-  size_t head_ = 0;
-  uint64_t upload_ = 0;
-  cl_command_queue queue_ = nullptr;
-  cl_mem memory_ = nullptr;
 };
 
 } // namespace
@@ -260,7 +243,7 @@ cl_int on_give(Session &session, In &in, tps_text *) {
   auto key = in.bytes();
   std::vector<Given> all;
   for (uint64_t left = in.length(); left > 0; left--) {
-    Given given = {in.word(), in.word(), in.word() != 0, {}};
+    Given given = {in.word(), in.word(), in.word(), {}};
     for (size_t &side : given.region)
       side = in.word();
     all.push_back(given);
@@ -273,7 +256,7 @@ cl_int on_give(Session &session, In &in, tps_text *) {
   for (const Given &given : all)
     if (cl_int code = peer.give(given); code != 0)
       return code;
-  return peer.flush() ? 0 : CL_OUT_OF_RESOURCES;
+  return peer.is_good() ? 0 : CL_OUT_OF_RESOURCES;
 }
 
 // ---- The new proxy
@@ -332,15 +315,57 @@ int accept_peer(const Offer &offer) {
 
 } // namespace
 
-cl_int on_accept(Session &session, In &, tps_text *out) {
+namespace {
+
+// One piece, straight into what is mapped of a buffer; images come whole.
+bool take_content(Session &session, tps_inflow &in, Staged &image, size_t &filled) {
+  tps_head head;
+  Given given;
+  if (tps_inflow_read(&in, &head, sizeof head, nullptr, nullptr) != 0 || head.call != TPS_CONTENT ||
+      head.length <= sizeof given || head.length > TPS_LONGEST ||
+      tps_inflow_read(&in, &given, sizeof given, nullptr, nullptr) != 0)
+    return false;
+  size_t length = head.length - sizeof given;
+  Object *to = session.object(given.queue), *memory = session.object(given.memory);
+  if (to == nullptr || to->kind != Kind::command_queue || to->handle == nullptr ||
+      memory == nullptr || memory->kind != Kind::mem_object || memory->handle == nullptr)
+    return false;
+  auto queue = static_cast<cl_command_queue>(to->handle);
+  auto what = static_cast<cl_mem>(memory->handle);
+  if (given.is_image == 0) {
+    Mapped mapped(queue, what, CL_MAP_WRITE_INVALIDATE_REGION, given.region[0], length);
+    return mapped.wait() == 0 && tps_inflow_read(&in, mapped.data(), length, nullptr, nullptr) == 0;
+  }
+  size_t bytes = bytes_of_image(what, given);
+  if (bytes > session.most_upload() || length > bytes - filled)
+    return false;
+  if (filled == 0)
+    image = session.take_staging(bytes);
+  if (tps_inflow_read(&in, image.data() + filled, length, nullptr, nullptr) != 0)
+    return false;
+  filled = filled + length < bytes ? filled + length : 0;
+  return filled != 0 || real.EnqueueWriteImage(queue, what, 1, ZEROS, given.region, 0, 0,
+                                               image.data(), 0, nullptr, nullptr) == 0;
+}
+
+} // namespace
+
+cl_int on_accept(Session &session, In &, tps_text *) {
   Offer offer = std::exchange(session.offer, {});
   int peer = accept_peer(offer);
   for (int door : offer.doors)
     close(door);
   explicit_bzero(offer.key, sizeof offer.key);
-  cl_int code = peer < 0 ? CL_DEVICE_NOT_AVAILABLE : session.take_contents(peer);
-  if (peer >= 0)
-    close(peer);
-  out->length = 0; // of what came meanwhile
-  return code;
+  if (peer < 0)
+    return CL_DEVICE_NOT_AVAILABLE;
+  tps_inflow in = {.socket = peer, .data = nullptr, .at = 0, .filled = 0};
+  Staged image;
+  size_t filled = 0;
+  while (take_content(session, in, image, filled))
+    ;
+  char more = 0; // behind its end there is nothing, behind what cannot be read there is
+  bool is_whole = in.at == in.filled && recv(peer, &more, 1, 0) == 0 && filled == 0;
+  std::free(in.data);
+  close(peer);
+  return is_whole ? 0 : CL_OUT_OF_RESOURCES;
 }

@@ -205,7 +205,6 @@ public:
   int run();
   void learn_devices();              // before the first message
   bool take_message(tps_inflow &in); // one; false: the client is gone or breaks the protocol
-  cl_int take_contents(int peer);    // all that another proxy gives
 
   void keep(uint64_t id, Kind kind, void *handle, cl_int code);
   void *forget(uint64_t id, Kind kind);
@@ -235,7 +234,6 @@ private:
   void send_long_reads();
   void look_after();
   void hear_parent();
-  bool take_body(const tps_head &head, tps_inflow &in);
   void wait_for(cl_command_queue queue);
   bool take_frame(tps_inflow &in, size_t length);
   struct Upload {

@@ -2,7 +2,6 @@
 #include "proxy.hpp"
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -187,16 +186,12 @@ bool Session::take_frame(tps_inflow &in, size_t length) {
 }
 
 bool Session::take_message(tps_inflow &in) {
+  static std::vector<unsigned char> body;
+  static tps_text out = {};
   tps_head head;
   auto is_idle = [](void *session) { static_cast<Session *>(session)->flush_queues(); };
   if (tps_inflow_read(&in, &head, sizeof head, is_idle, this) != 0)
     return false;
-  return take_body(head, in);
-}
-
-bool Session::take_body(const tps_head &head, tps_inflow &in) {
-  static std::vector<unsigned char> body;
-  static tps_text out = {};
   if (head.length > TPS_LONGEST)
     return false;
   if (head.call == TPS_UPLOAD)
@@ -216,19 +211,6 @@ bool Session::take_body(const tps_head &head, tps_inflow &in) {
   if (head.ticket != 0 && code != LATER)
     reply(head.ticket, code, &out);
   return true;
-}
-
-// The client waits for a reply meanwhile, and the message that asked for it has been read.
-cl_int Session::take_contents(int peer) {
-  tps_inflow in = {.socket = peer, .data = nullptr, .at = 0, .filled = 0};
-  bool is_good = true;
-  for (tps_head head; is_good && tps_inflow_read(&in, &head, sizeof head, nullptr, nullptr) == 0;)
-    is_good = head.ticket == 0 &&
-              (head.call == TPS_UPLOAD || head.call == TPS_CALL_EnqueueWriteBuffer ||
-               head.call == TPS_CALL_EnqueueWriteImage) &&
-              take_body(head, in);
-  std::free(in.data);
-  return is_good ? 0 : CL_OUT_OF_RESOURCES;
 }
 
 void Session::hear_parent() {

@@ -40,12 +40,14 @@ enum tps_message {
   TPS_FAILED,  /* to the client: object, code, of a call that nobody waits for */
   TPS_PRINTED, /* to the client: raw bytes that a kernel printed */
   /* A client moves to a device of another proxy. */
-  TPS_MOVE,   /* to the old proxy, which asks its clients: device, end points, device there; reply:
-                 how many have moved, why each other has not. To the client: the same */
-  TPS_MOVED,  /* to the old proxy: enum tps_outcome, why not */
-  TPS_ALIAS,  /* to the new one: id that the client has for a device, its index here */
-  TPS_OFFER,  /* to the new one: -; reply: end points for the old one, a key */
-  TPS_ACCEPT, /* to the new one: -; reply once the old one has given all */
+  TPS_MOVE,    /* to the old proxy, which asks its clients: device, end points, device there; reply:
+                  how many have moved, why each other has not. To the client: the same */
+  TPS_MOVED,   /* to the old proxy: enum tps_outcome, why not */
+  TPS_ALIAS,   /* to the new one: id that the client has for a device, its index here */
+  TPS_OFFER,   /* to the new one: -; reply: end points for the old one, a key */
+  TPS_ACCEPT,  /* to the new one: -; reply once the old one has given all */
+  TPS_CONTENT, /* from the old one to the new: as in GIVE, but where a piece of a buffer begins, not
+                  its size; raw bytes */
   TPS_GIVE, /* to the old one: end points, key, how many; then queue, memory, is an image, region */
 };
 

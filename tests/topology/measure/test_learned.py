@@ -10,7 +10,8 @@ import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
 from toposeat.errors import InputError
-from toposeat.model.quantity import PartError, Quantity, Source
+from toposeat.errors import PartError
+from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import CopyProtocol, ProtocolRoute, Topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import (
