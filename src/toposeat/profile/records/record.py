@@ -31,6 +31,7 @@ from toposeat.profile.records.segment import (
     Segment,
     State,
     WorldOrigin,
+    damaged,
     read_segment,
 )
 
@@ -183,14 +184,14 @@ def read_record(path: Path) -> RankRecord | None:
     if main is None:
         return None
     if main.header["thread"] != MAIN_SEGMENT:
-        raise main.damaged("it is only one thread's part of a record")
+        raise damaged(main.path, "it is only one thread's part of a record")
     segments = [main]
     if main.header["flags"] & Flag.CONCURRENT:
         segments += _thread_segments(main)
     try:
         return _build(segments)
     except (ValueError, KeyError) as error:  # a number that stands for nothing
-        raise main.damaged(str(error)) from error
+        raise damaged(main.path, str(error)) from error
 
 
 def _thread_segments(main: Segment) -> Iterator[Segment]:
@@ -204,7 +205,7 @@ def _thread_segments(main: Segment) -> Iterator[Segment]:
         own = (segment.header[name] for name in ("rank", "world_size", "pid", "thread"))
         expected = (*(main.header[name] for name in ("rank", "world_size", "pid")), number)
         if tuple(own) != expected or len(segment.phases) != len(main.phases):
-            raise segment.damaged("it does not belong to the record beside it")
+            raise damaged(segment.path, "it does not belong to the record beside it")
         yield segment
 
 
@@ -350,7 +351,7 @@ def _stretch(main: Segment, number: int, second: float) -> tuple[float, float, f
         end = max(end, begin, head["last_ticks"])
         active += max(0, head["last_ticks"] - head["entered_ticks"])
     if not head["start_ticks"] <= begin <= end:
-        raise main.damaged("a phase ends before it begins")
+        raise damaged(main.path, "a phase ends before it begins")
     active = min(active, end - begin)  # a rank may die while it notes them
     if head["phase_mode"] == PhaseMode.WINDOWS and head["window_ns"] > 0:
         label, window = int(entry["label"]), head["window_ns"] * 1e-9
@@ -386,7 +387,7 @@ def _decode_keys(
         or np.any(peer[~outside] >= main.header["world_size"])
         or not set(number.tolist()) <= set(place_of)
     ):
-        raise main.damaged("a slot has an unknown kind, rank or phase")
+        raise damaged(main.path, "a slot has an unknown kind, rank or phase")
     phase = np.array([place_of[n] for n in number.tolist()], dtype=np.int64)
     world = np.where(outside, PEER_OUTSIDE - peer, 0)
     return kind, space.astype(bool), np.where(outside, OUTSIDE, peer), world, phase
@@ -394,7 +395,7 @@ def _decode_keys(
 
 def _other_world(main: Segment, entry: Any) -> OtherWorld:
     if not 1 <= entry["size"] <= MAX_RANKS:
-        raise main.damaged(f"another world has {entry['size']} processes")
+        raise damaged(main.path, f"another world has {entry['size']} processes")
     return OtherWorld(
         key=int(entry["key"]),
         origin=WorldOrigin(int(entry["origin"])),
@@ -412,7 +413,7 @@ def _communicators(main: Segment) -> tuple[Members, ...]:
         first, count, size = (int(entry[name]) for name in ("first_run", "run_count", "size"))
         own = runs[first : first + count]
         if len(own) != count or int(own[:, 2].sum()) != size or size > MAX_RANKS:
-            raise main.damaged("the members of a communicator do not add up")
+            raise damaged(main.path, "the members of a communicator do not add up")
         name = _text(bytes(entry["name"]))
         made.append(Members(inter=bool(entry["inter"]), name=name, size=size, runs=own))
     return tuple(made)
@@ -424,7 +425,7 @@ def _check_runs(main: Segment, first: Int64Array, stride: Int64Array, count: Int
     inside = (first >= 0) & (first < world) & (last >= 0) & (last < world)
     outside = (first < 0) & (first >= OUTSIDE - len(main.worlds)) & (stride == 0)
     if np.any(count < 1) or not np.all(inside | outside):
-        raise main.damaged("a communicator names a rank beyond the world")
+        raise damaged(main.path, "a communicator names a rank beyond the world")
 
 
 def _event(
@@ -445,7 +446,7 @@ def _event(
         # Threads that were killed between two stores can leave the counters that far apart.
         or (not by_class and abs(size * calls - total) > size * MAX_THREADS)
     ):
-        raise segment.damaged(f"a collective that cannot be: {entry}")
+        raise damaged(segment.path, f"a collective that cannot be: {entry}")
     return RecordedEvent(
         communicator=communicator,
         operation=OPERATIONS[int(entry["operation"])],

@@ -205,12 +205,9 @@ class Segment:
     devices: NDArray[Any]  # by number, used or not
     phases: NDArray[Any]  # by number, used or not
 
-    def damaged(self, message: str) -> InputError:
-        """The error to raise."""
-        return _damaged(self.path, message)
 
-
-def _damaged(path: Path, message: str) -> InputError:
+def damaged(path: Path, message: str) -> InputError:
+    """The error to raise."""
     return InputError(
         f"damaged traffic record: {message}",
         hint="profile again; records are written by toposeat's interposer only",
@@ -221,28 +218,20 @@ def _damaged(path: Path, message: str) -> InputError:
 def read_segment(path: Path) -> Segment | None:
     """Parse one segment; None if the rank died before it had written the header."""
     try:
-        file = open_input(path)
+        with open_input(path) as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return None
+            reader = _Reader(path, file.fileno())
+            if reader.header["magic"] == bytes(8):
+                return None
+            reader.check_header()
+            return _build(reader)
     except OSError as error:
         raise InputError(
             f"cannot read the traffic record ({error.strerror})",
             hint="check the folder and its permissions",
             path=path,
         ) from error
-    descriptor = file.fileno()
-    try:
-        if os.fstat(descriptor).st_size == 0:
-            return None
-        reader = _Reader(path, descriptor)
-        if reader.header["magic"] == bytes(8):
-            return None
-        reader.check_header()
-        return _build(reader)
-    except OSError as error:
-        raise InputError(
-            f"cannot read the traffic record ({error.strerror})", hint="is it a file?", path=path
-        ) from error
-    finally:
-        file.close()
 
 
 class _Reader:
@@ -254,17 +243,14 @@ class _Reader:
         self.size = os.fstat(descriptor).st_size
         raw = os.pread(descriptor, HEADER.size, 0)
         if len(raw) < HEADER.size:
-            raise self.damaged("the file is shorter than a record's header")
+            raise damaged(self.path, "the file is shorter than a record's header")
         self.header: dict[str, Any] = dict(zip(FIELDS, HEADER.unpack(raw), strict=True))
-
-    def damaged(self, message: str) -> InputError:
-        return _damaged(self.path, message)
 
     def check_header(self) -> None:
         """Refuse what is no record of this version."""
         head = self.header
         if head["magic"] != MAGIC or head["byte_order"] != BYTE_ORDER:
-            raise self.damaged("it does not start as one of this byte order")
+            raise damaged(self.path, "it does not start as one of this byte order")
         if head["version"] != VERSION:
             raise InputError(
                 f"traffic record of version {head['version']}, this toposeat reads {VERSION}",
@@ -272,10 +258,10 @@ class _Reader:
                 path=self.path,
             )
         if not 1 <= head["world_size"] <= MAX_RANKS or not 0 <= head["rank"] < head["world_size"]:
-            raise self.damaged(f"rank {head['rank']} of {head['world_size']}")
+            raise damaged(self.path, f"rank {head['rank']} of {head['world_size']}")
         backwards = head["last_ns"] < head["start_ns"] or head["last_ticks"] < head["start_ticks"]
         if head["header_bytes"] != HEADER.size or backwards:
-            raise self.damaged("its header has another size, or its clock runs backwards")
+            raise damaged(self.path, "its header has another size, or its clock runs backwards")
 
     def entries(self, name: str, limit: int | None = None) -> NDArray[Any]:
         """The entries of a section that lie in the file's data parts (all others are zero)."""
@@ -286,8 +272,8 @@ class _Reader:
         count = capacity if limit is None else limit
         inside = HEADER.size <= offset <= self.size - capacity * stride
         if stride != dtype.itemsize or not inside or count > capacity:
-            raise self.damaged(
-                f"{count} of {capacity} {name} of {stride} bytes at {offset} do not fit"
+            raise damaged(
+                self.path, f"{count} of {capacity} {name} of {stride} bytes at {offset} do not fit"
             )
         if limit is not None:  # a short prefix, holes included
             return np.frombuffer(self._read(offset, count * stride), dtype)
@@ -302,7 +288,7 @@ class _Reader:
         while len(data) < length:
             piece = os.pread(self._descriptor, min(_CHUNK, length - len(data)), offset + len(data))
             if not piece:
-                raise self.damaged("the file became shorter while it was read")
+                raise damaged(self.path, "the file became shorter while it was read")
             data += piece
         return bytes(data)
 
@@ -352,4 +338,4 @@ def _check_counters(segment: Segment) -> None:
         *(segment.phases["time"][name] for name in ("ticks", "calls")),
     )
     if any(array.size and array.max() >= _BEYOND for array in counters):
-        raise segment.damaged("a counter is beyond any possible traffic")
+        raise damaged(segment.path, "a counter is beyond any possible traffic")
