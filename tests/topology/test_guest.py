@@ -110,8 +110,9 @@ def test_the_command_takes_a_list_or_pairs(
     assert capsys.readouterr().out == by_index
     assert main([*command, "-t", str(guest)]) == 1  # not one machine
     assert "--rename-by index" in capsys.readouterr().err
-    assert main(["discover", "-t", str(host), "--rename-by", "index"]) == 2
-    assert "hint:" in capsys.readouterr().err
+    for source in (str(host), "fattree:4:2"):  # as little for a network as for text
+        assert main(["discover", "-t", source, "--rename-by", "index"]) == 2
+        assert "--format nccl" in capsys.readouterr().err
 
 
 def test_the_wiring_of_a_host_of_eight_for_its_guest(

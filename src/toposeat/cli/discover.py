@@ -43,10 +43,7 @@ class DiscoverCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        add_topology_option(
-            parser,
-            required=False,
-        )
+        add_topology_option(parser, required=False)
         add_output_option(parser, "the topology")
         parser.add_argument(
             "--format",
@@ -76,15 +73,15 @@ class DiscoverCommand(Command):
             raise UsageError(
                 "a PNG cannot be shown in a terminal", hint="discover --format png > machine.png"
             )
+        if args.rename_by is not None and (form != "nccl" or args.json):
+            raise UsageError(
+                "--rename-by is for files of NCCL", hint="toposeat discover ... --format nccl"
+            )
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         source = "this" if args.topology is None else args.topology
         if topology.is_network(source) or is_shape(source):
             return _show_network(args)
-        if args.rename_by is not None and (form != "nccl" or args.json):
-            raise UsageError(
-                "--rename-by is for files of NCCL", hint="toposeat discover ... --format nccl"
-            )
         if form == "nccl" and not args.json:
             return _write_nccl(args)
         machine = read_machine(source)
