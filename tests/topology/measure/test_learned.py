@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
-from toposeat.errors import InputError
-from toposeat.errors import PartError
+from toposeat.errors import InputError, PartError
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import CopyProtocol, ProtocolRoute, Topology
 from toposeat.topology import read_topology
