@@ -18,7 +18,6 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.errors import UsageError
-from toposeat.model.shape_text import is_shape
 from toposeat.model.shell_words import shell_word
 
 
@@ -43,6 +42,7 @@ class AskCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Predict, show."""
         from toposeat import launch, mapping, pipeline, profile, report, topology  # noqa: PLC0415
+        from toposeat.model.shape_text import is_shape  # noqa: PLC0415
 
         if not (topology.is_network(args.topology) or is_shape(args.topology)):
             raise UsageError(

@@ -21,7 +21,6 @@ from toposeat.cli.command import (
 from toposeat.cli.constraints import device_list
 from toposeat.errors import UsageError
 from toposeat.model.shell_words import shell_word
-from toposeat.model.transport import nccl_setting
 
 if TYPE_CHECKING:
     from toposeat.model.device_set import DeviceSet
@@ -50,6 +49,8 @@ class ChooseCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Choose and show."""
+        from toposeat.model.transport import nccl_setting  # noqa: PLC0415
+
         machine = read_machine(args.topology)
         free = None if args.free is None else device_list("--free", args.free, machine)
         around = environment_of(args.topology)

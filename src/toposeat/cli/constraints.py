@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from toposeat import mapping
 from toposeat.errors import UsageError
-from toposeat.mapping.machine import needs_devices
 from toposeat.model.map_options import Constraints
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def constraints_of(args: argparse.Namespace, on: Machine) -> Constraints:
         return Constraints()
     machine = on.topology
     if machine is None:
-        raise needs_devices(f"--{given[0]}")
+        raise mapping.needs_devices(f"--{given[0]}")
     return Constraints(
         devices=None if args.devices is None else device_list("--devices", args.devices, machine),
         exclude=() if args.exclude is None else device_list("--exclude", args.exclude, machine),
