@@ -110,6 +110,7 @@ class GroupRates:
             for pair in pairs:
                 uses[pair].append(capacity.size + limits.size + at)
         self._cap, self._capacity = cap, self._capacities(capacity, limits)
+        self._relays_by = self._capacity[self._routes.relays_by].tobytes()
 
     def at(self, arrays: NetworkArrays) -> GroupRates:
         """The rates with other numbers of the same machine."""
@@ -119,6 +120,7 @@ class GroupRates:
         found._routes = copy.copy(self._routes)
         found._cap, found._routes.cap = arrays.ring, arrays.ring.tolist()
         found._capacity = found._capacities(arrays.capacity, arrays.pair_limits)
+        found._relays_by = found._capacity[found._routes.relays_by].tobytes()
         return found
 
     def _capacities(
@@ -235,8 +237,7 @@ class GroupRates:
 
     def _wiring(self, members: tuple[int, ...], *, forwarded: bool = False) -> _Wiring:
         """The routes of a set; which member relays for two others depends on some numbers."""
-        direct = self._routes.direct_within(members)
-        key = members, forwarded, self._capacity[direct].tobytes()
+        key = members, forwarded, self._relays_by
         if key not in self._wired:
             self._wired[key] = self._routes.within(members, self._capacity, forwarded=forwarded)
         return self._wired[key]
@@ -334,7 +335,6 @@ class _Routes:
         switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
         switches.discard(MEASURED_PORTS)
         self._n = n
-        self._direct_of: dict[tuple[int, ...], NDArray[np.intp]] = {}
         self.forwards = any(device.forwards for device in topology.devices)
         self.uses, self.cap = uses, cap.tolist()
         self.path_class = [_NO_PATH] * (n * n)
@@ -354,6 +354,10 @@ class _Routes:
             self._by_nccl[pair] = route.ring_bytes_per_s is not None
             self._direct[pair] = len(links) == 1 and links[0].kind in _DIRECT
             self._switched[pair] = bool(links) and bool(ends) and ends <= switches
+        # The resources whose numbers decide which member relays for two others.
+        ways = zip(uses, self._direct, strict=True)
+        direct = {of_pair[0] for of_pair, is_direct in ways if is_direct and of_pair}
+        self.relays_by = np.array(sorted(direct) if self._relays else [], np.intp)
 
     def held_by_flow(self) -> list[list[int]]:
         """Pairs of which all rings together carry no more than the fastest flow of one reaches.
@@ -376,14 +380,6 @@ class _Routes:
             if np.isfinite(cap) and (self._direct[pair] or self._switched[pair]):
                 for use in self.uses[pair]:
                     capacity[use] = min(capacity[use], cap)
-
-    def direct_within(self, members: tuple[int, ...]) -> NDArray[np.intp]:
-        """The resources by which relays between members are chosen: those of direct links."""
-        if members not in self._direct_of:
-            pairs = (a * self._n + b for a in members for b in members) if self._relays else ()
-            found = sorted({self.uses[pair][0] for pair in pairs if self._direct[pair]})
-            self._direct_of[members] = np.array(found, np.intp)
-        return self._direct_of[members]
 
     def within(
         self, members: tuple[int, ...], capacity: NDArray[np.float64], *, forwarded: bool = False

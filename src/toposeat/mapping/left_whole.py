@@ -18,15 +18,11 @@ class SetRates:
     def __init__(self, topology: Topology) -> None:
         """Sets are positions in `topology.devices`, ascending."""
         self._rates = GroupRates(topology)
-        self._rate: dict[tuple[int, ...], float] = {}
         self._division: dict[tuple[int, tuple[int, ...]], Left] = {}
 
     def of(self, devices: tuple[int, ...]) -> float:
         """Bytes per second of a ring over the devices; infinite for one device."""
-        rate = self._rate.get(devices)
-        if rate is None:
-            rate = self._rate[devices] = self._rates.of(devices).bytes_per_s
-        return rate
+        return self._rates.of(devices).bytes_per_s
 
     def range_of(self, devices: tuple[int, ...]) -> tuple[float, float]:
         """The least and the most of that rate on any machine that the sources allow."""

@@ -88,8 +88,8 @@ class PairTable(Struct, frozen=True, eq=False):
     def total(tables: Iterable[PairTable]) -> PairTable:
         """The sum of several tables."""
         parts = list(tables)
-        if not parts:
-            return PairTable.empty()
+        if len(parts) < 2:
+            return parts[0] if parts else PairTable.empty()
         return PairTable.from_pairs(
             *(
                 np.concatenate([getattr(p, name) for p in parts])

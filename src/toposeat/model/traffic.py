@@ -232,6 +232,8 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
 def _between_ranks(table: PairTable) -> PairTable:
     """A table without a rank's own messages."""
     keep = table.source != table.target
+    if keep.all():
+        return table
     return PairTable.from_pairs(
         table.source[keep], table.target[keep], table.bytes[keep], table.messages[keep]
     )
