@@ -3,6 +3,7 @@
 
 NB_MODULE(_ext, module) {
   module.doc() = "Compiled core of toposeat. Private: use toposeat._core.";
+  nanobind::set_leak_warnings(false); // a command ends without a last search for circles
   bind_network(module);
   bind_evaluate(module);
   bind_mapping(module);

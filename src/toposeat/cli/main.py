@@ -152,6 +152,7 @@ def entry() -> NoReturn:
         traceback.print_exc()
         print_error(error)
         code = exit_code(error)
+    gc.freeze()  # what is left goes with the process: looking through it takes as long as to start
     sys.exit(code)
 
 
