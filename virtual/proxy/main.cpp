@@ -378,7 +378,7 @@ private:
     tps_text text = {};
     tps_put(&text, moved_);
     for (const std::string &why : refusals_)
-      if (text.length + why.size() + 2 * TPS_WORD < LONGEST_PACKET)
+      if (text.length + why.size() + size_t{2} * TPS_WORD < LONGEST_PACKET)
         tps_put_bytes(&text, why.data(), why.size());
     send_packet(asker_, Word::answer, {text.data, text.length});
     std::free(text.data);

@@ -107,7 +107,7 @@ struct Given {
   uint64_t queue, memory, is_image;
   size_t region[3];
 };
-static_assert(sizeof(Given) == 6 * TPS_WORD);
+static_assert(sizeof(Given) == size_t{6} * TPS_WORD);
 
 size_t bytes_of_image(cl_mem image, const Given &given) {
   size_t bytes = 0;
@@ -296,6 +296,7 @@ namespace {
 // Who holds the key, of all who come within the limit; -1: nobody.
 int accept_peer(const Offer &offer) {
   std::vector<pollfd> doors;
+  doors.reserve(offer.doors.size());
   for (int door : offer.doors)
     doors.push_back({door, POLLIN, 0});
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
