@@ -22,11 +22,7 @@ from toposeat.model.nics import choose_nics
 from toposeat.model.record import Record
 from toposeat.model.topology import Link, LinkKind, PathClass, Route, Topology
 
-# Defaults: an adapter of 200 Gb/s and the latencies of InfiniBand, about a microsecond between two
-# hosts on one switch and 0.2 more per further switch.
-PORT_BYTES_PER_S = 25e9
-PORT_LATENCY_S = 0.4e-6
-HOP_LATENCY_S = 0.2e-6
+PORT_BYTES_PER_S = 25e9  # an adapter of 200 Gb/s
 
 
 def shape_of_network(network: Network, node: Topology) -> Shape:
@@ -53,7 +49,7 @@ def shape_of_network(network: Network, node: Topology) -> Shape:
             ports=plan.ports,
             attached=[port for ports in plan.attached for port in ports],
             port_bandwidth=[rate for rates in plan.port_rates for rate in rates],
-            port_latency=_or(network.rates.port_latency_s, PORT_LATENCY_S),
+            port_latency=network.rates.latencies_s[0],
             hosts=list(network.host_names),
             levels=[list(level.group_of_host) for level in network.levels],
             domain=list(domains),
@@ -118,10 +114,6 @@ def _check(network: Network, node: Topology) -> None:
         )
     if len(network.hosts) * len(node.devices) > MAX_SLOTS:
         raise UsageError(f"more than {MAX_SLOTS} slots", hint="name the hosts of the job: --hosts")
-
-
-def _or(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
 
 
 class _Plan(Record, frozen=True):
@@ -279,7 +271,7 @@ def _by_level(link: NetworkLink) -> int:
 
 def _directed(network: Network, plan: _Plan) -> list[_core.SwitchLink]:
     """Both directions of every link; the names say where they lead."""
-    hop = _or(network.rates.hop_latency_s, HOP_LATENCY_S)
+    _, hop = network.rates.latencies_s
     links = []
     for link, rate in zip(network.links, plan.link_rates, strict=True):
         for here, there in (link.ends, link.ends[::-1]):

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation import compile_traffic
+from toposeat.mapping.explain import SHOWN_LOADS, SHOWN_MOVES
 from toposeat.mapping.link_levels import LinkLevels
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_groups import slots_table
@@ -14,8 +15,6 @@ from toposeat.model.evaluation import Evaluation
 from toposeat.model.explanation import Bottleneck, Explanation, Move, PairLoad
 from toposeat.model.traffic import PairTable, Traffic
 
-SHOWN_MOVES = 8
-SHOWN_LOADS = 5
 _MOST_LEVELS = 32  # bits of the core's answer
 
 _Floats = NDArray[np.float64]

@@ -11,9 +11,7 @@ from typing import TypeVar
 
 from toposeat.errors import InputError
 from toposeat.mapping.cluster import (
-    HOP_LATENCY_S,
     PORT_BYTES_PER_S,
-    PORT_LATENCY_S,
     adapter_rates,
     adapters_of,
     link_rates,
@@ -200,7 +198,7 @@ class _Exits(Record, frozen=True, kw_only=True):
         for device, route, port in zip(node.devices, out, port_of, strict=True):
             users[port].add(device.id if route is None else route.target)
         links, components, end_of, feeder = [], [], {}, {}
-        latency = _or(network.rates.port_latency_s, PORT_LATENCY_S)
+        latency, _ = network.rates.latencies_s
         for port, vertices in sorted(users.items()):
             listed = host.ports[port % len(host.ports)]
             is_told = bool(own or network.rates.bandwidths_bytes_per_s or listed.bytes_per_s)
@@ -244,10 +242,6 @@ def _switch(name: str) -> str:
     return f"network/{name}"
 
 
-def _or(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
-
-
 def _link(id: str, kind: LinkKind, ends: tuple[str, str], rate: Quantity, latency_s: float) -> Link:
     return Link(
         id=id,
@@ -273,7 +267,7 @@ def _cables(network: Network, exits: Sequence[_Exits]) -> list[Link]:
         rate.forward_bytes_per_s.premises for own in exits for rate in own.links
     )
     given = len(network.rates.bandwidths_bytes_per_s[1:])
-    hop = _or(network.rates.hop_latency_s, HOP_LATENCY_S)
+    _, hop = network.rates.latencies_s
     cables = []
     for number, (link, value) in enumerate(zip(network.links, rates, strict=True)):
         is_told = link.bytes_per_s is not None or network.rates.taper != 1

@@ -13,10 +13,10 @@ from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.network import compile_traffic
 from toposeat.mapping.installed import check_installed
-from toposeat.mapping.nodes import NodesAnswer, map_nodes
-from toposeat.mapping.problem import Problem, check_seating, problem_of
+from toposeat.mapping.nodes import map_nodes
+from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
-from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
+from toposeat.mapping.sets import map_sets, searches_sets
 from toposeat.model.evaluation import KEPT, OF_SEARCH, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import MEASURED_PORTS, Topology
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BUDGET_S = 1.0  # where the options name none
 _TOLERANCE = 1e-9  # of values computed in another order
 
-_Answer = _core.MapAnswer | NodesAnswer | SetsAnswer
+_Answer = _core.MapAnswer | Answer
 
 
 def map_traffic(
@@ -254,15 +254,14 @@ def _solved(request: _core.MapRequest) -> _core.MapAnswer:
         raise ToposeatError(str(error), hint="use --solver auto") from error
 
 
-def _by_pairs(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions) -> NodesAnswer:
+def _by_pairs(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions) -> Answer:
     """An answer for the pairs that stand for groups: of the groups themselves nothing is proved."""
     found = evaluator.evaluate(answer.device_of_rank)
-    return NodesAnswer(
-        device_of_rank=list(answer.device_of_rank),
+    return Answer(
+        device_of_rank=tuple(answer.device_of_rank),
         value=found.value(options.objective),
-        kept_default=answer.kept_default,
         solver="pairs of groups",
-        notes=[note for note in answer.notes if note != "default is already optimal"],
+        notes=tuple(note for note in answer.notes if note != "default is already optimal"),
     )
 
 

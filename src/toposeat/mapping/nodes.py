@@ -5,28 +5,15 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.evaluation import Evaluator
+from toposeat.mapping.problem import Answer
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import Topology
-
-
-class NodesAnswer(Struct, frozen=True, kw_only=True):
-    """Has the attributes of `_core.MapAnswer`; no bound is known."""
-
-    device_of_rank: list[int]
-    value: float
-    kept_default: bool
-    solver: str
-    notes: list[str]
-    lower_bound: float | None = None
-    proved: bool = False
-    uniform: bool = False
 
 
 def map_nodes(
@@ -36,7 +23,7 @@ def map_nodes(
     options: MapOptions,
     *,
     budget_s: float,
-) -> NodesAnswer:
+) -> Answer:
     """Multilevel mapping with the machine reduced to its nodes.
 
     Within a node every pair of devices has its own cost; between two nodes all pairs have the mean.
@@ -68,12 +55,11 @@ def map_nodes(
         why = "is predicted slower" if gained else f"gains no {objective}"
         notes.append(f"kept the default: the two-level placement {why}")
     taken = default if keep else after
-    return NodesAnswer(
-        device_of_rank=list(taken.device_of_rank),
+    return Answer(
+        device_of_rank=taken.device_of_rank,
         value=taken.value(objective),
-        kept_default=keep,
         solver=f"two levels, {answer.placed.name}",
-        notes=notes,
+        notes=tuple(notes),
     )
 
 

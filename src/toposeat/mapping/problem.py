@@ -54,6 +54,18 @@ class Problem(Struct, frozen=True, kw_only=True):
         )
 
 
+class Answer(Struct, frozen=True, kw_only=True):
+    """What was found by a search outside of the core, in the form of `_core.MapAnswer`."""
+
+    device_of_rank: tuple[int, ...]
+    value: float
+    solver: str
+    notes: tuple[str, ...] = ()
+    lower_bound: float | None = None
+    proved: bool = False
+    uniform: bool = False
+
+
 def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Problem:
     """Check the constraints and number them for the core."""
     devices = _usable_devices(topology, constraints)

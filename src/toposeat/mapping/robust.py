@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from toposeat import _core
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.corners import Machines, Outlook
-from toposeat.mapping.problem import Problem
-from toposeat.mapping.sets import SetsAnswer, map_sets, searches_sets
+from toposeat.mapping.problem import Answer, Problem
+from toposeat.mapping.sets import map_sets, searches_sets
 from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import WORTH_SAYING, Premises
 from toposeat.model.record import Record
@@ -178,7 +178,7 @@ def _solved(
     at: int,
     rows: Sequence[tuple[int, ...]],
     budget_s: float,
-) -> _core.MapAnswer | SetsAnswer:
+) -> _core.MapAnswer | Answer:
     """What is found on one of the machines; `rows` are the default, and what is known beside it."""
     if searches_sets(asked.evaluator, asked.problem, asked.options):
         return map_sets(

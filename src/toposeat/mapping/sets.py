@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from toposeat import _core
 from toposeat.evaluation import Evaluator
-from toposeat.mapping.problem import Problem
+from toposeat.mapping.problem import Answer, Problem
 from toposeat.mapping.set_cover import MOST_DEVICES, Seconds, SetCover
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import Exchange
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 
 _SAME = 1e-9  # times that differ by a smaller share are the same
 _STARTS = 64  # of the search by swaps, besides the default
-
-
-class SetsAnswer(Struct, frozen=True, kw_only=True):
-    """What was found, in the form of the core's answers; seconds are the sum of the phases."""
-
-    device_of_rank: tuple[int, ...]
-    value: float
-    lower_bound: float | None
-    proved: bool
-    solver: str = "sets"
-    uniform: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def searches_sets(evaluator: Evaluator, problem: Problem, options: MapOptions) -> bool:
@@ -61,7 +49,7 @@ def map_sets(
     seed: int,
     model: GroupModel | None = None,
     also: Sequence[Sequence[int]] = (),
-) -> SetsAnswer:
+) -> Answer:
     """The placement with the least sum of phases that is nowhere slower than the default.
 
     Of equal sums the one whose slowest phase is least; of those the default.
@@ -101,11 +89,12 @@ def map_sets(
         proved = proved or search.best_sum <= bound * (1 + _SAME)
     if not proved:
         search.wander(random.Random(seed))
-    return SetsAnswer(
+    return Answer(
         device_of_rank=search.best,
         value=search.best_sum,
         lower_bound=search.best_sum if proved else bound,
         proved=proved,
+        solver="sets",
     )
 
 
