@@ -27,7 +27,9 @@ _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
 def machine_targets(shared: Path, max_bytes: int) -> list[Target]:
     """One target for every registered format of text."""
     found: dict[str, list[Seed]] = {each.name: [] for each in FORMATS}
-    for path, data in chain(_recorded(SEEDS), _samples(), _recorded(shared)):
+    texts = text_seeds(sample_texts())
+    ours = ((Path(n), topology_text(read_topology(n)).encode()) for n in catalogue_names())
+    for path, data in chain(_recorded(SEEDS), texts, ours, _recorded(shared)):
         try:
             found[format_of(decoded(data, path)).name].append((path, data))
         except ToposeatError:  # of a network, or refused by every reader
@@ -77,14 +79,6 @@ def sample_texts() -> dict[str, str]:
     for name, render in RENDERERS.items():
         texts[f"topo-{name}"] = render(cells, 2, ["0-7", "8-15"])
     return texts
-
-
-def _samples() -> Iterator[Seed]:
-    """The same, and our own files."""
-    yield from text_seeds(sample_texts())
-    for name in catalogue_names():
-        topology = read_topology(name)
-        yield Path(name), topology_text(topology).encode()
 
 
 def _amd_smi(bus: Sequence[str]) -> str:

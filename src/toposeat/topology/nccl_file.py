@@ -120,7 +120,8 @@ def _processor(topology: Topology, notes: list[str]) -> Processor:
         family = family_of(words, topology.metadata.get(CPU_NAME, ""))
         models = sorted(family.models)
         if len(words) == 1:
-            is_intel = models[0][0] == _INTEL_FAMILY if models else _is_nvidia(topology)
+            nvidia = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
+            is_intel = models[0][0] == _INTEL_FAMILY if models else nvidia
             words.append("GenuineIntel" if is_intel else "AuthenticAMD")
         usual = _USUAL.get(words[1], {}).get(min(max(generation, 3), 5))
         numbers = models[0] if models else usual
@@ -135,10 +136,6 @@ def _processor(topology: Topology, notes: list[str]) -> Processor:
             " without a model; give lscpu's output as well (-t lscpu.txt) to have the real one"
         )
     return made
-
-
-def _is_nvidia(topology: Topology) -> bool:
-    return all(device.vendor is Vendor.NVIDIA for device in topology.devices)
 
 
 def _mask(cpus: str) -> str:

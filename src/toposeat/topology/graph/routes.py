@@ -14,7 +14,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from toposeat import _core
 from toposeat.model.quantity import (
     Quantity,
     Source,
@@ -24,7 +23,6 @@ from toposeat.model.quantity import (
     quantity_fields,
 )
 from toposeat.model.topology import (
-    Component,
     ComponentKind,
     Device,
     Link,
@@ -44,7 +42,7 @@ from toposeat.topology.graph.rates import (
     copy_rates,
     settled,
 )
-from toposeat.topology.graph.staged_routes import with_staged_routes
+from toposeat.topology.graph.staged_routes import paths_over, with_staged_routes
 
 DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK})
 
@@ -187,27 +185,18 @@ def _are_of_nccl(source: Device, target: Device | Nic) -> bool:
 
 def _paths(topology: Topology) -> list[list[list[int]]]:
     """Positions of links, for each device to each device and NIC."""
-    vertices: list[Device | Nic | Component] = [
-        *topology.devices,
-        *topology.nics,
-        *topology.components,
-    ]
-    number = {v.id: i for i, v in enumerate(vertices)}
-    forwards = [
-        isinstance(v, Component) or (isinstance(v, Device) and bool(v.forwards)) for v in vertices
-    ]
-    links = [
-        (
-            number[link.ends[0]],
-            number[link.ends[1]],
-            link.latency_s.value + (0.0 if link.kind in DEVICE_LINKS else _OTHER_LINK_PENALTY_S),
-            min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value),
-        )
-        for link in topology.links
-    ]
-    sources = list(range(len(topology.devices)))
-    targets = list(range(len(topology.devices) + len(topology.nics)))
-    return _core.shortest_routes(len(vertices), links, forwards, sources, targets)
+    forwards = {device.id: bool(device.forwards) for device in topology.devices}
+    sources = list(forwards)
+    forwards |= {nic.id: False for nic in topology.nics}
+    targets = list(forwards)
+    forwards |= {component.id: True for component in topology.components}
+    return paths_over(
+        topology.links,
+        forwards,
+        sources,
+        targets,
+        lambda link: 0.0 if link.kind in DEVICE_LINKS else _OTHER_LINK_PENALTY_S,
+    )
 
 
 class _Flows(Struct, frozen=True):

@@ -8,7 +8,7 @@ than devices below different switches, as measured on A100 (11 against 20 GB/s).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from toposeat import _core
@@ -16,6 +16,7 @@ from toposeat.model.quantity import Premise, is_of_this_machine, nominal
 from toposeat.model.topology import (
     ComponentKind,
     Device,
+    Link,
     PathClass,
     Route,
     Topology,
@@ -57,9 +58,12 @@ def with_staged_routes(topology: Topology) -> Topology:
     premises = rates.premises
     if any(route.peer_access is None for route in refused):
         premises = tuple(map(_or_direct, premises))
-    mine = {premise.what for premise in premises}
-    others = (premise for premise in topology.premises if premise.what not in mine)
-    return replace(topology, routes=routes, premises=(*others, *premises))
+    return replace(topology, routes=routes, premises=_with_premises(topology, premises))
+
+
+def _with_premises(topology: Topology, new: Sequence[Premise]) -> tuple[Premise, ...]:
+    mine = {premise.what for premise in new}
+    return (*(premise for premise in topology.premises if premise.what not in mine), *new)
 
 
 def _or_direct(premise: Premise) -> Premise:
@@ -115,12 +119,10 @@ def with_nccl_copies(topology: Topology, direct: Set[PathClass]) -> Topology:
         across = not between.isdisjoint(ways.get(ends, ()))
         return replace(route, ring_bytes_per_s=rates.of(across=across)[1])
 
-    mine = {premise.what for premise in rates.premises}
-    others = (premise for premise in topology.premises if premise.what not in mine)
     return replace(
         topology,
         routes=tuple(map(step, topology.routes)),
-        premises=(*others, *rates.premises),
+        premises=_with_premises(topology, rates.premises),
         metadata={**topology.metadata, NCCL_IS_SET: "yes"},
     )
 
@@ -169,6 +171,32 @@ def _staged(route: Route, way: Sequence[str], rates: StagedRates, *, across: boo
     )
 
 
+def paths_over(
+    links: Sequence[Link],
+    forwards: Mapping[str, bool],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    penalty_s: Callable[[Link], float] = lambda _: 0.0,
+) -> list[list[list[int]]]:
+    """The shortest path of each source to each target, as positions of links; [] where none is.
+
+    `forwards` says of every vertex whether it passes traffic on. A link counts its latency and the
+    penalty.
+    """
+    number = {id: i for i, id in enumerate(forwards)}
+    weighed = [
+        (
+            number[link.ends[0]],
+            number[link.ends[1]],
+            link.latency_s.value + penalty_s(link),
+            min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value),
+        )
+        for link in links
+    ]
+    ends = ([number[id] for id in each] for each in (sources, targets))
+    return _core.shortest_routes(len(number), weighed, [*forwards.values()], *ends)
+
+
 def ways_to_memory(
     topology: Topology, kind: ComponentKind = ComponentKind.NUMA
 ) -> dict[tuple[str, str], list[str]]:
@@ -177,31 +205,12 @@ def ways_to_memory(
     Memory is taken to be at the components of one kind.
     """
     nodes = [c.id for c in topology.components if c.kind is kind]
-    vertices = [
-        *(d.id for d in topology.devices),
-        *(c.id for c in topology.components),
-        *(n.id for n in topology.nics),
-    ]
-    number = {id: i for i, id in enumerate(vertices)}
-    devices = {d.id for d in topology.devices}
-    inner = devices | {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
+    devices = [d.id for d in topology.devices]
+    inner = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}.union(devices)
     usable = [link for link in topology.links if not set(link.ends) <= inner]
-    forwards = [v not in devices for v in vertices]
-    paths = _core.shortest_routes(
-        len(vertices),
-        [
-            (
-                number[link.ends[0]],
-                number[link.ends[1]],
-                link.latency_s.value,
-                min(link.forward_bytes_per_s.value, link.backward_bytes_per_s.value),
-            )
-            for link in usable
-        ],
-        forwards,
-        [number[d.id] for d in topology.devices],
-        [number[node] for node in nodes],
-    )
+    others = [*(c.id for c in topology.components), *(n.id for n in topology.nics)]
+    forwards = dict.fromkeys(devices, False) | dict.fromkeys(others, True)
+    paths = paths_over(usable, forwards, devices, nodes)
     named = {
         device.id: {
             node: [usable[i].id for i in path]

@@ -12,7 +12,7 @@ from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.kfd_graph import KfdNode, XgmiGpu
 from toposeat.topology.graph.kfd_graph import add_xgmi as add_bonds
 from toposeat.topology.graph.pci_graph import VENDOR_AMD, PciDevice
-from toposeat.topology.live.collection import Collection, can_render, pcie_state
+from toposeat.topology.live.collection import Collection, can_render
 from toposeat.topology.live.sysfs import entries_of, read_line, read_small
 
 _NODES = "class/kfd/kfd/topology/nodes"
@@ -48,16 +48,12 @@ def add_amd_devices(
         device = Device(
             id=f"gpu{index}",
             index=index,
-            host=found.builder.host,
             vendor=Vendor.AMD,
             name=_name(sysfs, gpu, function),
             pci_bus_id=bus,
             uuid=gpu.uuid,
-            numa_node=function.numa_node if function else None,
-            cpus=function.cpus if function else None,
             memory_bytes=gpu.memory_bytes,
             forwards=gpu.forwards,
-            pcie=pcie_state(function),
             parent=gpu.board if part else "",
         )
         found.add_gpu(device, vendor=VENDOR_AMD, function=function)

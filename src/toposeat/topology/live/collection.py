@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toposeat.model.topology import Device, PcieState
@@ -35,12 +35,11 @@ class Collection:
         generation: int | None = None,
         function: PciDevice | None = None,
     ) -> None:
-        """Add a device at a PCI function; without one its position is not known.
+        """Add a device at a PCI function, with its place; without one that is not known.
 
-        `generation` is that of its PCIe link, where sysfs does not tell; `function` is needed where
-        it is not the one of the device's bus id.
+        What the device states of its link counts before sysfs. `generation` is that of the link,
+        where sysfs does not tell; `function` is needed where it is not that of the device's bus id.
         """
-        self.builder.devices.append(device)
         bus = device.pci_bus_id or device.parent or ""
         function = function or self.machine.pci.get(bus)
         if function is None:
@@ -48,6 +47,22 @@ class Collection:
                 f"{device.id} ({bus}) is not in sysfs: its PCI position is not known"
             )
             function = unplaced(bus, vendor)
+        told, other = device.pcie or PcieState(), pcie_state(function) or PcieState()
+        state = PcieState(
+            generation=told.generation or other.generation,
+            width=told.width or other.width,
+            max_generation=told.max_generation or other.max_generation,
+            max_width=told.max_width or other.max_width,
+        )
+        self.builder.devices.append(
+            replace(
+                device,
+                host=self.builder.host,
+                numa_node=function.numa_node,
+                cpus=function.cpus or device.cpus,
+                pcie=None if state == PcieState() else state,
+            )
+        )
         default = generation or products.pcie_generation_named(device.name)
         self.endpoints.append(Endpoint(device.id, function, default or k.DEFAULT_PCIE_GENERATION))
 

@@ -28,6 +28,7 @@ from toposeat.topology.live.intel import (
     read_intel,
 )
 from toposeat.topology.live.nvidia import (
+    NO_SNAPSHOT,
     DeviceIds,
     NvmlSnapshot,
     add_live_nvlinks,
@@ -138,19 +139,16 @@ def _finish(
     origin: str,
     metadata: dict[str, str],
 ) -> Topology:
-    if snapshot is not None and snapshot.driver:
-        metadata["driver"] = snapshot.driver
-    if snapshot is not None and snapshot.virtual:
-        metadata["virtual"] = snapshot.virtual
-    if snapshot is not None:
-        metadata |= domain_of_node(gpu.domain for gpu in snapshot.gpus)
-    builder = found.builder
+    told, builder = snapshot or NO_SNAPSHOT, found.builder
+    words = {"driver": told.driver, "virtual": told.virtual}
+    metadata |= {name: word for name, word in words.items() if word}
+    metadata |= domain_of_node(gpu.domain for gpu in told.gpus)
     builder.tells = _tells(builder, snapshot)
     return builder.facts(
         name=re.sub(r"[^\w.-]", "-", builder.host),
         origin=origin,
-        classes=stated_classes(builder, snapshot, ids) if snapshot is not None else {},
-        peer_access=stated_peers(snapshot, ids) if snapshot is not None else {},
+        classes=stated_classes(builder, told, ids),
+        peer_access=stated_peers(told, ids),
         metadata=metadata,
         hidden=tuple(found.hidden),
     )

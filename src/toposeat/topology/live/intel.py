@@ -17,7 +17,7 @@ from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.pci_graph import VENDOR_INTEL, PciDevice
-from toposeat.topology.live.collection import Collection, can_render, pcie_state
+from toposeat.topology.live.collection import Collection, can_render
 from toposeat.topology.live.sysfs import entries_of, read_number
 
 _FABRIC_FOLDERS = ("iaf.*", "i915.iaf.*")  # of older and newer drivers
@@ -95,14 +95,10 @@ def _device(found: Collection, card: IntelCard, tile: int, memory: int | None) -
     return Device(
         id=f"gpu{index}",
         index=index,
-        host=found.builder.host,
         vendor=Vendor.INTEL,
         name=product + (f" tile {tile}" if tiles > 1 else ""),
         pci_bus_id=function.pci_bus_id if tiles == 1 else None,
-        numa_node=function.numa_node,
-        cpus=function.cpus,
         memory_bytes=memory,
-        pcie=pcie_state(function),
         parent=function.pci_bus_id if tiles > 1 else "",
     )
 

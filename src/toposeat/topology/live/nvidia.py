@@ -26,8 +26,8 @@ from toposeat.topology import products
 from toposeat.topology.fabric_domain import domain_named
 from toposeat.topology.graph.device_bonds import CountedLanes
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.pci_graph import VENDOR_NVIDIA, PciDevice
-from toposeat.topology.live.collection import Collection, pcie_state
+from toposeat.topology.graph.pci_graph import VENDOR_NVIDIA
+from toposeat.topology.live.collection import Collection
 
 DeviceIds = dict[int, list[str]]  # ids of the devices by position in the snapshot
 
@@ -68,27 +68,10 @@ def add_nvml_devices(found: Collection, snapshot: NvmlSnapshot) -> DeviceIds:
                     " active ones"
                 )
         for device in devices:
-            _add(found, device, found.machine.pci.get(gpu.bus))
+            generation = device.pcie.max_generation if device.pcie else None
+            found.add_gpu(device, vendor=VENDOR_NVIDIA, generation=generation)
         ids[position] = [device.id for device in devices]
     return ids
-
-
-def _add(found: Collection, device: Device, function: PciDevice | None) -> None:
-    """Add a device at its PCI function; NVML's word on its link counts where it answers."""
-    told, other = device.pcie or PcieState(), pcie_state(function) or PcieState()
-    placed = replace(
-        device,
-        host=found.builder.host,
-        numa_node=function.numa_node if function else None,
-        cpus=(function.cpus if function else None) or device.cpus,
-        pcie=PcieState(
-            generation=told.generation or other.generation,
-            width=told.width or other.width,
-            max_generation=told.max_generation or other.max_generation,
-            max_width=told.max_width or other.max_width,
-        ),
-    )
-    found.add_gpu(placed, vendor=VENDOR_NVIDIA, generation=told.max_generation, function=function)
 
 
 def _report_slices(found: Collection, gpu: NvmlGpu, first: int) -> None:
@@ -121,13 +104,9 @@ def add_unseen_nvidia(found: Collection, snapshot: NvmlSnapshot | None, reason: 
         device = Device(
             id=f"gpu{index}",
             index=index,
-            host=found.builder.host,
             vendor=Vendor.NVIDIA,
             name=products.name_of_pci(VENDOR_NVIDIA, function.device),
             pci_bus_id=function.pci_bus_id,
-            numa_node=function.numa_node,
-            cpus=function.cpus,
-            pcie=pcie_state(function),
         )
         found.add_gpu(device, vendor=VENDOR_NVIDIA)
     return reason
@@ -250,6 +229,11 @@ class NvmlSnapshot:
     distances: dict[tuple[int, int], PathClass]
     peer_access: dict[tuple[int, int], bool]
     report: tuple[str, ...]
+
+
+NO_SNAPSHOT = NvmlSnapshot(
+    gpus=(), driver=None, virtual=None, distances={}, peer_access={}, report=()
+)
 
 
 class NvmlMissingError(Exception):
