@@ -1,4 +1,4 @@
-"""Every recorded machine: what of it is told, inferred and untold, and doctor's word on it.
+"""Every recorded machine: what of it is told, inferred and untold, drawn, and doctor's word on it.
 
     python -m tests.topology.recorded_knowledge             the table
     python -m tests.topology.recorded_knowledge --write     renew recorded_knowledge.tsv
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from toposeat.errors import ToposeatError
@@ -20,7 +21,7 @@ from toposeat.topology import findings_of, knowledge_of, read_topology, readings
 EXPECTED = Path(__file__).with_name("recorded_knowledge.tsv")
 HEAD = (
     "file", "pairs", "told", "inferred", "untold", "affinities untold", "readings",
-    "wiring", "verdict", "doubts",
+    "wiring", "verdict", "doubts", "links", "routes",
 )  # fmt: skip
 
 
@@ -50,7 +51,13 @@ def rows(machines: Path) -> Iterator[tuple[str, ...]]:
             health.wiring.shape.value,
             health.verdict.value,
             ", ".join(sorted({f.code for f in findings if f.severity is not Severity.INFO})),
+            _counted(link.kind for link in machine.links),
+            _counted(route.path_class for route in machine.routes),
         )
+
+
+def _counted(words: Iterable[str]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in sorted(Counter(words).items()))
 
 
 def table(machines: Path) -> str:

@@ -58,26 +58,33 @@ def link_generation(_: Topology, pairs: Pairs) -> Iterator[Finding]:
         )
 
 
-# What a maker's tool shows of device links, of their errors, and of peer access.
+# What a maker's tool shows of device links, of their errors, and of peer access, and what lists all
+# device links of a node and its affinities.
 _TOOLS = {
+    Vendor.NVIDIA: {
+        "links": "nvidia-smi nvlink -s",
+        "errors": "nvidia-smi nvlink -e",
+        "access": "nvidia-smi topo -p2p r",
+        "listing": "nvidia-smi topo -m",
+    },
     Vendor.AMD: {
         "links": "amd-smi xgmi",
         "errors": "amd-smi metric",
         "access": "amd-smi topology",
+        "listing": "rocm-smi --showtopo",
     },
-    Vendor.INTEL: dict.fromkeys(("links", "errors", "access"), "xpu-smi topology -m"),
+    Vendor.INTEL: dict.fromkeys(("links", "errors", "access", "listing"), "xpu-smi topology -m"),
 }
-_OF_NVIDIA = {
-    "links": "nvidia-smi nvlink -s",
-    "errors": "nvidia-smi nvlink -e",
-    "access": "nvidia-smi topo -p2p r",
-}
+
+
+def _tool_of(vendor: Vendor, what: str) -> str:
+    return _TOOLS.get(vendor, _TOOLS[Vendor.NVIDIA])[what]
 
 
 def _tool(topology: Topology, what: str) -> str:
     """The command of the maker of most devices."""
     ((vendor, _),) = Counter(device.vendor for device in topology.devices).most_common(1)
-    return _TOOLS.get(vendor, _OF_NVIDIA)[what]
+    return _tool_of(vendor, what)
 
 
 def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -473,12 +480,6 @@ def _pair_name(pairs: Pairs, route: Route) -> str:
     return f"{pairs.name[route.source]}-{pairs.name[route.target]}"
 
 
-# What lists all device links of a node, and its affinities.
-LISTING = {
-    Vendor.NVIDIA: "nvidia-smi topo -m",
-    Vendor.AMD: "rocm-smi --showtopo",
-    Vendor.INTEL: "xpu-smi topology -m",
-}
 _MOST_PRODUCTS = 4
 
 
@@ -499,7 +500,8 @@ def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             code="links-untold",
             subject="" if every else few(names),
             detail=f"no source states whether device links join {count}: {which}",
-            hint=_hint(vendor),
+            hint=f"on that node: {_tool_of(vendor, 'listing')} > links.txt, and give it as well:"
+            " -t links.txt",
         )
         yield (
             untold
@@ -512,11 +514,6 @@ def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
                 " or measure: toposeat measure",
             )
         )
-
-
-def _hint(vendor: Vendor) -> str:
-    command = LISTING.get(vendor, LISTING[Vendor.NVIDIA])
-    return f"on that node: {command} > links.txt, and give it as well: -t links.txt"
 
 
 def _which(device: Device) -> str:

@@ -55,16 +55,12 @@ _MOST_MATCHING_S = 10.0
 
 
 class _Match(TypedDict, total=False):
-    """One of the forms of a LabelSelector's expressions."""
-
     key: str
     operator: str
     values: list[str] | None
 
 
 class _Labels(TypedDict, total=False):
-    """A LabelSelector."""
-
     matchLabels: dict[str, str] | None
     matchExpressions: list[_Match] | None
 
@@ -78,8 +74,6 @@ class _Selector(TypedDict, total=False):
 
 
 class _Member(TypedDict, total=False):
-    """A member of a HyperNode."""
-
     type: str
     selector: _Selector | None
 
@@ -101,21 +95,15 @@ class _Spec(TypedDict, total=False):
 
 
 class _Meta(TypedDict, total=False):
-    """The name and the labels of an object."""
-
     name: str
     labels: dict[str, str] | None
 
 
 class _Status(TypedDict, total=False):
-    """What a node has."""
-
     capacity: dict[str, str | int] | None
 
 
 class _Object(TypedDict, total=False):
-    """An object of Kubernetes."""
-
     kind: str
     metadata: _Meta
     spec: _Spec | None

@@ -198,23 +198,17 @@ def _gather(
 
 
 class _YamlSwitch(TypedDict, total=False):
-    """A switch, and the hostlists of what is below it."""
-
     switch: Required[str]
     children: str | None
     nodes: str | None
 
 
 class _YamlBlock(TypedDict, total=False):
-    """A block, and the hostlist of its nodes."""
-
     block: Required[str]
     nodes: str | None
 
 
 class _YamlBody(TypedDict, total=False):
-    """What a tree or a block topology holds."""
-
     switches: list[_YamlSwitch] | None
     block_sizes: list[int] | None
     blocks: list[_YamlBlock] | None

@@ -24,8 +24,6 @@ class _Instance(TypedDict, total=False):
 
 
 class _Graph(TypedDict):
-    """The JSON of the graph engine."""
-
     instances: list[_Instance]
 
 
@@ -47,8 +45,6 @@ class _Block(TypedDict, total=False):
 
 
 class _Model(TypedDict, total=False):
-    """A model file."""
-
     switches: dict[str, _Switch | None] | None
     blocks: list[_Block] | None
 

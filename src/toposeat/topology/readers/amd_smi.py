@@ -106,8 +106,6 @@ class _Link(TypedDict, total=False):
 
 
 class _Row(TypedDict):
-    """One GPU in JSON."""
-
     gpu: int
     bdf: str
     links: list[_Link]

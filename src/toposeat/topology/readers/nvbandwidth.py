@@ -81,8 +81,6 @@ class _Test:
 
 
 class _Case(TypedDict, total=False):
-    """One test in JSON."""
-
     name: Required[str]
     bandwidth_description: str
     bandwidth_matrix: list[list[str | float | None]]
@@ -103,8 +101,6 @@ _Results = TypedDict(
 
 
 class _Document(TypedDict):
-    """The file in JSON."""
-
     nvbandwidth: _Results
 
 
