@@ -82,26 +82,6 @@ def test_measured_over_driver_over_tables(tmp_path: Path) -> None:
     assert not any("disagree" in line for line in topology.report)
 
 
-def test_one_file_with_all_outputs() -> None:
-    """What a bug report holds: each output goes to its own reader, prompts and warnings aside."""
-    text = (
-        "$ rocm-smi --showtopo --showtopoaccess\n"
-        + samples.rocm_smi_mi250x()
-        + samples.rocm_table("Link accessibility between two GPUs", 8, lambda i, j: "True")
-        + "$ amd-smi topology\n"
-        + samples.amd_smi_mi250x()
-        + "$ TransferBench p2p\n"
-        + samples.transferbench(4, 8, lambda i, j: 40.0 + i + j / 8)
-    )
-    topology = parse_topology_text(text, PATH)
-    assert [d.pci_bus_id for d in topology.devices] == list(samples.MI250X_BUS)
-    assert [d.numa_node for d in topology.devices] == [3, 3, 1, 1, 0, 0, 2, 2]  # rocm-smi's
-    assert {r.peer_access for r in topology.routes} == {True}
-    assert {r.cap_bytes_per_s.source for r in topology.routes if r.cap_bytes_per_s} == {
-        Source.MEASURED
-    }
-
-
 def test_two_tables_of_words_are_one_output() -> None:
     text = samples.rocm_table(
         "Link accessibility between two GPUs", 4, lambda i, j: "True"

@@ -129,8 +129,6 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -
     ("text", "cause", "hint"),
     [
         ("[devices", "no valid TOML", "correct that value"),
-        ('a = 1\nb = "', "no valid TOML", "correct that value"),
-        ("a = 1\na = 2\n", "no valid TOML", "correct that value"),
         (f"a = {'[' * 5000}", "no valid TOML", "correct that value"),
         (f"a = {'9' * 5000}", "no valid TOML", "correct that value"),
         (
@@ -144,13 +142,10 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -
             "correct that value",
         ),
         (SMALL.replace("nics = 1", "nic = 1"), "'nic'", "did you mean 'nics'?"),
-        (SMALL.replace("lanes", "lane"), "'lane'", "did you mean 'lanes'"),
         (SMALL + "low = 3\n", "'low'", "did you mean"),
         (SMALL.replace('31e9, source = "', '1, low = 0, source = "'), "'low'", ""),
         (SMALL.replace("count = 4", 'count = "4"'), "devices.count: Expected `int`, got `str`", ""),
-        (SMALL.replace("count = 4", "count = 0"), "devices.count: Expected `int` >= 1", ""),
         (SMALL.replace("31e9", "nan"), "Expected `float` > 0.0", ""),
-        (SMALL.replace('"nvidia"', '"nvida"'), "'nvida'", ""),
         (SMALL.replace("count = 4\n", ""), "missing key `count`", ""),
         (SMALL.replace("[2, 3]]", "[2, 4]]"), "links[0]: there is no gpu4", ""),
         (SMALL.replace("[2, 3]]", "[2, 2]]"), "to itself", ""),
