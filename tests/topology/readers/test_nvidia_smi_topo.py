@@ -24,7 +24,7 @@ from tests.topology.readers.recorded import (
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
-from toposeat.topology import read_topology
+from toposeat.topology import parse_topology_text, read_topology
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.nvidia_smi_topo import MEANINGS
 from toposeat.topology.relation import UNKNOWN
@@ -262,19 +262,17 @@ def test_reports_relations_that_fit_no_tree() -> None:
 
 def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file() -> None:
     text = (
+        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n\n"
+        "| NVIDIA-SMI 550.54    Driver Version: 550.54    CUDA Version: 12.4 |\n"
         "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |       0 |\n"
         "|   1  NVIDIA H100 80GB HBM3          On  |   00000000:43:00.0 Off |       0 |\n"
-        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
         "\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
         "GPU0\t X \tNV18\t0-55\t0\t\tN/A\nGPU1\tNV18\t X \t0-55\t0\t\tN/A\n"
     )
-    matrix = matrix_of_text(text)
-    assert tuple(d.name for d in matrix.devices) == ("NVIDIA H100 80GB HBM3",) * 2
-    assert tuple(d.pci_bus_id for d in matrix.devices) == ("0000:1b:00.0", "0000:43:00.0")
-    assert tuple(d.uuid for d in matrix.devices) == (
-        "GPU-01234567-89ab-cdef-0123-456789abcdef",
-        None,
-    )
+    devices = parse_topology_text(text, Path("node.txt")).devices
+    assert [d.name for d in devices] == ["NVIDIA H100 80GB HBM3"] * 2
+    assert [d.pci_bus_id for d in devices] == ["0000:1b:00.0", "0000:43:00.0"]
+    assert [d.uuid for d in devices] == ["GPU-01234567-89ab-cdef-0123-456789abcdef", None]
 
 
 def test_one_blank_between_numa_node_and_gpu_numa_id() -> None:

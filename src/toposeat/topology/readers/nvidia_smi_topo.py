@@ -74,7 +74,6 @@ _OWN_NODES = (7, 8)  # memory nodes of one Grace GPU: eight, or those after its 
 _PCIE_ONLY = ("-mp", "--matrix_pci")
 _LEGEND = re.compile(r"^\W*PIX\s*=\s*Connection", re.MULTILINE)
 _NIC_LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*(\S+)\s*", re.ASCII)
-_LISTED = re.compile(r"\s*GPU (\d+): (.{1,120}?) \(UUID: (GPU-[0-9a-fA-F-]{8,})\)")
 _TABLED = re.compile(
     r"\|\s+(\d+)\s+(\S.{0,60}?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)"
 )
@@ -123,8 +122,7 @@ def _is_pcie_only(text: str, relations: Mapping[Place, Relation]) -> bool:
 def parse(file: FileText) -> Topology:
     """Read the text of `nvidia-smi topo -m` or `-mp`, with whatever surrounds it.
 
-    Product names, UUIDs and PCI bus ids are picked up when `nvidia-smi` or `nvidia-smi -L` was
-    saved in the same file.
+    Product names and PCI bus ids are picked up where `nvidia-smi` was saved in the same file.
     """
     text = file.text
     lines = clean_lines(text)
@@ -136,7 +134,7 @@ def parse(file: FileText) -> Topology:
     nics = tuple(c for c in table.columns if c not in gpus)
     relations = _relations(table, (*gpus, *nics), len(gpus), file, report)
     cpus, nodes = _affinities(table, gpus, file, report)
-    names, uuids, pci = _identities(lines, gpus)
+    named = _identities(lines)
     nic_names = _nic_names(lines[table.end :], nics, report)
     _report_surroundings(text, lines, table, report)
     is_pcie = _is_pcie_only(text, relations)
@@ -154,9 +152,8 @@ def parse(file: FileText) -> Topology:
                 id=label,
                 index=int(label[3:]),
                 vendor=Vendor.NVIDIA,
-                name=names[i],
-                pci_bus_id=pci[i],
-                uuid=uuids[i],
+                name=named.get(int(label[3:]), ("",))[0],
+                pci_bus_id=named.get(int(label[3:]), (None, None))[1],
                 numa_node=nodes[i],
                 cpus=cpus[i],
             )
@@ -264,25 +261,13 @@ def _nic_names(lines: list[Line], nics: tuple[str, ...], report: list[str]) -> t
     return tuple(legend.get(nic, "" if nic in numbered else nic) for nic in nics)
 
 
-def _identities(
-    lines: list[Line], gpus: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str | None, ...], tuple[str | None, ...]]:
-    """Names, UUIDs, PCI bus ids where other nvidia-smi output in the file gives them."""
-    names: dict[str, str] = {}
-    uuids: dict[str, str] = {}
-    pci: dict[str, str] = {}
-    for line in lines:
-        if match := _LISTED.match(line.text):
-            names[f"GPU{int(match.group(1))}"] = match.group(2)
-            uuids[f"GPU{int(match.group(1))}"] = match.group(3)
-        elif match := _TABLED.match(line.text):
-            names.setdefault(f"GPU{int(match.group(1))}", match.group(2))
-            pci[f"GPU{int(match.group(1))}"] = canonical_pci(match.group(3))
-    return (
-        tuple(names.get(gpu, "") for gpu in gpus),
-        tuple(uuids.get(gpu) for gpu in gpus),
-        tuple(pci.get(gpu) for gpu in gpus),
-    )
+def _identities(lines: list[Line]) -> dict[int, tuple[str, str]]:
+    """Name and PCI bus id by number, where nvidia-smi's own table stands above the matrix."""
+    return {
+        int(match[1]): (match[2], canonical_pci(match[3]))
+        for line in lines
+        if (match := _TABLED.match(line.text))
+    }
 
 
 def _report_surroundings(text: str, lines: list[Line], table: Table, report: list[str]) -> None:
