@@ -21,7 +21,6 @@ from tests.topology.readers.recorded import (
     relations,
     row_of,
 )
-from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.model.topology import Topology
 from toposeat.topology import parse_topology_text, read_topology
@@ -295,12 +294,6 @@ def test_lower_case_x_and_empty_affinities() -> None:
     matrix = matrix_of_text("GPU0 GPU1 CPU Affinity\nGPU0 x PHB\nGPU1 PHB x\n")
     assert [d.cpus for d in matrix.devices] == [None, None]
     assert "affinity cells are empty" in matrix.report[0]
-
-
-def test_second_matrix_is_reported() -> None:
-    text = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-1", "2-3"])
-    matrix = matrix_of_text(text + text)
-    assert any("another matrix at line" in line for line in matrix.report)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ from toposeat.topology.readers.tables import (
     TableSpec,
     clean_lines,
     find_table,
-    header_after,
 )
 from toposeat.topology.relation import (
     KNOWN_TOKENS,
@@ -136,7 +135,7 @@ def parse(file: FileText) -> Topology:
     cpus, nodes = _affinities(table, gpus, file, report)
     named = _identities(lines)
     nic_names = _nic_names(lines[table.end :], nics, report)
-    _report_surroundings(text, lines, table, report)
+    _report_cut(text, lines, table, report)
     is_pcie = _is_pcie_only(text, relations)
     if is_pcie:
         report.append("topo -mp shows PCIe only: whether there is NVLink is not stated")
@@ -270,10 +269,7 @@ def _identities(lines: list[Line]) -> dict[int, tuple[str, str]]:
     }
 
 
-def _report_surroundings(text: str, lines: list[Line], table: Table, report: list[str]) -> None:
-    second = header_after(lines, table.end, MATRIX)
-    if second is not None:
-        report.append(f"another matrix at line {second} was not read")
+def _report_cut(text: str, lines: list[Line], table: Table, report: list[str]) -> None:
     if not text.endswith(("\n", "\r")) and not any(x.text.strip() for x in lines[table.end :]):
         report.append("the file ends in the last row without a newline: its end may be cut")
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from toposeat.topology.readers.file_text import FileText
@@ -207,13 +206,6 @@ def find_tables(
     return found
 
 
-def header_after(lines: Sequence[Line], position: int, spec: TableSpec) -> int | None:
-    """The line number of another header at or after `position`."""
-    finder = _Finder(lines, spec)
-    here = range(position, len(lines))
-    return next((lines[i].number for i in here if finder.is_header(lines[i].text)), None)
-
-
 def _padding(cells: Sequence[str]) -> int:
     """Which empty cell aligns the next one, as nvidia-smi does before N/A; else the last one."""
     empty = [i for i, cell in enumerate(cells) if not cell]
@@ -231,12 +223,10 @@ class _Header:
 class _Finder:
     """Reads one text; every refusal names its line."""
 
-    def __init__(
-        self, lines: Sequence[Line], spec: TableSpec, file: FileText | None = None
-    ) -> None:
+    def __init__(self, lines: Sequence[Line], spec: TableSpec, file: FileText) -> None:
         self.lines = lines
         self.spec = spec
-        self.file = file or FileText("", Path())
+        self.file = file
 
     def refuse(self, message: str, line: int, hint: str = "") -> NoReturn:
         """Refuse the file."""
