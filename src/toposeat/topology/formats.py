@@ -52,7 +52,8 @@ FORMATS: tuple[Format, ...] = (
         command="nvbandwidth > FILE (or nvbandwidth --json)",
         tells="measured bandwidth of pairs by copy engine and by kernels, and of host copies",
         reader="nvbandwidth",
-        words=r"nvbandwidth|Running\s+\w+_(?:ce|sm)|memcpy (?:CE|SM) ",
+        words=r'\A\{[\s\S]{0,2000}?"nvbandwidth"|nvbandwidth Version|^[\s#>*|]*(?:'
+        r"Running\s+(?:host|device|all|one)_\w+_(?:ce|sm)|memcpy (?:CE|SM) [CG]PU\(row\))",
         heading=r"nvbandwidth Version|^[\s#>*|]*memcpy (?:CE|SM) [CG]PU\(row\)"
         r"|^[\s#>*|]*Running\s+(?:host|device|all|one)_"
         r"(?:to_|device_|local_)\w+_(?:ce|sm)\.?\s*$",
@@ -62,7 +63,6 @@ FORMATS: tuple[Format, ...] = (
         command="rocm-smi --showtopo > FILE",
         tells="which pairs have xGMI or PCIe only, NUMA nodes, range of bandwidths",
         reader="amd_smi:rocm",
-        words=r"between (?:two gpus|drm devices)",
         heading=r"(?:weight|hops|link type|link accessibility) between two gpus",
         shows="presence absence affinity",
         when="with its table of link types",
@@ -73,6 +73,7 @@ FORMATS: tuple[Format, ...] = (
         tells="PCI bus ids, xGMI or PCIe, range of bandwidths, access, partitions",
         reader="amd_smi",
         words=r' table\b|"bdf"',
+        closer=True,
         heading=r"^\W*(?:access|weight|hops|link type|numa bw) table\b",
         shows="presence absence",
         when="with its table of link types",
@@ -83,6 +84,7 @@ FORMATS: tuple[Format, ...] = (
         tells="AMD GPUs and partitions, PCI bus ids, xGMI links with bandwidths, nearest CPUs",
         reader="sysfs_snapshot:text",
         words=r"nodes/\d+/",
+        closer=True,
         heading=r"^(?:==> )?\S*nodes/\d{1,6}/(?:\w+/\d+/)?\w+(?::| <==)",
         shows="presence absence affinity",
     ),
@@ -92,6 +94,7 @@ FORMATS: tuple[Format, ...] = (
         tells="measured bandwidth of AMD pairs and host copies per NUMA node, access, distances",
         reader="rocm_bandwidth_test",
         words=r"RocmBandwidthTest|^\s*D/D\s+0",
+        closer=True,
         heading=r"^\s*Device: 0,(?!.*pciBusID)|RocmBandwidthTest",
         shows="presence absence affinity",
         when="with its matrix of link types",
@@ -101,7 +104,6 @@ FORMATS: tuple[Format, ...] = (
         command="TransferBench p2p > FILE (or OUTPUT_TO_CSV=1)",
         tells="measured bandwidth of pairs, reading or writing, and of host copies per NUMA node",
         reader="transferbench",
-        words=r"TransferBench|peak bandwidth GB/s",
         heading=r"^(?:TransferBench v|Bytes Per Direction)|directional copy peak bandwidth GB/s \[",
     ),
     Format(
@@ -119,6 +121,7 @@ FORMATS: tuple[Format, ...] = (
         tells="PCIe tree with speeds, NUMA nodes, NVLink and xGMI bonds, NICs",
         reader="nccl_xml",
         words=r"<system\b",
+        closer=True,
         shows="presence absence affinity",
         when="dumped on a node; a cloud's file without `<gpu>` tells neither",
     ),
@@ -128,6 +131,7 @@ FORMATS: tuple[Format, ...] = (
         tells="PCIe tree with speeds, NUMA nodes, sockets, names, NICs; NVLink where NVML was used",
         reader="hwloc_xml",
         words=r"<topology\b",
+        closer=True,
         shows="presence absence affinity",
         when="with NVLinkBandwidth of all its GPUs; xGMI and Xe Link never",
     ),
@@ -137,6 +141,7 @@ FORMATS: tuple[Format, ...] = (
         tells="names, PCI bus ids, UUIDs, memory, PCIe links now and at best, MIG; no relations",
         reader="nvidia_smi_query",
         words=r"NVSMI LOG|<nvidia_smi_log\b",
+        closer=True,
         heading=r"=+NVSMI LOG=+",
         once=True,
     ),
@@ -145,7 +150,7 @@ FORMATS: tuple[Format, ...] = (
         command="p2pBandwidthLatencyTest > FILE",
         tells="measured bandwidth and latency of pairs, peer access on and off, one way and both",
         reader="p2p_bandwidth_latency",
-        words=r"P2P=|P2P \(Peer-to-Peer\)",
+        words=r"P2P=\w+\s+(?:Bandwidth|Latency)|P2P \(Peer-to-Peer\) GPU",
         heading=r"^[\s#>*|]*(?:\[P2P \(Peer-to-Peer\) GPU|P2P Connectivity Matrix"
         r"|(?:\w+directional\s+)?P2P=\w+\s+(?:Bandwidth|Latency).*Matrix)",
     ),
@@ -155,6 +160,7 @@ FORMATS: tuple[Format, ...] = (
         tells="names, PCI bus ids, UUIDs, memory and PCIe links, as far as they were queried",
         reader="nvidia_smi_query:csv",
         words=r"\b(?:name|uuid|index|bus_id)\b",
+        closer=True,
         heading=r"^\s*(?:gpu_(?:uuid|bus_id|name)|pci\.bus_id)\s*$"
         r"|^(?=(?:.*\b(?:index|name|uuid|bus_id|gpu_\w+|pcie\.\w+|memory\.total)\b){2})"
         r"[a-z_.]+(?: \[\w+\])?(?:\s*,\s*[a-z_.]+(?: \[\w+\])?)+\s*$",
@@ -165,7 +171,7 @@ FORMATS: tuple[Format, ...] = (
         command="xpu-smi topology -m > FILE",
         tells="Intel tiles, Xe Link lanes, MDF, PCIe relations, near CPUs; no speeds",
         reader="xpu_smi",
-        words=r"GPU\s?\d+/\d",
+        words=r"^[\s|]*GPU\s?\d{1,4}/\d{1,2}\b",
         heading=r"^[\s#>*|]*(?:GPU\s?\d+/\d+[\s|]*)+(?:CPU\s*Affinity[\s|]*)?$",
         once=True,
         shows="presence absence affinity",
@@ -175,7 +181,6 @@ FORMATS: tuple[Format, ...] = (
         command="nvidia-smi nvlink -s > FILE",
         tells="state and rate of every NVLink lane; names, UUIDs, MIG slices; no relations",
         reader="nvidia_smi_nvlink",
-        words=r"\bGPU \d{1,4}: ",
         heading=r"^[\s#>*|]*GPU \d{1,4}: .{0,120}\(UUID: GPU-[0-9a-f-]{8,40}\)\s*$"
         r"|^[\s#>*|]*(?:GPU models and configuration\s*:\s*)?GPU \d{1,4}: "
         r"(?:NVIDIA|Tesla|Quadro|GeForce|TITAN|GRID)\b[^:()]*$",
@@ -187,7 +192,8 @@ FORMATS: tuple[Format, ...] = (
         command="lscpu > FILE",
         tells="the processor's product, vendor, family and model; no GPU",
         reader="lscpu",
-        words=r"architecture|model name|vendor[ _]id|NUMA node\(s\)",
+        words=r"^[\s#>*|]*(?:(?:architecture|model name|numa node\(s\))\s*:"
+        r"|vendor[ _]id\s*:\s*[a-z])",
         heading=r"^[\s#>*|]*(?:(?:architecture|model name)\s*:\s*\S|vendor[ _]id\s*:\s*[a-z])",
     ),
     Format(
@@ -195,7 +201,7 @@ FORMATS: tuple[Format, ...] = (
         command="nvidia-smi topo -p2p r > FILE",
         tells="which pairs have peer access",
         reader="nvidia_smi_topo:p2p",
-        words=r"^[ \t|]*GPU\d",
+        words=r"^[ \t|]*GPU\d+(?:[ \t|]+X)?[ \t|]+(?:OK|[CGT]?NS|DR|U)\b",
     ),
     Format(
         name="nvidia-smi topo -m and -mp",
@@ -203,6 +209,7 @@ FORMATS: tuple[Format, ...] = (
         tells="best (-m) or PCIe (-mp) relation of each pair, NVLink counts, affinity; no speeds",
         reader="nvidia_smi_topo",
         words=r"\bGPU0\b|NVIDIA|NVML|no devices were found|command not found|device handle",
+        closer=True,
         shows="presence absence affinity",
         when="-m; -mp tells PCIe paths only",
     ),
@@ -311,6 +318,7 @@ TREES: tuple[Format, ...] = (
         command="hwloc-gather-topology NAME --io; tar chf FILE.tar /sys/class/kfd/kfd/topology",
         tells="as live discovery without NVML: PCIe tree, NUMA nodes, NICs, AMD's xGMI links",
         reader="sysfs_snapshot",
+        closer=True,
         shows="presence absence affinity",
         when="of AMD; NVIDIA's and Intel's are not in sysfs",
     ),

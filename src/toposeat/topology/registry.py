@@ -19,12 +19,13 @@ class Registered:
         name: what people call it.
         command: how to get such a source.
         tells: what it knows, a phrase for the documentation.
-        reader: the module with `looks_like(source)` and `parse(source)`, or `MODULE:KIND` with
-            `looks_like_KIND` and `parse_KIND`. `looks_like` reads the beginning or the root element
-            only and raises nothing; `parse` raises `InputError` with file and line for damage,
-            `ValueError` for what describes nothing possible.
+        reader: the module with `parse(source)`, or `MODULE:KIND` with `parse_KIND`. It raises
+            `InputError` with file and line for damage, `ValueError` for what describes nothing
+            possible.
         words: a regular expression, case ignored, found in the beginning of every file of this
-            kind; the reader is imported, to look closer, where it is found.
+            kind; without, `heading` is.
+        closer: whether the reader's `looks_like(source)`, or `looks_like_KIND`, decides where the
+            words are found. It reads the beginning or the root element and raises nothing.
         heading: a regular expression, case ignored, found in lines that begin an output of this
             kind, for files that hold the outputs of several commands; "" for what stands alone.
         once: whether a second such line begins another output.
@@ -37,15 +38,16 @@ class Registered:
     tells: str
     reader: str
     words: str = ""
+    closer: bool = False
     heading: str = ""
     once: bool = False
 
     def looks_like(self, source: FileText | Path) -> bool:
         """Whether a source is, or was meant to be, of this kind."""
-        if isinstance(source, FileText) and not re.search(self.words, source.start, re.I | re.M):
+        words = self.words or self.heading
+        if isinstance(source, FileText) and not re.search(words, source.start, re.I | re.M):
             return False
-        found: bool = self._function("looks_like")(source)
-        return found
+        return not self.closer or bool(self._function("looks_like")(source))
 
     def _function(self, name: str) -> Any:
         module, _, kind = self.reader.partition(":")

@@ -78,7 +78,6 @@ _MEMBERS = {  # of a link in JSON
     "bandwidth": "bandwidth",
 }
 _TITLE = re.compile(r"^\W*(access|weight|hops|link type|numa bw) table\b", re.I | re.M)
-_ROCM_TITLE = re.compile(r"(weight|hops|link type|link accessibility) between two gpus", re.I)
 _NUMA = re.compile(
     r"\s*GPU\s?\[?(\d{1,4})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(-?\d{1,6})\s*",
     re.IGNORECASE | re.ASCII,
@@ -125,11 +124,6 @@ _UNKNOWN_TYPES = frozenset({"N/A", "UNKNOWN", "XXXX", "INTERNAL", "NOT_APPLICABL
 def looks_like(file: FileText) -> bool:
     """Whether this is, or was meant to be, output of `amd-smi topology`."""
     return _TITLE.search(file.start) is not None or _is_json(file)
-
-
-def looks_like_rocm(file: FileText) -> bool:
-    """Whether this is, or was meant to be, the topology that rocm-smi prints."""
-    return _ROCM_TITLE.search(file.start) is not None
 
 
 def parse(file: FileText) -> Topology:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from toposeat.model.processor import processor_metadata
 from toposeat.model.topology import Topology
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import clean_lines, without_marks
 
-_MARK = re.compile(
-    r"^[\s#>*|]*(?:(?:architecture|model name|numa node\(s\))\s*:|vendor[ _]id\s*:\s*[a-z])",
-    re.I | re.M,
-)
 _SPELT = {"vendor id": "vendor_id"}  # by lscpu; else its keys are those of cpuinfo in upper case
-
-
-def looks_like(file: FileText) -> bool:
-    """Whether a line of it tells the processor."""
-    return _MARK.search(file.start) is not None
 
 
 def parse(file: FileText) -> Topology:

@@ -50,11 +50,6 @@ from toposeat.topology.told import told_machine
 
 _PARTS = 3  # a bidirectional test prints the one direction, the other, and their sum
 _TABLE = counted_numbers("", square=False)
-_BEGINS = re.compile(
-    r"nvbandwidth Version|^[\s#>*|]*Running\s+(?:host|device|all|one)_\w+_(?:ce|sm)"
-    r"|^[\s#>*|]*memcpy (?:CE|SM) [CG]PU\(row\)",
-    re.M | re.ASCII,
-)
 _RUNNING = re.compile(r"Running\s+(\w{1,80})\.?\s*$", re.ASCII)
 _PAIRS = re.compile(
     r"device_to_device_(?P<ways>bidirectional_)?memcpy_(?P<operation>read|write)_(?P<engine>ce|sm)"
@@ -102,13 +97,6 @@ _Results = TypedDict(
 
 class _Document(TypedDict):
     nvbandwidth: _Results
-
-
-def looks_like(file: FileText) -> bool:
-    """Whether this begins as text or JSON of nvbandwidth."""
-    if file.start.startswith("{"):
-        return '"nvbandwidth"' in file.start[:2000]
-    return _BEGINS.search(file.start[:20_000]) is not None
 
 
 def parse(file: FileText) -> Topology:

@@ -66,11 +66,6 @@ class _Gpu:
     without: bool = False
 
 
-def looks_like(file: FileText) -> bool:
-    """Whether a heading of a GPU with its UUID is among the first lines."""
-    return any(_heading_of(without_marks(x)) for x in file.start[:20_000].split("\n"))
-
-
 def parse(file: FileText) -> Topology:
     """Read GPUs, their MIG slices and the state of their NVLinks."""
     report: list[str] = []

@@ -91,9 +91,6 @@ _P2P = replace(
     cells=f"a state ({', '.join(MEANINGS)})",
 )
 _P2P_COMMAND = re.compile(r"topo\s+(?:-p2p|--p2pstatus)\s+([rwnap]{1,2})\b")
-_P2P_ROW = re.compile(
-    r"[ \t|]*GPU\d+(?:[ \t|]+X)?[ \t|]+(?:OK|[CGT]?NS|DR|U)\b", re.ASCII | re.IGNORECASE
-)
 _CAPABILITIES = {
     "r": "reading",
     "w": "writing",
@@ -275,11 +272,6 @@ def _report_cut(text: str, lines: list[Line], table: Table, report: list[str]) -
 
 
 # ---- peer access
-
-
-def looks_like_p2p(file: FileText) -> bool:
-    """Whether a row of this matrix is among the first lines."""
-    return any(_P2P_ROW.match(line) for line in file.start[:20_000].split("\n"))
 
 
 def parse_p2p(file: FileText) -> Topology:

@@ -72,12 +72,6 @@ class _Matrix:
         return self.what, self.peer, self.both_ways, self.operation
 
 
-def looks_like(file: FileText) -> bool:
-    """Whether a heading of the sample is among the first lines."""
-    titles = _TITLE.finditer(file.start)
-    return any(title["what"] for title in titles) or "P2P (Peer-to-Peer) GPU" in file.start[:2000]
-
-
 def parse(file: FileText) -> Topology:
     """Read what the sample measured: every matrix, with peer access on and off."""
     lines = clean_lines(file.text)

@@ -7,11 +7,6 @@ from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.topology_file import parse_topology
 
 
-def looks_like(file: FileText) -> bool:
-    """Whether this begins as a JSON object."""
-    return file.start.startswith("{")
-
-
 def parse(file: FileText) -> Topology:
     """Read a topology file."""
     return parse_topology(file.text, file.path)

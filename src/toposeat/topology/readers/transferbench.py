@@ -46,13 +46,6 @@ _SPECS = {"uni": _ONE_WAY, "bi": replace(_ONE_WAY, arrow="<->")}
 _ENGINES = {"GFX": "sm", "DMA": "ce"}
 
 
-def looks_like(file: FileText) -> bool:
-    """Whether this is, or was meant to be, output of `TransferBench p2p`."""
-    return _TITLE.search(file.start) is not None or (
-        "TransferBench" in file.start and "Bytes Per Direction" in file.start
-    )
-
-
 def parse(file: FileText) -> Topology:
     """Read all matrices.
 

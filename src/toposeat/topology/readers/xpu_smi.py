@@ -30,11 +30,6 @@ _FABRIC, _INDIRECT = "MDF", "XL*"
 _FAILED = re.compile(r".*(Error:|command not found|No device discovered).*", re.IGNORECASE)
 
 
-def looks_like(file: FileText) -> bool:
-    """Whether this is, or was meant to be, the matrix of xpu-smi."""
-    return re.search(r"^[\s|]*GPU\s?\d{1,4}/\d{1,2}\b", file.start, re.M | re.ASCII) is not None
-
-
 def parse(file: FileText) -> Topology:
     """Read the matrix."""
     lines = clean_lines(file.text)
