@@ -69,6 +69,12 @@ def test_numbers_of_two_decimals_that_ran_together_are_cut() -> None:
     assert values_of(table, FILE).tolist() == [[2474.76, 1037.19], [36.36, 2512.44]]
 
 
+def test_a_missing_row_is_refused_where_the_next_one_stands() -> None:
+    with pytest.raises(InputError, match="row 1 is missing") as caught:
+        tables("  0 1 2\n 0 1 2 3\n 2 1 2 3\n")
+    assert caught.value.line == 3
+
+
 def test_a_missing_last_row_is_no_square() -> None:
     assert len(tables("  0 1\n 0 1.5 2.5\n")) == 1
     with pytest.raises(InputError, match="the row of 1 is missing") as caught:
