@@ -1,16 +1,14 @@
-// Lower bounds of congestion and flow time by what each rank has to send and receive.
+// Lower bounds of congestion and flow time by what a rank has to send or receive.
 //
-// Own. On device d with links of capacity C out of it, rank r needs at least bytes(r) / C, and its
-// k-th largest flow at least bytes / (rate of the k-th fastest route from d). With c(r, d) the
-// largest of these, no placement is better than
+// Own. On a device whose routes begin with links of capacity C together, rank r needs at least
+// bytes(r) / C for what it sends, and a flow at least its bytes over the widest of all routes. So
+// no placement is better than
 //
-//     min over placements p of max over ranks r of c(r, p[r])
+//     max over ranks r of min over devices d of bytes(r) / C(d)
 //
-// a bottleneck assignment problem (Burkard, Dell'Amico, Martello, Assignment Problems, SIAM 2009,
-// ch. 6), solved by thresholds and bipartite matching.
-//
-// Applies to every network and traffic, pins included (allowed devices are ignored, which keeps the
-// bound valid). Proves optima where a single rank or flow decides; elsewhere it starts the limits.
+// nor than the slowest flow on the pair that suits it best. Applies to every network and traffic
+// (pins and allowed devices are ignored, which keeps the bounds valid): where no tree of separating
+// links says more, it tells how far from the optimum an answer can be.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -19,32 +17,16 @@
 
 namespace toposeat {
 
-/// What no placement can avoid. Times in seconds; rows are ranks, columns devices.
-///
-/// Congestion of a rank on a device: everything it sends leaves over the first links of the routes
-/// from there, so that the busiest of them needs at least bytes / (sum of their capacities); the
-/// same for what it receives, and for a link that all its routes share, in both directions
-/// together (what goes to devices that no link lies between, seats of one device, may be as much as
-/// the heaviest peers carry, and does not count); and each flow of the rank alone, the k-th largest
-/// over the k-th widest route of the device. Flow time: that, after the fewest messages over the
-/// nearest route of the device; and, up to 16 devices, each flow of the rank alone, its peers on
-/// those devices that suit them best.
+/// What no placement can avoid, in seconds.
 struct LoadBounds {
-  Matrix congestion; // ranks x ranks are padded to devices x devices: idle ranks have 0
-  Matrix time;
   double start_s = 0;      // no byte moves before
-  double congestion_s = 0; // least maximum over all placements, by bottleneck assignment
-  double time_s = 0;       // the same for time, and at least start + congestion
+  double congestion_s = 0; // of the busiest link
+  double time_s = 0;       // of all flows, at least start + congestion
 };
 
-/// `pinned` as in Qap, one entry per device. Without `timed`, time_s stays 0 and `time` is coarse.
-LoadBounds load_bounds(const Network &network, const RankTraffic &traffic,
-                       const std::vector<std::uint32_t> &pinned, bool timed = true);
+LoadBounds load_bounds(const Network &network, const RankTraffic &traffic);
 
 /// Bytes per second of a single flow on idle links, by ordered pair.
 Matrix isolated_rates(const Network &network);
-
-/// Smallest possible maximum over assignments of rows to columns, or `at_least` if that is more.
-double bottleneck_assignment(const Matrix &matrix, double at_least = 0);
 
 } // namespace toposeat

@@ -32,12 +32,9 @@ Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
       loads{machine.network, asked.traffic, machine.pinned, machine.allowed}, home(machine.home) {}
 
 const LoadBounds &Job::load_bounds() const {
-  if (!bounded_) {
-    load_bounds_ = toposeat::load_bounds(machine.network, request.traffic, machine.pinned,
-                                         request.objective == Objective::time);
-    bounded_ = true;
-  }
-  return load_bounds_;
+  if (!load_bounds_)
+    load_bounds_ = toposeat::load_bounds(machine.network, request.traffic);
+  return *load_bounds_;
 }
 
 double Job::effort() const { return std::clamp(request.budget_s, least_effort, 60.0); }

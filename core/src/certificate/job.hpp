@@ -69,8 +69,7 @@ private:
   mutable std::map<Assignment, Figures> known_;
   mutable std::optional<FlowModel> flow_model_;
   mutable std::optional<PeakModel> peak_model_;
-  mutable LoadBounds load_bounds_;
-  mutable bool bounded_ = false;
+  mutable std::optional<LoadBounds> load_bounds_;
 };
 
 /// How long one placement takes to time, roughly, on a core of 2024: in proportion to the flows,

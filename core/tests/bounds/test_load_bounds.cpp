@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "bounds/load_bounds.hpp"
 
-#include <algorithm>
-#include <numeric>
 #include <vector>
 
-#include "base/rng.hpp"
 #include "catch.hpp"
 #include "network_builder.hpp"
 #include "request_checks.hpp"
@@ -13,54 +10,6 @@
 using namespace toposeat;
 using toposeat::testing::NetworkBuilder;
 using toposeat::testing::value_of;
-
-namespace {
-
-/// Small whole numbers, so that many are equal, and some entries that may not be taken.
-Matrix some_matrix(std::size_t n, Rng &rng) {
-  Matrix matrix(n);
-  for (double &value : matrix.values)
-    value = rng.below(5) == 0 ? unlimited : static_cast<double>(rng.below(12));
-  return matrix;
-}
-
-double least_maximum_of_all(const Matrix &matrix, double at_least) {
-  std::vector<std::size_t> column(matrix.n);
-  std::iota(column.begin(), column.end(), std::size_t{0});
-  double best = unlimited;
-  do {
-    double most = at_least;
-    for (std::size_t row = 0; row < matrix.n; ++row)
-      most = std::max(most, matrix(row, column[row]));
-    best = std::min(best, most);
-  } while (std::next_permutation(column.begin(), column.end()));
-  return best;
-}
-
-/// Its corner is `matrix`; the rows below it have one place each.
-Matrix enlarged(const Matrix &matrix, std::size_t n) {
-  Matrix large(n);
-  std::fill(large.values.begin(), large.values.end(), unlimited);
-  for (std::size_t row = 0; row < n; ++row) {
-    large(row, row) = 0;
-    for (std::size_t column = 0; column < matrix.n && row < matrix.n; ++column)
-      large(row, column) = matrix(row, column);
-  }
-  return large;
-}
-
-} // namespace
-
-TEST_CASE("a bottleneck assignment has the least maximum of all assignments") {
-  Rng rng(7);
-  for (int round = 0; round < 300; ++round) {
-    const Matrix matrix = some_matrix(1 + rng.below(6), rng);
-    const auto at_least = static_cast<double>(rng.below(4));
-    const double least = least_maximum_of_all(matrix, at_least);
-    CHECK(bottleneck_assignment(matrix, at_least) == least);
-    CHECK(bottleneck_assignment(enlarged(matrix, 20), at_least) == least);
-  }
-}
 
 TEST_CASE("a link that one route passes twice is not on two routes") {
   NetworkBuilder builder(3);
@@ -88,4 +37,28 @@ TEST_CASE("a link that one route passes twice is not on two routes") {
       }
     }
   }
+}
+
+TEST_CASE("nothing is faster than the heaviest rank on the widest port, and than a single flow") {
+  NetworkBuilder builder(4);
+  std::vector<std::uint32_t> port;
+  for (const double capacity : {1e9, 2e9, 2e9, 4e9})
+    port.push_back(builder.link(capacity, capacity));
+  for (std::uint32_t a = 0; a < 4; ++a) {
+    for (std::uint32_t b = 0; b < 4; ++b) {
+      if (a != b)
+        builder.route(a, b, {{port[a], false}, {port[b], true}}, unlimited,
+                      a + b == 1 ? 1e-6 : 3e-6);
+    }
+  }
+  const Network network = builder.build();
+  RankTraffic traffic;
+  traffic.ranks = 4;
+  traffic.flows = {{0, 1, 1000, 2}, {0, 2, 1000, 2}, {0, 3, 1000, 2}};
+  const LoadBounds spread = load_bounds(network, traffic);
+  CHECK(spread.congestion_s == 3000 / 4e9);
+  CHECK(spread.start_s == 2 * 1e-6);
+  CHECK(spread.time_s == 2 * 1e-6 + 1000 * (1 / 1e9)); // over the nearest pair, which is slow
+  traffic.flows = {{0, 1, 4000, 2}};
+  CHECK(load_bounds(network, traffic).congestion_s == 4000 / 2e9);
 }
