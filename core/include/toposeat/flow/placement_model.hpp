@@ -34,9 +34,8 @@ private:
   const Network &network_;
   const RankTraffic &traffic_;
   FlowModel flow_;
+  PeakModel peaks_;
   std::vector<double> cost_;
-  std::vector<LinkBytes> bytes_;
-  double used_links_ = 0; // by routes between devices
 };
 
 } // namespace toposeat
