@@ -89,7 +89,6 @@ LinkLoads::LinkLoads(const Network &network, const RankTraffic &traffic, Assignm
   bytes_ = std::move(start.bytes);
   seconds_ = std::move(start.seconds);
   max_s_ = start.max_s;
-  hop_bytes_ = start.hop_bytes;
   share_ = mean_weights(network);
   touched_in_.resize(network.links.size(), 0);
 
@@ -122,7 +121,7 @@ void LinkLoads::exchange(std::uint32_t device_a, std::uint32_t device_b) {
   if (device_a >= network_.devices || device_b >= network_.devices) {
     throw std::invalid_argument("exchange names a device that does not exist");
   }
-  changes_.push_back({device_a, device_b, saved_.size(), max_s_, hop_bytes_});
+  changes_.push_back({device_a, device_b, saved_.size(), max_s_});
   ++change_number_;
   if (device_a == device_b)
     return;
@@ -149,7 +148,6 @@ void LinkLoads::undo() {
   saved_.resize(change.first_saved);
   seat(change.device_a, change.device_b);
   max_s_ = change.max_s;
-  hop_bytes_ = change.hop_bytes;
 }
 
 void LinkLoads::commit() {
@@ -169,8 +167,8 @@ void LinkLoads::add_flows_of(std::uint32_t rank, std::uint32_t except, double si
 }
 
 void LinkLoads::add_flow(const Flow &flow, double sign) {
-  const auto route = network_.route(device_of_rank_[flow.source], device_of_rank_[flow.target]);
-  for (const LinkUse &use : route) {
+  for (const LinkUse &use :
+       network_.route(device_of_rank_[flow.source], device_of_rank_[flow.target])) {
     LinkBytes &sum = bytes_[use.link];
     if (touched_in_[use.link] != change_number_) {
       touched_in_[use.link] = change_number_;
@@ -178,7 +176,6 @@ void LinkLoads::add_flow(const Flow &flow, double sign) {
     }
     (use.reverse ? sum.backward : sum.forward) += sign * flow.bytes;
   }
-  hop_bytes_ += sign * flow.bytes * static_cast<double>(route.size());
 }
 
 void LinkLoads::seat(std::uint32_t device_a, std::uint32_t device_b) {

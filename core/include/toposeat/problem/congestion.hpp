@@ -98,7 +98,6 @@ public:
 
   [[nodiscard]] double max_s() const { return max_s_; }
   [[nodiscard]] double mean_s() const; // a pass over the links
-  [[nodiscard]] double hop_bytes() const { return hop_bytes_; }
   [[nodiscard]] std::span<const double> seconds() const { return seconds_; }
   [[nodiscard]] std::span<const LinkBytes> bytes() const { return bytes_; }
   [[nodiscard]] const Assignment &device_of_rank() const { return device_of_rank_; }
@@ -117,7 +116,6 @@ private:
     std::uint32_t device_a, device_b;
     std::size_t first_saved;
     double max_s;
-    double hop_bytes;
   };
 
   void add_flows_of(std::uint32_t rank, std::uint32_t except, double sign);
@@ -135,7 +133,6 @@ private:
   std::vector<double> seconds_;
   std::vector<double> share_; // 1 / number of used links for those, else 0
   double max_s_ = 0;
-  double hop_bytes_ = 0;
   std::vector<SavedLink> saved_;
   std::vector<Change> changes_;
   std::vector<std::uint64_t> touched_in_; // number of the change that last saved the link
