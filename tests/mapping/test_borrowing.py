@@ -125,7 +125,7 @@ def test_several_devices_of_a_rank_are_different_ones_nearest_first(ways: Ways) 
 
 def test_what_is_not_known_goes_by_the_list_after_what_is(ways: Ways) -> None:
     choice = nearest_devices([ANY_HOST] * 3, lent("n1", "x", "y", "z"), Ways(None))
-    assert (choice.devices_of_rank, choice.unknown) == (((0,), (1,), (2,)), True)
+    assert choice.devices_of_rank == ((0,), (1,), (2,))
     choice = nearest_devices(["n1", "n1"], lent("x", "n3", "n1"), ways)
     assert choice.devices_of_rank == ((1,), (2,))
 

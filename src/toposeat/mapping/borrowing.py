@@ -63,7 +63,6 @@ class Choice:
 
     devices_of_rank: tuple[tuple[int, ...], ...]
     is_shared: bool
-    unknown: bool  # whether some ways are
 
 
 def nearest_devices(
@@ -88,7 +87,7 @@ def nearest_devices(
         uses: what every rank does; the usual where it is not known.
     """
     uses = uses or [USUAL] * len(hosts)
-    cost, unknown = _costs(hosts, devices, ways, uses)
+    cost = _costs(hosts, devices, ways, uses)
     copies = -(-len(hosts) * each // len(devices))
     column = np.repeat(np.arange(len(devices)), copies)
     owned: list[list[int]] = [[] for _ in hosts]
@@ -102,12 +101,12 @@ def nearest_devices(
         for rank, at in enumerate(taken):
             owned[rank].append(int(column[at]))
         column = np.delete(column, taken)
-    return Choice(tuple(map(tuple, owned)), copies > 1, unknown)
+    return Choice(tuple(map(tuple, owned)), copies > 1)
 
 
 def _costs(
     hosts: Sequence[str], devices: Sequence[LentDevice], ways: Ways, uses: Sequence[DeviceUse]
-) -> tuple[NDArray[np.float64], bool]:
+) -> NDArray[np.float64]:
     known: dict[tuple[str, str], Way | None] = {}
     cost = np.empty((len(hosts), len(devices)))
     for rank, (host, use) in enumerate(zip(hosts, uses, strict=True)):
@@ -119,7 +118,7 @@ def _costs(
             cost[rank, at] = np.nan if way is None else way.seconds(use)
     unknown = np.isnan(cost)
     beyond = 2 * np.nanmax(cost) if not unknown.all() else 1.0
-    return np.where(unknown, beyond, cost), bool(unknown.any())
+    return np.where(unknown, beyond, cost)
 
 
 def _alike(hosts: Sequence[str], uses: Sequence[DeviceUse]) -> list[list[int]]:
