@@ -81,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"{command.name} does not run a command", hint=f"leave out `-- {' '.join(launch)}`"
             )
         args.launch = launch
-        if launch is None:  # OpenBLAS' threads, of no use here, wait for work in busy loops
+        # OpenBLAS' threads, of no use here, wait for work in busy loops.
+        if launch is None and not command.needs_line:
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         return command.run(args)
     except ToposeatError as error:
