@@ -1,7 +1,7 @@
 """The man page and the completions, made of the parser where the package is installed.
 
 Usage: shell_files.py FOLDER, which then holds what `share` of an installation gets. Python's own
-library and shtab suffice: nothing of toposeat needs to be compiled or installed.
+library, shtab and msgspec suffice: nothing of toposeat needs to be compiled or installed.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ class PyToposeat(PythonPackage):
     depends_on("ninja", type="build")
     depends_on("py-scikit-build-core@0.11:", type="build")
     depends_on("py-nanobind@2.4:", type="build")
+    depends_on("py-msgspec@0.19:", type="build")
     depends_on("py-shtab@1.7:", type="build")
 
     depends_on("python@3.11.2:", type=("build", "link", "run"))
