@@ -37,5 +37,5 @@ def test_mpirun(cluster: Cluster, mpi: MpiToolchain) -> None:
     else:
         hosts = ["-hosts", ",".join(cluster.nodes)]
     line = [mpi.mpirun, "-n", "4", *hosts]
-    found = _devices_of_nodes(cluster, mpi.name, line, mpi.env)
+    found = _devices_of_nodes(cluster, f"devices-{mpi.name}", line, mpi.env)
     assert found == [4, 4, 4, 4]
