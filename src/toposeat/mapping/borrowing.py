@@ -19,9 +19,9 @@ from toposeat.model.lent import BorrowedSeat, DeviceUse, LentDevice, Price, Way
 from toposeat.model.network import Network
 from toposeat.model.topology import ANY_HOST, Device, Topology
 
-# A call that waits, without the network: two processes, two changes of context each. Measured on
-# Linux 6 over a Unix socket and over TCP between namespaces; a copy through a socket of one node.
-_SOCKET_S, _TCP_S = 9e-6, 13e-6
+# A call that waits, without the network: two processes, two changes of context each. Least of 20 on
+# a quiet virtual machine of two CPUs (Linux 6): 18 to 28 us over a Unix socket, 26 to 29 over TCP.
+_SOCKET_S, _TCP_S = 20e-6, 26e-6
 _COPY_BYTES_PER_S = 4e9
 # Where nothing is known of a program: a transfer that takes about as long as a hundred calls.
 USUAL = DeviceUse(bytes_to=1 << 20, bytes_from=1 << 20, calls=100, waits=10)
