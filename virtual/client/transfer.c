@@ -155,7 +155,7 @@ static cl_int run(struct transfer *transfer) {
   return code != 0 ? code : transfer->is_blocking ? tps__queue_error(asked->queue) : CL_SUCCESS;
 }
 
-/* What every transfer of the application is refused for. */
+/* What every transfer of the application is refused for; a map by its flags: see check_map. */
 static cl_int check(struct transfer *transfer, cl_uint type, const void *ptr) {
   const cl_ulong refused =
       CL_MEM_HOST_NO_ACCESS | (transfer->is_read ? CL_MEM_HOST_WRITE_ONLY : CL_MEM_HOST_READ_ONLY);
@@ -169,7 +169,8 @@ static cl_int check(struct transfer *transfer, cl_uint type, const void *ptr) {
     return CL_INVALID_MEM_OBJECT;
   if (ptr == NULL)
     return CL_INVALID_VALUE;
-  return (transfer->memory->flags & refused) != 0 ? CL_INVALID_OPERATION : CL_SUCCESS;
+  bool is_refused = !transfer->is_map && (transfer->memory->flags & refused) != 0;
+  return is_refused ? CL_INVALID_OPERATION : CL_SUCCESS;
 }
 
 #define COMMAND(name, kind)                                                                        \
@@ -409,6 +410,7 @@ static void *start_map(struct transfer *transfer, const struct tps_map *map, cl_
 static cl_int check_map(struct transfer *transfer, cl_uint type, cl_ulong flags) {
   const cl_ulong write = CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;
   cl_mem memory = transfer->memory;
+  transfer->is_map = true;
   cl_int code = check(transfer, type, transfer);
   if (code != 0)
     return code;

@@ -129,6 +129,7 @@ static void errors(void) {
   cl_ulong most;
   cl_mem small = buffer_of(64, CL_MEM_COPY_HOST_PTR, pattern(64, 9));
   cl_mem written = buffer_of(64, CL_MEM_HOST_WRITE_ONLY, NULL);
+  cl_mem only_read = buffer_of(64, CL_MEM_HOST_READ_ONLY | CL_MEM_COPY_HOST_PTR, pattern(64, 2));
   cl_kernel add = prepare("add", small, 1);
   char room[64];
   NEED(clGetDeviceInfo(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most, NULL));
@@ -136,6 +137,7 @@ static void errors(void) {
   SAY(clEnqueueReadBuffer(queue, small, CL_TRUE, 60, 8, room, 0, NULL, NULL));
   SAY(clEnqueueReadBuffer(queue, small, CL_TRUE, 0, 8, NULL, 0, NULL, NULL));
   SAY(clEnqueueReadBuffer(queue, written, CL_TRUE, 0, 8, room, 0, NULL, NULL));
+  SAY(clEnqueueWriteBuffer(queue, only_read, CL_TRUE, 0, 8, room, 0, NULL, NULL));
   SAY(clEnqueueReadBuffer(queue, NULL, CL_TRUE, 0, 8, room, 0, NULL, NULL));
   SAY(clEnqueueReadBuffer(NULL, small, CL_TRUE, 0, 8, room, 0, NULL, NULL));
   SAY(clEnqueueWriteBuffer(queue, small, CL_FALSE, 65, 1, room, 0, NULL, NULL));
@@ -164,6 +166,10 @@ static void errors(void) {
   SAY(clCreateProgramWithSource(context, 0, NULL, NULL, &status));
   SAY(clCreateContext(NULL, 0, NULL, NULL, NULL, &status));
   SAY(clCreateUserEvent(NULL, &status));
+  SAY(clEnqueueMapBuffer(queue, only_read, CL_TRUE, CL_MAP_READ, 0, 8, 0, NULL, NULL, &status));
+  SAY(clEnqueueMapBuffer(queue, only_read, CL_TRUE, CL_MAP_WRITE, 0, 8, 0, NULL, NULL, &status));
+  SAY(clEnqueueMapBuffer(queue, written, CL_TRUE, CL_MAP_READ, 0, 8, 0, NULL, NULL, &status));
+  SAY(clEnqueueMapBuffer(queue, written, CL_TRUE, CL_MAP_WRITE, 0, 8, 0, NULL, NULL, &status));
   cl_mem_flags flags = 0;
   cl_buffer_region far = {.origin = 0, .size = 65};
   SAY(clCreateSubBuffer(small, flags, CL_BUFFER_CREATE_TYPE_REGION, &far, &status));
