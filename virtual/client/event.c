@@ -185,7 +185,7 @@ cl_int tps__event_wait(struct _cl_event *event) {
       tps__read(link, is_awaited, event);
     pthread_mutex_lock(&link->state);
     link->waiting++;
-    while (atomic_load(&event->status) > 0 && !atomic_load(&link->is_dead))
+    while (is_awaited(event) && !atomic_load(&link->is_dead))
       pthread_cond_wait(&link->changed, &link->state);
     link->waiting--;
     pthread_mutex_unlock(&link->state);
@@ -297,10 +297,10 @@ cl_int tps__clSetUserEventStatus(cl_event event, cl_int execution_status) {
   struct tps_link *link = event->base.link;
   pthread_mutex_lock(&link->state);
   bool is_first = atomic_load(&event->status) > 0;
-  if (is_first)
+  if (is_first) {
     tps__event_done(event, execution_status);
-  if (is_first)
     atomic_fetch_sub(&link->user_events, 1);
+  }
   pthread_cond_broadcast(&link->changed);
   pthread_mutex_unlock(&link->state);
   if (!is_first)

@@ -261,10 +261,10 @@ cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply) {
   tps__read(link, is_awaited, reply);
   pthread_mutex_lock(&link->state);
   link->waiting++;
-  while (!atomic_load(&reply->is_here) && !atomic_load(&link->is_dead))
+  while (is_awaited(reply) && !atomic_load(&link->is_dead))
     pthread_cond_wait(&link->changed, &link->state);
   link->waiting--;
-  if (!atomic_load(&reply->is_here)) {
+  if (is_awaited(reply)) {
     reply->code = CL_OUT_OF_RESOURCES;
     struct tps_reply **at = &link->replies;
     while (*at != NULL && *at != reply)

@@ -314,10 +314,6 @@ int accept_peer(const Offer &offer) {
   return -1;
 }
 
-} // namespace
-
-namespace {
-
 // One piece, straight into what is mapped of a buffer; images come whole.
 bool take_content(Session &session, tps_inflow &in, Staged &image, size_t &filled) {
   tps_head head;
