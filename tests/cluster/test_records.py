@@ -98,9 +98,9 @@ def profile(
 
 
 def forget(cluster: Cluster) -> None:
-    """Remove what jobs that crashed in MPI_Init left, here or in an earlier test."""
+    """Remove what jobs that crashed in MPI_Init left, or whose ranks another test has killed."""
     for node in (LOGIN, *cluster.nodes):
-        cluster.on(node, ["sh", "-c", "rm -rf /dev/shm/toposeat-records-* /tmp/toposeat-records-*"])
+        cluster.on(node, ["sh", "-c", "rm -rf /dev/shm/toposeat-* /tmp/toposeat-records-*"])
 
 
 def left_on_nodes(cluster: Cluster) -> str:
