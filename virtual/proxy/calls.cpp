@@ -160,7 +160,7 @@ cl_int on_SetUserEventStatus(Session &session, In &in, tps_text *) {
   if (in.code() != 0)
     return in.code();
   session.flush_queues();
-  Object *object = session.object(in.first());
+  Object *object = session.object(in.first(), Kind::event);
   session.open_user_events -= object->is_open;
   object->is_open = false;
   return real.SetUserEventStatus(event, status);
@@ -172,7 +172,7 @@ cl_int on_CreateUserEvent(Session &session, In &in, tps_text *) {
   cl_int code = in.code();
   cl_event made = code != 0 ? nullptr : real.CreateUserEvent(context, &code);
   session.keep(id, Kind::event, made, code);
-  session.object(id)->is_open = made != nullptr;
+  session.object(id, Kind::event)->is_open = made != nullptr;
   session.open_user_events += made != nullptr;
   return code;
 }

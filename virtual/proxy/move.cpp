@@ -21,23 +21,43 @@ bool send_packet(int channel, Word word, std::span<const unsigned char> body) {
   return body.size() < LONGEST_PACKET && tps_send_all(channel, parts, 2) == 0;
 }
 
+namespace {
+
+// The first of some end points that answers with this key; -1: none, and why the last one did not.
+int reach(std::string_view endpoints, const unsigned char key[TPS_KEY_BYTES], const char *&wrong) {
+  wrong = "it has no end point";
+  for (size_t at = 0, end = 0; at < endpoints.size(); at = end + 1) {
+    end = std::min(endpoints.find(' ', at), endpoints.size());
+    int socket = tps_connect(std::string(endpoints.substr(at, end - at)).c_str());
+    wrong = socket < 0 ? std::strerror(errno) : tps_greet(socket, key, true);
+    if (wrong == nullptr) {
+      tps_tune_socket(socket);
+      return socket;
+    }
+    if (socket >= 0)
+      close(socket);
+  }
+  return -1;
+}
+
+} // namespace
+
 // ---- Who asks
 
 int ask_to_move(const std::string &from, const std::string &into,
                 const unsigned char key[TPS_KEY_BYTES]) {
   size_t from_hash = from.rfind('#'), into_hash = into.rfind('#');
   if (from_hash == std::string::npos || into_hash == std::string::npos) {
-    std::fputs("toposeat-clproxy: error: --move wants ENDPOINT#INDEX, twice\n", stderr);
+    std::fputs("toposeat-clproxy: error: --move wants ENDPOINTS#INDEX, twice\n", stderr);
     return 2;
   }
-  int socket = tps_connect(from.substr(0, from_hash).c_str());
-  const char *wrong = socket < 0 ? std::strerror(errno) : tps_greet(socket, key, true);
-  if (wrong != nullptr) {
+  const char *wrong = nullptr;
+  int socket = reach({from.data(), from_hash}, key, wrong);
+  if (socket < 0) {
     std::fprintf(stderr, "toposeat-clproxy: error: the proxy at %s does not answer: %s\n",
                  from.c_str(), wrong);
     return 1;
   }
-  tps_tune_socket(socket);
   tps_text words = {};
   tps_put(&words, std::strtoul(from.c_str() + from_hash + 1, nullptr, 10));
   tps_put_bytes(&words, into.data(), into_hash);
@@ -109,14 +129,21 @@ struct Given {
 };
 static_assert(sizeof(Given) == size_t{6} * TPS_WORD);
 
-size_t bytes_of_image(cl_mem image, const Given &given) {
-  size_t bytes = 0;
-  if (real.GetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof bytes, &bytes, nullptr) != 0)
-    return 0;
-  for (size_t side : given.region)
-    if (__builtin_mul_overflow(bytes, side, &bytes))
-      return 0;
-  return bytes;
+// The objects that are meant; one that could not be made is null.
+struct Known {
+  cl_int code;
+  cl_command_queue queue;
+  cl_mem memory;
+};
+
+Known known(Session &session, const Given &given) {
+  Object *queue = session.object(given.queue, Kind::command_queue);
+  Object *memory = session.object(given.memory, Kind::mem_object);
+  if (queue == nullptr || queue->handle == nullptr)
+    return {CL_INVALID_COMMAND_QUEUE, nullptr, nullptr};
+  if (memory == nullptr)
+    return {CL_INVALID_MEM_OBJECT, nullptr, nullptr};
+  return {0, static_cast<cl_command_queue>(queue->handle), static_cast<cl_mem>(memory->handle)};
 }
 
 // What is mapped is the buffer itself where host and device share memory, and what the driver
@@ -161,14 +188,8 @@ class Peer {
 public:
   Peer(Session &session, const std::string &endpoints, std::span<const unsigned char> key)
       : session_(session) {
-    for (size_t at = 0, end = 0; at < endpoints.size() && socket_ < 0; at = end + 1) {
-      end = std::min(endpoints.find(' ', at), endpoints.size());
-      socket_ = tps_connect(endpoints.substr(at, end - at).c_str());
-    }
-    is_good_ = socket_ >= 0 && key.size() == TPS_KEY_BYTES &&
-               tps_greet(socket_, key.data(), true) == nullptr;
-    if (is_good_)
-      tps_tune_socket(socket_);
+    const char *wrong = nullptr;
+    is_good_ = key.size() == TPS_KEY_BYTES && (socket_ = reach(endpoints, key.data(), wrong)) >= 0;
   }
   Peer(const Peer &) = delete;
   Peer &operator=(const Peer &) = delete;
@@ -180,16 +201,11 @@ public:
   bool is_good() const { return is_good_; }
 
   cl_int give(const Given &given) {
-    Object *queue = session_.object(given.queue), *memory = session_.object(given.memory);
-    if (queue == nullptr || queue->kind != Kind::command_queue || queue->handle == nullptr)
-      return CL_INVALID_COMMAND_QUEUE;
-    if (memory == nullptr || memory->kind != Kind::mem_object)
-      return CL_INVALID_MEM_OBJECT;
-    if (memory->handle == nullptr) // it could not be made, and nothing can be in it
-      return 0;
-    auto of = static_cast<cl_command_queue>(queue->handle);
-    auto what = static_cast<cl_mem>(memory->handle);
-    return given.is_image != 0 ? give_image(of, what, given) : give_buffer(of, what, given);
+    auto [code, queue, memory] = known(session_, given);
+    if (code != 0 || memory == nullptr) // nothing can be in what could not be made
+      return code;
+    return given.is_image != 0 ? give_image(queue, memory, given)
+                               : give_buffer(queue, memory, given);
   }
 
 private:
@@ -212,7 +228,7 @@ private:
   }
 
   cl_int give_image(cl_command_queue queue, cl_mem image, const Given &given) {
-    size_t bytes = bytes_of_image(image, given);
+    size_t bytes = image_bytes(image, given.region);
     if (bytes == 0 || bytes > session_.most_upload())
       return CL_INVALID_VALUE;
     Staged staged = session_.take_staging(bytes);
@@ -323,17 +339,14 @@ bool take_content(Session &session, tps_inflow &in, Staged &image, size_t &fille
       tps_inflow_read(&in, &given, sizeof given, nullptr, nullptr) != 0)
     return false;
   size_t length = head.length - sizeof given;
-  Object *to = session.object(given.queue), *memory = session.object(given.memory);
-  if (to == nullptr || to->kind != Kind::command_queue || to->handle == nullptr ||
-      memory == nullptr || memory->kind != Kind::mem_object || memory->handle == nullptr)
+  auto [code, queue, memory] = known(session, given);
+  if (code != 0 || memory == nullptr)
     return false;
-  auto queue = static_cast<cl_command_queue>(to->handle);
-  auto what = static_cast<cl_mem>(memory->handle);
   if (given.is_image == 0) {
-    Mapped mapped(queue, what, CL_MAP_WRITE_INVALIDATE_REGION, given.region[0], length);
+    Mapped mapped(queue, memory, CL_MAP_WRITE_INVALIDATE_REGION, given.region[0], length);
     return mapped.wait() == 0 && tps_inflow_read(&in, mapped.data(), length, nullptr, nullptr) == 0;
   }
-  size_t bytes = bytes_of_image(what, given);
+  size_t bytes = image_bytes(memory, given.region);
   if (bytes > session.most_upload() || length > bytes - filled)
     return false;
   if (filled == 0)
@@ -341,7 +354,7 @@ bool take_content(Session &session, tps_inflow &in, Staged &image, size_t &fille
   if (tps_inflow_read(&in, image.data() + filled, length, nullptr, nullptr) != 0)
     return false;
   filled = filled + length < bytes ? filled + length : 0;
-  return filled != 0 || real.EnqueueWriteImage(queue, what, 1, ZEROS, given.region, 0, 0,
+  return filled != 0 || real.EnqueueWriteImage(queue, memory, 1, ZEROS, given.region, 0, 0,
                                                image.data(), 0, nullptr, nullptr) == 0;
 }
 

@@ -185,8 +185,8 @@ enum class Word : char {
 };
 enum { LONGEST_PACKET = 16 << 10 };
 bool send_packet(int channel, Word word, std::span<const unsigned char> body);
-// Asks the proxy of `from`, "ENDPOINT#INDEX", to move its clients to `into`, "ENDPOINT
-// ENDPOINT#INDEX"; prints what came of it, and returns the exit status.
+// Asks the proxy of `from`, "ENDPOINT ENDPOINT#INDEX", to move its clients to `into`; prints what
+// came of it, and returns the exit status.
 int ask_to_move(const std::string &from, const std::string &into,
                 const unsigned char key[TPS_KEY_BYTES]);
 
@@ -208,7 +208,7 @@ public:
 
   void keep(uint64_t id, Kind kind, void *handle, cl_int code);
   void *forget(uint64_t id, Kind kind);
-  Object *object(uint64_t id);
+  Object *object(uint64_t id, Kind kind);
   Staged take_upload(uint64_t id);
   Staged take_staging(size_t size);
   void watch(const std::shared_ptr<Watch> &watch);
@@ -285,8 +285,9 @@ private:
 };
 
 // The bytes of a region, packed; 0 and a failure where there is none.
-size_t packed_bytes(In &in, const Sizes &region, size_t element);
+size_t packed_bytes(In &in, const Sizes &region);
 size_t image_bytes(In &in, cl_mem image, const Sizes &region);
+size_t image_bytes(cl_mem image, const size_t region[3]); // 0: none, or too many
 
 // Asks twice, as OpenCL wants it: how long, and what.
 template <class Ask> cl_int put_info(tps_text *out, Ask ask) {

@@ -51,12 +51,11 @@ cl_int invalid(Kind kind) {
 }
 
 Object *In::object(uint64_t id, Kind kind) {
-  Object *found = session_.object(id);
-  bool is_one = found != nullptr && found->kind == kind;
-  fail_if(!is_one, invalid(kind));
-  if (is_one)
+  Object *found = session_.object(id, kind);
+  fail_if(found == nullptr, invalid(kind));
+  if (found != nullptr)
     fail_if(found->error != 0, found->error);
-  return is_one ? found : nullptr;
+  return found;
 }
 
 void *In::find(uint64_t id, Kind kind) {
@@ -75,9 +74,9 @@ cl_device_id In::device_or_none() {
 
 // ---- Objects
 
-Object *Session::object(uint64_t id) {
+Object *Session::object(uint64_t id, Kind kind) {
   auto found = objects_.find(id);
-  return found == objects_.end() ? nullptr : &found->second;
+  return found == objects_.end() || found->second.kind != kind ? nullptr : &found->second;
 }
 
 void Session::keep(uint64_t id, Kind kind, void *handle, cl_int code) {
@@ -95,12 +94,12 @@ void Session::keep(uint64_t id, Kind kind, void *handle, cl_int code) {
 }
 
 void *Session::forget(uint64_t id, Kind kind) {
-  auto found = objects_.find(id);
-  if (found == objects_.end() || found->second.kind != kind)
+  Object *found = object(id, kind);
+  if (found == nullptr)
     return nullptr;
-  void *handle = found->second.handle;
-  open_user_events -= found->second.is_open;
-  objects_.erase(found);
+  void *handle = found->handle;
+  open_user_events -= found->is_open;
+  objects_.erase(id);
   if (kind == Kind::command_queue && handle != nullptr)
     flush_queues();
   return handle;

@@ -207,8 +207,8 @@ Command::Command(Session &session, In &in, cl_command_queue queue)
   watch_->queue = queue;
   watch_->id = id_;
   for (uint64_t left = in.length(); left > 0; left--) {
-    Object *event = in.session().object(in.word());
-    bool is_one = event != nullptr && event->kind == Kind::event && event->handle != nullptr;
+    Object *event = in.session().object(in.word(), Kind::event);
+    bool is_one = event != nullptr && event->handle != nullptr;
     in.fail_if(!is_one, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     if (is_one)
       waits_.push_back(static_cast<cl_event>(event->handle));
@@ -248,7 +248,7 @@ cl_int Command::done(cl_int code) {
   session_.must_flush(watch_->queue);
   if (watch_->event == nullptr)
     return 0;
-  Object *queue = session_.object(queue_id_);
+  Object *queue = session_.object(queue_id_, Kind::command_queue);
   watch_->has_times = queue != nullptr && queue->has_times;
   if (id_ != 0 && is_kept_) {
     real.RetainEvent(watch_->event);
@@ -258,19 +258,34 @@ cl_int Command::done(cl_int code) {
   return 0;
 }
 
-size_t packed_bytes(In &in, const Sizes &region, size_t element) {
-  size_t bytes = element;
+namespace {
+
+size_t packed(const size_t region[3], size_t bytes) {
   for (size_t i = 0; i < 3; i++)
-    in.must(region != nullptr && !__builtin_mul_overflow(bytes, region[i], &bytes) && bytes > 0);
-  in.must(bytes <= in.session().most_upload());
+    if (__builtin_mul_overflow(bytes, region[i], &bytes))
+      return 0;
+  return bytes;
+}
+
+size_t allowed(In &in, size_t bytes) {
+  in.must(bytes > 0 && bytes <= in.session().most_upload());
   return in.code() == 0 ? bytes : 0;
 }
 
-size_t image_bytes(In &in, cl_mem image, const Sizes &region) {
+} // namespace
+
+size_t packed_bytes(In &in, const Sizes &region) {
+  return allowed(in, region == nullptr ? 0 : packed(region.get(), 1));
+}
+
+size_t image_bytes(cl_mem image, const size_t region[3]) {
   size_t element = 0;
-  if (in.code() == 0)
-    in.fail_if(real.GetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof element, &element, nullptr) !=
-                   0,
-               CL_INVALID_MEM_OBJECT);
-  return packed_bytes(in, region, element);
+  if (real.GetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof element, &element, nullptr) != 0)
+    return 0;
+  return packed(region, element);
+}
+
+size_t image_bytes(In &in, cl_mem image, const Sizes &region) {
+  bool is_one = in.code() == 0 && region != nullptr;
+  return allowed(in, is_one ? image_bytes(image, region.get()) : 0);
 }

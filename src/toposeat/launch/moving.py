@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ from toposeat.launch.lent_files import (
     lent_folder,
     mark_moved,
 )
-from toposeat.model.hostlist import short_name
 from toposeat.model.lent import LentDevice, Moved
 
 
@@ -89,9 +87,7 @@ def _named(devices: Sequence[LentDevice], name: str) -> LentDevice:
 
 
 def _move(root: Path, old: LentDevice, new: LentDevice, key: str) -> Moved:
-    *ends, last = new.endpoints
-    into = " ".join([*(end.partition("#")[0] for end in ends), last])
-    line = [str(native_path("bin/toposeat-clproxy")), "--move", _reached(old), into]
+    line = [str(native_path("bin/toposeat-clproxy")), "--move", _ends(old), _ends(new)]
     begin = time.monotonic()
     done = subprocess.run(
         line,
@@ -104,7 +100,8 @@ def _move(root: Path, old: LentDevice, new: LentDevice, key: str) -> Moved:
     if done.returncode != 0:
         said = done.stderr.strip().removeprefix("toposeat-clproxy: error: ")
         raise ToposeatError(
-            said or f"the proxy of {old.id} could not be asked", hint="toposeat borrow lists it?"
+            said or f"the proxy of {old.id} could not be asked",
+            hint=f"where toposeat borrow lists it still, type this on {old.host}",
         )
     told = json.loads(done.stdout)
     moved = Moved(
@@ -119,14 +116,7 @@ def _move(root: Path, old: LentDevice, new: LentDevice, key: str) -> Moved:
     return moved
 
 
-def _reached(device: LentDevice) -> str:
-    """Its end point for this process."""
-    near, *far = device.endpoints
-    is_here = short_name(device.host) == short_name(socket.gethostname())
-    if is_here and os.access(device.socket, os.W_OK):
-        return near
-    if not far:
-        raise ToposeatError(
-            f"{device.id} cannot be reached from here", hint=f"move its processes on {device.host}"
-        )
-    return far[0]
+def _ends(device: LentDevice) -> str:
+    """Its end points, the nearest first, and its number behind them."""
+    *ends, last = device.endpoints
+    return " ".join([*(end.partition("#")[0] for end in ends), last])
