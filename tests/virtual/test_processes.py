@@ -24,7 +24,7 @@ def test_work_that_is_pending_does_not_hold_the_end(proxy: Proxy, client: Path) 
     before = proxy.children()
     done = run([client, "leave"], proxy.client())
     assert (done.returncode, done.stdout) == (0, "leaves\n"), done.stderr
-    wait_until(lambda: proxy.children() == before)
+    wait_until(lambda: {*proxy.children()} <= {*before})
 
 
 def test_a_child_of_fork_has_errors_and_its_parent_goes_on(proxy: Proxy, client: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_killed_client_leaves_no_process(proxy: Proxy, client: Path) -> None:
         assert process.stdout.readline() == "works\n"
         assert len(proxy.children()) == len(before) + 1
         process.kill()
-    wait_until(lambda: proxy.children() == before)
+    wait_until(lambda: {*proxy.children()} <= {*before})
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

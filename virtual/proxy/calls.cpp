@@ -31,14 +31,16 @@ Handler on_move, on_moved, on_alias, on_offer, on_accept, on_give; // move.cpp
 
 namespace {
 
-// Arguments of kernels tell what they are only where the program was built with this.
-constexpr char ARGUMENT_INFO[] = "-cl-kernel-arg-info";
-
 template <class Handle> const Handle *data_of(const std::vector<Handle> &list) {
   return list.empty() ? nullptr : list.data();
 }
 
 cl_uint count_of(const auto &list) { return static_cast<cl_uint>(list.size()); }
+
+// Kernels are told the version that the client's device has, whatever the node's has; lines count
+// from their own first one.
+constexpr char VERSION[] = "#if __OPENCL_VERSION__ > 120\n#undef __OPENCL_VERSION__\n"
+                           "#define __OPENCL_VERSION__ 120\n#endif\n#line 1\n";
 
 // A build takes long, and another thread of the client may go on meanwhile.
 cl_int in_a_thread(Session &session, cl_program program, std::function<cl_int()> work) {
@@ -52,8 +54,17 @@ cl_int in_a_thread(Session &session, cl_program program, std::function<cl_int()>
   return LATER;
 }
 
-std::string with_argument_info(const std::string &options) {
-  return options.find(ARGUMENT_INFO) != std::string::npos ? options : options + " " + ARGUMENT_INFO;
+// Arguments of kernels tell what they are only where the program was built with the first of these;
+// the language is that of an OpenCL 1.2 device where nobody asks for another. Not all drivers know
+// all words.
+cl_int with_options(const std::string &options, const std::function<cl_int(const char *)> &build) {
+  std::string words = options;
+  for (std::string_view word : {"-cl-kernel-arg-info", "-cl-std=CL1.2"})
+    if (options.find(word.substr(0, word.find('='))) == std::string::npos)
+      words.append(" ").append(word);
+  cl_int code = build(words.c_str());
+  bool is_refused = code == CL_INVALID_BUILD_OPTIONS || code == CL_INVALID_COMPILER_OPTIONS;
+  return is_refused ? build(options.c_str()) : code;
 }
 
 cl_int on_devices(Session &session, In &, tps_text *out) {
@@ -199,11 +210,11 @@ cl_int on_CreateProgramWithSource(Session &session, In &in, tps_text *) {
   uint64_t id = in.word();
   auto context = in.handle<cl_context>(Kind::context);
   std::string source = in.text();
-  const char *text = source.c_str();
-  size_t length = source.size();
+  const char *text[] = {VERSION, source.c_str()};
+  const size_t lengths[] = {sizeof VERSION - 1, source.size()};
   cl_int code = in.code();
   cl_program made =
-      code != 0 ? nullptr : real.CreateProgramWithSource(context, 1, &text, &length, &code);
+      code != 0 ? nullptr : real.CreateProgramWithSource(context, 2, text, lengths, &code);
   if (source.find("printf") != std::string::npos || source.find("#include") != std::string::npos)
     session.prints = true;
   session.keep(id, Kind::program, made, code);
@@ -242,12 +253,10 @@ cl_int on_BuildProgram(Session &session, In &in, tps_text *) {
   if (in.code() != 0 || in.is_bad())
     return in.code();
   return in_a_thread(session, program, [=] {
-    auto build = [&](const std::string &words) {
-      return real.BuildProgram(program, count_of(devices), data_of(devices), words.c_str(), nullptr,
+    return with_options(options, [&](const char *words) {
+      return real.BuildProgram(program, count_of(devices), data_of(devices), words, nullptr,
                                nullptr);
-    };
-    cl_int code = build(with_argument_info(options));
-    return code == CL_INVALID_BUILD_OPTIONS ? build(options) : code;
+    });
   });
 }
 
@@ -267,10 +276,11 @@ cl_int on_CompileProgram(Session &session, In &in, tps_text *) {
     texts.reserve(names.size());
     for (const std::string &name : names)
       texts.push_back(name.c_str());
-    return real.CompileProgram(program, count_of(devices), data_of(devices),
-                               with_argument_info(options).c_str(), count_of(headers),
-                               data_of(headers), texts.empty() ? nullptr : texts.data(), nullptr,
-                               nullptr);
+    return with_options(options, [&](const char *words) {
+      return real.CompileProgram(program, count_of(devices), data_of(devices), words,
+                                 count_of(headers), data_of(headers),
+                                 texts.empty() ? nullptr : texts.data(), nullptr, nullptr);
+    });
   });
 }
 

@@ -453,6 +453,21 @@ static void beside(void) {
 
 /* ---- programs and kernels ---- */
 
+/* Whether kernels are told the version that the device has, and lines of their own source. */
+static void kernel_says(void) {
+  char version[128];
+  int told[2], major, minor;
+  cl_mem buffer = buffer_of(sizeof told, 0, NULL);
+  cl_kernel f = kernel_of("f");
+  NEED(clSetKernelArg(f, 0, sizeof buffer, &buffer));
+  launch(queue, f, 1, NULL, NULL);
+  NEED(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof told, told, 0, NULL, NULL));
+  NEED(clGetDeviceInfo(device, CL_DEVICE_VERSION, sizeof version, version, NULL));
+  if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2)
+    exit(4);
+  printf("the device's version: %d, line %d\n", told[0] == 100 * major + 10 * minor, told[1]);
+}
+
 static void kernels(void) {
   cl_mem buffer = buffer_of(COUNT * 4, CL_MEM_COPY_HOST_PTR, pattern(COUNT * 4, 2));
   cl_kernel local_sum = kernel_of("local_sum"), all[8];
@@ -484,6 +499,9 @@ static void kernels(void) {
   char said[64];
   NEED(clGetProgramBuildInfo(options, device, CL_PROGRAM_BUILD_OPTIONS, sizeof said, said, NULL));
   printf("options: %s\n", said);
+  program =
+      build("kernel void f(global int *a) {\n a[0] = __OPENCL_VERSION__; a[1] = __LINE__; }", "");
+  kernel_says();
 }
 
 static void compile_and_link(void) {
