@@ -22,6 +22,7 @@ from toposeat.launch.launchers.seats import (
 )
 from toposeat.launch.line import parse_launch_line, torchrun_below
 from toposeat.launch.visibility import visibility_of
+from toposeat.model.few import cut, few
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import format_placement
@@ -355,7 +356,7 @@ class Misfit:
         self.names_hosts = True
         hosts = compress_hostlist(allocation.hosts)
         self.add(
-            f"the placement is for {_few(missing)}, and {allocation.source} has {_few_of(hosts)}",
+            f"the placement is for {_few(missing)}, and {allocation.source} has {cut(hosts, 80)}",
             f"map for these hosts: toposeat map {self._traffic} -t NETWORK --node SRC --hosts"
             f" {shell_word(hosts)} -o PLACE; --other-machine takes them in this order",
         )
@@ -382,10 +383,9 @@ class Misfit:
             if count * cpus > allocation.slots.get(host, count * cpus)
         ]
         if full:
-            more = f" and {len(full) - 4} more" if len(full) > 4 else ""
             per_host = max(plan.counts.values())
             self.add(
-                f"{allocation.source} leaves too few places for ranks: {', '.join(full[:4])}{more}",
+                f"{allocation.source} leaves too few places for ranks: {few(full, 4)}",
                 f"ask for the job with: salloc -N {len(plan.hosts)} --ntasks-per-node={per_host}"
                 if allocation.source.startswith("SLURM")
                 else f"give every host {per_host} places, or let the launcher oversubscribe",
@@ -489,8 +489,4 @@ def _is_count(text: str, count: int) -> bool:
 
 
 def _few(hosts: Sequence[str]) -> str:
-    return _few_of(compress_hostlist(in_natural_order(hosts)))
-
-
-def _few_of(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return cut(compress_hostlist(in_natural_order(hosts)), 80)

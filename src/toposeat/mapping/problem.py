@@ -9,6 +9,7 @@ from msgspec import Struct
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluation import Evaluator
+from toposeat.model.few import few
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import Topology
 
@@ -105,8 +106,8 @@ def check_seating(topology: Topology, problem: Problem, request: _core.MapReques
     room = sum(slots[device] for device in devices)
     numbers = ", ".join(number_of(topology, device) for device in devices)
     raise UsageError(
-        f"ranks {_few(ranks)} may only use device{'s' if len(devices) > 1 else ''} {numbers},"
-        f" which take{'' if len(devices) > 1 else 's'} {room}",
+        f"ranks {few(map(str, ranks), 12)} may only use device{'s' if len(devices) > 1 else ''}"
+        f" {numbers}, which take{'' if len(devices) > 1 else 's'} {room}",
         hint="allow them more devices (--allow), or more ranks per device (--slots)",
     )
 
@@ -120,12 +121,6 @@ def number_of(topology: Topology, position: int) -> str:
 def name_of(topology: Topology, position: int) -> str:
     """The name that is shown for a device: `device 3`."""
     return f"device {number_of(topology, position)}"
-
-
-def _few(ranks: Sequence[int]) -> str:
-    """The numbers as text, at most twelve of them."""
-    shown = ", ".join(map(str, ranks[:12]))
-    return shown if len(ranks) <= 12 else f"{shown} and {len(ranks) - 12} more"
 
 
 def _usable_devices(topology: Topology, constraints: Constraints) -> list[int]:

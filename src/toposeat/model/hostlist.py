@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from toposeat.errors import InputError
+from toposeat.model.few import cut
 from toposeat.model.network import MAX_HOSTS
 
 HOSTLIST_HINT = "write hosts as n[001-016,020],login1"
@@ -156,5 +157,4 @@ def _numbers(text: str, part: str, limit: int) -> list[str]:
 
 
 def _error(cause: str, text: str) -> InputError:
-    shown = text if len(text) <= 60 else f"{text[:57]}..."
-    return InputError(f"hostlist {shown!r}: {cause}", hint=HOSTLIST_HINT)
+    return InputError(f"hostlist {cut(text, 60)!r}: {cause}", hint=HOSTLIST_HINT)

@@ -7,6 +7,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from reprlib import Repr
 from typing import Any, ClassVar
 
+from toposeat.model.few import cut
+
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = _SHORT.maxset = 8
@@ -54,4 +56,4 @@ def _is_default(member: Field[Any], value: object) -> bool:
 def short_name(text: str) -> str:
     """A name as a repr shows it: one line, the end of a long one cut."""
     shown = text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
-    return shown if len(shown) <= _MOST else f"{shown[: _MOST - 3]}..."
+    return cut(shown, _MOST)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from msgspec import field
 
+from toposeat.model.few import first_few
 from toposeat.model.noun import Noun
 from toposeat.model.record import Record
 from toposeat.model.shell_words import shell_word
@@ -73,11 +74,10 @@ class Placement(Noun, Record, frozen=True, kw_only=True):
         return iter(self.seats)
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, self.devices[:_SHOWN]))
-        more = ", ..." if self.ranks > _SHOWN else ""
+        shown = first_few(map(str, self.devices), _SHOWN)
         hosts = len({seat.host for seat in self.seats})
         on = f" on {hosts} hosts" if hosts > 1 else ""
-        return f"<Placement of {self.ranks} ranks{on}: devices {shown}{more}>"
+        return f"<Placement of {self.ranks} ranks{on}: devices {shown}>"
 
     @property
     def devices(self) -> list[int]:

@@ -18,6 +18,7 @@ from msgspec import field
 
 from toposeat.errors import PartError
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.few import first_few
 from toposeat.model.noun import Noun, short_name
 from toposeat.model.pair import (
     Bond,
@@ -340,10 +341,10 @@ class Topology(Noun, Record, frozen=True, kw_only=True, dict=True):
 
     def __repr__(self) -> str:
         names = Counter(device.name or device.vendor.value for device in self.devices)
-        kinds = ", ".join(f"{count} x {short_name(name)}" for name, count in names.most_common(2))
-        more = ", ..." if len(names) > 2 else ""
+        each = (f"{count} x {short_name(name)}" for name, count in names.most_common())
+        kinds = first_few(each, 2)
         hosts = f" on {len(self.hosts)} hosts" if len(self.hosts) > 1 else ""
-        what = f"{kinds or 'no devices'}{more}{hosts}, {len(self.links)} links"
+        what = f"{kinds or 'no devices'}{hosts}, {len(self.links)} links"
         return f"<Topology {short_name(self.name)}: {what}>"
 
     def rates(self) -> Values:

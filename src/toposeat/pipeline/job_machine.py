@@ -13,6 +13,7 @@ from msgspec import field
 from toposeat import launch, mapping, topology
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.model.few import first_few
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
 from toposeat.model.record import Record
@@ -120,7 +121,7 @@ def _shape(
         most = max(kinds if len(kinds) > 1 else list(used.values()), key=len)
         raise InputError(
             f"more than {mapping.MOST_DEVICES} devices are planned on equal nodes only, and these"
-            f" differ: {'; '.join(unlike[:4])}{'; ...' if len(unlike) > 4 else ''}",
+            f" differ: {first_few(unlike, 4, '; ')}",
             hint=f"tune for the equal ones: --hosts {compress_hostlist(most)}, with -N {len(most)}"
             f" and as many ranks as they take; or for at most {mapping.MOST_DEVICES} devices",
         )
@@ -348,8 +349,8 @@ def _words(
     ):
         domains[group].append(host)
     if domains:
-        joined = "; ".join(compress_hostlist(own) for own in [*domains.values()][:8])
-        said.append(f"          NVLink joins {joined}{'; ...' if len(domains) > 8 else ''}")
+        joined = map(compress_hostlist, domains.values())
+        said.append(f"          NVLink joins {first_few(joined, 8, '; ')}")
     said += [f"          {note}" for note in network.report if note.startswith("assumed")]
     return tuple(said)
 

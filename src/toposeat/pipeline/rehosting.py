@@ -10,13 +10,13 @@ from dataclasses import replace
 from toposeat import launch, topology
 from toposeat.errors import ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.model.few import few
 from toposeat.model.hostlist import expand_hostlist, short_name
 from toposeat.model.network import Network
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST
 
 _ASK_S = 10.0
-_SHOWN = 4  # pairs of hosts that are named
 
 
 def rehosted(
@@ -56,8 +56,7 @@ def rehosted(
             tell("Hosts     not all idle, and no idle nodes are in the same places: Slurm waits")
         return placement
     moved = [f"{new} for {old}" for old, new in found.items() if new != old]
-    more = f" and {len(moved) - _SHOWN} more" if len(moved) > _SHOWN else ""
-    tell(f"Hosts     {', '.join(moved[:_SHOWN])}{more}: nodes in the same places of the network")
+    tell(f"Hosts     {few(moved, 4)}: nodes in the same places of the network")
     return _with_hosts(placement, found)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError
+from toposeat.model.few import first_few
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
 
@@ -116,7 +117,7 @@ def _number_processes(
     if set(in_largest) == everyone and len(set(in_largest.values())) == len(in_largest):
         return in_largest, _checked(largest[0].ranks)
     hosts = sorted({process.host for process in everyone})
-    listed = ", ".join(hosts[:_LISTED]) + (", ..." if len(hosts) > _LISTED else "")
+    listed = first_few(hosts, _LISTED)
     notes.append(
         f"no communicator has all {len(everyone)} processes: ranks are numbered by host ({listed}),"
         " device and process id"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError, ToposeatError
 from toposeat.model.cpu_list import format_cpu_list
+from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.traffic import Traffic
@@ -60,8 +61,8 @@ def missing_ranks(traffic: Traffic, folders: Sequence[Path], why: str = "") -> s
         )
         groups[host, cause_of.get(rank, why or unknown)].append(rank)
     parts = [_group(ranks, host, cause) for (host, cause), ranks in groups.items()]
-    more = f"; ... ({len(parts)} such groups)" if len(parts) > _LISTED_GROUPS else ""
-    listed = "; ".join(parts[:_LISTED_GROUPS])
+    more = f" ({len(parts)} such groups)" if len(parts) > _LISTED_GROUPS else ""
+    listed = first_few(parts, _LISTED_GROUPS, "; ")
     return f"{len(missing)} of {traffic.ranks} ranks have no record: {listed}{more}"
 
 
@@ -91,8 +92,7 @@ def _others_start_ranks(folders: Sequence[Path]) -> bool:
 
 def _group(ranks: Sequence[int], host: str, cause: str) -> str:
     """`ranks 0-3, 8 on node1 (it made no MPI call)`."""
-    runs = format_cpu_list(ranks).split(",")
-    shown = ", ".join(runs[:_LISTED]) + (", ..." if len(runs) > _LISTED else "")
+    shown = first_few(format_cpu_list(ranks).split(","), _LISTED)
     where = f" on {host}" if host else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {shown}{where} ({cause})"
 
@@ -138,9 +138,8 @@ class _Merger:
     def sentences(self) -> Iterator[str]:
         """What the report says of records that are left out, the gravest first."""
         if self.damaged:
-            first = "; ".join(f"{Path(e.path or '?').name}: {e.message}" for e in self.damaged[:4])
-            more = "; ..." if len(self.damaged) > 4 else ""
-            yield f"{len(self.damaged)} damaged records are left out: {first}{more}"
+            said = (f"{Path(e.path or '?').name}: {e.message}" for e in self.damaged)
+            yield f"{len(self.damaged)} damaged records are left out: {first_few(said, 4, '; ')}"
         if self.died_in_init:
             yield f"{self.died_in_init} ranks died while MPI was being initialised"
         if self.nested:
@@ -245,8 +244,8 @@ def _devices(world: WorldSum) -> Iterator[str]:
 def _say(ranks: Iterable[int], what: str) -> Iterator[str]:
     listed = sorted(ranks)
     if listed:
-        names = ", ".join(map(str, listed[:_LISTED]))
-        more = f", ... ({len(listed)} in all)" if len(listed) > _LISTED else ""
+        names = first_few(map(str, listed), _LISTED)
+        more = f" ({len(listed)} in all)" if len(listed) > _LISTED else ""
         yield f"rank{'s' if len(listed) > 1 else ''} {names}{more} {what}"
 
 

@@ -6,6 +6,7 @@ from base64 import b64encode
 from functools import singledispatch
 
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
+from toposeat.model.few import first_few
 from toposeat.model.group_rate import GroupRate
 from toposeat.model.noun import Noun, stated_members
 from toposeat.model.placement import Placement
@@ -67,9 +68,7 @@ def _(placement: Placement) -> str:
 @notebook_html.register
 def _(result: MappingResult) -> str:
     said = [certificate_words(result.certificate, result.metric), range_words(result.premises)]
-    devices = ", ".join(map(str, result.device_of_rank[:_MOST_SEATS]))
-    more = ", ..." if len(result.device_of_rank) > _MOST_SEATS else ""
-    order = f"Device of rank 0, 1, ...: {devices}{more}"
+    order = f"Device of rank 0, 1, ...: {first_few(map(str, result.device_of_rank), _MOST_SEATS)}"
     notes = sentences(result.notes)
     return _fragment(
         verdict_words(result), *filter(None, said), order, *notes, before_after(result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from toposeat.model.device_set import DeviceSet, Left
+from toposeat.model.few import few
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
 from toposeat.report.parts import Fact, Part, to_copy
@@ -56,11 +57,10 @@ def _rate(chosen: DeviceSet) -> str:
 
 
 def _left(left: Left, topology: Topology) -> str:
-    shown = [_names(group, topology) for group in left.groups[:_MOST_GROUPS]]
-    more = len(left.groups) - len(shown)
+    shown = few((_names(group, topology) for group in left.groups), _MOST_GROUPS, "; ")
     groups = plural(len(left.groups), "pair") if left.size == 2 else f"{len(left.groups)} of four"
     rate = format_rate(left.bytes_per_s / len(left.groups))
-    return f"{groups} at {rate} on average: {'; '.join(shown)}{f' and {more} more' if more else ''}"
+    return f"{groups} at {rate} on average: {shown}"
 
 
 def _names(devices: tuple[int, ...], topology: Topology) -> str:

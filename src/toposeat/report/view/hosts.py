@@ -96,7 +96,7 @@ def _name(candidate: Candidate) -> str:
     """The name, with the first few other candidates that gave the same placement."""
     if not candidate.also:
         return clean(candidate.name)
-    shown = [clean(name) for name in candidate.also[:_SHOWN_NAMES]]
-    rest = len(candidate.also) - len(shown)
-    more = [f"{rest} more"] if rest else []
-    return f"{clean(candidate.name)} (also: {', '.join(shown + more)})"
+    also = [*map(clean, candidate.also)]
+    if len(also) > _SHOWN_NAMES:
+        also[_SHOWN_NAMES:] = [f"{len(also) - _SHOWN_NAMES} more"]
+    return f"{clean(candidate.name)} (also: {', '.join(also)})"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from toposeat.model.few import within
 from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
 from toposeat.report.units import format_rate, three_digits
@@ -132,6 +133,5 @@ def _pair_words(topology: Topology, pairs: Sequence[tuple[str, str]]) -> str:
         return f"each two of {device_ranges(topology, members)}"
     code = {d.id: device_code(topology, at) for at, d in enumerate(topology.devices)}
     words = [f"{code[a]}-{code[b]}" for a, b in pairs]
-    if len(words) > _MAX_PAIRS:
-        words = [*words[: _MAX_PAIRS - 1], f"and {len(words) - _MAX_PAIRS + 1} more"]
-    return ", ".join(words)
+    shown, more = within(words, _MAX_PAIRS)
+    return ", ".join([*shown, *([f"and {more} more"] if more else [])])

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toposeat.model.few import few
 from toposeat.model.quantity import Premise, Quantity, Source
 from toposeat.model.topology import (
     ANY_HOST,
@@ -72,9 +73,6 @@ def device_code(topology: Topology, position: int) -> str:
     return device_label(topology, topology.devices[position])
 
 
-_MOST_HOSTS = 8  # that are named
-
-
 def order_words(topology: Topology, device_of_rank: Sequence[int]) -> str:
     """The devices of ranks 0, 1, ...; of several hosts their order, at most eight names."""
     if len(topology.hosts) > 1:
@@ -87,9 +85,7 @@ def order_words(topology: Topology, device_of_rank: Sequence[int]) -> str:
 
 def host_words(hosts: Sequence[str]) -> str:
     """The first eight names, and how many more there are."""
-    more = len(hosts) - _MOST_HOSTS
-    shown = ", ".join(clean(host) for host in hosts[:_MOST_HOSTS])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return few(map(clean, hosts))
 
 
 def device_ranges(topology: Topology, ids: Collection[str]) -> str:

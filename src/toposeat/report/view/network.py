@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from toposeat.model.few import cut
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind, NetworkLink
 from toposeat.model.quantity import Quantity
@@ -118,9 +119,5 @@ def _switches(network: Network, most: int, width: int) -> list[list[str]]:
     rows = []
     for switch, names in list(hosts.items())[:most]:
         listed = compress_hostlist(names)
-        rows.append([network.switches[switch], str(len(names)), _cut(listed, width)])
+        rows.append([network.switches[switch], str(len(names)), cut(listed, width)])
     return rows
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."

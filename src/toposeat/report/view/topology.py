@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from toposeat.model.few import within
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.quantity import Knowledge, Source
 from toposeat.model.topology import (
@@ -379,9 +380,8 @@ def shared_link_table(topology: Topology) -> Part | None:
     rows = _shared_rows(topology)
     if not rows:
         return None
-    if len(rows) > _MAX_ROWS:
-        rest = len(rows) - _MAX_ROWS + 1
-        rows = [*rows[: _MAX_ROWS - 1], (f"and {rest} more", "", "", "")]
+    shown, more = within(rows, _MAX_ROWS)
+    rows = [*shown, *([(f"and {more} more", "", "", "")] if more else [])]
     return Table(
         ("shared link", "by", "each way", "both together"), rows, right=(2, 3), fold=(0, 1)
     )

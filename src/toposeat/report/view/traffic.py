@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat.model.cpu_list import format_cpu_list
+from toposeat.model.few import within
 from toposeat.model.rank_info import DeviceChoice
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
@@ -69,11 +70,8 @@ def render_patterns_text(rows: Sequence[tuple[str, str, str]], style: TextStyle 
 
 def _limited(rows: list[Row]) -> list[Row]:
     """At most `_MOST_ROWS`, the last of which says how many are left out."""
-    if len(rows) <= _MOST_ROWS:
-        return rows
-    left = len(rows) - _MOST_ROWS + 1
-    more: Row = ("...", f"{left} more", *[""] * (len(rows[0]) - 2))
-    return [*rows[: _MOST_ROWS - 1], more]
+    shown, left = within(rows, _MOST_ROWS)
+    return [*shown, ("...", f"{left} more", *[""] * (len(rows[0]) - 2))] if left else rows
 
 
 def total_rows(traffic: Traffic) -> list[Row]:

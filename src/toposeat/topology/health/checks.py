@@ -8,12 +8,13 @@ from dataclasses import replace
 from math import inf
 
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.few import listed
 from toposeat.model.health import Finding, Severity
 from toposeat.model.nics import LeftOut, NicChoice, NicFault, choose_nics
 from toposeat.model.topology import Device, Nic, PathClass, PcieState, Route, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology import products
-from toposeat.topology.health.wiring import NEARNESS, Pairs, few, rate_of, says_nothing
+from toposeat.topology.health.wiring import NEARNESS, Pairs, rate_of, says_nothing
 from toposeat.topology.health.yardstick import directions, slow_copies
 from toposeat.topology.products import products_named
 from toposeat.topology.untold import is_denied, untold_affinities, untold_pairs
@@ -51,7 +52,7 @@ def link_generation(_: Topology, pairs: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.INFO,
             code="pcie-generation",
-            subject=few(names),
+            subject=listed(names),
             detail=f"PCIe link at generation {now} of {most}: may be idle"
             + (", as all are" if everyone else ""),
             hint="look again while something runs on it",
@@ -135,7 +136,7 @@ def unequal_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.FAULT if switched else Severity.DOUBT,
             code="lanes-unequal",
-            subject=few(pairs.name[id] for id in fewer),
+            subject=listed(pairs.name[id] for id in fewer),
             detail=f"{' or '.join(map(str, counts))} device-link lanes, others of its kind {most}",
             hint=f"a switch joins its siblings to all others: {_tool(topology, 'links')},"
             " fabric manager"
@@ -153,7 +154,7 @@ def partitions(topology: Topology, _: Pairs) -> Iterator[Finding]:
     yield Finding(
         severity=Severity.INFO,
         code="partitions",
-        subject=few(parts),
+        subject=listed(parts),
         detail=f"{sum(parts.values())} devices are parts of {len(parts)} GPUs, whose PCIe links"
         " they share" + ("; a process sees one MIG slice only, without peer access" if mig else ""),
         hint="run with --visibility mask" if mig else "",
@@ -187,7 +188,7 @@ def hidden_devices(topology: Topology, _: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.FAULT,
             code="gpu-hidden",
-            subject=few(topology.hidden),
+            subject=listed(topology.hidden),
             detail=f"{len(topology.hidden)} of {total} GPUs are hidden by the job's cgroup or the"
             " container: peers cannot reach them",
             hint=UNHIDE,
@@ -222,7 +223,7 @@ def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             yield Finding(
                 severity=Severity.DOUBT,
                 code="affinity-contradiction",
-                subject=few(names),
+                subject=listed(names),
                 detail=f"{len(names)} pairs have {what}",
                 hint="the job's CPU set may mask the affinity: read the machine from an allocation"
                 " of the whole node" + ("; relations are trusted" if told else ""),
@@ -241,7 +242,7 @@ def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             yield Finding(
                 severity=Severity.DOUBT,
                 code="numa-same-cpus",
-                subject=few(name for names in members.values() for name in names),
+                subject=listed(name for names in members.values() for name in names),
                 detail=f"memory nodes {' and '.join(map(str, sorted(members)))} have the same CPUs"
                 f" ({cpus}): ranks of {len(members)} nodes would be bound to those of one",
                 hint="the source may be wrong (a cloud's file for NCCL was): compare lscpu on it",
@@ -257,7 +258,7 @@ def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.DOUBT,
             code="cpus-masked",
-            subject=few(pairs.name[device.id] for device in without),
+            subject=listed(pairs.name[device.id] for device in without),
             detail=f"no CPU near {len(without)} of {len(topology.devices)} devices may be used"
             f" (memory node {numbers}): the CPU set of the job hides them",
             hint="ask the job for CPUs of all sockets (Slurm: --exclusive, or --cpus-per-gpu=N with"
@@ -318,7 +319,7 @@ def _left_out(left_out: Mapping[str, LeftOut], names: Mapping[str, str]) -> Iter
         yield Finding(
             severity=Severity.DOUBT,
             code="nic-down",
-            subject=few(down),
+            subject=listed(down),
             detail=f"{len(down)} of {len(names)} NICs have no active port: no rank uses them",
             hint="plug it in, or ask why the port is down: ibstat, ip link",
         )
@@ -377,9 +378,9 @@ def _shared(
         yield Finding(
             severity=Severity.DOUBT,
             code="nic-shared",
-            subject=few(pairs.name[id] for id in sharing.values()),
+            subject=listed(pairs.name[id] for id in sharing.values()),
             detail=f"{len(sharing)} GPUs share {names[busiest.id]}{share}; nearest to none:"
-            f" {few(idle)}",
+            f" {listed(idle)}",
             hint="move a NIC to a slot near GPUs that share one",
         )
 
@@ -398,9 +399,9 @@ def _far(
     yield Finding(
         severity=Severity.DOUBT,
         code="nic-far",
-        subject=few(pairs.name[d.id] for d in far),
+        subject=listed(pairs.name[d.id] for d in far),
         detail=f"the nearest NIC of {len(far)} of {len(topology.devices)} devices is on another"
-        f" socket: {few(ways)}",
+        f" socket: {listed(ways)}",
         hint="ranks that talk most over the network belong on the devices near NICs",
     )
 
@@ -437,7 +438,7 @@ def peer_access(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.FAULT if linked else Severity.DOUBT,
             code="peer-access-off",
-            subject=few(names),
+            subject=listed(names),
             detail=f"no peer access for {len(names)} pairs"
             + (" that device links join" if linked else ": their copies go through host memory"),
             hint=(
@@ -498,7 +499,7 @@ def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         untold = Finding(
             severity=Severity.UNTOLD,
             code="links-untold",
-            subject="" if every else few(names),
+            subject="" if every else listed(names),
             detail=f"no source states whether device links join {count}: {which}",
             hint=f"on that node: {_tool_of(vendor, 'listing')} > links.txt, and give it as well:"
             " -t links.txt",
@@ -539,7 +540,7 @@ def untold_affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.UNTOLD,
             code="affinity-untold",
-            subject=few(names),
+            subject=listed(names),
             detail=f"neither near CPUs nor memory node of {len(names)} devices is known, and there"
             " are several memory nodes: their ranks are bound to none",
             hint="on that node, in an allocation of all its CPUs: toposeat discover -o node.json",

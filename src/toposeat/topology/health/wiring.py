@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, pairwise
 
+from toposeat.model.few import listed
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.health import Shape, Wiring
 from toposeat.model.quantity import Source
@@ -175,13 +176,10 @@ def _named(pairs: Pairs, groups: Sequence[Sequence[int]]) -> str:
         row = len(group) > 2 and list(group) == list(range(group[0], group[-1] + 1))
         ends = (names[group[0]], names[group[-1]])
         words.append("..".join(ends) if row else "-".join(names[each] for each in group))
-    if len(words) > _MAX_NAMED:
-        return ", ".join(words[: _MAX_NAMED - 1]) + f" and {len(words) - _MAX_NAMED + 1} more"
-    return ", ".join(words)
+    return listed(words, _MAX_NAMED)
 
 
 NEARNESS = tuple(PathClass)  # nearest first
-_MOST = 6  # names in a list
 _ALIKE = 0.01  # rates within this share of each other are one rate
 
 
@@ -305,11 +303,3 @@ def rate_of(topology: Topology, route: Route) -> float:
     """What a single flow on a route reaches, bytes/s; 0 where it has no links."""
     rate = flow_rate(topology, route)
     return 0.0 if rate is None else rate.value
-
-
-def few(names: Iterable[str]) -> str:
-    """`D0, D1, D2`; of many the first, and how many more."""
-    each = list(names)
-    if len(each) <= _MOST:
-        return ", ".join(each)
-    return ", ".join(each[: _MOST - 1]) + f" and {len(each) - _MOST + 1} more"

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from toposeat.model.few import listed
 from toposeat.model.health import Finding, Severity
 from toposeat.model.quantity import Quantity, Source, median
 from toposeat.model.topology import MEASURED_PORTS, Device, LinkKind, PathClass, Route, Topology
 from toposeat.topology import constants as k
 from toposeat.topology import products
-from toposeat.topology.health.wiring import Pairs, few, rate_of
+from toposeat.topology.health.wiring import Pairs, rate_of
 
 _SLOW = 0.7  # of its siblings: published machines stay within 10 to 25 %
 _SLOW_OTHER = 0.35  # of devices of another product: its link may have half the lanes
@@ -143,7 +144,7 @@ def _slow_devices(
             Finding(
                 severity=severity,
                 code="device-slow",
-                subject=few(pairs.name[id] for id in ids),
+                subject=listed(pairs.name[id] for id in ids),
                 detail=detail,
                 hint=_RESOLVED,
             ),
@@ -182,7 +183,7 @@ def _slow_pairs(topology: Topology, pairs: Pairs, routes: Iterable[Route]) -> It
             yield Finding(
                 severity=Severity.FAULT,
                 code="pair-slow",
-                subject=few(_pair_name(pairs, route) for route, _ in slow),
+                subject=listed(_pair_name(pairs, route) for route, _ in slow),
                 detail=f"measured down to {_words(min(rate for _, rate in slow))}, the median of"
                 f" {path_class.value} pairs is {_words(usual)}",
                 hint="measure again; then look for a degraded link on the way",
@@ -203,7 +204,7 @@ def _slow_against_link(pairs: Pairs, routes: Iterable[Route]) -> Iterator[Findin
         yield Finding(
             severity=Severity.DOUBT,
             code="pair-slow",
-            subject=few(name for name, _ in found),
+            subject=listed(name for name, _ in found),
             detail=f"measured down to {_words(min(rate for _, rate in found))}, {words}",
             hint=_RESOLVED,
         )
@@ -221,7 +222,7 @@ def directions(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.DOUBT,
             code="direction-asymmetric",
-            subject=few(_pair_name(pairs, route) for route in odd),
+            subject=listed(_pair_name(pairs, route) for route in odd),
             detail=f"{len(odd)} measured pairs are 30 % slower in this direction than back",
             hint="measure again on an idle machine",
         )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from toposeat.model.few import listed
 from toposeat.model.health import Finding, Severity
 from toposeat.topology.graph.pci_graph import PciDevice
-from toposeat.topology.health.wiring import few
 from toposeat.topology.live.sysfs import read_line, read_small, read_sysfs
 
 _HEAD, _CONFIG = 64, 4096  # bytes that all users see, and all there are
@@ -53,7 +53,7 @@ def _iommu(folder: Path, gpus: Sequence[PciDevice], cmdline: str) -> Iterator[Fi
     yield Finding(
         severity=Severity.DOUBT,
         code="iommu-translates",
-        subject=few(translated),
+        subject=listed(translated),
         detail=f"the kernel's IOMMU translates the copies of {len(translated)} of {len(gpus)} GPUs"
         f" (group type {types[translated[0]]}, expected identity, or no group; {started}): copies"
         " between GPUs may be slow, wrong or hang",
@@ -87,9 +87,9 @@ def _access_control(folder: Path, gpus: Sequence[PciDevice]) -> Iterator[Finding
         yield Finding(
             severity=Severity.DOUBT,
             code="acs-redirect",
-            subject=few(below),
+            subject=listed(below),
             detail=f"PCIe access control (ACS) of {len(redirecting)} of {len(bridges)} bridges"
-            f" sends copies between GPUs up to the processor: {few(redirecting)}"
+            f" sends copies between GPUs up to the processor: {listed(redirecting)}"
             f" (ACSCtl {redirecting[first]}, expected -)",
             hint="for others copies ran at full speed, and NCCL stopped hanging, with ACS off in"
             f" the firmware, or by setpci -s {first} ECAP_ACS+6.w=0000 for each bridge at boot",
@@ -98,7 +98,7 @@ def _access_control(folder: Path, gpus: Sequence[PciDevice]) -> Iterator[Finding
         yield Finding(
             severity=Severity.INFO,
             code="acs-untold",
-            subject=few(untold),
+            subject=listed(untold),
             detail=f"only root reads the access control (ACS) of {len(untold)} PCIe bridges above"
             f" the GPUs: others see {_HEAD} bytes of it",
             hint=f"{_LSPCI} (ReqRedir+ above a GPU sends its copies to the processor)",
@@ -117,7 +117,7 @@ def _relaxed_ordering(folder: Path, ends: Sequence[str]) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.INFO,
             code="relaxed-ordering-off",
-            subject=few(strict),
+            subject=listed(strict),
             detail=f"{len(strict)} of {len(ends)} GPUs and NICs write in strict order (DevCtl"
             " RlxdOrd-, expected +)",
             hint="on AMD EPYC others had half the rate of GPU and NIC without it: firmware's"

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
+from toposeat.model.few import first_few
 from toposeat.model.files import open_input
 from toposeat.model.processor import processor_metadata
 from toposeat.model.topology import LinkLayer, canonical_pci
@@ -164,7 +165,7 @@ def _adapters(
     if not chosen:
         chosen = plain
     elif plain:
-        names = ", ".join(a.name for a in plain[:8]) + (", ..." if len(plain) > 8 else "")
+        names = first_few((a.name for a in plain), 8)
         report.append(f"{len(plain)} network interfaces without RDMA are left out: {names}")
     taken = {a.pci_bus_id for a in chosen}
     virtual = {a.pci_bus_id for a in chosen if _physical_function(root, a.pci_bus_id) in taken}

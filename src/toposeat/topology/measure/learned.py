@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.evaluation.route_numbers import walk
+from toposeat.model.few import few
 from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
@@ -336,11 +337,10 @@ def unseen_devices(base: Topology, pci: Sequence[str]) -> list[str]:
     ]
     if not unseen:
         return []
-    names = ", ".join(unseen[:4]) + (f" and {len(unseen) - 4} more" if len(unseen) > 4 else "")
     return [
         f"{base.name} has {len(base.devices)} GPUs, {len(pci)} were measured; not visible here:"
-        f" {names}. A container, cgroup or CUDA_VISIBLE_DEVICES may hide them; their pairs keep the"
-        " numbers that they had"
+        f" {few(unseen, 4)}. A container, cgroup or CUDA_VISIBLE_DEVICES may hide them; their pairs"
+        " keep the numbers that they had"
     ]
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from toposeat.model.few import first_few
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     Bond,
@@ -182,8 +183,7 @@ def choose_bonds(drawings: Sequence[Bonds], report: list[str]) -> Bonds | None:
         if apart:
             report.append(
                 f"{taken.origin} and {other.origin} disagree on the device links of {len(apart)}"
-                f" ends; {taken.origin} is believed ({'; '.join(apart[:_SHOWN])}"
-                f"{'; ...' if len(apart) > _SHOWN else ''})"
+                f" ends; {taken.origin} is believed ({first_few(apart, _SHOWN, '; ')})"
             )
     return taken
 

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.few import first_few
 from toposeat.model.topology import Device, Nic, Pair, PcieState, Topology, Vendor
 from toposeat.topology import products
 from toposeat.topology.merging.join import identity_of, join_devices, renamed
@@ -225,6 +226,6 @@ def sentences(apart: Apart) -> list[str]:
     """One for each field and two sources, whatever the number of devices."""
     return [
         f"{taken} and {other} disagree on {words} of {len(cases)} devices; {taken} is believed"
-        f" ({'; '.join(cases[:_SHOWN])}{'; ...' if len(cases) > _SHOWN else ''})"
+        f" ({first_few(cases, _SHOWN, '; ')})"
         for (words, taken, other), cases in apart.items()
     ]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from toposeat.model.few import first_few
 from toposeat.model.topology import ComponentKind, LinkKind, Nic, PathClass, PcieState, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -117,8 +118,7 @@ def draw_nics(builder: GraphBuilder, known: Topology) -> dict[str, str]:
         names = [nic.name or nic.pci_bus_id or nic.id.rpartition(":")[2] for nic in nics]
         builder.report.append(
             f"{len(nics)} NICs of {origin} are left out: where they are is not known, or they are"
-            f" in the graph under other names ({', '.join(names[:_SHOWN])}"
-            f"{', ...' if len(names) > _SHOWN else ''})"
+            f" in the graph under other names ({first_few(names, _SHOWN)})"
         )
     return drawn
 

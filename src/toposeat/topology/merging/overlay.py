@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from toposeat.evaluation.route_numbers import walk
+from toposeat.model.few import first_few
 from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
@@ -313,10 +314,9 @@ def _raise_capacities(machine: Numbered) -> None:
                 machine.set_capacity(machine.links[link.id], cap, backward=backward)
                 raised.add(link.id)
     if raised:
-        names = ", ".join(sorted(raised)[:3])
         machine.report.append(
             f"{len(raised)} links carry more than their nominal capacity, as measured: raised"
-            f" ({names}{', ...' if len(raised) > 3 else ''})"
+            f" ({first_few(sorted(raised), 3)})"
         )
 
 

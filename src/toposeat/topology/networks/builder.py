@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from toposeat.errors import InputError
+from toposeat.model.few import few
 from toposeat.model.hostlist import expand_hostlist
 from toposeat.model.network import (
     MAX_HOSTS,
@@ -23,8 +24,6 @@ from toposeat.model.network import (
     NetworkRates,
 )
 from toposeat.model.quantity import Quantity
-
-_FEW = 8  # names in a message
 
 
 @dataclass(frozen=True)
@@ -220,12 +219,6 @@ class NetworkBuilder:
         for top in tops:
             self.link(top, above, level=height[top] + 1)
         return len(parts) - len(islands) + 1
-
-
-def few(names: Sequence[str]) -> str:
-    """Some names, and how many more."""
-    shown = ", ".join(names[:_FEW])
-    return shown if len(names) <= _FEW else f"{shown} and {len(names) - _FEW} more"
 
 
 def switch_levels(

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
+from toposeat.model.few import few
 from toposeat.model.network import Network, NetworkLevel
 from toposeat.topology.fabric_domain import domain_named
-from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder
 from toposeat.topology.readers.file_text import FileText, json_of
 
 _HINT = "save it again: kubectl get nodes -o json > nodes.json"

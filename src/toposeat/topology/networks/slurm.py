@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Required, TypedDict
 
 from toposeat.errors import InputError, UnavailableError
+from toposeat.model.few import few
 from toposeat.model.network import MAX_HOSTS, Network, NetworkKind
-from toposeat.topology.networks.builder import NetworkBuilder, few
+from toposeat.topology.networks.builder import NetworkBuilder
 from toposeat.topology.networks.formats import JOB
 from toposeat.topology.readers.file_text import FileText, yaml_of
 

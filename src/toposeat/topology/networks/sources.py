@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import InputError, UnavailableError, UsageError
+from toposeat.model.few import few
 from toposeat.model.files import path_exists
 from toposeat.model.hostlist import HOSTLIST_HINT, expand_scheduler_list, short_name
 from toposeat.model.network import Network, NetworkRates
 from toposeat.model.shape_text import is_shape
 from toposeat.model.shell_words import sources_in
-from toposeat.topology.networks.builder import HostPath, NetworkBuilder, few
+from toposeat.topology.networks.builder import HostPath, NetworkBuilder
 from toposeat.topology.networks.formats import JOB, PREFIXES, network_format_of, parse_network
 from toposeat.topology.networks.rails import with_options
 from toposeat.topology.readers.file_text import read_file
