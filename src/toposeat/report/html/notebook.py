@@ -17,14 +17,15 @@ from toposeat.report.parts import Part, Table, sentences
 from toposeat.report.svg.charts import traffic_svg
 from toposeat.report.svg.element import Markup
 from toposeat.report.svg.machine import topology_svg
-from toposeat.report.units import format_bytes, format_rate, format_seconds, plural
+from toposeat.report.units import format_rate, plural
+from toposeat.report.view.loads import load_cells
 from toposeat.report.view.machine import topology_sentence
 from toposeat.report.view.mapping import (
     before_after,
     certificate_words,
+    figures_of,
     placement_table,
     range_words,
-    table_rows,
     verdict_words,
 )
 from toposeat.report.view.traffic import profile_tables, traffic_sentence
@@ -77,11 +78,8 @@ def _(result: MappingResult) -> str:
 
 @notebook_html.register
 def _(evaluation: Evaluation) -> str:
-    rows = [(name, value) for name, value, _, _ in table_rows(evaluation, evaluation)]
-    links = [
-        (load.link, format_bytes(load.bytes), format_seconds(load.congestion_s))
-        for load in evaluation.links[:_LINKS]
-    ]
+    rows = [(each.name, each.form(each.of(evaluation))) for each in figures_of().values()]
+    links = [(load.link, *load_cells(load)) for load in evaluation.links[:_LINKS]]
     header = ("link", "bytes", "congestion")
     return _fragment(
         f"A placement of {plural(len(evaluation.device_of_rank), 'rank')}, predicted",

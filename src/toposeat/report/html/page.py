@@ -23,8 +23,8 @@ from toposeat.report.parts import Cell, Fact, Part, titled_list
 from toposeat.report.svg.charts import change_pictures, heat_pictures, size_picture, time_pictures
 from toposeat.report.svg.element import Markup, Picture, number, style_sheet
 from toposeat.report.svg.machine import (
-    CONGESTION_STEPS,
     NUMBERS,
+    congestion_samples,
     machine_key,
     machine_svg,
     mapping_pictures,
@@ -33,22 +33,24 @@ from toposeat.report.svg.network import (
     PICTURE_WORDS,
     bare_network_svg,
     network_pictures,
+    shade,
     top_seconds,
-    used_levels,
 )
-from toposeat.report.units import clean, format_seconds, plural
+from toposeat.report.units import clean, plural
 from toposeat.report.view.explanation import explanation_parts
-from toposeat.report.view.hosts import (
+from toposeat.report.view.hosts import candidate_table, host_table
+from toposeat.report.view.loads import (
     busy_link_table,
-    candidate_table,
-    host_table,
+    level_bars,
     level_table,
+    link_bars,
+    link_table,
+    placements_of,
+    worst_seconds,
 )
 from toposeat.report.view.mapping import (
     before_after,
     line_to_copy,
-    link_loads,
-    link_table,
     mapping_reasons,
     outcome_word,
     placement_table,
@@ -68,7 +70,6 @@ from toposeat.report.view.traffic import profile_tables, run_verdict, traffic_su
 
 View = dict[str, Any]  # what a template shows
 
-_MOST_BARS = 14
 _MOST_PAIRS = 8
 _MOST_HOSTS = 256
 _MOST_LINKS = 10
@@ -237,12 +238,9 @@ def _mapping(result: MappingResult, topology: Topology | None, traffic: Traffic)
         why += explanation_parts(result.explanation, topology)
     line = None if topology is None else line_to_copy(result, topology)
     rows = {} if topology is None else seat_rows(result, topology)
-    pictures, top = network_pictures(result), 0.0
-    if pictures:
-        top = top_seconds(result)
-    elif topology is not None:
-        pictures = mapping_pictures(result, topology)
-        top = max(result.default.max_congestion_s, result.placed.max_congestion_s)
+    pictures, top = network_pictures(result), top_seconds
+    if not pictures and topology is not None:
+        pictures, top = mapping_pictures(result, topology), worst_seconds
     return {
         "outcome": "kept" if result.kept_default else outcome_word(result),
         "verdict": verdict_words(result),
@@ -254,7 +252,7 @@ def _mapping(result: MappingResult, topology: Topology | None, traffic: Traffic)
         "by_leaf": bool(result.stages),
         "machine": _machines(
             pictures,
-            top,
+            top(result),
             has_moved=not result.kept_default and not result.stages,
             last_rank=result.ranks - 1 if result.stages else 0,
         )
@@ -268,12 +266,11 @@ def _mapping(result: MappingResult, topology: Topology | None, traffic: Traffic)
 
 def _network(result: MappingResult) -> View:
     """What levels and links carry, and which ranks each host has."""
-    shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
     hosts, left = host_table(result, _MOST_HOSTS)
     return {
-        "bars": _bars(used_levels([each for _, each in shown])),
+        "bars": level_bars(result),
         "levels": grouped(level_table([("default", result.default), ("placed", result.placed)])),
-        "links": grouped(busy_link_table(shown, _MOST_LINKS)),
+        "links": grouped(busy_link_table(placements_of(result), _MOST_LINKS)),
         "candidates": grouped(candidate_table(result)),
         "hosts": grouped([hosts]),
         "more_hosts": f"and {plural(left, 'more host')}" if left > 0 else "",
@@ -302,14 +299,10 @@ def _machines(
     """The machine under the default and perhaps the new placement, or both in one, with one key."""
     looks = ("f-both", "f-before", "f-after")[-len(pictures) :]
     both = len(pictures) > 1
-    samples: list[View] = [{"step": 0, "width": number(1.6), "words": "idle"}]
-    for step in range(1, CONGESTION_STEPS + 1):
-        words = format_seconds(top) if step == CONGESTION_STEPS else ""
-        width = number(1.6 + 8.4 * step / CONGESTION_STEPS)
-        samples.append({"step": step, "width": width, "words": words})
     return {
         "heading": "The machine, before and after" if both else "The machine",
-        "samples": samples,
+        "samples": congestion_samples(top),
+        "shades": [shade(step, 6) for step in range(7)],
         "has_moved": has_moved,
         "last_rank": last_rank,
         "joint": looks[0] == "f-both",
@@ -319,39 +312,9 @@ def _machines(
 
 def _congestion(result: MappingResult, topology: Topology) -> View | None:
     """The busiest links before and after as paired bars; None if no link carries anything."""
-    both = 2 - result.kept_default
-    rows = [
-        (at, name, [load.congestion_s if load else 0.0 for load in loads][:both])
-        for at, name, *loads in link_loads(result, topology)
-        if any(load and load.congestion_s > 0 for load in loads)
-    ]
-    left = len(rows) - _MOST_BARS
-    if not rows:
-        return None
-    return {
-        "bars": _bars(rows[:_MOST_BARS]),
-        "more": f"and {plural(left, 'less busy link')}: see the table" if left > 0 else "",
-        "table": grouped([link_table(result, topology)]),
-    }
-
-
-def _bars(rows: Sequence[tuple[int, str, Sequence[float]]]) -> View:
-    """Seconds side by side, as bars that share one scale: number, name, default, perhaps placed."""
-    top = max((max(seconds) for _, _, seconds in rows), default=0.0)
-    drawn = []
-    for at, name, all_seconds in rows:
-        named = list(zip(("default", "placed"), all_seconds, strict=False))
-        parts = [
-            {
-                "look": "before" if which == "default" else "after",
-                "share": number(100 * seconds / top if top > 0 else 0.0),
-                "words": format_seconds(seconds) if seconds > 0 else "idle",
-            }
-            for which, seconds in named
-        ]
-        words = ", ".join(f"{which} {format_seconds(seconds)}" for which, seconds in named)
-        drawn.append({"link": at, "name": name, "words": f"{name}: {words}", "parts": parts})
-    return {"both": any(len(seconds) > 1 for *_, seconds in rows), "rows": drawn}
+    rows, more = link_bars(result, topology)
+    table = grouped([link_table(result, topology)])
+    return {"bars": rows, "more": more, "table": table} if rows else None
 
 
 def render(template: str, **values: object) -> str:
@@ -366,7 +329,7 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         autoescape=True,
         finalize=_cleaned,
         loader=FunctionLoader(asset),
@@ -374,6 +337,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.filters["number"] = number
+    return environment
 
 
 def _cleaned(value: object) -> object:

@@ -38,6 +38,7 @@ from toposeat.report.units import (
     format_seconds,
     plural,
 )
+from toposeat.report.view.loads import placements_of
 from toposeat.report.view.profiles import ProfileChange, change_words
 from toposeat.report.view.traffic import (
     LEVELS,
@@ -381,11 +382,10 @@ def heat_pictures(
     space = traffic.mapped_space
     what = f"{space.value} memory" if space is not None else "all memory"
     layout = lay_out_machine(topology)
-    shown = [("default order", result.default), ("placed order", result.placed)]
     maps = []
-    for name, evaluation in shown[: 2 - result.kept_default]:
+    for name, evaluation in placements_of(result):
         order, splits = _device_order(evaluation, topology, layout)
-        words = f"{what}, {name}"
+        words = f"{what}, {name} order"
         label = f"bytes sent: {words}"
         drawn = heat_map(pairs, traffic.ranks, label=label, order=order, splits=splits)
         maps.append(Picture(words, "", drawn))

@@ -260,13 +260,15 @@ class Sheet:
         self.chart(picture.svg)
 
     def bars(self, name: str, bars: Iterable[tuple[str, float, str]]) -> None:
-        """A name with bars below each other: colour, share of the longest, words behind it."""
+        """A name with bars below each other: look, share of the longest, words behind it."""
         self._y += 6
         self._parts.append(text_line(_MARGIN, self._y + _LINE, name))
         for look, share, words in bars:
             self._y += _LINE
             x = _MARGIN + _NAMES + share * _BARS
-            self._parts.append(rect(look, _MARGIN + _NAMES, self._y - 10, share * _BARS, 11))
+            self._parts.append(
+                rect(f"fill-{look}", _MARGIN + _NAMES, self._y - 10, share * _BARS, 11)
+            )
             self._parts.append(text_line(x + 6, self._y, words))
             self._width = max(self._width, x + text_width(words, 11) + _MARGIN)
 

@@ -22,6 +22,7 @@ from toposeat.report.svg.element import (
     element,
     fitted,
     joined,
+    number,
     rect,
     text_line,
     text_width,
@@ -30,7 +31,7 @@ from toposeat.report.svg.element import (
 )
 from toposeat.report.svg.labels import rate_labels
 from toposeat.report.svg.layout import Box, Frame, Layout, Wire, lay_out_machine, wires
-from toposeat.report.units import clean, format_bytes, format_rate, format_seconds, plural
+from toposeat.report.units import clean, format_rate, format_seconds, plural
 from toposeat.report.view.links import (
     DEVICE_LINKS,
     NOMINAL_MARK,
@@ -41,6 +42,7 @@ from toposeat.report.view.links import (
     rate_number,
     rate_words,
 )
+from toposeat.report.view.loads import busy_words, load_cells, times_words, worst_seconds
 from toposeat.report.view.machine import (
     COMPONENT_WORDS,
     component_words,
@@ -94,7 +96,7 @@ class Seating:
 
 def seatings(result: MappingResult) -> list[tuple[str, Seating]]:
     """Both placements in one, then the default and the new one; the default alone if it stays."""
-    top = max(result.default.max_congestion_s, result.placed.max_congestion_s)
+    top = worst_seconds(result)
     default = Seating(_ranks(result.default), frozenset(), result.default, top)
     if result.kept_default:
         return [("Default placement, kept", default)]
@@ -113,22 +115,17 @@ def mapping_pictures(result: MappingResult, topology: Topology) -> list[Picture]
     layout = lay_out_machine(topology)
     pictures = []
     for name, seating in seatings(result):
-        words, legend = f"predicted: {_times(seating.evaluation)}", []
+        words, legend = f"predicted: {times_words(seating.evaluation)}", []
         if seating.before is not None:
             words = "a line is as wide as its link is busy (predicted); blue seats: moved ranks"
             legend = [
-                ("fill-before", f"default: {_times(seating.before)}"),
-                ("fill-after", f"placed: {_times(seating.evaluation)}"),
+                ("fill-before", f"default: {times_words(seating.before)}"),
+                ("fill-after", f"placed: {times_words(seating.evaluation)}"),
             ]
         label = f"{name}: {words}"
         drawn = machine_svg(topology, label=label, seating=seating, layout=layout)
         pictures.append(Picture(name, words, drawn, legend))
     return pictures
-
-
-def _times(evaluation: Evaluation) -> str:
-    worst, time = evaluation.max_congestion_s, evaluation.predicted_s
-    return f"busiest link {format_seconds(worst)}, link time {format_seconds(time)}"
 
 
 def topology_svg(topology: Topology, *, created: str = "") -> str:
@@ -262,6 +259,13 @@ def _width(seconds: float, top_s: float) -> float:
     return 1.6 + (8.4 * seconds / top_s if top_s > 0 else 0.0)
 
 
+def congestion_samples(top_s: float) -> list[tuple[int, str, str]]:
+    """Steps of congestion with the width of their lines, and words for the first and the last."""
+    words = {0: "idle", CONGESTION_STEPS: format_seconds(top_s)}
+    steps = range(CONGESTION_STEPS + 1)
+    return [(at, number(_width(at, CONGESTION_STEPS)), words.get(at, "")) for at in steps]
+
+
 def _rates(lines: list[Wire], layout: Layout) -> list[Markup]:
     """The number of each link, where there is room."""
     return rate_labels(lines, [rate_number(*_both(line.link)) for line in lines], layout)
@@ -277,8 +281,7 @@ def _link_title(topology: Topology, link: Link, seating: Seating | None) -> Mark
     for name, loads in zip(("", "default "), seating.loads if seating else (), strict=False):
         load = loads.get(link.id)
         if load is not None:
-            busy = format_seconds(load.congestion_s)
-            lines.append(f"{name}predicted: {format_bytes(load.bytes)}, congestion {busy}")
+            lines.append(f"{name}predicted: {', congestion '.join(load_cells(load))}")
     return tooltip(*lines)
 
 
@@ -368,8 +371,7 @@ def _level_words(wire: Wire, seating: Seating | None) -> Markup:
         looks, parts = (), [*parts, text_line(wire.label_x, y, "idle", "wire-load")]
     for look, seconds, evaluation in _by_placement(wire.link, seating, looks):
         if not _is_busiest(seconds, evaluation):
-            busy = "idle" if seconds <= 0 else format_seconds(seconds)
-            parts.append(text_line(wire.label_x, y, busy, look))
+            parts.append(text_line(wire.label_x, y, busy_words(seconds), look))
         y += 13
     return joined(parts)
 

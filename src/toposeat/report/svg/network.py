@@ -27,7 +27,14 @@ from toposeat.report.svg.element import (
     tooltip,
 )
 from toposeat.report.svg.machine import congestion_step
-from toposeat.report.units import clean, format_rate, format_seconds, plural
+from toposeat.report.units import clean, format_rate, plural
+from toposeat.report.view.loads import (
+    busy_words,
+    level_bars,
+    load_cells,
+    placements_of,
+    times_words,
+)
 from toposeat.report.view.network import network_words, rate_lines
 from toposeat.report.view.traffic import traffic_sentence
 
@@ -269,7 +276,7 @@ def _group(shown: _Shown, level: int, at: int, place: tuple[float, float, float]
     else:
         seconds = shown.evaluation.stages_s[level][at]
         look = f"flow-{congestion_step(seconds, shown.top_s)}"
-        busy = _busy(seconds)
+        busy = busy_words(seconds)
         predicted = f"predicted: busiest link out or in {busy}"
     says = tooltip(
         f"{group.name}: {plural(len(group.hosts), 'host')}",
@@ -341,7 +348,7 @@ def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, floa
         seconds, listed = evaluation.hosts_s[host], shown.listed(host)
         mark = f"flow-{congestion_step(seconds, shown.top_s)}"
         ranks = f"ranks {listed}" if listed else "no rank"
-        said = f": {ranks}\npredicted: busiest NIC {_busy(seconds)}"
+        said = f": {ranks}\npredicted: busiest NIC {busy_words(seconds)}"
         runs = _runs_of_ranks(shown.ranks_of_host[host], shown.ranks, (left, y, cell, height))
     says = tooltip(*f"{shown.hosts[host]}{said}".split("\n"))
     return titled(
@@ -356,10 +363,6 @@ def _host(shown: _Shown, grid: _Grid, host: int, place: tuple[float, float, floa
 
 def _small(words: str, x: float, y: float) -> Markup:
     return text_line(x, y, words, "small start")
-
-
-def _busy(seconds: float) -> str:
-    return format_seconds(seconds) if seconds > 0 else "idle"
 
 
 def _runs_of_ranks(
@@ -377,10 +380,15 @@ def _runs_of_ranks(
         end = start + 1
         while end < len(ranks) and ranks[end] == ranks[end - 1] + 1:
             end += 1
-        shade = _FAINTEST + (1 - _FAINTEST) * (ranks[start] + ranks[end - 1]) / 2 / max(1, most - 1)
+        opacity = shade((ranks[start] + ranks[end - 1]) / 2, most - 1)
         width = (end - start) * cell
-        found.append(rect("rank", x + start * cell, y, width, height, fill_opacity=shade))
+        found.append(rect("rank", x + start * cell, y, width, height, fill_opacity=opacity))
     return found
+
+
+def shade(rank: float, last: int) -> float:
+    """The opacity of a rank: the last one is not seen through."""
+    return _FAINTEST + (1 - _FAINTEST) * rank / max(1, last)
 
 
 _LINKS = 6
@@ -393,11 +401,8 @@ def network_pictures(result: MappingResult) -> list[Picture]:
         return []
     kept = "Default placement, kept" if result.kept_default else "Default placement"
     pictures = []
-    for name, heading in (("default", kept), ("placed", "Placed"))[: 2 - result.kept_default]:
-        each = result.placed if name == "placed" else result.default
-        worst = max((load.max_congestion_s for load in each.levels), default=0.0)
-        time = format_seconds(each.predicted_s)
-        words = f"predicted: busiest link {format_seconds(worst)}, time {time}"
+    for (name, each), heading in zip(placements_of(result), (kept, "Placed"), strict=False):
+        words = f"predicted: {times_words(each)}"
         svg = network_svg(result, name, label=f"{heading}: {words}")
         pictures.append(Picture(heading, words, svg))
     return pictures
@@ -405,36 +410,21 @@ def network_pictures(result: MappingResult) -> list[Picture]:
 
 def network_sheet(result: MappingResult, traffic: Traffic, created: str = "") -> str:
     """A standalone SVG file: picture, levels and busiest links. Every number is predicted."""
-    shown = [("default", result.default), ("placed", result.placed)][: 2 - result.kept_default]
+    shown = placements_of(result)
     sheet = Sheet(clean(result.topology), WIDTH + 32)
     sheet.line(traffic_sentence(traffic))
     if created:
         sheet.line(f"Drawn {created}", "axis")
     for name, each in shown:
-        sheet.line(_words(name, each), sample=rect(_LOOKS[name], 0, 1, 28, 11))
+        words = f"{name}, predicted: {times_words(each)}"
+        sheet.line(words, sample=rect(_LOOKS[name], 0, 1, 28, 11))
     for picture in network_pictures(result):
         sheet.picture(picture)
     sheet.heading("Busiest link of each level (predicted)")
-    levels = used_levels([each for _, each in shown])
-    top = max((max(seconds) for *_, seconds in levels), default=0.0)
-    for _, level, seconds in levels:
-        both = zip(shown, seconds, strict=True)
-        sheet.bars(level, [(_LOOKS[name], s / top, format_seconds(s)) for (name, _), s in both])
+    for row in level_bars(result):
+        sheet.bars(row.name, row.bars)
     for name, each in shown:
         sheet.heading(f"Busiest links, {name} (predicted)")
         for load in each.links[:_LINKS]:
-            sheet.line(f"{clean(load.link)}: {format_seconds(load.congestion_s)}")
+            sheet.line(f"{clean(load.link)}: {load_cells(load)[1]}")
     return sheet.svg(f"placement on {clean(result.topology)}")
-
-
-def used_levels(placements: Sequence[Evaluation]) -> list[tuple[int, str, list[float]]]:
-    """Of each level that somebody uses its number, its name, and its busiest link's seconds."""
-    levels = enumerate(zip(*(each.levels for each in placements), strict=True))
-    rows = [(at, of[0].level, [each.max_congestion_s for each in of]) for at, of in levels]
-    return [row for row in rows if max(row[2]) > 0]
-
-
-def _words(name: str, each: Evaluation) -> str:
-    time = format_seconds(each.predicted_s)
-    worst = format_seconds(each.max_congestion_s)
-    return f"{name}: predicted time {time}, busiest link {worst}"

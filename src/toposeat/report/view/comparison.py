@@ -10,10 +10,10 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.parts import Cell, Fact, Part, Table, sentences
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, format_bytes, format_seconds, three_digits
-from toposeat.report.view.hosts import levels_and_links
+from toposeat.report.units import clean, three_digits
+from toposeat.report.view.loads import busiest_words, levels_and_links
 from toposeat.report.view.machine import topology_sentence
-from toposeat.report.view.mapping import busiest_words, fastest_words, format_cost, range_words
+from toposeat.report.view.mapping import fastest_words, figures_of, range_words
 from toposeat.report.view.traffic import traffic_sentence
 
 
@@ -34,19 +34,11 @@ def render_comparison_text(
     there is no topology whose devices are listed; `premises` are those of each gain.
     """
     times = [(name, each.predicted_s) for name, each in evaluations]
-    base = times[0][1]
-    rows = [
-        (
-            name,
-            format_seconds(each.predicted_s),
-            three_digits(each.predicted_s / base if base > 0 else 1.0),
-            format_seconds(each.max_congestion_s),
-            format_seconds(each.mean_congestion_s),
-            format_bytes(each.hop_bytes),
-            format_cost(metric, each.cost),
-        )
-        for name, each in evaluations
-    ]
+    base, rows = times[0][1], []
+    for name, each in evaluations:
+        time, *others = (figure.form(figure.of(each)) for figure in figures_of(metric).values())
+        relative = three_digits(each.predicted_s / base if base > 0 else 1.0)
+        rows.append((name, time, relative, *others))
     header = ("predicted", "link time", "relative", "worst link", "mean link", "hop-bytes", "cost")
     words = clean(machine) if topology is None else topology_sentence(topology)
     parts: list[Part] = [

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from toposeat.model.cpu_list import format_cpu_list
-from toposeat.model.evaluation import Candidate, Evaluation, LevelLoad, MappingResult
+from toposeat.model.evaluation import Candidate, MappingResult
 from toposeat.report.parts import Part, Table
 from toposeat.report.units import (
     clean,
     format_bytes,
-    format_count,
     format_seconds,
     known,
     plural,
@@ -18,49 +15,6 @@ from toposeat.report.units import (
 
 _SHOWN_CANDIDATES = 8
 _SHOWN_NAMES = 3  # of the same placement
-_SHOWN_LINKS = 3
-
-
-def levels_and_links(evaluations: Sequence[tuple[str, Evaluation]]) -> list[Part]:
-    """What each level carries, and the busiest links; nothing on a machine without levels."""
-    tables = (*level_table(evaluations), *busy_link_table(evaluations))
-    return [part for table in tables for part in ("", table)]
-
-
-def level_table(evaluations: Sequence[tuple[str, Evaluation]]) -> list[Part]:
-    """Congestion per level of the machine; levels that nobody uses are left out."""
-    rows = []
-    for loads in zip(*(each.levels for _, each in evaluations), strict=True):
-        if max(load.max_congestion_s for load in loads) > 0:
-            words = [_worst_and_mean(load) for load in loads]
-            rows.append([loads[0].level, format_count(loads[0].links), *words])
-    header = ["worst / mean link", "links", *(name for name, _ in evaluations)]
-    caption = "Links of each level (predicted)"
-    return [Table(header, rows, range(1, len(header)), caption=caption)] if rows else []
-
-
-def busy_link_table(
-    evaluations: Sequence[tuple[str, Evaluation]], most: int = _SHOWN_LINKS
-) -> list[Part]:
-    """The busiest links of each placement by name."""
-    rows = [
-        [
-            name if at == 0 else "",
-            load.link,
-            load.level,
-            format_bytes(load.bytes),
-            format_seconds(load.congestion_s),
-        ]
-        for name, each in evaluations
-        for at, load in enumerate(each.links[:most])
-        if load.level
-    ]
-    header = ("busiest links", "link", "level", "bytes", "congestion")
-    return [Table(header, rows, right=(3, 4), caption="Predicted")] if rows else []
-
-
-def _worst_and_mean(load: LevelLoad) -> str:
-    return f"{format_seconds(load.max_congestion_s)} / {format_seconds(load.mean_congestion_s)}"
 
 
 def host_table(result: MappingResult, most: int) -> tuple[Table, int]:

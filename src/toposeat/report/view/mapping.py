@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import NamedTuple
 
 from toposeat.model.evaluation import (
     KEPT,
     OF_SEARCH,
     Certificate,
     Evaluation,
-    LinkLoad,
     MappingResult,
     PhaseTime,
 )
@@ -32,11 +31,11 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
-from toposeat.report.view.hosts import candidate_table, levels_and_links
+from toposeat.report.view.hosts import candidate_table
+from toposeat.report.view.loads import busiest_change, levels_and_links
 from toposeat.report.view.machine import (
     device_code,
     host_words,
-    link_words,
     order_words,
     premise_words,
     topology_sentence,
@@ -65,28 +64,44 @@ def line_to_copy(result: MappingResult, topology: Topology) -> str | None:
     return order_line(topology, result.device_of_rank)
 
 
-def cost_words(metric: str) -> str:
-    """What the pairwise cost of a metric is called."""
-    return "summed message time" if metric == HYBRID else "bytes x pair cost"
+class Figure(NamedTuple):
+    """A number of a placement: its name, the member of `Evaluation` that holds it, and its form."""
+
+    name: str
+    member: str
+    form: Callable[[float], str]
+
+    def of(self, evaluation: Evaluation) -> float:
+        """The number of a placement."""
+        return float(getattr(evaluation, self.member))
 
 
-def format_cost(metric: str, value: float) -> str:
-    """A pairwise cost with its unit: seconds for the hybrid metric, else bytes to nearest pairs."""
-    return format_seconds(value) if metric == HYBRID else format_bytes(value)
+def figures_of(metric: str = "bandwidth") -> dict[str, Figure]:
+    """By objective, or name: all that is predicted of a placement; the cost is that of a metric.
+
+    A cost has its unit: seconds for the hybrid metric, else bytes to nearest pairs.
+    """
+    cost = ("summed message time", "cost", format_seconds)
+    if metric != HYBRID:
+        cost = ("bytes x pair cost", "cost", format_bytes)
+    return {
+        "time": Figure("link time", "predicted_s", format_seconds),
+        "congestion": Figure("worst link congestion", "max_congestion_s", format_seconds),
+        "mean": Figure("mean link congestion", "mean_congestion_s", format_seconds),
+        "hops": Figure("hop-bytes", "hop_bytes", format_bytes),
+        "cost": Figure(*cost),
+    }
 
 
 def format_objective(objective: str, value: float, metric: str = "bandwidth") -> str:
     """A value of the objective with its unit."""
-    return format_cost(metric, value) if objective == "cost" else format_seconds(value)
+    return figures_of(metric).get(objective, figures_of()["time"]).form(value)
 
 
 def objective_words(objective: str, metric: str = "bandwidth") -> str:
     """What the objective minimises, in words."""
-    return {
-        "time": "link time",
-        "congestion": "worst link congestion",
-        "cost": cost_words(metric),
-    }.get(objective, clean(objective))
+    figure = figures_of(metric).get(objective)
+    return clean(objective) if figure is None else figure.name
 
 
 def certificate_words(
@@ -159,20 +174,6 @@ def gain_range_words(premises: Premises) -> str:
     return f"{format_percent(low)} to {format_percent(high)}"
 
 
-def busiest_words(topology: Topology | None, evaluation: Evaluation) -> str:
-    """The busiest link of a placement in words, or that there is none."""
-    busy = busiest(evaluation.links)
-    if busy is None:
-        return "none"
-    return clean(busy.link) if topology is None else link_words(topology, busy.link)
-
-
-def busiest(links: Sequence[LinkLoad]) -> LinkLoad | None:
-    """The most congested link that carries anything."""
-    used = [load for load in links if load.congestion_s > 0]
-    return max(used, key=lambda load: load.congestion_s) if used else None
-
-
 def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
     """How far the predicted change can reach into the whole run; None when nothing was timed.
 
@@ -212,29 +213,26 @@ def verdict_words(result: MappingResult) -> str:
             why = "no gain is certain"
         return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(result.moved_ranks)} of {plural(len(result.device_of_rank), 'rank')}"
-    changes = ", ".join(_change_words(*figure) for figure in _figures_told(result))
+    changes = ", ".join(_change_words(n, b, a, form) for n, b, a, form in _told(result))
     return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."
 
 
-def _figures_told(result: MappingResult) -> list[tuple[str, float, float]]:
+_Change = tuple[str, float, float, Callable[[float], str]]  # name, before, after, form
+
+
+def _told(result: MappingResult) -> list[_Change]:
     """What was minimised and the link time; where figures contradict each other, all of them."""
-    figures = _figures_of_merit(result)
-    if outcome_word(result) == "change":
-        return figures
-    names = {"link time", objective_words(result.objective, result.metric)}
-    return [figure for figure in figures if figure[0] in names]
+    found = _judged_by(result)
+    names = found if outcome_word(result) == "change" else ("time", result.objective)
+    return [change for name, change in found.items() if name in names]
 
 
-def _figures_of_merit(result: MappingResult) -> list[tuple[str, float, float]]:
+def _judged_by(result: MappingResult) -> dict[str, _Change]:
     """What the outcome is judged by, before and after: times, and the cost where it was asked."""
+    names = ("cost",) * (result.objective == "cost") + ("time", "congestion")
+    figures = [(name, figures_of(result.metric)[name]) for name in names]
     before, after = result.default, result.placed
-    figures = [
-        ("link time", before.predicted_s, after.predicted_s),
-        ("worst link congestion", before.max_congestion_s, after.max_congestion_s),
-    ]
-    if result.objective == "cost":
-        figures.insert(0, (cost_words(result.metric), before.cost, after.cost))
-    return figures
+    return {n: (each.name, each.of(before), each.of(after), each.form) for n, each in figures}
 
 
 def fastest_words(times: Sequence[tuple[str, float]], what: str) -> str:
@@ -252,14 +250,15 @@ def fastest_words(times: Sequence[tuple[str, float]], what: str) -> str:
 
 def outcome_word(result: MappingResult) -> str:
     """`gain`, `loss` (a solver that was asked for a bad placement gives one) or `change`."""
-    figures = _figures_of_merit(result)
-    signs = {(after > before) - (after < before) for _, before, after in figures} - {0}
+    changes = _judged_by(result).values()
+    signs = {(after > before) - (after < before) for _, before, after, _ in changes} - {0}
     return {frozenset({-1}): "gain", frozenset({1}): "loss"}.get(frozenset(signs), "change")
 
 
-def _change_words(name: str, before: float, after: float) -> str:
-    """`link time 5.03 ms to 1.68 ms (saves 67 %)`."""
-    show = format_bytes if name == cost_words("bandwidth") else format_seconds
+def _change_words(
+    name: str, before: float, after: float, show: Callable[[float], str] = format_seconds
+) -> str:
+    """Of times, or of what `show` is the form of: `link time 5.03 ms to 1.68 ms (saves 67 %)`."""
     if before == after:
         return f"{name} unchanged ({show(before)})"
     return f"{name} {show(before)} to {show(after)} ({format_gain(before, after)})"
@@ -288,29 +287,6 @@ def tree_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
         if old.trees_s is not None and new.trees_s is not None
     ]
     return f"{'; '.join(times)}, between nodes, if its all-reduces go by trees" if times else ""
-
-
-ROW_OF_OBJECTIVE = {"time": 0, "congestion": 1, "cost": 4}  # of `table_rows`
-
-
-def table_rows(
-    before: Evaluation,
-    after: Evaluation,
-    metric: str = "bandwidth",
-) -> list[tuple[str, str, str, str]]:
-    """Rows of the before/after table: what, default, placed, saved. All values are predicted."""
-    figures: list[tuple[str, str, Callable[[float], str]]] = [
-        ("link time", "predicted_s", format_seconds),
-        ("worst link congestion", "max_congestion_s", format_seconds),
-        ("mean link congestion", "mean_congestion_s", format_seconds),
-        ("hop-bytes", "hop_bytes", format_bytes),
-        (cost_words(metric), "cost", partial(format_cost, metric)),
-    ]
-    rows = []
-    for words, name, form in figures:
-        b, a = getattr(before, name), getattr(after, name)
-        rows.append((words, form(b), form(a), format_gain(b, a, loss="-")))
-    return rows
 
 
 _MOST_GROUPS = 4
@@ -482,7 +458,7 @@ def _why(
     proof = certificate_words(result.certificate, result.metric, reasoned=reasoned)
     phases = phase_words(before, after) if after else None
     said = {
-        "Busiest": _busiest(result, topology),
+        "Busiest": busiest_change(result, topology),
         "Proof": proof,
         "Range": range_words(result.premises),
         "Reach": run_share_words(result, traffic),
@@ -526,18 +502,14 @@ def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[
 
 def before_after(result: MappingResult) -> Table:
     """Default against placed; every number is predicted."""
-    rows = table_rows(result.default, result.placed, result.metric)
-    return change_table(rows, ROW_OF_OBJECTIVE.get(result.objective))
-
-
-def change_table(rows: Sequence[tuple[str, str, str, str]], goal: int | None = None) -> Table:
-    """What, before, after, change; `goal` is the row of the objective."""
     shown = []
-    for number, (name, before, after, change) in enumerate(rows):
+    for name, figure in figures_of(result.metric).items():
+        before, after = figure.of(result.default), figure.of(result.placed)
+        change = format_gain(before, after, loss="-")
         look = "better" if change.startswith("-") and len(change) > 1 else ""
         look = "worse" if change.startswith(("+", "x")) else look
-        name_cell = Cell(name, mark="objective" if number == goal else "")
-        shown.append((name_cell, before, after, Cell(change, look)))
+        name_cell = Cell(figure.name, mark="objective" if name == result.objective else "")
+        shown.append((name_cell, figure.form(before), figure.form(after), Cell(change, look)))
     header = ("predicted", "default", "placed", "saves")
     return Table(header, shown, right=(1, 2, 3), caption="Predicted (nothing here was measured)")
 
@@ -554,48 +526,6 @@ def seat_rows(result: MappingResult, topology: Topology) -> dict[str, list[Cell]
         placed = [device_code(topology, d) for d in result.device_of_rank]
         rows["placed"] = [Cell(c, "moved" if r in moved else "") for r, c in enumerate(placed)]
     return rows
-
-
-def link_loads(
-    result: MappingResult, topology: Topology
-) -> list[tuple[int, str, LinkLoad | None, LinkLoad | None]]:
-    """Number and name of each loaded link, its load by default and as placed; busiest first."""
-    before, after = (
-        {load.link: load for load in each.links} for each in (result.default, result.placed)
-    )
-    number = {link.id: at for at, link in enumerate(topology.links)}
-    rows = [
-        (number.get(id, -1), link_words(topology, id), before.get(id), after.get(id))
-        for id in dict.fromkeys([*before, *after])
-    ]
-    return sorted(
-        rows, key=lambda row: (-max(load.congestion_s for load in row[2:] if load), row[0])
-    )
-
-
-def link_table(result: MappingResult, topology: Topology) -> Table:
-    """Every loaded link before and after."""
-
-    def cells(load: LinkLoad | None) -> tuple[str, str]:
-        return (format_bytes(load.bytes), format_seconds(load.congestion_s)) if load else ("-", "-")
-
-    loads = link_loads(result, topology)
-    rows = [(name, *cells(before), *cells(after)) for _, name, before, after in loads]
-    header = ("link", "default bytes", "default congestion", "placed bytes", "placed congestion")
-    caption = f"All {len(rows)} links that device-to-device routes use (predicted)"
-    return Table(header, rows, right=(1, 2, 3, 4), caption=caption)
-
-
-def _busiest(result: MappingResult, topology: Topology | None) -> str:
-    """The busiest link by default and as placed, with what its congestion was and is."""
-    default, placed = result.default, result.placed
-    before, after = busiest_words(topology, default), busiest_words(topology, placed)
-    if result.kept_default:
-        return before
-    times = [format_seconds(each.max_congestion_s) for each in (default, placed)]
-    if before == after:
-        return f"{before}, {times[0]} to {times[1]}"
-    return f"{before}, {times[0]}, by default; {after}, {times[1]}, as placed"
 
 
 def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:
