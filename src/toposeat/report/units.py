@@ -138,3 +138,14 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
+
+
+def span(*words: str, joint: str = " to ") -> str:
+    """Words from the least to the greatest, those that are alike once: `2 to 8 GiB`, `8 GiB`."""
+    return joint.join(dict.fromkeys(words))
+
+
+def format_rates(rate: float, low: float, high: float) -> str:
+    """`24.1 GB/s (2.40 GB/s to 25.0 GB/s)`; without a range where its ends are alike."""
+    found, least, most = map(format_rate, (rate, low, high))
+    return found if least == most else f"{found} ({least} to {most})"

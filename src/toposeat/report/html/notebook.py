@@ -17,7 +17,7 @@ from toposeat.report.parts import Part, Table, sentences
 from toposeat.report.svg.charts import traffic_svg
 from toposeat.report.svg.element import Markup
 from toposeat.report.svg.machine import topology_svg
-from toposeat.report.units import format_rate, plural
+from toposeat.report.units import format_rates, plural
 from toposeat.report.view.loads import load_cells
 from toposeat.report.view.machine import topology_sentence
 from toposeat.report.view.mapping import (
@@ -96,11 +96,10 @@ def _(certificate: Certificate) -> str:
 @notebook_html.register
 def _(rate: GroupRate) -> str:
     devices = ", ".join(map(str, rate.devices))
-    low, found, high = map(format_rate, (rate.low, rate.bytes_per_s, rate.high))
-    interval = "" if low == high else f" ({low} to {high})"
+    rates = format_rates(rate.bytes_per_s, rate.low, rate.high)
     rings = [(str(number), " ".join(map(str, ring))) for number, ring in enumerate(rate.rings, 1)]
     return _fragment(
-        f"Devices {devices} as one group: {found}{interval}, predicted",
+        f"Devices {devices} as one group: {rates}, predicted",
         Table(("ring", "devices"), rings, right=(0,)),
     )
 

@@ -31,14 +31,16 @@ from toposeat.report.svg.element import (
 )
 from toposeat.report.svg.labels import rate_labels
 from toposeat.report.svg.layout import Box, Frame, Layout, Wire, lay_out_machine, wires
-from toposeat.report.units import clean, format_rate, format_seconds, plural
+from toposeat.report.units import clean, format_seconds, plural, span
 from toposeat.report.view.links import (
     DEVICE_LINKS,
     NOMINAL_MARK,
     LinkClass,
+    each_way,
     host_rates,
     joined_words,
     link_classes,
+    plain_rate,
     rate_number,
     rate_words,
 )
@@ -272,12 +274,12 @@ def _rates(lines: list[Wire], layout: Layout) -> list[Markup]:
 
 
 def _link_title(topology: Topology, link: Link, seating: Seating | None) -> Markup:
-    rate = link.forward_bytes_per_s
     lines: list[Child] = [link_words(topology, link.id)]
-    lines.append(f"{format_rate(rate.value)} per direction ({rate.source.value})")
+    source = link.forward_bytes_per_s.source.value
+    lines.append(f"{each_way(link, plain_rate)} per direction ({source})")
     if link.combined_bytes_per_s is not None:
         both = link.combined_bytes_per_s
-        lines.append(f"{format_rate(both.value)} both together ({both.source.value})")
+        lines.append(f"{plain_rate(both)} both together ({both.source.value})")
     for name, loads in zip(("", "default "), seating.loads if seating else (), strict=False):
         load = loads.get(link.id)
         if load is not None:
@@ -445,8 +447,8 @@ def _by_medium(classes: Sequence[LinkClass]) -> list[LinkClass]:
     for medium, alike in merged.items():
         links = tuple(link for each in alike for link in each.links)
         rates = sorted((q for x in links for q in _both(x)), key=lambda rate: rate.value)
-        ends = dict.fromkeys(rate_words(rate) for rate in (rates[0], rates[-1]))
-        found.append(LinkClass(medium, " to ".join(ends), links))
+        ends = span(rate_words(rates[0]), rate_words(rates[-1]))
+        found.append(LinkClass(medium, ends, links))
     return found
 
 

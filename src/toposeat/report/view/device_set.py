@@ -10,7 +10,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
 from toposeat.report.parts import Fact, Part, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import format_rate, format_seconds, plural
+from toposeat.report.units import format_rate, format_rates, format_seconds, plural
 from toposeat.report.view.machine import device_code
 from toposeat.report.view.transport import transport_first
 
@@ -47,13 +47,8 @@ def _take(chosen: DeviceSet, topology: Topology) -> str:
     lowest = "the lowest free numbers"
     if set(chosen.lowest) != set(chosen.devices):
         lowest += f", {_names(chosen.lowest, topology)}: {format_rate(chosen.lowest_bytes_per_s)}"
-    return f"{names}: {_rate(chosen)} in a ring, predicted ({lowest})"
-
-
-def _rate(chosen: DeviceSet) -> str:
-    """`24.1 GB/s (2.4 to 25.0 GB/s)`; without a range where its ends are alike."""
-    rate, low, high = map(format_rate, (chosen.bytes_per_s, chosen.low, chosen.high))
-    return rate if low == high else f"{rate} ({low} to {high})"
+    rates = format_rates(chosen.bytes_per_s, chosen.low, chosen.high)
+    return f"{names}: {rates} in a ring, predicted ({lowest})"
 
 
 def _left(left: Left, topology: Topology) -> str:

@@ -20,7 +20,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
 from toposeat.report.parts import Cell, Fact, Line, Part, Table, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, format_percent, format_seconds, plural
+from toposeat.report.units import clean, format_percent, format_seconds, plural, span
 from toposeat.report.view.machine import order_words, premise_words, topology_sentence
 from toposeat.report.view.mapping import gain_range_words
 from toposeat.report.view.transport import transport_first
@@ -112,8 +112,7 @@ def _labelled(topology: Topology, order: JobOrder) -> list[Part]:
 
 def _range_words(effect: OrderEffect) -> str:
     """`37 % to 64 %`."""
-    low, high = format_percent(max(0.0, effect.low)), format_percent(effect.high)
-    return high if low == high else f"{low} to {high}"
+    return span(format_percent(max(0.0, effect.low)), format_percent(effect.high))
 
 
 def verdict_of_health(health: Health) -> str:

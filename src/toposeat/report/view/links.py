@@ -6,14 +6,14 @@ Trees, tables, pages and pictures all take their words from here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from toposeat.model.few import within
 from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Component, Device, Link, LinkKind, Nic, Topology
-from toposeat.report.units import format_rate, three_digits
+from toposeat.report.units import format_rate, span, three_digits
 from toposeat.report.view.machine import (
     LINK_WORDS,
     device_code,
@@ -34,7 +34,7 @@ def rate_words(rate: Quantity) -> str:
 
 def rate_number(*rates: Quantity) -> str:
     """GB/s without the unit, for where there is little room: `~12`, `11.3`, `24/48`."""
-    return "/".join(dict.fromkeys(f"{_mark(rate)}{_short(rate.value / 1e9)}" for rate in rates))
+    return span(*(f"{_mark(rate)}{_short(rate.value / 1e9)}" for rate in rates), joint="/")
 
 
 def _mark(rate: Quantity) -> str:
@@ -46,10 +46,14 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 9.95 else three_digits(value)[:4].rstrip("0").rstrip(".")
 
 
-def each_way(link: Link) -> str:
+def each_way(link: Link, form: Callable[[Quantity], str] = rate_words) -> str:
     """The rate of each direction, once if they are the same."""
-    both = (link.forward_bytes_per_s, link.backward_bytes_per_s)
-    return " / ".join(dict.fromkeys(map(rate_words, both)))
+    return span(form(link.forward_bytes_per_s), form(link.backward_bytes_per_s), joint=" / ")
+
+
+def plain_rate(rate: Quantity) -> str:
+    """`12.0 GB/s`, beside words for where it comes from."""
+    return format_rate(rate.value)
 
 
 def lane_words(link: Link) -> str:

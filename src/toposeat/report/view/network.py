@@ -11,7 +11,7 @@ from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind, NetworkLi
 from toposeat.model.quantity import Quantity
 from toposeat.report.parts import Fact, Part, Table, titled_list
 from toposeat.report.text import PLAIN, TextStyle, height, lay_out
-from toposeat.report.units import clean, format_rate, plural
+from toposeat.report.units import clean, format_rate, plural, span
 
 _MOST_SWITCHES = 40
 _MOST_LEVELS = 6  # of an overview
@@ -74,8 +74,7 @@ def _levels(network: Network) -> list[list[str]]:
     rows = []
     for level in (*network.levels, *network.own_fabrics):
         sizes = sorted(Counter(level.group_of_host).values())
-        spread = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
-        rows.append([level.name, str(level.groups), spread])
+        rows.append([level.name, str(level.groups), span(str(sizes[0]), str(sizes[-1]))])
     return rows
 
 
@@ -104,9 +103,7 @@ def _range(rates: Sequence[Quantity | None]) -> str:
     known = sorted({rate.value for rate in rates if rate is not None})
     if not known:
         return "not stated"
-    words = format_rate(known[0])
-    if len(known) > 1:
-        words += f" to {format_rate(known[-1])}"
+    words = span(format_rate(known[0]), format_rate(known[-1]))
     unknown = sum(rate is None for rate in rates)
     return words + (f", {unknown} not stated" if unknown else "")
 

@@ -24,7 +24,6 @@ from toposeat.report.text import PLAIN, TextStyle, height, lay_out
 from toposeat.report.units import (
     clean,
     format_bytes,
-    format_rate,
     format_seconds,
     known,
     plural,
@@ -36,6 +35,7 @@ from toposeat.report.view.links import (
     joined_words,
     lane_words,
     link_classes,
+    plain_rate,
     rate_number,
     rate_words,
 )
@@ -230,17 +230,12 @@ def link_list(topology: Topology) -> Table:
 
 
 def _link_row(link: Link) -> tuple[str, ...]:
-    forward, backward = link.forward_bytes_per_s, link.backward_bytes_per_s
-    each = format_rate(forward.value)
-    if forward.value != backward.value:
-        each = f"{each} / {format_rate(backward.value)}"
-    combined = link.combined_bytes_per_s
     return (
         lane_words(link),
-        each,
-        format_rate(combined.value) if combined else "-",
+        each_way(link, plain_rate),
+        known(link.combined_bytes_per_s, plain_rate),
         format_seconds(link.latency_s.value),
-        forward.source.value,
+        link.forward_bytes_per_s.source.value,
     )
 
 
