@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,6 @@ from toposeat.report.units import (
     format_bytes,
     format_count,
     format_percent,
-    format_power_of_two,
     format_seconds,
     plural,
 )
@@ -45,9 +43,12 @@ from toposeat.report.view.traffic import (
     HeatScale,
     TimePart,
     block_matrix,
+    bucket_words,
     gain_words,
     heat_scale,
     histogram_series,
+    kind_words,
+    rank_times,
     time_parts,
     traffic_sentence,
 )
@@ -177,7 +178,7 @@ def _split_lines(splits: Sequence[int], pitch: float, side: float) -> Markup:
     return joined(parts)
 
 
-_MOST_COLUMNS = 256  # of ranks; more are averaged in groups
+_MOST_COLUMNS = 256  # of ranks
 _SHADE_OF_KIND = {
     TrafficKind.POINT_TO_POINT.value: "",
     TrafficKind.COLLECTIVE.value: " shade-2",
@@ -214,11 +215,11 @@ def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup |
         here = [(look, name, counts[bucket]) for look, name, counts in series]
         # Anything that is there is at least 1.5 pixels high.
         seen = ((look, max(1.5, (floor - 12) * n / top)) for look, _, n in here if n)
-        low = "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} and up"
+        low = bucket_words(bucket, " and up")
         words = ", ".join(f"{format_count(n)} {name}" for _, name, n in here)
         parts.append(titled(f"{low}: {words}", *_above_each_other(x, floor, pitch - 4, seen)))
         if place % every == 0:
-            name = "empty" if bucket == 0 else format_power_of_two(bucket - 1)
+            name = bucket_words(bucket, "")
             parts.append(text_line(x + (pitch - 4) / 2, floor + 15, name, "axis mid"))
     width = 16 + count * pitch
     line: Attributes = {"class": "heat-split", "x1": 4, "x2": width - 4, "y1": floor, "y2": floor}
@@ -264,21 +265,11 @@ def part_class(part: TimePart) -> str:
     return fill_class(part.name.partition(",")[0], part.space)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One rank's time, or the mean of a group's."""
-
-    first: int
-    words: str
-    shares: tuple[float, float, float]  # of the run: device and host memory, and the rest
-
-
 def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
     """Measured share of wall time inside MPI, one column per rank; None when nothing was timed."""
-    timed = [info for info in ranks if info.wall_s > 0]
-    if not timed:
+    columns = rank_times(ranks, _MOST_COLUMNS)
+    if not columns:
         return None
-    columns = _columns(timed)
     pitch = max(4.0, min(30.0, 440.0 / len(columns)))
     floor, room = 128.0, 112.0
     every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 10**9) if n * pitch >= 18)
@@ -298,30 +289,6 @@ def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
     parts.append(text_line(40, floor + 30, "rank", "axis"))
     width = 48 + len(columns) * pitch
     return drawing("chart", (width, 166), "share of time in MPI per rank", *parts)
-
-
-def _columns(timed: Sequence[RankInfo]) -> list[_Column]:
-    size = -(-len(timed) // _MOST_COLUMNS)
-    return [_column(timed[at : at + size]) for at in range(0, len(timed), size)]
-
-
-def _column(group: Sequence[RankInfo]) -> _Column:
-    wall = sum(info.wall_s for info in group)
-    inside = min(sum(info.mpi_s for info in group) / wall, 1.0)
-    share = {
-        space: sum(t.seconds for info in group for t in info.time if t.space is space) / wall
-        for space in MemorySpace
-    }
-    device, host = (min(share[space], inside) for space in MemorySpace)
-    first, last = group[0], group[-1]
-    unfinished = any(not info.finalized for info in group)
-    who = f"rank {first.rank}" if first is last else f"ranks {first.rank} to {last.rank}"
-    words = (
-        f"{who}: {format_percent(inside)} of {format_seconds(wall / len(group))} in MPI"
-        + (f", {format_percent(device)} on device buffers" if device else "")
-        + (" (did not reach MPI_Finalize)" if unfinished else "")
-    )
-    return _Column(first.rank, words, (device, host, max(inside - device - host, 0.0)))
 
 
 def traffic_svg(traffic: Traffic) -> str:
@@ -347,7 +314,7 @@ def traffic_svg(traffic: Traffic) -> str:
 def size_picture(traffic: Traffic) -> Picture | None:
     """The histogram of message sizes, if it was recorded."""
     series = [
-        (fill_class(kind.value, space), f"{kind.value}, {space.value} memory", counts)
+        (fill_class(kind.value, space), kind_words(kind.value, space), counts)
         for kind, space, counts in histogram_series(traffic)
     ]
     chart = size_histogram(series) if series else None

@@ -20,12 +20,15 @@ from toposeat.report.units import (
     format_percent,
     format_seconds,
     plural,
+    span,
     three_digits,
 )
 from toposeat.report.view.traffic import (
     NOT_TIMED,
+    bytes_of,
     gain_share,
     is_timed,
+    kind_words,
     mpi_share,
     time_parts,
     traffic_sentence,
@@ -111,7 +114,7 @@ def compare_profiles(
     by_node, labels = [], [""]
     if are_known and len(nodes[0]) == len(nodes[1]) > 1:
         by_node = [_between_nodes(each, of) for each, of in zip(both, nodes, strict=True)]
-        labels = [a if a == b else f"{a} / {b}" for a, b in zip(*nodes, strict=True)]
+        labels = [span(a, b, joint=" / ") for a, b in zip(*nodes, strict=True)]
     tables = [each.table() for each in both]
     return ProfileChange(
         names=names,
@@ -155,10 +158,7 @@ def _share(name: str, before: float | None, after: float | None) -> Figure:
 
 def _sizes(both: tuple[Traffic, Traffic]) -> tuple[Figure, ...]:
     tables = [
-        {
-            f"{kind.value}, {space.value} memory": table
-            for (kind, space), table in each.tables.items()
-        }
+        {kind_words(kind.value, space): t for (kind, space), t in each.tables.items()}
         for each in both
     ]
     sizes = [{name: int(t.bytes.sum()) for name, t in each.items()} for each in tables]
@@ -182,7 +182,7 @@ def _collectives(both: tuple[Traffic, Traffic]) -> tuple[Figure, ...]:
     given: list[Counter[str]] = [Counter(), Counter()]
     for each, of_calls, of_bytes in zip(both, calls, given, strict=True):
         for event in each.collectives:
-            name = f"{event.operation}, {event.space.value} memory"
+            name = kind_words(event.operation, event.space)
             of_calls[name] += event.calls
             of_bytes[name] += event.calls * event.bytes
     return (*_figures("count", calls, ": calls"), *_figures("bytes", given, ": bytes given"))
@@ -195,7 +195,7 @@ def _phases(both: tuple[Traffic, Traffic]) -> tuple[Figure, ...]:
         for phase in each.phases:
             name = clean(phase.label) or f"phase {phase.index}"
             of_time[name] = of_time.get(name, 0.0) + phase.active_s
-            of_bytes[name] += sum(int(table.bytes.sum()) for table in phase.tables.values())
+            of_bytes[name] += bytes_of(phase.tables)
     return (*_figures("seconds", lasts), *_figures("bytes", sizes, ": bytes"))
 
 
@@ -327,9 +327,7 @@ def change_words(change: ProfileChange) -> str:
     times = change.groups.get("Time")
     if times:
         run, *shares = times[:2]
-        inside = " to ".join(
-            dict.fromkeys(_value(each, v) for each in shares for v in (each.before, each.after))
-        )
+        inside = span(*(_value(each, v) for each in shares for v in (each.before, each.after)))
         said.append(f"{_from_to('run', 'seconds', run.before, run.after)}, in MPI {inside}")
     else:
         said.append(f"time {NOT_TIMED} in both")

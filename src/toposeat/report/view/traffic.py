@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +21,7 @@ from toposeat.model.traffic import (
     MemorySpace,
     PairTable,
     RankInfo,
+    TableKey,
     TimeKind,
     Traffic,
     TrafficKind,
@@ -49,6 +50,7 @@ from toposeat.report.units import (
     format_seconds,
     known,
     plural,
+    span,
     three_digits,
 )
 
@@ -111,9 +113,19 @@ def histogram_series(traffic: Traffic) -> list[tuple[TrafficKind, MemorySpace, l
     ]
 
 
-def bucket_words(bucket: int) -> str:
+def bucket_words(bucket: int, rest: str = " ..") -> str:
     """The sizes in a histogram bucket: `empty`, `64 KiB ..` (up to the next power of two)."""
-    return "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)} .."
+    return "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)}{rest}"
+
+
+def kind_words(kind: str, space: MemorySpace) -> str:
+    """`collective, device memory`."""
+    return f"{kind}, {space.value} memory"
+
+
+def bytes_of(tables: Mapping[TableKey, PairTable]) -> int:
+    """Bytes of all kinds and memories."""
+    return sum(int(table.bytes.sum()) for table in tables.values())
 
 
 def collective_rows(traffic: Traffic) -> list[Row]:
@@ -124,14 +136,13 @@ def collective_rows(traffic: Traffic) -> list[Row]:
     rows: list[Row] = []
     for (operation, space), events in calls.items():
         sizes = [event.bytes for event in events]
-        low, high = format_bytes(min(sizes)), format_bytes(max(sizes))
         rows.append(
             (
                 operation,
                 space,
                 format_count(sum(e.calls for e in events)),
                 format_bytes(sum(e.calls * e.bytes for e in events)),
-                low if low == high else f"{low} to {high}",
+                span(format_bytes(min(sizes)), format_bytes(max(sizes))),
                 ", ".join(sorted({e.algorithm for e in events if e.algorithm})),
             )
         )
@@ -143,11 +154,11 @@ def phase_rows(traffic: Traffic) -> list[Row]:
 
     The parts of a pattern have no times.
     """
-    total = sum(int(table.bytes.sum()) for table in traffic.tables.values())
+    total = bytes_of(traffic.tables)
     ranks = len(traffic.rank_info) or traffic.ranks
     rows: list[Row] = []
     for phase in traffic.phases:
-        size = sum(int(table.bytes.sum()) for table in phase.tables.values())
+        size = bytes_of(phase.tables)
         inside = min(phase.mpi_s / phase.active_s, 1.0) if phase.active_s > 0 else 0.0
         ran = phase.end_s > 0
         rows.append(
@@ -210,7 +221,7 @@ def world_rows(traffic: Traffic) -> list[Row]:
             f"{world.id}" + (f" {clean(world.name)}" if world.name else ""),
             str(world.ranks or "?"),
             known(world.parent),
-            format_bytes(sum(int(table.bytes.sum()) for table in world.tables.values())),
+            format_bytes(bytes_of(world.tables)),
             format_bytes(sum(flow.bytes for flow in world.flows if not flow.inbound)),
             format_bytes(sum(flow.bytes for flow in world.flows if flow.inbound)),
         )
@@ -303,7 +314,7 @@ def time_parts(traffic: Traffic) -> list[TimePart]:
     parts = []
     for (kind, space), spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
         if kind is not TimeKind.OTHER and (spent > 0 or calls[kind, space]):
-            name = f"{kind.value}, {space.value} memory"
+            name = kind_words(kind.value, space)
             parts.append(
                 TimePart(name, space, spent, of_run[kind, space] / wall, calls[kind, space])
             )
@@ -374,11 +385,45 @@ def traffic_sentence(traffic: Traffic) -> str:
 
 def mpi_share(traffic: Traffic) -> float | None:
     """Share of the profiled run inside recorded MPI calls, over all ranks; None when not timed."""
-    if not traffic.timed:
-        return None
-    wall = sum(info.wall_s for info in traffic.rank_info)
-    mpi = sum(info.mpi_s for info in traffic.rank_info)
-    return min(mpi / wall, 1.0) if wall > 0 else None
+    return _share_in_mpi(traffic.rank_info) if is_timed(traffic) else None
+
+
+def _share_in_mpi(timed: Sequence[RankInfo]) -> float:
+    return min(sum(info.mpi_s for info in timed) / sum(info.wall_s for info in timed), 1.0)
+
+
+class RankTime(Struct, frozen=True):
+    """One rank's time, or the mean of a group's."""
+
+    first: int
+    words: str
+    shares: tuple[float, float, float]  # of the run: device and host memory, and the rest
+
+
+def rank_times(ranks: Sequence[RankInfo], most: int) -> list[RankTime]:
+    """The time of each rank that has one; more ranks than `most` are averaged in groups."""
+    timed = [info for info in ranks if info.wall_s > 0]
+    size = -(-len(timed) // most)
+    return [_rank_time(timed[at : at + size]) for at in range(0, len(timed), size or 1)]
+
+
+def _rank_time(group: Sequence[RankInfo]) -> RankTime:
+    wall = sum(info.wall_s for info in group)
+    inside = _share_in_mpi(group)
+    share = {
+        space: sum(t.seconds for info in group for t in info.time if t.space is space) / wall
+        for space in MemorySpace
+    }
+    device, host = (min(share[space], inside) for space in MemorySpace)
+    first, last = group[0], group[-1]
+    unfinished = any(not info.finalized for info in group)
+    who = f"rank {first.rank}" if first is last else f"ranks {first.rank} to {last.rank}"
+    words = (
+        f"{who}: {format_percent(inside)} of {format_seconds(wall / len(group))} in MPI"
+        + (f", {format_percent(device)} on device buffers" if device else "")
+        + (" (did not reach MPI_Finalize)" if unfinished else "")
+    )
+    return RankTime(first.rank, words, (device, host, max(inside - device - host, 0.0)))
 
 
 _SHADES = (" .:-=+*#", " ░░▒▒▓▓█")
@@ -553,22 +598,15 @@ def _table(
     fold: Iterable[int] = (),
 ) -> list[Part]:
     """A table with what has content: no rows, no table; columns that are empty throughout go."""
-    if not rows:
-        return []
-    kept = [at for at in range(len(header)) if any(row[at] for row in rows)]
-    numbers, folded = (
-        [new for new, old in enumerate(kept) if old in set(chosen)] for chosen in (right, fold)
-    )
-    shown = [[row[at] for at in kept] for row in rows]
-    names = [header[at] for at in kept]
-    return [Table(names, shown, right=numbers, fold=folded, caption=caption)]
+    table = Table(header, rows, right=right, fold=fold, only_used=True, caption=caption)
+    return [table] if rows else []
 
 
 def _time(traffic: Traffic) -> list[Part]:
     parts: list[Part] = []
     if is_timed(traffic):
         timed = [i for i in traffic.rank_info if i.wall_s > 0]
-        each = [min(i.mpi_s / i.wall_s, 1.0) for i in timed]
+        each = [_share_in_mpi([info]) for info in timed]
         wall = max(i.wall_s for i in timed)
         words = (
             f"{format_percent(mpi_share(traffic) or 0.0)} of {format_seconds(wall)} in MPI calls"
