@@ -15,7 +15,7 @@ from toposeat import mapping, pipeline, profile, topology
 from toposeat.model.evaluation import MappingResult
 from toposeat.report import Section, html_page, mapping_svg
 from toposeat.report.svg.element import drawn_size
-from toposeat.report.svg.network import WIDTH, can_draw, network_file, network_svg
+from toposeat.report.svg.network import WIDTH, network_file, network_pictures, network_svg
 
 EVIL = "</title><script>alert(1)</script>\"'&"
 
@@ -139,7 +139,7 @@ def test_what_uplinks_carry_is_stated_with_the_taper() -> None:
 
 def test_a_saved_result_without_groups_has_no_picture() -> None:
     result = replace(result_on("fattree:4:4:2"), stages=())
-    assert not can_draw(result)
+    assert not network_pictures(result)
     assert "leaf by leaf" not in html_page(
         [Section(traffic=profile.read_traffic(f"ring:{result.ranks}"), mapping=result)]
     )

@@ -173,11 +173,6 @@ def _out_words(group: HostGroup) -> str:
     return f"{format_rate(out)} of {format_rate(own)}{taper}" if own > 0 else format_rate(out)
 
 
-def can_draw(result: MappingResult) -> bool:
-    """Whether the machine says which hosts are near each other."""
-    return bool(result.stages and result.default.hosts_s and result.placed.hosts_s)
-
-
 def top_seconds(result: MappingResult) -> float:
     """Congestion of the busiest link that a picture shows, under either placement."""
     both = (result.default, result.placed)
@@ -396,8 +391,8 @@ _LOOKS = {"default": "fill-before", "placed": "fill-after"}
 
 
 def network_pictures(result: MappingResult) -> list[Picture]:
-    """The machine by default and, if it differs, as placed; nothing if it has no picture."""
-    if not can_draw(result):
+    """The machine by default and, if it differs, as placed; nothing where no hosts are near."""
+    if not (result.stages and result.default.hosts_s and result.placed.hosts_s):
         return []
     kept = "Default placement, kept" if result.kept_default else "Default placement"
     pictures = []
