@@ -18,6 +18,7 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
+from toposeat.report.view.differences import rank_differences
 
 _MOST = 16  # ranks that are listed
 _DEAR = 1.0  # of the run's time: beyond it a local device is faster however slow it is
@@ -69,15 +70,7 @@ def render_borrowed_text(borrowed: Borrowed, style: TextStyle = PLAIN) -> str:
     parts.append(Table(header, rows[:_MOST], right=(0,)))
     if len(rows) > _MOST:
         parts.append(f"and {len(rows) - _MOST} more: --json lists them all")
-    told: dict[str, list[int]] = {}
-    for seat in borrowed.seats:
-        for difference in seat.differences:
-            told.setdefault(difference, []).append(seat.rank)
-    parts += sentences(
-        f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks[:_MOST]))}: {clean(x)}"
-        for x, ranks in told.items()
-    )
-    parts += sentences(borrowed.notes)
+    parts += sentences([*rank_differences(borrowed.seats), *borrowed.notes])
     return lay_out(parts, style)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.protocol import Advice, ProtocolRule, Stack
 from toposeat.model.route import CopyProtocol
@@ -34,11 +32,13 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
+from toposeat.report.view.differences import rank_differences
 from toposeat.report.view.machine import link_words
 from toposeat.report.view.mapping import line_to_copy, verdict_words
 
 _MOST = 9  # causes that are told after a run
-_NAMES = re.compile(r"\S*\d[^\s,;)]*")
+_NO_SPREAD = "one repeat only: no spread, so {}; use --repeats 5"
+_MEANING = "gain = mean of paired ratios, with its 95 % interval; A/A = the {} against itself"
 
 
 def render_verdict(record: RunRecord, style: TextStyle = PLAIN) -> str:
@@ -47,7 +47,7 @@ def render_verdict(record: RunRecord, style: TextStyle = PLAIN) -> str:
     A cause is said once for all ranks that have it, also where it names a device of each.
     """
     parts: list[Part] = [_verdict(record)]
-    told = [*_differences(record, alike=True), *record.notes]
+    told = [*rank_differences(record.seats, alike=True), *record.notes]
     parts += sentences(told[:_MOST])
     if len(told) > _MOST:
         parts += sentences([f"{len(told) - _MOST} causes more: run with -o FILE, then report FILE"])
@@ -97,7 +97,7 @@ def run_parts(record: RunRecord) -> list[Part]:
     ]
     if record.seats:
         parts += ["", _seats(record), "", verification_words(record)]
-        parts += sentences(_differences(record))
+        parts += sentences(rank_differences(record.seats))
     return parts + sentences(record.notes)
 
 
@@ -108,33 +108,6 @@ def verification_words(record: RunRecord) -> str:
     counts = Counter(seat.verdict for seat in record.seats)
     parts = [f"{plural(counts[v], 'rank')} {v.value}" for v in Verdict if counts[v]]
     return "Verification: " + ", ".join(parts)
-
-
-def _differences(record: RunRecord, *, alike: bool = False) -> list[str]:
-    """What differs, each once, with the ranks it holds for.
-
-    With `alike`, sentences that differ in devices, CPUs and other names with digits only are one,
-    shown as that of the first rank; what most ranks have comes first.
-    """
-    ranks_of: dict[str, list[int]] = {}
-    first: dict[str, str] = {}
-    for seat in record.seats:
-        for difference in seat.differences:
-            cause = _NAMES.sub("#", difference) if alike else difference
-            ranks_of.setdefault(cause, []).append(seat.rank)
-            first.setdefault(cause, difference)
-    said = []
-    for cause, ranks in sorted(ranks_of.items(), key=_commonest) if alike else ranks_of.items():
-        who = "rank" if len(ranks) == 1 else "ranks"
-        own = {d for seat in record.seats for d in seat.differences if _NAMES.sub("#", d) == cause}
-        example = f" (rank {ranks[0]}; the others alike)" if alike and len(own) > 1 else ""
-        shown = format_cpu_list(sorted(ranks)).replace(",", ", ")
-        said.append(f"{who} {shown}: {first[cause]}{example}")
-    return said
-
-
-def _commonest(cause: tuple[str, list[int]]) -> tuple[int, int]:
-    return -len(cause[1]), cause[1][0]
 
 
 def _seats(record: RunRecord) -> Table:
@@ -171,8 +144,7 @@ def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
         Placed=f"device of rank 0, 1, ...: {order}{kept}",
     )
     verdict = Fact("Verdict", bench_verdict(result))
-    table = _bench_table(result)
-    return lay_out([verdict, "", *said, "", table, *sentences(result.notes)], style)
+    return lay_out([verdict, "", *said, "", _bench_table(result), *sentences(result.notes)], style)
 
 
 def bench_verdict(result: BenchResult) -> str:
@@ -189,7 +161,7 @@ def bench_verdict(result: BenchResult) -> str:
         )
     clear = [row for row in result.rows if not row.is_noise]
     if result.repeats < 2:
-        return "one repeat only: no spread, so no verdict; use --repeats 5"
+        return _NO_SPREAD.format("no verdict")
     if not clear:
         return "no measurable difference at any size; keep the default"
     best = max(clear, key=lambda row: row.placed.mean)
@@ -224,7 +196,7 @@ def _bench_runs(result: BenchResult) -> str:
     again = "default, placed, random, default again" if result.randoms else "default, placed, again"
     return (
         f"{plural(result.repeats, 'repeat')} of {again}, interleaved; {result.buffers} buffers;"
-        " gain = mean of paired ratios, with its 95 % interval; A/A = the default against itself"
+        f" {_MEANING.format('default')}"
     )
 
 
@@ -286,7 +258,7 @@ def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
 def clocked_verdict(result: ClockedResult) -> str:
     """One sentence per candidate."""
     if len(result.default_s) < 2:
-        return "one repeat only: no spread, so no verdict; use --repeats 5"
+        return _NO_SPREAD.format("no verdict")
     word = "emulated" if result.emulated else "measured"
     said = []
     for order in result.orders:
@@ -304,8 +276,7 @@ def _runs_words(result: ClockedResult) -> str:
     what = "placement" if base == "default" else "candidate"
     return (
         f"{plural(len(result.default_s), 'repeat')} of {base}, {plural(len(result.orders), what)},"
-        f" {base} again, taking turns; gain = mean of paired ratios, with its 95 % interval; A/A ="
-        f" the {base} against itself: {spread(result.control)}"
+        f" {base} again, taking turns; {_MEANING.format(base)}: {spread(result.control)}"
     )
 
 
@@ -416,7 +387,7 @@ def advice_verdict(advice: Advice) -> str:
         return "no setting is left to try; keep the environment as it is"
     where = f" on the stand-in of {clean(clocked.emulated)} (EMULATED)" if clocked.emulated else ""
     if len(clocked.default_s) < 2:
-        return "one repeat only: no spread, so nothing is verified; use --repeats 5"
+        return _NO_SPREAD.format("nothing is verified")
     if advice.recommended is None:
         return f"no measurable gain{where}; keep the environment as it is"
     order = next(each for each in clocked.orders if each.name == advice.recommended.name)
