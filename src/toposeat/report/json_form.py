@@ -120,10 +120,8 @@ def mapping_json(result: MappingResult, topology: Topology | None, traffic: Traf
         "placed": _evaluation(result.placed),
         "certificate": {**_plain(result.certificate), "word": result.certificate.word},
         **_members(result, "premises", "solver", "solve_seconds", "seed", "uniform", "notes"),
-        **_members(
-            result, "explanation", "transport", "kept_default", "candidates", "peak_memory_bytes"
-        ),
-        **_members(result, "stages"),
+        **_members(result, "explanation", "transport", "kept_default", "candidates"),
+        **_members(result, "peak_memory_bytes", "stages"),
     }
 
 

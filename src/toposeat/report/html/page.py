@@ -38,7 +38,6 @@ from toposeat.report.svg.network import (
 )
 from toposeat.report.units import clean, plural
 from toposeat.report.view.explanation import explanation_parts
-from toposeat.report.view.hosts import candidate_table, host_table
 from toposeat.report.view.loads import (
     busy_link_table,
     level_bars,
@@ -50,6 +49,8 @@ from toposeat.report.view.loads import (
 )
 from toposeat.report.view.mapping import (
     before_after,
+    candidate_table,
+    host_table,
     line_to_copy,
     mapping_reasons,
     outcome_word,
@@ -293,9 +294,7 @@ def _traffic(traffic: Traffic, mapping: MappingResult | None, topology: Topology
     }
 
 
-def _machines(
-    pictures: Sequence[Picture], top: float, *, has_moved: bool = False, last_rank: int = 0
-) -> View:
+def _machines(pictures: Sequence[Picture], top: float, *, has_moved: bool, last_rank: int) -> View:
     """The machine under the default and perhaps the new placement, or both in one, with one key."""
     looks = ("f-both", "f-before", "f-after")[-len(pictures) :]
     both = len(pictures) > 1

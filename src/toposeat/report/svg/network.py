@@ -180,9 +180,8 @@ def top_seconds(result: MappingResult) -> float:
 
 
 def _shown(result: MappingResult, name: str) -> _Shown:
-    placed = name == "placed"
     rank_of_slot = np.full(result.slots, -1)
-    evaluation = result.placed if placed else result.default
+    evaluation = result.placed if name == "placed" else result.default
     rank_of_slot[list(evaluation.device_of_rank)] = np.arange(result.ranks)
     ranks = rank_of_slot.reshape(-1, result.slots_per_host).tolist()
     return _Shown(

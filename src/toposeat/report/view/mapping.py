@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import (
     KEPT,
     OF_SEARCH,
+    Candidate,
     Certificate,
     Evaluation,
     MappingResult,
@@ -31,7 +33,6 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
-from toposeat.report.view.hosts import candidate_table
 from toposeat.report.view.loads import busiest_change, levels_and_links
 from toposeat.report.view.machine import (
     device_code,
@@ -81,15 +82,15 @@ def figures_of(metric: str = "bandwidth") -> dict[str, Figure]:
 
     A cost has its unit: seconds for the hybrid metric, else bytes to nearest pairs.
     """
-    cost = ("summed message time", "cost", format_seconds)
-    if metric != HYBRID:
-        cost = ("bytes x pair cost", "cost", format_bytes)
+    cost = Figure("bytes x pair cost", "cost", format_bytes)
+    if metric == HYBRID:
+        cost = Figure("summed message time", "cost", format_seconds)
     return {
         "time": Figure("link time", "predicted_s", format_seconds),
         "congestion": Figure("worst link congestion", "max_congestion_s", format_seconds),
         "mean": Figure("mean link congestion", "mean_congestion_s", format_seconds),
         "hops": Figure("hop-bytes", "hop_bytes", format_bytes),
-        "cost": Figure(*cost),
+        "cost": cost,
     }
 
 
@@ -526,6 +527,49 @@ def seat_rows(result: MappingResult, topology: Topology) -> dict[str, list[Cell]
         placed = [device_code(topology, d) for d in result.device_of_rank]
         rows["placed"] = [Cell(c, "moved" if r in moved else "") for r, c in enumerate(placed)]
     return rows
+
+
+_SHOWN_CANDIDATES = 8
+_SHOWN_NAMES = 3  # of the same placement
+
+
+def host_table(result: MappingResult, most: int) -> tuple[Table, int]:
+    """Ranks of the first hosts, and how many hosts are left out."""
+    ranks_of_host: dict[int, list[int]] = {}
+    for rank, host in enumerate(result.host_numbers):
+        ranks_of_host.setdefault(host, []).append(rank)
+    rows = [
+        (result.hosts[host], format_cpu_list(ranks))
+        for host, ranks in sorted(ranks_of_host.items())[:most]
+    ]
+    caption = f"Ranks of each host; a host has {plural(result.slots_per_host, 'device')}"
+    return Table(("host", "ranks"), rows, caption=caption), len(ranks_of_host) - len(rows)
+
+
+def candidate_table(result: MappingResult) -> list[Part]:
+    """The best few of the placements that were tried, by what was asked for."""
+    rows = [
+        (
+            _candidate_name(each),
+            known(each.predicted_s, format_seconds),
+            format_bytes(each.cost),
+            format_seconds(each.cpu_s),
+        )
+        for each in sorted(result.candidates, key=lambda each: each.value(result.objective))[
+            :_SHOWN_CANDIDATES
+        ]
+    ]
+    return [Table(("candidate", "time", "cost", "CPU"), rows, right=(1, 2, 3))] if rows else []
+
+
+def _candidate_name(candidate: Candidate) -> str:
+    """The name, with the first few other candidates that gave the same placement."""
+    if not candidate.also:
+        return clean(candidate.name)
+    also = [*map(clean, candidate.also)]
+    if len(also) > _SHOWN_NAMES:
+        also[_SHOWN_NAMES:] = [f"{len(also) - _SHOWN_NAMES} more"]
+    return f"{clean(candidate.name)} (also: {', '.join(also)})"
 
 
 def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:

@@ -134,11 +134,9 @@ def _times(both: tuple[Traffic, Traffic]) -> tuple[Figure, ...]:
     wall = [max(info.wall_s for info in each.rank_info) for each in both]
     parts = [{part.name: part for part in time_parts(each)} for each in both]
     found = [
-        Figure(
-            name="run, slowest rank", unit="seconds", before=wall[0], after=wall[1], summed=False
-        ),
-        _share("of it in MPI", *map(mpi_share, both)),
-        _share("of it that placement could shorten", *map(gain_share, both)),
+        _own("run, slowest rank", "seconds", *wall),
+        _own("of it in MPI", "share", *map(mpi_share, both)),
+        _own("of it that placement could shorten", "share", *map(gain_share, both)),
     ]
     names = dict.fromkeys(name for each in parts for name in each)
     for name in names:
@@ -152,8 +150,8 @@ def _times(both: tuple[Traffic, Traffic]) -> tuple[Figure, ...]:
     return tuple(found)
 
 
-def _share(name: str, before: float | None, after: float | None) -> Figure:
-    return Figure(name=name, unit="share", before=before, after=after, summed=False)
+def _own(name: str, unit: str, before: float | None, after: float | None) -> Figure:
+    return Figure(name=name, unit=unit, before=before, after=after, summed=False)
 
 
 def _sizes(both: tuple[Traffic, Traffic]) -> tuple[Figure, ...]:
@@ -167,13 +165,7 @@ def _sizes(both: tuple[Traffic, Traffic]) -> tuple[Figure, ...]:
     return (
         *_figures("bytes", sizes),
         *_figures("count", counts, ": messages"),
-        Figure(
-            name="partners that a rank sends to",
-            unit="mean",
-            before=partners[0],
-            after=partners[1],
-            summed=False,
-        ),
+        _own("partners that a rank sends to", "mean", *partners),
     )
 
 
@@ -243,10 +235,10 @@ def _within(both: tuple[Traffic, Traffic], nodes: Sequence[Sequence[str]]) -> tu
     if max(counts) == 1:
         return ()
     return (
-        Figure(name="nodes", unit="count", before=counts[0], after=counts[1], summed=False),
+        _own("nodes", "count", *counts),
         Figure(name="within nodes", unit="bytes", before=inside[0], after=inside[1]),
         Figure(name="between nodes", unit="bytes", before=outside[0], after=outside[1]),
-        _share("of all, between nodes", *shares),
+        _own("of all, between nodes", "share", *shares),
     )
 
 
