@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import ran
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
@@ -17,9 +18,7 @@ pytestmark = [
 
 
 def run(*command: object) -> str:
-    done = subprocess.run(
-        [str(each) for each in command], check=False, capture_output=True, text=True
-    )
+    done = ran([str(each) for each in command])
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.report.markup import Page
+from tests.support.processes import ran
 
 pytest.importorskip("nbclient", reason="nbclient is not installed")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed")
@@ -51,13 +51,7 @@ print(*placement.export_lines(), sep="\\n")
 
 def run(path: Path) -> list[dict[str, Any]]:
     """The outputs of each cell of code."""
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, path.name],
-        cwd=path.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", _RUN, path.name], cwd=path.parent)
     assert done.returncode == 0, done.stderr
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return [cell for cell in cells if cell["cell_type"] == "code"]

@@ -1,25 +1,20 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.support.processes import ran
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_generated_pages_follow_the_code() -> None:
-    done = subprocess.run(
-        [sys.executable, "tools/generate_reference.py", "--check"],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, "tools/generate_reference.py", "--check"], cwd=_ROOT)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}run tools/generate_reference.py"
 
 
 def test_records_that_are_named_exist() -> None:
     find = ["git", "grep", "-ohE", "(docs/adr/|ADR )[0-9]{4}"]
-    found = subprocess.run(find, cwd=_ROOT, capture_output=True, text=True, check=True)
+    found = ran(find, cwd=_ROOT, check=True)
     records = {path.name[:4] for path in (_ROOT / "docs" / "adr").glob("[0-9]*.md")}
     assert {name[-4:] for name in found.stdout.splitlines()} <= records

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.topology import read_topology
 
@@ -36,13 +37,10 @@ def run_on_node(
     if Path("/proc/driver/nvidia/version").exists():
         pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     with emulated_node(machine_text(read_topology(machine), scale=scale)) as node:
-        return subprocess.run(
+        return ran(
             command,
             env={**node.environment(os.environ), "PYTHONPATH": str(_ROOT), **(environment or {})},
-            capture_output=True,
-            text=True,
             timeout=timeout,
-            check=False,
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat import mapping
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
@@ -38,15 +39,12 @@ def toposeat(mpi: GpuAwareMpi, folder: Path, *words: object, **variables: str) -
         environment = node.environment(mpi.environment())
         for name in ("UCX_RNDV_SCHEME", "UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "UCX_TLS"):
             environment.pop(name, None)
-        done = subprocess.run(
+        done = ran(
             [Path(sys.executable).with_name("toposeat"), *map(str, words)],
             env={**environment, "TOPOSEAT_EMULATOR_QUIET": "1", **variables},
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
             timeout=90,
-            check=False,
         )
     assert done.returncode == 0, done.stderr
     return done.stdout

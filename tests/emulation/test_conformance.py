@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from benchmarks.driver_conformance.__main__ import main
 
+from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.topology import read_topology
 
@@ -20,14 +21,11 @@ _H200 = Path(__file__).with_name("driver_13000.json")
 
 
 def conformance(*words: object, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "benchmarks.driver_conformance", *map(str, words)],
         cwd=_ROOT,
         env={**os.environ, "TOPOSEAT_EMULATOR_FORCE": "1", **more},
-        capture_output=True,
-        text=True,
         timeout=100,
-        check=False,
     )
     assert done.returncode == code, done.stderr
     return done

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.emulation.stand_in import output_of, run_program
+from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.installed import native_path
 from toposeat.topology import read_topology
@@ -282,14 +282,7 @@ def test_damaged_machine_files(tmp_path: Path, damage: object, said: str) -> Non
         path.write_text(damage(text))  # type: ignore[operator]
         environment = {**node.environment(os.environ), "TOPOSEAT_EMULATED_MACHINE": str(path)}
         program = "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))"
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        done = ran([sys.executable, "-c", program], env=environment, timeout=30)
     assert done.stdout == "100\n"
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -299,13 +292,10 @@ def test_it_never_loads_without_being_asked() -> None:
 
     library = native_path("emulator/libcuda.so.1")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOPOSEAT_EMULAT")}
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", f"import ctypes; print(ctypes.CDLL({str(library)!r}).cuInit(0))"],
         env=environment,
-        capture_output=True,
-        text=True,
         timeout=30,
-        check=False,
     )
     assert done.stdout == "100\n"
     assert "is not the path of a machine file" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 
 from tests.emulation.runtime import MAJORS
 from tests.emulation.runtime import options as runtime_options
+from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
 from toposeat.launch.installations import UCX_VARIABLE
@@ -53,14 +54,11 @@ def on_node(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command on an emulated node: 16 K80s whose board uplinks move 80 MB/s."""
     with emulated_node(machine_text(read_topology(machine), scale=scale)) as node:
-        done = subprocess.run(
+        done = ran(
             list(map(str, words)),
             env={**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
             timeout=90,
-            check=False,
         )
     assert done.returncode == 0, done.stderr
     return done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.fuzz.attempt import Outcome
+from tests.support.processes import ran
 
 _MESSAGES = 5_000  # causes told apart; more would only fill the file
 
@@ -111,11 +111,5 @@ def total(tallies: Iterable[Tally]) -> Tally:
 
 
 def _commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short=10", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
-    )
+    done = ran(["git", "rev-parse", "--short=10", "HEAD"], cwd=Path(__file__).parent)
     return done.stdout.strip() or "unknown"

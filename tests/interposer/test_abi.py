@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library, read_truth, run_ranks
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.profile import read_records
 from toposeat.profile.recording.library import LIBRARY_OF_ABI
@@ -26,7 +27,7 @@ OPTIONS = ("--grid", "1x1x2", "--mode", "all", "--iterations", "2", "--bytes", "
 def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
     header = ABI / f"{mpi.abi}.h"
     program = compile_c(mpi, PROGRAMS / "constants.c", build_dir, f'-DABI_HEADER="{header}"')
-    done = subprocess.run([program], env=dict(mpi.env), capture_output=True, text=True, check=False)
+    done = ran([program], env=dict(mpi.env))
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -59,9 +60,7 @@ def test_programs_without_mpi_do_not_notice(name: str, command: list[str], tmp_p
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_library_links_no_mpi(name: str) -> None:
-    done = subprocess.run(
-        ["ldd", native_path(name)], capture_output=True, text=True, check=True
-    ).stdout
+    done = ran(["ldd", native_path(name)], check=True).stdout
     assert "libmpi" not in done
     assert "cuda" not in done
 
@@ -76,7 +75,7 @@ def test_unusable_folder(mpi: MpiToolchain, directory: str, halo3d: Path) -> Non
         "LD_PRELOAD": str(library(mpi)),
     }
     line = [halo3d, "--grid", "1x1x1", "--mode", "isend"]  # a single process, no launcher
-    done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+    done = ran(line, env=env)
     assert done.returncode == 0
     assert done.stdout.startswith("halo3d isend")
     said = [line for line in done.stderr.splitlines() if line.startswith("toposeat:")]
@@ -99,7 +98,7 @@ def test_full_file_system(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> No
             "TOPOSEAT_PROFILE_DIR": str(small),
             "LD_PRELOAD": str(library(mpi)),
         }
-        done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+        done = ran(line, env=env)
         assert done.returncode == 0, done.stderr
         assert "no space left" in done.stderr
         traffic = read_records(small)

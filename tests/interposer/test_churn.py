@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
 from tests.support.mpi import WIDE, MpiToolchain
+from tests.support.processes import ran
 from tests.support.raw_records import records_of_ranks
 
 pytestmark = pytest.mark.mpi
@@ -26,7 +26,7 @@ def test_a_hundred_thousand_communicators(
 ) -> None:
     program = compile_c(mpi, PROGRAMS / "churn.c", build_dir)
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", "1", str(program), str(ROUNDS)]
-    bare = subprocess.run(line, env=dict(mpi.env), capture_output=True, text=True, check=True)
+    bare = ran(line, env=dict(mpi.env), check=True)
     done = run_ranks(mpi, 1, [program, str(ROUNDS)], tmp_path / "records")
     assert done.returncode == 0, done.stderr
     # A communicator remembered for each would be 90 000 x (a handle, its record): 10 MB and more.

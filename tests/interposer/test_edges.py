@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library, run_ranks
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from tests.support.raw_records import records_of_ranks
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_records
@@ -28,9 +29,7 @@ def edge(mpi: MpiToolchain, build_dir: Path) -> Path:
 
 def bare(mpi: MpiToolchain, *program: str | Path) -> subprocess.CompletedProcess[str]:
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(RANKS), *map(str, program)]
-    return subprocess.run(
-        line, env=dict(mpi.env), capture_output=True, text=True, timeout=60, check=False
-    )
+    return ran(line, env=dict(mpi.env), timeout=60)
 
 
 @pytest.mark.parametrize("what", ["null-types", "null-pointers", "bad-handles"])

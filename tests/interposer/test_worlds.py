@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.support.interposed import (
     run_ranks,
 )
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.model.traffic import PairTable, Traffic, TrafficKind
 from toposeat.profile import profile_run, read_records
@@ -94,9 +94,7 @@ int main(int argc, char **argv) {
     environment = {**mpi.env, "TOPOSEAT_PROFILE_EXEC": str(native_path("bin/toposeat-exec"))}
     done = run_ranks(replace(mpi, env=environment), 1, [program], tmp_path / "records")
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", "1", str(program)]
-    plain = subprocess.run(
-        line, env=dict(mpi.env), capture_output=True, text=True, timeout=90, check=False
-    )
+    plain = ran(line, env=dict(mpi.env), timeout=90)
     assert (done.stdout, done.returncode) == (plain.stdout, plain.returncode)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.support import Exec, node_tree, placement_text, seat_line
+from tests.support.processes import ran
 
 
 def test_without_a_placement_it_sets_variables_and_becomes_the_program(launcher: Exec) -> None:
@@ -177,11 +178,9 @@ def test_a_dry_run_shows_what_would_be_done_and_does_nothing(
 
 
 def test_it_needs_no_python_and_no_shared_library_of_ours(exec_program: Path) -> None:
-    done = subprocess.run(
+    done = ran(
         [exec_program, sys.executable, "-c", "print('ok')"],
         env={"PATH": "", "LD_LIBRARY_PATH": ""},
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert done.stdout == "ok\n"

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import pytest
 
 import toposeat
+from tests.support.processes import ran
 
 VICTIM, STRANGER = 1001, 1002
 _TIMEOUT_S = 120
@@ -31,16 +32,13 @@ class AsUser(Protocol):
 
 
 def _run(user: int, words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ran(
         words,
         user=user,
         group=user,
         extra_groups=[],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         timeout=_TIMEOUT_S,
-        check=False,
         **options,
     )
 

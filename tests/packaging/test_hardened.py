@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.installed import native_path
 
 TOOL = Path(__file__).parents[2] / "tools" / "hardened.py"
@@ -31,9 +31,7 @@ STATIC = ["-O2", "-no-pie", "-static", "-frecord-gcc-switches", "-fstack-protect
 
 def hardened(*paths: Path) -> tuple[int, list[str]]:
     """Exit code and lines."""
-    done = subprocess.run(
-        [sys.executable, TOOL, *paths], capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, TOOL, *paths])
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
 
@@ -45,7 +43,7 @@ def compiled(folder: Path, *flags: str, compiler: str = "gcc") -> Path:
     (folder / "made").mkdir()
     (folder / "x.c").write_text(PROGRAM)
     line = [compiler, *flags, "-w", folder / "x.c", "-o", folder / "made" / "x"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = ran(line)
     if "-static" in flags and "cannot find -lc" in done.stderr:
         pytest.skip("no static C library")
     assert done.returncode == 0, done.stderr

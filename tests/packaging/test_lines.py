@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
+
 TOOL = Path(__file__).parents[2] / "tools" / "lines.py"
 FILES = {
     "src/toposeat/door.py": 10,
@@ -43,9 +45,7 @@ def house(tmp_path: Path) -> Path:
 
 def said(house: Path) -> list[str]:
     """What the tool says of a checkout; nothing where it passes."""
-    done = subprocess.run(
-        [sys.executable, TOOL, house], capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, TOOL, house])
     assert (done.returncode, done.stdout) == (1 if done.stderr else 0, "")
     return done.stderr.splitlines()
 

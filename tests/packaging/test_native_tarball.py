@@ -13,6 +13,7 @@ from elftools.elf.elffile import ELFFile
 from tests.launcher.support import placement_text, seat_line
 from tests.support.interposed import read_truth, run_ranks
 from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import read_traffic
@@ -70,10 +71,8 @@ def test_a_rank_is_seated_and_tells_what_it_got(unpacked: Path, tmp_path: Path) 
     place.write_text(placement_text([seat_line(0, 2), seat_line(1, 0)]))
     reports.mkdir()
     line = [unpacked / "bin" / "toposeat-exec", "-m", place, "--report", reports, "--", "env"]
-    shown = subprocess.run(
+    shown = ran(
         line,
-        capture_output=True,
-        text=True,
         check=True,
         env={"PATH": os.environ["PATH"], "PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"},
     ).stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+from tests.support.processes import ran
 
 ROOT = Path(__file__).parents[2]
 CONTAINERS = ROOT / "packaging" / "containers"
@@ -115,9 +116,7 @@ def test_docker_file_is_sound() -> None:
     hadolint = str(beside) if beside.exists() else shutil.which("hadolint")
     if hadolint is None:
         pytest.skip("hadolint is not installed")
-    done = subprocess.run(
-        [hadolint, CONTAINERS / "Dockerfile"], capture_output=True, text=True, check=False
-    )
+    done = ran([hadolint, CONTAINERS / "Dockerfile"])
     assert done.returncode == 0, done.stdout
 
 

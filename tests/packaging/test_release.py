@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from tools.provenance import NAMESPACE, provenance, write_digests
 
+from tests.support.processes import ran
+
 ROOT = Path(__file__).parents[2]
 LOCKS = ("build", "release", "run")
 
@@ -118,9 +120,7 @@ def test_provenance_names_files_commit_and_inputs(dist: Path, repository: Path) 
     }
     definition = statement["predicate"]["buildDefinition"]
     source, *locks = definition["resolvedDependencies"]
-    head = subprocess.run(
-        ["git", "-C", repository, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    head = ran(["git", "-C", repository, "rev-parse", "HEAD"], check=True).stdout.strip()
     assert source["digest"] == {"gitCommit": head}
     assert source["annotations"] == {"changed_after_the_commit": False}
     assert {each["name"]: each["digest"]["sha256"] for each in locks} == {

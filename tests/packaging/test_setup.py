@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = """# NAME  NEEDED-FOR  FILE-THAT-SHOWS-IT
 compiler  demo     command:no-such-compiler
@@ -44,12 +46,9 @@ def clone(tmp_path: Path) -> Path:
 def setup(clone: Path, purpose: str, **variables: str) -> tuple[int, list[str]]:
     """Its exit code and what it says."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("TOPOSEAT_")}
-    done = subprocess.run(
+    done = ran(
         [clone / "tools" / "setup.sh", purpose],
         env={**kept, "SYSTEM_PACKAGES": "no", "PYTHON": sys.executable, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     said = [line for line in done.stderr.splitlines() if line.startswith("setup: ")]
     return done.returncode, [line.removeprefix("setup: ").rstrip() for line in said]

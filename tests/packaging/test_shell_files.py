@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.cli.completion import SHELLS, completion
 from toposeat.cli.main import verbs_of, whole_parser
 from toposeat.installed import VERSION, native_path
@@ -51,9 +52,7 @@ def test_man_shows_every_verb_and_option_as_it_is() -> None:
     if shutil.which("man") is None:
         pytest.skip("no man")
     words = ["man", "--warnings", "-l", str(PAGE)]
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=True, env={**os.environ, "MANWIDTH": "500"}
-    )
+    done = ran(words, check=True, env={**os.environ, "MANWIDTH": "500"})
     assert done.stderr == ""
     shown = done.stdout
     for name, verb in verbs_of(whole_parser()).items():
@@ -85,13 +84,13 @@ def test_the_starter_finds_the_program_of_its_installation(packages: str, tmp_pa
     (tmp_path / "linked").symlink_to(starter)
     for each in (starter, tmp_path / "linked"):
         line = [each, "-E", "WHO=a  b*", "--", "sh", "-c", 'echo "$WHO"; exit 7']
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        done = ran(line)
         assert (done.returncode, done.stdout, done.stderr) == (7, "a  b*\n", "")
 
 
 def test_a_starter_without_its_package_says_so(tmp_path: Path) -> None:
     shutil.copy(STARTER, tmp_path / "toposeat-exec")
     line = [tmp_path / "toposeat-exec", "--", "true"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = ran(line)
     assert done.returncode == 127
     assert f"the package toposeat is not beside {tmp_path}\nhint: " in done.stderr

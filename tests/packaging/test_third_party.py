@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.installed import native_path
 
 ROOT = Path(__file__).parents[2]
@@ -83,9 +84,7 @@ def test_no_header_of_anybody_else_is_compiled_in() -> None:
     ninja = shutil.which("ninja") or Path(sys.executable).with_name("ninja")
     if not (BUILD / ".ninja_deps").exists() or not Path(ninja).exists():
         pytest.skip("no build of this tree, or no ninja")
-    told = subprocess.run(
-        [ninja, "-C", BUILD, "-t", "deps"], capture_output=True, text=True, check=True
-    ).stdout
+    told = ran([ninja, "-C", BUILD, "-t", "deps"], check=True).stdout
     headers = {(BUILD / each).resolve() for each in re.findall(r"^    (\S+)$", told, re.MULTILINE)}
     assert len(headers) > 100
     nanobind = Path(str(metadata.distribution("nanobind").locate_file("nanobind"))).resolve()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
+
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "check_version.py"
 # All files that say the version, and how many there must be at least.
@@ -54,9 +56,7 @@ def version_today() -> str:
 
 
 def said(folder: Path, *, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, TOOL, folder], capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, TOOL, folder])
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

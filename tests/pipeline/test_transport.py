@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.evaluation.group_rate import GroupRates, group_rate
@@ -111,11 +111,9 @@ def test_it_is_the_first_line_of_all_three(
     "words", [["doctor"], ["choose", "2"], ["map", "llm:tp=2,dp=2", "-t", "this"]]
 )
 def test_a_variable_that_decides_the_prediction_is_named(words: list[str]) -> None:
-    done = subprocess.run(
+    done = ran(
         [*TOPOSEAT, "emulate", "-t", "rtx-4-crossed-bridges", "--", *TOPOSEAT, *words],
         env={**os.environ, "NCCL_P2P_LEVEL": "LOC"},
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert "NCCL_P2P_LEVEL=LOC: groups of NCCL are predicted with it" in done.stdout + done.stderr
@@ -194,9 +192,7 @@ def test_map_on_this_machine_takes_the_variable_of_this_environment(tmp_path: Pa
     def predicted(**variables: str) -> str:
         job = ["map", "llm:tp=4,dp=2", "-t", "this", "-o", str(tmp_path / "job.place"), "--force"]
         command = [*TOPOSEAT, "emulate", "-t", "l40s-8", "--", *TOPOSEAT, *job]
-        done = subprocess.run(
-            command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
-        )
+        done = ran(command, env={**os.environ, **variables})
         assert done.returncode == 0, done.stderr
         said = "NCCL_P2P_DISABLE=1: groups of NCCL are predicted with it" in done.stdout
         assert said == bool(variables)

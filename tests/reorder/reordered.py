@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from toposeat.installed import native_path
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -43,7 +44,7 @@ def run_reordered(
         "LD_PRELOAD": libraries,
         **(variables or {}),
     }
-    return subprocess.run(
+    return ran(
         [
             *(timeout, "--kill-after=5", str(limit_s)),
             *(str(mpi.mpirun), *mpi.run_flags, "-n", str(len(nodes)), env),
@@ -52,8 +53,5 @@ def run_reordered(
         ],
         env=dict(mpi.env),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         timeout=limit_s + 30,
-        check=False,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.reorder.reordered import PROGRAMS
 from tests.support.interposed import compile_c
 from tests.support.mpi import ALL_MPI_NAMES, MpiToolchain
+from tests.support.processes import ran
 
 pytestmark = pytest.mark.each_abi
 
@@ -22,5 +22,5 @@ def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
     name = NAMES[mpi.abi]
     options = (f'-DABI_HEADER="{HEADER}"', f"-DOURS(name)={name}_##name", f"-D{name}_HANDLES")
     program = compile_c(mpi, PROGRAMS / "constants.c", build_dir, *options)
-    done = subprocess.run([program], env=dict(mpi.env), capture_output=True, text=True, check=False)
+    done = ran([program], env=dict(mpi.env))
     assert (done.returncode, done.stdout) == (0, "")

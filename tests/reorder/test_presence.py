@@ -5,7 +5,6 @@ Jobs here are ended from outside where they hang, and that fails the test.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 from tests.reorder.reordered import LIBRARY, PROGRAMS, run_reordered
 from tests.support.interposed import compile_c
 from tests.support.mpi import ALL_MPI_NAMES, MPI_NAMES, MpiToolchain
+from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
 
@@ -90,15 +90,15 @@ def test_pretended_nodes_in_some_ranks(mpi: MpiToolchain, build_dir: Path) -> No
 def test_a_program_with_a_static_mpi(mpi: MpiToolchain, build_dir: Path) -> None:
     """The library is there, and no call of the program comes through it."""
     shared = compile_c(mpi, PROGRAMS / "row.c", build_dir)
-    needed = subprocess.run(["ldd", shared], capture_output=True, text=True, check=True).stdout
+    needed = ran(["ldd", shared], check=True).stdout
     paths = [line.split()[2] for line in needed.splitlines() if "=>" in line]
     others = [path for path in paths if "libmpich" not in path]
     static = build_dir / "row-static"
     archive = ["-Wl,-Bstatic", "-lmpich", "-Wl,-Bdynamic", *others]
-    shown = subprocess.run([mpi.mpicc, "-show"], capture_output=True, text=True, check=True).stdout
+    shown = ran([mpi.mpicc, "-show"], check=True).stdout
     compiler = [word for word in shown.split() if word != "-lmpich"]
     linked = [*compiler, PROGRAMS / "row.c", "-o", static, *archive]
-    made = subprocess.run(linked, capture_output=True, text=True, check=False)
+    made = ran(linked)
     if made.returncode != 0:
         pytest.skip(f"MPICH cannot be linked statically: {made.stderr.splitlines()[-1]}")
     before = _at("1|2", f'exec "{static}"')

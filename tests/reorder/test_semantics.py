@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.reorder.reordered import LIBRARY, PROGRAMS, run_reordered
 from tests.support.interposed import compile_c
 from tests.support.mpi import ALL_MPI_NAMES, FEW_MPI_NAMES, MpiToolchain
+from tests.support.processes import ran
 from toposeat.installed import native_path
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
@@ -105,19 +105,11 @@ def test_mpi4py(mpi: MpiToolchain) -> None:
 
 
 def test_it_links_no_mpi_and_no_runtime_of_its_own() -> None:
-    words = subprocess.run(
-        ["ldd", native_path(LIBRARY)], capture_output=True, text=True, check=True
-    ).stdout
+    words = ran(["ldd", native_path(LIBRARY)], check=True).stdout
     assert "libmpi" not in words
     assert "libstdc++" not in words
 
 
 def test_programs_without_mpi_do_not_notice() -> None:
-    done = subprocess.run(
-        ["/bin/echo", "hello"],
-        env={"LD_PRELOAD": str(native_path(LIBRARY))},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran(["/bin/echo", "hello"], env={"LD_PRELOAD": str(native_path(LIBRARY))}, check=True)
     assert (done.stdout, done.stderr) == ("hello\n", "")

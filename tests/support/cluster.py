@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.processes import ran
 from toposeat.installed import native_path
 
 VARIABLE = "TOPOSEAT_TEST_CLUSTER"
@@ -55,13 +56,10 @@ class Cluster:
             cwd: its folder, `share` by default; "/tmp" is another one on every node.
             seconds: after which it is killed, which is an error.
         """
-        return subprocess.run(
+        return ran(
             self._words(node, words),
             env=self._environment(environment),
             cwd=cwd or self.share,
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=seconds,
         )
 

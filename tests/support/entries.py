@@ -7,7 +7,6 @@ X, X_c, IX and X_init of each follow from the row. What an MPI does not declare 
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from tests.support.interposed import PROGRAMS, compile_c
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 
 INTERPOSER = Path(__file__).resolve().parents[2] / "interposer"
 sys.path.insert(0, str(INTERPOSER))
@@ -29,11 +29,9 @@ QUIET = {wrapper.name for wrapper in wrappers(TABLE) if wrapper.quiet}
 
 def declarations(mpi: MpiToolchain) -> dict[str, str]:
     """Parameters of every C function that this MPI's header declares, without MPI_T."""
-    done = subprocess.run(
+    done = ran(
         [str(mpi.mpicc), "-E", "-P", "-include", "mpi.h", "-xc", "/dev/null"],
         env=dict(mpi.env),
-        capture_output=True,
-        text=True,
         check=True,
     )
     text = re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", done.stdout)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.mpi import MpiToolchain
+from tests.support.processes import ran
 from toposeat.profile.recording.library import fitting_library, library_of_launcher
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
@@ -38,9 +39,7 @@ def compile_c(mpi: MpiToolchain, source: Path, folder: Path, *options: str) -> P
     line = [str(compiler), "-O1", *options, "-o", str(program), str(source)]
     with only_one(program):
         if not program.exists():
-            done = subprocess.run(
-                line, env=dict(mpi.env), cwd=folder, capture_output=True, text=True, check=False
-            )
+            done = ran(line, env=dict(mpi.env), cwd=folder)
             assert done.returncode == 0, done.stderr
     return program
 
@@ -64,9 +63,7 @@ def libmpi(mpi: MpiToolchain, folder: Path) -> Path:
     """The library that this MPI's programs are linked to."""
     text = "#include <mpi.h>\nint main(void) { return MPI_Initialized(&(int){0}); }\n"
     program = compile_text(mpi, "linked_to_mpi", text, folder)
-    done = subprocess.run(
-        ["ldd", program], env=dict(mpi.env), capture_output=True, text=True, check=True
-    )
+    done = ran(["ldd", program], env=dict(mpi.env), check=True)
     found = (line.split() for line in done.stdout.splitlines() if line.strip().startswith("libmpi"))
     return Path(next(found)[2])
 
@@ -74,7 +71,7 @@ def libmpi(mpi: MpiToolchain, folder: Path) -> Path:
 def exported(file: Path) -> set[str]:
     """The names that a library shows."""
     words = ["nm", "-D", "--defined-only", file]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = ran(words, check=True)
     return {line.split()[2].partition("@")[0] for line in done.stdout.splitlines()}
 
 
@@ -97,14 +94,11 @@ def run_ranks(
         f"LD_PRELOAD={preload or library(mpi)}",
         *words,
     ]
-    return subprocess.run(
+    return ran(
         line,
         env={**mpi.env, "TMPDIR": os.environ.get("TMPDIR", "/tmp")},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         timeout=TIMEOUT_S,
-        check=False,
     )
 
 

@@ -5,11 +5,11 @@ them, and on the bytes that a Linux lets root and others read.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from tests.topology.live.fake_machine import FakeSysfs
 from tests.topology.live.test_discover import DGX1_GPUS, DGX1_NICS, bus, dgx1_sysfs
 from toposeat.model.health import Finding, Severity
@@ -153,9 +153,7 @@ def test_lspci_reads_these_registers_alike(node: Node, tmp_path: Path) -> None:
     ]
     dump = tmp_path / "dump"
     dump.write_text("\n".join([f"{DOWNSTREAM[5:]} PCI bridge", *rows]) + "\n")
-    words = subprocess.run(
-        ["lspci", "-vv", "-F", str(dump)], capture_output=True, text=True, check=True
-    ).stdout
+    words = ran(["lspci", "-vv", "-F", str(dump)], check=True).stdout
     assert "ACSCtl:\tSrcValid- TransBlk- ReqRedir+ CmpltRedir+" in words
     assert "RlxdOrd+" in words
     node.config(DOWNSTREAM, bytes(space))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
 from toposeat.cli.main import main
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.topology import read_topology
@@ -35,15 +36,7 @@ def toposeat(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProce
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PATH": f"{_BIN}:{os.environ['PATH']}",
     }
-    done = subprocess.run(
-        [str(_BIN / "toposeat"), *words],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = ran([str(_BIN / "toposeat"), *words], cwd=cwd, env=environment, timeout=100)
     assert done.returncode == code, done.stderr
     return done
 
