@@ -30,10 +30,19 @@ def test_a_machine_is_written_as_its_file_is_named(
         assert len(read_topology(str(path)).devices) == 4
 
 
-def test_format_decides_where_the_name_does_not(tmp_path: Path) -> None:
-    path = tmp_path / "machine.picture"
-    assert main(["discover", "-t", "k40-4", "--format", "svg", "-o", str(path)]) == 0
-    assert path.read_text().startswith("<?xml")
+@pytest.mark.parametrize("source", ["k40-4", "fattree:64:16:32"])
+@pytest.mark.parametrize(("form", "starts"), [("svg", "<"), ("json", "{"), ("text", "TN")])
+def test_format_decides_where_the_name_does_not(
+    tmp_path: Path, source: str, form: str, starts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a machine and of a network; `--json` prints beside the file, `--format` does not."""
+    path = tmp_path / "file"
+    words = ["discover", "-t", source, "--format", form, "-f", "-o", str(path)]
+    assert main(words) == 0
+    assert path.read_text()[0] in starts
+    assert capsys.readouterr().out == ""
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"]
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,10 @@ def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"Next: export NCCL_TOPO_FILE={path}" in err
     assert "Note: rates, latencies" in err
     assert main(command) == 2  # is there already
-    capsys.readouterr()
+    written = path.read_text()
+    assert main([*command, "-f", "--json"]) == 0
+    assert path.read_text() == written
+    assert capsys.readouterr().out.startswith('{"schema"')
     assert main(["discover", "-t", "dgx-1v", "--format", "nccl"]) == 0
     assert capsys.readouterr().out == path.read_text()
     assert main(["map", "ring:8", "-t", str(path)]) == 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toposeat import report, topology
 from toposeat.cli.command import (
@@ -63,7 +64,6 @@ class DiscoverCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Read, show, save."""
         from toposeat.model.shape_text import is_shape  # noqa: PLC0415
-        from toposeat.topology.topology_file import save_topology  # noqa: PLC0415
 
         if args.list:
             _list(as_json=args.json or args.format == "json")
@@ -81,31 +81,52 @@ class DiscoverCommand(Command):
             check_writable(args.output, overwrite=args.force)
         source = "this" if args.topology is None else args.topology
         if topology.is_network(source) or is_shape(source):
-            return _show_network(args)
-        if form == "nccl" and not args.json:
-            return _write_nccl(args)
-        machine = read_machine(source)
-        if args.output is not None and form not in (None, "json"):
-            write_atomically(args.output, _content(machine, form), overwrite=args.force)
-            tell(f"Wrote {args.output}")
-        elif args.output is not None:
-            save_topology(machine, args.output, overwrite=args.force)
-            tell(
-                f"Wrote {args.output}",
-                f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",
-            )
-        if args.json or (form == "json" and args.format is not None):
-            _show_json(machine)
-        elif args.output is None and form in (None, "text"):
-            _show_text(args, machine)
-        elif args.output is None:
-            write_result(_content(machine, form))
+            if form == "nccl":
+                raise UsageError(
+                    "NCCL's file is of one node, not of a network",
+                    hint="map onto it: toposeat map TRAFFIC -t NETWORK --node SRC",
+                )
+            network = topology.read_network(source)
+            content = partial(_network_content, network)
+            document = partial(report.network_json, network)
+            _give(args, form, content, document, partial(_show_network, args, network))
+        elif form == "nccl" and (args.output is not None or not args.json):
+            machine = _write_nccl(args)
+            if args.json:
+                print_json(_document(machine))
+        else:
+            machine = read_machine(source)
+            content, document = partial(_content, machine), partial(_document, machine)
+            _give(args, form, content, document, partial(_show_text, args, machine))
+            if args.output is not None and form in (None, "json"):
+                tell(f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place")
         return 0
 
 
-def _write_nccl(args: argparse.Namespace) -> int:
-    """The topology as NCCL's file, and what it does not hold."""
-    text, notes = topology.nccl_xml(_machine_for_nccl(args))
+def _give(
+    args: argparse.Namespace,
+    form: str | None,
+    content: Callable[[str], str | bytes],
+    document: Callable[[], dict[str, Any]],
+    show_text: Callable[[], None],
+) -> None:
+    """Save where a file is named, else show; JSON is printed beside a file if `--json` says so."""
+    if args.output is not None:
+        write_atomically(args.output, content(form or "json"), overwrite=args.force)
+        tell(f"Wrote {args.output}")
+    if args.json or (args.output is None and form == "json"):
+        print_json(document())
+    elif args.output is None and form in (None, "text"):
+        show_text()
+    elif args.output is None:
+        picture = content(form or "json")
+        write_result(picture.encode(errors="replace") if isinstance(picture, str) else picture)
+
+
+def _write_nccl(args: argparse.Namespace) -> Topology:
+    """Write the topology as NCCL's file, and say what that does not hold."""
+    machine = _machine_for_nccl(args)
+    text, notes = topology.nccl_xml(machine)
     if args.output is None:
         write_result(text)
     else:
@@ -113,7 +134,7 @@ def _write_nccl(args: argparse.Namespace) -> int:
     tell(*(f"Note: {note}" for note in notes))
     if args.output is not None:
         tell(f"Wrote {args.output}", f"Next: export NCCL_TOPO_FILE={quoted(args.output.resolve())}")
-    return 0
+    return machine
 
 
 def _machine_for_nccl(args: argparse.Namespace) -> Topology:
@@ -134,23 +155,26 @@ def _machine_for_nccl(args: argparse.Namespace) -> Topology:
     return machine
 
 
-def _show_json(machine: Topology) -> None:
+def _document(machine: Topology) -> dict[str, Any]:
     """The machine, and what is known of it."""
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     document = report.topology_json(topology_document(machine))
-    print_json({**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))})
+    return {**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))}
 
 
-def _content(machine: Topology, form: str | None) -> bytes:
-    """The machine as a picture, a page or text."""
-    if form == "png":
-        return png_of_svg(report.topology_svg(machine, created=today()))
-    if form == "svg":
-        return report.topology_svg(machine, created=today()).encode("utf-8", "replace")
+def _content(machine: Topology, form: str) -> str | bytes:
+    """The machine as a topology file, a picture, a page or text."""
+    from toposeat.topology.topology_file import topology_text  # noqa: PLC0415
+
+    if form == "json":
+        return topology_text(machine)
+    if form == "text":
+        return report.render_topology_text(machine)
     if form == "html":
-        return page_text([report.Section(machine)], title=machine.name).encode("utf-8", "replace")
-    return report.render_topology_text(machine, report.TextStyle()).encode("utf-8", "replace")
+        return page_text([report.Section(machine)], title=machine.name)
+    svg = report.topology_svg(machine, created=today())
+    return png_of_svg(svg) if form == "png" else svg
 
 
 def _show_text(args: argparse.Namespace, machine: Topology) -> None:
@@ -211,45 +235,25 @@ def _list(*, as_json: bool) -> None:
     )
 
 
-def _show_network(args: argparse.Namespace) -> int:
-    """A network of hosts: levels, hosts, capacities."""
-    form = output_form(args.output, args.format, _FORMS)
-    if form == "nccl":
-        raise UsageError(
-            "NCCL's file is of one node, not of a network",
-            hint="map onto it: toposeat map TRAFFIC -t NETWORK --node SRC",
-        )
-    network = topology.read_network(args.topology)
-    if args.output is not None:
-        content = _network_content(network, form or "json")
-        write_atomically(args.output, content, overwrite=args.force)
-        tell(f"Wrote {args.output}")
-    if args.json or (args.output is None and form == "json"):
-        print_json(report.network_json(network))
-    elif args.output is not None:
-        pass
-    elif form in ("svg", "png", "html"):
-        write_result(_network_content(network, form))
-    else:
-        lines = None if args.verbose else _LINES
-        show(sys.stdout, partial(report.render_network_text, lines=lines), network)
-        if lines is not None:
-            source = quoted(args.topology)
-            tell(f"Next: toposeat map TRAFFIC -t {source} --node SRC; -v says more")
-    return 0
+def _show_network(args: argparse.Namespace, network: Network) -> None:
+    """A network of hosts as text: levels, hosts, capacities."""
+    lines = None if args.verbose else _LINES
+    show(sys.stdout, partial(report.render_network_text, lines=lines), network)
+    if lines is not None:
+        tell(f"Next: toposeat map TRAFFIC -t {quoted(args.topology)} --node SRC; -v says more")
 
 
-def _network_content(network: Network, form: str) -> bytes:
+def _network_content(network: Network, form: str) -> str | bytes:
     """A network as a picture, a page, text or JSON."""
     from toposeat import mapping  # noqa: PLC0415
 
     if form == "json":
-        return report.json_text(report.network_json(network)).encode()
+        return report.json_text(report.network_json(network))
     if form == "text":
-        return report.render_network_text(network).encode("utf-8", "replace")
+        return report.render_network_text(network)
     stages, assumed = mapping.stages_of_network(network)
     if form == "html":
         section = report.Section(network=network, stages=stages, text="; ".join(assumed))
-        return page_text([section], title=network.name).encode("utf-8", "replace")
+        return page_text([section], title=network.name)
     svg = report.network_file(network, stages, [*assumed], created=today())
-    return png_of_svg(svg) if form == "png" else svg.encode("utf-8", "replace")
+    return png_of_svg(svg) if form == "png" else svg

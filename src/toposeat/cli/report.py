@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toposeat import report
 from toposeat.cli.command import (
     Command,
     add_network_options,
@@ -91,7 +92,6 @@ def _style_for(output: Path | None) -> TextStyle:
 
 
 def _document(found: ReportFiles) -> Any:
-    from toposeat import report  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     change = found.change()
@@ -132,8 +132,6 @@ def _render(
 
 
 def _drawing(found: ReportFiles) -> str:
-    from toposeat import report  # noqa: PLC0415
-
     change = found.change()
     if change is not None:
         return report.profile_change_svg(change)
@@ -149,16 +147,12 @@ def _drawing(found: ReportFiles) -> str:
 
 
 def _matrix(found: ReportFiles, form: str) -> bytes:
-    from toposeat import report  # noqa: PLC0415
-
     if found.traffic is None or len(found.profiles) > 1:
         raise UsageError("a matrix is that of one traffic", hint="name one profile")
     return report.matrix_file(found.traffic, form)
 
 
 def _text(found: ReportFiles, style: TextStyle) -> str:
-    from toposeat import report  # noqa: PLC0415
-
     change = found.change()
     if change is not None:
         return report.render_profiles_text(change, style)
