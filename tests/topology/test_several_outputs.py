@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.readers.recorded import as_facts, peers, relation, relations
+from tests.topology.readers.recorded import as_facts, peers, relation
 from tests.topology.readers.render import RENDERERS
-from tests.topology.readers.test_samples import SAMPLES
+from tests.topology.readers.test_samples import SAMPLES, UUIDS
 from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.topology import Topology
@@ -26,6 +26,7 @@ PCIE = RENDERERS["tabs_new"]([["X", "SYS"], ["SYS", "X"]], 2, ["0-15", "16-31"])
 )
 P2P = SAMPLES["nvidia-smi topo -p2p"].text.replace("GNS", "OK")
 NVLINK = SAMPLES["nvidia-smi nvlink -s and -L"].text
+LIST = "".join(f"GPU {i}: NVIDIA L4 (UUID: {each})\n" for i, each in enumerate(UUIDS))
 OUTPUTS = {  # of tables
     **{
         kind.name: (kind.command.partition(" > ")[0], SAMPLES[kind.name].text)
@@ -86,15 +87,17 @@ def test_errors_keep_the_line_of_the_file() -> None:
     assert caught.value.line == line
 
 
-def test_a_table_of_nvidia_smi_gives_its_names_to_the_matrix_below() -> None:
-    table = (
-        "| NVIDIA-SMI 550.54    Driver Version: 550.54    CUDA Version: 12.4 |\n"
-        "|   0  NVIDIA A40           On  |   00000000:16:00.0 Off |       0 |\n"
-        "|   1  NVIDIA A40           On  |   00000000:3A:00.0 Off |       0 |\n\n"
-    )
-    for text in (NVLINK + table + TOPO, table + TOPO + NVLINK, "$ nvidia-smi\n" + table + TOPO):
-        matrix = next(part for part in parts(text) if relations(part))
-        assert tuple(d.pci_bus_id for d in matrix.devices) == ("0000:16:00.0", "0000:3a:00.0")
+@pytest.mark.parametrize("cut", [0, 6])  # with its heading, and without
+def test_a_table_of_nvidia_smi_stands_anywhere(cut: int) -> None:
+    """Also twice, as of before and during a job, and with names that are cut."""
+    text = SAMPLES["nvidia-smi"].text.replace("NVIDIA L4", "NVIDIA...")
+    lines = text.splitlines(keepends=True)
+    texts = ["".join(lines[cut:]), "".join(lines).replace("P8", "P0"), LIST, TOPO]
+    for order in permutations(texts):
+        machine = parse_topology_text("".join(order), Path("all.txt"))
+        assert [d.name for d in machine.devices] == ["NVIDIA L4"] * 2
+        assert [d.pci_bus_id for d in machine.devices] == ["0000:17:00.0", "0000:ca:00.0"]
+        assert [d.uuid for d in machine.devices] == list(UUIDS)
 
 
 def test_peer_access_needs_reading_and_writing() -> None:

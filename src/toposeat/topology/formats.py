@@ -204,6 +204,13 @@ FORMATS: tuple[Format, ...] = (
         words=r"^[ \t|]*GPU\d+(?:[ \t|]+X)?[ \t|]+(?:OK|[CGT]?NS|DR|U)\b",
     ),
     Format(
+        name="nvidia-smi",
+        command="nvidia-smi > FILE",
+        tells="names and PCI bus ids; no relations",
+        reader="nvidia_smi_query:table",
+        heading=r"^[\s#>*]*\|\s+\d{1,4}\s+\S.*\|\s*[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\s",
+    ),
+    Format(
         name="nvidia-smi topo -m and -mp",
         command="nvidia-smi topo -m > FILE",
         tells="best (-m) or PCIe (-mp) relation of each pair, NVLink counts, affinity; no speeds",

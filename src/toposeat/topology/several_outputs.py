@@ -41,7 +41,6 @@ _COMMAND = re.compile(
 )
 _LABEL = re.compile(r"(?:GPU|NIC|mlx)\d+\w*|cpu|numa|node", re.ASCII | re.IGNORECASE)
 _ROW = re.compile(r"[ \t|>#*]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)
-_TABLE = re.compile(r"\|\s*NVIDIA-SMI\s")
 
 
 def _begins_matrix(text: str) -> bool:
@@ -123,22 +122,18 @@ def _starts(lines: Sequence[Line], formats: Sequence[Registered]) -> list[int]:
     ]
     starts: list[int] = []
     current = ""
-    table: int | None = None  # nvidia-smi's own table belongs to the matrix that follows it
     for position, line in enumerate(lines):
-        if _TABLE.search(line.text):
-            table = _with_command(lines, position)
-        start = _with_command(lines, position)
         if _begins_matrix(line.text):
             if _is_titled(lines, position) or not _has_rows(lines, position):
                 continue
-            kind, start = "", start if table is None else table
+            kind = ""
         else:
             found = next(((k, once) for k, h, once in headings if h.search(line.text)), None)
             if found is None or found == (current, False):
                 continue
             kind = found[0]
-        starts.append(start)
-        current, table = kind, None
+        starts.append(_with_command(lines, position))
+        current = kind
     return starts
 
 
@@ -159,7 +154,7 @@ def _has_rows(lines: Sequence[Line], position: int) -> bool:
 
 
 def _with_command(lines: Sequence[Line], position: int) -> int:
-    """Where an output begins if the command that printed it, or nvidia-smi's table, is above it."""
+    """Where an output begins if the command that printed it is above it."""
     here = position
     while here > 0 and not lines[here - 1].text.strip():
         here -= 1

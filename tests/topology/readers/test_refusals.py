@@ -120,6 +120,10 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("Device: 1, NV", "Device: 9, NV", "device 9 is listed", 0),
         ("     1\t     1     1", "     1\t     1     7", "no matrix of 0 and 1", -2),
     ),
+    "nvidia_smi.txt": (
+        ("CA:00.0", "17:00.0", "bus id 0000:17:00.0 is that of line 7 already", 0),
+        ("|   1  NV", "|   0  NV", "index 0 is that of line 7 already", 0),
+    ),
     "nvidia_smi_query.csv": (
         ("24576 MiB", "-24576 MiB", "memory", 0),
         (", 4, 16, 16, [N/A]", ", 4, 999, 16, [N/A]", "999", 0),

@@ -54,6 +54,7 @@ NIC Legend:
   NIC0: mlx5_0
 """
 BRIDGED = MATRIX.replace("SYS\tPIX", "NV2\tPIX").replace("GPU1\tSYS", "GPU1\tNV2")
+SEEDS = Path(__file__).parents[2] / "fuzz/seeds"
 UUIDS = ("GPU-00000000-1111-2222-3333-000000000000", "GPU-00000000-1111-2222-3333-000000000001")
 
 SAMPLES: dict[str, Sample] = {
@@ -85,6 +86,12 @@ SAMPLES: dict[str, Sample] = {
             f"        Bus Id                   : 00000000:{bus}:00.0\n"
             for bus, uuid in zip(("17", "CA"), UUIDS, strict=True)
         ),
+        beside=MATRIX,
+        names=["NVIDIA L4"] * 2,
+        bus=["0000:17:00.0", "0000:ca:00.0"],
+    ),
+    "nvidia-smi": Sample(
+        text=(SEEDS / "nvidia_smi.txt").read_text(),
         beside=MATRIX,
         names=["NVIDIA L4"] * 2,
         bus=["0000:17:00.0", "0000:ca:00.0"],

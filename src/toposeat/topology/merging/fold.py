@@ -131,8 +131,8 @@ def _folded_pairs(parts: Sequence[Topology], report: list[str]) -> tuple[Pair, .
 # ---- one device
 
 
-# What NCCL and RCCL know of a product: its instruction set.
-_NO_NAME = re.compile(r"(sm_\d+|gfx[0-9a-f]+)?", re.ASCII)
+# What NCCL and RCCL know of a product, its instruction set; what nvidia-smi's table has room for.
+_NO_NAME = re.compile(r"(sm_\d+|gfx[0-9a-f]+|.*\.\.\.)?", re.ASCII)
 _PCIE = {
     f"pcie_{member}": member for member in ("generation", "width", "max_generation", "max_width")
 }
@@ -177,7 +177,7 @@ def merged_device(told: Sequence[Told], label: str, apart: Apart) -> Device:
     `label` is what sentences call it, `apart` takes what sources disagree on.
     """
     first = told[0][1]
-    named = next((t for t in told if not _NO_NAME.fullmatch(t[1].name)), told[0])
+    named = min(told, key=lambda t: (not t[1].name, bool(_NO_NAME.fullmatch(t[1].name))))
     values: dict[str, Any] = {"name": named[1].name}
     tellers = {"name": named} if named[1].name else {}
     lanes = [(o, d.name, lane) for o, d in told if (lane := products.lane_named(d.name))]

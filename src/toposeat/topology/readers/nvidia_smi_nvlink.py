@@ -42,7 +42,7 @@ _REMOTE = re.compile(
     r"(?::\s*Link (\d{1,3}))?\s*",
     re.ASCII | re.IGNORECASE,
 )
-_MIG_START = re.compile(r"MIG\b", re.ASCII)
+_MIG_START = re.compile(r"MIG (?!M\. )", re.ASCII)  # a heading of nvidia-smi's table
 _MIG = re.compile(
     r"MIG (\S{1,40})\s+Device\s+(\d{1,3}):\s*\(UUID: (MIG-[0-9A-Za-z/-]{8,80})\)\s*", re.ASCII
 )

@@ -1,4 +1,4 @@
-"""Readers of the inventory of a node: `nvidia-smi -q`, text and XML (`-x`), and `--query-gpu` CSV.
+"""Readers of a node's inventory: `nvidia-smi`, `-q` as text and XML (`-x`), `--query-gpu` CSV.
 
 `-q` prints one block for each GPU, in the order of nvidia-smi's index. All forms print the same
 values under different names; a `_Gpu` has them under ours.
@@ -26,7 +26,8 @@ from toposeat.topology.readers.tables import clean_lines, without_marks
 from toposeat.topology.told import told_machine
 
 _LOG = re.compile(r"=+NVSMI LOG=+", re.IGNORECASE)
-_GPU = re.compile(r"GPU ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*", re.I | re.ASCII)
+_BUS = r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+_GPU = re.compile(rf"GPU {_BUS}\s*", re.I | re.ASCII)
 _VALUE = re.compile(r"(\s*)(\S[^:]{0,80}?)\s+:(?: (.*))?")
 _SECTION = re.compile(r"(\s*)(\S.{0,80}?)\s*")
 _ATTACHED = re.compile(r"Attached GPUs\s*:\s*(\d{1,5})\s*", re.IGNORECASE)
@@ -89,10 +90,11 @@ _COLUMNS = {
 _NAME = re.compile(r"[a-z][a-z0-9_.]*", re.ASCII)
 _PROMPT = re.compile(r"\s*(?:\(\S+\)\s+)?(?:\S*[@:~\]]\S*\s?)?[$#%>](?:\s|$)")
 _UNMISTAKABLE = frozenset({"gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu_name"})
+_TABLED = re.compile(rf"\|\s+(\d{{1,4}})\s+(\S.{{0,60}}?)\s+\S+\s*\|\s*{_BUS}\s", re.I | re.ASCII)
 _TELLING = _UNMISTAKABLE | {"index", "uuid", "name"}
 
 
-@dataclass(kw_only=True)
+@dataclass
 class _Gpu:
     """One GPU: the line where it starts, its texts by name, and its MIG slices."""
 
@@ -329,6 +331,19 @@ def _slices(facts: Sequence[Device], gpus: Sequence[_Gpu]) -> Iterator[Device]:
                 uuid=uuid if uuid.startswith("MIG-") else None,
                 parent=parent.id,
             )
+
+
+# ---- nvidia-smi
+
+
+def parse_table(file: FileText) -> Topology:
+    """The names and PCI bus ids in the table of `nvidia-smi`, which may be there several times."""
+    gpus = {
+        m.groups(): _Gpu(line.number, int(m[1]), {"name": m[2], "pci_bus_id": m[3]})
+        for line in clean_lines(file.text)
+        if (m := _TABLED.search(line.text))
+    }
+    return told_machine(origin="nvidia-smi table", devices=_facts([*gpus.values()], file))
 
 
 # ---- nvidia-smi --query-gpu

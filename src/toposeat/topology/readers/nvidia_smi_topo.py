@@ -24,7 +24,6 @@ from toposeat.model.topology import (
     PathClass,
     Topology,
     Vendor,
-    canonical_pci,
 )
 from toposeat.topology.readers.cells import check_symmetric, cpu_affinity, unknown_pairs, words_of
 from toposeat.topology.readers.file_text import FileText
@@ -73,9 +72,6 @@ _OWN_NODES = (7, 8)  # memory nodes of one Grace GPU: eight, or those after its 
 _PCIE_ONLY = ("-mp", "--matrix_pci")
 _LEGEND = re.compile(r"^\W*PIX\s*=\s*Connection", re.MULTILINE)
 _NIC_LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*(\S+)\s*", re.ASCII)
-_TABLED = re.compile(
-    r"\|\s+(\d+)\s+(\S.{0,60}?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)"
-)
 MEANINGS = {
     "OK": "possible",
     "NS": "not supported",
@@ -116,10 +112,7 @@ def _is_pcie_only(text: str, relations: Mapping[Place, Relation]) -> bool:
 
 
 def parse(file: FileText) -> Topology:
-    """Read the text of `nvidia-smi topo -m` or `-mp`, with whatever surrounds it.
-
-    Product names and PCI bus ids are picked up where `nvidia-smi` was saved in the same file.
-    """
+    """Read the text of `nvidia-smi topo -m` or `-mp`, with whatever surrounds it."""
     text = file.text
     lines = clean_lines(text)
     table = find_table(lines, MATRIX, file)
@@ -130,7 +123,6 @@ def parse(file: FileText) -> Topology:
     nics = tuple(c for c in table.columns if c not in gpus)
     relations = _relations(table, (*gpus, *nics), len(gpus), file, report)
     cpus, nodes = _affinities(table, gpus, file, report)
-    named = _identities(lines)
     nic_names = _nic_names(lines[table.end :], nics, report)
     _report_cut(text, lines, table, report)
     is_pcie = _is_pcie_only(text, relations)
@@ -148,8 +140,6 @@ def parse(file: FileText) -> Topology:
                 id=label,
                 index=int(label[3:]),
                 vendor=Vendor.NVIDIA,
-                name=named.get(int(label[3:]), ("",))[0],
-                pci_bus_id=named.get(int(label[3:]), (None, None))[1],
                 numa_node=nodes[i],
                 cpus=cpus[i],
             )
@@ -255,15 +245,6 @@ def _nic_names(lines: list[Line], nics: tuple[str, ...], report: list[str]) -> t
             " given such a NIC"
         )
     return tuple(legend.get(nic, "" if nic in numbered else nic) for nic in nics)
-
-
-def _identities(lines: list[Line]) -> dict[int, tuple[str, str]]:
-    """Name and PCI bus id by number, where nvidia-smi's own table stands above the matrix."""
-    return {
-        int(match[1]): (match[2], canonical_pci(match[3]))
-        for line in lines
-        if (match := _TABLED.match(line.text))
-    }
 
 
 def _report_cut(text: str, lines: list[Line], table: Table, report: list[str]) -> None:
