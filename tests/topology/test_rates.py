@@ -299,3 +299,11 @@ def test_a_proof_knows_the_pairs_that_were_measured(tmp_path: Path) -> None:
     pairs = {frozenset(result.device_of_rank[at : at + 2]) for at in (0, 2)}
     assert pairs == {frozenset((0, 2)), frozenset((1, 3))}
     assert result.placed.predicted_s < 0.5 * result.default.predicted_s
+
+
+def test_an_idle_generation_is_no_capacity(files: dict[str, Path]) -> None:
+    """Asked for the current generation alone: 1, while GPUs that are built for 4 sleep."""
+    told = rates(read_topologies(list(files.values())))
+    idle = QUERY.replace("gen.max", "gen.current").replace("L40S, 4", "L40S, 1")
+    files["query"].write_text(idle)
+    assert rates(read_topologies(list(files.values()))) == told

@@ -230,7 +230,19 @@ def pcie_generation_named(name: str) -> int | None:
 def pcie_generation_of(end: Device | Nic) -> int | None:
     """The greatest PCIe generation of a device or NIC that is told, else that of its product."""
     state = end.pcie or PcieState()
-    return state.max_generation or state.generation or pcie_generation_named(end.name)
+    built = pcie_generation_named(end.name)
+    return state.max_generation or awake(state.generation, built) or built
+
+
+def pcie_width_of(end: Device | Nic) -> int:
+    """The lanes of the PCIe link of a device or NIC: as many as it has, else as it can have."""
+    state = end.pcie or PcieState()
+    return state.width or state.max_width or 16
+
+
+def awake(generation: int | None, built: int | None) -> int | None:
+    """The generation that a link runs at; None at 2.5 GT/s if it was built for more: it is idle."""
+    return None if generation == 1 < (built or 0) else generation
 
 
 def has_peer_access(name: str) -> bool:

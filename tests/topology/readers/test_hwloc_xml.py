@@ -100,6 +100,23 @@ def test_the_pci_tree_is_kept() -> None:
     assert ends["gpu1"].forward_bytes_per_s.value == 25e9
 
 
+@pytest.mark.parametrize(
+    ("port", "own", "expected"),
+    [
+        ("4.000000", "4.000000", 25e9),
+        ("2.000000", "31.507692", 12.5e9),
+        ("0.984615", "4.0", 1.5e9 / 2),
+    ],
+)
+def test_what_an_idle_link_does_is_no_capacity(port: str, own: str, expected: float) -> None:
+    """At 2.5 GT/s a lane; hwloc takes the GPU's own end from NVML, which tells what it can."""
+    above, below = '02:01.0" pci_link_speed="', "7.876923"
+    text = SAMPLE.replace(f"{above}31.507692", f"{above}{port}")
+    topology = read(text.replace(below, own))
+    ends = {x.ends[0]: x for x in topology.links if x.kind is LinkKind.PCIE}
+    assert ends["gpu0"].forward_bytes_per_s.value == expected
+
+
 def test_nvlinks_come_from_the_distances() -> None:
     bonds = {x.ends: x.count for x in read(SAMPLE).links if x.kind is LinkKind.NVLINK}
     assert bonds == {("gpu0", "gpu1"): 4, ("gpu1", "gpu2"): 2}

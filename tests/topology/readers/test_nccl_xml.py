@@ -10,6 +10,7 @@ import pytest
 
 from toposeat.errors import InputError
 from toposeat.mapping import shape_of_network
+from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
 from toposeat.topology import parse_topology_text, read_network, read_topology
 
@@ -60,6 +61,10 @@ def test_links_have_the_stated_speed_and_count() -> None:
     pcie = {link.ends[0]: link for link in topology.links if link.kind is LinkKind.PCIE}
     assert pcie["gpu0"].forward_bytes_per_s.value == 6e9  # gen 3 x8
     assert pcie["gpu1"].forward_bytes_per_s.value == 25e9
+    idle = read(SAMPLE.replace("8.0 GT/s", "2.5 GT/s"))  # an A100 was built for 16 GT/s
+    pcie = {link.ends[0]: link for link in idle.links if link.kind is LinkKind.PCIE}
+    assert pcie["gpu0"].forward_bytes_per_s == nominal(12.5e9)
+    assert any("speed of gpu0 is not stated, or that of an idle link" in x for x in idle.report)
     bonds = sorted(x.count for x in topology.links if x.kind is LinkKind.NVLINK)
     assert bonds == [2, 2, 4]  # a port of each at the switch, and the direct bond
     assert topology.route_of_pair["gpu0", "gpu1"].path_class is PathClass.NVL

@@ -21,12 +21,15 @@ from toposeat.model.topology import ComponentKind, LinkLayer, Nic, PcieState
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.premises import scaled
+from toposeat.topology.products import awake
 
 VENDOR_NVIDIA = 0x10DE
 VENDOR_AMD = 0x1002
 VENDOR_INTEL = 0x8086
 
 _MANAGEMENT = {(VENDOR_AMD, 0x515E), (VENDOR_AMD, 0x5969)}  # ES1000: on server boards
+
+_COMPUTES = (0x03, 0x12)  # displays and processing accelerators, of any maker
 
 # Least GT/s per lane of a generation.
 _GENERATION = ((60.0, 6), (30.0, 5), (15.0, 4), (7.0, 3), (4.0, 2), (2.0, 1))
@@ -148,7 +151,8 @@ class PciGraphWriter:
         if self.unknown_links:
             names = ", ".join(dict.fromkeys(self.unknown_links))
             self.builder.report.append(
-                f"the PCIe link speed of {names} is not stated: the generation is assumed"
+                f"the PCIe link speed of {names} is not stated, or that of an idle link: the"
+                " generation is assumed"
             )
         return numa_of
 
@@ -239,26 +243,28 @@ class PciGraphWriter:
 
         In sysfs a link has two ends, the port above and the function below it: of a whole chain,
         the first and second, third and fourth function and so on. It runs at the speed and width of
-        its slower, narrower end.
+        its slower, narrower end. Where no end tells its speed, it is assumed.
         """
         whole = (*endpoint.function.bridges, endpoint.function.pci_bus_id)
         ends: dict[int, list[PciDevice]] = {}
         for bus in chain:
             function = self.machine.pci.get(bus)
-            if function is not None and function.generation is not None:
+            if function is not None and (function.generation or function.width):
                 link = whole.index(bus) // self.machine.functions_per_link
                 ends.setdefault(link, []).append(function)
-        speeds: list[float] = []
-        for functions in ends.values():
-            generation = min(f.generation for f in functions if f.generation is not None)
-            width = min(f.width or f.max_width or 16 for f in functions)
-            speeds.append(k.pcie_bytes_per_s(generation, width))
-            self.generations.append(generation)
-        if speeds:
-            return nominal(min(speeds))
-        self.unknown_links.append(endpoint.id)
-        self.generations.append(endpoint.default_generation)
-        return self.builder.untold_pcie(endpoint.default_generation)
+        speeds: list[Quantity] = []
+        built = endpoint.default_generation
+        for functions in ends.values() or ([],):
+            able = [(f.generation, f.class_code >> 16 in _COMPUTES and built) for f in functions]
+            told = [g for each in able if (g := awake(*each))]
+            self.generations.append(min(told, default=built))
+            width = min((f.width or f.max_width or 16 for f in functions), default=16)
+            if told:
+                speeds.append(nominal(k.pcie_bytes_per_s(min(told), width)))
+            else:  # products settle it, once all are known
+                speeds.append(self.builder.untold_pcie(k.DEFAULT_PCIE_GENERATION, width))
+                self.unknown_links.append(endpoint.id)
+        return min(speeds, key=lambda each: each.value)
 
     def _sockets(self, nodes: Mapping[int | None, str]) -> None:
         """Join NUMA nodes: over their socket's die where sockets hold several, else directly."""
@@ -291,13 +297,10 @@ def _board_name(function: PciDevice) -> str:
     return f"{'GPU' if function.is_gpu else 'adapter'} {function.pci_bus_id}"
 
 
-PcieStateOf = Callable[[PciDevice], PcieState | None]
-
-
 def add_nics(
     builder: GraphBuilder,
     adapters: Iterable[tuple[NetworkAdapter, PciDevice]],
-    pcie_state: PcieStateOf | None = None,
+    pcie_state: Callable[[PciDevice], PcieState | None] | None = None,
 ) -> list[Endpoint]:
     """Add adapters, numbered in their order, and return them as endpoints of the PCI tree.
 

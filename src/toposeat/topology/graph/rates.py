@@ -27,7 +27,7 @@ from toposeat.model.topology import ComponentKind, Device, Link, LinkKind, Nic, 
 from toposeat.topology import constants as k
 from toposeat.topology.premises import PCIE_RATE, scaled
 from toposeat.topology.processors import Family, family_of, unknown
-from toposeat.topology.products import pcie_generation_of
+from toposeat.topology.products import pcie_generation_of, pcie_width_of
 
 NCCL_TRANSPORT = "NCCL's transport"  # the premise of a ring's steps across host bridges
 
@@ -114,8 +114,7 @@ def rate_of_own_link(end: Device | Nic, generation: int | None) -> Quantity | No
     generation = pcie_generation_of(end) or generation
     if end.pcie is None or generation is None:
         return None
-    width = end.pcie.width or end.pcie.max_width or 16
-    return nominal(k.pcie_bytes_per_s(generation, width))
+    return nominal(k.pcie_bytes_per_s(generation, pcie_width_of(end)))
 
 
 def _own_link(link: Link, ends: Mapping[str, Device | Nic]) -> Link:

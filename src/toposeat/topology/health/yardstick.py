@@ -28,7 +28,6 @@ _ASYMMETRIC = 0.7  # one direction against the other
 # Shares of a PCIe link below which something is wrong: of direct copies and those of the host; of
 # copies that stop in host memory; of any pair (some processors stage 0.05 across sockets).
 _DIRECT, _STAGED, _ANY = 0.5, 0.15, 0.1
-_WIDTH = 16
 _OTHER_WAY = 1.1  # of a PCIe link: what is faster goes another way
 _MOST_PCIE = k.pcie_bytes_per_s(5)  # of a product that nobody names
 
@@ -231,20 +230,16 @@ def directions(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
 def _link_of(device: Device) -> float | None:
     """What the device's own PCIe link carries, bytes/s; None where its generation is not known."""
     generation = products.pcie_generation_of(device)
-    return None if generation is None else k.pcie_bytes_per_s(generation, _width(device))
-
-
-def _width(device: Device) -> int:
-    state = device.pcie
-    return (state and (state.width or state.max_width)) or _WIDTH
+    width = products.pcie_width_of(device)
+    return None if generation is None else k.pcie_bytes_per_s(generation, width)
 
 
 def _link_words(device: Device, ways: int) -> str:
     """`PCIe 4.0 x16 of an NVIDIA A100 carries about 24 GB/s`."""
-    generation = products.pcie_generation_of(device)
+    generation, width = products.pcie_generation_of(device), products.pcie_width_of(device)
     both = " both ways" if ways > 1 else ""
     return (
-        f"PCIe {generation}.0 x{_width(device)} of {device.name or 'such a device'} carries about"
+        f"PCIe {generation}.0 x{width} of {device.name or 'such a device'} carries about"
         f" {_words((_link_of(device) or 0.0) * ways)}{both}"
     )
 

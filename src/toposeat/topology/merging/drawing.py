@@ -109,7 +109,7 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
                     builder.sockets(id, other)
             nodes[node] = id
         generation = products.pcie_generation_of(endpoint)
-        width = endpoint.pcie.width if endpoint.pcie and endpoint.pcie.width else 16
+        width = products.pcie_width_of(endpoint)
         builder.pcie(
             endpoint.id,
             nodes[node],

@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from toposeat.model.few import first_few
-from toposeat.model.topology import ComponentKind, LinkKind, Nic, PathClass, PcieState, Topology
+from toposeat.model.topology import ComponentKind, LinkKind, Nic, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.products import pcie_generation_of, pcie_width_of
 from toposeat.topology.told import path_of
 
 # How near a NIC is to a device, best first, and what joins them.
@@ -174,12 +175,11 @@ def _add(builder: GraphBuilder, origin: str, told: Nic, place: tuple[str, str]) 
     node = numa if told.numa_node is None else told.numa_node
     nic = replace(told, id=f"nic{index}", index=index, host=builder.host, numa_node=node)
     builder.nics.append(nic)
-    state = nic.pcie or PcieState()
-    generation = state.max_generation or state.generation or k.DEFAULT_PCIE_GENERATION
+    generation = pcie_generation_of(nic) or k.DEFAULT_PCIE_GENERATION
     builder.pcie(
         nic.id,
         vertex,
-        bytes_per_s=k.pcie_bytes_per_s(generation, state.width or 16),
+        bytes_per_s=k.pcie_bytes_per_s(generation, pcie_width_of(nic)),
         latency_s=k.LATENCY_PCIE_ENDPOINT,
     )
     inexact = f"; {origin} says {stated}" if stated else ""

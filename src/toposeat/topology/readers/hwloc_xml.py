@@ -225,7 +225,7 @@ def _generation_and_width(text: str) -> tuple[int | None, int | None]:
     speed = float(text) if _SPEED.fullmatch(text) else 0.0
     for width in _WIDTHS:
         for generation, lane in _GB_PER_LANE.items():
-            if abs(speed - lane * width) < 0.03 * speed:
+            if abs(speed - lane * width) < 0.005 * speed:
                 return generation, width
     return None, None
 
@@ -259,7 +259,9 @@ def _machine(contents: _Contents) -> Machine:
             **contents.ports,
             **{bus: _located(contents, each) for bus, each in contents.pci.items()},
         },
-        cpus_of_node={n: _list(cpus) for n, cpus in sorted(contents.cpus_of_node.items())},
+        cpus_of_node={
+            n: format_cpu_list(sorted(cpus)) for n, cpus in sorted(contents.cpus_of_node.items())
+        },
         package_of_node={
             node: package
             for node, cpus in contents.cpus_of_node.items()
@@ -272,7 +274,9 @@ def _machine(contents: _Contents) -> Machine:
 def _located(contents: _Contents, found: _Found) -> PciDevice:
     node = _node(contents, found.where)
     cpus = contents.cpus_of_node.get(node) if node is not None else found.where.cpus
-    return replace(found.function, numa_node=node, cpus=_list(cpus) if cpus else None)
+    return replace(
+        found.function, numa_node=node, cpus=format_cpu_list(sorted(cpus)) if cpus else None
+    )
 
 
 def _node(contents: _Contents, where: _Where) -> int | None:
@@ -283,10 +287,6 @@ def _node(contents: _Contents, where: _Where) -> int | None:
     around = [n for n, cpus in contents.cpus_of_node.items() if where.cpus <= cpus]
     candidates = around or inside
     return candidates[0] if len(candidates) == 1 else None
-
-
-def _list(cpus: frozenset[int]) -> str:
-    return format_cpu_list(sorted(cpus))
 
 
 def _is_gpu(found: _Found) -> bool:
@@ -331,7 +331,11 @@ def _add_gpus(
     if not whole:
         builder.report.append("GPU numbers are missing or mixed: numbered by PCI bus id")
     order = sorted(
-        gpus, key=lambda g: (_stated_number(numbers, g) if whole else 0, g.function.pci_bus_id)
+        gpus,
+        key=lambda g: (
+            (numbers[g.function.pci_bus_id] if whole else None) or (),
+            g.function.pci_bus_id,
+        ),
     )
     endpoints: list[Endpoint] = []
     ids: dict[str, str] = {}
@@ -363,17 +367,11 @@ def _add_gpus(
     return endpoints, ids
 
 
-def _stated_number(numbers: dict[str, tuple[int, int] | None], found: _Found) -> int:
-    """The number of a GPU that has one."""
-    number = numbers[found.function.pci_bus_id]
-    return number[1] if number else 0
-
-
 def _device(contents: _Contents, found: _Found, id: str, index: int, *, alone: bool) -> Device:
     located = _located(contents, found)
     name = next(
         (m for each in found.os_devices if (m := _info(each, "GPUModel"))),
-        _info(found.element, "PCIDevice") or products.name_of_pci(*_ids(found)),
+        _product(found),
     )
     uuid = next((u for each in found.os_devices if (u := _info(each, "NVIDIAUUID"))), None)
     return Device(
@@ -390,13 +388,17 @@ def _device(contents: _Contents, found: _Found, id: str, index: int, *, alone: b
     )
 
 
-def _ids(found: _Found) -> tuple[int, int]:
-    return found.function.vendor, found.function.device
+def _product(found: _Found) -> str:
+    """What pci.ids calls it, of the node or ours."""
+    ours = products.name_of_pci(found.function.vendor, found.function.device)
+    return _info(found.element, "PCIDevice") or ours
 
 
 def _endpoint(contents: _Contents, found: _Found, id: str) -> Endpoint:
-    name = _info(found.element, "PCIDevice") or products.name_of_pci(*_ids(found))
-    generation = products.pcie_generation_named(name) or k.DEFAULT_PCIE_GENERATION
+    generation = products.pcie_generation_named(_product(found)) or k.DEFAULT_PCIE_GENERATION
+    for bus in found.function.bridges:
+        port = contents.ports[bus]
+        contents.ports[bus] = replace(port, generation=products.awake(port.generation, generation))
     return Endpoint(id, _located(contents, found), generation)
 
 
