@@ -11,7 +11,7 @@ import pytest
 from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from toposeat.cli.main import main
-from toposeat.launch import reordering, run_placed
+from toposeat.launch import reordering, run_placed, run_reordered
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic import TrafficKind
@@ -125,6 +125,12 @@ def test_the_variable_asks_as_the_option_does() -> None:
     assert reordering(True, {}) == "1"
     assert reordering(True, {"TOPOSEAT_REORDER": "quiet"}) == "quiet"
     assert reordering(False, {"TOPOSEAT_REORDER": "1"}) == "1"
+
+
+def test_the_record_has_the_environment_of_the_job() -> None:
+    variables = {"OMP_NUM_THREADS": "3", "OTHER": "1"}
+    record = run_reordered(["./app"], "1", dry_run=True, environment=variables)
+    assert record.environment == {"OMP_NUM_THREADS": "3"}
 
 
 def test_a_dry_run_shows_the_library(

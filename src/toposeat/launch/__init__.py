@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from toposeat.launch.moving import move_borrowers
     from toposeat.launch.per_node import node_answers
     from toposeat.launch.realise import Dealing, oversubscribes, refusal_of
-    from toposeat.launch.reorder import reorder_words, reordering, run_reordered
+    from toposeat.launch.reorder import reorder_words, reordering
     from toposeat.launch.requests import requests_for
-    from toposeat.launch.run import check_exists, run_placed
+    from toposeat.launch.run import check_exists, run_placed, run_reordered
     from toposeat.launch.stack import conflict, for_devices, named_stack, stack_of, with_rule
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
     from toposeat.launch.verification import read_reports, verify

@@ -1,4 +1,4 @@
-"""Running a job with a placement: the line, the child, and the proof."""
+"""Running a job, with a placement or reordered by MPI: the line, the child, and the proof."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from toposeat.errors import NOT_AS_PLANNED, MissingProgramError, Near, ToposeatError
-from toposeat.launch.allocation import all_here, is_here
+from toposeat.installed import native_path
+from toposeat.launch.allocation import all_here, is_here, known_hosts
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
 from toposeat.launch.home import Home
@@ -25,9 +26,10 @@ from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
 from toposeat.launch.launchers.wrappers import unwrapped
 from toposeat.launch.lent_files import KEY_VARIABLE as LENT_KEY_VARIABLE
-from toposeat.launch.line import check_ready, parse_launch_line
+from toposeat.launch.line import check_ready, hand_on, parse_launch_line, wrap_with_exec
 from toposeat.launch.order_readers import agree
 from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
+from toposeat.launch.reorder import reorder_words
 from toposeat.launch.verification import (
     ReportFolder,
     is_stopped,
@@ -156,26 +158,82 @@ def run_placed(
             if strict and code and any(map(is_stopped, reports.ranks.values())):
                 code = NOT_AS_PLANNED  # the launcher's own code says no more than that one failed
             seats, notes = _verified(plan, reports, verify=verify, remote=remote, exit_code=code)
-    return RunRecord(
-        command=tuple(argv),
-        launched=(*assignments(added), *command.argv),
+    return _record(
+        argv,
+        (*assignments(added), *command.argv),
+        variables | added,
+        started,
         placement=str(placement_path),
         visibility=visibility,
-        host=socket.gethostname(),
-        started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         wall_s=wall_s,
         exit_code=code,
-        environment=_recorded(variables | added),
         verdict=verdict_of_job(seats),
         seats=seats,
-        notes=(
-            *plan.notes,
-            *(said if tell is None else ()),
-            *command.notes,
-            *unheard,
-            *notes,
-        ),
+        notes=(*plan.notes, *(said if tell is None else ()), *command.notes, *unheard, *notes),
         launch_files={file.name: file.text for file in (*plan.files, *command.files)},
+    )
+
+
+def run_reordered(
+    argv: Sequence[str],
+    how: str,
+    *,
+    dry_run: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> RunRecord:
+    """Start `argv` without a placement, its ranks reordered as `reordering` said, and wait for it.
+
+    A dry run starts nothing; `launched` of the record holds the exact line.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    line = parse_launch_line(argv)
+    words = [str(native_path("bin/toposeat-exec")), *reorder_words(how)]
+    started, clock, code = datetime.now(UTC), time.perf_counter(), 0
+    with ExitStack() as stack:
+        secrets: Mapping[str, str] = {}
+        if not dry_run and not all_here(line, variables):
+            # The ranks that can be reordered are counted there: no node sees all.
+            home = Home(
+                stack.enter_context(job_folder("run")),
+                ranks=line.ranks,
+                hosts=known_hosts(line, variables),
+            )
+            with suppress(OSError):  # no socket: then none is reordered, and the ranks say so
+                stack.enter_context(home)
+                words += ["--home", home.words]
+                secrets = home.environment
+        line, handed_on = hand_on(line, tuple(secrets), variables)
+        launched = wrap_with_exec(line, words)
+        if not dry_run:
+            code = run_child(launched, {**variables, **handed_on, **secrets})
+        wall_s = time.perf_counter() - clock
+    return _record(
+        argv,
+        launched,
+        variables,
+        started,
+        placement="",
+        visibility="",
+        wall_s=wall_s,
+        exit_code=code,
+    )
+
+
+def _record(
+    argv: Sequence[str],
+    launched: Sequence[str],
+    variables: Mapping[str, str],
+    started: datetime,
+    **told: Any,
+) -> RunRecord:
+    """The record of a run, with what else is `told` of it."""
+    return RunRecord(
+        command=tuple(argv),
+        launched=tuple(launched),
+        host=socket.gethostname(),
+        started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        environment=_recorded(variables),
+        **told,
     )
 
 
