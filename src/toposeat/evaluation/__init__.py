@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         default_placement,
         device_positions,
         evaluate,
+        positions_among,
     )
     from toposeat.evaluation.given import assess
     from toposeat.evaluation.metrics import (

@@ -190,6 +190,18 @@ def device_positions(
     placement: Placement, topology: Topology, ranks: int, path: Path | None = None
 ) -> tuple[int, ...]:
     """`device_of_rank` of a placement on a topology, found by PCI bus id, else host and index."""
+    places = [(d.host, d.pci_bus_id, d.index) for d in topology.devices]
+    return positions_among(places, placement, ranks, topology.name, path)
+
+
+def positions_among(
+    places: Sequence[tuple[str, str | None, int | None]],
+    placement: Placement,
+    ranks: int,
+    name: str,
+    path: Path | None = None,
+) -> tuple[int, ...]:
+    """The place of each rank among those of a machine: host, PCI bus id and index of each."""
     if placement.ranks != ranks:
         raise InputError(
             f"a placement for {placement.ranks} ranks; the traffic has {ranks}",
@@ -197,19 +209,23 @@ def device_positions(
             hint="map this traffic again: toposeat map TRAFFIC -t SRC -o F",
         )
     # Nodes of one kind have the same bus ids: with several hosts, the host tells them apart.
-    by_pci = {(d.host, d.pci_bus_id): at for at, d in enumerate(topology.devices) if d.pci_bus_id}
-    by_index = {(d.host, d.index): at for at, d in enumerate(topology.devices)}
-    only_host = topology.hosts[0] if len(topology.hosts) == 1 else None
+    by_pci = {(host, bus): at for at, (host, bus, _) in enumerate(places) if bus}
+    by_index = {(host, index): at for at, (host, _, index) in enumerate(places)}
+    hosts = {host for host, _, _ in places}
+    only_host = min(hosts) if len(hosts) == 1 else None
     found = []
     for seat in placement.seats:
         host = only_host if only_host and ANY_HOST in (seat.host, only_host) else seat.host
         at = by_pci.get((only_host or seat.host, seat.pci_bus_id)) if seat.pci_bus_id else None
         at = by_index.get((host, seat.index)) if at is None else at
         if at is None:
+            is_here = only_host or seat.host in hosts
+            what = f"device {seat.pci_bus_id or seat.index}" if is_here else f"host {seat.host}"
             raise InputError(
-                f"rank {seat.rank}: {topology.name} has no device {seat.pci_bus_id or seat.index}",
+                f"rank {seat.rank}: {name} has no {what}",
                 path=path,
-                hint="this placement was made for another machine",
+                hint="this placement was made for another machine, or for other hosts than --hosts"
+                " names, or another node than --node",
             )
         found.append(at)
     return tuple(found)

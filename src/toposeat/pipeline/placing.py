@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from toposeat import evaluation, launch, mapping, topology
-from toposeat.errors import InputError
 from toposeat.model.map_options import MapOptions
 from toposeat.model.nics import nics_left_out
 from toposeat.model.shell_words import sources_in
@@ -132,48 +128,21 @@ def _range_of(premises: Premises | None) -> dict[str, str]:
     }
 
 
-def slots_of_placement(
-    placement: Placement, shape: mapping.Shape, traffic: Traffic, path: Path
-) -> NDArray[np.uint32]:
-    """Slot of each rank: its host by name, its device by PCI bus id, else by index."""
-    if placement.ranks != traffic.ranks:
-        raise InputError(
-            f"a placement for {placement.ranks} ranks; the traffic has {traffic.ranks}",
-            path=path,
-            hint="map this traffic again: toposeat map TRAFFIC -t NETWORK --node SRC -o F",
-        )
-    devices = shape.node.devices if shape.node is not None else ()
-    by_pci = {device.pci_bus_id: at for at, device in enumerate(devices) if device.pci_bus_id}
-    by_index = (
-        {device.index: at for at, device in enumerate(devices)}
-        if devices
-        else {index: index for index in range(shape.slots_per_host)}
-    )
-    host_number = {name: at for at, name in enumerate(shape.hosts)}
-    slots = np.empty(placement.ranks, np.uint32)
-    for seat in placement.seats:
-        host = host_number.get(seat.host)
-        device = by_pci.get(seat.pci_bus_id) if seat.pci_bus_id is not None else None
-        device = by_index.get(seat.index) if device is None else device
-        if host is None or device is None:
-            what = f"host {seat.host}" if host is None else f"device {seat.index}"
-            raise InputError(
-                f"rank {seat.rank}: {shape.text} has no {what}",
-                path=path,
-                hint="name the hosts of the placement with --hosts, and their node with --node",
-            )
-        slots[seat.rank] = host * shape.slots_per_host + device
-    return slots
-
-
 def positions_in(
     machine: Machine, placement: Placement, traffic: Traffic, path: Path
 ) -> tuple[int, ...]:
-    """`device_of_rank` of a placement on this machine."""
-    if machine.shape is not None:
-        return tuple(slots_of_placement(placement, machine.shape, traffic, path).tolist())
-    assert machine.topology is not None, "a machine has one form or both"
-    return evaluation.device_positions(placement, machine.topology, traffic.ranks, path)
+    """`device_of_rank` of a placement on this machine: slots of a network, host after host."""
+    shape = machine.shape
+    if shape is None:
+        assert machine.topology is not None, "a machine has one form or both"
+        return evaluation.device_positions(placement, machine.topology, traffic.ranks, path)
+    of_host: list[tuple[str | None, int | None]] = [
+        (None, at) for at in range(shape.slots_per_host)
+    ]
+    if shape.node is not None:
+        of_host = [(device.pci_bus_id, device.index) for device in shape.node.devices]
+    places = [(host, *each) for host in shape.hosts for each in of_host]
+    return evaluation.positions_among(places, placement, traffic.ranks, shape.text, path)
 
 
 def assess(machine: Machine, traffic: Traffic, device_of_rank: Sequence[int]) -> MappingResult:
