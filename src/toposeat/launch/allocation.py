@@ -32,12 +32,17 @@ def allocation_of(line: LaunchLine, environment: Mapping[str, str]) -> Allocatio
     return Allocation(hosts=left, source=own.source, in_job=True, slots=slots)
 
 
+def known_allocation(line: LaunchLine, environment: Mapping[str, str]) -> Allocation | None:
+    """`allocation_of`; None for what is damaged, too: the launcher says what it thinks of it."""
+    try:
+        return allocation_of(line, environment)
+    except InputError:
+        return None
+
+
 def known_hosts(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Where the ranks will run, as far as known: home listens where they can reach it."""
-    try:
-        allocation = allocation_of(line, environment)
-    except InputError:  # the launcher will say what it thinks of it
-        return ()
+    allocation = known_allocation(line, environment)
     return () if allocation is None else allocation.hosts
 
 

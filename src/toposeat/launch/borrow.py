@@ -16,9 +16,9 @@ from pathlib import Path
 from msgspec import Struct, ValidationError
 from msgspec.json import decode
 
-from toposeat.errors import InputError, UsageError
+from toposeat.errors import UsageError
 from toposeat.installed import native_path
-from toposeat.launch.allocation import all_here, allocation_of
+from toposeat.launch.allocation import all_here, known_allocation
 from toposeat.launch.child import run_child
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.lent_files import KEY_VARIABLE
@@ -57,10 +57,7 @@ def hosts_of_ranks(line: LaunchLine, environment: Mapping[str, str]) -> tuple[st
         )
     if all_here(line, environment):
         return (socket.gethostname(),) * line.ranks
-    try:
-        allocation = allocation_of(line, environment)
-    except InputError:  # the launcher will say what it thinks of it
-        allocation = None
+    allocation = known_allocation(line, environment)
     if allocation is None:
         return (ANY_HOST,) * line.ranks
     nodes = line.value(line.table.nodes) or ""

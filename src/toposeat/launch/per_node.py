@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.launch.allocation import all_here, allocation_of
+from toposeat.errors import ToposeatError, UsageError
+from toposeat.launch.allocation import all_here, known_allocation
 from toposeat.launch.child import run_child
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
@@ -48,10 +48,7 @@ def per_node_line(
         None where there is no such line: without a launcher; for srun outside of an allocation,
         which has an allocation of its own for each job; for launchers whose way is not known here.
     """
-    try:
-        allocation = allocation_of(line, environment)
-    except InputError:  # the launcher will say what it thinks of it
-        allocation = None
+    allocation = known_allocation(line, environment)
     launch = Launch(line=line, allocation=allocation, environment=environment)
     words = None if line.family.per_node is None else line.family.per_node(launch, as_job)
     if words is None:

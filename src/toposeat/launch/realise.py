@@ -383,12 +383,9 @@ class Misfit:
             if count * cpus > allocation.slots.get(host, count * cpus)
         ]
         if full:
-            per_host = max(plan.counts.values())
             self.add(
                 f"{allocation.source} leaves too few places for ranks: {few(full, 4)}",
-                f"ask for the job with: salloc -N {len(plan.hosts)} --ntasks-per-node={per_host}"
-                if allocation.source.startswith("SLURM")
-                else f"give every host {per_host} places, or let the launcher oversubscribe",
+                allocation.how_to_get(len(plan.hosts), max(plan.counts.values())),
             )
 
     def devices(self, environment: Mapping[str, str]) -> None:

@@ -267,13 +267,10 @@ def _ranks_of_hosts(
     usable = sum(min(count, places.get(host, count)) for host, count in room.items())
     if line.ranks is not None and usable < line.ranks <= total:
         few = ", ".join(f"{host} {count}" for host, count in places.items() if count < room[host])
-        per_host = -(-line.ranks // len(hosts))
         raise InputError(
             f"{allocation.source} leaves places for {usable} of {line.ranks} ranks on"
             f" {total} devices ({few[:80]})",
-            hint=f"ask for the job with: salloc -N {len(hosts)} --ntasks-per-node={per_host}"
-            if allocation.source.startswith("SLURM")
-            else f"give every host {per_host} places, or let the launcher oversubscribe",
+            hint=allocation.how_to_get(len(hosts), -(-line.ranks // len(hosts))),
         )
     return places
 

@@ -47,6 +47,12 @@ class Allocation:
         """How this host is called here; None where it is not one of them."""
         return next((own for own in self.hosts if short_name(own) == short_name(host)), None)
 
+    def how_to_get(self, hosts: int, per_host: int) -> str:
+        """What to do for so many places on so many hosts."""
+        if self.source.startswith("SLURM"):
+            return f"ask for the job with: salloc -N {hosts} --ntasks-per-node={per_host}"
+        return f"give every host {per_host} places, or let the launcher oversubscribe"
+
 
 @dataclass(frozen=True)
 class RankHosts:
