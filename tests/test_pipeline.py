@@ -9,6 +9,7 @@ import shlex
 import shutil
 import sqlite3
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,14 @@ def test_devices_of_a_placement_are_found_again(tmp_path: Path) -> None:
     found = device_positions(placement, machine, traffic.ranks, tmp_path / "x")
     assert found == result.device_of_rank != default_placement(6, machine)
     assert evaluate(machine, traffic, placement) == result.placed
+    # One bus id that the machine has is another device's, where it has not all of them.
+    first, *others = placement.seats
+    mixed = replace(placement, seats=(replace(first, pci_bus_id="0000:ff:00.0"), *others))
+    assert device_positions(mixed, machine, traffic.ranks) == found
+    devices = [replace(d, pci_bus_id=f"0000:f{d.index}:00.0") for d in machine.devices]
+    devices[0] = replace(devices[0], pci_bus_id=others[0].pci_bus_id)
+    elsewhere = replace(machine, devices=tuple(devices))
+    assert device_positions(placement, elsewhere, traffic.ranks) == found
 
 
 def test_assess_has_no_proof() -> None:

@@ -201,7 +201,10 @@ def positions_among(
     name: str,
     path: Path | None = None,
 ) -> tuple[int, ...]:
-    """The place of each rank among those of a machine: host, PCI bus id and index of each."""
+    """The place of each rank among those of a machine: host, PCI bus id and index of each.
+
+    Where one bus id is not there, all are another machine's, and indices say which devices.
+    """
     if placement.ranks != ranks:
         raise InputError(
             f"a placement for {placement.ranks} ranks; the traffic has {ranks}",
@@ -209,14 +212,17 @@ def positions_among(
             hint="map this traffic again: toposeat map TRAFFIC -t SRC -o F",
         )
     # Nodes of one kind have the same bus ids: with several hosts, the host tells them apart.
+    by_pci: dict[tuple[str, str | None], int]
     by_pci = {(host, bus): at for at, (host, bus, _) in enumerate(places) if bus}
     by_index = {(host, index): at for at, (host, _, index) in enumerate(places)}
     hosts = {host for host, _, _ in places}
     only_host = min(hosts) if len(hosts) == 1 else None
     found = []
-    for seat in placement.seats:
+    buses = [(only_host or seat.host, seat.pci_bus_id) for seat in placement.seats]
+    is_known = all(each in by_pci for each in buses if each[1])
+    for seat, bus in zip(placement.seats, buses, strict=True):
         host = only_host if only_host and ANY_HOST in (seat.host, only_host) else seat.host
-        at = by_pci.get((only_host or seat.host, seat.pci_bus_id)) if seat.pci_bus_id else None
+        at = by_pci.get(bus) if is_known else None
         at = by_index.get((host, seat.index)) if at is None else at
         if at is None:
             is_here = only_host or seat.host in hosts

@@ -12,6 +12,7 @@ from msgspec import structs
 from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
 from tests.support.processes import ran
+from toposeat.evaluation import assess
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
@@ -78,6 +79,12 @@ def test_a_kept_default_shows_one_drawing_and_says_so() -> None:
     assert page.classes("machine") == 1
     assert page.classes("bar") == page.classes("bar-row") > 0
     assert page.classes("moved") == 0
+
+
+def test_ranks_that_share_a_device_are_all_in_the_matrix() -> None:
+    tree, traffic = samples.small_tree(), samples.stencil((4,))
+    page = page_of(Section(tree, traffic, assess(tree, traffic, (0, 0, 1, 2))))
+    assert "Ranks in the order of the devices they sit on" in page.words
 
 
 def test_several_machines_have_their_own_parts() -> None:

@@ -402,12 +402,13 @@ def _device_order(
 ) -> tuple[list[int], tuple[int, ...]]:
     """Ranks in the order of their devices in the drawing, and where a new group begins."""
     position = {device.id: number for number, device in enumerate(topology.devices)}
-    ranks = {device: rank for rank, device in enumerate(evaluation.device_of_rank)}
+    ranks: dict[int, list[int]] = {}
+    for rank, device in enumerate(evaluation.device_of_rank):
+        ranks.setdefault(device, []).append(rank)
     order: list[int] = []
     splits = []
     for place, vertex in enumerate(layout.device_order):
         if place in layout.group_starts:
             splits.append(len(order))
-        if position[vertex] in ranks:
-            order.append(ranks[position[vertex]])
+        order += ranks.get(position[vertex], [])
     return order, tuple(s for s in splits if 0 < s < len(order))
