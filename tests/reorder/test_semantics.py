@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
 EQUAL = (0, 0, 0, 1, 1, 1)
 UNEQUAL = (0, 1, 1, 2, 1, 0)
+CASES = pytest.mark.parametrize("cases", [80, pytest.param(250, marks=pytest.mark.deep)])
 
 
 def _tallies(text: str) -> dict[str, list[int]]:
@@ -54,19 +55,16 @@ def _check_random(
     assert len(done.stderr.splitlines()) <= 8 * len(nodes)  # no rank says more than eight lines
 
 
+@CASES
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_250_on_equal_nodes_and_by_link(mpi: MpiToolchain, build_dir: Path) -> None:
-    _check_random(mpi, build_dir, 250, EQUAL, ("sh", "-c", _WITH_COSTS))
+def test_equal_nodes_and_by_link(mpi: MpiToolchain, build_dir: Path, cases: int) -> None:
+    _check_random(mpi, build_dir, cases, EQUAL, ("sh", "-c", _WITH_COSTS))
 
 
-@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_250_on_unequal_nodes(mpi: MpiToolchain, build_dir: Path) -> None:
-    _check_random(mpi, build_dir, 250, UNEQUAL)
-
-
-@pytest.mark.parametrize("mpi", sorted({*ALL_MPI_NAMES} - {*FEW_MPI_NAMES}), indirect=True)
-def test_other_mpis(mpi: MpiToolchain, build_dir: Path) -> None:
-    _check_random(mpi, build_dir, 60, (0, 1, 0, 1))
+@CASES
+@pytest.mark.parametrize("mpi", ALL_MPI_NAMES, indirect=True)
+def test_unequal_nodes(mpi: MpiToolchain, build_dir: Path, cases: int) -> None:
+    _check_random(mpi, build_dir, cases, UNEQUAL)
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
