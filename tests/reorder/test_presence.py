@@ -66,6 +66,13 @@ def test_all_ranks_have_it(mpi: MpiToolchain, build_dir: Path) -> None:
     assert "2 of 6 neighbour links between nodes" in said[0]
 
 
+@pytest.mark.parametrize("mpi", MPI_NAMES[:2], indirect=True)
+def test_a_good_order_stays(mpi: MpiToolchain, build_dir: Path) -> None:
+    new_rank, said = _run(mpi, build_dir, variables={"TOPOSEAT_REORDER_NODES": "0,0,1,1"})
+    assert new_rank == "0 1 2 3"
+    assert "2 of 6 neighbour links between nodes, no better order" in said[0]
+
+
 @pytest.mark.parametrize("ranks", ["0", "1|2|3"])
 @pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)
 def test_off_in_some_ranks(mpi: MpiToolchain, build_dir: Path, ranks: str) -> None:
