@@ -19,6 +19,9 @@ from toposeat.model.health import Health, Severity
 from toposeat.topology import findings_of, knowledge_of, read_topology, readings_of, wiring_of
 
 EXPECTED = Path(__file__).with_name("recorded_knowledge.tsv")
+# Trees of thousands of files, which take seconds to unpack: `test_sysfs_snapshot.py` does, and has
+# them refused.
+NO_MACHINES = {"40intel64-4n10c+pci-conflicts.tar.bz2", "nvidia-dgx-gb10.tar.bz2"}
 HEAD = (
     "file", "pairs", "told", "inferred", "untold", "affinities untold", "readings",
     "wiring", "verdict", "doubts", "links", "routes",
@@ -30,6 +33,8 @@ def rows(machines: Path) -> Iterator[tuple[str, ...]]:
     with (machines / "INDEX.tsv").open(newline="") as handle:
         names = [row["file"] for row in csv.DictReader(handle, delimiter="\t", quoting=3)]
     for name in names:
+        if Path(name).name in NO_MACHINES:
+            continue
         try:
             machine = read_topology(machines / name)
         except ToposeatError:

@@ -10,6 +10,7 @@ import pytest
 from tests.topology.readers import amd_samples
 from tests.topology.readers.test_samples import SAMPLES
 from tests.topology.readers.test_sysfs_snapshot import write_nodes
+from tests.topology.recorded_knowledge import NO_MACHINES
 from toposeat.errors import ToposeatError
 from toposeat.model.topology import FactKind, PathClass, Topology
 from toposeat.topology.formats import FORMATS, TREES, Format, format_of, parse_outputs
@@ -46,6 +47,8 @@ def shown(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         (folder / f"{number}.txt").write_text(text)
     recorded = sorted(path for path in (shared_dir / "machines").rglob("*") if path.is_file())
     for path in (*recorded, *folder.glob("*.txt"), folder / "kfd"):
+        if path.name in NO_MACHINES:
+            continue
         try:
             tree = next((tree for tree in TREES if tree.looks_like(path)), None)
             kind = tree or format_of(read_file(path))
