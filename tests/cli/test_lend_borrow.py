@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from tests.support.cluster import toposeat
 from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
+from toposeat.cli.main import main
 from toposeat.model.files import encode_json
 from toposeat.model.lent import (
     BORROWED_SCHEMA,
@@ -37,9 +39,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def environment_of(cache: Path) -> dict[str, str]:
+    return {**os.environ, "TOPOSEAT_CACHE_DIR": str(cache)}
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {**os.environ, "TOPOSEAT_CACHE_DIR": str(tmp_path / "cache")}
+    return environment_of(tmp_path / "cache")
 
 
 RECORD = Borrowed(
@@ -67,9 +73,9 @@ RECORD = Borrowed(
 Lender = Callable[..., subprocess.Popen[str]]
 
 
-@pytest.fixture
-def lend(environment: dict[str, str]) -> Iterator[Lender]:
-    """Starts `lend` with a line, and waits until it lends."""
+@contextmanager
+def lenders(environment: dict[str, str]) -> Iterator[Lender]:
+    """Starts `lend` with a line, and waits until it lends; all end with the block."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*line: str, proxies: int = 1, **more: str) -> subprocess.Popen[str]:
@@ -87,10 +93,27 @@ def lend(environment: dict[str, str]) -> Iterator[Lender]:
             assert json.loads(lender.stdout.readline())["devices"]
         return lender
 
-    yield start
-    for each in started:
-        each.terminate()
-        each.communicate(timeout=_SECONDS)
+    try:
+        yield start
+    finally:
+        for each in started:
+            each.terminate()
+            each.communicate(timeout=_SECONDS)
+
+
+@pytest.fixture
+def lend(environment: dict[str, str]) -> Iterator[Lender]:
+    with lenders(environment) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of whoever may borrow: one device, for all tests that leave it as it was."""
+    environment = environment_of(tmp_path_factory.mktemp("lent"))
+    with lenders(environment) as start:
+        start()
+        yield environment
 
 
 def run(environment: Mapping[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -104,11 +127,8 @@ def borrowed(environment: Mapping[str, str], *words: str | Path) -> list[dict[st
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_program_uses_a_borrowed_device_as_its_own(
-    environment: dict[str, str], lend: Lender
-) -> None:
-    lend()
-    rank, result = borrowed(environment, "--", sys.executable, COPY, "100000", "3")
+def test_a_program_uses_a_borrowed_device_as_its_own(lent: dict[str, str]) -> None:
+    rank, result = borrowed(lent, "--", sys.executable, COPY, "100000", "3")
     assert rank["same"]
     assert rank["endpoints"][0].startswith("unix:/")
     (seat,) = result["seats"]
@@ -148,23 +168,19 @@ def test_each_rank_of_an_mpi_job_has_a_device_of_its_own(
     assert [seat["verdict"] for seat in result["seats"]] == ["as placed"] * 2
 
 
-def test_the_whole_of_what_is_lent_can_be_taken(environment: dict[str, str], lend: Lender) -> None:
-    lend()
-    done = run(environment, "borrow", "--", toposeat(), "borrow", "--", "true")
+def test_the_whole_of_what_is_lent_can_be_taken(lent: dict[str, str]) -> None:
+    done = run(lent, "borrow", "--", toposeat(), "borrow", "--", "true")
     assert done.returncode == 1
     assert "all lent devices are borrowed" in done.stderr
-    assert run(environment, "borrow", "--", "true").returncode == 0
+    assert run(lent, "borrow", "--", "true").returncode == 0
 
 
-def test_a_recorded_run_is_priced_for_another(
-    environment: dict[str, str], lend: Lender, tmp_path: Path
-) -> None:
-    lend()
+def test_a_recorded_run_is_priced_for_another(lent: dict[str, str], tmp_path: Path) -> None:
     record = tmp_path / "app.borrowed"
-    borrowed(environment, "-o", record, "--", sys.executable, COPY, "100000")
-    (result,) = borrowed(environment, "--dry-run", "-p", record, "--", "true")
+    borrowed(lent, "-o", record, "--", sys.executable, COPY, "100000")
+    (result,) = borrowed(lent, "--dry-run", "-p", record, "--", "true")
     assert 0 < result["price"]["share"] == result["price"]["added_s"] / result["price"]["run_s"]
-    done = run(environment, "borrow", "--dry-run", "-p", record, "--", "true")
+    done = run(lent, "borrow", "--dry-run", "-p", record, "--", "true")
     assert "borrowing adds" in done.stdout
     assert done.stdout.splitlines()[-1].endswith("-- true")
 
@@ -179,53 +195,45 @@ def test_a_recorded_run_is_priced_for_another(
     ],
 )
 def test_a_damaged_record_is_refused(
-    environment: dict[str, str], tmp_path: Path, old: str, new: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str
 ) -> None:
     text = encode_json(RECORD, schema=BORROWED_SCHEMA)
     assert old in text
     path = tmp_path / "app.borrowed"
     path.write_text(text.replace(old, new))
-    done = run(environment, "borrow", "--dry-run", "-p", path, "--", "true")
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {path}")
-    assert done.stderr.count("\n") == 2
+    assert main(["borrow", "--dry-run", "-p", str(path), "--", "true"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {path}")
+    assert told.count("\n") == 2
 
 
-def test_a_run_that_borrows_records_no_key(
-    environment: dict[str, str], lend: Lender, tmp_path: Path
-) -> None:
-    lend()
+def test_a_run_that_borrows_records_no_key(lent: dict[str, str], tmp_path: Path) -> None:
     record = tmp_path / "app.run"
     place = tmp_path / "app.place"
-    made = run(environment, "map", "ring:2", "-t", "dgx-1v", "-o", place)
-    assert made.returncode == 0, made.stderr
+    assert main(["map", "ring:2", "-t", "dgx-1v", "-o", str(place)]) == 0
     inner = [toposeat(), "run", "-p", place, "--other-machine", "-o", record, "--"]
-    run(environment, "borrow", "--", *inner, sys.executable, "-c", "pass")
+    run(lent, "borrow", "--", *inner, sys.executable, "-c", "pass")
     text = record.read_text()
     assert "TOPOSEAT_CL_DEVICES" in text
     assert "TOPOSEAT_CL_KEY" not in text
 
 
 def test_a_program_without_opencl_is_not_checked_and_its_code_is_passed_on(
-    environment: dict[str, str], lend: Lender
+    lent: dict[str, str],
 ) -> None:
-    lend()
-    done = run(environment, "borrow", "--json", "--", "sh", "-c", "exit 7")
+    done = run(lent, "borrow", "--json", "--", "sh", "-c", "exit 7")
     assert done.returncode == 7
     (seat,) = json.loads(done.stdout)["seats"]
     assert seat["verdict"] == "not checked"
 
 
-def test_the_nodes_own_devices_can_be_seen_as_well(
-    environment: dict[str, str], lend: Lender
-) -> None:
-    lend()
+def test_the_nodes_own_devices_can_be_seen_as_well(lent: dict[str, str]) -> None:
     count = (
         "import ctypes; cl = ctypes.CDLL('libOpenCL.so.1'); n = ctypes.c_uint();"
         "cl.clGetPlatformIDs(0, None, ctypes.byref(n)); print(n.value)"
     )
     for words, platforms in (((), "1"), (("--local-too",), "2")):
-        done = run(environment, "borrow", *words, "--", sys.executable, "-c", count)
+        done = run(lent, "borrow", *words, "--", sys.executable, "-c", count)
         assert done.stdout == f"{platforms}\n", done.stderr
 
 
