@@ -48,6 +48,7 @@ def parse(kind: str, words: list[str]) -> LaunchLine:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
 @given(ranks=st.integers(1, 6), data=st.data())
 def test_a_line_read_back_has_its_ranks_and_its_program(
     kind: str, ranks: int, data: st.DataObject

@@ -44,7 +44,7 @@ def test_equal_nodes_keep_their_order() -> None:
         assert hosts_in_order(result, 8) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_leaves_are_filled_from_the_first_host_and_in_order(seed: int) -> None:
     names = random.Random(seed).sample(NAMES, 32)
     shape = shape_of_network(leaves_of_four(names, 4), read_topology("hgx-h100"))

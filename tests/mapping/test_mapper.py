@@ -336,7 +336,7 @@ def test_ranks_share_devices_only_if_asked_to() -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_without_time_nothing_is_searched(objective: str) -> None:
     """A budget that is gone at once: the default, with a bound, and no placement tried."""
-    machine = cluster(16)
+    machine = cluster(9)
     traffic = random_traffic(np.random.default_rng(1), len(machine.devices), 0.2)
     result = map_traffic(machine, traffic, MapOptions(objective=objective, budget_s=1e-9))
     assert result.device_of_rank == tuple(range(len(machine.devices)))

@@ -31,9 +31,15 @@ def leaves_of_four(order: list[str], taper: float) -> Network:
     return replace(made, rates=NetworkRates(taper=taper))
 
 
-def mapped(order: list[str], taper: float, job: str = JOB) -> MappingResult:
+def mapped(order: list[str], taper: float) -> MappingResult:
     shape = shape_of_network(leaves_of_four(order, taper), read_topology("hgx-h100"))
-    return map_to_shape(shape, pattern_traffic(job), MapOptions(budget_s=3))
+    return map_to_shape(shape, pattern_traffic(JOB), MapOptions(budget_s=3))
+
+
+@pytest.fixture(scope="module")
+def best() -> MappingResult:
+    """Of nodes that the job has in their own order."""
+    return mapped(NAMES, 4)
 
 
 def is_in_rank_order(result: MappingResult) -> bool:
@@ -47,11 +53,10 @@ def is_in_rank_order(result: MappingResult) -> bool:
     )
 
 
-@pytest.mark.parametrize("seed", [None, *range(8)])
-def test_the_order_of_nodes_gains_on_tapered_leaves(seed: int | None) -> None:
+@pytest.mark.parametrize("seed", [None, *range(4)])
+def test_the_order_of_nodes_gains_on_tapered_leaves(best: MappingResult, seed: int | None) -> None:
     names = sorted(NAMES) if seed is None else random.Random(seed).sample(NAMES, 32)
     result = mapped(names, 4)
-    best = mapped(NAMES, 4)
     assert result.placed.predicted_s == pytest.approx(
         best.placed.predicted_s
     )  # whatever the default was
@@ -68,13 +73,10 @@ def test_nothing_is_gained_where_leaves_are_not_tapered() -> None:
     assert is_in_rank_order(result)
 
 
-def test_the_phases_are_those_of_the_groups() -> None:
-    result = mapped(NAMES, 4)
-    labels = [phase.label for phase in result.placed.phases]
-    assert labels == ["tensor", "data", "pipeline"]
-    assert result.placed.low_s == max(phase.seconds for phase in result.placed.phases)
-    assert result.placed.predicted_s is not None
-    assert result.placed.predicted_s <= result.placed.predicted_s * (1 + 1e-9)
+def test_the_phases_are_those_of_the_groups(best: MappingResult) -> None:
+    assert [phase.label for phase in best.placed.phases] == ["tensor", "data", "pipeline"]
+    assert best.placed.low_s == max(phase.seconds for phase in best.placed.phases)
+    assert best.placed.predicted_s is not None
 
 
 @pytest.mark.parametrize("objective", ["time", "cost", "congestion"])
