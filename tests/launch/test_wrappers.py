@@ -132,8 +132,7 @@ def _shortened(words: list[str], folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("before", "between"),
     [
-        ("env A=1 nohup nice -n 1", "env B=2 nice stdbuf -oL"),
-        ("timeout 60", "taskset -c 0"),
+        ("env A=1 nohup nice -n 1 timeout 60", "env B=2 nice stdbuf -oL taskset -c 0"),
         ('bash -c \'cd . && exec "$0" "$@"\'', 'sh -c \'exec "$0" "$@"\''),
         ("time -p", ""),
         ("setsid -w", "numactl --localalloc"),
