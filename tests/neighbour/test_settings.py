@@ -38,9 +38,17 @@ def test_a_machine_of_a_stranger_decides_nothing(as_user: AsUser, scratch: Path)
     assert f"Settings  machine k80-16 ({planted}:1)" in done.stdout
 
 
-@pytest.mark.parametrize("plant", ["x = 1\n", "\x00\xff", 'seed = "' + "a" * 100_000, None])
+@pytest.mark.parametrize(
+    ("plant", "words", "code"),
+    [
+        ("x = 1\n", (*MAP, "-t", "dgx-1v"), 0),
+        ("\x00\xff", ("toposeat", "discover", "-t", "dgx-1v"), 0),
+        ('seed = "' + "a" * 100_000, ("toposeat", "doctor", "--config"), 0),
+        (None, ("toposeat", "profile", "-o", "p.prof", "--", "sh", "-c", "exit 7"), 7),
+    ],
+)
 def test_nothing_that_a_stranger_plants_stops_a_verb(
-    as_user: AsUser, scratch: Path, plant: str | None
+    as_user: AsUser, scratch: Path, plant: str | None, words: tuple[str, ...], code: int
 ) -> None:
     planted = scratch / "toposeat.toml"
     if plant is None:
@@ -48,15 +56,9 @@ def test_nothing_that_a_stranger_plants_stops_a_verb(
         os.chown(planted, STRANGER, STRANGER)
     else:
         write(planted, plant, STRANGER)
-    for words, code in (
-        ((*MAP, "-t", "dgx-1v"), 0),
-        (("toposeat", "discover", "-t", "dgx-1v"), 0),
-        (("toposeat", "profile", "-o", "p.prof", "--", "sh", "-c", "exit 7"), 7),
-        (("toposeat", "doctor", "--config"), 0),
-    ):
-        done = as_user(VICTIM, *words, cwd=scratch / "job")
-        assert done.returncode == code, done.stderr
-        assert left_alone(done.stderr, planted)
+    done = as_user(VICTIM, *words, cwd=scratch / "job")
+    assert done.returncode == code, done.stderr
+    assert left_alone(done.stderr, planted)
 
 
 def test_an_own_file_is_named_where_it_decides(as_user: AsUser, scratch: Path) -> None:

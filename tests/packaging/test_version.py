@@ -71,11 +71,14 @@ def test_a_tagged_commit_is_a_release(folder: Path) -> None:
     assert said(folder) == "release 0.1.0 of 2026-12-01\n"
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name != "CHANGELOG.md"])
-def test_each_place_counts(folder: Path, name: str) -> None:
-    path = folder / name
-    path.write_text(path.read_text().replace("0.1.0", "0.1.1"))
-    assert "0.1.1" in said(folder, code=1)
+def test_each_place_counts(folder: Path) -> None:
+    for name in FILES:
+        path = folder / name
+        text = path.read_text()
+        if name != "CHANGELOG.md":
+            path.write_text(text.replace("0.1.0", "0.1.1"))
+            assert "0.1.1" in said(folder, code=1), name
+            path.write_text(text)
 
 
 def test_a_tag_of_another_version_is_refused(folder: Path) -> None:

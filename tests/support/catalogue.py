@@ -6,7 +6,7 @@ import pytest
 
 from toposeat.topology import catalogue_names
 
-_FEW = ("k80-16", "dgx-1v", "dgx-a100", "mi250x-8", "rtx-4-crossed-bridges")
+FEW = ("k80-16", "dgx-1v", "dgx-a100", "mi250x-8", "rtx-4-crossed-bridges")
 CATALOGUE = [
-    pytest.param(name, marks=() if name in _FEW else pytest.mark.deep) for name in catalogue_names()
+    pytest.param(name, marks=() if name in FEW else pytest.mark.deep) for name in catalogue_names()
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 from tests.report import samples
 from tests.report.profile_samples import full_profile
 from tests.report.svg.test_network import EVIL, result_on
+from tests.support.catalogue import FEW
 from tests.support.chromium import Chromium, find_chromium
 from toposeat import mapping
 from toposeat.model.topology import Topology
@@ -108,10 +109,13 @@ def test_a_page_is_whole_and_can_be_read(name: str, browser: Chromium, tmp_path:
         assert cut == 0, width
 
 
-def test_every_machine_of_the_catalogue_and_networks_are_drawn_without_overlaps(
-    browser: Chromium, tmp_path: Path
+@pytest.mark.parametrize(
+    "names", [FEW, pytest.param(catalogue_names(), marks=pytest.mark.deep)], ids=["few", "all"]
+)
+def test_machines_of_the_catalogue_and_networks_are_drawn_without_overlaps(
+    browser: Chromium, tmp_path: Path, names: Sequence[str]
 ) -> None:
-    files = [topology_svg(read_topology(name)) for name in catalogue_names()]
+    files = [topology_svg(read_topology(name)) for name in names]
     for text in ("fattree:8:32:16,taper=4", "dragonfly:9:4:4:8", "torus3d:8x4x4,nodes=2"):
         network = read_network(text)
         files.append(network_file(network, *mapping.stages_of_network(network)))
