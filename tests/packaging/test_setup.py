@@ -139,7 +139,13 @@ def test_a_venv_of_another_python_is_told_of_and_kept(clone: Path) -> None:
 def test_a_venv_whose_python_is_gone_is_made_anew(clone: Path) -> None:
     (clone / "packaging" / "apt.txt").write_text("")
     python = venv_of(clone, "3.13 /usr")  # Debian was upgraded: lib has 3.12's packages
-    assert setup(clone, "demo")[0] == 0
+    asked = python_that_says(clone, "")
+    pip = f".venv/lib/python3.{sys.version_info.minor}/site-packages/pip.py"
+    Path(asked).write_text(
+        f'#!/bin/sh\n[ "$1 $2" = "-m venv" ] || exec {sys.executable} "$@"\nshift 2\n'
+        f'{sys.executable} -m venv --without-pip "$@" && echo "print(\'pip 99\')" > {pip}\n'
+    )
+    assert setup(clone, "demo", PYTHON=asked)[0] == 0
     made = [python, "-c", "import sys; print(sys.base_prefix)"]
     assert subprocess.check_output(made, text=True).strip() == sys.base_prefix
     assert not (clone / ".venv" / "lib" / "python3.12").exists()

@@ -170,11 +170,6 @@ def max1550(i: int, j: int) -> str:
     return "XL16" if i % 2 == j % 2 else "XL*"
 
 
-def kfd_file(path: str, properties: dict[str, int]) -> str:
-    body = "".join(f"{key} {value}\n" for key, value in properties.items())
-    return f"==> nodes/{path} <==\n{body}\n"
-
-
 class KfdMachine:
     """KFD's nodes of a machine: CPU nodes first, GPUs after them."""
 
