@@ -85,13 +85,13 @@ def test_profile_map_run_and_compare(mpi: GpuAwareMpi, examples_dir: Path, tmp_p
 
     timed = [*line, "--iterations", "3", "--warmup", "1"]
     words = ("compare", place, "-t", "k80-16", "--traffic", profile, "--json")
-    options = ("--repeats", "2", "--time", r" ([0-9.]+) s")
+    options = ("--repeats", "1", "--time", r" ([0-9.]+) s")
     clocked = json.loads(toposeat(mpi, *words, *options, "--", *timed))["clocked"]
     assert clocked["emulated"] == "k80-16"
     (placed,) = clocked["orders"]
     default = clocked["default_s"] + clocked["again_s"]
-    assert len(default) == 4
-    assert len(placed["seconds"]) == 2
+    assert len(default) == 2
+    assert len(placed["seconds"]) == 1
     assert placed["predicted"] > 0.5
     # Predicted to take 0.37 of the default's time; a loaded machine delays both.
     assert statistics.median(placed["seconds"]) < 0.75 * statistics.median(default)
