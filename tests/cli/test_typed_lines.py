@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import toposeat.topology.readers.sysfs_snapshot  # noqa: F401 - else it keeps what is put in place below
 from tests.support.processes import executable
 from tests.support.typed_lines import lines
 from toposeat.cli.main import VERBS, main

@@ -65,6 +65,8 @@ def test_many_sets_are_searched_and_said_to_be(crossed: Topology) -> None:
 def test_of_equal_placements_the_one_that_leaves_a_pair(crossed: Topology) -> None:
     chosen = choose_by_placements(crossed, [(1, 0), (3, 1)], [0, 1, 2, 3])
     assert chosen.devices == (3, 1)  # 0 and 2 stay together
+    for both in ([(2, 3), (1, 0)], [(1, 0), (2, 3)]):
+        assert choose_by_placements(read_topology("k40-4"), both, range(4)).devices == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def choose_by_placements(
     usable = free_devices(topology, len(orders[0]), free)
     rates = SetRates(topology)
     order_of = {tuple(sorted(order)): order for order in reversed(orders)}
-    best = _leaves_most(list(order_of), usable, rates)
+    best = _leaves_most(sorted(order_of), usable, rates)
     return device_set(rates, usable, order_of[best], len(order_of))
 
 
