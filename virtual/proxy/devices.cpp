@@ -154,11 +154,11 @@ std::string json_of(cl_device_id device, size_t index) {
   char name[256] = "";
   real.GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
   real.GetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
-  std::string text = "{\"index\":" + std::to_string(index) + ",\"platform\":" + quoted(name);
-  text += ",\"name\":" + quoted(text_of(device, CL_DEVICE_NAME));
-  text += ",\"vendor\":" + quoted(text_of(device, CL_DEVICE_VENDOR));
-  text += ",\"driver\":" + quoted(text_of(device, CL_DRIVER_VERSION));
-  text += ",\"version\":" + quoted(text_of(device, CL_DEVICE_VERSION));
+  std::string text = "{\"index\":" + std::to_string(index) + ",\"platform\":" + json_text(name);
+  text += ",\"name\":" + json_text(text_of(device, CL_DEVICE_NAME));
+  text += ",\"vendor\":" + json_text(text_of(device, CL_DEVICE_VENDOR));
+  text += ",\"driver\":" + json_text(text_of(device, CL_DRIVER_VERSION));
+  text += ",\"version\":" + json_text(text_of(device, CL_DEVICE_VERSION));
   text += std::string(",\"type\":\"") +
           ((type & CL_DEVICE_TYPE_GPU) != 0   ? "gpu"
            : (type & CL_DEVICE_TYPE_CPU) != 0 ? "cpu"
@@ -218,7 +218,7 @@ void put_facts(tps_text *out, cl_device_id device) {
   std::free(facts.data);
 }
 
-std::string quoted(const std::string &text) {
+std::string json_text(const std::string &text) {
   std::string made = "\"";
   for (char character : text) {
     char escaped[8];

@@ -42,15 +42,15 @@ std::string host_name() {
 }
 
 std::string head_of_line() {
-  return "{\"toposeat_clproxy\":1,\"version\":" + quoted(TOPOSEAT_VERSION) +
-         ",\"host\":" + quoted(host_name());
+  return "{\"toposeat_clproxy\":1,\"version\":" + json_text(TOPOSEAT_VERSION) +
+         ",\"host\":" + json_text(host_name());
 }
 
 // For the person, and for `toposeat lend`, which reads the line.
 [[noreturn]] void refuse(const std::string &error, const std::string &hint, int status) {
   std::fprintf(stderr, "toposeat-clproxy: error: %s\nhint: %s\n", error.c_str(), hint.c_str());
-  std::printf("%s,\"error\":%s,\"hint\":%s}\n", head_of_line().c_str(), quoted(error).c_str(),
-              quoted(hint).c_str());
+  std::printf("%s,\"error\":%s,\"hint\":%s}\n", head_of_line().c_str(), json_text(error).c_str(),
+              json_text(hint).c_str());
   std::exit(status);
 }
 
@@ -72,9 +72,9 @@ Options parse(int argc, char **argv) {
       char *end = nullptr;
       options.idle_s = std::strtol(argv[++i], &end, 10);
       if (*end != '\0' || options.idle_s < 0)
-        refuse("--idle wants seconds, not " + quoted(argv[i]), "for ever: 0", 2);
+        refuse("--idle wants seconds, not " + json_text(argv[i]), "for ever: 0", 2);
     } else {
-      refuse("unknown word " + quoted(word),
+      refuse("unknown word " + json_text(word),
              "toposeat-clproxy [--address ADDRESS] [--idle SECONDS] [--move FROM INTO]", 2);
     }
   }
@@ -463,8 +463,8 @@ int main(int argc, char **argv) {
   Folder folder;
   Parent parent(options, key, listen_unix(folder), tcp_socket, is_input_watched);
   std::printf("%s,\"pid\":%d,\"unix\":%s,\"tcp\":%s,\"devices\":[%s]}\n", head_of_line().c_str(),
-              getpid(), quoted(folder.socket()).c_str(), tcp.empty() ? "null" : quoted(tcp).c_str(),
-              devices.c_str() + 1);
+              getpid(), json_text(folder.socket()).c_str(),
+              tcp.empty() ? "null" : json_text(tcp).c_str(), devices.c_str() + 1);
   std::fflush(stdout);
   parent.run();
   folder.remove();

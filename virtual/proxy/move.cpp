@@ -84,7 +84,7 @@ int ask_to_move(const std::string &from, const std::string &into,
     size_t length = 0;
     const unsigned char *why = tps_take_bytes(&in, &length);
     std::printf("%s%s", comma,
-                quoted(std::string(reinterpret_cast<const char *>(why), length)).c_str());
+                json_text(std::string(reinterpret_cast<const char *>(why), length)).c_str());
   }
   std::puts("]}");
   return 0;

@@ -50,7 +50,7 @@ std::vector<cl_device_id> list_devices();
 void put_facts(tps_text *out, cl_device_id device);
 // The line that tells what this node lends, without what only the parent knows.
 std::string devices_as_json();
-std::string quoted(const std::string &text);
+std::string json_text(const std::string &text);
 
 // ---- staging.cpp: memory between the socket and the device
 
