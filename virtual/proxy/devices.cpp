@@ -52,9 +52,7 @@ bool is_of_kernels(std::string_view name) {
                                               "cl_amd_vec3",
                                               "cl_amd_fp64",
                                               "cl_amd_popcnt",
-                                              "cl_amd_device_attribute",
-                                              "cl_intel_subgroups",
-                                              "cl_intel_required"};
+                                              "cl_amd_device_attribute"};
   for (std::string_view prefix : kept)
     if (name.starts_with(prefix))
       return true;
