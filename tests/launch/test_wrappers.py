@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     tools.mkdir()
     for name, answer in LAUNCHERS.items():
         _script(tools / name, f"#!/bin/sh\necho '{answer}'\n")
-    for name in {*WRAPPER_NAMES, "site-run", "pinned"} - EVERYWHERE:
+    for name in {*WRAPPER_NAMES, "site-run", "pinned", "sbatch", "salloc"} - EVERYWHERE:
         _script(tools / name, WRAPPER)
     shutil.copy("/bin/true", tools / "unnamed")  # no script, which might start ranks itself
     (tools / "python").symlink_to(sys.executable)

@@ -181,7 +181,7 @@ def case(matrix: str) -> str:
         ('{"nvbandwidth": {"testcases": [', "truncated JSON"),
         ('{"nvbandwidth": {"testcases": []}}', "no test printed a matrix"),
         (case('[["1", "2"], ["1", "2"]]'), "2 rows and 2 columns"),
-        ('{"nvbandwidth": ' + "[" * 5000, "nested too deeply"),
+        ('{"nvbandwidth": ' + "[" * 200_000, "nested too deeply"),
     ],
 )
 def test_refuses_json(text: str, words: str) -> None:
