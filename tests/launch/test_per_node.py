@@ -56,6 +56,25 @@ def test_hydra_is_told_the_hosts_of_a_job() -> None:
     assert line_of(LauncherKind.MPICH, "mpiexec -n 12 ./app", job) == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "words", "stays"),
+    [
+        (LauncherKind.OPENMPI, "mpirun -n 8 ./app", True),  # which starts nothing without it
+        (LauncherKind.MPICH, "mpiexec -n 8 ./app", False),
+        (LauncherKind.SRUN, "srun -n 8 ./app", False),
+    ],
+)
+def test_where_ranks_go_is_not_where_one_process_per_node_goes(
+    kind: LauncherKind, words: str, stays: bool
+) -> None:
+    job = {**IN_JOB, "SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": "2(x4)"}
+    line = parse_launch_line(words.split(), identify=lambda _: kind)
+    found = per_node_line(line, ["./one"], job)
+    assert found is not None
+    assert ("SLURM_TASKS_PER_NODE" in found.environment) == stays
+    assert "SLURM_HOSTFILE" not in found.environment
+
+
 def test_srun_needs_an_allocation_that_lasts() -> None:
     text = "srun -N2 -n 8 --cpu-bind=cores -m arbitrary --mpi=pmix ./app"
     assert line_of(LauncherKind.SRUN, text) is None

@@ -18,9 +18,6 @@ from toposeat.launch.launchers.launcher import Launch, LauncherKind, LaunchLine
 from toposeat.launch.line import hand_on, parse_launch_line
 from toposeat.model.job_folder import job_folder
 
-# Where the job's ranks go is not where these processes go.
-_PLACING = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PerNodeLine:
@@ -53,7 +50,9 @@ def per_node_line(
     words = None if line.family.per_node is None else line.family.per_node(launch, as_job)
     if words is None:
         return None
-    kept = {name: value for name, value in environment.items() if name not in _PLACING}
+    # Where the job's ranks go is not where these processes go.
+    placing = line.family.placing
+    kept = {name: value for name, value in environment.items() if name not in placing}
     own = parse_launch_line((line.launcher[0], *words, *command), identify=lambda _: line.kind)
     own, added = hand_on(own, handed_on, kept)
     return PerNodeLine(argv=own.argv, environment={**kept, **added})

@@ -22,6 +22,7 @@ _ATTACHED = re.compile(r"^-([A-Za-z])(.+)$", re.DOTALL)
 _VERSION = re.compile(r"(?<![\d.])(\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)")
 _VERSION_TIMEOUT_S = 20.0
 Words = tuple[str, ...]
+PLACING: Words = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE")
 
 
 class LauncherKind(StrEnum):
@@ -306,6 +307,7 @@ class Launcher:
         forward: the line and variables by which names reach the ranks.
         per_node: options that start one process on every node, given the hosts that are known, and
             whether the process shall see what the job would; None where there are none.
+        placing: variables that say where a job's ranks go, which one process per node goes without.
         in_order: options that keep the ranks of a host in order.
         wrap: the launcher's words with which it starts any program, where they are others.
         interpreter: what it puts in front of the program itself.
@@ -347,6 +349,7 @@ class Launcher:
         | None
     ) = None
     per_node: Callable[[Launch, bool], list[str] | None] | None = None
+    placing: Words = (*PLACING, "SLURM_TASKS_PER_NODE")
     in_order: Callable[[LaunchLine], Words] | None = None
     wrap: Callable[[LaunchLine], list[str]] | None = None
     ready: Callable[[LaunchLine, Mapping[str, str]], None] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toposeat.launch.launchers.launcher import (
+    PLACING,
     Launch,
     Launcher,
     LauncherKind,
@@ -256,6 +257,7 @@ LAUNCHERS = (
         bound_by=("OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy"),
         forward=_forward,
         per_node=_per_node,
+        placing=PLACING,  # without SLURM_TASKS_PER_NODE it starts nothing in a job of Slurm
         in_order=_in_order,
         stays_here=True,
         host_variables=("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
