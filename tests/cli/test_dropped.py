@@ -15,6 +15,8 @@ from toposeat.cli.main import main
         (["map", "ring:4", "-t", "k80-16", "--stack", "per-pair"], "toposeat advise"),
         (["map", "ring:4", "-t", "levels:net.csv", "--node", "k80-16"], "topology.conf"),
         (["advise", "-p", "a.place", "-t", "k80-16", "--", "true"], "every setting is clocked"),
+        (["lend", "--move", "n1/0=n2/0"], "wrong results"),
+        (["lend", "--move=n1/0=n2/0", "--json"], "wrong results"),
         (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
     ],
 )

@@ -1,4 +1,8 @@
-"""Clients that move to a device of another proxy while they run."""
+"""Clients that move to a device of another proxy while they run.
+
+`toposeat lend` offers no move: one can give wrong results, as docs/adr/0063 says. These ask the
+proxy itself.
+"""
 
 from __future__ import annotations
 

@@ -29,6 +29,12 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "advise with -t, --traffic or --tries",
         "leave them out: every setting is clocked, so nothing is predicted",
     ),
+    (
+        r"^lend .*(?<= )--move\b",
+        "lend --move",
+        "a process that was moved could go on with wrong results: let the job end, and start it"
+        " again with `toposeat borrow`",
+    ),
 )
 
 

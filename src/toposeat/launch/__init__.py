@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         wrap_with_exec,
         wrapped_tasks,
     )
-    from toposeat.launch.moving import move_borrowers
     from toposeat.launch.per_node import node_answers
     from toposeat.launch.realise import Dealing, oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +33,7 @@ from toposeat.launch.lent_files import (
     write_lent,
 )
 from toposeat.launch.line import check_ready, hand_on, identify_launcher, parse_launch_line
-from toposeat.launch.moving import move_away
-from toposeat.model.lent import LentDevice, Moved
+from toposeat.model.lent import LentDevice
 from toposeat.model.shell_words import shell_line
 
 _PROXY = "bin/toposeat-clproxy"
@@ -101,7 +99,6 @@ def lend(
     network: str = "",
     show: Callable[[Sequence[LentDevice]], None],
     tell: Callable[..., None],
-    tell_moved: Callable[[Moved], None],
     environment: Mapping[str, str] | None = None,
 ) -> int:
     """Lend devices until the launcher ends, or this process is stopped; signals are passed on.
@@ -111,7 +108,6 @@ def lend(
         network: see `lend_line`.
         show: is given the devices of each proxy once it is ready.
         tell: is given remarks.
-        tell_moved: is given who moved away before SIGTERM ended the proxies.
         environment: of the launcher; this process's own by default.
 
     Returns:
@@ -128,7 +124,7 @@ def lend(
         folder = stack.enter_context(lending(root))
         with choosing(root):  # a borrower has one key for all that it borrows
             key = lent_devices(root)[1] or secrets.token_hex(_KEY_BYTES)
-            hearing = _Hearing(folder, root, key, show=show, tell=tell, tell_moved=tell_moved)
+            hearing = _Hearing(folder, root, key, show=show, tell=tell)
         stdin: int | None = None
         if line.kind == LauncherKind.SSH:
             stdin, own = os.pipe()
@@ -138,26 +134,11 @@ def lend(
         else:
             line, added = hand_on(line, (KEY_VARIABLE,), variables)
             variables |= {**added, KEY_VARIABLE: key}
-        signals = stack.enter_context(_Draining(hearing, variables))
+        signals = stack.enter_context(StopSignals())
         code = hearing.during(lambda out: run_child(line.argv, variables, stdout=out, stdin=stdin))
     if hearing.lends:
         return 0 if signals.received else code  # launchers end a job that is stopped with any
     raise hearing.failure(line, code)
-
-
-class _Draining(StopSignals):
-    """Before SIGTERM ends the proxies, who uses their devices moves to those of other proxies."""
-
-    def __init__(self, hearing: _Hearing, environment: Mapping[str, str]) -> None:
-        super().__init__()
-        self._hearing, self._environment = hearing, environment
-
-    def receive(self, number: int) -> None:
-        """Once: a second signal ends them at once."""
-        if number == signal.SIGTERM and not self.received:
-            super().receive(number)
-            self._hearing.drain(self._environment)
-        super().receive(number)
 
 
 class _Hearing:
@@ -171,10 +152,9 @@ class _Hearing:
         *,
         show: Callable[[Sequence[LentDevice]], None],
         tell: Callable[..., None],
-        tell_moved: Callable[[Moved], None],
     ) -> None:
         self._folder, self._root, self._key = folder, root, key
-        self._show, self._tell, self._tell_moved = show, tell, tell_moved
+        self._show, self._tell = show, tell
         self._started = time.time()
         self._proxies: list[Told] = []
         self._failed: list[Told] = []
@@ -201,15 +181,6 @@ class _Hearing:
                 silence.cancel()
                 sink.close()
                 hearing.join()
-
-    def drain(self, environment: Mapping[str, str]) -> None:
-        """Move who uses these devices away, and say what came of it."""
-        own = [(told.host, told.unix) for told in self._proxies]
-        try:
-            for each in move_away(own, environment):
-                self._tell_moved(each)
-        except ToposeatError as error:
-            self._tell(f"note: nothing is moved: {error}")
 
     def _say_silence(self) -> None:
         if not self._proxies and not self._failed:

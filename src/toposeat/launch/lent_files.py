@@ -164,17 +164,6 @@ def write_borrowed(folder: Path, devices: Sequence[LentDevice]) -> None:
     _write(folder / _BORROWED_FILE, {"process": _process(), "devices": marks})
 
 
-def mark_moved(root: Path, old: LentDevice, new: LentDevice, *, is_left: bool) -> None:
-    """Who had borrowed `old` has `new`; `old` as well unless it `is_left`."""
-    before = _mark(old.host, old.socket, old.index)
-    after = _mark(new.host, new.socket, new.index)
-    for folder, document in _files(root, _BORROW, _BORROWED_FILE):
-        marks = document.get("devices", [])
-        if before in marks:
-            kept = [mark for mark in marks if mark != before or not is_left]
-            _write(folder / _BORROWED_FILE, {**document, "devices": [*kept, after]})
-
-
 def _borrowers(root: Path) -> dict[str, str]:
     return {
         str(mark): str(document.get("process", ""))

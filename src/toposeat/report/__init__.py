@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         lent_json,
         mapping_json,
         matrix_file,
-        moved_json,
         network_json,
         placement_json,
         profile_change_json,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from toposeat.report.view.borrowed import (
         render_borrowed_text,
         render_lent_text,
-        render_moved_text,
     )
     from toposeat.report.view.comparison import render_comparison_text
     from toposeat.report.view.device_set import render_device_set_text

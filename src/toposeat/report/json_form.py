@@ -17,7 +17,7 @@ import numpy as np
 
 from toposeat.errors import UsageError
 from toposeat.installed import VERSION
-from toposeat.model.lent import BORROWED_SCHEMA, Borrowed, LentDevice, Moved
+from toposeat.model.lent import BORROWED_SCHEMA, Borrowed, LentDevice
 from toposeat.model.quantity import Quantity
 from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
@@ -247,11 +247,6 @@ def asked_json(asked: Asked, requests: Sequence[Request]) -> Json:
 def lent_json(devices: Sequence[LentDevice]) -> Json:
     """Lent devices, in the order in which they were."""
     return {**_head("toposeat/lent/1"), "devices": [_plain(each) for each in devices]}
-
-
-def moved_json(moved: Moved) -> Json:
-    """A move of processes between two devices."""
-    return {**_head("toposeat/moved/1"), **_plain(moved)}
 
 
 def borrowed_json(borrowed: Borrowed) -> Json:
