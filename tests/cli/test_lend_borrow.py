@@ -273,6 +273,63 @@ def test_a_lender_that_ends_leaves_no_proxy_and_no_file(
     assert list(Path(environment["TOPOSEAT_CACHE_DIR"]).glob("lent/.toposeat-*")) == []
 
 
+@contextmanager
+def holding(environment: Mapping[str, str], *job: str) -> Iterator[subprocess.Popen[str]]:
+    """A job that has borrowed, and has said something."""
+    with subprocess.Popen(
+        [toposeat(), "borrow", "--json", "--", *job],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        yield holder
+
+
+def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(
+    environment: dict[str, str], lend: Lender, tmp_path: Path
+) -> None:
+    lender = lend(POCL_DEVICES="pthread pthread")
+    go_on = tmp_path / "go-on"
+    with holding(environment, sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
+        lender.send_signal(signal.SIGTERM)
+        assert lender.stderr is not None
+        while not (said := lender.stderr.readline()).startswith("note: "):
+            pass
+        assert f"process {holder.pid} on " in said
+        (listed,) = json.loads(run(environment, "borrow", "--json").stdout)["devices"]
+        assert listed["id"] in said
+        done = run(environment, "borrow", "--", "true")
+        assert "all lent devices are borrowed" in done.stderr
+        assert lender.poll() is None
+        go_on.touch()
+        out, error = holder.communicate(timeout=_SECONDS)
+        assert holder.returncode == 0, error
+        rank, result = map(json.loads, out.splitlines())
+        assert (rank["same"], result["seats"][0]["verdict"]) == (True, "as placed")
+    assert lender.wait(timeout=_SECONDS) == 0
+    assert proxies_of(environment) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_a_lender_at_once(
+    environment: dict[str, str], lend: Lender, number: int
+) -> None:
+    lender = lend()
+    with holding(environment, "sh", "-c", "echo started; exec sleep 100") as holder:
+        lender.send_signal(signal.SIGTERM)
+        assert lender.stderr is not None
+        while not lender.stderr.readline().startswith("note: "):
+            pass
+        lender.send_signal(number)
+        assert lender.wait(timeout=_SECONDS) == 0
+        holder.terminate()
+        holder.communicate(timeout=_SECONDS)
+
+
 def proxies_of(environment: Mapping[str, str]) -> list[int]:
     """Processes of proxies that were started with this cache, but for their own children."""
     mark = f"TOPOSEAT_CACHE_DIR={environment['TOPOSEAT_CACHE_DIR']}".encode()

@@ -160,9 +160,10 @@ class StopSignals(_Handling):
         """Whether one came while a child ran."""
         return self._received is not None
 
-    def receive(self, number: int) -> None:
-        """Keep a signal that went to the child, for `check`."""
+    def receive(self, number: int) -> bool:
+        """Keep a signal for `check`; whether it goes to the child that runs as well."""
         self._received = number
+        return True
 
     def check(self) -> None:
         """Raise if a signal came while a child ran."""
@@ -204,8 +205,8 @@ class _Forwarder(_Handling):
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
         outer = getattr(self._previous.get(number), "__self__", None)
-        if isinstance(outer, StopSignals):
-            outer.receive(number)
+        if isinstance(outer, StopSignals) and not outer.receive(number):
+            return
         if self._child is None:
             self._early.append(number)
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ _KEY_BYTES = 32
 _MAX_LINE = 1 << 20
 _NOT_STARTED = (126, 127)
 _SILENT_S = 30.0
+_LOOK_S = 0.5
 
 
 def lend_line(
@@ -103,6 +105,8 @@ def lend(
 ) -> int:
     """Lend devices until the launcher ends, or this process is stopped; signals are passed on.
 
+    SIGTERM is passed on once nobody uses the devices; a second signal is at once.
+
     Args:
         argv: launcher and options; none for this node.
         network: see `lend_line`.
@@ -134,11 +138,44 @@ def lend(
         else:
             line, added = hand_on(line, (KEY_VARIABLE,), variables)
             variables |= {**added, KEY_VARIABLE: key}
-        signals = stack.enter_context(StopSignals())
+        signals = stack.enter_context(_Leaving(hearing))
         code = hearing.during(lambda out: run_child(line.argv, variables, stdout=out, stdin=stdin))
     if hearing.lends:
         return 0 if signals.received else code  # launchers end a job that is stopped with any
     raise hearing.failure(line, code)
+
+
+class _Leaving(StopSignals):
+    """From SIGTERM on nobody new may borrow, and who has borrowed is waited for."""
+
+    def __init__(self, hearing: _Hearing) -> None:
+        super().__init__()
+        self._hearing = hearing
+        self._is_over = threading.Event()
+        self._waiting = threading.Thread(target=self._wait, daemon=True)
+
+    def receive(self, number: int) -> bool:
+        """A second signal goes to the proxies at once."""
+        is_first = not self.received
+        super().receive(number)
+        if number != signal.SIGTERM or not is_first:
+            return True
+        self._waiting.start()
+        return False
+
+    def _wait(self) -> None:
+        try:
+            self._hearing.leave(self._is_over)
+        finally:
+            main = threading.main_thread().ident  # which waits for the launcher
+            if main is not None and not self._is_over.is_set():
+                signal.pthread_kill(main, signal.SIGTERM)
+
+    def __exit__(self, *raised: object) -> None:
+        self._is_over.set()
+        if self._waiting.is_alive():
+            self._waiting.join()
+        super().__exit__(*raised)
 
 
 class _Hearing:
@@ -159,6 +196,7 @@ class _Hearing:
         self._proxies: list[Told] = []
         self._failed: list[Told] = []
         self._damaged: InputError | None = None
+        self._is_leaving = False
         self._write()
 
     @property
@@ -181,6 +219,27 @@ class _Hearing:
                 silence.cancel()
                 sink.close()
                 hearing.join()
+
+    def leave(self, is_over: threading.Event) -> None:
+        """Lend nothing more, say who has what, and wait until nobody has, or it is over."""
+        with choosing(self._root):
+            self._is_leaving = True
+            self._write()
+        users = self._users()
+        if users:
+            told = "; ".join(f"{user} ({', '.join(ids)})" for user, ids in users.items())
+            self._tell(f"note: ends when these have ended: {told}; a second signal ends it now")
+        while self._users() and not is_over.wait(_LOOK_S):
+            pass
+
+    def _users(self) -> dict[str, list[str]]:
+        """Who has borrowed which of these devices."""
+        own = {(told.host, told.unix) for told in self._proxies}
+        users: dict[str, list[str]] = {}
+        for device in lent_devices(self._root)[0]:
+            if device.borrowed_by and (device.host, device.socket) in own:
+                users.setdefault(device.borrowed_by, []).append(device.id)
+        return users
 
     def _say_silence(self) -> None:
         if not self._proxies and not self._failed:
@@ -210,11 +269,13 @@ class _Hearing:
         own = [each for each in devices if (each.host, each.socket) == (told.host, told.unix)]
         if own:
             self._show(own)
-        else:
+        elif not self._is_leaving:
             self._tell(f"{told.host}: its devices are lent by another proxy already")
 
     def _write(self) -> None:
-        write_lent(self._folder, self._key, self._started, self._proxies)
+        write_lent(
+            self._folder, self._key, self._started, self._proxies, is_leaving=self._is_leaving
+        )
 
     def failure(self, line: LaunchLine, code: int) -> ToposeatError:
         """Why nothing was lent."""

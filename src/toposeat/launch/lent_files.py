@@ -94,16 +94,20 @@ def lending(root: Path) -> Iterator[Path]:
         yield folder
 
 
-def write_lent(folder: Path, key: str, started: float, proxies: Iterable[Told]) -> None:
-    """Tell `borrow` what is lent, since when, in seconds of the clock."""
+def write_lent(
+    folder: Path, key: str, started: float, proxies: Iterable[Told], *, is_leaving: bool = False
+) -> None:
+    """Tell `borrow` what is lent, since when, in seconds of the clock; to nobody new if leaving."""
     told = [to_builtins(each) for each in proxies]
-    _write(folder / _LENT_FILE, {"key": key, "started": started, "proxies": told})
+    document = {"key": key, "started": started, "leaving": is_leaving, "proxies": told}
+    _write(folder / _LENT_FILE, document)
 
 
 def lent_devices(root: Path) -> tuple[list[LentDevice], str]:
     """All that is lent, in the order in which it was, and the key; [] and "" for nothing.
 
-    A device of a node that several of its proxies tell of, by its PCI bus id, is there once.
+    A device of a node that several of its proxies tell of, by its PCI bus id, is there once. Of a
+    `lend` that leaves there is only what is borrowed.
     """
     borrowers = _borrowers(root)
     devices: list[LentDevice] = []
@@ -121,7 +125,8 @@ def lent_devices(root: Path) -> tuple[list[LentDevice], str]:
                         continue
                     seen.add(where)
                     own = _device(told, device, count[told.host], borrowers)
-                    devices.append(own)
+                    if own.borrowed_by or not document.get("leaving"):
+                        devices.append(own)
                     count[told.host] += 1
     return devices, key
 
