@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from toposeat import topology
+from toposeat import launch, mapping, topology
+from toposeat.errors import UnavailableError
+from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.topology import Topology
+from toposeat.model.visible_list import order_line
+from toposeat.topology.topology_file import parse_topology, topology_text
 
 
 @pytest.fixture
@@ -21,12 +25,9 @@ def node() -> Topology:
     ("text", "left"),
     [
         ("0,2", [0, 2]),
-        ("3,1", [1, 3]),
+        ("3,1", [3, 1]),
         ("1,9,2", [1]),
-        ("GPU-2aaa-bb,GPU-0", [0, 2]),
-        ("GPU-", []),
-        ("", []),
-        ("NoDevFiles", []),
+        ("GPU-2aaa-bb,GPU-0", [2, 0]),
         ("MIG-4b", [0, 1, 2, 3]),
     ],
 )
@@ -34,9 +35,65 @@ def test_a_list(node: Topology, text: str, left: list[int]) -> None:
     seen = topology.visible_part(node, {"CUDA_VISIBLE_DEVICES": text})
     seen.check()
     assert [device.index for device in seen.devices] == left
-    assert len(seen.hidden) == 4 - len(left)
+    assert sorted([*left, *(device.index for device in seen.others)]) == [0, 1, 2, 3]
 
 
 def test_other_vendors_and_no_list(node: Topology) -> None:
     assert topology.visible_part(node, {"ROCR_VISIBLE_DEVICES": "0"}) is node
     assert topology.visible_part(node, {}) is node
+
+
+@pytest.mark.parametrize("text", ["GPU-", "", "NoDevFiles"])
+def test_a_list_that_leaves_nothing(node: Topology, text: str) -> None:
+    with pytest.raises(UnavailableError, match="leave no GPU"):
+        topology.visible_part(node, {"CUDA_VISIBLE_DEVICES": text})
+
+
+@pytest.mark.parametrize(
+    ("lists", "left", "line"),
+    [
+        ({"ROCR_VISIBLE_DEVICES": "5,1"}, [5, 1], "ROCR_VISIBLE_DEVICES=5,1"),
+        (
+            {"HIP_VISIBLE_DEVICES": "5,1"},
+            [5, 1],
+            "ROCR_VISIBLE_DEVICES=5,1 HIP_VISIBLE_DEVICES=0,1",
+        ),
+        (  # as schedulers write them
+            {"ROCR_VISIBLE_DEVICES": "5,1", "HIP_VISIBLE_DEVICES": "5,1"},
+            [5, 1],
+            "ROCR_VISIBLE_DEVICES=5,1 HIP_VISIBLE_DEVICES=0,1",
+        ),
+        (  # one within the other
+            {"ROCR_VISIBLE_DEVICES": "5,1,3", "HIP_VISIBLE_DEVICES": "2,0"},
+            [3, 5],
+            "ROCR_VISIBLE_DEVICES=3,5 HIP_VISIBLE_DEVICES=0,1",
+        ),
+    ],
+)
+def test_amd_has_lists_within_lists(lists: dict[str, str], left: list[int], line: str) -> None:
+    seen = topology.visible_part(topology.read_topology("mi60-8"), lists)
+    assert [device.index for device in seen.devices] == left
+    assert order_line(seen, range(2)) == line
+
+
+def test_a_mask_of_intel_chooses_and_does_not_order() -> None:
+    tiles = topology.read_topology("aurora-12")
+    seen = topology.visible_part(tiles, {"ZE_AFFINITY_MASK": "7,2"})
+    assert [device.index for device in seen.devices] == [2, 7]
+    assert (order_line(seen, (0, 1)) or "").endswith("ZE_AFFINITY_MASK=2,7")
+    assert topology.visible_part(tiles, {"ZE_AFFINITY_MASK": ""}) is tiles
+
+
+def test_devices_of_others_are_counted_in_a_placement_and_shown_to_no_rank(node: Topology) -> None:
+    seen = topology.visible_part(node, {"CUDA_VISIBLE_DEVICES": "3,1,2"})
+    seats = mapping.seat_ranks(seen, 2, (0, 1))
+    assert [device.index for device in seats.devices_of_host[seen.hosts[0]]] == [0, 1, 2, 3]
+    again = parse_placement(format_placement(seats))
+    assert launch.rank_environment(again, 0, "permute")["CUDA_VISIBLE_DEVICES"] == "3,1,2"
+    assert launch.rank_environment(again, 1, "rotate")["CUDA_VISIBLE_DEVICES"] == "1,2,3"
+
+
+def test_the_machine_of_a_job_comes_back_from_its_file(node: Topology) -> None:
+    seen = topology.visible_part(node, {"CUDA_VISIBLE_DEVICES": "3,1"})
+    again = parse_topology(topology_text(seen), "machine.json")
+    assert (again.devices, again.others) == (seen.devices, seen.others)

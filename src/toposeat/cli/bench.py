@@ -68,7 +68,7 @@ class BenchCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Plan, run, and print one row per message size."""
         job = job_of(args)
-        machine = read_machine(args.topology)
+        machine = read_machine(args.topology, to_plan=True)
         plan = pipeline.plan_bench(
             args.pattern,
             machine,

@@ -51,7 +51,7 @@ class ChooseCommand(Command):
         """Choose and show."""
         from toposeat.model.transport import nccl_setting  # noqa: PLC0415
 
-        machine = read_machine(args.topology)
+        machine = read_machine(args.topology, to_plan=True)
         free = None if args.free is None else device_list("--free", args.free, machine)
         around = environment_of(args.topology)
         setting = nccl_setting(around or {})

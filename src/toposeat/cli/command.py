@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from toposeat.cli.settings import decided_words
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.map_options import METRICS, OBJECTIVES, SOLVERS, Constraints, MapOptions
-from toposeat.model.shell_words import joined_sources, shell_word, sources_in
+from toposeat.model.shell_words import joined_sources, names_this, shell_word, sources_in
 
 if TYPE_CHECKING:
     from toposeat.model.evaluation import MappingResult
@@ -88,12 +88,17 @@ def add_topology_option(
     )
 
 
-def read_machine(source: str | None) -> Topology:
-    """The machine of `add_topology_option`, this one by default; what its texts held is said."""
+def read_machine(source: str | None, *, to_plan: bool = False) -> Topology:
+    """The machine of `add_topology_option`, this one by default; what its texts held is said.
+
+    `to_plan`: of this machine the part that is the job's, by the lists that it inherited.
+    """
     from toposeat import topology  # noqa: PLC0415
     from toposeat.topology.told import FOUND  # noqa: PLC0415
 
     machine = topology.read_topology("this" if source is None else source)
+    if to_plan and names_this(source):
+        machine = topology.visible_part(machine, os.environ)
     said = [line for line in machine.report if line.startswith(FOUND)]
     tell(*(f"Found{line[5:]}" for line in said))
     return replace(machine, report=tuple(line for line in machine.report if line not in said))

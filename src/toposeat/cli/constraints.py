@@ -177,7 +177,9 @@ def _position(index: int, host: str | None, machine: Topology) -> int:
     ]
     if len(found) != 1:
         hint = f"it has {len(machine.devices)} devices; see: toposeat discover -t ..."
-        if found:
+        if any(device.index == index for device in machine.others):
+            hint = "the list of devices of this job (CUDA_VISIBLE_DEVICES or alike) leaves it out"
+        elif found:
             hint = f"say which: {machine.devices[found[0]].host}:{index}"
         raise UsageError(
             f"{machine.name} has {'no' if not found else 'more than one'} device {index}", hint=hint

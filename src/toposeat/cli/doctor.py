@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,14 +27,15 @@ from toposeat.cli.command import (
 from toposeat.cli.settings import KEYS, PROJECT_FILE, Settings, config_files
 from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.installed import native_path
-from toposeat.model.health import Finding, Health, Severity, Verdict
+from toposeat.model.health import Finding, Health, JobOrder, PossibleGain, Severity, Verdict
 from toposeat.model.quantity import WORTH_SAYING
-from toposeat.model.shell_words import sources_in
+from toposeat.model.shell_words import names_this
 from toposeat.model.transport import nccl_setting
 from toposeat.report.units import plural
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
+    from toposeat.model.transport import NcclSetting
 
 
 class DoctorCommand(Command):
@@ -59,13 +61,15 @@ class DoctorCommand(Command):
             _show_settings(args.settings, as_json=args.json)
             return 0
         source = "this" if args.topology is None else args.topology
-        node = node_findings() if "this" in sources_in(source) else ()
+        node = node_findings() if names_this(source) else ()
         machine, missing = _machine(source)
         health = Health(findings=missing, node=node)
         if machine is not None:
             around = environment_of(source)
             setting = nccl_setting(around or {})
-            gains, orders = pipeline.possible_gains(pipeline.as_nccl_is_set(machine, setting))
+            part = _own_part(machine) if names_this(source) else machine
+            gains, orders = _gains(machine, part, setting)
+            machine = replace(machine, metadata={**machine.metadata, **part.metadata})
             health = Health(
                 wiring=topology.wiring_of(machine),
                 gains=gains,
@@ -81,9 +85,30 @@ class DoctorCommand(Command):
         else:
             show(sys.stdout, report.render_health_text, machine, health, _question(source, health))
             if machine is not None and any(gain.share >= WORTH_SAYING for gain in health.gains):
-                tell(_next_words(source, len(machine.devices)))
+                tell(_next_words(source, len(health.gains[0].device_of_rank)))
         doubtful = args.strict and health.severity is Severity.DOUBT
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
+
+
+def _own_part(machine: Topology) -> Topology:
+    """The job's devices; of a list that leaves none there is a finding."""
+    try:
+        return topology.visible_part(machine, os.environ)
+    except UnavailableError:
+        return topology.without_devices(machine, {device.id for device in machine.devices})
+
+
+def _gains(
+    machine: Topology, part: Topology, setting: NcclSetting | None
+) -> tuple[tuple[PossibleGain, ...], tuple[JobOrder, ...]]:
+    """What orders of the devices of a part gain, as positions in the whole machine."""
+    gains, orders = pipeline.possible_gains(pipeline.as_nccl_is_set(part, setting))
+    at = {device.id: position for position, device in enumerate(machine.devices)}
+    whole = [at[device.id] for device in part.devices]
+    return (
+        tuple(replace(e, device_of_rank=tuple(whole[d] for d in e.device_of_rank)) for e in gains),
+        tuple(replace(e, device_of_rank=tuple(whole[d] for d in e.device_of_rank)) for e in orders),
+    )
 
 
 def _question(source: str, health: Health) -> str:

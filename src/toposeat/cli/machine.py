@@ -33,7 +33,7 @@ def machine_of(args: argparse.Namespace) -> Machine:
     from toposeat.model.shape_text import is_shape  # noqa: PLC0415
 
     if not is_network(args):
-        return mapping.Machine.of(read_machine(args.topology))
+        return mapping.Machine.of(read_machine(args.topology, to_plan=True))
     if args.topology is None:
         raise UsageError("--node and --hosts need a network", hint="name the network with -t")
     if args.node is None:
@@ -46,7 +46,7 @@ def machine_of(args: argparse.Namespace) -> Machine:
     network = topology.read_network(args.topology)
     if args.hosts is not None:
         network = topology.allocated(network, topology.hosts_of(args.hosts))
-    return mapping.Machine.of_network(network, read_machine(args.node))
+    return mapping.Machine.of_network(network, read_machine(args.node, to_plan=True))
 
 
 def sources_of(args: argparse.Namespace) -> dict[str, str]:

@@ -233,7 +233,7 @@ def _save(
         machine,
         traffic,
         traffic_name=args.traffic,
-        machine_source=args.topology if machine.shape is None else sources_of(args),
+        machine_source=(args.topology or "this") if machine.shape is None else sources_of(args),
         stack=args.stack or "",
     )
     save_placement(placement.with_settings(decided_words(args)), args.output, overwrite=args.force)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from os import PathLike, fspath
 from pathlib import Path
@@ -61,7 +62,8 @@ def topology_from(
     if isinstance(given, str | PathLike):
         source = _source(given)
         try:
-            return topology.read_topology(source)
+            machine = topology.read_topology(source)
+            return topology.visible_part(machine, os.environ) if source == "this" else machine
         except UsageError:
             if _means(source) == "traffic":
                 raise misplaced("topology", source) from None

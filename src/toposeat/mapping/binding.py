@@ -10,7 +10,7 @@ from toposeat.errors import InputError
 from toposeat.mapping.cpu_share import share_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.nics import choose_nics
-from toposeat.model.placement import COSTS_KEY, HostDevice, Placement, Seat
+from toposeat.model.placement import COSTS_KEY, OTHERS_KEY, HostDevice, Placement, Seat
 from toposeat.model.topology import ComponentKind, Device, Topology
 
 
@@ -59,13 +59,18 @@ def seat_ranks(
         seats=tuple(seats),
         devices_of_host=_devices_of_hosts(topology),
         vendor=vendors.pop() if len(vendors) == 1 else "unknown",
-        metadata={**(metadata or {}), **_costs(topology)},
+        metadata={**(metadata or {}), **_costs(topology), **_others(topology)},
     )
 
 
 def _costs(topology: Topology) -> dict[str, str]:
     rows = evaluation.costs_within_host(topology)
     return {COSTS_KEY: ";".join(",".join(map(str, row)) for row in rows)} if rows else {}
+
+
+def _others(topology: Topology) -> dict[str, str]:
+    numbers = sorted({device.number for device in topology.others})
+    return {OTHERS_KEY: ",".join(map(str, numbers))} if numbers else {}
 
 
 def _devices_of_ranks(
@@ -87,7 +92,7 @@ def _devices_of_hosts(topology: Topology) -> dict[str, tuple[HostDevice, ...]]:
     return {
         host: tuple(
             HostDevice(index=device.number, pci_bus_id=device.pci_bus_id, uuid=device.uuid)
-            for device in sorted(topology.devices, key=lambda each: each.number)
+            for device in sorted((*topology.devices, *topology.others), key=lambda d: d.number)
             if device.host == host
         )
         for host in topology.hosts

@@ -113,6 +113,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
             report=_distinct(network.report, *(node.report for node in nodes)),
             sources=_distinct(network.sources, *(node.sources for node in nodes)),
             hidden=_distinct(*(node.hidden for node in nodes)),
+            others=tuple(each for node in hosts for each in node.others),
             tells=tuple(x for x in nodes[0].tells if all(x in each.tells for each in nodes)),
             premises=joined([*(x for n in nodes for x in n.premises), _PORT, _UPLINKS]),
         )
@@ -154,6 +155,7 @@ def _in_host(node: Topology, host: str) -> Topology:
     return replace(
         node,
         devices=renamed(node.devices),
+        others=renamed(node.others),
         nics=renamed(node.nics),
         components=renamed(node.components),
         links=tuple(

@@ -14,6 +14,7 @@ from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import ANY_HOST
 
 COSTS_KEY = "costs"  # of the metadata: how near devices of a host are, read by toposeat-exec
+OTHERS_KEY = "others"  # of the metadata: numbers of devices that a list left to other jobs
 _SHOWN = 16  # devices in a repr
 
 
@@ -106,6 +107,12 @@ class Placement(Noun, Record, frozen=True, kw_only=True):
     def with_settings(self, words: str) -> Placement:
         """With what files of settings decided in its metadata, if they did."""
         return replace(self, metadata={**self.metadata, "settings": words}) if words else self
+
+    @property
+    def others(self) -> frozenset[int]:
+        """Numbers of devices that are no rank's and are shown to none: they are of other jobs."""
+        numbers = self.metadata.get(OTHERS_KEY, "")
+        return frozenset(int(each) for each in numbers.split(",") if each.strip().isdecimal())
 
     @property
     def shares_devices(self) -> bool:

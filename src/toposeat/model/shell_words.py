@@ -40,6 +40,11 @@ def sources_in(text: str) -> list[str]:
     return words[::2] if is_joined else [text]
 
 
+def names_this(text: str | None) -> bool:
+    """Whether the machine that a text of `joined_sources` names is this one; None is."""
+    return text is None or "this" in map(str.strip, sources_in(text))
+
+
 def _escaped(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"

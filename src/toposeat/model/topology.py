@@ -311,7 +311,9 @@ class Topology(Noun, Record, frozen=True, kw_only=True, dict=True):
     `origin` says what was read ("nvidia-smi topo -m text", "catalogue"); `report` lists what the
     reader doubted, one sentence each; `sources` names published facts for catalogue entries.
     `hidden` are the PCI bus ids of GPUs that the machine has and the reading process could not use
-    (cgroup, container): they are no devices. `pairs` is what is told of pairs of vertices;
+    (cgroup, container): they are no devices. `others` are devices that a list of the job
+    (CUDA_VISIBLE_DEVICES) leaves out: nothing is placed on them, and numbers in such lists count
+    them. `pairs` is what is told of pairs of vertices;
     `flows_fill_links` says that a single flow is told to reach the capacity of its links, else the
     processor decides. `routes` follow from links and pairs
     (`topology.graph.routes.with_routes`). `premises` are what its assumed numbers depend on.
@@ -333,6 +335,7 @@ class Topology(Noun, Record, frozen=True, kw_only=True, dict=True):
     description: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    others: tuple[Device, ...] = ()
     tells: tuple[FactKind, ...] = ()
     numbers: tuple[PairNumbers, ...] = ()
     host_copies: tuple[HostNumbers, ...] = ()

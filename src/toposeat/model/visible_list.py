@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from toposeat.model.topology import Device, Topology, Vendor
 
 _VARIABLE = {Vendor.NVIDIA: "CUDA_VISIBLE_DEVICES", Vendor.AMD: "ROCR_VISIBLE_DEVICES"}
+# Metadata of a machine: the variables that count within AMD's first list and are set, by words.
+SECOND_LISTS = "second lists"
 _BY_PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 # Level Zero lists devices in its own order, whatever the order of its mask (specification, section
 # on ZE_AFFINITY_MASK): the variable can choose devices, not order them.
@@ -42,18 +44,19 @@ def keeps_order(vendor: str, numbers: Sequence[str]) -> bool:
     return vendor == Vendor.INTEL and list(numbers) == sorted(numbers, key=int)
 
 
-def visible_line(present: Sequence[Device], chosen: Sequence[Device]) -> str:
+def visible_line(machine: Topology, chosen: Sequence[int]) -> str:
     """`CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1`, or the same for other vendors.
 
     Args:
-        present: all devices of the node.
-        chosen: some of them, in the order in which local ranks are to see them. Where nobody tells
-            their vendor, the line is that for NVIDIA.
+        machine: one node.
+        chosen: positions of devices, in the order in which local ranks are to see them. Where
+            nobody tells their vendor, the line is that for NVIDIA.
     """
-    vendor = chosen[0].vendor
-    numbers = [_number(present, device) for device in chosen]
+    present = (*machine.devices, *machine.others)
+    vendor = machine.devices[chosen[0]].vendor
+    numbers = [visible_number(present, machine.devices[at]) for at in chosen]
     known = Vendor.NVIDIA if vendor is Vendor.UNKNOWN else vendor
-    return _line(visible_variables(known, numbers))
+    return _line(machine, visible_variables(known, numbers), len(chosen))
 
 
 def order_line(topology: Topology, device_of_rank: Sequence[int]) -> str | None:
@@ -68,25 +71,34 @@ def order_line(topology: Topology, device_of_rank: Sequence[int]) -> str | None:
         device = topology.devices[position]
         seats.setdefault(device.host, []).append(device)
     present: dict[str, list[Device]] = {host: [] for host in seats}
-    for device in topology.devices:
+    for device in (*topology.devices, *topology.others):
         if device.host in present:
             present[device.host].append(device)
     orders = {
-        tuple(_number(present[host], device) for device in chosen) for host, chosen in seats.items()
+        tuple(visible_number(present[host], device) for device in chosen)
+        for host, chosen in seats.items()
     }
     vendors = {device.vendor for chosen in seats.values() for device in chosen}
     if len(orders) != 1 or len(vendors) != 1 or len(set(device_of_rank)) < len(device_of_rank):
         return None
     (numbers,), (vendor,) = orders, vendors
-    return _line(visible_variables(vendor, numbers)) if keeps_order(vendor, numbers) else None
+    if not keeps_order(vendor, numbers):
+        return None
+    return _line(topology, visible_variables(vendor, numbers), len(numbers))
 
 
-def _line(variables: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in variables.items())
+def _line(machine: Topology, variables: Mapping[str, str], count: int) -> str:
+    """Variables as a shell takes them; lists within the first one then name all that it leaves."""
+    every = ",".join(map(str, range(count)))
+    second = dict.fromkeys(machine.metadata.get(SECOND_LISTS, "").split(), every)
+    return " ".join(f"{name}={value}" for name, value in ({**variables, **second}).items())
 
 
-def _number(present: Sequence[Device], device: Device) -> str:
-    """The place by PCI bus id, which the runtimes count by; the UUID of a slice of a GPU."""
+def visible_number(present: Sequence[Device], device: Device) -> str:
+    """What a list calls a device: the place by PCI bus id, which the runtimes count by.
+
+    A slice of a GPU goes by its UUID.
+    """
     if device.uuid is not None and device.uuid.startswith("MIG-"):
         return device.uuid
     alike = [other.pci_bus_id for other in present if other.vendor is device.vendor]

@@ -17,6 +17,7 @@ from toposeat.model.few import first_few
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
 from toposeat.model.record import Record
+from toposeat.model.shell_words import names_this
 from toposeat.model.topology import Topology
 from toposeat.pipeline.node_discovery import discovery_command, nodes_of_answers
 from toposeat.report.units import plural
@@ -62,9 +63,9 @@ def machine_of_job(
     is_network = source.topology is not None and topology.is_network(source.topology)
     is_plain = not is_network and source.node is None and source.hosts is None
     if is_plain and source.topology is not None:
-        return _one(topology.read_topology(source.topology))
+        return _one(_own(source.topology, environment))
     if is_plain and _is_here(line, allocation):
-        return _one(_this(line))
+        return _one(_this(line, environment))
     if source.topology is not None and not is_network:
         raise UsageError("--node and --hosts need a network", hint="name the network with -t")
     named = _named_hosts(source, allocation, environment)
@@ -75,7 +76,7 @@ def machine_of_job(
         hosts = _hosts_of(named or order, nodes, source)
     else:
         hosts = named or _network_hosts(source)
-        node = topology.read_topology(source.node)
+        node = _own(source.node, environment)
         _check_one_host(node)
         nodes = dict.fromkeys(hosts, node)
     hosts = _first_hosts(line, hosts)
@@ -147,10 +148,16 @@ def _one(machine: Topology) -> JobMachine:
     return JobMachine(machine=mapping.Machine.of(machine), words=(words,))
 
 
-def _this(line: LaunchLine) -> Topology:
+def _own(source: str, environment: Mapping[str, str]) -> Topology:
+    """The machine; of this one what is the job's."""
+    machine = topology.read_topology(source)
+    return topology.visible_part(machine, environment) if names_this(source) else machine
+
+
+def _this(line: LaunchLine, environment: Mapping[str, str]) -> Topology:
     hint = "to ask the nodes of the job, say on how many it runs: srun -N NODES"
     try:
-        node = topology.read_topology("this")
+        node = _own("this", environment)
     except UnavailableError as error:
         if line.kind is not LauncherKind.SRUN:
             raise
@@ -368,7 +375,8 @@ def _devices_of(node: Topology) -> str:
     for device in node.devices:
         names[device.name or f"{device.vendor.value} GPU"] += 1
     words = ", ".join(f"{count} x {name}" for name, count in names.items())
-    return f"{words} ({len(node.hidden)} hidden)" if node.hidden else words
+    hidden = len(node.hidden) + len(node.others)
+    return f"{words} ({hidden} hidden)" if hidden else words
 
 
 def _kind_of_node(node: Topology) -> str:

@@ -7,13 +7,13 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.launch.home_wire import send_home
-from toposeat.model.topology import Topology
+from toposeat.model.topology import Device, Topology
 from toposeat.topology.live.discover import discover_this
 from toposeat.topology.topology_file import parse_topology, topology_text
 from toposeat.topology.visible import visible_part
@@ -40,7 +40,9 @@ def nodes_of_answers(answers: Mapping[str, bytes]) -> dict[str, Topology]:
             failed[host] = json.loads(data)
         else:
             node = parse_topology(data.decode("utf-8"), Path(f"what {host} answered"))
-            nodes[host] = replace(node, devices=tuple(replace(d, host=host) for d in node.devices))
+            nodes[host] = replace(
+                node, devices=_on(host, node.devices), others=_on(host, node.others)
+            )
     if failed:
         host, (cause, hint) = next(iter(failed.items()))
         more = f" (and {len(failed) - 1} more nodes)" if len(failed) > 1 else ""
@@ -48,16 +50,15 @@ def nodes_of_answers(answers: Mapping[str, bytes]) -> dict[str, Topology]:
     return nodes
 
 
+def _on(host: str, devices: Iterable[Device]) -> tuple[Device, ...]:
+    return tuple(replace(each, host=host) for each in devices)
+
+
 def main() -> int:
     """Discover this node and send it home."""
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())
     try:
         machine = visible_part(discover_this(), os.environ)
-        if not machine.devices:
-            raise UnavailableError(
-                "the visibility variables of the job leave no GPU",
-                hint="ask the job for GPUs (Slurm: --gpus-per-node=N --gpu-bind=none)",
-            )
         name, data = host, topology_text(machine).encode("utf-8")
     except ToposeatError as error:
         name, data = host + _ERROR, json.dumps([error.message, error.hint]).encode("utf-8")

@@ -265,7 +265,7 @@ def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
     return {
         **_head("toposeat/choice/1"),
         "devices": indices(chosen.devices),
-        "line": visible_line(topology.devices, [topology.devices[d] for d in chosen.devices]),
+        "line": visible_line(topology, chosen.devices),
         "ring_bytes_per_s": _finite(chosen.bytes_per_s),
         "ring_range": [_finite(chosen.low), _finite(chosen.high)],
         "transport": _plain(chosen.transport),

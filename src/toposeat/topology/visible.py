@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
+from toposeat.errors import UnavailableError
 from toposeat.model.topology import Device, Topology, Vendor
+from toposeat.model.visible_list import SECOND_LISTS, visible_number
 
+# By vendor the variables that list devices. AMD's later ones count within ROCR's, of which all
+# runtimes see the rest; schedulers write one absolute list into all of them.
 _VARIABLES = {
     Vendor.NVIDIA: ("CUDA_VISIBLE_DEVICES",),
-    Vendor.AMD: ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    Vendor.AMD: (
+        "ROCR_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "GPU_DEVICE_ORDINAL",
+        "CUDA_VISIBLE_DEVICES",
+    ),
+    Vendor.INTEL: ("ZE_AFFINITY_MASK",),
 }
 
 
@@ -25,34 +35,52 @@ def without_devices(machine: Topology, gone: Set[str]) -> Topology:
 
 
 def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
-    """The node with the devices that the first variable of their vendor leaves; others are hidden.
+    """The node with the devices that the variables of their vendors leave, in the lists' order.
 
-    A list is read as the vendor's runtime reads it: numbers or the beginnings of UUIDs, up to the
-    first that is no device. A list of what is no whole device (MIG slices) is left to the runtime.
+    The rest are its `others`. A list is read as the vendor's runtime reads it: numbers or the
+    beginnings of UUIDs, up to the first that is no device; Intel's chooses and does not order. A
+    list of slices or tiles that are no devices of the machine is left to the runtime.
+
+    Raises:
+        UnavailableError: no device is left.
     """
-    gone = set()
-    for vendor, names in _VARIABLES.items():
+    left: list[Device] = []
+    second: list[str] = []
+    for vendor in dict.fromkeys(device.vendor for device in machine.devices):
         own = [device for device in machine.devices if device.vendor is vendor]
-        text = next((environment[name] for name in names if name in environment), None)
-        if text is not None and own and not text.startswith("MIG-"):
-            left = _listed(text, own)
-            gone |= {device.id for device in own if device.id not in left}
-    if not gone:
+        names = [name for name in _VARIABLES.get(vendor, ()) if name in environment]
+        numbers = [visible_number(own, device) for device in own]
+        for text in dict.fromkeys(environment[name] for name in names):
+            own = _listed(text, dict(zip(numbers, own, strict=True)), vendor)
+            numbers = [str(at) for at in range(len(own))]
+        left += own
+        second += [name for name in names if name != _VARIABLES[vendor][0]]
+    if not left:
+        raise UnavailableError(
+            "the visibility variables of the job leave no GPU",
+            hint="ask the job for GPUs (Slurm: --gpus-per-node=N --gpu-bind=none)",
+        )
+    if second:
+        machine = replace(machine, metadata={**machine.metadata, SECOND_LISTS: " ".join(second)})
+    if left == list(machine.devices):
         return machine
-    hidden = (d.pci_bus_id for d in machine.devices if d.id in gone and d.pci_bus_id)
-    return replace(
-        without_devices(machine, frozenset(gone)),
-        hidden=tuple(dict.fromkeys([*machine.hidden, *hidden])),
-    )
+    others = tuple(device for device in machine.devices if device not in left)
+    part = without_devices(machine, {device.id for device in others})
+    return replace(part, devices=tuple(left), others=(*machine.others, *others))
 
 
-def _listed(text: str, devices: list[Device]) -> set[str]:
-    by_index = {str(device.index): device.id for device in devices}
-    found: set[str] = set()
+def _listed(text: str, by_number: Mapping[str, Device], vendor: Vendor) -> list[Device]:
+    """The devices that a list names, each once."""
+    present, first = list(by_number.values()), text.strip().lower()
+    if vendor is Vendor.INTEL and not first:  # an empty mask is none
+        return present
+    named: dict[str, Device] = {}
     for word in map(str.strip, text.split(",")):
-        named = [d.id for d in devices if word and (d.uuid or "").lower().startswith(word.lower())]
-        id = by_index.get(word) or (named[0] if len(named) == 1 else None)
-        if id is None:
+        alike = [d for d in present if word and (d.uuid or "").lower().startswith(word.lower())]
+        found = by_number.get(word) or (alike[0] if len(alike) == 1 else None)
+        if found is None:
             break
-        found.add(id)
-    return found
+        named[found.id] = found
+    if not named and (first.startswith("mig-") or "." in first):
+        return present
+    return [d for d in present if d.id in named] if vendor is Vendor.INTEL else [*named.values()]

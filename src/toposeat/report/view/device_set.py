@@ -19,7 +19,6 @@ _MOST_GROUPS = 4  # of one size that are named
 
 def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextStyle = PLAIN) -> str:
     """The devices, the line to copy, what they are worth and what stays free."""
-    devices = [topology.devices[position] for position in chosen.devices]
     tried = f"{chosen.sets_tried} of {chosen.sets} sets"
     if chosen.is_exact:
         tried = f"all {plural(chosen.sets, 'set')}"
@@ -27,7 +26,7 @@ def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextSty
     parts: list[Part] = [
         *transport_first(chosen.transport, share),
         Fact("Take", _take(chosen, topology)),
-        to_copy(visible_line(topology.devices, devices)),
+        to_copy(visible_line(topology, chosen.devices)),
         *(Fact("Left", _left(left, topology)) for left in chosen.left),
         Fact("Tried", f"{tried} of free devices"),
     ]
