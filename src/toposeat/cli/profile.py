@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import threading
@@ -220,6 +221,8 @@ def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exi
         # The application owns stdout.
         lines = None if args.verbose else _LINES
         show(sys.stderr, partial(report.render_traffic_text, lines=lines), traffic)
+    if args.launch:
+        _warn_of_fewer(args, traffic)
     for line in traffic.report:
         if "damaged records are left out" in line or "ranks have no record" in line:
             tell(f"warning: {line}")
@@ -228,6 +231,14 @@ def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exi
     )
     tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place{more}")
     return exit_code
+
+
+def _warn_of_fewer(args: argparse.Namespace, traffic: Traffic) -> None:
+    """Say it where ranks that the line starts are in no world: they may be meant to run alone."""
+    try:
+        launch.refuse_fewer(launch.parse_launch_line(args.launch), traffic.ranks, os.environ)
+    except ToposeatError as error:
+        tell(f"warning: {error.message}", f"hint:  {error.hint}")
 
 
 def _phases(text: str) -> str | float:

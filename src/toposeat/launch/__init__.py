@@ -8,6 +8,7 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.launch.allocation import all_here, allocation_of
+    from toposeat.launch.apply import refuse_fewer
     from toposeat.launch.borrow import (
         borrowed_line,
         hosts_of_ranks,

@@ -46,6 +46,16 @@ def known_hosts(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, 
     return () if allocation is None else allocation.hosts
 
 
+def ranks_asked(line: LaunchLine, environment: Mapping[str, str]) -> int | None:
+    """How many ranks the line starts, as it or the scheduler's job says; None if neither does."""
+    table = line.table
+    told = line.has(table.hosts | table.host_files | table.per_host)
+    text = environment.get(line.family.job_ranks, "")
+    if line.ranks is not None or told or "SLURM_HET_SIZE" in environment:
+        return line.ranks
+    return int(text) or None if re.fullmatch("[0-9]{1,9}", text) else None
+
+
 def _of_line(line: LaunchLine, *, in_job: bool) -> Allocation | None:
     table = line.table
     given = line.value(table.hosts)

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from toposeat.errors import UsageError
+from toposeat.errors import ToposeatError, UsageError
 from toposeat.installed import native_path
+from toposeat.launch.allocation import ranks_asked
 from toposeat.launch.export import export_placement
 from toposeat.launch.launchers import LAUNCHERS, torchrun
 from toposeat.launch.launchers.launcher import Launcher, LauncherKind, LaunchLine
@@ -147,7 +148,10 @@ def check_line(
     """Refuse what no words of a launcher can mend: another number of ranks, a visibility mode."""
     check_visibility(placement, visibility)
     line = torchrun_below(line) or line
-    if line.ranks in (None, placement.ranks):
+    asked = ranks_asked(line, environment)
+    if placement.ranks in (line.ranks, asked) or (
+        line.ranks is None and placement.ranks > (asked or 0)
+    ):
         return
     if starts_own_ranks(line, placement, environment):
         command = unwrapped(line.program)
@@ -161,12 +165,30 @@ def check_line(
         return
     raise UsageError(
         f"the placement is for {_ranks(placement.ranks)}, the launch line starts"
-        f" {_ranks(line.ranks)}",
-        hint=_hint_for_ranks(line, placement),
+        f" {_ranks(asked)}{'' if line.ranks else f' ({line.family.job_ranks})'}",
+        hint=_hint_for_ranks(line, placement, asked),
     )
 
 
-def _hint_for_ranks(line: LaunchLine, placement: Placement) -> str:
+def refuse_fewer(line: LaunchLine, ranks: int, environment: Mapping[str, str]) -> None:
+    """Refuse a world of `ranks` ranks, as the program had it, where the line starts more."""
+    line = torchrun_below(line) or line
+    asked = ranks_asked(line, environment)
+    if asked is None or ranks >= asked:
+        return
+    if ranks > 1:
+        raise ToposeatError(
+            f"the line starts {_ranks(asked)}, and the largest world of the program had {ranks}",
+            hint=f"start {ranks}, if that is what is meant",
+        )
+    raise ToposeatError(
+        f"the line starts {_ranks(asked)}, and each was a world of its own: the program's MPI does"
+        f" not know {line.launcher[0] if line.launcher else line.kind}",
+        hint=line.family.singletons,
+    )
+
+
+def _hint_for_ranks(line: LaunchLine, placement: Placement, asked: int | None) -> str:
     """What to do about another number of ranks; programs without a launcher may start their own."""
     if not line.launcher:
         program = unwrapped(line.program).program
@@ -177,9 +199,7 @@ def _hint_for_ranks(line: LaunchLine, placement: Placement) -> str:
             f"start {_ranks(placement.ranks)} with mpirun or srun; if {name} starts its ranks"
             " itself, put the line of 'toposeat export --launcher env PLACE' in front of it"
         )
-    return (
-        f"start {_ranks(placement.ranks)}, or make a placement for {line.ranks} with toposeat map"
-    )
+    return f"start {_ranks(placement.ranks)}, or make a placement for {asked} with toposeat map"
 
 
 def _ranks(count: int | None) -> str:

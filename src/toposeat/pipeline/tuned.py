@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat import launch, mapping, profile
-from toposeat.errors import ApplicationError, InputError
+from toposeat.errors import ApplicationError, InputError, ToposeatError
 from toposeat.mapping import Machine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
@@ -91,9 +91,8 @@ def tune(
     folder = _tuned_folder(command)
     profile_path = folder / PROFILE_NAME
     exit_code = 0
-    if profile_path.exists() and not profile_again:
-        private_folder(folder, _RESULTS)
-        traffic = load_traffic(profile_path)
+    traffic = None if profile_again else _cached(line, profile_path)
+    if traffic is not None:
         progress(f"Profile   cached: {profile_path} (profile again with --again)")
     else:
         why = launch.why_not_gpu_aware(command, os.environ)
@@ -107,6 +106,7 @@ def tune(
                 hint="run it alone first; a profile of a failed run is not kept",
                 exit_code=exit_code,
             )
+        launch.refuse_fewer(line, traffic.ranks, os.environ)
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
     path = path_of_stack(stack, command, machine.topology, traffic.ranks, environment=os.environ)
@@ -131,6 +131,19 @@ def tune(
         profile_path=profile_path,
         exit_code=exit_code,
     )
+
+
+def _cached(line: launch.LaunchLine, path: Path) -> Traffic | None:
+    """The profile of an earlier run; None where there is none, or its job was not what is asked."""
+    if not path.exists():
+        return None
+    private_folder(path.parent, _RESULTS)
+    traffic = load_traffic(path)
+    try:
+        launch.refuse_fewer(line, traffic.ranks, os.environ)
+    except ToposeatError:
+        return None
+    return traffic
 
 
 def _check_mapping(

@@ -321,6 +321,9 @@ class Launcher:
             of others.
         job_files: variables of schedulers that name a file of the job's hosts, which it reads.
         slurm_places: the variable that says how many ranks a node of a Slurm job takes.
+        job_ranks: the variable of a job that says how many ranks a line starts which does not say.
+        singletons: what to do where the program's MPI does not know it, and each of its tasks is a
+            world of one rank.
         limits_slots: its line says how many ranks a host takes.
         oversubscribes: whether it may start more ranks on a host than it has places there.
         shares_files: whether processes on other nodes read what is written for it.
@@ -363,6 +366,8 @@ class Launcher:
     host_variables: Words = ()
     job_files: Words = ()
     slurm_places: str = "SLURM_TASKS_PER_NODE"
+    job_ranks: str = ""
+    singletons: str = "start it by the launcher of the program's own MPI"
     limits_slots: bool = False
     oversubscribes: Callable[[LaunchLine, Mapping[str, str]], bool] | None = None
     shares_files: Callable[[LaunchLine, Mapping[str, str]], bool] | None = None

@@ -262,6 +262,7 @@ LAUNCHERS = (
         stays_here=True,
         host_variables=("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
         job_files=("PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"),
+        job_ranks="SLURM_NTASKS",
         limits_slots=True,
         oversubscribes=_oversubscribes,
     ),

@@ -365,6 +365,9 @@ LAUNCHERS = (
         on_one_host=("-N", "1"),
         any_host=True,
         slurm_places="SLURM_JOB_CPUS_PER_NODE",  # every CPU of the job
+        job_ranks="SLURM_NTASKS",
+        singletons="name the program's PMI: srun --mpi=pmix ... (Open MPI) or srun --mpi=pmi2 ..."
+        " (MPICH); `srun --mpi=list` says which there are",
         oversubscribes=lambda line, _: line.has({"O", "overcommit"}),
         # Cray MPICH reads its order of ranks on every node.
         shares_files=lambda line, environment: _pmi(line, environment).startswith("cray"),
