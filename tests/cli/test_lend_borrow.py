@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from toposeat.model.lent import (
     DeviceUse,
     MeasuredWay,
 )
+from toposeat.model.runs import Verdict
+from toposeat.report import render_borrowed_text
 
 COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
 _SECONDS = 60.0
@@ -274,10 +277,10 @@ def test_a_lender_that_ends_leaves_no_proxy_and_no_file(
 
 
 @contextmanager
-def holding(environment: Mapping[str, str], *job: str) -> Iterator[subprocess.Popen[str]]:
-    """A job that has borrowed, and has said something."""
+def holding(environment: Mapping[str, str], *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A `borrow` whose job has said something."""
     with subprocess.Popen(
-        [toposeat(), "borrow", "--json", "--", *job],
+        [toposeat(), "borrow", "--json", *words],
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -294,7 +297,7 @@ def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(
 ) -> None:
     lender = lend(POCL_DEVICES="pthread pthread")
     go_on = tmp_path / "go-on"
-    with holding(environment, sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
+    with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
         lender.send_signal(signal.SIGTERM)
         assert lender.stderr is not None
         while not (said := lender.stderr.readline()).startswith("note: "):
@@ -319,7 +322,7 @@ def test_a_second_signal_ends_a_lender_at_once(
     environment: dict[str, str], lend: Lender, number: int
 ) -> None:
     lender = lend()
-    with holding(environment, "sh", "-c", "echo started; exec sleep 100") as holder:
+    with holding(environment, "--", "sh", "-c", "echo started; exec sleep 100") as holder:
         lender.send_signal(signal.SIGTERM)
         assert lender.stderr is not None
         while not lender.stderr.readline().startswith("note: "):
@@ -328,6 +331,46 @@ def test_a_second_signal_ends_a_lender_at_once(
         assert lender.wait(timeout=_SECONDS) == 0
         holder.terminate()
         holder.communicate(timeout=_SECONDS)
+
+
+# Uses its device, says so, waits for a file, and ends with 0 whatever has become of the device.
+CARELESS = f"""
+import os, sys
+sys.argv = ["copy", "1000"]
+exec(open({str(COPY)!r}).read())
+while not os.path.exists(os.environ["GO_ON"]):
+    pass
+END
+"""
+
+
+@pytest.mark.parametrize("end", ["", "os._exit(0)"])
+def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
+    environment: dict[str, str], lend: Lender, tmp_path: Path, end: str
+) -> None:
+    go_on, record = tmp_path / "go-on", tmp_path / "app.borrowed"
+    lend()
+    job = [sys.executable, "-c", CARELESS.replace("END", end)]
+    with holding(environment | {"GO_ON": str(go_on)}, "-o", str(record), "--", *job) as holder:
+        for pid in proxies_of(environment):
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5 if end else 0)  # until somebody noticed
+        go_on.touch()
+        out, error = holder.communicate(timeout=_SECONDS)
+    assert holder.returncode == 0, error
+    (seat,) = json.loads(out)["seats"]
+    assert seat["verdict"] == "mismatch"
+    assert seat["devices"][0]["is_lost"]
+    assert "its proxy, or the way to it, ended" in seat["differences"][0]
+    assert '"is_lost": true' in record.read_text()
+
+
+def test_the_verdict_names_a_lost_device_first() -> None:
+    seat = replace(RECORD.seats[0], verdict=Verdict.AS_PLACED)
+    lost = replace(seat.devices[0], is_lost=True)
+    wrong = replace(seat, devices=(lost,), verdict=Verdict.MISMATCH, differences=("lost a/0",))
+    shown = render_borrowed_text(replace(RECORD, seats=(seat, replace(wrong, rank=1))))
+    assert shown.startswith("Borrowed  1 device for 2 ranks: 1 of them lost a device\n")
 
 
 def proxies_of(environment: Mapping[str, str]) -> list[int]:

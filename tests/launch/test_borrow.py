@@ -122,6 +122,16 @@ def test_another_device_or_none_is_a_mismatch(tmp_path: Path) -> None:
     assert none.differences == ("could not reach a/0",)
 
 
+def test_a_device_whose_proxy_ended_first_is_lost(tmp_path: Path) -> None:
+    report(tmp_path, "a.1", 0, UNIX | SPEED)  # a process that ended before
+    report(tmp_path, "a.2", 0, UNIX | SPEED | {"lost": True})
+    report(tmp_path, "a.3", 1, UNIX | SPEED)
+    loser, other = verified(seats(("a", "a/0"), ("a", "a/0")), LENT, tmp_path)
+    assert (loser.verdict, other.verdict) == (Verdict.MISMATCH, Verdict.AS_PLACED)
+    assert loser.differences == ("lost a/0: its proxy, or the way to it, ended before it did",)
+    assert [loser.devices[0].is_lost, other.devices[0].is_lost] == [True, False]
+
+
 def test_another_host_is_said(tmp_path: Path) -> None:
     report(tmp_path, "n7.cluster.1", 0, UNIX)
     report(tmp_path, "n7.cluster.2", 1, UNIX)

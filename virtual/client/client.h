@@ -248,6 +248,7 @@ uint64_t tps__new_id(struct tps_link *link);
 void tps__note_wait(struct tps_link *link, uint64_t since_ns);
 uint64_t tps__now_ns(void);
 extern bool tps__is_strict;
+extern atomic_bool tps__is_leaving; /* the process ends: it hangs up itself */
 
 /* ---- receive.c: what the proxy says */
 

@@ -14,6 +14,7 @@
 enum { BATCH = 16 << 10, SMALL = 4 << 10 };
 
 bool tps__is_strict;
+atomic_bool tps__is_leaving;
 static struct tps_link *links;
 static struct {
   sem_t wanted;
@@ -91,7 +92,9 @@ static void leave_to_parent(void) {
 
 /* What was enqueued last is sent, as a native one would run it. */
 __attribute__((destructor)) static void leave(void) {
-  tps__report();
+  atomic_store(&tps__is_leaving, true);
+  if (links != NULL)
+    tps__report();
   for (struct tps_link *link = links; link != NULL; link = link->next) {
     if (atomic_load(&link->is_dead))
       continue;

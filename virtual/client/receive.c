@@ -21,6 +21,8 @@ static void link_died(struct tps_link *link) {
       tps__event_end(link->slots[i].event, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, never);
   pthread_cond_broadcast(&link->changed);
   pthread_mutex_unlock(&link->state);
+  if (!atomic_load(&tps__is_leaving))
+    tps__report(); /* a process may end without its destructors */
 }
 
 static bool take_reply(struct tps_link *link, uint64_t ticket, unsigned char *body, size_t length) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What this process had from its devices, as cl.HOST.PID.json in the folder TOPOSEAT_CL_REPORT:
-   when they are connected and again at the end. Only then is the link measured. */
+   when they are connected, where one is lost, and again at the end. Only then is the link measured.
+ */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,13 @@ static void put_text(FILE *file, const char *text) {
   fputc('"', file);
 }
 
+/* The proxy ended before this process did, whether anybody has noticed or not. */
+static bool is_lost(struct tps_link *link) {
+  struct pollfd end = {.fd = link->channel->socket, .events = POLLRDHUP};
+  return atomic_load(&link->is_dead) ||
+         (poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+}
+
 /* What a link carried is told with its first device. */
 static void put_device(FILE *file, cl_device_id device, bool is_first_of_link) {
   struct tps_link *link = device->base.link;
@@ -67,6 +76,7 @@ static void put_device(FILE *file, cl_device_id device, bool is_first_of_link) {
     fprintf(file, ",\"moved_from\":");
     put_text(file, link->moved_from);
   }
+  fputs(is_lost(link) ? ",\"lost\":true" : "", file);
   fprintf(file,
           ",\"round_trip_s\":%.9g,\"bandwidth_to_bytes_per_s\":%.6g,"
           "\"bandwidth_from_bytes_per_s\":%.6g,\"bytes_to\":%llu,\"bytes_from\":%llu,"
@@ -107,13 +117,7 @@ static void write_report(FILE *file) {
   fprintf(file, ",\"run_s\":%.6g}\n", (double)(tps__now_ns() - began) * 1e-9);
 }
 
-void tps__report(void) {
-  const char *folder = getenv("TOPOSEAT_CL_REPORT");
-  cl_device_id *devices = NULL;
-  if (owner == 0)
-    owner = getpid();
-  if (folder == NULL || tps__known_devices(&devices) == 0 || owner != getpid())
-    return;
+static void replace_report(const char *folder) {
   char host[256] = "", name[320], fresh[330];
   (void)gethostname(host, sizeof host - 1);
   snprintf(name, sizeof name, "cl.%s.%d.json", host, (int)getpid());
@@ -131,6 +135,18 @@ void tps__report(void) {
       (void)renameat(place, fresh, place, name);
   }
   close(place);
+}
+
+void tps__report(void) {
+  static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+  const char *folder = getenv("TOPOSEAT_CL_REPORT");
+  if (owner == 0)
+    owner = getpid();
+  if (folder == NULL || owner != getpid())
+    return;
+  pthread_mutex_lock(&writing);
+  replace_report(folder);
+  pthread_mutex_unlock(&writing);
 }
 
 void tps__measure(struct tps_link *link) {

@@ -170,6 +170,7 @@ class _Device(Struct, frozen=True):
     bytes_from: float = 0.0
     calls: int = 0
     waits: int = 0
+    lost: bool = False  # the proxy ended first
 
 
 class _Report(Struct, frozen=True):
@@ -212,6 +213,8 @@ def _verified(
     other = [id for id in told if id not in planned]
     differences = [f"could not reach {id}" for id in missing]
     differences += [f"got {id}, which was not meant for it" for id in other]
+    lost = [id for id in planned if any(each.lost for each in told.get(id, ()))]
+    differences += [f"lost {id}: its proxy, or the way to it, ended before it did" for id in lost]
     hosts = list(dict.fromkeys(host for host, _ in reports))
     if seat.host != ANY_HOST and all(short_name(host) != short_name(seat.host) for host in hosts):
         differences.append(f"it ran on {hosts[0]}, where another device may be nearer")
@@ -230,6 +233,7 @@ def _seen(device: BorrowedDevice, told: Sequence[_Device]) -> BorrowedDevice:
     if not told:
         return device
     first = told[0]
+    device = replace(device, is_lost=any(each.lost for each in told))
     with suppress(ValueError):  # a process that was killed before it had measured
         device = replace(
             device,

@@ -76,7 +76,10 @@ class MeasuredWay:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BorrowedDevice:
-    """A device of one rank: predicted, and as seen from inside the rank; None is not known."""
+    """A device of one rank: predicted, and as seen from inside the rank; None is not known.
+
+    It `is_lost` where its proxy ended before the rank did.
+    """
 
     id: str
     host: str
@@ -84,6 +87,7 @@ class BorrowedDevice:
     predicted: Way | None = None
     measured: MeasuredWay | None = None
     use: DeviceUse | None = None
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -64,6 +64,9 @@ def _verdict(borrowed: Borrowed) -> str:
     if counts[None]:
         return what
     wrong, unknown = counts[Verdict.MISMATCH], counts[Verdict.NOT_CHECKED]
+    lost = sum(any(device.is_lost for device in seat.devices) for seat in borrowed.seats)
+    if lost:
+        return f"{what}: {lost} of them lost a device"
     if wrong:
         return f"{what}: {wrong} of them did not get what was meant for them"
     if unknown:
