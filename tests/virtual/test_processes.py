@@ -197,6 +197,36 @@ def test_without_a_borrowed_device_the_library_is_silent() -> None:
     assert "toposeat" not in done.stdout + done.stderr
 
 
+def test_who_is_hung_up_on_tries_again(proxy: Proxy, tmp_path: Path) -> None:
+    """As where a crowd is at the door: the oldest has to go."""
+    tries = []
+
+    def relay(source: socket.socket, target: socket.socket) -> None:
+        while piece := source.recv(1 << 16):
+            target.sendall(piece)
+        target.shutdown(socket.SHUT_WR)
+
+    def serve(server: socket.socket) -> None:
+        for _ in range(3):
+            with server.accept()[0]:
+                tries.append("hung up on")
+        with server.accept()[0] as peer, proxy.connect() as real:
+            back = threading.Thread(target=relay, args=(real, peer))
+            back.start()
+            relay(peer, real)
+            back.join()
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "proxy"))
+        server.listen()
+        server.settimeout(TIMEOUT_S)
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        assert devices(proxy.client(f"unix:{tmp_path}/proxy#0")) == 1
+        thread.join()
+    assert len(tries) == 3
+
+
 @pytest.mark.parametrize("who", ["client", "proxy"])
 def test_another_version_is_said(proxy: Proxy, tmp_path: Path, who: str) -> None:
     other = b"toposeat-cl 0 le64\0"

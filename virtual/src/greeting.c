@@ -9,6 +9,7 @@
 #include "wire.h"
 
 enum { NONCE = 32, LIMIT_S = 5 };
+const char tps_no_answer[] = "it hung up, or said nothing for 5 s, or is no toposeat-clproxy";
 
 bool tps_read_key(const char *text, unsigned char key[TPS_KEY_BYTES]) {
   static const char digits[] = "0123456789abcdef";
@@ -43,23 +44,22 @@ static void prove(const unsigned char *key, char role, const unsigned char nonce
 }
 
 static const char *exchange(int socket, const unsigned char *key, bool is_client) {
-  static const char silent[] = "it hung up, or said nothing for 5 s, or is no toposeat-clproxy";
   unsigned char nonces[2][NONCE], mine[TPS_DIGEST_BYTES], others[TPS_DIGEST_BYTES],
       told[TPS_DIGEST_BYTES];
   unsigned char *own = nonces[is_client ? 0 : 1], *peer = nonces[is_client ? 1 : 0];
   if (getrandom(own, NONCE, 0) != NONCE)
     return "there are no random numbers";
   if (swap(socket, own, peer, NONCE) != 0)
-    return silent;
+    return tps_no_answer;
   prove(key, is_client ? 'c' : 'p', (const unsigned char (*)[NONCE])nonces, mine);
   prove(key, is_client ? 'p' : 'c', (const unsigned char (*)[NONCE])nonces, others);
   if (swap(socket, mine, told, sizeof told) != 0)
-    return silent;
+    return tps_no_answer;
   if (!tps_same_digest(others, told))
     return "the key is another one";
   char version[sizeof TPS_PROTOCOL] = "";
   if (swap(socket, TPS_PROTOCOL, version, sizeof version) != 0)
-    return silent;
+    return tps_no_answer;
   if (memcmp(version, TPS_PROTOCOL, sizeof version) != 0)
     return "it is of another version of toposeat";
   return NULL;

@@ -110,9 +110,11 @@ int tps_inflow_read(struct tps_inflow *in, void *data, size_t length, void (*is_
                     void *context);
 
 /* ---- Greeting: both prove by HMAC-SHA256 that they hold the key, then compare the version. Who is
-   silent for 5 s is refused. NULL, or what is wrong. */
+   silent for 5 s is refused. NULL, or what is wrong, of which `tps_no_answer` may be so only now.
+ */
 
 enum { TPS_KEY_BYTES = 32 };
+extern const char tps_no_answer[];
 const char *tps_greet(int socket, const unsigned char key[TPS_KEY_BYTES], bool is_client);
 /* 64 hex digits. */
 bool tps_read_key(const char *text, unsigned char key[TPS_KEY_BYTES]);
