@@ -25,6 +25,8 @@ enum {
   PATIENCE_MS = 8000,
   /* An address that drops packets must not use up the time of those behind it. */
   ADDRESS_MS = 1500,
+  /* A firewall that drops packets must not hold a job up that has ended but for its records. */
+  UNREACHED_MS = 5000,
 };
 
 #define KEY_VARIABLE "TOPOSEAT_HOME_KEY"
@@ -132,7 +134,7 @@ struct home_words {
 };
 
 /* What became of an attempt to reach home at one address. */
-enum outcome { AT_HOME, NOT_HOME, BUSY };
+enum outcome { AT_HOME, NOT_HOME, UNREACHED, BUSY };
 
 /* Splits PORT:SECONDS:ADDRESSES; false if `words` is something else. */
 static bool split(const char *words, struct home_words *home) {
@@ -275,13 +277,15 @@ static int connect_to(const char *text, uint16_t port, long deadline_ms, enum ou
   }
   if (cause == 0 && may_be_home(peer, &address))
     return peer;
-  if (cause == ETIMEDOUT || cause == EAGAIN) /* its queue is full */
+  if (cause == ETIMEDOUT)
+    *outcome = UNREACHED;
+  if (cause == EAGAIN) /* its queue is full */
     *outcome = BUSY;
   close(peer);
   return -1;
 }
 
-/* Tries every address once; BUSY if one of them may answer later. */
+/* Tries every address once; UNREACHED or BUSY if one of them may answer later. */
 static enum outcome try_addresses(const struct home_words *home, char address[MAX_ADDRESS],
                                   long patience_ms, long deadline_ms, int *peer) {
   enum outcome best = NOT_HOME;
@@ -298,28 +302,35 @@ static enum outcome try_addresses(const struct home_words *home, char address[MA
       return AT_HOME;
     if (*peer >= 0)
       close(*peer);
-    if (outcome == BUSY)
-      best = BUSY;
+    if (outcome > best)
+      best = outcome;
     next += length + (next[length] == ',');
   }
   *peer = -1;
   return best;
 }
 
-int tps_home_connect(const char *words, char *address, size_t address_size, long deadline_ms) {
+/* As tps_home_connect; after `unreached_ms` only as long as some address was reached before, each
+   having been tried once. */
+static int connect_home(const char *words, char *address, size_t address_size, long deadline_ms,
+                        long unreached_ms) {
   struct home_words home;
   char one[MAX_ADDRESS];
   int peer = -1;
   enum outcome outcome = BUSY;
+  bool reached = false;
+  long give_up_ms = tps_now_ms() + unreached_ms, until_ms = deadline_ms;
   if (!split(words, &home) || getenv(KEY_VARIABLE) == NULL)
     return -1;
   /* Home greets late while hundreds of nodes send to it, and drops who waits for its greeting
      where others crowd in: each time it is given longer, and asked again. */
   long pause_ms = 10;
-  for (long patience_ms = ADDRESS_MS; outcome == BUSY && tps_now_ms() < deadline_ms;
+  for (long patience_ms = ADDRESS_MS; outcome >= UNREACHED && tps_now_ms() < until_ms;
        patience_ms *= 2, pause_ms = pause_ms < 320 ? pause_ms * 2 : pause_ms) {
-    outcome = try_addresses(&home, one, patience_ms, deadline_ms, &peer);
-    if (outcome == BUSY)
+    outcome = try_addresses(&home, one, patience_ms, until_ms, &peer);
+    reached |= outcome == BUSY;
+    until_ms = reached || give_up_ms > deadline_ms ? deadline_ms : give_up_ms;
+    if (outcome >= UNREACHED)
       poll(NULL, 0, (int)pause_ms);
   }
   if (outcome == AT_HOME && address != NULL)
@@ -327,12 +338,17 @@ int tps_home_connect(const char *words, char *address, size_t address_size, long
   return peer;
 }
 
+int tps_home_connect(const char *words, char *address, size_t address_size, long deadline_ms) {
+  return connect_home(words, address, address_size, deadline_ms, deadline_ms - tps_now_ms());
+}
+
 /* ---- bundles ---- */
 
 int tps_bundle_open(const char *words, const char *name, uint64_t length, long deadline_ms) {
   size_t name_length = strlen(name);
-  int peer =
-      name_length <= TPS_MAX_BUNDLE_NAME ? tps_home_connect(words, NULL, 0, deadline_ms) : -1;
+  int peer = name_length <= TPS_MAX_BUNDLE_NAME
+                 ? connect_home(words, NULL, 0, deadline_ms, UNREACHED_MS)
+                 : -1;
   if (peer < 0)
     return -1;
   unsigned char begin[HEADER_BYTES + TPS_MAX_BUNDLE_NAME + 1];

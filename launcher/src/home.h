@@ -101,8 +101,8 @@ bool tps_home_secret(const char *what, const char *text, unsigned char digest[TP
 int tps_home_connect(const char *words, char *address, size_t address_size, long deadline_ms);
 
 /* A file in parts: open, tps_send_bytes for `length` bytes in all, close. `name` is at most
-   TPS_MAX_BUNDLE_NAME letters, digits, '.', '_' and '-'. Open returns -1 on failure; close says
-   whether home has kept it. */
+   TPS_MAX_BUNDLE_NAME letters, digits, '.', '_' and '-'. Open returns -1 on failure, at the latest
+   after some seconds where no packet comes back; close says whether home has kept it. */
 int tps_bundle_open(const char *words, const char *name, uint64_t length, long deadline_ms);
 bool tps_bundle_close(int peer, long deadline_ms);
 

