@@ -68,6 +68,50 @@ def test_both_threads_of_a_core_stay_together() -> None:
     assert [format_cpu_list(shares[rank]) for rank in (0, 1)] == ["0-3,32-35", "4-7,36-39"]
 
 
+def test_threads_of_a_core_stay_together_where_ranks_do_not_divide_cores() -> None:
+    pool = parse_cpu_list("0-7,32-39")
+    shares = share_cpus(dict.fromkeys(range(3), pool))
+    assert [format_cpu_list(shares[rank]) for rank in range(3)] == [
+        "0-1,32-33",
+        "2-4,34-36",
+        "5-7,37-39",
+    ]
+
+
+def test_cores_that_are_known_are_given_whole() -> None:
+    cores = [frozenset((2 * core, 2 * core + 1)) for core in range(8)]  # neighbours, as on POWER
+    shares = share_cpus(dict.fromkeys(range(3), tuple(range(16))), cores)
+    assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["0-3", "4-9", "10-15"]
+    overlapping = share_cpus({0: tuple(range(8)), 1: tuple(range(4, 12))}, cores)
+    assert [format_cpu_list(overlapping[rank]) for rank in (0, 1)] == ["0-5", "6-11"]
+
+
+def test_more_ranks_than_cores_have_single_threads() -> None:
+    cores = [frozenset((0, 4)), frozenset((1, 5))]
+    shares = share_cpus(dict.fromkeys(range(3), (0, 1, 4, 5)), cores)
+    assert [shares[rank] for rank in range(3)] == [(0,), (4,), (1, 5)]
+    unlike = share_cpus({0: (0, 1, 4, 5), 1: (1, 5), 2: (1, 5)}, cores)
+    assert sorted(unlike.values()) == [(0, 4), (1,), (5,)]
+
+
+@given(
+    st.integers(2, 4),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 24)), min_size=1, max_size=8),
+)
+def test_no_core_is_cut_where_there_are_enough(threads: int, ranges: list[tuple[int, int]]) -> None:
+    """Pools of whole cores: where each rank could have one, nobody has a part of one."""
+    cores = [frozenset(range(threads * at, threads * (at + 1))) for at in range(64)]
+    pools = {
+        rank: tuple(range(threads * first, threads * min(64, first + count)))
+        for rank, (first, count) in enumerate(ranges)
+    }
+    shares = share_cpus(pools, cores)
+    cut = [c for c in cores if any(0 < len(c.intersection(s)) < threads for s in shares.values())]
+    if all(count >= len(ranges) for _, count in ranges):
+        assert not cut
+        assert len({cpu for s in shares.values() for cpu in s}) == sum(map(len, shares.values()))
+
+
 def test_fewer_cpus_than_ranks_are_shared_singly() -> None:
     shares = share_cpus(dict.fromkeys(range(5), (4, 5)))
     assert [shares[rank] for rank in range(5)] == [(4,), (5,), (4,), (5,), (4,)]

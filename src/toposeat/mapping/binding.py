@@ -107,7 +107,15 @@ def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
             pool = _near_cpus(topology, device) if device.host == host else ()
             if pool:
                 pools[rank] = pool
-        shares.update((rank, format_cpu_list(cpus)) for rank, cpus in share_cpus(pools).items())
+        cores = (
+            frozenset(parse_cpu_list(core))
+            for component in topology.components
+            if component.host == host
+            for core in component.cores
+        )
+        shares.update(
+            (rank, format_cpu_list(cpus)) for rank, cpus in share_cpus(pools, cores).items()
+        )
     return shares
 
 

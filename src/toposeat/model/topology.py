@@ -250,7 +250,10 @@ class Nic(Record, frozen=True, kw_only=True):
 
 
 class Component(Record, frozen=True, kw_only=True):
-    """A vertex that only passes traffic on, or holds CPUs."""
+    """A vertex that only passes traffic on, or holds CPUs.
+
+    `cores` are the CPU lists of those of its cores that have several hardware threads: `0,32`.
+    """
 
     id: str
     kind: ComponentKind
@@ -259,11 +262,13 @@ class Component(Record, frozen=True, kw_only=True):
     pci_bus_id: str | None = None
     numa_node: int | None = None
     cpus: str | None = None
+    cores: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
-        _check_cpus(self.cpus)
+        for cpus in (self.cpus, *self.cores):
+            _check_cpus(cpus)
 
 
 class Link(Record, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from tests.topology.live.fake_machine import (
     FakeSysfs,
 )
 from toposeat.errors import UnavailableError
+from toposeat.mapping import seat_ranks
 from toposeat.model.topology import Topology, Vendor
 from toposeat.topology import discover_this, nccl_xml, read_topology
 
@@ -156,6 +157,19 @@ def test_the_processor_is_told_in_nccls_words(
     attributes = zip(("arch", "vendor", "familyid", "modelid"), words.split(), strict=False)
     first = nccl_xml(found)[0].split("<cpu")[1].split(">")[0]
     assert all(f'{key}="{value}"' in first for key, value in attributes)
+
+
+def test_ranks_get_whole_cores(tmp_path: Path) -> None:
+    sysfs = dgx1_sysfs(tmp_path)
+    for cpu in range(80):  # neighbours are threads of a core, as on some boards
+        path = f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        sysfs.write(path, f"{cpu & ~1}-{cpu | 1}")
+    found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(), host="node07")
+    cores = {c.numa_node: c.cores for c in found.components if c.cores}
+    assert (cores[0][:2], len(cores[0])) == (("0-1", "2-3"), 20)
+    assert cores[1][-1] == "78-79"
+    seats = seat_ranks(found, 3, (0, 1, 2))
+    assert [seat.cpus for seat in seats.seats] == ["0-11", "12-19,40-45", "46-59"]
 
 
 def test_pcie_speed_is_that_of_the_slower_end(tmp_path: Path) -> None:

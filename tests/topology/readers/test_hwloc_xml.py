@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, LinkLayer, Nic, PathClass, Topology, Vendor
+from toposeat.model.topology import (
+    ComponentKind,
+    LinkKind,
+    LinkLayer,
+    Nic,
+    PathClass,
+    Topology,
+    Vendor,
+)
 from toposeat.topology import parse_topology_text, read_topology
 from toposeat.topology.readings import without_inferred_links
 
@@ -87,6 +95,17 @@ def test_devices_take_the_numbers_of_nvidia_smi() -> None:
         "0-7",
         0,
     )
+
+
+def test_the_hardware_threads_of_a_core_are_known() -> None:
+    cores = (
+        "".join(f'<object type="Core" cpuset="0x{3 << 2 * core:08x}"/>' for core in range(3))
+        + '<object type="Core" cpuset="0x00000040"/>'
+    )
+    node = '<object type="NUMANode" os_index="0" cpuset="0x000000ff" gp_index="2"/>'
+    topology = read(SAMPLE.replace(node, node + cores))
+    of_node = {c.numa_node: c.cores for c in topology.components if c.kind is ComponentKind.NUMA}
+    assert of_node == {0: ("0-1", "2-3", "4-5"), 1: ()}
 
 
 def test_the_pci_tree_is_kept() -> None:

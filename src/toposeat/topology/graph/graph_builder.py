@@ -56,6 +56,7 @@ class GraphBuilder(Struct):
         pci_bus_id: str | None = None,
         numa_node: int | None = None,
         cpus: str | None = None,
+        cores: tuple[str, ...] = (),
     ) -> str:
         """Add a component and return its id."""
         self.components.append(
@@ -67,6 +68,7 @@ class GraphBuilder(Struct):
                 pci_bus_id=pci_bus_id,
                 numa_node=numa_node,
                 cpus=cpus,
+                cores=cores,
             )
         )
         return id

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import ComponentKind, LinkLayer, Nic, PcieState
 from toposeat.topology import constants as k
@@ -107,6 +108,7 @@ class Machine:
     adapters: tuple[NetworkAdapter, ...] = ()
     report: tuple[str, ...] = ()
     functions_per_link: int = 2
+    cores: tuple[frozenset[int], ...] = ()  # CPUs of those with several hardware threads
 
     def gpus(self, vendor: int) -> list[PciDevice]:
         """The GPUs of one vendor in PCI bus order."""
@@ -175,7 +177,13 @@ class PciGraphWriter:
             name=f"NUMA node {node}",
             numa_node=node,
             cpus=self.machine.cpus_of_node.get(node),
+            cores=self._cores(node),
         )
+
+    def _cores(self, node: int) -> tuple[str, ...]:
+        listed = self.machine.cpus_of_node.get(node)
+        near = frozenset(parse_cpu_list(listed)) if listed else frozenset()
+        return tuple(format_cpu_list(sorted(core)) for core in self.machine.cores if core <= near)
 
     def _host_bridge(
         self, root: str, members: Sequence[Endpoint], numa: str, node: int | None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
@@ -47,6 +48,7 @@ def read_sysfs(root: Path = Path("/sys")) -> Machine:
         },
         adapters=adapters,
         report=report,
+        cores=_cores(root, cpus_of_node.values()),
     )
 
 
@@ -131,6 +133,19 @@ def _cpus_of_node(root: Path) -> dict[int, str]:
         if match and cpus:
             found[int(match.group(1))] = cpus
     return dict(sorted(found.items()))
+
+
+def _cores(root: Path, lists: Iterable[str]) -> tuple[frozenset[int], ...]:
+    """The CPUs of each core that has several hardware threads."""
+    found: list[frozenset[int]] = []
+    left = {cpu for text in lists for cpu in parse_cpu_list(text)}
+    while left:
+        path = root / "devices" / "system" / "cpu" / f"cpu{min(left)}" / "topology"
+        listed = _cpu_list(path / "thread_siblings_list")
+        core = frozenset(parse_cpu_list(listed)) if listed else frozenset()
+        found += [core] if len(core) > 1 else []
+        left -= core | {min(left)}
+    return tuple(found)
 
 
 def _package(root: Path, cpus: str) -> int | None:

@@ -128,6 +128,7 @@ class _Contents:
     host: str = ANY_HOST
     cpus_of_node: dict[int, frozenset[int]] = field(default_factory=dict)
     cpus_of_package: dict[int, frozenset[int]] = field(default_factory=dict)
+    cores: list[frozenset[int]] = field(default_factory=list)
     pci: dict[str, _Found] = field(default_factory=dict)
     roots: Counter[str] = field(default_factory=Counter)  # host bridges by domain and line
     ports: dict[str, PciDevice] = field(default_factory=dict)  # bridges
@@ -156,6 +157,8 @@ def _walk(contents: _Contents, root: XmlElement) -> None:
             _function(contents, element, where)
         elif element.get("cpuset"):
             below = replace(where, cpus=_cpuset(element, contents.file))
+            if kind == "Core" and below.cpus is not None and len(below.cpus) > 1:
+                contents.cores.append(below.cpus)
         pending.extend((each, below) for each in element.named("object"))
 
 
@@ -268,6 +271,7 @@ def _machine(contents: _Contents) -> Machine:
             for package, members in contents.cpus_of_package.items()
             if cpus <= members or members <= cpus
         },
+        cores=tuple(contents.cores),
     )
 
 
