@@ -62,8 +62,6 @@ def sample_texts() -> dict[str, str]:
         "amd-smi": _amd_smi(bus),
         "amd-smi-8": amd.amd_smi_mi250x(),
         "amd-smi.json": amd.amd_smi_json(bus, amd.mi250x_weight, kind),
-        "transferbench": amd.transferbench(2, 3, number),
-        "transferbench.csv": amd.transferbench(1, 2, number, csv=True, read=True),
         "xpu-smi": amd.xpu_smi(2, 2, amd.max1550, ["0-15", "16-31"]),
         "kfd": amd.kfd_mi300a(1).text(),
         "kfd-grep": amd.kfd_mi300a(1).grep(),

@@ -65,11 +65,23 @@ def test_stacks_reach_all_stacks_over_xe_link_and_mdf() -> None:
 
 
 def test_measured_over_driver_over_tables(tmp_path: Path) -> None:
-    """TransferBench's numbers become limits of pairs on KFD's links, each direction by itself."""
+    """Measured numbers become limits of pairs on KFD's links, each direction by itself."""
     (tmp_path / "kfd.txt").write_text(samples.kfd_mi250x().text())
     (tmp_path / "smi.txt").write_text(samples.amd_smi_mi250x())
     (tmp_path / "run.txt").write_text(
-        samples.transferbench(4, 8, lambda i, j: 30.0 + (i - 4) + (j - 4) / 8)
+        "".join(f"Device: {i},  CPU\n" for i in range(4))
+        + "".join(
+            f"Device: {i},  AMD Instinct MI250X,  GPU-XX,  {bus[5:-3]}.0\n"
+            for i, bus in enumerate(samples.MI250X_BUS, start=4)
+        ).replace(":00.0", ":0.0")
+        + "\nUnidirectional copy peak bandwidth GB/s\n\n"
+        + "D/D       "
+        + "".join(f"{j:<12}" for j in range(12))
+        + "\n\n"
+        + "\n\n".join(
+            f"{i:<10}" + "".join(f"{30.0 + (i - 4) + (j - 4) / 8:<12.3f}" for j in range(12))
+            for i in range(12)
+        )
     )
     topology = read_topologies([tmp_path / name for name in ("kfd.txt", "smi.txt", "run.txt")])
     assert [d.pci_bus_id for d in topology.devices] == list(samples.MI250X_BUS)
@@ -79,7 +91,7 @@ def test_measured_over_driver_over_tables(tmp_path: Path) -> None:
         assert cap.source is Source.MEASURED
         assert cap.value == pytest.approx((30 + i + j / 8) * 1e9, rel=1e-3)
     assert topology.route_of_pair["gpu0", "gpu1"].peer_access is True  # amd-smi's access table
-    assert not any("disagree" in line for line in topology.report)
+    assert not [line for line in topology.report if "disagree" in line]
 
 
 def test_two_tables_of_words_are_one_output() -> None:

@@ -100,13 +100,6 @@ FORMATS: tuple[Format, ...] = (
         when="with its matrix of link types",
     ),
     Format(
-        name="TransferBench p2p",
-        command="TransferBench p2p > FILE (or OUTPUT_TO_CSV=1)",
-        tells="measured bandwidth of pairs, reading or writing, and of host copies per NUMA node",
-        reader="transferbench",
-        heading=r"^(?:TransferBench v|Bytes Per Direction)|directional copy peak bandwidth GB/s \[",
-    ),
-    Format(
         name="toposeat topology JSON",
         command="toposeat discover -o FILE",
         tells="everything",
@@ -308,6 +301,11 @@ PASTES: tuple[tuple[str, str, str], ...] = (
         r"^available: \d+ nodes \(",
         "output of numactl",
         "save the whole tree: lstopo --of xml --whole-io FILE; or {}",
+    ),
+    (
+        r"(?i)^(?:TransferBench v|Bytes Per Direction)|directional copy peak bandwidth GB/s \[",
+        "output of TransferBench",
+        "measure by rocm-bandwidth-test > FILE; save what joins GPUs: amd-smi topology > FILE",
     ),
 )
 _OF_VENDOR = (

@@ -37,7 +37,7 @@ _DOCUMENT = re.compile(rf"\s*<{_XML}|[{{\[]\s*(?:\"|\{{|$)")
 _ROOT = re.compile(r"\s*<(system|topology|nvidia_smi_log)\b")
 _COMMAND = re.compile(
     r"\b(?:(?:nvidia|mx|rocm|amd|xpu)-smi|p2pBandwidthLatencyTest|nvbandwidth"
-    r"|rocm[-_]bandwidth[-_]test|TransferBench p2p|lscpu|cpuinfo)\b"
+    r"|rocm[-_]bandwidth[-_]test|lscpu|cpuinfo)\b"
 )
 _LABEL = re.compile(r"(?:GPU|NIC|mlx)\d+\w*|cpu|numa|node", re.ASCII | re.IGNORECASE)
 _ROW = re.compile(r"[ \t|>#*]*GPU\d+[ \t|]+[A-Z]", re.ASCII | re.IGNORECASE)

@@ -117,42 +117,6 @@ def amd_smi_json(
     )
 
 
-def transferbench(
-    cpus: int, gpus: int, value: Cell, *, csv: bool = False, read: bool = False
-) -> str:
-    """`TransferBench p2p`: both matrices; `value(i, j)` in GB/s over CPUs, then GPUs."""
-    names = [f"CPU {i:02}" for i in range(cpus)] + [f"GPU {i:02}" for i in range(gpus)]
-    comma = "," if csv else ""
-    where = "[Remote read / Local write]" if read else "[Local read / Remote write]"
-
-    def row(name: str, arrow: str, cells: Sequence[object]) -> str:
-        text = "".join(
-            (f"{c:10.2f}" if isinstance(c, float) else f"{c!s:>10}") + comma for c in cells
-        )
-        return f"  {name} {arrow}{comma}{text}\n"
-
-    def header(corner: str) -> str:
-        return f"{corner:>12}{comma}" + "".join(f"{n:>10}{comma}" for n in names) + "\n"
-
-    text = f"Bytes Per Direction{',' if csv else ' '}67108864\n"
-    text += f"Unidirectional copy peak bandwidth GB/s {where} (GPU-Executor: GFX)\n"
-    text += header("SRC\\EXE+DST" if read else "SRC+EXE\\DST")
-    total = range(cpus + gpus)
-    for i in total:
-        text += ("\n" if i == cpus else "") + row(names[i], " ->", [value(i, j) for j in total])
-    text += f"{'':24}CPU->CPU  CPU->GPU  GPU->CPU  GPU->GPU\n"
-    text += "Averages (During UniDir):     35.85     41.98     55.24     48.44\n\n"
-    text += f"Bidirectional copy peak bandwidth GB/s {where} (GPU-Executor: GFX)\n"
-    text += header("SRC\\DST")
-    for i in total:
-        one = ["N/A" if i == j else value(i, j) for j in total]
-        back = ["N/A" if i == j else value(j, i) for j in total]
-        both = ["N/A" if i == j else float(value(i, j)) + float(value(j, i)) for j in total]
-        text += row(names[i], " ->", one) + row(names[i], "<- ", back) + row(names[i], "<->", both)
-        text += "\n"
-    return text
-
-
 def xpu_smi(cards: int, tiles: int, cell: Callable[[int, int], str], cpus: Sequence[str]) -> str:
     """`xpu-smi topology -m`; `cell` of tile numbers over all cards."""
     names = [f"GPU {c}/{t}" for c in range(cards) for t in range(tiles)]

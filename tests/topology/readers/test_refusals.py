@@ -101,15 +101,6 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("Device: 1,", "Device: 7,", "not numbered from 0", -1),
         ("Device: 0,  AMD", "Device: 0,  AMD,  GPU-a,  11:0.0,", "CPUs do not come", 0),
     ),
-    "transferbench": (
-        ("32.00", "1000000.00", "not within", 0),
-        ("32.00", "-32.00", "where a number", 0),
-        ("     34.00", "", "4 of 5 cells", 0),
-        ("  GPU 01  ->     40.00     41.00     42.00     43.00     44.00\n", "", "of GPU 01", 0),
-        ("  GPU 01  ->", "  GPU 02  ->", "row GPU 02 appears twice", 1),
-        ("SRC+EXE\\DST", "SOURCE", "no matrix below", -1),
-    ),
-    "transferbench.csv": (("21.00", "1e30", "not within", 0),),
     "p2p_bandwidth_latency.txt": (
         ("21.70", "2170000.0", "not within", 0),
         ("     1  20.90 781.30\n", "", "is truncated", 0),

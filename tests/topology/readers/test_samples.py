@@ -133,13 +133,6 @@ SAMPLES: dict[str, Sample] = {
         links={"xgmi": 1},
         bus=["0000:29:00.0", "0000:c3:00.0"],
     ),
-    "TransferBench p2p": Sample(
-        text="Unidirectional copy peak bandwidth GB/s [Local read / Remote write]"
-        " (GPU-Executor: GFX)\n SRC+EXE\\DST    CPU 00    GPU 00    GPU 01\n"
-        "  CPU 00  ->    100.00     25.00     25.00\n  GPU 00  ->     26.00    900.00     40.00\n"
-        "  GPU 01  ->     26.00     41.00    900.00\n",
-        pairs={(0, 1): 40, (1, 0): 41},
-    ),
     "rocm-smi --showtopo": Sample(
         text="==== Weight between two GPUs ====\n       GPU0   GPU1\nGPU0   0      15\n"
         "GPU1   15     0\n==== Link Type between two GPUs ====\n       GPU0   GPU1\n"

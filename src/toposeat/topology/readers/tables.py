@@ -56,12 +56,10 @@ class TableSpec:
         learns: the tool prints words, and may print some that are not known yet: they look like
             words, and count. Two known ones that ran together are cut apart.
         mark: the word that only the diagonal has; "" where the diagonal has cells like the rest.
-        arrow: the word that follows the name in the rows to read; others are skipped.
         extras: columns behind (or before) the cells, with the kind of each.
         empty: the kind of the only one that the tool leaves empty; it writes N/A in the others.
         joined: a name of those that may run together in the header.
         square: there is a row for each column; else the table ends with its last row.
-        commas: separate the cells.
         split: splits words that ran together into cells.
     """
 
@@ -74,19 +72,15 @@ class TableSpec:
     cells: str
     mark: str = ""
     learns: bool = False
-    arrow: str = ""
     extras: tuple[tuple[str, str], ...] = ()
     empty: str = ""
     joined: re.Pattern[str] | None = None
     square: bool = True
-    commas: bool = False
     split: Callable[[str], list[str]] | None = None
 
     def tokens(self, text: str) -> list[str]:
         """The words of a line; a label is one word."""
         text = _MARKS.sub("", text).replace("|", " ")
-        if self.commas:
-            text = text.replace(",", " ")
         if not self.counted:
             text = self.label.sub(self._word, text)
         split = self.split or (self._apart if self.learns else None)
@@ -383,8 +377,7 @@ class _Finder:
                 self._check_column(tokens, self.lines[here].number)
             if self._ends(text, tokens, place, header, len(rows)):
                 break
-            arrow = tokens[place + 1 : place + 2] if place is not None else []
-            if place is None or (self.spec.arrow and arrow != [self.spec.arrow]):
+            if place is None:
                 here += 1
                 continue
             taken, row = self._row(here, header, width)
@@ -423,7 +416,7 @@ class _Finder:
         """A row of something that the header does not name means a damaged header."""
         if len(tokens) < 2 or not self.spec.label.fullmatch(tokens[0].replace(_BLANK, " ")):
             return
-        if tokens[1] == self.spec.arrow if self.spec.arrow else self.spec.holds(tokens[1]):
+        if self.spec.holds(tokens[1]):
             name = tokens[0].replace(_BLANK, " ")
             self.refuse(f"row {name} has no column: the header is cut", line)
 
@@ -460,7 +453,7 @@ class _Finder:
         """The tokens before the cells, the label last, and those from the cells on."""
         tokens = self.spec.tokens(text)
         start = (self._place(tokens, header) or 0) + 1
-        return tokens[:start], tokens[start + bool(self.spec.arrow) :]
+        return tokens[:start], tokens[start:]
 
     def _row_of(self, text: str, header: _Header, line: int) -> Row:
         """A row by its separators where it has them, else by its words; cut ones lack cells."""
@@ -507,7 +500,7 @@ class _Finder:
         place = None if words is None else self._place(words, header)
         if words is None or place is None:
             return None
-        start, count = place + 1 + bool(self.spec.arrow), len(header.columns)
+        start, count = place + 1, len(header.columns)
         cells = [word.upper() for word in words[start : start + count]]
         fits = len(cells) == count and all(not c or self.spec.may_hold(c) for c in cells)
         if not fits or (self.spec.mark and self._marks(cells, header) != [words[place]]):
