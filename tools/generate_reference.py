@@ -127,8 +127,7 @@ def formats_page() -> str:
     parts.append(
         "\nTexts that are refused alone, and named where other outputs are in the same file:\n"
     )
-    matrix = "`nvidia-smi topo -m > FILE` or what the vendor named has for it"
-    parts += [f"- {what}; {instead.format(matrix)}" for _, what, instead in PASTES]
+    parts += [f"- {what}; {instead}" for _, what, instead in PASTES]
     parts += [
         "\n## Which formats show that device links exist, and which that they do not\n",
         "A file without an NVLink may just not mention it. Only a format with *absence* shows",

@@ -8,6 +8,7 @@ with an unmistakable mark come first. docs/reference/formats.md lists all of the
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -215,11 +216,13 @@ FORMATS: tuple[Format, ...] = (
     ),
 )
 
+_MATRIX = "nvidia-smi topo -m > FILE (AMD: amd-smi topology > FILE)"
+
 # Files that people mistake for descriptions of a machine: a pattern of their beginning, what they
 # are, and what to give instead.
 NOT_READ: tuple[tuple[str, str, str], ...] = (
     (
-        r"\A#\s*to 0\s+to 1\b|\A#\s*GPU\s+CPU0\b|^\d+ # Number of CPUs|\A<.*?<platform\b",
+        r"\A#\s*to 0\s+to 1\b|\A#\s*GPU\s+CPU0\b|^\d+ # Number of CPUs|\A<[\s\S]{0,99}<platform\b",
         "a file of StarPU or SimGrid",
         "measure on that node: toposeat measure -o FILE, or p2pBandwidthLatencyTest > FILE",
     ),
@@ -256,8 +259,7 @@ NOT_READ: tuple[tuple[str, str, str], ...] = (
 )
 
 # Texts that people paste beside such files, or in their place, and that tell too little to be read.
-# Where nothing else is in the file they are refused; else they are named. `{}` is what tells the
-# machine by the vendor that the text names.
+# Where nothing else is in the file they are refused; else they are named.
 PASTES: tuple[tuple[str, str, str], ...] = (
     (
         r"^\s*(?:Package|Socket|NUMANode) L#\d|^\s*HostBridge(?: L#\d+)?\s*$",
@@ -267,20 +269,20 @@ PASTES: tuple[tuple[str, str, str], ...] = (
     (
         r"^\s*[-+\\|][-+ |\\]*\[[0-9a-f]{4}(?::[0-9a-f]{2}(?:-[0-9a-f]{2})?)?\]-",
         "output of lspci -t",
-        "save the whole tree: hwloc-gather-topology NAME --io; or {}",
+        f"save the whole tree: hwloc-gather-topology NAME --io; or {_MATRIX}",
     ),
     (
         r"^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] "
         r"(?:\"|[A-Z0-9][\w /-]{3,40}(?: \[[0-9a-f]{4}\])?: )"
         r"|^\s*LnkSta:\s",
         "output of lspci",
-        "save the whole tree: hwloc-gather-topology NAME --io; or {}, with nvidia-smi -q > FILE for"
-        " the widths of NVIDIA's links",
+        f"save the whole tree: hwloc-gather-topology NAME --io; or {_MATRIX}, with nvidia-smi -q >"
+        " FILE for the widths of NVIDIA's links",
     ),
     (
         r"\bNCCL INFO\b",
         "a log of NCCL or RCCL",
-        "save its graph: run the job with NCCL_TOPO_DUMP_FILE=FILE; or {}",
+        f"save its graph: run the job with NCCL_TOPO_DUMP_FILE=FILE; or {_MATRIX}",
     ),
     (
         r"^\s*(?:MARKET_NAME|SLOT_TYPE|TARGET_GRAPHICS_VERSION):",
@@ -295,26 +297,18 @@ PASTES: tuple[tuple[str, str, str], ...] = (
     (
         r"^\s*CA '\S+'|^\s*hca_id:\s|^\S+ port \d+ ==> \S+ \((?:Up|Down)\)",
         "ports of InfiniBand (ibstat, ibv_devinfo, ibdev2netdev)",
-        "of the node: {}; of the network: ibnetdiscover > FILE",
+        f"of the node: {_MATRIX}; of the network: ibnetdiscover > FILE",
     ),
     (
         r"^available: \d+ nodes \(",
         "output of numactl",
-        "save the whole tree: lstopo --of xml --whole-io FILE; or {}",
+        f"save the whole tree: lstopo --of xml --whole-io FILE; or {_MATRIX}",
     ),
     (
         r"(?i)^(?:TransferBench v|Bytes Per Direction)|directional copy peak bandwidth GB/s \[",
         "output of TransferBench",
         "measure by rocm-bandwidth-test > FILE; save what joins GPUs: amd-smi topology > FILE",
     ),
-)
-_OF_VENDOR = (
-    (r"\bNVIDIA|\bnvidia", "nvidia-smi topo -m > FILE"),
-    (
-        r"\bInstinct\b|\[AMD/ATI\]|\bROCm|\brocm|\bamd-?smi|\bamdgpu|\bgfx[0-9a-f]{3,4}\b",
-        "amd-smi topology > FILE",
-    ),
-    (r"\bxpu-smi|Data Center GPU Max|Ponte Vecchio", "xpu-smi topology -m > FILE"),
 )
 
 TREES: tuple[Format, ...] = (
@@ -336,9 +330,8 @@ def format_of(file: FileText) -> Format:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
     if file.declares_xml and file.xml_error is not None:
         raise file.xml_error
-    for mark, what, instead in NOT_READ:
-        if re.search(mark, file.start[:20_000], re.MULTILINE | re.DOTALL):
-            raise InputError(f"this is {what}: not read", path=file.path, hint=instead)
+    for _, what, instead in unread_in(file, NOT_READ):
+        raise InputError(f"this is {what}: not read", path=file.path, hint=instead)
     for each in FORMATS:
         if each.looks_like(file):
             return each
@@ -359,37 +352,21 @@ def format_of(file: FileText) -> Format:
             hint=f"map onto it: toposeat map TRAFFIC -t {shell_word(file.path)} --node SRC; or"
             " discover -t it",
         )
-    pasted = pastes_in(file)
-    if pasted:
-        _, what, instead = pasted[0]
+    for _, what, instead in unread_in(file):
         raise InputError(f"this is {what}: not read", path=file.path, hint=instead)
-    raise InputError(
-        f"unknown format: none of {names_of_formats()}",
-        path=file.path,
-        hint=f"save one on the GPU node: toposeat discover -o FILE, or {_command_of(file)}",
-    )
+    raise InputError(f"unknown format: none of {names_of_formats()}", path=file.path, hint=_HINT)
 
 
-def pastes_in(file: FileText) -> list[tuple[int, str, str]]:
-    """The first line of each kind of `PASTES` in a text, what it is, and what to give instead."""
-    if file.is_json or file.xml is not None:
-        return []
+def unread_in(
+    file: FileText, kinds: Sequence[tuple[str, str, str]] = PASTES
+) -> list[tuple[int, str, str]]:
+    """Of each kind that a text holds its first line, what it is, and what to give instead."""
     found = [
-        (
-            file.first_line + file.start.count("\n", 0, match.start()),
-            what,
-            instead.format(_command_of(file)),
-        )
-        for mark, what, instead in PASTES
+        (file.first_line + file.start.count("\n", 0, match.start()), what, instead)
+        for mark, what, instead in kinds
         if (match := re.search(mark, file.start, re.MULTILINE))
     ]
     return sorted(found)
-
-
-def _command_of(file: FileText) -> str:
-    """How to save what joins the GPUs, by the vendor that a text names; NVIDIA's where none is."""
-    found = (command for mark, command in _OF_VENDOR if re.search(mark, file.start))
-    return next(found, _OF_VENDOR[0][1])
 
 
 def parse_outputs(file: FileText) -> list[Topology]:
@@ -400,7 +377,7 @@ def parse_outputs(file: FileText) -> list[Topology]:
     if len(parts) > 1:
         tables = without_repetitions([part for part in parts if not is_whole(part)])
         parts = [*filter(is_whole, parts), *tables]
-    pasted = pastes_in(file)
+    pasted = [] if file.is_json or file.xml is not None else unread_in(file)
     return [*parts, contents(file.path, said, pasted)] if pasted or len(said) > 1 else parts
 
 
@@ -421,4 +398,4 @@ def names_of_formats() -> str:
     return ", ".join(each.name for each in (*FORMATS, *TREES))
 
 
-_HINT = "save one on the GPU node: toposeat discover -o FILE, or nvidia-smi topo -m > FILE"
+_HINT = f"save one on the GPU node: toposeat discover -o FILE, or {_MATRIX}"
