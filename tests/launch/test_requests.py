@@ -71,13 +71,6 @@ def test_kueue_and_kai_take_slices_or_the_whole_job() -> None:
     assert "ComputeDomain" in domain["DRA"][1]
 
 
-def test_volcano_takes_tiers() -> None:
-    near = "networkTopology: {mode: hard, highestTierAllowed: 2}"
-    assert words(asked("tier 2 (rack)", 16))["Volcano"] == (near,)
-    parts = f"partitionPolicy: {{totalPartitions: 4, partitionSize: 4, {near}}}"
-    assert words(asked("tier 2", 4))["Volcano"] == (parts,)
-
-
 def test_only_nvidias_driver_is_known_for_claims() -> None:
     assert set(words(replace(asked(EKS, 4), vendor="amd"))) == {"Kueue", "KAI"}
 

@@ -123,16 +123,6 @@ def test_blocks_of_slurm_are_the_domains_of_trays(tmp_path: Path) -> None:
     assert other.domain_of_host == ()
 
 
-def test_domains_of_topograph_are_those_of_its_file(shared_dir: Path) -> None:
-    path = shared_dir / "machines" / "topograph-model" / "nvl72.yaml"
-    if not path.exists():
-        pytest.skip("no recorded model of Topograph")
-    network = read_network(path)
-    shape = shape_of_network(network, read_topology("gb200-nvl72"))
-    for name, group in zip(network.host_names, shape.domain_of_host, strict=True):
-        assert group == [f"node{at}" for at in ("11", "12", "21", "22")].index(name[:6])
-
-
 def test_a_part_of_the_hosts_keeps_its_domains(tmp_path: Path) -> None:
     shape = racks(tmp_path / "topology.conf", [0, 20, 1, 21])
     assert shape.domain_of_host == (0, 1, 0, 1)

@@ -1,9 +1,9 @@
 """What a scheduler is asked for so that blocks of nodes stay near each other, in its own words.
 
 Slurm: sbatch(1), --segment and --switches. Kueue: annotations of kueue.x-k8s.io, as its page on
-topology-aware scheduling says. KAI: its page on segments. Volcano: `networkTopology` and
-`partitionPolicy` of its Job. DRA: `ResourceClaimTemplate` of resource.k8s.io/v1 with the driver
-gpu.nvidia.com, `ComputeDomain` of resource.nvidia.com.
+topology-aware scheduling says. KAI: its page on segments. DRA:
+`ResourceClaimTemplate` of resource.k8s.io/v1 with the driver gpu.nvidia.com, `ComputeDomain` of
+resource.nvidia.com.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from collections.abc import Iterator, Sequence
 
 from toposeat.model.asked import Asked, Block, Request
 
-_TIER = "tier "
-
 
 def requests_for(asked: Asked, *, devices: Sequence[str] = ()) -> tuple[Request, ...]:
     """The words for each scheduler that the network's levels are those of.
 
-    Levels of Kubernetes are labels or tiers of HyperNodes; any other network is taken as Slurm's.
+    Levels of Kubernetes are labels; any other network is taken as Slurm's.
     `devices` are PCI bus ids of the linked devices to take, where the job needs a part of a node.
     """
-    in_kubernetes = any("/" in name or name.startswith(_TIER) for name in asked.levels)
+    in_kubernetes = any("/" in name for name in asked.levels)
     words = _kubernetes(asked, devices) if in_kubernetes else _slurm(asked)
     return tuple(Request(scheduler=name, words=tuple(each)) for name, each in words)
 
@@ -47,14 +45,7 @@ def _switches(asked: Asked, block: Block) -> int:
 
 def _kubernetes(asked: Asked, devices: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     block = asked.chosen
-    if block is not None and block.level.startswith(_TIER):
-        tier = block.level.removeprefix(_TIER).split()[0]
-        near = f"networkTopology: {{mode: hard, highestTierAllowed: {tier}}}"
-        if block.nodes < asked.nodes:
-            sizes = f"totalPartitions: {asked.blocks}, partitionSize: {block.nodes}"
-            near = f"partitionPolicy: {{{sizes}, {near}}}"
-        yield "Volcano", [near]
-    elif block is not None:
+    if block is not None:
         label = block.level.rpartition("(")[2].rstrip(")")
         size = [] if block.nodes == asked.nodes else [str(block.nodes)]
         part, segment = ("slice-", "segment-") if size else ("", "")

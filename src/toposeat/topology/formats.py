@@ -252,6 +252,11 @@ NOT_READ: tuple[tuple[str, str, str], ...] = (
         "save the network itself: scontrol show topology > FILE, for toposeat map -t FILE",
     ),
     (
+        r"\A\{\s*\"instances\"\s*:",
+        "a network of Topograph",
+        "write Slurm's topology.conf, SwitchName=leaf1 Nodes=n[1-16], for toposeat map -t FILE",
+    ),
+    (
         r"Mock NVML|^device_defaults:",
         "a mock of NVML for tests, whose values are no machine's",
         "machines of every kind are in the catalogue: toposeat discover --list",
@@ -303,6 +308,11 @@ PASTES: tuple[tuple[str, str, str], ...] = (
         r"^available: \d+ nodes \(",
         "output of numactl",
         f"save the whole tree: lstopo --of xml --whole-io FILE; or {_MATRIX}",
+    ),
+    (
+        r"^(?:blocks|switches):[ \t]*(?:#.*)?$",
+        "a model of Topograph",
+        "write Slurm's topology.conf, SwitchName=leaf1 Nodes=n[1-16], for toposeat map -t FILE",
     ),
     (
         r"(?i)^(?:TransferBench v|Bytes Per Direction)|directional copy peak bandwidth GB/s \[",

@@ -21,17 +21,10 @@ SAMPLES = {
     b' "leaf" lid 1 4xHDR\n',
     "ports": b"CA 1 1 0x2 4x EDR - SW 2 10 0x3 ( 'n1 HCA-1' - 'leaf' )\n"
     b"SW 2 3 0x3 4x EDR - SW 4 1 0x5 ( 'leaf' - 'top' )\nSW 2 4 0x3 4x ??? 'leaf'\n",
-    "graph.json": b'{"instances": [{"id": "a", "network_layers": ["l", "s"]},\n'
-    b' {"id": "b", "network_layers": ["m", "s"], "labels": {"x/domain": "d"}}]}\n',
     "nodes.json": b'{"apiVersion": "v1", "items": [\n{"kind": "Topology", "metadata": {"name":'
     b' "t"}, "spec": {"levels": [{"nodeLabel": "l"}]}},\n{"kind": "Node", "metadata": {"name": "a",'
     b' "labels": {"l": "r1", "nvidia.com/gpu.clique": "9f-0.1"}}, "status": {"capacity":'
     b' {"nvidia.com/gpu": "8"}}},\n{"kind": "Node", "metadata": {"name": "b"}}], "kind": "List"}',
-    "hypernodes.json": b'{"apiVersion": "v1", "items": [\n{"kind": "HyperNode", "metadata":'
-    b' {"name": "s0"}, "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch":'
-    b' {"pattern": "^n[0-9]+$"}}}]}},\n{"kind": "Node", "metadata": {"name": "n1"}}]}',
-    "model.yaml": b"switches:\n  s1:\n    switches: [s2, s3]\nblocks:\n- switch: s2\n"
-    b"  nodes: ['I[21-22]', I25]\n- switch: s3\n  nodes: [J1]\n  annotations: {a/domain: d}\n",
 }
 
 

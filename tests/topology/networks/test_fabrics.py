@@ -1,8 +1,7 @@
-"""InfiniBand fabrics and Topograph: recorded files, and what is refused."""
+"""InfiniBand fabrics: recorded files, and what is refused."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -32,14 +31,8 @@ RECORDED = {
     "ibnetdiscover/ibsim-net.2sw2path.txt": (2, 2, 1),
     "ibnetdiscover/ibsim-net.2sw2path4hca.txt": (4, 2, 1),
     "ibnetdiscover/superbench-faked.txt": (10, 8, 7),
-    "topograph-model/dual-xclr-irregular.yaml": (255, 34, 33),
-    "topograph-model/dual-xclr-regular.yaml": (96, 19, 18),
-    "topograph-model/large.yaml": (96, 19, 18),
-    "topograph-model/medium.yaml": (8, 7, 6),
-    "topograph-model/nvl72.yaml": (72, 7, 6),
-    "topograph-model/small-tree.yaml": (6, 3, 2),
 }
-FOLDERS = ("slurm-topology", "ibnetdiscover", "topograph-model")
+FOLDERS = ("slurm-topology", "ibnetdiscover")
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -133,29 +126,15 @@ def test_fabrics_that_are_refused(tmp_path: Path, text: str, cause: str) -> None
     assert error.value.hint
 
 
-def test_topographs_graph(tmp_path: Path) -> None:
-    instances = [
-        {"id": f"I{n}", "type": "H100", "network_layers": [f"leaf{n // 2}", "spine"],
-         "attributes": {"nvlink": f"nvl{n // 4}"}}
-        for n in range(6)
-    ]  # fmt: skip
-    network = read(tmp_path, json.dumps({"instances": instances}, indent=1))
-    assert network.host_names == tuple(f"I{n}" for n in range(6))
-    assert network.levels[-1].group_of_host.count(network.levels[-1].group_of_host[0]) == 2
-    assert network.domain is not None
-    assert network.domain.group_of_host == (0, 0, 0, 0, 1, 1)
-    for damage, cause in (
-        ({"instances": [{"id": "a"}]}, r"field `network_layers` - at `\$.instances\[0\]`"),
-        ({"instances": [{"id": 3, "network_layers": []}]}, r"got `int` - at .*\[0\].id"),
-        ({"instances": {}}, "Expected `array`"),
-        ({"instances": []}, "no host"),
-    ):
-        with pytest.raises(InputError, match=cause):
-            read(tmp_path, json.dumps(damage))
-    with pytest.raises(InputError, match=r"file:2: not valid JSON"):
-        read(tmp_path, '{"instances": [\n}')
-    with pytest.raises(InputError, match="nested too deeply"):
-        read(tmp_path, '{"instances": ' + "[" * 100_000)
+@pytest.mark.parametrize(
+    "text", ['{"instances": [{"id": "a"}]}', "switches:\n  s1:\n    switches: [s2]\n"]
+)
+def test_what_topograph_writes_is_refused_with_what_to_write(tmp_path: Path, text: str) -> None:
+    (tmp_path / "file").write_text(text)
+    assert not is_network(str(tmp_path / "file"))
+    with pytest.raises(InputError, match="of Topograph: not read") as error:
+        read_topology(tmp_path / "file")
+    assert "SwitchName=" in error.value.hint
 
 
 def test_no_file_of_a_machine_is_taken_for_a_network(shared_dir: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,15 +44,6 @@ def node(name: str, labels: Mapping[str, str] | None = None, gpus: int = 8, **sp
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
         "spec": spec,
         "status": {"capacity": {"cpu": "96", "nvidia.com/gpu": str(gpus)}},
-    }
-
-
-def hypernode(name: str, tier: int, *members: tuple[str, Mapping[str, Any]]) -> Any:
-    return {
-        "apiVersion": "topology.volcano.sh/v1alpha1",
-        "kind": "HyperNode",
-        "metadata": {"name": name},
-        "spec": {"tier": tier, "members": [{"type": t, "selector": s} for t, s in members]},
     }
 
 
@@ -165,82 +155,23 @@ def test_domains_are_clusters_and_cliques_together(tmp_path: Path) -> None:
     assert level.group_of_host == (0, 0, 1, 1)
 
 
-def test_hypernodes_are_a_tree(tmp_path: Path) -> None:
-    def names(*found: str) -> list[tuple[str, Mapping[str, Any]]]:
-        return [("Node", {"exactMatch": {"name": each}}) for each in found]
-
-    top = ("HyperNode", {"regexMatch": {"pattern": "^s[0-9]$"}})
-    network = read(
-        tmp_path,
-        hypernode("s0", 1, *names("n0", "n1")),
-        hypernode("s1", 1, ("Node", {"regexMatch": {"pattern": r"^m-\d+$"}})),
-        hypernode("s2", 1, ("Node", {"labelMatch": {"matchLabels": {"rack": "r2"}}})),
-        hypernode(
-            "s3",
-            1,
-            (
-                "Node",
-                {
-                    "labelMatch": {
-                        "matchExpressions": [
-                            {"key": "rack", "operator": "In", "values": ["r3", "r4"]},
-                            {"key": "broken", "operator": "DoesNotExist"},
-                        ]
-                    }
-                },
-            ),
-        ),
-        hypernode("top", 2, top),
-        *(node(name) for name in ("n0", "n1", "m-1", "m-20", "m-x")),
-        node("a", {"rack": "r2"}),
-        node("b", {"rack": "r4"}),
-        node("c", {"rack": "r3", "broken": "yes"}),
-    )
-    assert groups(network) == [["n0", "n1"], ["m-1", "m-20"], ["a"], ["b"]]
-    assert [level.name for level in network.levels] == ["tier 2", "tier 1"]
-    assert any("in no HyperNode: m-x, c" in line for line in network.report)
-
-
-def test_hypernodes_alone_name_their_nodes(tmp_path: Path) -> None:
-    exact = {"exactMatch": {"name": "n7"}}
-    assert read(tmp_path, hypernode("s0", 1, ("Node", exact))).host_names == ("n7",)
-    with pytest.raises(InputError, match="has no nodes") as error:
-        read(tmp_path, hypernode("s0", 1, ("Node", {"labelMatch": {"matchLabels": {"a": "b"}}})))
-    assert "kubectl get nodes,hypernodes" in (error.value.hint or "")
-
-
-@pytest.mark.parametrize("pattern", ["(a+)+$", "a*a*a*b", "(a|a)*b", "a" * 300, "[", "(?=a)"])
-def test_patterns_that_could_take_for_ever_are_refused(tmp_path: Path, pattern: str) -> None:
-    start = time.process_time()
-    with pytest.raises(InputError, match="is none that is read"):
-        read(
-            tmp_path,
-            hypernode("s0", 1, ("Node", {"regexMatch": {"pattern": pattern}})),
-            node("a" * 250),
-        )
-    assert time.process_time() - start < 60  # not for ever
+def test_hypernodes_are_not_read_and_it_is_said(tmp_path: Path) -> None:
+    other = {"kind": "HyperNode", "metadata": {"name": "s0"}, "spec": {"tier": 1}}
+    network = read(tmp_path, other, node("n0"), node("n1"))
+    assert network.host_names == ("n0", "n1")
+    assert any("HyperNodes are not read" in line for line in network.report)
+    with pytest.raises(InputError, match="no node"):
+        read(tmp_path, other)
 
 
 @pytest.mark.parametrize(
     ("items", "match"),
     [
-        ([{"kind": "Pod", "metadata": {"name": "p"}}], "no node and no HyperNode"),
+        ([{"kind": "Pod", "metadata": {"name": "p"}}], "no node"),
         ([node("a"), node("a")], "appears twice"),
         ([{"kind": "Node", "metadata": {}}], "a Node named ''"),
         ([node("a", {"l": "x" * 300})], "of no possible length"),
         ([node("a", {"l": 3})], "unexpected JSON"),  # type: ignore[dict-item]
-        ([hypernode("s", 1), hypernode("s", 1)], "appears twice"),
-        (
-            [
-                hypernode("s", 1, ("HyperNode", {"exactMatch": {"name": "t"}})),
-                hypernode("t", 2, ("HyperNode", {"exactMatch": {"name": "s"}})),
-            ],
-            "above itself",
-        ),
-        (
-            [hypernode(s, 1, ("Node", {"exactMatch": {"name": "n"}})) for s in ("s", "t")],
-            "in two HyperNodes",
-        ),
     ],
 )
 def test_what_is_no_cluster_is_refused(tmp_path: Path, items: list[Any], match: str) -> None:

@@ -34,18 +34,10 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(
         name="Kubernetes nodes",
         prefix="kubernetes",
-        command="kubectl get nodes -o json > FILE; with Volcano: kubectl get nodes,hypernodes",
+        command="kubectl get nodes -o json > FILE",
         tells="labels that clouds, Topograph and Kueue give to nodes; NVLink domains; no rates",
         reader="kubernetes",
         words=r'\A\{\s*"(?:apiVersion|kind)"\s*:|\A\{\s*"items"\s*:\s*\[',
-    ),
-    NetworkFormat(
-        name="Topograph graph JSON",
-        prefix="topograph",
-        command="the `graph` engine of Topograph",
-        tells="hosts and the switches above them; no rates",
-        reader="topograph:graph",
-        words=r'\A\{\s*"instances"\s*:',
     ),
     NetworkFormat(
         name="Slurm topology.conf",
@@ -73,14 +65,6 @@ NETWORK_FORMATS: tuple[NetworkFormat, ...] = (
         r"|(?:SW|CA|RT)[ \t]+\d+[ \t]+\d+[ \t]+0x[0-9a-f]+[ \t]+\S+[ \t]+\S"
         r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=)"
         r"|\A(?:ibwarn|ibpanic|iberror|ibnetdiscover)[: \[]",
-    ),
-    NetworkFormat(
-        name="Topograph model YAML",
-        prefix="topograph",
-        command="a model file of Topograph's simulation",
-        tells="tree of switches and their nodes; no rates",
-        reader="topograph:model",
-        words=r"^(?:blocks|switches):[ \t]*(?:#.*)?$",
     ),
 )
 JOB = "slurm-job"  # the source that asks Slurm, and the name of its network

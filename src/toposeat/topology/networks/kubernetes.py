@@ -1,15 +1,12 @@
-"""Kubernetes, as kubectl prints it: nodes and labels, Kueue's Topology, Volcano's HyperNodes.
+"""Kubernetes, as kubectl prints it: nodes and labels, Kueue's Topology.
 
 Label names: constants of NVIDIA/topograph (three generations of them), EKS's and GKE's pages on
 node labels, Oracle's oke-gpu guide, Azure's reserved labels, Kubernetes' well-known labels, GPU
-feature discovery of NVIDIA/k8s-device-plugin. Objects: kueue.x-k8s.io `Topology`,
-topology.volcano.sh `HyperNode`.
+feature discovery of NVIDIA/k8s-device-plugin. Object: kueue.x-k8s.io `Topology`.
 """
 
 from __future__ import annotations
 
-import re
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +19,6 @@ from toposeat.topology.networks.builder import HostPath, NetworkBuilder
 from toposeat.topology.readers.file_text import FileText, json_of
 
 _HINT = "save it again: kubectl get nodes -o json > nodes.json"
-_KINDS = ("Node", "HyperNode", "Topology")
 _ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 # Whose labels they are, how they begin and end: that of the nearest switch first.
 _FAMILIES = (
@@ -45,38 +41,6 @@ _DOMAINS = (
 )
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 _MOST_NAME = 253  # characters of a name or a label's value in Kubernetes
-# Go's regular expressions need linear time; of Python's those do that repeat nothing repeated.
-_PATTERN = re.compile(
-    r"\^?(?:[\w./:-]|\\[.d-]|\[[\w.-]{1,40}\]|\((?:\?:)?[\w.|-]{1,100}\)(?![*+?{])"
-    r"|(?:\{\d{1,2}(?:,\d{0,2})?\}|[*+?]))*\$?",
-    re.ASCII,
-)
-_MOST_REPEATS = 2
-_MOST_MATCHING_S = 10.0
-
-
-class _Match(TypedDict, total=False):
-    key: str
-    operator: str
-    values: list[str] | None
-
-
-class _Labels(TypedDict, total=False):
-    matchLabels: dict[str, str] | None
-    matchExpressions: list[_Match] | None
-
-
-class _Selector(TypedDict, total=False):
-    """What a member of a HyperNode is: one of the three."""
-
-    exactMatch: dict[str, str] | None
-    regexMatch: dict[str, str] | None
-    labelMatch: _Labels | None
-
-
-class _Member(TypedDict, total=False):
-    type: str
-    selector: _Selector | None
 
 
 class _Level(TypedDict, total=False):
@@ -86,13 +50,10 @@ class _Level(TypedDict, total=False):
 
 
 class _Spec(TypedDict, total=False):
-    """What is read of a Node, a Topology or a HyperNode."""
+    """What is read of a Node or a Topology."""
 
     unschedulable: bool
     levels: list[_Level]
-    tier: int
-    tierName: str
-    members: list[_Member] | None
 
 
 class _Meta(TypedDict, total=False):
@@ -133,40 +94,35 @@ class _Node:
 
 
 def parse(file: FileText) -> Network:
-    """The tree that HyperNodes, a Topology or labels make of the nodes; their NVLink domains."""
+    """The tree that a Topology or labels make of the nodes; their NVLink domains."""
     file.hint = _HINT
     builder = NetworkBuilder(path=file.path)
     document = json_of(file, _Document)
     items = document.get("items", [document])
-    of_kind = {kind: [x for x in items if x.get("kind") == kind] for kind in _KINDS}
+    of_kind = {kind: [x for x in items if x.get("kind") == kind] for kind in ("Node", "Topology")}
     nodes = _with_gpus(builder, [_node(builder, each) for each in of_kind["Node"]])
-    if of_kind["HyperNode"]:
-        origin = "Volcano HyperNodes"
-        names = _hang_hypernodes(builder, of_kind["HyperNode"], nodes)
-    elif nodes:
-        origin, labels = _labels_of(builder, of_kind["Topology"], nodes)
-        builder.hang([HostPath(each.name, _above(each, labels)) for each in nodes])
-        names = list(reversed(labels))
-    else:
-        raise builder.error("no node and no HyperNode", None, _HINT)
-    known = {each.name: each for each in nodes}
-    hosts = [known[name] for name in builder.hosts if name in known]
-    domains = _note_domains(builder, hosts)
-    network = builder.build(name=file.name, origin=origin, description=_kinds_of(hosts))
-    gpus = {each.gpus for each in hosts}
+    if not nodes:
+        raise builder.error("no node", None, _HINT)
+    if any(each.get("kind") == "HyperNode" for each in items):
+        builder.report.append("HyperNodes are not read: labels of nodes say where they are")
+    origin, labels = _labels_of(builder, of_kind["Topology"], nodes)
+    builder.hang([HostPath(each.name, _above(each, labels)) for each in nodes])
+    domains = _note_domains(builder, nodes)
+    network = builder.build(name=file.name, origin=origin, description=_kinds_of(nodes))
+    gpus = {each.gpus for each in nodes}
     return replace(
         network,
-        levels=_named(network.levels, names),
+        levels=_named(network.levels, list(reversed(labels))),
         domain=network.domain and replace(network.domain, name=f"NVLink domain ({domains})"),
         devices_per_host=next(iter(gpus)) or None if len(gpus) == 1 else None,
     )
 
 
 def _named(levels: Sequence[NetworkLevel], names: Sequence[str]) -> tuple[NetworkLevel, ...]:
-    """The levels by their labels or tiers; above them may be the top that `build` assumes."""
-    top = len(levels) - len(names)
-    if top not in (0, 1) or not names:  # HyperNodes of no equal depth
+    """The levels by their labels; above them may be the top that `build` assumes."""
+    if not names:
         return tuple(levels)
+    top = len(levels) - len(names)
     named = zip(levels[top:], names, strict=True)
     return (*levels[:top], *(replace(level, name=name) for level, name in named))
 
@@ -218,9 +174,6 @@ def _kinds_of(nodes: Sequence[_Node]) -> str:
     if len(kinds) > 1:
         return ", ".join(f"{count} nodes with {kind}" for kind, count in kinds.most_common(8))
     return "".join(f"every node has {kind}" for kind in kinds)
-
-
-# ---- labels
 
 
 def _labels_of(
@@ -279,106 +232,3 @@ def _note_domains(builder: NetworkBuilder, nodes: Sequence[_Node]) -> str:
         if builder.domains:
             return label
     return ""
-
-
-# ---- HyperNodes
-
-
-def _hang_hypernodes(
-    builder: NetworkBuilder, items: Sequence[_Object], nodes: Sequence[_Node]
-) -> list[str]:
-    """The tree of HyperNodes with its nodes; the names of its tiers from the top, if it has any."""
-    tiers: dict[str, int] = {}
-    names: dict[int, str] = {}
-    for item in items:
-        name, spec = _name_of(builder, item), item.get("spec") or {}
-        if name in tiers:
-            raise builder.error(f"HyperNode {name[:60]!r} appears twice", None)
-        tiers[name] = spec.get("tier", 0)
-        named = f" ({spec['tierName']})" if spec.get("tierName") else ""
-        names[tiers[name]] = f"tier {tiers[name]}{named}"
-        builder.switch(name)
-    labels = {each.name: each.labels for each in nodes}
-    bare: dict[str, dict[str, str]] = {name: {} for name in tiers}
-    matcher = _Matcher(builder)
-    children: dict[str, tuple[int | None, list[str]]] = {name: (None, []) for name in tiers}
-    for item in items:
-        name = _name_of(builder, item)
-        for member in (item.get("spec") or {}).get("members") or []:
-            selector = member.get("selector") or {}
-            if member.get("type") == "HyperNode":
-                children[name][1].extend(matcher.found(selector, bare))
-                continue
-            for host in matcher.found(selector, labels):
-                if nodes and host not in labels:  # it is gone, or has no GPU
-                    continue
-                if host in builder.hosts:
-                    raise builder.error(f"node {host[:60]!r} is in two HyperNodes", None)
-                builder.port(host, builder.switches[name])
-    builder.link_tree(children)
-    lost = [name for name in labels if name not in builder.hosts]
-    if lost:
-        builder.report.append(f"left out, in no HyperNode: {few(lost)}")
-    return [names[tier] for tier in sorted(names, reverse=True)]
-
-
-class _Matcher:
-    """Finds the members that selectors select, and stops where a file makes that costly."""
-
-    def __init__(self, builder: NetworkBuilder) -> None:
-        self._builder = builder
-        self._end = time.process_time() + _MOST_MATCHING_S
-
-    def found(self, selector: _Selector, among: Mapping[str, Mapping[str, str]]) -> Sequence[str]:
-        """Names among those of nodes, with their labels, or of HyperNodes."""
-        exact, regex = selector.get("exactMatch"), selector.get("regexMatch")
-        if exact:
-            return [exact.get("name", "")]
-        if not among:
-            raise self._builder.error(
-                "HyperNodes name their nodes by patterns or labels, and the file has no nodes",
-                None,
-                "save both: kubectl get nodes,hypernodes -o json > nodes.json",
-            )
-        if regex:
-            pattern = self._pattern(regex.get("pattern", ""))
-            return [name for name in among if self._in_time() and pattern.search(name)]
-        labels = selector.get("labelMatch") or {}
-        return [name for name, own in among.items() if self._in_time() and _selected(own, labels)]
-
-    def _in_time(self) -> bool:
-        if time.process_time() > self._end:
-            raise self._builder.error("its selectors take too long to match", None, _HINT)
-        return True
-
-    def _pattern(self, text: str) -> re.Pattern[str]:
-        try:
-            if (
-                len(text) <= _MOST_NAME
-                and _PATTERN.fullmatch(text)
-                and (sum(text.count(each) for each in "*+{") <= _MOST_REPEATS)
-            ):
-                return re.compile(text, re.ASCII)
-        except re.error:
-            pass
-        raise self._builder.error(
-            f"regexMatch {text[:60]!r} is none that is read",
-            None,
-            "name nodes by exactMatch or labelMatch",
-        )
-
-
-def _selected(labels: Mapping[str, str], selector: _Labels) -> bool:
-    """Whether a LabelSelector selects; an empty one selects nothing here."""
-    wanted, rules = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
-
-    def holds(rule: _Match) -> bool:
-        value, values = labels.get(rule.get("key", "")), rule.get("values") or []
-        return {
-            "In": value is not None and value in values,
-            "NotIn": value not in values,
-            "Exists": value is not None,
-            "DoesNotExist": value is None,
-        }.get(rule.get("operator", ""), False)
-
-    return bool(wanted or rules) and wanted.items() <= labels.items() and all(map(holds, rules))

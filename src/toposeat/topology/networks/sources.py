@@ -22,8 +22,7 @@ from toposeat.topology.networks.rails import with_options
 from toposeat.topology.readers.file_text import read_file
 
 NETWORK_HINT = (
-    "[slurm:|ib:|topograph:|kubernetes:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2]"
-    "[,rails=8][,domain=18]"
+    "[slurm:|ib:|kubernetes:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2][,rails=8][,domain=18]"
     "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
 )
 _OPTION = re.compile(r",(bandwidth|latency|taper|rails|domain|topology)=([^,]*)\Z")
