@@ -8,15 +8,14 @@ topology only what a machine has: links, routes, caps, peer access.
 
 from __future__ import annotations
 
-import heapq
 import math
 import uuid
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from toposeat.errors import InputError, UsageError
+from toposeat.model.graph import neighbours, shortest
 from toposeat.model.quantity import quantity_fields
 from toposeat.model.topology import (
     Component,
@@ -313,15 +312,11 @@ class HostPaths:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._components = {c.id: c for c in topology.components}
-        self._around: dict[str, list[tuple[str, Link, bool]]] = defaultdict(list)
-        for link in topology.links:
-            a, b = link.ends
-            self._around[a].append((b, link, False))
-            self._around[b].append((a, link, True))
+        self._near = neighbours(link.ends for link in topology.links)
 
     def home(self, device: Device) -> str:
         """The vertex that stands for the host memory near a device."""
-        reach = self._shortest(device.id)
+        reach = self._reach(device.id)
         for kind in _HOST_KINDS:
             found = [
                 (each.numa_node != device.numa_node, reach[each.id][0], each.id)
@@ -337,7 +332,7 @@ class HostPaths:
 
     def links(self, source: str, target: str) -> _Hops:
         """Links of the shortest path between two vertices."""
-        reach = self._shortest(source)
+        reach = self._reach(source)
         if target not in reach:
             raise InputError(
                 f"no path from {source} to {target} in {self._topology.name}",
@@ -346,31 +341,21 @@ class HostPaths:
         hops: _Hops = []
         here = target
         while here != source:
-            before, link, backward = reach[here][1:]
-            hops.append((link, backward))
+            _, before, number = reach[here]
+            link = self._topology.links[number]
+            hops.append((link, here == link.ends[0]))
             here = before
         return hops[::-1]
 
-    def _shortest(self, source: str) -> dict[str, tuple[float, str, Link, bool]]:
+    def _reach(self, source: str) -> dict[str, tuple[float, str, int]]:
         """Distance, predecessor and last link of every vertex that traffic of `source` reaches."""
-        done: dict[str, float] = {}
-        reach: dict[str, tuple[float, str, Link, bool]] = {}
-        queue: list[tuple[float, int, str]] = [(0.0, 0, source)]
-        pushed = 0
-        while queue:
-            distance, _, here = heapq.heappop(queue)
-            if here in done:
-                continue
-            done[here] = distance
-            if here != source and not self._can_forward(here):
-                continue
-            for there, link, backward in self._around[here]:
-                length = distance + link.latency_s.value + 1e-12  # ties: fewer links
-                if there not in done and (there not in reach or length < reach[there][0]):
-                    reach[there] = (length, here, link, backward)
-                    pushed += 1
-                    heapq.heappush(queue, (length, pushed, there))
-        return reach
+        links = self._topology.links
+        return shortest(
+            [source],
+            self._near,
+            lambda number: links[number].latency_s.value + 1e-12,  # ties: fewer links
+            self._can_forward,
+        )
 
     def _can_forward(self, vertex: str) -> bool:
         component: Component | None = self._components.get(vertex)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,8 +19,9 @@ from toposeat.mapping.cluster import (
     ways_out,
 )
 from toposeat.mapping.joined_domains import with_domains
+from toposeat.model.graph import neighbours, shortest
 from toposeat.model.hostlist import compress_hostlist
-from toposeat.model.network import Network, NetworkLink
+from toposeat.model.network import Network
 from toposeat.model.quantity import (
     PORT_PREMISE,
     UPLINK_PREMISE,
@@ -319,38 +319,25 @@ class _SwitchWays:
 
     def __init__(self, network: Network) -> None:
         self._spread = network.spread
-        self._out: dict[int, list[tuple[int, int, NetworkLink]]] = defaultdict(list)
-        for number, link in enumerate(network.links):
-            for here, there in (link.ends, link.ends[::-1]):
-                self._out[here].append((there, number, link))
-        self._far: dict[int, dict[int, float]] = {}
+        self._weights = [link.weight for link in network.links]
+        self._near = neighbours(link.ends for link in network.links)
+        self._far: dict[int, dict[int, tuple[float, int, int]]] = {}
 
     def between(self, source: int, target: int, number: int) -> tuple[int, ...] | None:
         """Links from switch to switch, None where there is no way."""
-        far = self._far.setdefault(target, {}) or self._distances(target)
+        if target not in self._far:
+            self._far[target] = shortest([target], self._near, self._weights.__getitem__)
+        far = self._far[target]
         if source not in far:
             return None
         way: list[int] = []
         while source != target:
-            least = min(link.weight + far[next] for next, _, link in self._out[source])
-            best = [
-                (next, cable)
-                for next, cable, link in self._out[source]
-                if link.weight + far[next] <= least * (1 + 1e-9)
+            steps = [
+                (self._weights[cable] + far[next][0], next, cable)
+                for next, cable in self._near[source]
             ]
+            least = min(steps)[0] * (1 + 1e-9)
+            best = [(next, cable) for length, next, cable in steps if length <= least]
             source, cable = best[number % len(best) if self._spread else 0]
             way.append(cable)
         return tuple(way)
-
-    def _distances(self, target: int) -> dict[int, float]:
-        far = self._far[target]
-        heap = [(0.0, target)]
-        while heap:
-            distance, here = heapq.heappop(heap)
-            if here in far:
-                continue
-            far[here] = distance
-            for next, _, link in self._out[here]:
-                if next not in far:
-                    heapq.heappush(heap, (distance + link.weight, next))
-        return far

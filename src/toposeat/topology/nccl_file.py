@@ -20,6 +20,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from toposeat.errors import UsageError
 from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.graph import neighbours, shortest
 from toposeat.model.processor import CPU_NAME, Processor, processor_of
 from toposeat.model.topology import (
     Component,
@@ -194,15 +195,9 @@ class _Writer:
 
     def _numa_below(self, id: str) -> int | None:
         """The NUMA node of an endpoint below, where the bridge does not say its own."""
-        found, pending = {id}, [id]
-        while pending:
-            for link in self.pcie.get(pending.pop(), []):
-                for end in set(link.ends) - found:
-                    found.add(end)
-                    pending.append(end)
-                    if end in self.devices:
-                        return self.devices[end].numa_node
-        return None
+        near = neighbours(link.ends for links in self.pcie.values() for link in links)
+        below = (self.devices[end].numa_node for end in shortest([id], near) if end in self.devices)
+        return next(below, None)
 
     def _hang(self, id: str, into: Element) -> None:
         """What is below a vertex into its element, by bus id as NCCL has them."""

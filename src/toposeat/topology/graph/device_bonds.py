@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
+from toposeat.model.graph import components
 from toposeat.model.quantity import Premise
 from toposeat.model.topology import ComponentKind, FactKind
 from toposeat.topology import constants as k
@@ -58,27 +59,22 @@ def _add_fabrics(
 
     `ports` holds for each device id lanes by the switch they end at.
     """
-    groups: list[tuple[set[str], set[str]]] = []  # (GPUs, switches)
-    for gpu, counts in ports.items():
-        gpus, switches = {gpu}, set(counts)
-        for other in [g for g in groups if g[1] & switches]:
-            gpus |= other[0]
-            switches |= other[1]
-            groups.remove(other)
-        groups.append((gpus, switches))
-    if len(groups) > 1 and any(len(gpus) > 1 for gpus, _ in groups):
-        alone = [each for each in groups if len(each[0]) == 1]
-        groups = [each for each in groups if each not in alone]
+    switches = {switch for counts in ports.values() for switch in counts}
+    cables = ((gpu, switch) for gpu, counts in ports.items() for switch in counts)
+    parts = components([*ports, *switches], cables)
+    groups = [gpus for part in parts if (gpus := [each for each in part if each in ports])]
+    if len(groups) > 1 and any(len(gpus) > 1 for gpus in groups):
+        alone = [gpu for gpus in groups if len(gpus) == 1 for gpu in gpus]
+        groups = [gpus for gpus in groups if len(gpus) > 1]
         if alone:
             builder.tells.discard(FactKind.DEVICE_LINKS)
         builder.report.extend(
             f"the far ends of the {sum(ports[gpu].values())} device links of {gpu} are not"
             " identified: no other device names such a switch, and no link is drawn"
-            for gpus, _ in alone
-            for gpu in gpus
+            for gpu in alone
         )
     names: list[str] = []
-    for number, (gpus, _) in enumerate(groups):
+    for number, gpus in enumerate(groups):
         id = builder.component(
             ComponentKind.NVSWITCH, f"nvswitch{number}", name=f"NVSwitch fabric {number}"
         )
@@ -96,19 +92,19 @@ def _premise(lane: k.DeviceLink) -> Premise | None:
 def _join_boards(
     builder: GraphBuilder,
     names: Sequence[str],
-    groups: Sequence[tuple[set[str], set[str]]],
+    groups: Sequence[Sequence[str]],
     ports: Mapping[str, Counter[str]],
     lanes: Mapping[str, k.DeviceLink],
 ) -> None:
     """Two fabrics of one node are the two boards of a DGX-2, which 48 trunk links join."""
-    if len(names) != 2 or any(len(gpus) < 8 for gpus, _ in groups):
+    if len(names) != 2 or any(len(gpus) < 8 for gpus in groups):
         if len(names) > 1:
             builder.report.append(
                 f"{len(names)} NVSwitch fabrics do not share a switch: no NVLink between them"
             )
         return
-    gpus = groups[0][0]
-    first = next(iter(gpus))
+    gpus = groups[0]
+    first = gpus[0]
     count = sum(sum(ports[gpu].values()) for gpu in gpus)
     builder.report.append(
         "two NVSwitch boards: assumed to be joined at full bisection, as in DGX-2"
@@ -167,7 +163,8 @@ def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
             f"NVLink generation is not stated: {lane.data_sheet / k.GB_PER_S:g} GB/s per link and"
             f" direction assumed ({lane.name})"
         )
-    for number, group in enumerate(_groups(lanes, relations.gpus)):
+    joined = [group for group in components(range(relations.gpus), lanes) if len(group) > 1]
+    for number, group in enumerate(joined):
         pairs = {p: n for p, n in lanes.items() if p[0] in group}
         needed = {g: sum(n for p, n in pairs.items() if g in p) for g in group}
         complete = len(pairs) == len(group) * (len(group) - 1) // 2
@@ -193,13 +190,3 @@ def add_nvlinks(builder: GraphBuilder, relations: Relations) -> k.DeviceLink:
         for (i, j), count in sorted(pairs.items()):
             builder.device_link(ids[i], ids[j], lane, count, port=False, premise=premise)
     return lane
-
-
-def _groups(lanes: dict[tuple[int, int], int], count: int) -> list[list[int]]:
-    """GPUs that NVLinks connect, directly or not."""
-    group = list(range(count))
-    for i, j in lanes:
-        old, new = group[j], group[i]
-        group = [new if g == old else g for g in group]
-    members = [[v for v in range(count) if group[v] == g] for g in dict.fromkeys(group)]
-    return [m for m in members if len(m) > 1]

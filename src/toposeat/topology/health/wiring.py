@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 
 from toposeat.model.few import listed
 from toposeat.model.flow_rate import flow_rate
+from toposeat.model.graph import components
 from toposeat.model.health import Shape, Wiring
 from toposeat.model.quantity import Source
 from toposeat.model.topology import (
@@ -264,15 +265,7 @@ class Pairs:
 
     def components_of(self, related: Callable[[int, int], bool]) -> list[list[int]]:
         """Connected components of a relation between positions."""
-        group = list(range(len(self.devices)))
-        for i, j in self.all:
-            if related(i, j) and group[i] != group[j]:
-                old, new = group[j], group[i]
-                group = [new if g == old else g for g in group]
-        members: dict[int, list[int]] = {}
-        for position, root in enumerate(group):
-            members.setdefault(root, []).append(position)
-        return list(members.values())
+        return components(range(len(self.devices)), (p for p in self.all if related(*p)))
 
     def alike(self, pairs: Iterable[tuple[int, int]]) -> bool:
         """Whether pairs agree in class, in rate both ways, and in being joined directly or not."""

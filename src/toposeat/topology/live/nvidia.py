@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from toposeat.model.cpu_list import cpu_list_of_mask
+from toposeat.model.graph import neighbours, shortest
 from toposeat.model.topology import (
     MAX_PCIE_NUMBER,
     Device,
@@ -145,23 +146,16 @@ def _pairs(ids: DeviceIds, i: int, j: int) -> list[tuple[str, str]]:
 def _nvlinked(builder: GraphBuilder, ids: list[str]) -> set[tuple[str, str]]:
     """Pairs that reach each other over NVLink without a relaying GPU."""
     gpus = set(ids)
-    neighbours: dict[str, set[str]] = {}
-    for link in builder.links:
-        if link.kind is LinkKind.NVLINK:
-            a, b = link.ends
-            neighbours.setdefault(a, set()).add(b)
-            neighbours.setdefault(b, set()).add(a)
+    nvlinks = [
+        link.ends
+        for link in builder.links
+        if link.kind is LinkKind.NVLINK and not any(end.startswith("numa") for end in link.ends)
+    ]
+    near = neighbours(nvlinks)
     joined: set[tuple[str, str]] = set()
     for gpu in ids:
-        reached, front = {gpu}, [gpu]
-        while front:
-            here = front.pop()
-            for there in neighbours.get(here, ()):
-                if there not in reached and not there.startswith("numa"):
-                    reached.add(there)
-                    if there not in gpus:
-                        front.append(there)
-        joined.update((gpu, other) for other in reached & gpus - {gpu})
+        reached = shortest([gpu], near, passes=lambda at: at not in gpus).keys() & gpus
+        joined.update((gpu, other) for other in reached - {gpu})
     return joined
 
 

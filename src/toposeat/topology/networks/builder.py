@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.few import few
+from toposeat.model.graph import components, neighbours, shortest
 from toposeat.model.hostlist import expand_hostlist
 from toposeat.model.network import (
     MAX_HOSTS,
@@ -203,7 +204,7 @@ class NetworkBuilder:
         Returns:
             Number of parts after that, those without hosts included.
         """
-        parts = _islands(len(self.switches), self.links)
+        parts = components(range(len(self.switches)), (link.ends for link in self.links))
         used = {port.switch for ports in self.hosts.values() for port in ports}
         islands = [island for island in parts if used & set(island)]
         if len(islands) < 2:
@@ -225,41 +226,8 @@ def switch_levels(
     switches: int, links: Sequence[NetworkLink], with_hosts: set[int]
 ) -> dict[int, int]:
     """How many links each switch is from the nearest one with hosts; 0 where none is in reach."""
-    neighbours = _neighbours(links)
-    level = dict.fromkeys(sorted(with_hosts), 0)
-    open_ = deque(level)
-    while open_:
-        here = open_.popleft()
-        for there in neighbours[here]:
-            if there not in level:
-                level[there] = level[here] + 1
-                open_.append(there)
-    return {switch: level.get(switch, 0) for switch in range(switches)}
-
-
-def _neighbours(links: Sequence[NetworkLink]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
-    for link in links:
-        found[link.ends[0]].append(link.ends[1])
-        found[link.ends[1]].append(link.ends[0])
-    return found
-
-
-def _islands(switches: int, links: Sequence[NetworkLink]) -> list[list[int]]:
-    neighbours = _neighbours(links)
-    seen: set[int] = set()
-    islands = []
-    for start in range(switches):
-        if start in seen:
-            continue
-        seen.add(start)
-        island = [start]
-        for here in island:  # grows on the way
-            fresh = [there for there in neighbours[here] if there not in seen]
-            seen.update(fresh)
-            island.extend(dict.fromkeys(fresh))
-        islands.append(island)
-    return islands
+    reach = shortest(sorted(with_hosts), neighbours(link.ends for link in links))
+    return {switch: int(reach[switch][0]) if switch in reach else 0 for switch in range(switches)}
 
 
 def _parents(switches: int, links: Sequence[NetworkLink], islands: int) -> list[int | None] | None:
