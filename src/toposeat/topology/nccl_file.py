@@ -377,9 +377,9 @@ def _device_id(device: Device) -> int:
     """The PCI device id of a product that was named by its id, or has one; 0 for others."""
     found = products.products_named(device.name)
     if len(found) != 1 or device.name.startswith(("gfx", "sm_")):
-        return next((p.ids[0] for p in found if p.ids and device.name == p.name), 0)
+        return next((int(p.ids[0], 16) for p in found if p.ids and device.name == p.name), 0)
     ids = found[0].ids
-    return ids[0] if len(ids) == 1 or (ids and device.name == found[0].name) else 0
+    return int(ids[0], 16) if len(ids) == 1 or (ids and device.name == found[0].name) else 0
 
 
 def _instruction_set(device: Device) -> dict[str, str]:
