@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, Self
 
 # Line breaks and the sequences that steer a terminal; a name in a file may hold any of them.
 _CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
@@ -16,19 +15,6 @@ def _one_line(text: str) -> str:
     return re.sub(_CONTROL, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-class Near(str):
-    """The hint `did you mean 'map'?`, which knows both words."""
-
-    def __new__(cls, typed: str, meant: str) -> Self:
-        """`meant`, a word of the command line, in place of the one that was `typed`."""
-        hint = super().__new__(cls, f"did you mean {meant!r}?")
-        hint.typed, hint.meant = typed, meant
-        return hint
-
-    typed: str
-    meant: str
-
-
 def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str:
     """The known word that is most like this one, at `least` so much (of 1); "" where none is."""
     import difflib  # noqa: PLC0415 - only errors need it
@@ -36,10 +22,10 @@ def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str:
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=least)), "")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> Near | Literal[""]:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The hint that names the known word that is near; "" where none is."""
     near = nearest(word, known)
-    return Near(word, near) if near else ""
+    return f"did you mean {near!r}?" if near else ""
 
 
 class PartError(ValueError):
@@ -69,7 +55,6 @@ class ToposeatError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = _one_line(hint)
-        self.near = hint if isinstance(hint, Near) else None
 
 
 class UsageError(ToposeatError):

@@ -38,13 +38,9 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
 )
 
 
-class DroppedError(UsageError):
-    """A call of an earlier version; its hint says what to use now, and no other line is meant."""
-
-
 def refuse_dropped(words: Sequence[str]) -> None:
     """Refuse a call that only an earlier version took."""
     line = " ".join(words)
     for mark, what, instead in _DROPPED:
         if re.search(mark, line):
-            raise DroppedError(f"{what} is no longer there", hint=instead)
+            raise UsageError(f"{what} is no longer there", hint=instead)

@@ -26,6 +26,7 @@ from toposeat.cli.settings import complete, prepare, read_settings
 from toposeat.errors import (
     NOT_AS_PLANNED,
     ApplicationError,
+    InputError,
     MissingProgramError,
     NotAsPlannedError,
     ToposeatError,
@@ -70,10 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = _asked_for_help(list(sys.argv[1:] if argv is None else argv))
     traced = "--traceback" in words[: [*words, "--"].index("--")]
     try:
-        _check_verb(next(iter(words), ""))
+        refuse_dropped(words[: [*words, "--"].index("--")])
+        _check_verb(words)
         parser = _parser(next(iter(words), ""))
         options, launch = _split_launch(words, parser)
-        refuse_dropped(options)
         args = _parse(options, parser)
         command: Command = args.command()
         if launch is not None and not command.wraps:
@@ -88,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ToposeatError as error:
         if traced:
             raise
-        print_error(_with_line_meant(error, words))
+        print_error(_with_swap(error, words))
         return exit_code(error)
     except OSError as error:
         if traced:
@@ -113,18 +114,12 @@ def _asked_for_help(words: list[str]) -> list[str]:
     return [*words[1:2], "--help"] if words[0] == "help" else words
 
 
-def _with_line_meant(error: ToposeatError, words: list[str]) -> ToposeatError:
-    from toposeat.cli.meant import Tool, with_line_meant  # noqa: PLC0415 - 20 ms: errors need it
+def _with_swap(error: ToposeatError, words: list[str]) -> ToposeatError:
+    if isinstance(error, UsageError | InputError):
+        from toposeat.cli.meant import swapped  # noqa: PLC0415 - errors alone need it
 
-    tool = Tool(VERBS, lambda verb: verbs_of(_parser(verb))[verb], _parsed)
-    return with_line_meant(error, words, tool)
-
-
-def _parsed(words: list[str]) -> dict[str, Any]:
-    """What a line is parsed to, its verb's class and the job's own line among it."""
-    parser = _parser(words[0])
-    options, launch = _split_launch(words, parser)
-    return vars(parser.parse_args(options)) | {"launch": launch}
+        error.hint = swapped(words) or error.hint
+    return error
 
 
 def _parse(options: list[str], parser: argparse.ArgumentParser) -> argparse.Namespace:
@@ -215,10 +210,14 @@ def _starts_line(word: str, *, alone: bool) -> bool:
     return alone and ("/" in word or ("." not in word and bool(launcher_named(word))))
 
 
-def _check_verb(word: str) -> None:
+def _check_verb(words: Sequence[str]) -> None:
     """Refuse a first word that is neither a verb nor an option."""
+    word = next(iter(words), "")
     if word and not word.startswith("-") and word not in VERBS:
-        raise UsageError(f"there is no verb {word!r}", hint=f"one of {', '.join(VERBS)}")
+        from toposeat.cli.meant import verb_meant  # noqa: PLC0415 - errors alone need it
+
+        hint = verb_meant(words, VERBS) or f"one of {', '.join(VERBS)}"
+        raise UsageError(f"there is no verb {word!r}", hint=hint)
 
 
 def exit_code(error: ToposeatError) -> int:
@@ -303,11 +302,19 @@ class _Parser(argparse.ArgumentParser):
         return any(each.startswith(name) for each in self._option_string_actions)
 
     def _hint(self, word: str) -> str:
-        """What to do about a word that the verb does not take; `cli/meant.py` may know better."""
-        if not word.startswith("-") and self.get_default("command").needs_line:
+        """What to do about a word that the verb does not take."""
+        from toposeat.cli.meant import place_meant  # noqa: PLC0415 - errors alone need it
+
+        command: type[Command] = self.get_default("command")
+        meant = place_meant(
+            word,
+            self._option_string_actions,
+            takes_line=command.wraps,
+            needs_line=command.needs_line,
+        )
+        if not meant and not word.startswith("-") and command.needs_line:
             return f"no program {word!r} is found: load its module, or check the name"
-        near = did_you_mean(word.partition("=")[0], self._option_string_actions)
-        return near or f"see: {self.prog} --help"
+        return meant or f"see: {self.prog} --help"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse does it, with the choice that is near."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from toposeat.errors import NOT_AS_PLANNED, MissingProgramError, Near, ToposeatError
+from toposeat.errors import NOT_AS_PLANNED, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch.allocation import all_here, is_here, known_hosts
 from toposeat.launch.apply import ExecOptions, check_line, placed_command
@@ -275,7 +275,7 @@ def _for_missing(word: str, what: str) -> str:
     if what == "wrapper":
         return "check the name, install it, or leave it out"
     if "/" not in word and Path(word).is_file() and os.access(word, os.X_OK):
-        return Near(word, f"./{word}")
+        return f"did you mean ./{word}?"
     if word.endswith(".place"):
         return f"did you mean -p {word}?"
     return "check the name, or load its module"

@@ -9,7 +9,6 @@ from toposeat.door import door
 if TYPE_CHECKING:
     from toposeat.profile.importers.formats import holds_traffic
     from toposeat.profile.importers.matrices import traffic_of_array, traffic_of_edges
-    from toposeat.profile.pattern.meant import SIZES, pattern_meant
     from toposeat.profile.pattern.patterns import (
         EXCHANGE_FORMS,
         PATTERNS,

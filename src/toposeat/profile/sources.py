@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toposeat.errors import InputError, UsageError
+from toposeat.errors import InputError, UsageError, nearest
 from toposeat.model.files import path_exists
 from toposeat.model.traffic import Traffic
-from toposeat.profile.pattern.patterns import pattern_traffic
+from toposeat.profile.pattern.patterns import PATTERNS, pattern_traffic
 
 
 def read_traffic(source: str | Path) -> Traffic:
@@ -30,7 +30,9 @@ def read_traffic(source: str | Path) -> Traffic:
         return pattern_traffic(str(source))
     except UsageError as error:
         if ":" not in str(source) or "/" in str(source):  # no pattern, but the name of a file
+            name = nearest(str(source).lower(), PATTERNS) or "stencil2d"
+            pattern = PATTERNS[name].form.partition("[")[0]
             raise InputError(
-                "no such file", path=source, hint="check the name, or give a pattern: stencil2d:4x4"
+                "no such file", path=source, hint=f"check the name, or give a pattern: {pattern}"
             ) from error
         raise
