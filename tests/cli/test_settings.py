@@ -1,4 +1,4 @@
-"""Settings of a user and of a project, by what verbs do with them."""
+"""Settings of a user, by what verbs do with them."""
 
 from __future__ import annotations
 
@@ -40,13 +40,11 @@ def machine_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return str(json.loads(capsys.readouterr().out)["topology"])
 
 
-def test_an_option_beats_the_environment_the_project_and_the_user(
+def test_an_option_beats_the_environment_and_the_file(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of_user(project, 'machine = "dgx-1v"\n')
     assert machine_of(MAP, capsys) == "dgx-1v"
-    (project / "toposeat.toml").write_text('machine = "dgx-1p"\n')
-    assert machine_of(MAP, capsys) == "dgx-1p"
     monkeypatch.setenv("TOPOSEAT_MACHINE", "k40-8")
     assert machine_of(MAP, capsys) == "k40-8"
     assert machine_of([*MAP, "-t", "mi60-8"], capsys) == "mi60-8"
@@ -55,7 +53,7 @@ def test_an_option_beats_the_environment_the_project_and_the_user(
 def test_options_have_the_defaults_that_are_set(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (project / "toposeat.toml").write_text('machine = "dgx-1v"\nmin-gain = 99\nseed = 7\n')
+    of_user(project, 'machine = "dgx-1v"\nmin-gain = 99\nseed = 7\n')
     assert main(MAP) == 0
     kept = json.loads(capsys.readouterr().out)
     assert kept["seed"] == 7
@@ -65,9 +63,10 @@ def test_options_have_the_defaults_that_are_set(
 
 
 def test_a_network_and_its_nodes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "topology.conf").write_text("SwitchName=leaf Nodes=n[1-4]\n")
+    conf = of_user(project, "").with_name("topology.conf")
+    conf.write_text("SwitchName=leaf Nodes=n[1-4]\n")
     text = 'network = "slurm:topology.conf,taper=2"\nmachine = "dgx-1v"\nhosts = "n[2-3]"\n'
-    (project / "toposeat.toml").write_text(text)
+    of_user(project, text)
     assert main(["map", "llm:tp=8,dp=2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hosts"] == ["n2", "n3"]
 
@@ -75,37 +74,38 @@ def test_a_network_and_its_nodes(project: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('seed = 1\nmashine = "dgx-1v"', "toposeat.toml:2: there is no setting 'mashine'"),
-        ('cache = "/tmp"', "toposeat.toml:1: a project's file may not set 'cache'"),
-        ('solver = "autos"', "toposeat.toml:1: solver cannot be 'autos'"),
-        ("budget = -1", "toposeat.toml:1: budget cannot be '-1'"),
-        ("seed = [1]", "toposeat.toml:1: seed is no word and no number"),
-        ('machine = "\\u001b[2J"', "toposeat.toml:1: machine is no word and no number"),
-        ("seed = ", "toposeat.toml:1: no TOML"),
+        ('seed = 1\nmashine = "dgx-1v"', "config.toml:2: there is no setting 'mashine'"),
+        ('solver = "autos"', "config.toml:1: solver cannot be 'autos'"),
+        ("budget = -1", "config.toml:1: budget cannot be '-1'"),
+        ("seed = [1]", "config.toml:1: seed is no word and no number"),
+        ('machine = "\\u001b[2J"', "config.toml:1: machine is no word and no number"),
+        ("seed = ", "config.toml:1: no TOML"),
         ("a" * 40000, "too long for settings"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(
     project: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (project / "toposeat.toml").write_text(text + "\n")
+    of_user(project, text + "\n")
     assert main([*MAP, "-t", "dgx-1v"]) == 1
     assert said in capsys.readouterr().err
 
 
 def test_a_wrong_file_stops_no_job(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "toposeat.toml").write_text("x = 1\n")
+    of_user(project, "x = 1\n")
     assert main(["profile", "-o", "p.prof", "--", "sh", "-c", "exit 7"]) == 7
     said = capsys.readouterr().err
-    assert said.count("toposeat.toml:1: there is no setting 'x'") == 1
+    assert said.count("config.toml:1: there is no setting 'x'") == 1
 
 
 def test_what_a_file_decided_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "topology.conf").write_text("SwitchName=leaf Nodes=n[1-4]\n")
-    file = project / "toposeat.toml"
-    file.write_text('network = "slurm:topology.conf"\nmachine = "dgx-1v"\nhosts = "n[2-3]"\n')
+    conf = of_user(project, "").with_name("topology.conf")
+    conf.write_text("SwitchName=leaf Nodes=n[1-4]\n")
+    file = of_user(
+        project, 'network = "slurm:topology.conf"\nmachine = "dgx-1v"\nhosts = "n[2-3]"\n'
+    )
     assert main(["map", "llm:tp=8,dp=2", "-o", "app.place"]) == 0
-    network = f"network slurm:{project}/topology.conf ({file}:1)"
+    network = f"network slurm:{conf} ({file}:1)"
     words = f"machine dgx-1v ({file}:2), {network}, hosts n[2-3] ({file}:3)"
     assert f"Settings  {words}\n" in capsys.readouterr().out
     assert load_placement("app.place").metadata["settings"] == words
@@ -116,23 +116,6 @@ def test_what_a_file_decided_is_named(project: Path, capsys: pytest.CaptureFixtu
     assert list(json.loads(capsys.readouterr().out)["settings"]) == ["metric"]
     assert main(["export", "app.place"]) == 0
     assert f"Settings  launcher openmpi ({file}:2)" in capsys.readouterr().err
-
-
-def test_a_file_that_is_named_is_read_and_no_other(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (project / "toposeat.toml").write_text('machine = "dgx-1v"\n')
-    named = project.parent / "named.toml"
-    named.write_text('machine = "dgx-1p"\n')
-    named.chmod(0o666)
-    monkeypatch.setenv("TOPOSEAT_CONFIG", str(named))
-    assert machine_of(MAP, capsys) == "dgx-1p"
-    named.unlink()
-    assert main(MAP) == 1
-    assert f"{named}: no such file" in capsys.readouterr().err
-    os.mkfifo(named)
-    assert main(MAP) == 1
-    assert "this must be a regular file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("home", ["", "here", None])
@@ -149,38 +132,12 @@ def test_no_file_of_this_folder_is_a_user_s(
         monkeypatch.delenv("HOME")
     else:
         monkeypatch.setenv("HOME", home)
-    assert main(["doctor", "--config", "--json"]) == 0
-    user = json.loads(capsys.readouterr().out)["user_file"]
-    assert user is None or not user.startswith(str(project))
+    monkeypatch.setenv("TOPOSEAT_MACHINE", "dgx-1v")
+    assert main(MAP) == 0
+    assert json.loads(capsys.readouterr().out)["topology"] == "dgx-1v"
 
 
-def test_doctor_says_what_applies_and_whence(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    user = of_user(project, 'cache = "~/kept"\nsolver = "auto"\n')
-    (project / "toposeat.toml").write_text('\nmachine = "dgx-1v"\n')
-    monkeypatch.setenv("TOPOSEAT_SEED", "3")
-    assert main(["doctor", "--config", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["settings"] == {
-        "cache": {"value": "~/kept", "source": f"{user}:1"},
-        "solver": {"value": "auto", "source": f"{user}:2"},
-        "machine": {"value": "dgx-1v", "source": f"{project}/toposeat.toml:2"},
-        "seed": {"value": "3", "source": "TOPOSEAT_SEED"},
-    }
-    monkeypatch.delenv("TOPOSEAT_CACHE_DIR")  # it was set for the verb
-    assert main(["doctor", "--config"]) == 0
-    assert f"dgx-1v  ({project}/toposeat.toml:2)" in capsys.readouterr().out
+def test_the_folder_of_the_cache_is_handed_on(project: Path) -> None:
+    of_user(project, 'cache = "~/kept"\n')
+    assert main([*MAP, "-t", "dgx-1v"]) == 0
     assert os.environ["TOPOSEAT_CACHE_DIR"] == str(project.parent / "kept")
-
-
-def test_no_file_above_the_home_folder_or_a_repository_is_read(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (project.parent.parent / "toposeat.toml").write_text("broken")
-    assert main(["doctor", "--config", "--json"]) == 0
-    (project.parent.parent / "toposeat.toml").unlink()
-    (project / "toposeat.toml").write_text("broken")
-    (project / "inner" / ".git").mkdir()
-    assert main(["doctor", "--config", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["project_file"] is None

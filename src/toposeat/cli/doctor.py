@@ -22,9 +22,7 @@ from toposeat.cli.command import (
     show,
     source_words,
     tell,
-    write_result,
 )
-from toposeat.cli.settings import KEYS, PROJECT_FILE, Settings, config_files
 from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.installed import native_path
 from toposeat.model.health import Finding, Health, JobOrder, PossibleGain, Severity, Verdict
@@ -47,19 +45,11 @@ class DoctorCommand(Command):
         """Declare this verb's options."""
         add_topology_option(parser, required=False)
         add_flag(
-            parser,
-            "--config",
-            "show which settings apply, and where they are from, instead of a machine",
-        )
-        add_flag(
             parser, "--strict", "exit with 1 for doubts too, not only for faults and unknown facts"
         )
 
     def run(self, args: argparse.Namespace) -> int:
         """Collect the findings, print them, return the verdict as exit code."""
-        if args.config:
-            _show_settings(args.settings, as_json=args.json)
-            return 0
         source = "this" if args.topology is None else args.topology
         node = node_findings() if names_this(source) else ()
         machine, missing = _machine(source)
@@ -125,38 +115,6 @@ def _next_words(source: str, devices: int) -> str:
     if source == "this":
         return f"Next: toposeat tune -- mpirun -n {devices} ./app"
     return f"Next: toposeat map TRAFFIC{source_words(source)}"
-
-
-def _show_settings(found: Settings, *, as_json: bool) -> None:
-    """What applies here, and whence."""
-    files = config_files(os.environ, Path.cwd())
-    if as_json:
-        print_json(
-            {
-                "schema": "toposeat/settings/1",
-                "user_file": None if files.user is None else str(files.user),
-                "project_file": None if files.project is None else str(files.project),
-                "settings": {
-                    key: {"value": each.value, "source": each.source} for key, each in found.items()
-                },
-            }
-        )
-        return
-    user = "no home folder"
-    if files.user is not None:
-        user = f"{files.user}{'' if files.user.exists() else ', not there'}"
-    lines = [
-        f"user's file     {user}",
-        f"project's file  {files.project or f'no {PROJECT_FILE} to be read here or above'}",
-        "",
-        *(
-            f"{key:<10} {found[key].value}  ({found[key].source})"
-            if key in found
-            else f"{key:<10} not set: {what}"
-            for key, what in KEYS.items()
-        ),
-    ]
-    write_result("\n".join(lines) + "\n")
 
 
 def _machine(source: str) -> tuple[Topology | None, tuple[Finding, ...]]:

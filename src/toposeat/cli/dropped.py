@@ -35,6 +35,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "a process that was moved could go on with wrong results: let the job end, and start it"
         " again with `toposeat borrow`",
     ),
+    (
+        r"^doctor .*--config\b",
+        "doctor --config",
+        "what a settings file decided is named below every answer; `env` shows the variables",
+    ),
 )
 
 

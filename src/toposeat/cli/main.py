@@ -128,7 +128,7 @@ def _parse(options: list[str], parser: argparse.ArgumentParser) -> argparse.Name
     if verb not in VERBS:
         return parser.parse_args(options)
     # A job is not kept from starting by what does not concern it.
-    settings, said = read_settings(os.environ, Path.cwd(), forgiving=verb in ("run", "profile"))
+    settings, said = read_settings(os.environ, forgiving=verb in ("run", "profile"))
     tell(*said)
     prepare(verbs_of(parser)[verb], verb, settings)
     args = parser.parse_args(options)

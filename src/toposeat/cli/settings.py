@@ -1,13 +1,7 @@
-"""Defaults that a user or a project sets: from the environment and from two files.
+"""Defaults that a user sets: in the environment and in `$XDG_CONFIG_HOME/toposeat/config.toml`.
 
-`$XDG_CONFIG_HOME/toposeat/config.toml` is the user's. `toposeat.toml` of the current folder or of
-the nearest one above belongs to a project, perhaps somebody else's: it may name machines and
-options, but nothing that is run or written. An option beats the environment, which beats the
-project's file, which beats the user's.
-
-A file is read where it is an own file in an own place (`model/trust.py`): the search upwards ends
-at the first folder that is none. The file that `TOPOSEAT_CONFIG` names is read in place of the
-project's, whoever wrote it.
+An option beats the environment, which beats the file. It is read where it is an own file in an own
+place (`model/trust.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import InputError, did_you_mean
-from toposeat.model.shell_words import shell_word
-from toposeat.model.trust import NotMineError, check_place, home_folder, own_file, user_folder
+from toposeat.model.trust import NotMineError, check_place, own_file, user_folder
 
-PROJECT_FILE = "toposeat.toml"
-CONFIG_VARIABLE = "TOPOSEAT_CONFIG"
 _MOST_BYTES = 1 << 15
 _AT_LINE = re.compile(r"\(at line (\d+)")
 
@@ -41,11 +32,10 @@ KEYS = {
     "seed": "--seed",
     "min-gain": "--min-gain",
     "wrappers": "commands that start the command behind them: NAME, or NAME=N with N words between",
-    "cache": "the folder of what tune found (not in a project's file)",
+    "cache": "the folder of what tune found",
 }
 _OPTIONS = ("objective", "metric", "solver", "budget", "seed", "min-gain", "launcher")
 _FILES = frozenset({"machine", "network", "hosts"})
-_OF_USER_ALONE = frozenset({"cache"})
 _HANDED_ON = frozenset({"cache", "wrappers"})  # read from the environment, where they are used
 _VARIABLES = {"cache": "TOPOSEAT_CACHE_DIR"}
 _MACHINE_VERBS = ("map", "emulate")
@@ -63,19 +53,6 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigFiles:
-    """The user's file, there or not, and the project's; None where none is to be read.
-
-    `said` is a line about a file that is left alone. The project's is `named` by the variable.
-    """
-
-    user: Path | None
-    project: Path | None
-    named: bool = False
-    said: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class _Preset:
     """Stands for an option until the words of the command line are read."""
 
@@ -88,55 +65,23 @@ def variable_of(key: str) -> str:
     return _VARIABLES.get(key, f"TOPOSEAT_{key.upper().replace('-', '_')}")
 
 
-def config_files(environment: Mapping[str, str], folder: Path) -> ConfigFiles:
-    """Which files are to be read in a folder."""
-    home = home_folder(environment)
-    own = user_folder(environment, "XDG_CONFIG_HOME", ".config")
-    user = None if own is None else Path(own, "config.toml")
-    if environment.get(CONFIG_VARIABLE):
-        return ConfigFiles(user, Path(environment[CONFIG_VARIABLE]), named=True)
-    top = None if home is None else os.path.realpath(home)
-    for each in (folder, *folder.parents):
-        project = each / PROJECT_FILE
-        is_there = os.path.lexists(project)
-        try:
-            check_place(each, own=True)
-        except OSError as error:
-            return ConfigFiles(user, None, said=_left_alone(project, error) if is_there else "")
-        if is_there:
-            return ConfigFiles(user, project)
-        if str(each) == top or (each / ".git").exists():
-            break
-    return ConfigFiles(user, None)
-
-
-def _left_alone(path: Path, error: OSError) -> str:
-    return (
-        f"note: settings in {path} are left alone ({error.filename}: {error.strerror});"
-        f" {CONFIG_VARIABLE}={shell_word(path)} reads them"
-    )
-
-
 def read_settings(
-    environment: Mapping[str, str], folder: Path, *, forgiving: bool = False
+    environment: Mapping[str, str], *, forgiving: bool = False
 ) -> tuple[dict[str, Setting], list[str]]:
-    """What is set, by key, and a line about each file that is left alone.
+    """What is set, by key, and a line about a file that is left alone.
 
-    A project's file is looked for in `folder` and above. If `forgiving`, wrong ones are left alone.
+    A wrong file is left alone if `forgiving`, as one is that others may write.
     """
-    files = config_files(environment, folder)
+    folder = user_folder(environment, "XDG_CONFIG_HOME", ".config")
+    path = None if folder is None else Path(folder, "config.toml")
     found: dict[str, Setting] = {}
-    said = [files.said] if files.said else []
-    for path in (files.user, files.project):
-        is_project = path == files.project
-        is_named = is_project and files.named
-        if path is None or not (is_named or os.path.lexists(path)):
-            continue
+    said = []
+    if path is not None and os.path.lexists(path):
         try:
-            text = _read(path, is_named=is_named)
-            found |= _of_text(path, text, is_project=is_project)
+            found = _of_text(path, _read(path))
         except NotMineError as error:
-            said.append(_left_alone(path, error))
+            why = f"{error.filename}: {error.strerror}"
+            said.append(f"note: settings in {path} are left alone ({why})")
         except InputError as error:
             if not forgiving:
                 raise
@@ -148,23 +93,19 @@ def read_settings(
     return found, said
 
 
-def _read(path: Path, *, is_named: bool) -> str:
-    """The text of an own file in an own place, or of any regular file that `is_named`.
+def _read(path: Path) -> str:
+    """The text of an own file in an own place.
 
     Raises:
         NotMineError: it may be somebody else's.
     """
-    from toposeat.model.files import open_input, unreadable  # noqa: PLC0415
+    from toposeat.model.files import unreadable  # noqa: PLC0415
 
     try:
-        if is_named:
-            file = open_input(path)
-        else:
-            check_place(path.parent, own=True)
-            real = os.path.realpath(path)  # a link of this user's leads to an own file, too
-            check_place(os.path.dirname(real), own=True)  # noqa: PTH120
-            file = os.fdopen(own_file(real), "rb")
-        with file:
+        check_place(path.parent, own=True)
+        real = os.path.realpath(path)  # a link of this user's leads to an own file, too
+        check_place(os.path.dirname(real), own=True)  # noqa: PTH120
+        with os.fdopen(own_file(real), "rb") as file:
             data = file.read(_MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
     except NotMineError:
@@ -181,7 +122,7 @@ def _read(path: Path, *, is_named: bool) -> str:
     return text
 
 
-def _of_text(path: Path, text: str, *, is_project: bool) -> dict[str, Setting]:
+def _of_text(path: Path, text: str) -> dict[str, Setting]:
     import tomllib  # noqa: PLC0415
 
     try:
@@ -194,25 +135,16 @@ def _of_text(path: Path, text: str, *, is_project: bool) -> dict[str, Setting]:
             line=int(at[1]) if at else None,
             hint='a line is: machine = "hgx-h100"',
         ) from error
-    return dict(_checked(path, text, table, is_project=is_project))
+    return dict(_checked(path, text, table))
 
 
-def _checked(
-    path: Path, text: str, table: Mapping[str, object], *, is_project: bool
-) -> Iterator[tuple[str, Setting]]:
+def _checked(path: Path, text: str, table: Mapping[str, object]) -> Iterator[tuple[str, Setting]]:
     for key, value in table.items():
         match = re.search(rf"^[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*[=.]", text, re.MULTILINE)
         line = text[: match.start()].count("\n") + 1 if match else None
         if key not in KEYS:
             near = did_you_mean(key, KEYS) or f"known are {', '.join(KEYS)}"
             raise InputError(f"there is no setting {key!r}", path=path, line=line, hint=near)
-        if is_project and key in _OF_USER_ALONE:
-            raise InputError(
-                f"a project's file may not set {key!r}",
-                path=path,
-                line=line,
-                hint="set it in the user's file (toposeat doctor --config names it)",
-            )
         is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
         if not is_plain or not str(value).isprintable() or value == "":
             raise InputError(
@@ -260,7 +192,6 @@ def complete(args: argparse.Namespace, verb: str, settings: Settings) -> None:
         if isinstance(value, _Preset):
             setattr(args, name, value.value)
             used.append(value.key)
-    args.settings = settings
     for key in _HANDED_ON & settings.keys():
         value = settings[key].value
         value = str(Path(value).expanduser()) if key == "cache" else value
