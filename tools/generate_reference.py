@@ -24,7 +24,7 @@ from toposeat.topology.formats import FORMATS, NOT_READ, PASTES, TREES
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / "docs"
-_OF_EVERY_VERB = {"help", "verbose", "json", "traceback"}
+_OF_EVERY_VERB = {"help", "verbose", "json"}
 _NOTE = "<!-- made by tools/generate_reference.py; do not edit -->\n"
 
 
@@ -37,8 +37,7 @@ def command_line_page() -> str:
     parts = [
         _NOTE,
         "# Command line\n",
-        "Every verb takes `-v` (say more), `--json` (the result as JSON on stdout) and",
-        "`--traceback` (show where an error comes from).",
+        "Every verb takes `-v` (say more) and `--json` (the result as JSON on stdout).",
         "Results go to stdout, everything else to stderr. Write `--` before a wrapped command.",
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 127 program not found; `profile`, `run`",
         "and `tune` return the exit code of the application. `run --strict` ends with "

@@ -55,6 +55,8 @@ class ToposeatError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = _one_line(hint)
+        if hint:
+            self.add_note(f"hint: {self.hint}")  # tracebacks show it
 
 
 class UsageError(ToposeatError):

@@ -217,9 +217,10 @@ def test_no_gpu_here(capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, ["discover"], 1, "GPU", "-t")
 
 
-def test_traceback_shows_where() -> None:
+def test_traceback_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOPOSEAT_TRACEBACK", "1")
     with pytest.raises(Exception, match="no-such-machine"):
-        main(["discover", "--traceback", "-t", "no-such-machine"])
+        main(["discover", "-t", "no-such-machine"])
 
 
 def test_a_verb_that_is_near_none_gets_the_list(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,10 +103,10 @@ def test_an_ascii_stdout(tmp_path: Path) -> None:
 
 
 def test_usage_errors_keep_their_code_with_a_traceback(tmp_path: Path) -> None:
-    done = shell("$T discover --traceback -t nope", tmp_path)
+    done = shell("$T discover -t nope", tmp_path, TOPOSEAT_TRACEBACK="1")
     assert done.returncode == 2
     assert b"Traceback" in done.stderr
-    assert b"error: 'nope'" in done.stderr
+    assert b"UsageError: 'nope'" in done.stderr
 
 
 def test_what_bash_substitutes_is_read_once(tmp_path: Path) -> None:

@@ -122,26 +122,26 @@ PLACEMENT = toposeat.placement_of(RESULT, MACHINE, TRAFFIC)
 PUBLIC = {name: getattr(toposeat, name) for name in toposeat.__all__}
 # Call, words of the cause, words of the hint.
 WRONG = """\
-map_traffic(TRAFFIC, MACHINE) | and traffic are swapped | map_traffic(topology, traffic,
-map_traffic("stencil2d:2x4", "dgx-1v") | and traffic are swapped | map_traffic(topology, traffic,
-evaluate(TRAFFIC, MACHINE, [0]) | and traffic are swapped | evaluate(topology, traffic,
+map_traffic(TRAFFIC, MACHINE) | and traffic are swapped | the topology comes first
+map_traffic("stencil2d:2x4", "dgx-1v") | and traffic are swapped | the topology comes first
+evaluate(TRAFFIC, MACHINE, [0]) | and traffic are swapped | the topology comes first
 map_traffic(MACHINE, MACHINE) | traffic is a Topology | a square array of bytes
 map_traffic(MACHINE, None) | traffic is None | a pattern such as
 map_traffic(3, TRAFFIC) | topology is the int 3 | a catalogue name
-map_traffic("llm:tp=2,dp=2", TRAFFIC) | topology is 'llm:tp=2,dp=2' | map_traffic(topology
-map_traffic(MACHINE, TRAFFIC, {"seed": 1}) | options is a dict, not a MapOptions | map_traffic(
+map_traffic("llm:tp=2,dp=2", TRAFFIC) | topology is 'llm:tp=2,dp=2' | a catalogue name
+map_traffic(MACHINE, TRAFFIC, {"seed": 1}) | is a dict, not a MapOptions | MapOptions makes one
 evaluate(MACHINE, TRAFFIC, 3) | placement is the int 3 | a position in topology.devices
 evaluate(MACHINE, TRAFFIC, [0.5] * 8) | placement is a list | a position in topology.devices
 evaluate(MACHINE, TRAFFIC, {1: 0}) | placement is a dict | a position in topology.devices
 evaluate(MACHINE, TRAFFIC, set(range(8))) | placement is a set | a position in topology.devices
-evaluate(MACHINE, TRAFFIC, TRAFFIC) | placement is a Traffic | evaluate(topology
+evaluate(MACHINE, TRAFFIC, TRAFFIC) | placement is a Traffic | a placement file
 evaluate(MACHINE, TRAFFIC, "dgx-1v") | placement is 'dgx-1v' | a placement file
-group_rate([0, 1], MACHINE) | devices is a Topology | group_rate(topology, devices, speeds)
+group_rate([0, 1], MACHINE) | devices is a Topology | [0, 1, 2, 3]
 group_rate(MACHINE, 3) | devices is the int 3 | [0, 1, 2, 3]
 group_rate(MACHINE, [0, 0]) | each once | once
 placement_of(MACHINE, RESULT, TRAFFIC) | is a Topology, not a MappingResult | map_traffic makes one
 placement_of(RESULT, MACHINE, "ring:4") | for 8 ranks; the traffic has 4 | that were mapped
-save_placement("x.place", PLACEMENT) | is 'x.place', not a Placement | save_placement(placement,
+save_placement("x.place", PLACEMENT) | is 'x.place', not a Placement | placement_of makes one
 save_topology(MACHINE, 3) | path is 3 | name of a file
 draw(MACHINE, TRAFFIC) | drawn with a placement | draw(topology, traffic, placement)
 read_traffic([[0, 5], [5]]) | several lengths | square array

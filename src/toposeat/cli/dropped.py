@@ -36,6 +36,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         " again with `toposeat borrow`",
     ),
     (
+        r" --traceback\b",
+        "--traceback",
+        "TOPOSEAT_TRACEBACK=1 in the environment shows where an error comes from",
+    ),
+    (
         r"^doctor .*--config\b",
         "doctor --config",
         "what a settings file decided is named below every answer; `env` shows the variables",

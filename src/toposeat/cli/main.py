@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         that run one.
     """
     words = _asked_for_help(list(sys.argv[1:] if argv is None else argv))
-    traced = "--traceback" in words[: [*words, "--"].index("--")]
+    traced = bool(os.environ.get("TOPOSEAT_TRACEBACK"))
     try:
         refuse_dropped(words[: [*words, "--"].index("--")])
         _check_verb(words)
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         name = "" if error.filename is None else f": {error.filename}"
         cause = f"the operating system refused: {error.strerror or error}{name}"
-        print_error(ToposeatError(cause, hint="--traceback shows where"))
+        print_error(ToposeatError(cause, hint="TOPOSEAT_TRACEBACK=1 shows where"))
         return EXIT_FAILED
     except MemoryError:
         if traced:
@@ -142,11 +142,10 @@ def entry() -> NoReturn:
     gc.set_threshold(100_000)  # a command ends soon: to look for circles costs it 5 %
     try:
         code = main()
-    except ToposeatError as error:  # with --traceback
+    except ToposeatError as error:  # with TOPOSEAT_TRACEBACK
         import traceback  # noqa: PLC0415
 
         traceback.print_exc()
-        print_error(error)
         code = exit_code(error)
     gc.freeze()  # what is left goes with the process: looking through it takes as long as to start
     sys.exit(code)
@@ -266,7 +265,6 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
         )
         verb.add_argument("--json", action="store_true", help="the result as JSON on stdout")
         verb.add_argument("-v", "--verbose", action="store_true", help="say more")
-        verb.add_argument("--traceback", action="store_true", help="show tracebacks of errors")
         verb.set_defaults(command=command)
         if chosen in (name, None):
             command().add_arguments(verb)

@@ -1,6 +1,6 @@
 """The functions of `import toposeat`.
 
-Where a noun goes they take what names or holds one as well (`given.py`); their errors speak Python.
+Where a noun goes they take what names or holds one as well (`given.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from toposeat.errors import UsageError
 from toposeat.evaluation import group_rate as group_rates
 from toposeat.library import given
 from toposeat.library.drawing import Drawing
-from toposeat.library.hints import public
 from toposeat.model import placement_file
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
@@ -33,13 +32,11 @@ if TYPE_CHECKING:
     Path_ = str | PathLike[str]
 
 
-@public
 def machine_names() -> list[str]:
     """Names of the machines of the catalogue, which `read_topology` takes."""
     return list(topology.catalogue_names())
 
 
-@public
 def read_topology(
     source: GivenTopology,
     *,
@@ -64,7 +61,6 @@ def read_topology(
     return given.topology_from(source, node=node, hosts=hosts)
 
 
-@public
 def read_traffic(source: GivenTraffic, *, ranks: int | None = None) -> Traffic:
     """Who sends how much to whom: of a file, of a pattern, or of numbers.
 
@@ -80,7 +76,6 @@ def read_traffic(source: GivenTraffic, *, ranks: int | None = None) -> Traffic:
     return given.traffic_from(source, ranks)
 
 
-@public
 def map_traffic(
     topology: GivenTopology, traffic: GivenTraffic, options: MapOptions | None = None
 ) -> MappingResult:
@@ -107,7 +102,6 @@ def map_traffic(
     return pipeline.map_traffic(machine, messages, options)
 
 
-@public
 def evaluate(
     topology: GivenTopology,
     traffic: GivenTraffic,
@@ -132,7 +126,6 @@ def evaluate(
     return evaluation.evaluate(machine, messages, given.placement_from(placement), metric=metric)
 
 
-@public
 def group_rate(topology: GivenTopology, devices: Iterable[int], speeds: str = "exact") -> GroupRate:
     """The rate of a collective of NCCL or RCCL on some devices of one node.
 
@@ -152,7 +145,6 @@ def group_rate(topology: GivenTopology, devices: Iterable[int], speeds: str = "e
     return group_rates.group_rate(given.topology_from(topology), members, speeds)
 
 
-@public
 def placement_of(
     result: MappingResult,
     topology: GivenTopology,
@@ -190,20 +182,17 @@ def placement_of(
     )
 
 
-@public
 def load_placement(path: Path_) -> Placement:
     """Read a placement file."""
     return placement_file.load_placement(_path(path))
 
 
-@public
 def save_placement(placement: Placement, path: Path_, *, overwrite: bool = False) -> None:
     """Write a placement, whole or not at all, for `toposeat run -p`."""
     given.check_kind(placement, Placement, "placement")
     placement_file.save_placement(placement, _path(path), overwrite=overwrite)
 
 
-@public
 def save_topology(topology: Topology, path: Path_, *, overwrite: bool = False) -> None:
     """Write a topology file, whole or not at all, which `read_topology` reads."""
     from toposeat.topology.topology_file import save_topology as save  # noqa: PLC0415
@@ -212,7 +201,6 @@ def save_topology(topology: Topology, path: Path_, *, overwrite: bool = False) -
     save(topology, _path(path), overwrite=overwrite)
 
 
-@public
 def draw(
     topology: GivenTopology,
     traffic: GivenTraffic | None = None,
@@ -245,7 +233,6 @@ def draw(
     return Drawing(report.mapping_svg(result, machine, messages), words)
 
 
-@public
 def environment_of(placement: Placement, rank: int | None) -> dict[str, str]:
     """See `Placement.environment`."""
     mode, _ = launch.visibility_of(placement, None)
@@ -260,13 +247,11 @@ def environment_of(placement: Placement, rank: int | None) -> dict[str, str]:
     return launch.rank_environment(placement, rank, mode)
 
 
-@public
 def rates_of(topology: Topology) -> NDArray[Any]:
     """See `Topology.rates`."""
     return evaluation.pair_rates(topology)
 
 
-@public
 def notebook_html(noun: object) -> str:
     """A noun as a notebook shows it."""
     return report.notebook_html(noun)

@@ -6,7 +6,6 @@ from base64 import b64encode
 from os import PathLike, fspath
 
 from toposeat.errors import UsageError
-from toposeat.library.hints import public
 from toposeat.model.files import write_atomically
 
 
@@ -30,7 +29,6 @@ class Drawing:
         data = b64encode(self.svg.encode()).decode()
         return f'<img style="max-width: 100%" src="data:image/svg+xml;base64,{data}">'
 
-    @public
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write an SVG file, whole or not at all.
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from toposeat import mapping, profile, topology
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.library.hints import CALL
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import load_placement
@@ -125,7 +124,7 @@ def check_kind(given: object, expected: type, role: str) -> None:
     if not isinstance(given, expected):
         raise UsageError(
             f"{role} is {_kind(given)}, not {_a(expected.__name__)}",
-            hint=f"the call is {CALL}, and toposeat.{_MAKER[expected.__name__]} makes one",
+            hint=f"toposeat.{_MAKER[expected.__name__]} makes one",
         )
 
 
@@ -194,14 +193,13 @@ def both(topology: object, traffic: object) -> tuple[Topology, Traffic]:
         UsageError: the two are swapped, or are something else.
     """
     if (_means(topology), _means(traffic)) == ("traffic", "topology"):
-        raise UsageError("topology and traffic are swapped", hint=f"the call is {CALL}")
+        raise UsageError("topology and traffic are swapped", hint="the topology comes first")
     return topology_from(topology), traffic_from(traffic)
 
 
 def misplaced(role: str, given: object) -> UsageError:
     """For an argument that is something else."""
-    call = f"; the call is {CALL}" if _means(given) else ""
-    return UsageError(f"{role} is {_kind(given)}", hint=f"give {_FORMS[role]}{call}")
+    return UsageError(f"{role} is {_kind(given)}", hint=f"give {_FORMS[role]}")
 
 
 def _means(given: object) -> str:
