@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.emulated_table import ClockedPattern, markdown_of
+from benchmarks.emulated_table import PaperPattern, markdown_of
 from benchmarks.machine import describe
 
 from toposeat import emulation, pipeline
@@ -43,12 +43,12 @@ PATTERNS = (  # name, pattern, what the paper says of its communication time
 PROGRAM = MicrobenchOptions(sizes=(BYTES,), iterations=3, batch=1, warmup=0, buffers="device")
 
 
-def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -> ClockedPattern:
+def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -> PaperPattern:
     """All runs of one pattern, on a stand-in node of its own."""
     machine = emulation.scaled_topology(read_topology(MACHINE), SCALE)
     algorithm = "linear" if pattern.startswith("alltoall") else None
     plan, tiny = (
-        pipeline.plan_bench(
+        pipeline.plan_pattern(
             pattern,
             machine,
             replace(PROGRAM, sizes=(size,)),
@@ -66,9 +66,10 @@ def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -
     ) as node:
         variables = {**node.environment(mpi.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
         os.environ.update(variables)
-        job = pipeline.BenchJob(command=tuple(mpi.launch_words(RANKS)), repeats=repeats)
-        result = pipeline.run_bench(both, job, lambda _done, _of: None)
-    return ClockedPattern(name=name, paper=paper, plan=plan, result=result)
+        result = pipeline.clock_pattern(
+            both, mpi.launch_words(RANKS), repeats=repeats, progress=lambda _done, _of: None
+        )
+    return PaperPattern(name=name, paper=paper, plan=plan, result=result)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from toposeat.model.runs import BenchOrder, BenchResult
-from toposeat.pipeline import BenchPlan
+from toposeat.model.runs import ClockedPattern
+from toposeat.pipeline import PatternPlan
 
 PAGE_HEAD = """\
 # Clocked gains on emulated GPUs
@@ -40,8 +40,11 @@ of the placed order: never faster, if the mapping is any good.
 """
 
 
+ORDERS = ("default", "placed")
+
+
 @dataclass(frozen=True, kw_only=True)
-class ClockedPattern:
+class PaperPattern:
     """Runs of one pattern with messages of 1 byte and of the size that counts.
 
     Attributes:
@@ -52,17 +55,19 @@ class ClockedPattern:
 
     name: str
     paper: str
-    plan: BenchPlan
-    result: BenchResult
+    plan: PatternPlan
+    result: ClockedPattern
 
-    def seconds(self, order: BenchOrder, size: int = 1) -> list[float]:
-        """Of every run in the order of the repeats; `size` 0 is one byte."""
-        same = {order, BenchOrder.AGAIN} if order is BenchOrder.DEFAULT else {order}
-        return [run.seconds[size] for run in self.result.runs if run.order in same]
+    def seconds(self, order: str, size: int = 1) -> list[float]:
+        """Of every run of an order; `size` 0 is one byte."""
+        clocked = self.result.results[size]
+        if order == "default":
+            return [*clocked.default_s, *clocked.again_s]
+        return [s for each in clocked.orders if each.name == order for s in each.seconds]
 
-    def predicted_s(self, order: BenchOrder) -> float:
+    def predicted_s(self, order: str) -> float:
         """Link time of the default or the placed order."""
-        devices = self.plan.placed if order is BenchOrder.PLACED else self.plan.default
+        devices = self.plan.placed if order == "placed" else self.plan.default
         (seconds,) = self.plan.predicted(devices)
         return seconds
 
@@ -73,40 +78,48 @@ GAINS_HEAD = ("pattern", "predicted", "clocked", "95 % interval", "A/A", "paper"
 RANDOM_HEAD = ("pattern", "random orders", "median", "best", "placed", "best against placed")
 
 
-def time_rows(patterns: Sequence[ClockedPattern]) -> Iterator[Row]:
+def time_rows(patterns: Sequence[PaperPattern]) -> Iterator[Row]:
     """One row per pattern and order."""
     for each in patterns:
-        for order in (BenchOrder.DEFAULT, BenchOrder.PLACED):
+        for order in ORDERS:
             times = each.seconds(order)
             middle, predicted = statistics.median(times), each.predicted_s(order)
             spread = f"{min(times) / middle - 1:+.1%} to {max(times) / middle - 1:+.1%}"
             tiny = statistics.median(each.seconds(order, 0))
             cells = (_ms(predicted), _ms(tiny), _ms(middle), spread, f"{middle / predicted:.3f}")
-            yield (each.name, order.value, *cells)
+            yield (each.name, order, *cells)
 
 
-def gain_rows(patterns: Sequence[ClockedPattern]) -> Iterator[Row]:
+def gain_rows(patterns: Sequence[PaperPattern]) -> Iterator[Row]:
     """One row per pattern."""
     for each in patterns:
-        row = each.result.rows[1]
-        gain, control = row.placed, row.control
+        clocked = each.result.results[1]
+        placed = clocked.orders[0]
+        gain = placed.gain
         interval = "" if gain.low is None else f"{gain.low:+.1%} to {gain.high:+.1%}"
-        noise = "" if control is None else f"{control.mean:+.1%}"
-        yield each.name, f"{row.predicted:+.1%}", f"{gain.mean:+.1%}", interval, noise, each.paper
+        noise = f"{clocked.control.mean:+.1%}"
+        yield (
+            each.name,
+            f"{placed.predicted:+.1%}",
+            f"{gain.mean:+.1%}",
+            interval,
+            noise,
+            each.paper,
+        )
 
 
-def random_rows(patterns: Sequence[ClockedPattern]) -> Iterator[Row]:
+def random_rows(patterns: Sequence[PaperPattern]) -> Iterator[Row]:
     """One row per pattern."""
     for each in patterns:
-        random = each.seconds(BenchOrder.RANDOM)
-        placed = statistics.median(each.seconds(BenchOrder.PLACED))
+        random = each.seconds("random")
+        placed = statistics.median(each.seconds("placed"))
         best = min(random)
         verdict = f"{best / placed - 1:+.1%}" + (" (faster)" if best < placed else " (slower)")
         cells = (str(len(random)), _ms(statistics.median(random)), _ms(best), _ms(placed))
         yield (each.name, *cells, verdict)
 
 
-def markdown_of(head: str, where: str, patterns: Sequence[ClockedPattern]) -> str:
+def markdown_of(head: str, where: str, patterns: Sequence[PaperPattern]) -> str:
     """The page."""
     parts = [PAGE_HEAD, f"{head};\n{where}."]
     tables = (

@@ -13,7 +13,7 @@ from benchmarks.referee.simgrid import why_no_smpi
 
 from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.model.map_options import MapOptions
-from toposeat.pipeline import plan_bench
+from toposeat.pipeline import plan_pattern
 from toposeat.topology import read_topology
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "papers.md"
@@ -109,7 +109,7 @@ def test_the_program_on_simgrid_gains_as_predicted(
     SimGrid gives flows of shorter latency a larger share of a link, which moves times by up to 8 %
     here; with equal latencies it agrees with the model to a thousandth, as other tests show.
     """
-    plan = plan_bench(
+    plan = plan_pattern(
         pattern,
         read_topology("k80-16"),
         MicrobenchOptions(sizes=(4 * 2**20,), iterations=1, batch=1, warmup=0),

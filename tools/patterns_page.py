@@ -16,7 +16,7 @@ be left out.
 
 In grids the first dimension varies slowest. All bytes are between GPU buffers. `bytes` is the size
 of a message ({DEFAULT_BYTES // 2**20} MiB): 65536, 64KiB or 1MB; K, M and G alone are binary.
-`messages` is how often each is sent (once). `toposeat bench` [runs](../how-to/bench.md) some of
+`messages` is how often each is sent (once). `toposeat compare` [runs](../how-to/compare.md) some of
 these, and a few collectives, as a program."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
@@ -18,7 +19,6 @@ from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.mapping import map_traffic
 from toposeat.model.evaluation import Evaluation
 from toposeat.model.map_options import MapOptions
-from toposeat.model.runs import BenchResult
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
@@ -55,15 +55,29 @@ def paper(*, simulate: bool, measure: bool) -> Paper:
     return Paper(title=TITLE, machine=MACHINE, rows=tuple(rows))
 
 
-@cache
-def predicted(name: str) -> BenchResult:
-    """Gains by the flow model, of the placement that `bench` chooses."""
-    return pipeline.predict_bench(_plan(name, SIZES))
+@dataclass(frozen=True)
+class Predicted:
+    """Shares of the default's time that are saved at a message size, by the flow model."""
+
+    bytes: int
+    placed: float
+    randoms: tuple[float, ...]
 
 
 @cache
-def _plan(name: str, sizes: tuple[int, ...]) -> pipeline.BenchPlan:
-    return pipeline.plan_bench(
+def predicted(name: str) -> tuple[Predicted, ...]:
+    """Of the placement that `compare` chooses, and of random orders."""
+    plan = _plan(name, SIZES)
+    default, placed, *randoms = map(plan.predicted, (plan.default, plan.placed, *plan.randoms))
+    return tuple(
+        Predicted(size, 1 - placed[at] / before, tuple(1 - each[at] / before for each in randoms))
+        for at, (size, before) in enumerate(zip(SIZES, default, strict=True))
+    )
+
+
+@cache
+def _plan(name: str, sizes: tuple[int, ...]) -> pipeline.PatternPlan:
+    return pipeline.plan_pattern(
         PATTERNS[name],
         read_topology("k80-16"),
         MicrobenchOptions(sizes=sizes, iterations=1, warmup=0, batch_bytes=2**20),
@@ -72,8 +86,8 @@ def _plan(name: str, sizes: tuple[int, ...]) -> pipeline.BenchPlan:
     )
 
 
-def _gains(result: BenchResult, least: int = 0, most: int = 2**31) -> list[float]:
-    return [row.placed.mean for row in result.rows if least <= row.bytes <= most]
+def _gains(rows: Sequence[Predicted], least: int = 0, most: int = 2**31) -> list[float]:
+    return [row.placed for row in rows if least <= row.bytes <= most]
 
 
 def _simulated(name: str, simulate: bool) -> str:
@@ -230,12 +244,7 @@ def _small_message_rows() -> list[Row]:
 def _random_rows() -> list[Row]:
     rows = []
     for name in ("2D", "3D weighted"):
-        gains = [
-            row.random
-            for row in predicted(name).rows
-            if row.bytes >= 65536 and row.random is not None
-        ]
-        means = [gain.mean for gain in gains]
+        means = [statistics.fmean(row.randoms) for row in predicted(name) if row.bytes >= 65536]
         placed = _gains(predicted(name), 65536)
         rows.append(
             Row(

@@ -17,10 +17,12 @@ from toposeat.launch.microbench import (
     parse_microbench,
 )
 from toposeat.model.job_folder import job_folder
-from toposeat.pipeline import BenchPlan
+from toposeat.pipeline import PatternPlan
 
 
-def simulated_seconds(plan: BenchPlan, orders: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+def simulated_seconds(
+    plan: PatternPlan, orders: Sequence[Sequence[int]]
+) -> list[tuple[float, ...]]:
     """Seconds of every size, for each order of the devices.
 
     Latencies are those of the topology. SimGrid gives a flow of shorter latency a larger share of a
@@ -32,13 +34,13 @@ def simulated_seconds(plan: BenchPlan, orders: Sequence[Sequence[int]]) -> list[
         ApplicationError: a simulation failed.
         ToposeatError: the program does not compile.
     """
-    with job_folder("bench") as folder:
+    with job_folder("papers") as folder:
         program = folder / PROGRAM
         compile_for_smpi(microbench_sources(), program, [*FLAGS, "-ldl"])
         return [_times(plan, program, order) for order in orders]
 
 
-def _times(plan: BenchPlan, program: Path, order: Sequence[int]) -> tuple[float, ...]:
+def _times(plan: PatternPlan, program: Path, order: Sequence[int]) -> tuple[float, ...]:
     """One run for all sizes, or one each where routes have curves."""
     has_curves = any(route.curve for route in plan.machine.routes)
     if not has_curves:
@@ -52,7 +54,7 @@ def _times(plan: BenchPlan, program: Path, order: Sequence[int]) -> tuple[float,
 
 
 def _run(
-    plan: BenchPlan, program: Path, order: Sequence[int], message_bytes: float | None
+    plan: PatternPlan, program: Path, order: Sequence[int], message_bytes: float | None
 ) -> tuple[float, ...]:
     text = run_on_smpi(
         plan.machine,

@@ -92,7 +92,7 @@ def _other_rows() -> list[Row]:
             predicted=f"{int(sent[0]) // 1024}",
             status=Status.EXACT,
             holds=set(sent.tolist()) == {24 * 1024},
-            note="the pattern `halo:2x2x4` of `bench` and `map`",
+            note="the pattern `halo:2x2x4` of `compare` and `map`",
         ),
         Row(
             figure="PCIe variability slide",

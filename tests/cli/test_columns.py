@@ -37,7 +37,6 @@ LINES = (
     "report --traffic stencil2d:2x4 -t dgx-1v",
     "report --traffic llm:tp=2,pp=2,dp=2",
     "compare app.place",
-    "bench ring:8 -t dgx-1v --on model",
     "ask llm:tp=8,dp=8 -t fattree:8:8:8 --node hgx-h100",
 )
 OURS = re.compile(r"(?i)\b(?:told|untold|readings?|premises?|stack \d|realised|guaranteed gain)\b")

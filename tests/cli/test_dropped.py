@@ -11,13 +11,16 @@ from toposeat.cli.main import main
 @pytest.mark.parametrize(
     ("words", "instead"),
     [
-        (["bench", "ring:4", "-t", "k80-16", "--on", "smpi"], "--on model"),
+        (["bench", "ring:4", "-t", "k80-16", "--on", "smpi"], "toposeat map PATTERN"),
+        (["bench", "ring:4", "--on=model", "-t", "k80-16"], "toposeat map PATTERN"),
+        (["bench", "ring:4", "--", "mpirun"], "toposeat compare PATTERN"),
         (["map", "ring:4", "-t", "k80-16", "--stack", "per-pair"], "toposeat advise"),
         (["map", "ring:4", "-t", "levels:net.csv", "--node", "k80-16"], "topology.conf"),
         (["advise", "-p", "a.place", "-t", "k80-16", "--", "true"], "every setting is clocked"),
         (["lend", "--move", "n1/0=n2/0"], "wrong results"),
         (["lend", "--move=n1/0=n2/0", "--json"], "wrong results"),
-        (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
+        (["doctor", "--config"], "below every answer"),
+        (["discover", "--traceback"], "TOPOSEAT_TRACEBACK=1"),
     ],
 )
 def test_a_dropped_call_says_what_to_use(

@@ -50,7 +50,7 @@ def test_map_of_a_pattern_on_a_catalogue_machine() -> None:
 
 
 # Their options and sentences are words of nouns, which msgspec makes: ten milliseconds.
-_NAME_NOUNS = {"measure", "run", "export", "bench", "doctor", "lend", "borrow"}
+_NAME_NOUNS = {"measure", "run", "export", "doctor", "lend", "borrow"}
 
 
 def test_help_needs_no_numpy() -> None:

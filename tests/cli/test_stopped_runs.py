@@ -22,7 +22,7 @@ from toposeat.topology import read_topology
 
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
 SLEEP = ("sleep", "60")
-BENCH = ("bench", "ring:2", "--sizes", "16M", "--batch", "1000000", "--random", "0")
+PATTERN = ("compare", "ring:2", "--sizes", "16M", "--iterations", "1000000", "--random", "0")
 
 
 def mpirun(mpi: MpiToolchain) -> list[str]:
@@ -65,8 +65,8 @@ def test_the_first_run_of_advise(mpi: MpiToolchain, tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_bench(mpi: MpiToolchain, tmp_path: Path) -> None:
-    words = [*BENCH, "-t", "tree:2:2", "--", *mpirun(mpi)]
+def test_compare_of_a_pattern(mpi: MpiToolchain, tmp_path: Path) -> None:
+    words = [*PATTERN, "-t", "tree:2:2", "--", *mpirun(mpi)]
     stop(words, tmp_path, mpi.env, signal.SIGTERM, "toposeat-microb")
 
 

@@ -13,6 +13,7 @@ from toposeat import evaluation, pipeline, profile, topology
 from toposeat.cli.main import main
 from toposeat.emulation import scaled_topology
 from toposeat.errors import UsageError
+from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.mapping import Machine
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement_file import load_placement
@@ -169,7 +170,7 @@ def test_a_gain_that_a_staging_mpi_has_not() -> None:
     assert found.premises.assumed[-1].decides
 
 
-def test_map_and_bench_predict_the_stacks_path(
+def test_map_and_compare_predict_the_stacks_path(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("UCX_RNDV_SCHEME", "UCX_TLS"):
@@ -198,20 +199,23 @@ def test_map_and_bench_predict_the_stacks_path(
     rows = json.loads(said.out)["predicted"]
     assert rows[1]["predicted_s"] == pytest.approx(mapped["placed"]["predicted_s"])
 
-    on_model = ["bench", *words, "--on", "model", "--sizes", "1M", "--json"]
-    assert main([*on_model, "--stack", "openmpi-ucx"]) == 0
-    bench = json.loads(capsys.readouterr().out)
-    assert bench["rows"][0]["default_s"] == pytest.approx(mapped["default"]["predicted_s"])
-    assert "sends through host memory" in bench["notes"][0]
-    collective = ["bench", "alltoall:4x2x2", "-t", "k80-16", "--on", "model", "--sizes", "64K,1M"]
-    assert main([*collective, "--stack", "openmpi-ucx", "--json"]) == 0
-    assert "sends through host memory" in json.loads(capsys.readouterr().out)["notes"][0]
+    machine = k80()
+    program = MicrobenchOptions(sizes=(1 << 20,))
+    for pattern in ("stencil2d:2x4", "alltoall:4x2x2"):
+        taken = path("openmpi-ucx", machine, 16)
+        plan = pipeline.plan_pattern(
+            pattern, machine, program, options=MapOptions(min_gain=0), randoms=0, path=taken
+        )
+        assert "sends through host memory" in plan.notes[0]
+        if pattern == "stencil2d:2x4":
+            (seconds,) = plan.predicted(plan.default)
+            assert seconds == pytest.approx(mapped["default"]["predicted_s"])
 
 
 def test_a_stack_is_for_messages_between_gpus(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words = ["bench", "ring:4", "-t", "k80-16", "--stack", "openmpi-ucx"]
+    words = ["compare", "ring:4", "-t", "k80-16", "--stack", "openmpi-ucx"]
     assert main([*words, "--", fake_open_mpi(tmp_path), "-n", "4"]) == 2
     assert "not for host buffers" in capsys.readouterr().err
     with pytest.raises(UsageError, match="no stack 'lam'"):
@@ -225,7 +229,7 @@ def test_an_mpi_that_is_not_gpu_aware_is_named_before_the_run(
     with (tmp_path / "ompi_info").open("a") as script:
         script.write("echo 'mca:mpi:base:param:mpi_built_with_cuda_support:value:false'\n")
     line = ["--buffers", "device", "--", mpirun, "-n", "4"]
-    assert main(["bench", "ring:4", "-t", "k80-16", *line]) == 1
+    assert main(["compare", "ring:4", "-t", "k80-16", *line]) == 1
     said = capsys.readouterr().err
     assert "this MPI is not GPU-aware: openmpi-ob1 5.0.1 is built without a GPU library" in said
     assert main(["map", "ring:4", "-t", "k80-16", "-o", str(tmp_path / "p.place")]) == 0

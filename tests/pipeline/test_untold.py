@@ -38,10 +38,10 @@ def test_no_pcie_box_is_proved_where_links_are_untold(
     assert 0 <= least <= most  # never slower than the default, whatever the links are
 
 
-def test_bench_takes_no_order_that_a_reading_makes_slower(shared_dir: Path) -> None:
+def test_a_pattern_takes_no_order_that_a_reading_makes_slower(shared_dir: Path) -> None:
     machine = read_topology(shared_dir / "machines" / "nccl-xml/azure-ndv2-topo.xml")
     program = MicrobenchOptions(sizes=(65536, 1 << 20))
-    plan = pipeline.plan_bench(
+    plan = pipeline.plan_pattern(
         "stencil2d:2x4", machine, program, options=MapOptions(budget_s=0.1), randoms=0
     )
     traffic = profile.pattern_traffic("stencil2d:2x4")

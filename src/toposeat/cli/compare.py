@@ -1,4 +1,4 @@
-"""`toposeat compare`: placements side by side."""
+"""`toposeat compare`: placements side by side, or the orders of a pattern."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
+from toposeat.cli.compare_pattern import add_pattern_options, compare_pattern, pattern_of
 from toposeat.cli.machine import machine_of, take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
@@ -43,16 +44,22 @@ if TYPE_CHECKING:
 
 
 class CompareCommand(Command):
-    """Predict placements side by side with the default, and clock them if there is a line."""
+    """Predict placements beside the default and clock them; of a pattern clock the orders."""
 
     name = "compare"
     wraps = True
-    usage = "toposeat compare PLACE... [-t SRC] [--traffic F] [options] [-- LAUNCH...]"
+    usage = "toposeat compare PLACE...|PATTERN [-t SRC] [options] [-- LAUNCH...]"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
         parser.add_argument(
-            "placements", metavar="PLACE", nargs="+", type=Path, help="one or more placements"
+            "placements",
+            metavar="PLACE",
+            nargs="+",
+            type=Path,
+            help="one or more placements; or a pattern, whose messages a program of ours sends in "
+            "the default, the placed and random orders: stencil2d:4x4, stencil3d:2x2x4, halo:, "
+            "ring:, alltoall:4x2x2, allgather:, allreduce:, bcast:",
         )
         add_topology_option(parser, required=False)
         add_network_options(parser)
@@ -73,11 +80,15 @@ class CompareCommand(Command):
         add_flag(
             parser, "--dry-run", "print the commands of one repeat, default first, run nothing"
         )
+        add_pattern_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Evaluate each placement, print one table, and clock where a line is given."""
         from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
+        pattern = pattern_of(args)
+        if pattern:
+            return compare_pattern(args, pattern)
         _check_options(args)
         if args.topology is None or args.traffic is None:
             headers = [load_placement(path).metadata for path in args.placements]

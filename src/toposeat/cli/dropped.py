@@ -10,9 +10,14 @@ from toposeat.errors import UsageError
 # A pattern of the words of a call, what it asks for, and what to type instead.
 _DROPPED: tuple[tuple[str, str, str], ...] = (
     (
-        r"^bench .*--on[ =]smpi\b",
-        "bench --on smpi",
-        "--on model predicts; a clone of the project runs SimGrid: python -m benchmarks.papers",
+        r"^bench .*--on[ =](model|smpi)\b",
+        "bench --on",
+        "toposeat map PATTERN predicts; in a clone SimGrid does: python -m benchmarks.papers",
+    ),
+    (
+        r"^bench\b",
+        "bench",
+        "toposeat compare PATTERN -- mpirun -n 16",
     ),
     (
         r"^map .*--stack[ =]per-pair\b",

@@ -49,7 +49,6 @@ VERBS = (
     "tune",
     "report",
     "export",
-    "bench",
     "doctor",
     "emulate",
     "lend",

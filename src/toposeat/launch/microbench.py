@@ -23,7 +23,6 @@ from toposeat.model.private_cache import cache_root, cached_artefact
 from toposeat.model.runs import COLLECTIVES, GridExchange
 
 PROGRAM = "toposeat-microbench"
-BUFFERS = ("host", "device")
 MAX_SIZES = 64  # of the program, microbench/microbench.h
 _MARK = '{"toposeat_microbench"'
 _PROGRAM_PATTERN = {name: name for name in (*COLLECTIVES, "ring")}  # all others are neighbours

@@ -62,35 +62,6 @@ class ClockedResult(Record, frozen=True, kw_only=True):
         return gain.low <= 0 <= gain.high or abs(self.control.mean) >= abs(gain.mean)
 
 
-class BenchSource(StrEnum):
-    """Where the times are from. They are never mixed in one result."""
-
-    MEASURED = "measured"  # wall time of a real MPI job
-    PREDICTED = "predicted"  # this project's flow model
-
-
-class BenchOrder(StrEnum):
-    """Which order of the devices a run used."""
-
-    DEFAULT = "default"
-    AGAIN = "default again"  # the control: whatever differs from `default` is noise
-    PLACED = "placed"
-    RANDOM = "random"
-
-
-class BenchRun(Record, frozen=True, kw_only=True):
-    """One run over all sizes; runs of one `repeat` ran one after the other.
-
-    `seconds[i]` is the time of one exchange of size i: of the slowest rank, and the median over the
-    samples of the run.
-    """
-
-    order: BenchOrder
-    device_of_rank: tuple[int, ...]
-    repeat: int
-    seconds: tuple[float, ...]
-
-
 class Gain(Record, frozen=True, kw_only=True):
     """Share of the default's time that another order saves (negative: it is slower).
 
@@ -104,59 +75,33 @@ class Gain(Record, frozen=True, kw_only=True):
     count: int = 1
 
 
-class BenchRow(Record, frozen=True, kw_only=True):
-    """One message size. Seconds are means over repeats; `control` is the default against itself."""
+class ClockedPattern(Record, frozen=True, kw_only=True):
+    """All message sizes of one pattern on one machine: the microbenchmark program in turns.
 
-    bytes: int
-    default_s: float
-    placed_s: float
-    placed: Gain
-    random: Gain | None = None
-    control: Gain | None = None
-    # By the flow model, beside measured times: the gain, and seconds of both orders.
-    predicted: float | None = None
-    predicted_default_s: float | None = None
-    predicted_placed_s: float | None = None
-
-    @property
-    def is_noise(self) -> bool:
-        """Whether repeats cannot tell the placed order from the default.
-
-        The interval has zero in it, or the control found as much between two equal runs.
-        """
-        gain, control = self.placed, self.control
-        if gain.low is None or gain.high is None:
-            return False
-        if gain.low <= 0 <= gain.high:
-            return True
-        return control is not None and abs(control.mean) >= abs(gain.mean)
-
-
-class BenchResult(Record, frozen=True, kw_only=True):
-    """All sizes of one pattern on one machine."""
+    Attributes:
+        pattern, ranks, topology: what was run, and on what.
+        device_of_rank: of the placed order, the first of each result's orders.
+        is_default_kept: the placed order is the default's.
+        randoms: how many random orders took turns in the second of the orders, if there is one.
+        buffers: host or device.
+        algorithm: of a collective, in the prediction; the MPI chose its own.
+        mpi: what ran it.
+        sizes, results: bytes of a message, and one result for each.
+        notes: what a reader of the numbers must know.
+    """
 
     pattern: str
     ranks: int
     topology: str
-    source: BenchSource
-    device_of_rank: tuple[int, ...]  # placed
-    rows: tuple[BenchRow, ...]
-    runs: tuple[BenchRun, ...]
-    repeats: int
+    device_of_rank: tuple[int, ...]
+    is_default_kept: bool
     randoms: int
-    buffers: str = ""
-    algorithm: str = ""  # of a collective, by the flow model
-    mpi: str = ""
-    host: str = ""
-    started_at: str = ""
-    command: tuple[str, ...] = ()  # of the default order; empty where nothing was run
-    notes: tuple[str, ...] = field(default_factory=tuple)
-
-    @property
-    def is_default_kept(self) -> bool:
-        """Whether the placed order is the default's."""
-        default = next(run for run in self.runs if run.order is BenchOrder.DEFAULT)
-        return default.device_of_rank == self.device_of_rank
+    buffers: str
+    algorithm: str
+    mpi: str
+    sizes: tuple[int, ...]
+    results: tuple[ClockedResult, ...]
+    notes: tuple[str, ...] = ()
 
 
 # By collective the names of its algorithms in the flow model and the simulator; default first.

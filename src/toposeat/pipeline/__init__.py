@@ -1,4 +1,4 @@
-"""The only place that chains topology, profile, mapping and launch: tune, demo and bench."""
+"""The only place that chains topology, profile, mapping and launch: tune, demo and compare."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.pipeline.advice import AdviceCase, clocked_advice, settings_to_try
-    from toposeat.pipeline.bench import BenchPlan, plan_bench, predict_bench
-    from toposeat.pipeline.bench_job import BenchJob, bench_lines, run_bench
     from toposeat.pipeline.borrowing import BorrowOptions, borrow, lent
     from toposeat.pipeline.choosing import choose_for_traffic
     from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
         machine_of_job,
     )
     from toposeat.pipeline.own_ids import with_own_ids
+    from toposeat.pipeline.pattern_plan import PatternPlan, plan_pattern
+    from toposeat.pipeline.pattern_runs import clock_pattern, pattern_lines
     from toposeat.pipeline.placing import (
         assess,
         map_traffic,

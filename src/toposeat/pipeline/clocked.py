@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import re
 import socket
+import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from msgspec import field
 
 from toposeat import emulation, launch
 from toposeat.errors import ApplicationError, ToposeatError, UsageError
 from toposeat.evaluation.paired import paired_gain
+from toposeat.launch.microbench import MicrobenchAnswer, MicrobenchOptions, parse_microbench
 from toposeat.model.placement import Placement
 from toposeat.model.record import Record
 from toposeat.model.runs import ClockedOrder, ClockedResult, Verdict
@@ -26,6 +27,7 @@ from toposeat.report.units import clean
 Progress = Callable[[int, int], None]
 _WALL = "wall time of the whole launch line, start and end included"
 _PRINTED = "seconds that the program prints"
+_EXCHANGE = "wall time of the slowest rank, per exchange"
 _SHORTEST_S, _LONGEST_S = 1e-9, 1e9  # nothing that is printed beyond is the time of a run
 _READ_BYTES = 1 << 24  # the end of a program's output, in which the last time is looked for
 _SHOWN = 120  # characters of a line of it
@@ -40,6 +42,7 @@ class Candidate(Record, frozen=True, kw_only=True):
         path: what toposeat-exec reads.
         predicted: share of the baseline's link time that it saves, if that was predicted.
         variables: on top of the environment of all runs.
+        others: placements that take turns with it, another in each repeat.
     """
 
     name: str
@@ -47,6 +50,12 @@ class Candidate(Record, frozen=True, kw_only=True):
     path: Path
     predicted: float | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[tuple[Placement, Path], ...] = ()
+
+    def of_repeat(self, repeat: int) -> tuple[Placement, Path]:
+        """The placement of a repeat, and its file."""
+        each = ((self.placement, self.path), *self.others)
+        return each[repeat % len(each)]
 
 
 class ClockPlan(Record, frozen=True, kw_only=True):
@@ -58,12 +67,21 @@ class ClockPlan(Record, frozen=True, kw_only=True):
         pattern: finds the seconds in the program's output, as group 1 of its last match; none: wall
             time of the line.
         visibility: as `launch.run_placed` takes it; none: what the placement says.
+        program: the program is the microbenchmark, and times each of these sizes.
     """
 
     command: tuple[str, ...]
     repeats: int = 5
     pattern: str | None = None
     visibility: str | None = None
+    program: MicrobenchOptions | None = None
+
+
+class ClockedRuns(Record, frozen=True, kw_only=True):
+    """What the runs took: a result for each size of the microbenchmark, else one."""
+
+    results: tuple[ClockedResult, ...]
+    answer: MicrobenchAnswer | None  # of the last run
 
 
 def clock_placements(
@@ -74,6 +92,21 @@ def clock_placements(
     environment: Mapping[str, str] | None = None,
     baseline: Candidate | None = None,
 ) -> ClockedResult:
+    """The runs of a line that takes one time, see `clock_runs`."""
+    (result,) = clock_runs(
+        plan, candidates, progress=progress, environment=environment, baseline=baseline
+    ).results
+    return result
+
+
+def clock_runs(
+    plan: ClockPlan,
+    candidates: Sequence[Candidate],
+    *,
+    progress: Progress,
+    environment: Mapping[str, str] | None = None,
+    baseline: Candidate | None = None,
+) -> ClockedRuns:
     """Run every repeat and compare each candidate with the baseline's runs of the same repeat.
 
     Args:
@@ -92,7 +125,7 @@ def clock_placements(
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     clock = _Clock(plan, dict(os.environ if environment is None else environment))
     count = len(candidates) + 2
-    times: list[list[float]] = [[] for _ in range(count)]
+    times: list[list[tuple[float, ...]]] = [[] for _ in range(count)]
     with launch.StopSignals() as signals:
         for repeat in range(plan.repeats):
             turns = range(count) if repeat % 2 == 0 else reversed(range(count))
@@ -100,34 +133,37 @@ def clock_placements(
                 progress(repeat * count + done, plan.repeats * count)
                 inner = 0 < at < count - 1
                 own = candidates[at - 1] if inner else baseline
-                with clock.start(own, signals) as run:
-                    before = "; the runs before it are dropped" if times[0] or times[-1] else ""
-                    when = f"repeat {repeat + 1} of {plan.repeats}{before}"
-                    times[at].append(run.seconds(when))
+                before = "; the runs before it are dropped" if times[0] or times[-1] else ""
+                when = f"repeat {repeat + 1} of {plan.repeats}{before}"
+                times[at].append(clock.seconds(own, repeat, when, signals))
     progress(plan.repeats * count, plan.repeats * count)
-    first, again = times[0], times[-1]
-    base = [(a + b) / 2 for a, b in zip(first, again, strict=True)]
-    return ClockedResult(
-        what=_WALL if plan.pattern is None else _PRINTED,
-        command=plan.command,
-        host=socket.gethostname(),
-        started_at=started,
-        default_s=tuple(first),
-        again_s=tuple(again),
-        control=paired_gain(first, again),
-        orders=tuple(
+    head: dict[str, Any] = {
+        "what": clock.what,
+        "command": plan.command,
+        "host": socket.gethostname(),
+        "started_at": started,
+        "emulated": emulation.emulated_machine(clock.environment),
+        "notes": tuple(dict.fromkeys(clock.notes)),
+        "baseline": "default" if baseline is None else baseline.name,
+    }
+    results = []
+    for size in range(len(times[0][0])):
+        first, *inner_s, again = [tuple(run[size] for run in of_order) for of_order in times]
+        base = [(a + b) / 2 for a, b in zip(first, again, strict=True)]
+        orders = tuple(
             ClockedOrder(
                 name=each.name,
-                seconds=tuple(own),
-                gain=paired_gain(base, own),
+                seconds=own_s,
+                gain=paired_gain(base, own_s),
                 predicted=each.predicted,
             )
-            for each, own in zip(candidates, times[1:-1], strict=True)
-        ),
-        emulated=emulation.emulated_machine(clock.environment),
-        notes=tuple(dict.fromkeys(clock.notes)),
-        baseline="default" if baseline is None else baseline.name,
-    )
+            for each, own_s in zip(candidates, inner_s, strict=True)
+        )
+        control = paired_gain(first, again)
+        results.append(
+            ClockedResult(**head, default_s=first, again_s=again, control=control, orders=orders)
+        )
+    return ClockedRuns(results=tuple(results), answer=clock.answer)
 
 
 def clocked_line(
@@ -153,27 +189,27 @@ class _Run(Record, frozen=True, kw_only=True):
     """A run that ended."""
 
     who: str
+    when: str  # for errors
     exit_code: int
     wall_s: float
     output: IO[bytes]
-    pattern: re.Pattern[str] | None
 
-    def seconds(self, when: str) -> float:
-        """Seconds of the run: wall time, or what the program printed; `when` is for errors."""
+    def check(self) -> None:
+        """Refuse a run that failed."""
         if self.exit_code != 0:
             raise ApplicationError(
-                f"a run of {self.who} ended with exit code {self.exit_code} ({when})",
+                f"a run of {self.who} ended with exit code {self.exit_code} ({self.when})",
                 hint=f"its messages are above{self._last_line()}; check that the line works without"
                 " toposeat",
                 exit_code=self.exit_code,
             )
-        return self.wall_s if self.pattern is None else self._printed(self.pattern, when)
 
-    def _printed(self, pattern: re.Pattern[str], when: str) -> float:
-        found = [match.group(1) for match in pattern.finditer(self._text())]
+    def printed(self, pattern: re.Pattern[str]) -> float:
+        """The seconds that the program printed."""
+        found = [match.group(1) for match in pattern.finditer(self.text())]
         if not found or found[-1] is None:
             raise ToposeatError(
-                f"no time found by {pattern.pattern!r} in the output of {self.who} ({when})",
+                f"no time found by {pattern.pattern!r} in the output of {self.who} ({self.when})",
                 hint="group 1 must be a number of seconds on standard output, as in"
                 f" '([0-9.]+) s'{self._last_line()}",
             )
@@ -184,13 +220,13 @@ class _Run(Record, frozen=True, kw_only=True):
         if not _SHORTEST_S <= seconds <= _LONGEST_S:
             raise ToposeatError(
                 f"{_short(found[-1])!r}, found by {pattern.pattern!r} in the output of {self.who}"
-                f" ({when}), is not the time of a run",
+                f" ({self.when}), is not the time of a run",
                 hint="group 1 must be seconds > 0 with a decimal point, as in '([0-9.]+) s'; a"
                 " program that is too short needs more iterations",
             )
         return seconds
 
-    def _text(self) -> str:
+    def text(self) -> str:
         """The end of its standard output, from the start of a line on."""
         size = self.output.seek(0, os.SEEK_END)
         self.output.seek(max(0, size - _READ_BYTES))
@@ -199,7 +235,7 @@ class _Run(Record, frozen=True, kw_only=True):
         return self.output.read().decode(errors="replace")
 
     def _last_line(self) -> str:
-        lines = self._text().split("\n")
+        lines = self.text().split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
         return (
             f"; its output ends with {_short(last)!r}" if last else "; its standard output is empty"
@@ -212,40 +248,51 @@ def _short(text: str) -> str:
 
 
 class _Clock:
-    """Starts runs."""
+    """Starts runs and reads what they took."""
 
     def __init__(self, plan: ClockPlan, environment: dict[str, str]) -> None:
         self._plan = plan
         self.environment = environment
         self.notes: list[str] = []
+        self.answer: MicrobenchAnswer | None = None
         launch.parse_launch_line(plan.command)
         self._pattern = _compiled(plan.pattern)
+        self.what = _WALL if plan.pattern is None else _PRINTED
+        if plan.program is not None:
+            self.what = _EXCHANGE
 
-    @contextmanager
-    def start(self, candidate: Candidate | None, signals: launch.StopSignals) -> Iterator[_Run]:
-        """One run from start to end: of the default order without a candidate."""
+    def seconds(
+        self, candidate: Candidate | None, repeat: int, when: str, signals: launch.StopSignals
+    ) -> tuple[float, ...]:
+        """One run from start to end, of the default order without a candidate: what it took.
+
+        That is one time, or one for each size of the microbenchmark.
+        """
         with tempfile.TemporaryFile() as output:
             begin = time.perf_counter()
             if candidate is None:
                 code = launch.run_child(self._plan.command, self.environment, stdout=output)
                 wall_s = time.perf_counter() - begin
             else:
-                code, wall_s = self._placed(candidate, output)
+                code, wall_s = self._placed(candidate, repeat, output)
             signals.check()
-            yield _Run(
-                who="default" if candidate is None else candidate.name,
-                exit_code=code,
-                wall_s=wall_s,
-                output=output,
-                pattern=self._pattern,
-            )
+            who = "default" if candidate is None else candidate.name
+            run = _Run(who=who, when=when, exit_code=code, wall_s=wall_s, output=output)
+            if self._plan.program is not None:
+                # What the program printed says more than its exit code.
+                self.answer = parse_microbench(run.text(), self._plan.program)
+                run.check()
+                return tuple(map(statistics.median, self.answer.seconds))
+            run.check()
+            return (wall_s if self._pattern is None else run.printed(self._pattern),)
 
-    def _placed(self, candidate: Candidate, output: IO[bytes]) -> tuple[int, float]:
-        mode, _ = launch.visibility_of(candidate.placement, self._plan.visibility)
+    def _placed(self, candidate: Candidate, repeat: int, output: IO[bytes]) -> tuple[int, float]:
+        placement, path = candidate.of_repeat(repeat)
+        mode, _ = launch.visibility_of(placement, self._plan.visibility)
         record = launch.run_placed(
             self._plan.command,
-            candidate.placement,
-            candidate.path,
+            placement,
+            path,
             visibility=mode,
             environment={**self.environment, **candidate.variables},
             stdout=output,

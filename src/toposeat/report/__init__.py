@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from toposeat.report.json_form import (
         advice_json,
         asked_json,
-        bench_json,
         borrowed_json,
         clocked_json,
         comparison_json,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         mapping_json,
         matrix_file,
         network_json,
+        pattern_json,
         placement_json,
         profile_change_json,
         profile_json,
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
         environment_lines,
         glance_line,
         render_advice_text,
-        render_bench_text,
         render_clocked_text,
         render_demo_text,
+        render_pattern_text,
         render_run_text,
         render_verdict,
     )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from toposeat.model.placement import Placement
     from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
     from toposeat.model.quantity import Knowledge, Premises
-    from toposeat.model.runs import BenchResult, ClockedResult, RunRecord
+    from toposeat.model.runs import ClockedPattern, ClockedResult, RunRecord
     from toposeat.model.topology import Topology
     from toposeat.report.view.profiles import ProfileChange
 
@@ -319,15 +319,11 @@ def comparison_json(
     }
 
 
-def bench_json(result: BenchResult) -> Json:
-    """Every row and every run; `source` says what the seconds are (measured, simulated, predicted).
-
-    `rows[].predicted` is the flow model's gain whatever the source.
-    """
-    document = _plain(result)
-    for row, noun in zip(document["rows"], result.rows, strict=True):
-        row["is_noise"] = noun.is_noise
-    return {**_head("toposeat/bench/1"), **document}
+def pattern_json(result: ClockedPattern) -> Json:
+    """Every run of every size; seconds are clocked, but for those that `predicted` is in."""
+    document: Json = {**_head("toposeat/pattern/1"), **_plain(result)}
+    document["results"] = [*map(clocked_json, result.results)]
+    return document
 
 
 def clocked_json(result: ClockedResult) -> Json:

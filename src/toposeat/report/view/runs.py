@@ -10,8 +10,7 @@ from toposeat.model.evaluation import MappingResult
 from toposeat.model.protocol import Advice, ProtocolRule, Stack
 from toposeat.model.route import CopyProtocol
 from toposeat.model.runs import (
-    BenchResult,
-    BenchSource,
+    ClockedPattern,
     ClockedResult,
     Gain,
     Glance,
@@ -122,54 +121,71 @@ def _seats(record: RunRecord) -> Table:
     return Table(header, rows, (0,), fold=(3, 4, 7), only_used=True, caption=caption)
 
 
-_TIMES = {
-    BenchSource.MEASURED: "measured: wall time of the slowest rank, per exchange",
-    BenchSource.PREDICTED: "predicted by the flow model; nothing was run",
-}
-
-
-def render_bench_text(result: BenchResult, style: TextStyle = PLAIN) -> str:
+def render_pattern_text(result: ClockedPattern, style: TextStyle = PLAIN) -> str:
     """The verdict, what was compared and how often, and one row per message size."""
     order = " ".join(map(str, result.device_of_rank))
     kept = " (the default: nothing is gained)" if result.is_default_kept else ""
-    is_measured = result.source is BenchSource.MEASURED
-    where = f"{clean(result.host)}, {result.started_at}, {clean(result.mpi)}"
+    one = result.results[0]
+    again = "default, placed, random, default again" if result.randoms else "default, placed, again"
     said = facts(
-        Bench=f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}",
-        Times=_TIMES[result.source],
-        Algorithm=_algorithm_words(result) if result.algorithm else None,
-        Runs=_bench_runs(result) if is_measured else None,
-        Where=where if is_measured else None,
-        Line=clean(shell_line(result.command)),
+        Clocked=f"{_word(one)}: {one.what}",
+        Pattern=f"{clean(result.pattern)}, {result.ranks} ranks on {result.topology}",
+        Runs=f"{plural(len(one.default_s), 'repeat')} of {again}, taking turns; {result.buffers}"
+        f" buffers; {_MEANING.format('default')}",
+        Where=f"{_where(one)}, {clean(result.mpi)}",
+        Line=clean(shell_line(one.command)),
         Placed=f"device of rank 0, 1, ...: {order}{kept}",
+        Predicted=f"by {result.algorithm}; the MPI chose its own" if result.algorithm else None,
     )
-    verdict = Fact("Verdict", bench_verdict(result))
-    return lay_out([verdict, "", *said, "", _bench_table(result), *sentences(result.notes)], style)
+    verdict = Fact("Verdict", pattern_verdict(result))
+    return lay_out([verdict, "", *said, "", _size_table(result), *sentences(result.notes)], style)
 
 
-def bench_verdict(result: BenchResult) -> str:
+def pattern_verdict(result: ClockedPattern) -> str:
     """The largest gain and where, and how many sizes show no difference."""
     if result.is_default_kept:
         return "the default order is kept: no order is predicted to be faster"
-    best = max(result.rows, key=lambda row: row.placed.mean)
-    if result.source is not BenchSource.MEASURED:
-        worst = min(result.rows, key=lambda row: row.placed.mean)
-        return (
-            f"{result.source.value} gains from {gain_words(worst.placed.mean)}"
-            f" ({format_bytes(worst.bytes)}) to {gain_words(best.placed.mean)}"
-            f" ({format_bytes(best.bytes)})"
-        )
-    clear = [row for row in result.rows if not row.is_noise]
-    if result.repeats < 2:
+    if len(result.results[0].default_s) < 2:
         return _NO_SPREAD.format("no verdict")
+    placed = [each.orders[0] for each in result.results]
+    clear = {
+        size: order.gain.mean
+        for size, each, order in zip(result.sizes, result.results, placed, strict=True)
+        if not each.is_noise(order)
+    }
     if not clear:
         return "no measurable difference at any size; keep the default"
-    best = max(clear, key=lambda row: row.placed.mean)
+    best = max(clear, key=lambda size: clear[size])
     return (
-        f"measured gain of {percent(best.placed.mean)} at {format_bytes(best.bytes)};"
-        f" no measurable difference at {len(result.rows) - len(clear)} of"
-        f" {plural(len(result.rows), 'size')}"
+        f"{_word(result.results[0])} gain of {percent(clear[best])} at {format_bytes(best)};"
+        f" no measurable difference at {len(placed) - len(clear)} of {plural(len(placed), 'size')}"
     )
+
+
+def _size_table(result: ClockedPattern) -> Table:
+    word = _word(result.results[0])
+    rows: list[list[Words]] = []
+    for size, each in zip(result.sizes, result.results, strict=True):
+        placed, *random = each.orders
+        rows.append(
+            [
+                format_bytes(size),
+                _median((*each.default_s, *each.again_s)),
+                _median(placed.seconds),
+                gain_cell(placed.gain.mean, is_noise=each.is_noise(placed)),
+                interval(placed.gain),
+                spread(each.control),
+                spread(random[0].gain if random else None),
+                known(placed.predicted, gain_words),
+            ]
+        )
+    clocked = ("default", "placed", "gain", "95 % interval", "A/A", f"{result.randoms} random")
+    header = ["\nmessage", *(f"{each}\n{word}" for each in clocked), "gain\npredicted"]
+    return Table(header, rows, right=range(len(header)), only_used=True)
+
+
+def _word(result: ClockedResult) -> str:
+    return "emulated" if result.emulated else "measured"
 
 
 def gain_words(share: float) -> str:
@@ -181,43 +197,6 @@ def percent(share: float) -> str:
     """A share as percent with a sign: `+26.8 %`, `-3.1 %`, `0.0 %`."""
     value = round(100 * share, 1) + 0.0  # no negative zero
     return "0.0 %" if value == 0 else f"{value:+.1f} %"
-
-
-def _algorithm_words(result: BenchResult) -> str:
-    """The algorithm whose steps are timed."""
-    whose = {
-        BenchSource.MEASURED: "in the prediction; the MPI chose its own",
-        BenchSource.PREDICTED: "step by step; a rank goes on when its own messages are done",
-    }
-    return f"{clean(result.algorithm)} {whose[result.source]}"
-
-
-def _bench_runs(result: BenchResult) -> str:
-    again = "default, placed, random, default again" if result.randoms else "default, placed, again"
-    return (
-        f"{plural(result.repeats, 'repeat')} of {again}, interleaved; {result.buffers} buffers;"
-        f" {_MEANING.format('default')}"
-    )
-
-
-def _bench_table(result: BenchResult) -> Table:
-    word = result.source.value
-    rows: list[list[Words]] = [
-        [
-            format_bytes(row.bytes),
-            format_seconds(row.default_s),
-            format_seconds(row.placed_s),
-            gain_cell(row.placed.mean, is_noise=row.is_noise),
-            interval(row.placed),
-            spread(row.control),
-            spread(row.random),
-            known(row.predicted, gain_words),
-        ]
-        for row in result.rows
-    ]
-    clocked = ("default", "placed", "gain", "95 % interval", "A/A", f"{result.randoms} random")
-    header = ["\nmessage", *(f"{each}\n{word}" for each in clocked), "gain\npredicted"]
-    return Table(header, rows, right=range(len(header)), only_used=True)
 
 
 def gain_cell(gain: float, *, is_noise: bool) -> Cell:
@@ -244,7 +223,7 @@ def spread(gain: Gain | None) -> str:
 
 def render_clocked_text(result: ClockedResult, style: TextStyle = PLAIN) -> str:
     """The verdict, what was run how often, and one row per order."""
-    word = "emulated" if result.emulated else "measured"
+    word = _word(result)
     said = facts(
         Clocked=f"{word}: {result.what}",
         Runs=_runs_words(result),
@@ -259,7 +238,7 @@ def clocked_verdict(result: ClockedResult) -> str:
     """One sentence per candidate."""
     if len(result.default_s) < 2:
         return _NO_SPREAD.format("no verdict")
-    word = "emulated" if result.emulated else "measured"
+    word = _word(result)
     said = []
     for order in result.orders:
         if result.is_noise(order):

