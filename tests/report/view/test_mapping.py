@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report import samples
+from toposeat.model.evaluation import PhaseTime
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.report import (
     TextStyle,
@@ -12,6 +13,8 @@ from toposeat.report import (
     render_mapping_text,
     render_placement_text,
 )
+from toposeat.report.parts import Cell
+from toposeat.report.view.mapping import before_after
 
 K80 = """\
 Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (saves 67 %),
@@ -59,6 +62,39 @@ def test_whatever_there_is_to_say_the_answer_is_short(width: int) -> None:
     assert len(text.splitlines()) <= (13 if width == 100 else 17)
     assert "- note 0" in text
     assert len(render_mapping_text(result, tree, traffic, verbose=True).splitlines()) > 30
+
+
+def test_what_weakens_a_verdict_is_told_before_anything_else() -> None:
+    tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
+    result = samples.mapping(tree, traffic, samples.K80_PLACED)
+    names = ("tensor parallel", "data parallel", "pipeline parallel", "context parallel")
+    before = tuple(PhaseTime(label=each, seconds=3e-3, trees_s=2e-3) for each in names)
+    after = (
+        before[0],
+        *(PhaseTime(label=each, seconds=1e-3, trees_s=3e-3) for each in names[1:]),
+    )
+    weak = replace(
+        result,
+        default=replace(result.default, phases=before),
+        placed=replace(result.placed, phases=after),
+        notes=tuple(f"note {n}" for n in range(20)),
+    )
+    text = " ".join(render_mapping_text(weak, tree, traffic).split())
+    assert "the slowest alone unchanged (3.00 ms)" in text
+    assert "data parallel 2.00 ms to 3.00 ms (costs 50 %)" in text
+    assert "- note 0" in text
+
+
+def test_a_loss_is_not_green() -> None:
+    tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
+    gain = samples.mapping(tree, traffic, samples.K80_PLACED)
+    for result, look in (
+        (gain, "better"),
+        (replace(gain, default=gain.placed, placed=gain.default), "worse"),
+        (replace(gain, placed=gain.default), ""),
+    ):
+        cells = [row[-1] for row in before_after(result).rows]
+        assert {cell.look for cell in cells if isinstance(cell, Cell)} == {look}
 
 
 def test_default_kept_says_so() -> None:

@@ -377,13 +377,16 @@ def render_mapping_text(
         parts += mapping_reasons(result, topology, traffic)
         parts += ["", *_details(result, topology, style)]
     else:
-        told = sorted(result.notes, key=_rank_of_note)
-        notes = fitting([[note] for note in sentences(told)], _MOST_NOTES)
+        said = sentences(sorted(result.notes, key=_rank_of_note))
+        notes = fitting([[note] for note in said], _MOST_NOTES)
         room = _LINES - height([*parts, *notes])
         why = [*_subject(result, topology, traffic), *_why(result, topology, traffic)]
-        parts += fitting([[part] for part in why], max(room, _LEAST_WHY))
+        doubts = [part for part in why if isinstance(part, Fact) and part.name in _doubts(result)]
+        shown = [[part] for part in why if part not in doubts]
+        told = fitting(shown, max(room, _LEAST_WHY) - height(doubts))
+        parts += [part for part in why if part in doubts or part in told]
         left = _LINES - height(parts)
-        parts += fitting([[note] for note in sentences(told)], max(left, _MOST_NOTES))
+        parts += fitting([[note] for note in said], max(left, _MOST_NOTES))
     if result.explanation is not None:
         from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
 
@@ -472,6 +475,22 @@ def _why(
     return facts(**{name: said[name] for name in order})
 
 
+def _doubts(result: MappingResult) -> set[str]:
+    """The facts that weaken the verdict: they are told whatever room there is."""
+    if outcome_word(result) == "loss" or result.kept_default:
+        return set()
+    premises = result.premises
+    both = result.default.phases, result.placed.phases
+    before, after = ([phase.seconds for phase in phases] for phases in both)
+    trees = [[phase.trees_s or 0.0 for phase in phases] for phases in both]
+    found = {
+        "Range": premises is not None and premises.is_open and premises.gain_range[0] <= 0,
+        "Phases": len(before) > 1 and max(after) >= max(before),
+        "Trees": any(new > old for old, new in zip(*trees, strict=True)),
+    }
+    return {name for name, doubts in found.items() if doubts}
+
+
 def _how(result: MappingResult) -> str:
     if result.solver == "given":
         return "given, not searched for"
@@ -507,8 +526,8 @@ def before_after(result: MappingResult) -> Table:
     for name, figure in figures_of(result.metric).items():
         before, after = figure.of(result.default), figure.of(result.placed)
         change = format_gain(before, after, loss="-")
-        look = "better" if change.startswith("-") and len(change) > 1 else ""
-        look = "worse" if change.startswith(("+", "x")) else look
+        look = "worse" if change.startswith(("-", "x")) else "better"
+        look = "" if change in ("0 %", "-") else look
         name_cell = Cell(figure.name, mark="objective" if name == result.objective else "")
         shown.append((name_cell, figure.form(before), figure.form(after), Cell(change, look)))
     header = ("predicted", "default", "placed", "saves")
