@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The calls of the driver that the runtime's stand-in makes. */
+/* Calls of the driver, so that each file that defines some is checked against one declaration. */
 #ifndef TOPOSEAT_CUDA_CALLS_H
 #define TOPOSEAT_CUDA_CALLS_H
 

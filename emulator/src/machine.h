@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The newest version whose runtime library the driver serves. */
+/* What the driver says that it is. */
 enum { EMU_CUDA_VERSION = 13000 };
 
 enum {

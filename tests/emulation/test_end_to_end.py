@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.emulation.runtime import MAJORS
-from tests.emulation.runtime import options as runtime_options
 from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
 from toposeat.launch.installations import UCX_VARIABLE
 from toposeat.model.placement_file import load_placement
-from toposeat.model.traffic import MemorySpace, TrafficKind
+from toposeat.model.traffic import MemorySpace
 from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import read_topology
 
@@ -39,13 +37,9 @@ def mpi() -> GpuAwareMpi:
 
 
 def compiled(mpi: GpuAwareMpi, examples: Path, name: str, folder: Path) -> Path:
-    return compiled_source(mpi, examples / name / f"{name}.c", folder, "-ldl")
-
-
-def compiled_source(mpi: GpuAwareMpi, source: Path, folder: Path, *options: str) -> Path:
-    program = folder / source.stem
+    program, source = folder / name, examples / name / f"{name}.c"
     line = [str(mpi.installation.mpicc), "-O2", "-rdynamic", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*line, "-o", str(program), str(source), *options], check=True)
+    subprocess.run([*line, "-o", str(program), str(source), "-ldl"], check=True)
     return program
 
 
@@ -133,22 +127,6 @@ def test_examples_are_right_on_devices(
     program = compiled(mpi, examples_dir, words[0], tmp_path)
     run = [*mpi.launch_words(4), program, *words[1:], "--iterations", "3"]
     assert f"{words[0]}: verified" in on_node(mpi, *run, "--device").stdout
-
-
-@pytest.mark.parametrize("major", MAJORS)
-def test_bytes_of_a_program_on_the_runtime_library(
-    mpi: GpuAwareMpi, major: int, tmp_path: Path
-) -> None:
-    source = Path(__file__).parent / "programs" / "runtime_ring.c"
-    program = compiled_source(mpi, source, tmp_path, *runtime_options(major, tmp_path))
-    profile = tmp_path / "ring.prof"
-    toposeat(mpi, "profile", "-o", profile, "--", *mpi.launch_words(4), program)
-    tables = load_traffic(profile).tables
-    sent = {MemorySpace.DEVICE: 3 * (1000 + 20_000 + 300), MemorySpace.HOST: 3 * (7 + 50_000) + 64}
-    for space, size in sent.items():
-        table = tables[TrafficKind.POINT_TO_POINT, space]
-        assert table.target.tolist() == [1, 2, 3, 0]
-        assert table.bytes.tolist() == [size] * 4
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
