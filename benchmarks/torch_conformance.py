@@ -6,10 +6,9 @@
 
 Four ranks train and exchange under `toposeat profile -- torchrun ...`, one job per case of
 `tests/support/torch_program.py`. The bytes of every collective per group and member, and those from
-rank to rank, are compared with `tests/support/torch_bytes.py`; the dumps that the flight recorder
-leaves of the same jobs, with the profile; with nccl the traces of PyTorch's profiler, with the
-formulas. There all ranks share the first GPU: each says that it is a host of its own (NCCL_HOSTID),
-and sends over sockets of the loopback device.
+rank to rank, are compared with `tests/support/torch_bytes.py`; with nccl also those in the traces
+of PyTorch's profiler. There all ranks share the first GPU: each says that it is a host of its own
+(NCCL_HOSTID), and sends over sockets of the loopback device.
 
 TOPOSEAT_TEST_TORCH names the Python that has PyTorch, if this one has not. toposeat need not be
 built: PYTHONPATH=src, with numpy, msgspec and pyelftools. Exit code 1 if anything differs.
@@ -26,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.pytorch import PROGRAM, python_with_torch, torchrun
-from tests.support.torch_bytes import MOVED, RANKS, differences, dump_differences, given
+from tests.support.torch_bytes import MOVED, RANKS, differences
 
 from toposeat.errors import ToposeatError
 from toposeat.model.traffic import MemorySpace, Traffic
@@ -70,15 +69,9 @@ def _versions() -> str:
 def _case(case: str, backend: str) -> list[str]:
     """What differs in one job."""
     with tempfile.TemporaryDirectory(prefix="toposeat-torch-") as folder:
-        profile, dumps = Path(folder, "a.prof"), Path(folder, "dumps")
+        profile, traces = Path(folder, "a.prof"), Path(folder, "traces")
         line = torchrun(PROGRAM, case, str(STEPS), backend, ranks=RANKS)
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "DUMPS": str(dumps),
-            "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",  # the older name
-            "TORCH_FR_BUFFER_SIZE": "2000",
-        }
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRACES": str(traces)}
         done = subprocess.run(
             ["timeout", "-k", "9", "150", *_TOPOSEAT, "profile", "-o", str(profile), "--", *line],
             env=environment, capture_output=True, text=True, check=False,
@@ -90,18 +83,9 @@ def _case(case: str, backend: str) -> list[str]:
         except ToposeatError as error:
             return [f"the profile: {error}"]
         found = [*differences(case, STEPS, live), *_form(live, backend)]
-        for form in ("pickled", "json"):
-            try:
-                dump = read_traffic(dumps / form)
-            except ToposeatError as error:
-                untold = backend == "gloo" and not given(live)  # of gloo no messages
-                found += [] if untold else [f"dumps, {form}: {error}"]
-                continue
-            told = dump_differences(live, dump, gloo=backend == "gloo")
-            found += [f"dumps, {form}: {each}" for each in told]
         if backend == "gloo":
             return found
-        return [*found, *_traces(case, sorted(dumps.glob("*.trace.json")))]
+        return [*found, *_traces(case, sorted(traces.glob("*.trace.json")))]
 
 
 def _traces(case: str, paths: Sequence[Path]) -> list[str]:

@@ -18,8 +18,6 @@ import numpy as np
 
 from tests.fuzz.binary_damage import drawn_from
 from tests.fuzz.target import Seed, Target, text_seeds
-from tests.profile.importers import test_flight_recorder as flight
-from tests.profile.importers import test_nccl_inspector as inspector
 from tests.profile.importers import test_pytorch_trace as pytorch
 from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
 from tests.profile.importers.test_open_mpi_monitoring import RANK0
@@ -61,9 +59,6 @@ def job_targets() -> list[Target]:
     log += init_lines(four[:2], 1)
     log += [call_line(process, 0, 4, "AllReduce", 1000) for process in four]
     log.append(call_line(four[0], 1, 2, "Send", 5, root=1))
-    records = [inspector.collective(rank, 2, "AllReduce", 4096) for rank in range(2)]
-    records.append(inspector.collective(0, 3, "Broadcast", 900, 2, comm="0xbeef"))
-    records += [inspector.message(0, 2, "Send", 1, 64), inspector.message(1, 2, "Recv", 0, 64)]
     calls = [
         pytorch.event("allreduce", 100, 100),
         pytorch.event("all_to_all", 40, 40, "1", **{"In split size": "[10, 30]"}),
@@ -82,10 +77,7 @@ def job_targets() -> list[Target]:
         _traffic("TreeMatch matrix", text_seeds({"c.mat": _TREEMATCH})),
         _traffic("Open MPI monitoring", text_seeds({"run.0.prof": RANK0})),
         _traffic("NCCL debug log", text_seeds({"nccl.log": "\n".join(log) + "\n"})),
-        _traffic("NCCL Inspector", text_seeds(
-            {"node07.log": "\n".join(json.dumps(each) for each in records) + "\n"})),
         _traffic("PyTorch trace", text_seeds(traces)),
-        _traffic("PyTorch flight recorder", _flight_seeds()),
         Target("PyTorch rank record", torch, _read_traffic, drawn_from(torch), group="job"),
         Target("profile (SQLite)", profiles, _read_traffic, drawn_from(profiles), group="job"),
         Target("profile, other schemas", profiles, _read_traffic, _altered(profiles[0]),
@@ -97,15 +89,6 @@ def job_targets() -> list[Target]:
 
 def _traffic(name: str, seeds: list[Seed]) -> Target:
     return Target(name, tuple(seeds), _read_traffic, group="job")
-
-
-def _flight_seeds() -> list[Seed]:
-    calls = [flight.entry("nccl:all_reduce", 100), flight.entry("nccl:send 0->1", 30)]
-    path = flight.dump(scratch(), 0, calls)
-    text = json.dumps({"comm_lib_version": "", "entries": calls})
-    seeds = [(Path(path.name), path.read_bytes()), (Path("json_0"), text.encode())]
-    path.unlink()
-    return seeds
 
 
 def _torch_seed() -> Seed:

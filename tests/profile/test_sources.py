@@ -47,6 +47,26 @@ def test_files_that_are_no_traffic(tmp_path: Path, content: str) -> None:
     assert "NCCL debug logs" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b'{"header": {}, "coll_perf": {"coll": "AllReduce"}}\n', "NCCL's Inspector"),
+        (b'{"entries": [{"profiling_name": "nccl:all_reduce"}]}', "PyTorch's flight recorder"),
+        (b"\x80\x02}q\x00X\x09\x00\x00\x00pg_config", "PyTorch's flight recorder"),
+    ],
+)
+@pytest.mark.parametrize("whole", [False, True])
+def test_former_sources_are_refused_by_name(
+    tmp_path: Path, content: bytes, what: str, whole: bool
+) -> None:
+    path = tmp_path / "job_0"
+    path.write_bytes(content)
+    assert holds_traffic(path)  # so that the reader says what it is
+    with pytest.raises(InputError, match=f"{what}, which is not read") as caught:
+        read_traffic(tmp_path if whole else path)
+    assert "toposeat profile" in caught.value.hint
+
+
 def test_a_folder_of_two_tools_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(LOG)
     (tmp_path / "b.json").write_text(TRACE)

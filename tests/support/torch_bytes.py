@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toposeat.model.traffic import Int64Array, Traffic, TrafficKind
+from toposeat.model.traffic import Int64Array, Traffic
 
 RANKS, HIDDEN, BATCH, VALUE = 4, 32, 8, 2
 WEIGHT = HIDDEN * HIDDEN * VALUE  # bytes of one layer
@@ -150,35 +150,6 @@ def differences(case: str, steps: int, traffic: Traffic) -> list[str]:
     slack = np.where(by_formula > 0, moved.slack, 0)
     for rank, peer in np.argwhere((extra < 0) | (extra > slack)).tolist():
         wrong.append(f"{rank} -> {peer}: {table[rank, peer]}, by formula {by_formula[rank, peer]}")
-    return wrong
-
-
-def dump_differences(live: Traffic, dump: Traffic, *, gloo: bool) -> list[str]:
-    """Where a dump of the flight recorder says other bytes than the profile of the same run.
-
-    A dump tells no roots, and no sizes per member. That of gloo shows a reduce-scatter as an
-    all-reduce, and has no messages.
-    """
-    one, other = given(live), given(dump)
-    operations = {key[0] for key in one}
-    untold = {"bcast", "reduce", "gather", "scatter", "alltoallv"}
-    if "alltoallv" in operations:
-        untold |= {"alltoall"}
-    if gloo and "reduce_scatter_block" in operations:
-        untold |= {"reduce_scatter_block", "allreduce"}
-    wrong = [
-        f"{_shown(key)}: {other[key]} in the dump, {one[key]} in the profile"
-        for key in sorted({*one, *other})
-        # of all-to-alls a dump has one member's; the table has all
-        if key[0] not in {*untold, "alltoall"} and one[key] != other[key]
-    ]
-    if operations & untold or (gloo and live.table(kind=TrafficKind.POINT_TO_POINT).bytes.any()):
-        return wrong
-    tables = [each.table().dense_bytes(RANKS) for each in (live, dump)]
-    if not np.array_equal(*tables):
-        wrong.append(
-            f"pairs: {tables[1].tolist()} in the dump, {tables[0].tolist()} in the profile"
-        )
     return wrong
 
 

@@ -1,7 +1,7 @@
 """What PyTorch jobs do to be recorded: `torch_program.py CASE STEPS [BACKEND]`, under torchrun.
 
 It knows nothing of toposeat. What each case moves, `torch_bytes.py` says. With nccl all ranks share
-the first GPU. If DUMPS is set, what the flight recorder and the profiler have is left there.
+the first GPU. If TRACES is set, what the profiler recorded is left there.
 """
 
 import gc
@@ -195,19 +195,6 @@ def on_one_gpu() -> None:
     torch.set_default_device(DEVICE)
 
 
-def dump(folder: Path) -> None:
-    """What the flight recorder has, in both of its forms."""
-    c10d = torch._C._distributed_c10d
-    name = "_dump_nccl_trace" if BACKEND == "nccl" else "_dump_fr_trace"
-    for form, data in (
-        ("pickled", getattr(c10d, name)()),
-        ("json", getattr(c10d, name + "_json")()),
-    ):
-        into = folder / form
-        into.mkdir(parents=True, exist_ok=True)
-        (into / f"trace_rank_{dist.get_rank()}").write_bytes(data)
-
-
 CASES = (
     *(ddp, fsdp, tp, tp_fsdp, pp, messages, moe, moe_even, rooted, grouped),
     *(killed, waiting, failed),
@@ -220,12 +207,12 @@ if __name__ == "__main__":
     dist.init_process_group(BACKEND)
     torch.manual_seed(0)
     run = next(case for case in CASES if case.__name__ == sys.argv[1])
-    if "DUMPS" in os.environ:
+    if "TRACES" in os.environ:
         with profiler.profile(activities=[ACTIVITY], record_shapes=True) as traced:
             run(int(sys.argv[2]))
-        dist.barrier()
-        dump(Path(os.environ["DUMPS"]))
-        traced.export_chrome_trace(str(Path(os.environ["DUMPS"], f"{dist.get_rank()}.trace.json")))
+        folder = Path(os.environ["TRACES"])
+        folder.mkdir(exist_ok=True)
+        traced.export_chrome_trace(str(folder / f"{dist.get_rank()}.trace.json"))
     else:
         run(int(sys.argv[2]))
     dist.barrier()

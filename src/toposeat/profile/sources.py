@@ -14,8 +14,8 @@ def read_traffic(source: str | Path) -> Traffic:
     """Read the file or folder that `source` names, else take it as a pattern.
 
     What a file is follows from its content, not from its name. Of Open MPI's monitoring any one
-    file of the run is enough; of the sources that have a file per process (NCCL logs, Inspector,
-    PyTorch traces) a folder with them is read as one job.
+    file of the run is enough; of the sources that have a file per process (NCCL logs, PyTorch
+    traces) a folder with them is read as one job.
 
     Raises:
         InputError: the file is damaged, or of a kind that is no traffic.

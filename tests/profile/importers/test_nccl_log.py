@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
 from toposeat.errors import InputError
-from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
+from toposeat.model.traffic import Exchange, MemorySpace, Traffic, TrafficKind
 from toposeat.profile import read_traffic
 
 FOUR = [LoggedProcess("node07", device) for device in range(4)]
@@ -184,6 +184,20 @@ def test_a_log_without_traffic_is_refused(tmp_path: Path, lines: list[str], word
     with pytest.raises(InputError, match=words) as caught:
         read(tmp_path, lines)
     assert "NCCL_DEBUG_SUBSYS=INIT,COLL" in caught.value.hint
+
+
+def test_a_collective_with_a_root_is_messages_beside_the_groups(tmp_path: Path) -> None:
+    """NCCL has no gather: its members send to the root."""
+    processes = [LoggedProcess("n", device) for device in range(2)]
+    lines = init_lines(processes, 0)
+    for name in ("AllReduce", "Gather"):
+        lines += [call_line(process, 0, 2, name, 64) for process in processes]
+    traffic = read(tmp_path, lines)
+    (load,) = traffic.groups
+    assert load.exchange is Exchange.RING
+    messages = traffic.edge_table()
+    assert (messages.source.tolist(), messages.target.tolist()) == ([1], [0])
+    assert messages.bytes.tolist() == [256]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

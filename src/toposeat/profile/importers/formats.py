@@ -22,24 +22,29 @@ from toposeat.profile.pattern.recognise import with_pattern
 
 ACCEPTED = (
     "a profile, a matrix (CSV, NumPy, TreeMatch), a pair list (CSV), Open MPI monitoring files,"
-    " NCCL debug logs, NCCL Inspector files, PyTorch profiler traces, its flight recorder's dumps,"
-    " a folder of these, or a pattern: stencil2d:4x4"
+    " NCCL debug logs, PyTorch profiler traces, a folder of these, or a pattern: stencil2d:4x4"
 )
 
 # Importers as `MODULE:FUNCTION`; those of one file take its path, those of a folder all its files.
 _CSV = "matrices:read_csv_matrix"
 _MONITORING = "open_mpi_monitoring:read_monitoring"
 _NCCL_LOG = "nccl_log:read_nccl_logs"
-_INSPECTOR = "nccl_inspector:read_inspector"
 _PYTORCH = "pytorch_trace:read_pytorch_traces"
-_FLIGHT = "flight_recorder:read_flight_records"
-_OF_FOLDERS = (_NCCL_LOG, _INSPECTOR, _PYTORCH, _FLIGHT)
+_OF_FOLDERS = (_NCCL_LOG, _PYTORCH)
 _NO_TRAFFIC = ""
+_FORMER = "former"  # read once, and refused by name
+
+_FORMER_KINDS = {
+    "a file of NCCL's Inspector": re.compile(
+        rb'"(coll_perf|p2p_perf|inspector_output_format_version)"'
+    ),
+    "a dump of PyTorch's flight recorder": re.compile(
+        rb'"(profiling_name|comm_lib_version)"|\A\x80.*pg_config', re.DOTALL
+    ),
+}
 
 _MONITORING_START = "# POINT TO POINT"
 _LOG_MARK = b"NCCL INFO"
-_INSPECTOR_MARKS = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
-_FLIGHT_MARKS = (b'"profiling_name"', b'"comm_lib_version"')
 _PYTORCH_MARKS = (b'"traceEvents"', b'"distributedInfo"')
 
 MAX_FILES = 1 << 18
@@ -96,6 +101,11 @@ def holds_traffic(path: str | Path) -> bool:
 def _read(importer: str, files: list[Path]) -> Traffic:
     if importer == _NO_TRAFFIC:
         raise InputError("a file that is no traffic", path=files[0], hint=f"expected {ACCEPTED}")
+    if importer == _FORMER:
+        raise InputError(
+            f"{_former_kind(beginning(files[0], _HEAD))}, which is not read", path=files[0],
+            hint="record the job with toposeat profile, or give NCCL's log or PyTorch's traces",
+        )  # fmt: skip
     module, _, function = importer.partition(":")
     read = getattr(import_module(f"toposeat.profile.importers.{module}"), function)
     traffic: Traffic = read(files if importer in _OF_FOLDERS else files[0])
@@ -109,7 +119,7 @@ def _importer_of(path: Path) -> str:
     found = [
         (head.startswith(b"\x93NUMPY"), "matrices:read_npy_matrix"),
         (head.startswith(b"PK\x03\x04"), "matrices:read_npz_matrix"),
-        (head.startswith(b"\x80") and b"pg_config" in head, _FLIGHT),
+        (head.startswith(b"\x80") and _former_kind(head) is not None, _FORMER),
         (text.startswith(_MONITORING_START), _MONITORING),
         (_JSON.match(text) is not None, _importer_of_json(head)),
         (_LOG_MARK in head, _NCCL_LOG),
@@ -123,13 +133,16 @@ def _importer_of(path: Path) -> str:
     return _NCCL_LOG if _LOG_MARK in beginning(path, _LOG_HEAD) else _CSV
 
 
+def _former_kind(head: bytes) -> str | None:
+    """What a file that is no longer read is called."""
+    return next((what for what, mark in _FORMER_KINDS.items() if mark.search(head)), None)
+
+
 def _importer_of_json(head: bytes) -> str:
     if _TOPOSEAT_JSON.search(head):
         return _NO_TRAFFIC
-    if any(mark in head for mark in _INSPECTOR_MARKS):
-        return _INSPECTOR
-    if any(mark in head for mark in _FLIGHT_MARKS):
-        return _FLIGHT
+    if _former_kind(head) is not None:
+        return _FORMER
     if any(mark in head for mark in _PYTORCH_MARKS) or head.lstrip()[:1] == b"[":
         return _PYTORCH
     return _NO_TRAFFIC
@@ -154,12 +167,12 @@ def _read_folder(folder: Path) -> Traffic:
         head = beginning(path, _HEAD)
         if head.startswith(_MONITORING_START.encode()):
             return _read(_MONITORING, [path])
-        if head and (importer := _importer_of(path)) in _OF_FOLDERS:
+        if head and (importer := _importer_of(path)) in (*_OF_FOLDERS, _FORMER):
             found.setdefault(importer, []).append(path)
     if not found:
         raise InputError(
             "a folder without files of a run", path=folder,
-            hint="it may hold NCCL logs, NCCL Inspector files, PyTorch traces or .prof files",
+            hint="it may hold NCCL logs, PyTorch traces or .prof files",
         )  # fmt: skip
     if len(found) > 1:
         one, other = (files[0].name for files in list(found.values())[:2])

@@ -166,14 +166,6 @@ def _chunks(path: Path) -> Iterator[str]:
         yield decode(b"", True)
 
 
-def objects_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line and value of a file with one after the other: JSON lines, or indented objects."""
-    stream = JsonStream(path, _chunks(path))
-    while stream.peek():
-        yield stream.line(), stream.value()
-        stream.take(",")
-
-
 def members_of(path: Path, array: str) -> Iterator[tuple[str, Any, int]]:
     """The members of the one object of a file, name, value and line.
 

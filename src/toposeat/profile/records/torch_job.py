@@ -85,7 +85,7 @@ class TorchCalls(Struct, kw_only=True):
     gets. `size` is -1 for calls of several sizes, of which only the sum is known.
     """
 
-    row: Annotated[int, Meta(ge=1, lt=ROWS)] = 1
+    row: Annotated[int, Meta(ge=1, lt=ROWS)]
     group: Annotated[int, Meta(ge=0)]  # its number in the record
     operation: str
     other: Annotated[int, Meta(ge=-1, lt=MAX_RANKS)]
@@ -184,16 +184,9 @@ def read_torch_records(*folders: Path) -> Traffic:
     records = [read_torch_record(path) for path in paths]
     last = max(record.process.restart or 0 for record in records)
     records = [record for record in records if (record.process.restart or 0) == last]
-    world = records[0].process.world
-    return torch_traffic(
-        records, origin=f"PyTorch calls of {len(records)} of {world} ranks", notes=_notes(records)
-    )
-
-
-def torch_traffic(records: Sequence[TorchRecord], *, origin: str, notes: Sequence[str]) -> Traffic:
-    """The traffic of one job, from one record of each rank."""
     _check_one_job(records)
     world = records[0].process.world
+    origin = f"PyTorch calls of {len(records)} of {world} ranks"
     library = "rccl" if records[0].process.library == "rccl" else "nccl"
     spaces = [
         _Space(NcclJob(ranks=world, library=library)),
@@ -207,7 +200,8 @@ def torch_traffic(records: Sequence[TorchRecord], *, origin: str, notes: Sequenc
     about = [_rank_info(record) for record in ordered]
     device, host = (space.traffic(origin, about) for space in spaces)
     both = joined(device, host)
-    return replace(both, report=(*both.report, *notes), metadata={"recorder": "torch.distributed"})
+    report = (*both.report, *_notes(records))
+    return replace(both, report=report, metadata={"recorder": "torch.distributed"})
 
 
 def _check_one_job(records: Sequence[TorchRecord]) -> None:
