@@ -21,6 +21,10 @@ from toposeat.cli.main import main
         (["lend", "--move=n1/0=n2/0", "--json"], "wrong results"),
         (["doctor", "--config"], "below every answer"),
         (["discover", "--traceback"], "TOPOSEAT_TRACEBACK=1"),
+        (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
+        (["profile", "--watch", "--", "mpirun", "-n", "2", "true"], "toposeat report F"),
+        (["profile", "--watch", "mpirun", "-n", "2", "true"], "toposeat report F"),
+        (["profile", "-t", "k80-16", "--", "mpirun", "-n", "2", "true"], "map F -t SRC"),
     ],
 )
 def test_a_dropped_call_says_what_to_use(

@@ -50,6 +50,16 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "doctor --config",
         "what a settings file decided is named below every answer; `env` shows the variables",
     ),
+    (
+        r"^profile .*--watch\b",
+        "profile --watch",
+        "leave it out: `toposeat report F` shows what the whole run sent",
+    ),
+    (
+        r"^profile .*(?<= )(?:-t|--topology)\b",
+        "profile with -t",
+        "leave it out: name the machine afterwards, with `toposeat map F -t SRC`",
+    ),
 )
 
 

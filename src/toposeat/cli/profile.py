@@ -6,10 +6,6 @@ import argparse
 import os
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,13 +16,11 @@ from toposeat.cli.command import (
     Command,
     add_flag,
     add_output_option,
-    add_topology_option,
     positive_seconds,
     print_command,
     print_error,
     print_json,
     quoted,
-    read_machine,
     require_launch,
     show,
     tell,
@@ -34,12 +28,11 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.output import refuse_other_forms
 from toposeat.cli.progress import progress_bar
-from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable
 from toposeat.model.job_folder import left_records
 
 if TYPE_CHECKING:
-    from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
 
 _LINES = 14  # of the summary after a run
@@ -53,7 +46,7 @@ class ProfileCommand(Command):
     needs_line = True
     usage = (
         "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--reorder] [--partial]"
-        " [--watch [-t SRC]] [--json] [--] LAUNCH...\n"
+        " [--json] [--] LAUNCH...\n"
         "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]\n"
         "       toposeat profile --merge [--json]"
     )
@@ -98,18 +91,6 @@ class ProfileCommand(Command):
             "record the program as `toposeat run --reorder` starts it: communicators are "
             "those of the reordered ranks",
         )
-        add_flag(
-            parser,
-            "--watch",
-            "say every few seconds on standard error what the job has sent, for less than 1 %%"
-            " of a core",
-        )
-        add_topology_option(
-            parser,
-            required=False,
-            dest="watched",  # what settings name is no machine that the job runs on
-            help="with --watch: the node whose busiest link is told (default: this)",
-        )
         add_flag(parser, "--dry-run", "print the exact command, run nothing")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -129,7 +110,6 @@ class ProfileCommand(Command):
         _offer_left_records()
         target = args.output or Path(f"{pipeline.program_name(command)}.prof")
         check_writable(target, overwrite=args.force)
-        watch = _watch(args)
         with progress_bar("merging records") as progress:
             traffic, exit_code = profile.profile_run(
                 command,
@@ -137,7 +117,6 @@ class ProfileCommand(Command):
                 recording=recording,
                 partial=args.partial,
                 progress=progress,
-                beside=None if watch is None else watch.on,
             )
         return _save_and_show(args, traffic, target, exit_code)
 
@@ -161,15 +140,6 @@ class ProfileCommand(Command):
         with progress_bar("merging records") as progress:
             traffic = profile.merge_records(*args.merge, partial=args.partial, progress=progress)
         return _save_and_show(args, traffic, args.output, 0)
-
-
-def _watch(args: argparse.Namespace) -> Watch | None:
-    if not args.watch:
-        if args.watched is not None:
-            raise UsageError("profile: -t goes with --watch", hint="add --watch, or leave out -t")
-        return None
-
-    return Watch(args.watched)
 
 
 def _offer_left_records() -> None:
@@ -257,60 +227,3 @@ def _phases(text: str) -> str | float:
             f"a window is at least {profile.MIN_WINDOW_S:g} s, not {text}"
         )
     return seconds
-
-
-_LEAST_S = 5.0  # between two looks
-_SHARE = 0.008  # of a core for looks
-_TELLING_S = 10.0  # of watching, before its cost means something
-
-
-def machine_to_watch(source: str | None) -> tuple[Topology | None, str]:
-    """The node whose links are told, or why none is."""
-    try:
-        machine = read_machine(source)
-    except UnavailableError as error:
-        if source not in (None, "this"):
-            raise
-        return None, f"not known: {error.message}; -t names a machine"
-    if len(machine.hosts) > 1:
-        raise UsageError(
-            f"{machine.name} has {len(machine.hosts)} hosts, --watch shows the links of one",
-            hint="name the topology of one node",
-        )
-    return machine, ""
-
-
-class Watch:
-    """What is told of a job."""
-
-    def __init__(self, source: str | None) -> None:
-        """Read the machine, and import what looks need, before the job starts."""
-        self._machine, why_not = machine_to_watch(source)
-        self._job = pipeline.JobWatch(self._machine, why_not)
-        self._line = report.glance_line
-        self._done = threading.Event()
-
-    @contextmanager
-    def on(self, folder: Path) -> Iterator[None]:
-        """Look at the records in a folder as long as the block; say in the end what it took."""
-        begin, spent_s = time.monotonic(), time.process_time()
-        looks = threading.Thread(target=self._look_on, args=(folder,), daemon=True)
-        looks.start()
-        try:
-            yield
-        finally:
-            self._done.set()
-            looks.join()
-            watched_s = time.monotonic() - begin
-            if watched_s >= _TELLING_S:
-                share = (time.process_time() - spent_s) / watched_s
-                tell(f"Watched   {watched_s:.0f} s, for {share:.2%} of a core")
-
-    def _look_on(self, folder: Path) -> None:
-        pause = _LEAST_S
-        while not self._done.wait(pause):
-            begin = time.thread_time()
-            glance = self._job.look(folder)
-            if glance is not None:
-                tell(self._line(glance, self._machine))
-            pause = max(_LEAST_S, (time.thread_time() - begin) / _SHARE)

@@ -41,6 +41,5 @@ if TYPE_CHECKING:
     )
     from toposeat.pipeline.transport import as_nccl_is_set, transport_of
     from toposeat.pipeline.tuned import Tuned, tune, tuned_placement_path, why_not_realised
-    from toposeat.pipeline.watching import JobWatch
 else:
     __getattr__ = door(__name__, __file__)

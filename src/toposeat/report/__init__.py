@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     )
     from toposeat.report.view.runs import (
         environment_lines,
-        glance_line,
         render_advice_text,
         render_clocked_text,
         render_demo_text,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -88,7 +88,6 @@ def profile_run(
     partial: bool = False,
     progress: Progress | None = None,
     output: IO[bytes] | None = None,
-    beside: Callable[[Path], AbstractContextManager[None]] | None = None,
 ) -> tuple[Traffic, int]:
     """Start `argv` with the interposer in its ranks, wait, and merge the records.
 
@@ -103,7 +102,6 @@ def profile_run(
         partial: do without the records of some ranks; the report names them.
         progress: told how many of how many records are merged.
         output: takes the application's standard output; default: this process's own.
-        beside: is entered with the folder of the records as long as the application runs.
 
     Returns:
         The traffic, and the application's exit code (128 + n when signal n ended the launcher).
@@ -125,9 +123,8 @@ def profile_run(
         started = _start(line, recorders, recording, gathered, env)
         if started.tasks is not None:
             write_atomically(folder / TASK_FILE, started.tasks, overwrite=False)
-        with beside(folder) if beside else nullcontext():
-            variables = {**env, **started.environment, **gathered.environment}
-            exit_code = run_child(started.argv, variables, stdout=output)
+        variables = {**env, **started.environment, **gathered.environment}
+        exit_code = run_child(started.argv, variables, stdout=output)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",

@@ -13,7 +13,6 @@ from toposeat.model.runs import (
     ClockedPattern,
     ClockedResult,
     Gain,
-    Glance,
     RunRecord,
     Verdict,
 )
@@ -24,15 +23,12 @@ from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import (
     clean,
     format_bytes,
-    format_percent,
-    format_rate,
     format_seconds,
     known,
     plural,
     three_digits,
 )
 from toposeat.report.view.differences import rank_differences
-from toposeat.report.view.machine import link_words
 from toposeat.report.view.mapping import line_to_copy, verdict_words
 
 _MOST = 9  # causes that are told after a run
@@ -322,25 +318,6 @@ def _clocked(result: ClockedResult) -> str:
     spread = "" if result.is_noise(order) else f" ({interval(order.gain)})"
     forecast = "" if order.predicted is None else gain_words(order.predicted)
     return f"{clocked_verdict(result)}{spread}, predicted for these runs {forecast}"
-
-
-def glance_line(glance: Glance, topology: Topology | None) -> str:
-    """`Watch 12 s: 3.1 GiB ...; most 0 > 4, 120 MiB; busiest QPI: ..., 34 % (modelled)`."""
-    messages = plural(glance.messages, "message")
-    parts = [
-        f"Watch {format_seconds(glance.elapsed_s)}: {format_bytes(glance.bytes)} in {messages} of"
-        f" {glance.seen} of {plural(glance.ranks, 'rank')}, {format_rate(glance.bytes_per_s)} now"
-    ]
-    if glance.most is not None:
-        source, target, count = glance.most
-        parts.append(f"most {source} > {target}, {format_bytes(count)}")
-    if topology is not None and glance.busiest is not None:
-        link, busy = glance.busiest
-        words = f"busiest {link_words(topology, link)}, {format_percent(busy)} of its rate"
-        parts.append(f"{words} (modelled; {glance.seating})")
-    elif glance.seating:
-        parts.append(f"links {glance.seating}")
-    return "; ".join(parts)
 
 
 def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
