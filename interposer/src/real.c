@@ -139,11 +139,6 @@ static const char *abi_of_process(tps_function *init) {
   typedef int ask(char *, int *);
   char version[8192 + 1] = ""; /* the longest of all ABIs */
   int length = 0;
-#ifdef ABI_LIBRARY
-  /* Compiled for one MPI (profile/recording/compiled_library.py), whatever family that is of. */
-  if (strcmp(tps__file_of(init), ABI_LIBRARY) == 0)
-    return ABI_NAME;
-#endif
   if (strncmp(tps__file_of(init), "libmpi_abi.", 11) == 0)
     return "abi";
   /* Its handles are its own, whatever MPI is behind it and answers for it. */
@@ -179,9 +174,10 @@ bool tps__right_abi(void) {
   if (abi == NULL || strcmp(abi, ABI_NAME) != 0) {
     if (tps__speaks_for_job())
       tps__warn(&said,
-                "this is the " ABI_NAME " library but the program runs on %s (%s); set "
-                "TOPOSEAT_MPI_ABI=%s: not recording",
-                words_for_abi(abi), file, abi != NULL ? abi : "compile");
+                "this is the " ABI_NAME
+                " library but the program runs on %s (%s)%s%s: not recording",
+                words_for_abi(abi), file, abi != NULL ? "; set TOPOSEAT_MPI_ABI=" : "",
+                abi != NULL ? abi : "");
     return false;
   }
   if (!resolve_all()) {

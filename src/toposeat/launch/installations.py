@@ -50,16 +50,14 @@ def first_error_line(text: str) -> str:
     return next((line for line in lines if "error" in line), lines[0] if lines else "no output")
 
 
-def compiler_wrappers(
-    line: LaunchLine, env: Mapping[str, str], *, places: Sequence[Path] = ()
-) -> list[Path]:
-    """Every mpicc that may belong to a launch line: named, in `places`, by its launcher, on PATH.
+def compiler_wrappers(line: LaunchLine, env: Mapping[str, str]) -> list[Path]:
+    """Every mpicc that may belong to a launch line: named, beside its launcher, on PATH.
 
     Debian's `mpirun.mpich` has an `mpicc.mpich` beside it.
     """
     if env.get(MPICC_VARIABLE):
         return [Path(env[MPICC_VARIABLE])]
-    found = [shutil.which("mpicc", path=str(place)) for place in places]
+    found: list[str | None] = []
     launcher = shutil.which(line.launcher[0], path=env.get("PATH")) if line.launcher else None
     if launcher is not None:
         folder, suffix = str(Path(launcher).parent), Path(launcher).suffix

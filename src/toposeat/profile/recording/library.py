@@ -1,9 +1,9 @@
 """Which interposer library fits a program: by its linkage, mpi4py, launcher or `mpirun`.
 
 The choice is a first guess: the library checks the MPI that it finds in the process, and one of
-the wrong ABI records nothing (interposer/src/real.c). For an MPI whose ABI is none of the prebuilt
-ones, a library is compiled (compiled_library.py). Of the libraries of an ABI the one is taken that
-shows the most calls and none that the MPI lacks: a program finds out by their names what it can do.
+the wrong ABI records nothing (interposer/src/real.c). An MPI of another ABI is refused. Of the
+libraries of an ABI the one is taken that shows the most calls and none that the MPI lacks: a
+program finds out by their names what it can do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from elftools.elf.sections import Section, SymbolTableSection
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher, unwrapped
-from toposeat.launch.installations import compiler_wrappers
 from toposeat.launch.launchers.wrappers import VARIABLE
 from toposeat.model.files import beginning, open_input
 
@@ -327,8 +326,8 @@ _SONAMES = {
 }
 
 _STANDARD = "abi"
-COMPILE = "compile"  # an ABI of its own
-_ABIS = "ompi, mpich, abi or compile"
+_OTHER = ""  # an ABI of its own
+_ABIS = "ompi, mpich or abi"
 _ABI_OF_LAUNCHER: dict[str, str] = {
     LauncherKind.OPENMPI: "ompi",
     LauncherKind.MPICH: "mpich",
@@ -343,22 +342,7 @@ _MPI4PY_CHOICE = "MPI4PY_MPIABI"  # its variable
 def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = None) -> Path:
     """The interposer library to preload into the ranks of `line`."""
     env = os.environ if environment is None else environment
-    abi, files = _choose(line, env)
-    if abi != COMPILE:
-        return fitting_library(abi, files)
-    from toposeat.profile.recording.compiled_library import compiled_library  # noqa: PLC0415 - 8 ms
-
-    linkage = _mpi_of(line, env).linkage
-    if linkage.mpi_library is None or linkage.mpi_file is None:
-        raise ToposeatError(
-            f"cannot tell which MPI {_name_of(line)} will use, to compile an interposer for it",
-            hint=f"set {ABI_VARIABLE} to ompi, mpich or abi if it is one of those",
-        )
-    mpi_file = linkage.mpi_file
-    prefixes = (*mpi_file.parents[:3], *mpi_file.resolve().parents[:3])
-    candidates = compiler_wrappers(line, env, places=[prefix / "bin" for prefix in prefixes])
-    missing = exported_calls(native_path(LIBRARY_OF_ABI[_STANDARD])) - exported_calls(mpi_file)
-    return compiled_library(mpi_file, linkage.mpi_library, candidates, env, missing)
+    return fitting_library(*_choose(line, env))
 
 
 def fitting_library(abi: str, mpi_files: Sequence[Path | None]) -> Path:
@@ -371,7 +355,7 @@ def fitting_library(abi: str, mpi_files: Sequence[Path | None]) -> Path:
 
 
 def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -> str:
-    """`ompi`, `mpich`, `abi` or `compile` for the ranks of `line` (see `choose_library`)."""
+    """`ompi`, `mpich` or `abi` for the ranks of `line` (see `choose_library`)."""
     return _choose(line, os.environ if environment is None else environment)[0]
 
 
@@ -402,7 +386,7 @@ def _choose(line: LaunchLine, env: Mapping[str, str]) -> tuple[str, list[Path | 
 def _mpi_file(line: LaunchLine, mpi: _Mpi, abi: str, env: Mapping[str, str]) -> Path | None:
     """The library of the program's MPI, or else that of the launcher."""
     file = mpi.linkage.mpi_file
-    if file is not None and (mpi.module is None or abi in (COMPILE, _abi_of_library(mpi.linkage))):
+    if file is not None and (mpi.module is None or abi == _abi_of_library(mpi.linkage)):
         return file
     if mpi.is_elsewhere:
         return None
@@ -441,7 +425,13 @@ def _abi_of_program(line: LaunchLine, mpi: _Mpi, env: Mapping[str, str]) -> str:
         )
     if mpi.linkage.mpi_library is not None:
         abi = _abi_of_library(mpi.linkage)
-        if mpi.module is None or by_launcher in (abi, None) or abi in (_STANDARD, COMPILE):
+        if abi == _OTHER:
+            raise ToposeatError(
+                f"{name} runs on {mpi.linkage.mpi_file}, an MPI that nothing can be recorded in",
+                hint="link it with Open MPI, with MPICH or its kin (Intel MPI, MVAPICH, Cray MPICH)"
+                f" or for the standard ABI of MPI 5; {ABI_VARIABLE} ({_ABIS}) overrules this",
+            )
+        if mpi.module is None or by_launcher in (abi, None) or abi == _STANDARD:
             return abi
         return _abi_of_launcher_or_mpi4py(line, mpi, env, by_launcher)
     if by_launcher is None and not mpi.is_python and not mpi.is_elsewhere:
@@ -524,7 +514,7 @@ def _abi_of_path(env: Mapping[str, str]) -> str | None:
 
 
 def _abi_from_variable(text: str) -> str:
-    if text not in (*LIBRARY_OF_ABI, COMPILE):
+    if text not in LIBRARY_OF_ABI:
         raise InputError(f"{ABI_VARIABLE} is {text!r}", hint=f"set it to {_ABIS}")
     return text
 
@@ -536,5 +526,5 @@ def _abi_of_library(linkage: Linkage) -> str:
     if linkage.mpi_file is not None:
         if defines_symbol(linkage.mpi_file, _OF_OPEN_MPI):
             return "ompi"
-        return "mpich" if defines_symbol(linkage.mpi_file, _OF_MPICH) else COMPILE
+        return "mpich" if defines_symbol(linkage.mpi_file, _OF_MPICH) else _OTHER
     return "mpich" if name.startswith("libmpich") or name.endswith(".so.12") else "ompi"
