@@ -3,12 +3,11 @@
     TOPOSEAT_TEST_TORCH=PYTHON python -m benchmarks.bench_torch_hook [ROUNDS]
 
 Two ranks with gloo train a model by DDP, then by FSDP2, in blocks of a few steps: in every round a
-block with the recorder's kernels, one with those that are compiled for this torch in front of them,
-and two without, in an order that turns; the last is the A/A control. Each figure is the sum over
-the ranks of the CPU time of their processes, all threads; what is printed is the median of the
-pairs' differences. Last, what one call costs this process: calls of PyTorch's "fake" backend, which
-moves nothing, without the recorder, with kernels that only pass them on, with the recorder, and
-counted below Python; the least CPU time of many rounds.
+block with the recorder's kernels and two without, in an order that turns; the last is the A/A
+control. Each figure is the sum over the ranks of the CPU time of their processes, all threads; what
+is printed is the median of the pairs' differences. Last, what one call costs this process: calls of
+PyTorch's "fake" backend, which moves nothing, without the recorder, with kernels that only pass
+them on, and with the recorder; the least CPU time of many rounds.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDER = ROOT / "src" / "toposeat" / "launch" / "python_hook" / "recorder.py"
 LAYERS, HIDDEN, BATCH, STEPS = 8, 512, 256, 4
 CALLS, ROUNDS = 500, 40
-STATES = ("off", "empty", "on", "below", "again")
-COUNTERS = os.environ.get("COUNTERS", "")
+STATES = ("off", "empty", "on", "again")
 
 
 class Switch:
@@ -47,18 +45,13 @@ class Switch:
         self._recorder = module.Recorder(distributed_c10d)
 
     def set(self, state: str) -> None:
-        """Without kernels ("off"), with those in Python ("on"), or also below it ("below")."""
+        """Without kernels ("off"), or with them ("on")."""
         recorder = self._recorder
         if recorder._library is not None:
             recorder._library._destroy()
             recorder._library = None
-        if recorder._below is not None:
-            recorder._below.tps_leave()
-            recorder._below = None
-        if state in ("on", "below"):
-            os.environ["TOPOSEAT_TORCH_COUNTERS"] = COUNTERS if state == "below" else ""
+        if state == "on":
             recorder.install()
-            assert (recorder._below is not None) == (state == "below")
 
     def empty(self) -> Any:
         """Kernels that pass every call on and count nothing; to be destroyed."""
@@ -114,10 +107,10 @@ def work(rounds: int) -> None:
         before = switch.calls
         block(model, "on")
         calls = (switch.calls - before) / (STEPS + 1)
-        taken: dict[str, list[float]] = {each: [] for each in ("on", "off", "below", "again")}
+        taken: dict[str, list[float]] = {each: [] for each in ("on", "off", "again")}
         for turn in range(rounds):
-            for place in range(4):
-                which = list(taken)[(turn + place) % 4]
+            for place in range(3):
+                which = list(taken)[(turn + place) % 3]
                 taken[which].append(block(model, which))
         told = {"calls": calls, **taken}
         Path(sys.argv[3], f"{name}-{dist.get_rank()}").write_text(json.dumps(told))
@@ -165,21 +158,6 @@ def _share(these: list[float], those: list[float]) -> str:
     return f"{statistics.median(shares):+.2%} ({low:+.2%} to {high:+.2%})"
 
 
-def _compiled(python: str) -> str:
-    """The folder of the counter that is compiled for this torch."""
-    from toposeat.profile.recording.torch_counter import (  # noqa: PLC0415
-        compile_counter,
-        counter_variables,
-    )
-
-    look = "import os, torch; print(torch.__version__, os.path.dirname(torch.__file__))"
-    found = subprocess.run([python, "-c", look], capture_output=True, text=True, check=True)
-    if why := compile_counter(*found.stdout.split(), os.environ):
-        raise SystemExit(why)
-    (folder,) = counter_variables(os.environ).values()
-    return folder
-
-
 def main() -> None:
     from benchmarks.machine import describe  # noqa: PLC0415
 
@@ -189,24 +167,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         line = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOPOSEAT_PROFILE_DIR": folder}
-        environment["COUNTERS"] = _compiled(python)
         subprocess.run([*line, __file__, "work", str(rounds), folder], env=environment, check=True)
         for name in ("DDP", "FSDP2"):
             ranks = [json.loads(Path(folder, f"{name}-{rank}").read_text()) for rank in range(2)]
-            on, off, below, again = (
+            on, off, again = (
                 [sum(each) for each in zip(*(rank[key] for rank in ranks), strict=True)]
-                for key in ("on", "off", "below", "again")
+                for key in ("on", "off", "again")
             )
             print(
                 f"{name}: {statistics.mean(off) / STEPS * 1e3:.1f} ms of CPU a step,"
                 f" {ranks[0]['calls']:g} calls; with the recorder {_share(on, off)};"
-                f" below Python {_share(below, off)};"
                 f" without it again {_share(again, off)}; {rounds} rounds"
             )
-        print(
-            "us of CPU per call: without, with kernels that only pass on, recorded, recorded below"
-            " Python, without again"
-        )
+        print("us of CPU per call: without, kernels that only pass on, recorded, without again")
         for kind, figures in json.loads(Path(folder, "call-0").read_text()).items():
             print(f"{kind}: {', '.join(f'{figure:.1f}' for figure in figures)}")
 

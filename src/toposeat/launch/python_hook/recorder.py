@@ -3,8 +3,7 @@
 Every collective and message of a process group, whether Python or C++ (the reducer of DDP) asks
 for it, passes an operator of PyTorch's dispatcher, `c10d::allreduce_` and the like. A kernel is
 added to each at the key `BackendSelect`, which none of them uses: it counts, and passes the call on
-unchanged. Where `counter.cpp` was compiled for this torch, calls like an earlier one are counted
-there, below Python.
+unchanged.
 
 The record of a process is one file, laid out as `torch_record.py` reads it: a header, a table of
 counts that is mapped into memory, so that what was counted survives a SIGKILL, and behind it lines
@@ -14,9 +13,7 @@ of JSON that say what the rows of the table count. Only the standard library and
 from __future__ import annotations
 
 import atexit
-import ctypes
 import functools
-import hashlib
 import json
 import mmap
 import os
@@ -25,7 +22,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 MAGIC = b"toposeat torch record 1\n"
@@ -33,9 +29,6 @@ HEADER_BYTES = 4096
 ROWS = 1 << 14  # of the table; row 0 counts calls that could not be told
 TABLE_BYTES = 16 * ROWS  # a row: calls and bytes, 64 bits each
 SIZED_ROWS = ROWS // 2  # beyond so many, calls of all sizes share a row
-COUNTERS_VARIABLE = "TOPOSEAT_TORCH_COUNTERS"  # the folder of what is compiled of counter.cpp
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-COUNTER_SOURCE = os.path.join(_HERE, "counter.cpp")  # noqa: PTH118
 
 # Operation, bytes, root or peer (positions in the group, or -1). The bytes are this rank's own
 # contribution; of reduce-scatter and scatter, the block that it gets.
@@ -50,7 +43,6 @@ class _Group:
         self.members = members
         self.rows: dict[Any, int] = {}
         self.backends: dict[str, str] = {}
-        self.below: set[int | None] = set()  # where it is in memory
 
 
 class _File:
@@ -65,7 +57,6 @@ class _File:
         self._memory = mmap.mmap(self._handle, HEADER_BYTES + TABLE_BYTES)
         self._memory[: len(MAGIC)] = MAGIC
         self.table = memoryview(self._memory)[HEADER_BYTES:].cast("Q")
-        self.counts = ctypes.c_char.from_buffer(self._memory, HEADER_BYTES)
 
     def line(self, **values: Any) -> None:
         os.write(self._handle, json.dumps(values, separators=(",", ":")).encode() + b"\n")
@@ -85,7 +76,6 @@ class Recorder:
         self._groups: dict[tuple[str, tuple[int, ...]], _Group] = {}
         self._devices: set[Any] = set()
         self._library: Any = None
-        self._below: ctypes.PyDLL | None = None  # counter.cpp
 
     def install(self) -> None:
         """Add the kernels; torch must have been imported to its end."""
@@ -100,8 +90,6 @@ class Recorder:
             if operator is not None:
                 kernel = self._kernel(torch, operator.default, place, shares)
                 self._library.impl(name, kernel, "BackendSelect", with_keyset=True)
-        self._below = _counter_below(torch)
-        self._begin_below()
         os.register_at_fork(after_in_child=self._end)
         atexit.register(self._say_end)
 
@@ -122,17 +110,10 @@ class Recorder:
             world=world,
             pid=os.getpid(),
             host=socket.gethostname(),
-            torch=str(torch.__version__),
-            torch_folder=os.path.dirname(torch.__file__),  # noqa: PTH120
             library="nccl" if getattr(torch.version, "hip", None) is None else "rccl",
             local_rank=_number("LOCAL_RANK"),
             restart=_number("TORCHELASTIC_RESTART_COUNT"),
         )
-        self._begin_below()
-
-    def _begin_below(self) -> None:
-        if self._below is not None and self._file is not None:
-            self._below.tps_begin(ctypes.byref(self._file.counts))
 
     def _kernel(
         self, torch: Any, operator: Any, place: int, shares: Callable[..., Any]
@@ -176,7 +157,6 @@ class Recorder:
             if row is None:
                 return self._note(args[place], simple(*args))
             self._add(row, size)
-            self._learn(group, row)
             return None
 
         return count
@@ -196,22 +176,12 @@ class Recorder:
                 if row is None:
                     row = self._row(process_group, group, key)
                 self._add(row, size)
-                if len(shares) == 1:
-                    self._learn(group, row)
 
     def _add(self, row: int, size: int) -> None:
         """One more call."""
-        if self._below is not None:  # whose threads do not wait for ours
-            self._below.tps_add(row, size)
-            return
         with self._lock:
             self._table[2 * row] += 1
             self._table[2 * row + 1] += size
-
-    def _learn(self, group: _Group, row: int) -> None:
-        """Let calls like this one be counted below Python."""
-        if self._below is not None:
-            group.below.add(self._below.tps_learn(row))
 
     def _group(self, process_group: Any) -> _Group:
         key = id(process_group)
@@ -229,16 +199,13 @@ class Recorder:
                     members=members,
                 )
             # Another one may get the identity of one that has gone.
-            self._watched[key] = weakref.ref(process_group, lambda _: self._forget(key))
+            forget = functools.partial(self._forget, key)
+            self._watched[key] = weakref.ref(process_group, forget)
             self._group_of[key] = found
         return found
 
-    def _forget(self, key: int) -> None:
-        found = self._group_of.pop(key, None)
-        if found is not None and self._below is not None:
-            for each in found.below - {None}:
-                self._below.tps_forget(each)
-            found.below.clear()
+    def _forget(self, key: int, _gone: Any) -> None:
+        self._group_of.pop(key, None)
 
     def _row(self, process_group: Any, group: _Group, key: tuple[Any, ...]) -> int:
         """The row of calls of a new kind."""
@@ -305,54 +272,10 @@ class Recorder:
 
     def _end(self) -> None:
         self._dead = True
-        if self._below is not None:
-            self._below.tps_end()
-            self._below = None  # a thread that is not here may hold its lock
 
     def _say_end(self) -> None:
         if self._file is not None and not self._dead:
             self._file.line(end=True)
-
-
-def counter_name(version: str, folder: str) -> str:
-    """The file that is compiled of counter.cpp for the torch in a folder."""
-    with open(COUNTER_SOURCE, "rb") as file:  # noqa: PTH123
-        digest = hashlib.sha256(file.read())
-    core = os.stat(os.path.join(folder, "lib", "libc10.so"))  # noqa: PTH116, PTH118
-    digest.update(
-        f"{version}\0{os.path.realpath(folder)}\0{core.st_size}\0{core.st_mtime_ns}".encode()
-    )
-    return f"libtoposeat_torch-{digest.hexdigest()[:24]}.so"
-
-
-def _counter_below(torch: Any) -> ctypes.PyDLL | None:
-    """counter.cpp in front of the operators, where it was compiled for this torch by this user."""
-    folder = os.environ.get(COUNTERS_VARIABLE)
-    if not folder:
-        return None
-    path = os.path.join(_HERE, "..", "..", "model", "trust.py")  # noqa: PTH118
-    spec = spec_from_file_location("toposeat_trust", path)
-    trust = module_from_spec(spec)  # type: ignore[arg-type]
-    spec.loader.exec_module(trust)  # type: ignore[union-attr]
-    try:
-        name = counter_name(str(torch.__version__), os.path.dirname(torch.__file__))  # noqa: PTH120
-        own = trust.own_folder(folder)
-        try:
-            os.close(trust.own_file(name, own))
-        finally:
-            os.close(own)
-        below = ctypes.PyDLL(os.path.join(folder, name))  # noqa: PTH118
-    except OSError:
-        return None
-    below.tps_learn.restype = ctypes.c_void_p
-    below.tps_learn.argtypes = [ctypes.c_uint64]
-    below.tps_add.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
-    below.tps_forget.argtypes = [ctypes.c_void_p]
-    below.tps_watch.argtypes = [ctypes.c_char_p, *[ctypes.c_int64] * 4]
-    for number, (name, (place, shares)) in enumerate(_OPERATORS.items()):
-        if isinstance(shares, _Simple) and hasattr(torch.ops.c10d, name):
-            below.tps_watch(name.encode(), number, place, shares.sent, shares.root)
-    return below
 
 
 def tell(error: Exception) -> None:

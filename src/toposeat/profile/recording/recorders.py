@@ -18,7 +18,6 @@ from toposeat.launch import LauncherKind, LaunchLine, unwrapped
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.profile.recording.library import as_python_program, choose_library, inspect_linkage
-from toposeat.profile.recording.torch_counter import counter_variables
 from toposeat.profile.records.merge import noted_hosts
 from toposeat.profile.records.segment import CAUSE_SUFFIX
 
@@ -39,9 +38,7 @@ class Recorders:
 
     def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         """What is set for the ranks, beside what both recorders want."""
-        if not self.hooks_torch:
-            return {}
-        return {**hooked_path(environment), **counter_variables(environment)}
+        return hooked_path(environment) if self.hooks_torch else {}
 
 
 def choose_recorders(line: LaunchLine, environment: Mapping[str, str]) -> Recorders:

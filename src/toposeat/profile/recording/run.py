@@ -33,7 +33,6 @@ from toposeat.model.trust import make_own_folder
 from toposeat.profile.pattern.recognise import with_pattern
 from toposeat.profile.recording.gathering import Gathering, gathering, planned_gathering
 from toposeat.profile.recording.recorders import Recorders, choose_recorders, why_nothing
-from toposeat.profile.recording.torch_counter import keep_counter
 from toposeat.profile.records.merge import (
     LEFT_NO_RECORD,
     Progress,
@@ -140,8 +139,6 @@ def profile_run(
             exit_code=exit_code,
         )
         traffic = with_pattern(_complete(run, partial=partial, progress=progress))
-        if recorders.hooks_torch:
-            keep_counter(folder, env)
     metadata = {**traffic.metadata, "command": shell_line(argv), "exit_code": str(exit_code)}
     if recording is not None and recording.reorder:
         metadata["reorder"] = recording.reorder

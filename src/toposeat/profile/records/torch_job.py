@@ -55,8 +55,6 @@ class TorchProcess(Struct):
     pid: Annotated[int, Meta(ge=0, le=1 << 31)] = 0
     host: _Name = ""
     library: str = "nccl"
-    torch: _Name = ""  # its version
-    torch_folder: Annotated[str, Meta(max_length=4096)] = ""
     restart: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
     local_rank: Annotated[int, Meta(ge=0, le=MAX_RANKS)] | None = None
 
