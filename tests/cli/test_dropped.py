@@ -24,6 +24,8 @@ from toposeat.cli.main import main
         (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
         (["profile", "--watch", "--", "mpirun", "-n", "2", "true"], "toposeat report F"),
         (["profile", "--watch", "mpirun", "-n", "2", "true"], "toposeat report F"),
+        (["profile", "--merge"], "--merge DIR"),
+        (["profile", "--merge", "-o", "app.prof"], "--merge DIR"),
         (["profile", "-t", "k80-16", "--", "mpirun", "-n", "2", "true"], "map F -t SRC"),
     ],
 )

@@ -12,7 +12,6 @@ import pytest
 from tests.profile.records.records import write_record
 from tests.support.catalogue import CATALOGUE
 from toposeat.cli.main import main
-from toposeat.model import job_folder
 from toposeat.model.topology import LinkKind, PcieState
 from toposeat.model.traffic_file import load_traffic
 from toposeat.topology import read_topology
@@ -244,36 +243,6 @@ def test_merge_used_wrongly(
     assert cause in captured
     assert "hint:" in captured
     assert not (tmp_path / "x").exists()
-
-
-def test_records_of_killed_runs_are_said_in_one_line_and_listed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job_folder, "MEMORY_FOLDER", tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert main(["profile", "--merge"]) == 0
-    assert capsys.readouterr().out == "no records of killed runs are kept on this node\n"
-    for name in ("one", "other"):
-        with job_folder.job_folder("profile", memory=True) as folder:
-            (folder / "rank-0-99999999.tpsrec").touch()
-            job_folder.keep_records(folder).rename(tmp_path / f"{folder.name}-{name}")
-    run = ["profile", "-o", str(tmp_path / "app.prof"), "--", "sh", "-c", "exit 7"]
-    assert main(run) == 7
-    notes = [line for line in capsys.readouterr().err.splitlines() if "kept" in line]
-    assert notes == [
-        "note: records of 2 runs that were killed or not complete are kept for 7 days:"
-        " toposeat profile --merge lists them"
-    ]
-    assert main(["profile", "--merge", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)["folders"]
-    assert [each["records"] for each in listed] == [1, 1]
-    assert main(["profile", "--merge"]) == 0
-    out = capsys.readouterr().out
-    assert all(
-        f"toposeat profile --merge {each['folder']} --partial -o F" in out for each in listed
-    )
-    assert main(["profile", "--merge", "-o", str(tmp_path / "x.prof")]) == 2
-    assert "needs the folders" in capsys.readouterr().err
 
 
 def test_the_catalogue_lists_machines_and_networks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,19 +97,6 @@ def test_a_folder_of_the_node_that_a_stranger_made_first_is_not_taken(
     shutil.rmtree(found)
 
 
-def test_kept_records_of_a_stranger_are_nobody_else_s(as_user: AsUser, run: str) -> None:
-    for mode, user in ((0o700, STRANGER), (0o777, VICTIM)):
-        folder = owned(MEMORY / f"toposeat-kept-{boot()}-{run}", user, mode)
-        (folder / "rank-0-99999999.tpsrec").touch()
-        done = as_user(VICTIM, "toposeat", "profile", "--merge")
-        assert done.returncode == 0, done.stderr
-        assert str(folder) not in done.stdout
-        assert folder.is_dir()
-    owned(folder, VICTIM)
-    assert str(folder) in as_user(VICTIM, "toposeat", "profile", "--merge").stdout
-    assert str(folder) not in as_user(STRANGER, "toposeat", "profile", "--merge").stdout
-
-
 def test_a_mark_of_python_follows_no_link(as_user: AsUser, scratch: Path, run: str) -> None:
     hook = scratch / "hook"  # the layout of the package, where every user can read it
     package = Path(python_hook.__file__).parents[2]

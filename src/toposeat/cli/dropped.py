@@ -60,6 +60,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "profile with -t",
         "leave it out: name the machine afterwards, with `toposeat map F -t SRC`",
     ),
+    (
+        r"^profile (?:.* )?--merge(?= -|$)",
+        "profile --merge without a folder",
+        "name the folders of the records: record with --keep-records DIR, then --merge DIR -o F",
+    ),
 )
 
 

@@ -24,13 +24,11 @@ from toposeat.cli.command import (
     require_launch,
     show,
     tell,
-    write_result,
 )
 from toposeat.cli.output import refuse_other_forms
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable
-from toposeat.model.job_folder import left_records
 
 if TYPE_CHECKING:
     from toposeat.model.traffic import Traffic
@@ -47,8 +45,7 @@ class ProfileCommand(Command):
     usage = (
         "toposeat profile [-o F] [-f] [--no-time] [--phases HOW] [--reorder] [--partial]"
         " [--json] [--] LAUNCH...\n"
-        "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]\n"
-        "       toposeat profile --merge [--json]"
+        "       toposeat profile --merge DIR... -o F [-f] [--partial] [--json]"
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -63,10 +60,10 @@ class ProfileCommand(Command):
         parser.add_argument(
             "--merge",
             metavar="DIR",
-            nargs="*",
+            nargs="+",
             type=Path,
             help="run nothing: make a profile of the records in these folders, for example of one "
-            "folder per node; without a folder, list the records of killed runs that are kept here",
+            "folder per node",
         )
         add_flag(
             parser,
@@ -107,7 +104,6 @@ class ProfileCommand(Command):
         if args.dry_run:
             print_command(profile.profile_line(command, recording=recording))
             return 0
-        _offer_left_records()
         target = args.output or Path(f"{pipeline.program_name(command)}.prof")
         check_writable(target, overwrite=args.force)
         with progress_bar("merging records") as progress:
@@ -127,49 +123,12 @@ class ProfileCommand(Command):
                 f"{self.name}: --merge runs no command",
                 hint=f"leave out --merge, or `-- {' '.join(args.launch)}`",
             )
-        if not args.merge and args.output is not None:
-            raise UsageError(
-                f"{self.name}: --merge needs the folders of the records",
-                hint="without -o it lists those that are kept",
-            )
-        if not args.merge:
-            return _list_left_records(as_json=args.json)
         if args.output is None:
             raise UsageError(f"{self.name}: --merge needs a file to write", hint="add -o app.prof")
         check_writable(args.output, overwrite=args.force)
         with progress_bar("merging records") as progress:
             traffic = profile.merge_records(*args.merge, partial=args.partial, progress=progress)
         return _save_and_show(args, traffic, args.output, 0)
-
-
-def _offer_left_records() -> None:
-    """Say that killed runs left records: the time they took is not lost."""
-    count = len(left_records())
-    if count:
-        runs = "a run that was" if count == 1 else f"{count} runs that were"
-        tell(
-            f"note: records of {runs} killed or not complete are kept for 7 days:"
-            " toposeat profile --merge lists them"
-        )
-
-
-def _list_left_records(*, as_json: bool) -> int:
-    """What killed runs left on this node, with the line that reads each."""
-    found = left_records()
-    if as_json:
-        folders = [
-            {"folder": str(each.folder), "records": each.records, "found_s_ago": each.age_s}
-            for each in found
-        ]
-        print_json({"schema": "toposeat/kept-records/1", "folders": folders})
-        return 0
-    lines = [
-        f"# {each.records} records, found {each.age_s / 3600:.0f} h ago\n"
-        f"toposeat profile --merge {quoted(each.folder)} --partial -o F\n"
-        for each in found
-    ]
-    write_result("".join(lines) or "no records of killed runs are kept on this node\n")
-    return 0
 
 
 def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exit_code: int) -> int:

@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.model.trust import make_mark, own_folder
@@ -29,15 +28,6 @@ _PREFIX = "toposeat-"
 _FOUND = re.compile(r"\.found-(\d+)")  # seconds of the boot
 
 
-@dataclass(frozen=True, slots=True)
-class LeftRecords:
-    """A folder that a killed job left, with as many records, found so long ago."""
-
-    folder: Path
-    records: int
-    age_s: float
-
-
 @contextmanager
 def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -> Iterator[Path]:
     """Make a folder for this user only, and remove it when the block ends.
@@ -48,7 +38,7 @@ def job_folder(what: str, *, memory: bool = False, parent: Path | None = None) -
         parent: a folder that other nodes see; the new one is hidden there and no other process
             removes it. Default: memory or the temporary folder of this node.
     """
-    left_records()
+    sweep()
     if parent is None:
         use_memory = memory and os.access(MEMORY_FOLDER, os.W_OK | os.X_OK)
         parent, begin = MEMORY_FOLDER if use_memory else Path(tempfile.gettempdir()), _PREFIX
@@ -94,33 +84,24 @@ def keep_records(folder: Path) -> Path:
     return folder.rename(kept)
 
 
-def left_records() -> list[LeftRecords]:
-    """Remove what killed jobs of this user left on this node; return what has records."""
-    found = []
+def sweep() -> None:
+    """Remove what killed jobs of this user left on this node, records after a week."""
     for place in {MEMORY_FOLDER, Path(tempfile.gettempdir())}:
-        for folder in sorted(place.glob(f"{_PREFIX}*-{_boot()}-*")):
+        for folder in place.glob(f"{_PREFIX}*-{_boot()}-*"):
             with suppress(OSError):  # somebody else's, or another process was faster
                 handle = own_folder(folder)
                 try:
-                    left = _left(folder, handle)
+                    if _is_of_no_use(handle):
+                        shutil.rmtree(folder)
                 finally:
                     os.close(handle)
-                if left is not None:
-                    found.append(left)
-    return found
 
 
-def _left(folder: Path, handle: int) -> LeftRecords | None:
-    """The records of an own folder that is abandoned; it is removed where there are none."""
+def _is_of_no_use(handle: int) -> bool:
+    """Whether an own folder is abandoned, and has no records that are to be kept."""
     names = os.listdir(handle)
-    if not _is_abandoned(names, handle):
-        return None
-    records = sum(name.endswith((RECORD_SUFFIX, TORCH_SUFFIX)) for name in names)
-    age_s = _age_s(names, handle) if records else KEPT_S
-    if age_s < KEPT_S:
-        return LeftRecords(folder, records, age_s)
-    shutil.rmtree(folder)
-    return None
+    has_records = any(name.endswith((RECORD_SUFFIX, TORCH_SUFFIX)) for name in names)
+    return _is_abandoned(names, handle) and not (has_records and _age_s(names, handle) < KEPT_S)
 
 
 def _is_abandoned(names: list[str], handle: int) -> bool:
