@@ -21,7 +21,6 @@ from toposeat.cli.main import main
         (["lend", "--move=n1/0=n2/0", "--json"], "wrong results"),
         (["doctor", "--config"], "below every answer"),
         (["discover", "--traceback"], "TOPOSEAT_TRACEBACK=1"),
-        (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
         (["profile", "--watch", "--", "mpirun", "-n", "2", "true"], "toposeat report F"),
         (["profile", "--watch", "mpirun", "-n", "2", "true"], "toposeat report F"),
         (["profile", "--merge"], "--merge DIR"),
