@@ -14,7 +14,7 @@ from toposeat.model.health import Finding, Severity
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Device, PathClass, PcieState, Route, Topology
 from toposeat.topology import discover_this, findings_of, wiring_of
-from toposeat.topology.health.checks import UNHIDE
+from toposeat.topology.health.findings import rows
 from toposeat.topology.sources import read_topology
 
 HEALTHY = PcieState(generation=3, width=16, max_generation=3, max_width=16)
@@ -117,8 +117,8 @@ def test_hidden_gpus_name_the_remedy(tmp_path: Path) -> None:
     assert finding.severity is Severity.FAULT
     assert finding.subject == "0000:89:00.0, 0000:8a:00.0"
     assert "2 of 8 GPUs" in finding.detail
-    assert finding.hint == UNHIDE
-    assert "--gpus-per-node=N --gpu-bind=none" in UNHIDE
+    assert finding.hint == rows()["gpu-hidden"][2]
+    assert "--gpus-per-node=N --gpu-bind=none" in rows()["gpu-hidden"][2]
 
 
 def test_a_live_machine_that_is_well_is_healthy(tmp_path: Path) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from math import inf
 
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.few import listed
 from toposeat.model.health import Finding, Severity
 from toposeat.model.nics import LeftOut, NicChoice, NicFault, choose_nics
-from toposeat.model.topology import Device, Nic, PathClass, PcieState, Route, Topology, Vendor
+from toposeat.model.topology import Device, Nic, PathClass, PcieState, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology import products
+from toposeat.topology.health.findings import finding
 from toposeat.topology.health.wiring import NEARNESS, Pairs, rate_of, says_nothing
 from toposeat.topology.health.yardstick import directions, slow_copies
 from toposeat.topology.products import products_named
 from toposeat.topology.untold import is_denied, untold_affinities, untold_pairs
-
-_RESEAT = "check slot, riser and bifurcation, reseat the board; a width does not change with load"
 
 
 def link_width(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -28,13 +26,8 @@ def link_width(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     for name, state in _pcie_states(pairs):
         if state.width is None or state.max_width is None or state.width >= state.max_width:
             continue
-        yield Finding(
-            severity=Severity.DOUBT if virtual else Severity.FAULT,
-            code="pcie-width",
-            subject=name,
-            detail=f"PCIe link runs with {state.width} of {state.max_width} lanes",
-            hint="a virtual machine may show other widths than the host" if virtual else _RESEAT,
-        )
+        row = "pcie-width virtual" if virtual else "pcie-width"
+        yield finding(row, name, width=state.width, most=state.max_width)
 
 
 def link_generation(_: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -48,15 +41,8 @@ def link_generation(_: Topology, pairs: Pairs) -> Iterator[Finding]:
         if state.generation < state.max_generation:
             slow[state.generation, state.max_generation].append(name)
     for (now, most), names in sorted(slow.items()):
-        everyone = len(names) == total and total > 1
-        yield Finding(
-            severity=Severity.INFO,
-            code="pcie-generation",
-            subject=listed(names),
-            detail=f"PCIe link at generation {now} of {most}: may be idle"
-            + (", as all are" if everyone else ""),
-            hint="look again while something runs on it",
-        )
+        everyone = ", as all are" if len(names) == total > 1 else ""
+        yield finding("pcie-generation", listed(names), now=now, most=most, everyone=everyone)
 
 
 # What a maker's tool shows of device links, of their errors, and of peer access, and what lists all
@@ -101,22 +87,16 @@ def inactive_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         for id, count in members:
             if not count:
                 continue
-            odd = count > usual
             total = max(count, min(most, count + pairs.lanes[id]))
-            some = pairs.lanes[id] > 0
-            yield Finding(
-                severity=(
-                    Severity.FAULT if odd and some else Severity.DOUBT if some else Severity.INFO
-                ),
-                code="lanes-inactive",
-                subject=pairs.name[id],
-                detail=f"{count} of {total} device-link lanes are inactive"
-                + (f" (others of its kind: {usual})" if odd else ""),
-                hint=(
-                    f"check bridges and baseboard; {_tool(topology, 'errors')} shows errors"
-                    if some
-                    else "no bridge is fitted, or its links are switched off"
-                ),
+            others = f" (others of its kind: {usual})" if count > usual else ""
+            row = " all" if not pairs.lanes[id] else " odd" if others else ""
+            yield finding(
+                f"lanes-inactive{row}",
+                pairs.name[id],
+                count=count,
+                total=total,
+                others=others,
+                tool=_tool(topology, "errors"),
             )
 
 
@@ -133,15 +113,12 @@ def unequal_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             continue  # as many have fewer as have more: that is how it was built
         counts = sorted({pairs.lanes[id] for id in fewer})
         switched = any(id in pairs.switched for id in members if pairs.lanes[id] == most)
-        yield Finding(
-            severity=Severity.FAULT if switched else Severity.DOUBT,
-            code="lanes-unequal",
-            subject=listed(pairs.name[id] for id in fewer),
-            detail=f"{' or '.join(map(str, counts))} device-link lanes, others of its kind {most}",
-            hint=f"a switch joins its siblings to all others: {_tool(topology, 'links')},"
-            " fabric manager"
-            if switched
-            else f"a failed lane, a missing bridge, or a mesh built so: {_tool(topology, 'links')}",
+        yield finding(
+            "lanes-unequal switched" if switched else "lanes-unequal",
+            listed(pairs.name[id] for id in fewer),
+            counts=" or ".join(map(str, counts)),
+            most=most,
+            tool=_tool(topology, "links"),
         )
 
 
@@ -151,14 +128,8 @@ def partitions(topology: Topology, _: Pairs) -> Iterator[Finding]:
     if not parts:
         return
     mig = any((d.uuid or "").upper().startswith("MIG-") for d in topology.devices)
-    yield Finding(
-        severity=Severity.INFO,
-        code="partitions",
-        subject=listed(parts),
-        detail=f"{sum(parts.values())} devices are parts of {len(parts)} GPUs, whose PCIe links"
-        " they share" + ("; a process sees one MIG slice only, without peer access" if mig else ""),
-        hint="run with --visibility mask" if mig else "",
-    )
+    row = "partitions mig" if mig else "partitions"
+    yield finding(row, listed(parts), count=sum(parts.values()), whole=len(parts))
 
 
 def _pcie_states(pairs: Pairs) -> Iterator[tuple[str, PcieState]]:
@@ -174,10 +145,6 @@ def _pcie_states(pairs: Pairs) -> Iterator[tuple[str, PcieState]]:
             yield nic.name or nic.id, nic.pcie
 
 
-UNHIDE = (
-    "ask the job for all GPUs of the node (Slurm: --gpus-per-node=N --gpu-bind=none); containers:"
-    " --gpus all, or --device /dev/kfd --device /dev/dri"
-)
 _BELOW_BRIDGE = frozenset({PathClass.PIX, PathClass.PXB})
 
 
@@ -185,14 +152,8 @@ def hidden_devices(topology: Topology, _: Pairs) -> Iterator[Finding]:
     """GPUs of the machine that the process which read it could not use."""
     if topology.hidden:
         total = len(topology.hidden) + len({d.parent or d.id for d in topology.devices})
-        yield Finding(
-            severity=Severity.FAULT,
-            code="gpu-hidden",
-            subject=listed(topology.hidden),
-            detail=f"{len(topology.hidden)} of {total} GPUs are hidden by the job's cgroup or the"
-            " container: peers cannot reach them",
-            hint=UNHIDE,
-        )
+        count = len(topology.hidden)
+        yield finding("gpu-hidden", listed(topology.hidden), count=count, total=total)
 
 
 def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -211,6 +172,7 @@ def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         elif pairs.path_class(i, j) is PathClass.NODE and _apart(a, b):
             across.append(name)
     told = "relations are trusted" in " ".join(topology.report)
+    trusted = "; relations are trusted" if told else ""
     for names, what in (
         (torn, "the same near CPUs, but are on different sockets (SYS)"),
         (joined, "one PCIe switch, but different near CPUs or memory nodes"),
@@ -220,14 +182,8 @@ def affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         ),
     ):
         if names:
-            yield Finding(
-                severity=Severity.DOUBT,
-                code="affinity-contradiction",
-                subject=listed(names),
-                detail=f"{len(names)} pairs have {what}",
-                hint="the job's CPU set may mask the affinity: read the machine from an allocation"
-                " of the whole node" + ("; relations are trusted" if told else ""),
-            )
+            row, subject = "affinity-contradiction", listed(names)
+            yield finding(row, subject, count=len(names), what=what, trusted=trusted)
 
 
 def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -239,13 +195,12 @@ def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             of_cpus.setdefault(device.numa_node, []).append(pairs.name[device.id])
     for (_, cpus), members in nodes.items():
         if len(members) > 1:
-            yield Finding(
-                severity=Severity.DOUBT,
-                code="numa-same-cpus",
-                subject=listed(name for names in members.values() for name in names),
-                detail=f"memory nodes {' and '.join(map(str, sorted(members)))} have the same CPUs"
-                f" ({cpus}): ranks of {len(members)} nodes would be bound to those of one",
-                hint="the source may be wrong (a cloud's file for NCCL was): compare lscpu on it",
+            yield finding(
+                "numa-same-cpus",
+                listed(name for names in members.values() for name in names),
+                numbers=" and ".join(map(str, sorted(members))),
+                cpus=cpus,
+                count=len(members),
             )
     hosts = {device.host for device in topology.devices if device.cpus is not None}
     without = {
@@ -254,15 +209,12 @@ def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         if device.host in hosts and device.cpus is None and device.numa_node is not None
     }
     if without:
-        numbers = ", ".join(map(str, sorted(set(without.values()))))
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="cpus-masked",
-            subject=listed(pairs.name[device.id] for device in without),
-            detail=f"no CPU near {len(without)} of {len(topology.devices)} devices may be used"
-            f" (memory node {numbers}): the CPU set of the job hides them",
-            hint="ask the job for CPUs of all sockets (Slurm: --exclusive, or --cpus-per-gpu=N with"
-            " --gpu-bind=closest)",
+        yield finding(
+            "cpus-masked",
+            listed(pairs.name[device.id] for device in without),
+            count=len(without),
+            total=len(topology.devices),
+            numbers=", ".join(map(str, sorted(set(without.values())))),
         )
 
 
@@ -289,12 +241,7 @@ def uneven_nodes(topology: Topology, _: Pairs) -> Iterator[Finding]:
     for host, nodes in by_host.items():
         if len(set(nodes.values())) > 1:
             counts = ", ".join(f"{n} on node {node}" for node, n in sorted(nodes.items()))
-            yield Finding(
-                severity=Severity.INFO,
-                code="numa-uneven",
-                subject=host if len(by_host) > 1 else "",
-                detail=f"devices are spread unevenly over memory nodes: {counts}",
-            )
+            yield finding("numa-uneven", host if len(by_host) > 1 else "", counts=counts)
 
 
 _NEAR = frozenset(NEARNESS[: NEARNESS.index(PathClass.NODE) + 1])
@@ -316,29 +263,11 @@ def nics(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
 def _left_out(left_out: Mapping[str, LeftOut], names: Mapping[str, str]) -> Iterator[Finding]:
     down = [names[id] for id, left in left_out.items() if left.fault is NicFault.DOWN]
     if down:
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="nic-down",
-            subject=listed(down),
-            detail=f"{len(down)} of {len(names)} NICs have no active port: no rank uses them",
-            hint="plug it in, or ask why the port is down: ibstat, ip link",
-        )
+        yield finding("nic-down", listed(down), count=len(down), total=len(names))
     for id, left in left_out.items():
-        if left.fault is NicFault.SLOW:
-            yield Finding(
-                severity=Severity.DOUBT,
-                code="nic-slow",
-                subject=names[id],
-                detail=f"{left.why}: no rank uses it",
-                hint="check cable, port and split of the switch, unless it is for another network",
-            )
-        elif left.fault is NicFault.OTHER_NETWORK:
-            yield Finding(
-                severity=Severity.INFO,
-                code="nic-other-network",
-                subject=names[id],
-                detail=f"taken to be for another purpose ({left.why}): no rank uses it",
-            )
+        if left.fault is not NicFault.DOWN:
+            row = "nic-slow" if left.fault is NicFault.SLOW else "nic-other-network"
+            yield finding(row, names[id], why=left.why)
 
 
 def _throttled(nic: Nic, names: Mapping[str, str]) -> Iterator[Finding]:
@@ -347,13 +276,13 @@ def _throttled(nic: Nic, names: Mapping[str, str]) -> Iterator[Finding]:
         return
     carried = k.pcie_bytes_per_s(state.generation, state.width)
     if carried < _NIC_SHARE * nic.bytes_per_s.value:
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="nic-throttled",
-            subject=names[nic.id],
-            detail=f"ports of {nic.bytes_per_s.value / 1e9:.3g} GB/s behind a PCIe link of about"
-            f" {carried / 1e9:.3g} GB/s (generation {state.generation}, {state.width} lanes)",
-            hint="put it into a wider or faster slot",
+        yield finding(
+            "nic-throttled",
+            names[nic.id],
+            ports=nic.bytes_per_s.value / 1e9,
+            link=carried / 1e9,
+            generation=state.generation,
+            width=state.width,
         )
 
 
@@ -375,13 +304,13 @@ def _shared(
             continue
         rate = busiest.bytes_per_s
         share = f" ({rate.value / len(sharing) / 1e9:.3g} GB/s each)" if rate is not None else ""
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="nic-shared",
-            subject=listed(pairs.name[id] for id in sharing.values()),
-            detail=f"{len(sharing)} GPUs share {names[busiest.id]}{share}; nearest to none:"
-            f" {listed(idle)}",
-            hint="move a NIC to a slot near GPUs that share one",
+        yield finding(
+            "nic-shared",
+            listed(pairs.name[id] for id in sharing.values()),
+            count=len(sharing),
+            nic=names[busiest.id],
+            share=share,
+            idle=listed(idle),
         )
 
 
@@ -396,13 +325,12 @@ def _far(
         nic = choice.nic_of_device[device.id]
         rate = rate_of(topology, topology.route_of_pair[device.id, nic.id])
         ways[f"{names[nic.id]} at about {rate / 1e9:.3g} GB/s"] = None
-    yield Finding(
-        severity=Severity.DOUBT,
-        code="nic-far",
-        subject=listed(pairs.name[d.id] for d in far),
-        detail=f"the nearest NIC of {len(far)} of {len(topology.devices)} devices is on another"
-        f" socket: {listed(ways)}",
-        hint="ranks that talk most over the network belong on the devices near NICs",
+    yield finding(
+        "nic-far",
+        listed(pairs.name[d.id] for d in far),
+        count=len(far),
+        total=len(topology.devices),
+        ways=listed(ways),
     )
 
 
@@ -433,21 +361,10 @@ def peer_access(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
             continue
         if part[route.source] or part[route.target]:
             continue  # `partitions` says so
-        off[route.path_class is PathClass.NVL].append(_pair_name(pairs, route))
+        off[route.path_class is PathClass.NVL].append(pairs.named(route))
     for linked, names in off.items():
-        yield Finding(
-            severity=Severity.FAULT if linked else Severity.DOUBT,
-            code="peer-access-off",
-            subject=listed(names),
-            detail=f"no peer access for {len(names)} pairs"
-            + (" that device links join" if linked else ": their copies go through host memory"),
-            hint=(
-                f"restart the fabric manager; {_tool(topology, 'access')} tells the state"
-                if linked
-                else "PCIe access control (ACS), IOMMU, or a product whose driver has none;"
-                f" {_tool(topology, 'access')} tells which"
-            ),
-        )
+        row = "peer-access-off linked" if linked else "peer-access-off"
+        yield finding(row, listed(names), count=len(names), tool=_tool(topology, "access"))
 
 
 def missing_routes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -456,29 +373,13 @@ def missing_routes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     if missing:
         i, j = missing[0]
         names = [pairs.name[topology.devices[k].id] for k in (i, j)]
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="route-missing",
-            subject="-".join(names),
-            detail=f"no route known between {len(missing)} pairs of devices",
-            hint="read the machine from another source as well: discover -t A -t B",
-        )
+        yield finding("route-missing", "-".join(names), count=len(missing))
 
 
 def information(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """A source that does not tell pairs apart."""
     if len(topology.devices) > 1 and says_nothing(topology, pairs):
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="information-free",
-            subject="",
-            detail="every pair is called alike (SYS) or unknown: the real wiring is hidden",
-            hint="measure it (toposeat measure), or read the provider's NCCL topology file as well",
-        )
-
-
-def _pair_name(pairs: Pairs, route: Route) -> str:
-    return f"{pairs.name[route.source]}-{pairs.name[route.target]}"
+        yield finding("information-free")
 
 
 _MOST_PRODUCTS = 4
@@ -496,24 +397,12 @@ def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     for (vendor, which, denied), names in kinds.items():
         every = len(names) == len(pairs.all)
         count = f"all {len(names)} pairs" if every else f"{len(names)} of {len(pairs.all)} pairs"
-        untold = Finding(
-            severity=Severity.UNTOLD,
-            code="links-untold",
-            subject="" if every else listed(names),
-            detail=f"no source states whether device links join {count}: {which}",
-            hint=f"on that node: {_tool_of(vendor, 'listing')} > links.txt, and give it as well:"
-            " -t links.txt",
-        )
-        yield (
-            untold
-            if not denied
-            else replace(
-                untold,
-                code="links-denied",
-                detail=f"the source lists no device links of {count}, but {which}",
-                hint=f"see why they are off ({_tool(topology, 'links')}),"
-                " or measure: toposeat measure",
-            )
+        yield finding(
+            "links-denied" if denied else "links-untold",
+            "" if every else listed(names),
+            pairs=count,
+            product=which,
+            tool=_tool(topology, "links") if denied else _tool_of(vendor, "listing"),
         )
 
 
@@ -537,14 +426,7 @@ def untold_affinity(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Devices whose near CPUs and memory node are not known, where that matters."""
     names = [pairs.name[id] for id in untold_affinities(topology)]
     if names:
-        yield Finding(
-            severity=Severity.UNTOLD,
-            code="affinity-untold",
-            subject=listed(names),
-            detail=f"neither near CPUs nor memory node of {len(names)} devices is known, and there"
-            " are several memory nodes: their ranks are bound to none",
-            hint="on that node, in an allocation of all its CPUs: toposeat discover -o node.json",
-        )
+        yield finding("affinity-untold", listed(names), count=len(names))
 
 
 _CHECKS = (
@@ -582,12 +464,7 @@ def _reader_doubts(topology: Topology) -> Iterator[Finding]:
         if topology.hidden and "are hidden from this process" in sentence:
             continue  # a finding of its own
         if sentence.startswith("GPUs of an unknown PCI vendor"):
-            yield Finding(
-                severity=Severity.DOUBT,
-                code="vendor-unknown",
-                subject="",
-                detail=f"{sentence}: they are taken for {topology.devices[0].vendor.value}'s",
-                hint="numbers of their links and variables that order them may be wrong: measure",
-            )
+            vendor = topology.devices[0].vendor.value
+            yield finding("vendor-unknown", sentence=sentence, vendor=vendor)
             continue
-        yield Finding(severity=Severity.INFO, code="reader", subject="", detail=sentence)
+        yield finding("reader", sentence=sentence)

@@ -203,6 +203,10 @@ class Pairs:
         """The route from the i-th to the j-th device."""
         return self.topology.route_of_pair.get((self.devices[i].id, self.devices[j].id))
 
+    def named(self, route: Route) -> str:
+        """`D0-D1`: the ends of a route between devices."""
+        return f"{self.name[route.source]}-{self.name[route.target]}"
+
     def rate(self, i: int, j: int) -> float | None:
         """Bytes/s that one flow from i to j reaches on an idle machine; None without a route."""
         route = self.route(i, j)

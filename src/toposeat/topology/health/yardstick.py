@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from toposeat.model.few import listed
-from toposeat.model.health import Finding, Severity
+from toposeat.model.health import Finding
 from toposeat.model.quantity import Quantity, Source, median
 from toposeat.model.topology import MEASURED_PORTS, Device, LinkKind, PathClass, Route, Topology
 from toposeat.topology import constants as k
 from toposeat.topology import products
+from toposeat.topology.health.findings import finding
 from toposeat.topology.health.wiring import Pairs, rate_of
 
 _SLOW = 0.7  # of its siblings: published machines stay within 10 to 25 %
@@ -30,11 +31,6 @@ _ASYMMETRIC = 0.7  # one direction against the other
 _DIRECT, _STAGED, _ANY = 0.5, 0.15, 0.1
 _OTHER_WAY = 1.1  # of a PCIe link: what is faster goes another way
 _MOST_PCIE = k.pcie_bytes_per_s(5)  # of a product that nobody names
-
-_RESOLVED = (
-    "others found a slot on chipset lanes or with few lanes (lspci -vv: LnkSta), a riser, or copies"
-    " staged in host memory (peer access off; IOMMU or ACS on; memory of another socket)"
-)
 
 
 class _Copy(Struct, frozen=True, kw_only=True):
@@ -51,8 +47,8 @@ def slow_copies(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     slow: set[str] = set()
     for what, ways, copies in _measured_copies(topology):
         rest = [copy for copy in copies if slow.isdisjoint(copy.ends)]
-        for finding, ids in _slow_devices(what, ways, rest, pairs):
-            yield finding
+        for found, ids in _slow_devices(what, ways, rest, pairs):
+            yield found
             slow.update(ids)
     routes = [r for r in measured_routes(topology) if slow.isdisjoint((r.source, r.target))]
     yield from _slow_pairs(topology, pairs, routes)
@@ -128,27 +124,17 @@ def _slow_devices(
             slower[id] = usual
     if len(fastest) > 2 and 2 * len(slower) >= len(fastest):
         slower = {}
-    groups: dict[tuple[Severity, str], list[str]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for id, best in fastest.items():
         link, reached = _link_of(device_of[id]), f"{what} reach {_words(best.rate)} at most"
         if id in slower:
-            broken = best.rate < _BROKEN * slower[id]
-            severity = Severity.FAULT if broken else Severity.DOUBT
-            groups[severity, f"{reached}, those of the others {_words(slower[id])}"].append(id)
+            row = "device-slow broken" if best.rate < _BROKEN * slower[id] else "device-slow"
+            groups[row, f"{reached}, those of the others {_words(slower[id])}"].append(id)
         elif link and best.rate < (_DIRECT if best.direct else _STAGED) * link * ways:
             words = _link_words(device_of[id], ways)
-            groups[Severity.DOUBT, f"{reached}, {words}"].append(id)
-    for (severity, detail), ids in groups.items():
-        yield (
-            Finding(
-                severity=severity,
-                code="device-slow",
-                subject=listed(pairs.name[id] for id in ids),
-                detail=detail,
-                hint=_RESOLVED,
-            ),
-            ids,
-        )
+            groups["device-slow", f"{reached}, {words}"].append(id)
+    for (row, said), ids in groups.items():
+        yield finding(row, listed(pairs.name[id] for id in ids), what=said), ids
 
 
 def _fastest_of_others(
@@ -179,13 +165,12 @@ def _slow_pairs(topology: Topology, pairs: Pairs, routes: Iterable[Route]) -> It
         usual = median(rate for _, rate in members)
         slow = [(route, rate) for route, rate in members if rate < _SLOW * usual]
         if slow:
-            yield Finding(
-                severity=Severity.FAULT,
-                code="pair-slow",
-                subject=listed(_pair_name(pairs, route) for route, _ in slow),
-                detail=f"measured down to {_words(min(rate for _, rate in slow))}, the median of"
-                f" {path_class.value} pairs is {_words(usual)}",
-                hint="measure again; then look for a degraded link on the way",
+            yield finding(
+                "pair-slow",
+                listed(pairs.named(route) for route, _ in slow),
+                rate=_words(min(rate for _, rate in slow)),
+                path_class=path_class.value,
+                usual=_words(usual),
             )
 
 
@@ -198,15 +183,10 @@ def _slow_against_link(pairs: Pairs, routes: Iterable[Route]) -> Iterator[Findin
         rate = _measured(route.cap_bytes_per_s)
         narrow = min(ends, key=lambda end: _link_of(end) or 0.0)
         if rate < _ANY * (_link_of(narrow) or 0.0):
-            below[_link_words(narrow, 1)].append((_pair_name(pairs, route), rate))
+            below[_link_words(narrow, 1)].append((pairs.named(route), rate))
     for words, found in below.items():
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="pair-slow",
-            subject=listed(name for name, _ in found),
-            detail=f"measured down to {_words(min(rate for _, rate in found))}, {words}",
-            hint=_RESOLVED,
-        )
+        least = _words(min(rate for _, rate in found))
+        yield finding("pair-slow link", listed(name for name, _ in found), rate=least, link=words)
 
 
 def directions(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -218,13 +198,8 @@ def directions(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         if (b, a) in rates and rate < _ASYMMETRIC * rates[b, a][1]
     ]
     if odd:
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="direction-asymmetric",
-            subject=listed(_pair_name(pairs, route) for route in odd),
-            detail=f"{len(odd)} measured pairs are 30 % slower in this direction than back",
-            hint="measure again on an idle machine",
-        )
+        names = listed(pairs.named(route) for route in odd)
+        yield finding("direction-asymmetric", names, count=len(odd))
 
 
 def _link_of(device: Device) -> float | None:
@@ -246,7 +221,3 @@ def _link_words(device: Device, ways: int) -> str:
 
 def _words(rate: float) -> str:
     return f"{rate / 1e9:.3g} GB/s"
-
-
-def _pair_name(pairs: Pairs, route: Route) -> str:
-    return f"{pairs.name[route.source]}-{pairs.name[route.target]}"
