@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from toposeat.report.units import (
     clean,
     format_bytes,
-    format_change,
     format_count,
+    format_gain,
     format_percent,
     format_power_of_two,
     format_rate,
@@ -67,21 +67,24 @@ def test_rates_are_decimal() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        (3.10, 1.62, "-48 %"),
-        (100, 103, "+3 %"),
+        (3.10, 1.62, "saves 48 %"),
+        (100, 103, "costs 3 %"),
         (5, 5, "0 %"),
         (0, 0, "0 %"),
         (0, 5, "-"),
-        (1000, 996, "-0.4 %"),
+        (1000, 996, "saves 0.4 %"),
         (10000, 9999, "0 %"),
-        (1000, 1, "-99.9 %"),
-        (1, 0, "-100 %"),
+        (1000, 1, "saves 99.9 %"),
+        (1, 0, "saves 100 %"),
         (1, 20, "x20.0"),
         (1, math.nan, "-"),
     ],
 )
-def test_change(before: float, after: float, words: str) -> None:
-    assert format_change(before, after) == words
+def test_gain(before: float, after: float, words: str) -> None:
+    assert format_gain(before, after) == words
+    assert format_gain(before, after, loss="-") == words.replace("saves ", "").replace(
+        "costs ", "-"
+    )
 
 
 def test_percent_never_rounds_up_to_all_or_down_to_nothing() -> None:

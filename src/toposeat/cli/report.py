@@ -30,7 +30,7 @@ _FORMS = ("text", "json", "html", "svg", "png", "csv", "treematch", "npy")
 
 
 class ReportCommand(Command):
-    """Show topologies, profiles, placements and runs; two profiles: before and after."""
+    """Show topologies, profiles, placements and runs."""
 
     name = "report"
 
@@ -41,7 +41,7 @@ class ReportCommand(Command):
             metavar="F",
             nargs="*",
             type=Path,
-            help="topologies, profiles, placements, runs; two profiles are compared",
+            help="topologies, a profile, placements, runs",
         )
         add_topology_option(parser, required=False)
         add_network_options(parser)
@@ -94,9 +94,6 @@ def _style_for(output: Path | None) -> TextStyle:
 def _document(found: ReportFiles) -> Any:
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
-    change = found.change()
-    if change is not None:
-        return report.profile_change_json(change)
     documents: list[Any] = []
     if found.topology is not None:
         documents.append(report.topology_json(topology_document(found.topology)))
@@ -132,9 +129,6 @@ def _render(
 
 
 def _drawing(found: ReportFiles) -> str:
-    change = found.change()
-    if change is not None:
-        return report.profile_change_svg(change)
     results = found.mapping_results()
     if results and found.traffic is not None:
         on = found.topology_of(results[0])
@@ -147,15 +141,12 @@ def _drawing(found: ReportFiles) -> str:
 
 
 def _matrix(found: ReportFiles, form: str) -> bytes:
-    if found.traffic is None or len(found.profiles) > 1:
-        raise UsageError("a matrix is that of one traffic", hint="name one profile")
+    if found.traffic is None:
+        raise UsageError("a matrix is that of a traffic", hint="name a profile")
     return report.matrix_file(found.traffic, form)
 
 
 def _text(found: ReportFiles, style: TextStyle) -> str:
-    change = found.change()
-    if change is not None:
-        return report.render_profiles_text(change, style)
     parts = []
     if found.topology is not None:
         parts.append(report.render_topology_text(found.topology, style))

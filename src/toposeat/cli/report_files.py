@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from toposeat.cli.command import tell
 from toposeat.cli.machine import machine_of, take_from_headers
 from toposeat.errors import InputError, UsageError
-from toposeat.model.shell_words import shell_word
 
 if TYPE_CHECKING:
     from toposeat.mapping import Machine
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from toposeat.model.placement import Placement
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
-    from toposeat.report import ProfileChange, Section
+    from toposeat.report import Section
 
 
 class ReportFiles:
@@ -26,7 +25,6 @@ class ReportFiles:
     def __init__(self) -> None:
         self.machine: Machine | None = None
         self.traffic: Traffic | None = None
-        self.profiles: list[tuple[Path, Traffic]] = []
         self.placements: list[tuple[Path, Placement]] = []
         self.runs: list[Any] = []
         self.results: list[tuple[Path, MappingResult]] = []
@@ -38,39 +36,22 @@ class ReportFiles:
         for path in args.files:
             found.add(path)
         found._read_options(args)
-        found._check_profiles()
         return found
 
     def _read_options(self, args: argparse.Namespace) -> None:
         from toposeat import profile  # noqa: PLC0415
 
         if args.traffic is not None:
-            self.traffic = profile.read_traffic(args.traffic)
+            self._take(profile.read_traffic(args.traffic))
         if (args.topology, args.node, args.hosts) != (None, None, None):
             self.machine = machine_of(args)
 
-    def _check_profiles(self) -> None:
-        """Refuse more profiles than two, and two beside other things."""
-        if len(self.profiles) < 2:
-            return
-        others = (self.machine, self.placements, self.runs, self.results)
-        given = {id(each) for _, each in self.profiles}
-        if len(self.profiles) > 2 or any(others) or id(self.traffic) not in given:
-            a, b, *_ = (shell_word(path) for path, _ in self.profiles)
+    def _take(self, traffic: Traffic) -> None:
+        if self.traffic is not None:
             raise UsageError(
-                "two profiles are compared with each other, and with nothing beside them",
-                hint=f"before and after: toposeat report {a} {b}",
+                "report shows one traffic", hint="one at a time: toposeat report F --json"
             )
-
-    def change(self) -> ProfileChange | None:
-        """Two profiles side by side; None where there are not two."""
-        from toposeat import report  # noqa: PLC0415
-
-        if len(self.profiles) != 2:
-            return None
-        (a, before), (b, after) = self.profiles
-        names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
-        return report.compare_profiles(before, after, names)
+        self.traffic = traffic
 
     def read_headers(self, args: argparse.Namespace) -> None:
         """The machine and the traffic of placements that come alone, where both can be read."""
@@ -92,8 +73,7 @@ class ReportFiles:
         from toposeat.model import files, placement_file, result_file  # noqa: PLC0415
 
         if profile.holds_traffic(path):
-            self.traffic = profile.read_traffic(path)
-            self.profiles.append((path, self.traffic))
+            self._take(profile.read_traffic(path))
             return
         text = files.read_text(path)  # once: it may be a pipe
         head = text[:4096]
@@ -173,9 +153,6 @@ class ReportFiles:
         """What the page shows: machine, traffic and each result, then the runs."""
         from toposeat.report import Section  # noqa: PLC0415
 
-        change = self.change()
-        if change is not None:
-            return [Section(change=change)]
         complete = self.machine is not None and self.traffic is not None
         results = self.mapping_results()
         several = len(results) > 1  # then the names of files tell them apart

@@ -25,13 +25,12 @@ if TYPE_CHECKING:
         network_json,
         pattern_json,
         placement_json,
-        profile_change_json,
         profile_json,
         run_json,
         topology_json,
         with_stack,
     )
-    from toposeat.report.svg.charts import profile_change_svg, traffic_svg
+    from toposeat.report.svg.charts import traffic_svg
     from toposeat.report.svg.machine import topology_svg
     from toposeat.report.svg.mapping import mapping_svg
     from toposeat.report.svg.network import network_file
@@ -52,11 +51,6 @@ if TYPE_CHECKING:
         verdict_words,
     )
     from toposeat.report.view.network import render_network_text
-    from toposeat.report.view.profiles import (
-        ProfileChange,
-        compare_profiles,
-        render_profiles_text,
-    )
     from toposeat.report.view.runs import (
         environment_lines,
         render_advice_text,

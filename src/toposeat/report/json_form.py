@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from toposeat.model.quantity import Knowledge, Premises
     from toposeat.model.runs import ClockedPattern, ClockedResult, RunRecord
     from toposeat.model.topology import Topology
-    from toposeat.report.view.profiles import ProfileChange
 
 DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)
 
@@ -189,25 +188,6 @@ def profile_json(traffic: Traffic) -> Json:
         ],
         **_members(traffic, "communicators", "collectives", "collective_model", "report"),
         "metadata": dict(traffic.metadata),
-    }
-
-
-def profile_change_json(change: ProfileChange) -> Json:
-    """`report A B --json`: every figure before and after, and what moved between pairs and nodes.
-
-    `figures` are by title, each with `name`, `unit` (bytes, seconds, share, count, mean), `before`,
-    `after` (null: not known) and whether it is `summed` over ranks. `ranks` and `nodes` are null
-    where they cannot be compared one by one.
-    """
-    return {
-        **_head("toposeat/profile-comparison/1"),
-        "profiles": [
-            {"name": name, "origin": each.origin, "ranks": each.ranks, "timed": is_timed(each)}
-            for name, each in zip(change.names, change.profiles, strict=True)
-        ],
-        "figures": {title: [*map(_plain, each)] for title, each in change.groups.items()},
-        "ranks": _plain(change.ranks),
-        "nodes": _plain(change.nodes),
     }
 
 

@@ -95,31 +95,22 @@ def format_percent(share: float) -> str:
     return f"{value:.0f} %"
 
 
-def format_change(before: float, after: float) -> str:
-    """The relative change as `-48 %`, `+3 %`, `0 %`; `-` where `before` is nothing."""
+def format_gain(before: float, after: float, *, loss: str = "costs ") -> str:
+    """What is saved of `before`: `saves 48 %`, `costs 3 %`, `0 %`; with `loss="-"` as a number.
+
+    `-` where `before` is nothing; of what grows tenfold the factor, `x12.5`.
+    """
     if before == after:
         return "0 %"
     if before == 0 or not (math.isfinite(before) and math.isfinite(after)):
         return "-"
-    change = (after - before) / before
-    if abs(change) < 0.0005:
+    saved = (before - after) / before
+    if abs(saved) < 0.0005:
         return "0 %"
-    sign = "+" if change > 0 else "-"
-    if change >= 9.995:
+    if saved <= -9.995:
         return f"x{three_digits(after / before)}"
-    return f"{sign}{format_percent(abs(change))}"
-
-
-def format_gain(before: float, after: float, *, loss: str = "costs ") -> str:
-    """What is saved of `before`: `saves 48 %`, `costs 3 %`, `0 %`; with `loss="-"` as a number.
-
-    A gain has a plus everywhere, also as `+48.0 %`: `format_change` is for what may grow.
-    """
-    change = format_change(before, after)
-    if change[0] == "+":
-        return loss + change[1:]
-    saved = "saves " if loss == "costs " else ""
-    return saved + change[1:] if change[0] == "-" and len(change) > 1 else change
+    gain = "saves " if loss == "costs " else ""
+    return (gain if saved > 0 else loss) + format_percent(abs(saved))
 
 
 def format_power_of_two(exponent: int) -> str:

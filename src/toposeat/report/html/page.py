@@ -20,7 +20,7 @@ from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.parts import Cell, Fact, Part, titled_list
-from toposeat.report.svg.charts import change_pictures, heat_pictures, size_picture, time_pictures
+from toposeat.report.svg.charts import heat_pictures, size_picture, time_pictures
 from toposeat.report.svg.element import Markup, Picture, number, style_sheet
 from toposeat.report.svg.machine import (
     NUMBERS,
@@ -59,7 +59,6 @@ from toposeat.report.view.mapping import (
     verdict_words,
 )
 from toposeat.report.view.network import network_parts
-from toposeat.report.view.profiles import ProfileChange, change_summary, change_tables
 from toposeat.report.view.runs import run_parts
 from toposeat.report.view.topology import (
     link_list,
@@ -94,7 +93,6 @@ class Section:
         mapping: predictions before and after.
         placement: seats with CPU sets, memory nodes and NICs.
         run: a run that was measured.
-        change: two profiles side by side.
         network: hosts on switches, without a placement.
         stages: groups of its hosts, the smallest first, as they are drawn.
         title: heading; the topology's or traffic's name if empty.
@@ -108,7 +106,6 @@ class Section:
     _: KW_ONLY
     placement: Placement | None = None
     run: RunRecord | None = None
-    change: ProfileChange | None = None
     network: Network | None = None
     stages: tuple[tuple[HostGroup, ...], ...] = ()
     title: str = ""
@@ -126,8 +123,6 @@ class Section:
         """What the section is called."""
         if self.title:
             return self.title
-        if self.change is not None:
-            return " and ".join(self.change.names)
         named = self.topology or self.network
         if named is not None:
             return named.name
@@ -186,7 +181,6 @@ def _section(section: Section, key: str) -> View:
         "machine": None,
         "traffic": None,
         "run": None,
-        "change": None if section.change is None else _change(section.change),
         "placement": None if section.placement is None else placement_table(section.placement),
         "provenance": [],
         "folds": [],
@@ -213,14 +207,8 @@ def _section(section: Section, key: str) -> View:
     return view
 
 
-def _change(change: ProfileChange) -> View:
-    legend, maps = change_pictures(change)
-    heat = {"note": "", "legend": legend, "maps": maps}
-    return {"parts": grouped(change_tables(change)), "heat": heat}
-
-
 def _facts(section: Section) -> list[Part]:
-    parts: list[Part] = [] if section.change is None else change_summary(section.change)
+    parts: list[Part] = []
     if section.network is not None:
         parts += network_parts(section.network)
     if section.topology is not None:

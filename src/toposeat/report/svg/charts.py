@@ -29,15 +29,12 @@ from toposeat.report.svg.element import (
 )
 from toposeat.report.svg.layout import Layout, lay_out_machine
 from toposeat.report.units import (
-    clean,
     format_bytes,
     format_count,
     format_percent,
     format_seconds,
-    plural,
 )
 from toposeat.report.view.loads import placements_of
-from toposeat.report.view.profiles import ProfileChange, change_words
 from toposeat.report.view.traffic import (
     LEVELS,
     HeatScale,
@@ -363,31 +360,6 @@ def heat_pictures(
         " separate packages. Near the diagonal is near in the machine."
     )
     return note, heat_legend(_scale_of(traffic.ranks, pairs)), maps
-
-
-def change_pictures(change: ProfileChange) -> tuple[Markup | None, list[Picture]]:
-    """Heat maps of two profiles, all memory; of as many ranks with one scale and its legend."""
-    tables = [each.table() for each in change.profiles]
-    if not all(map(len, tables)):
-        return None, []
-    scale = _scale_of(change.profiles[0].ranks, *tables) if change.same_ranks else None
-    maps = []
-    for when, name, each, table in zip(
-        ("before", "after"), change.names, change.profiles, tables, strict=True
-    ):
-        words = f"{when}: {clean(name)}, {plural(each.ranks, 'rank')}"
-        drawn = heat_map(table, each.ranks, label=f"bytes sent, {words}", scale=scale)
-        maps.append(Picture(words, "", drawn))
-    return None if scale is None else heat_legend(scale), maps
-
-
-def profile_change_svg(change: ProfileChange) -> str:
-    """A standalone SVG file of two profiles: the verdict and both communication matrices."""
-    sheet = Sheet(change_words(change))
-    sheet.line(f"Bytes sent, log scale; {_AXES}")
-    for picture in change_pictures(change)[1]:
-        sheet.picture(picture)
-    return sheet.svg(f"profiles {' and '.join(map(clean, change.names))}")
 
 
 def _heat_of(traffic: Traffic, space: MemorySpace, name: str = "") -> Picture:
