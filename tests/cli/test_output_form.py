@@ -54,6 +54,7 @@ def test_format_decides_where_the_name_does_not(
         (["profile", "-o", "x.png", "--", "true"], "-o writes the profile here, not PNG"),
         (["run", "-o", "x.html", "--", "true"], "-o writes the run record here, not HTML"),
         (["measure", "-o", "x.PNG"], "-o writes the topology here, not PNG"),
+        (["discover", "-t", "k40-4", "-o", "x.png"], "x.png: this verb writes no PNG"),
         (["discover", "-t", "k40-4", "-o", "x.pdf"], "x.pdf: this verb writes no PDF"),
         (["map", "ring:4", "-t", "k40-4", "-o", "x.jpg"], "-o writes the placement here, not JPEG"),
         (["map", "ring:4", "-t", "k40-4", "--html", "x.svg"], "x.svg: this verb writes no SVG"),

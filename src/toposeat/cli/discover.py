@@ -23,7 +23,7 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.cli.output import output_form, page_text, png_of_svg, today
+from toposeat.cli.output import output_form, page_text, today
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable, write_atomically
 from toposeat.model.shell_words import joined_sources, sources_in
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from toposeat.model.topology import Topology
 
 
-_FORMS = ("text", "json", "svg", "png", "html", "nccl")
+_FORMS = ("text", "json", "svg", "html", "nccl")
 _LINES = 29  # of an overview, without the line that says what is next
 
 
@@ -49,8 +49,8 @@ class DiscoverCommand(Command):
         parser.add_argument(
             "--format",
             choices=_FORMS,
-            help="default: what the name of -o ends in, else text; svg and png are pictures, html a"
-            " page; nccl (.xml) is a file for NCCL_TOPO_FILE",
+            help="default: what the name of -o ends in, else text; svg is a picture, html a page;"
+            " nccl (.xml) is a file for NCCL_TOPO_FILE",
         )
         parser.add_argument(
             "--rename-by",
@@ -69,10 +69,6 @@ class DiscoverCommand(Command):
             _list(as_json=args.json or args.format == "json")
             return 0
         form = output_form(args.output, args.format, _FORMS)
-        if form == "png" and args.output is None and not args.json and sys.stdout.isatty():
-            raise UsageError(
-                "a PNG cannot be shown in a terminal", hint="discover --format png > machine.png"
-            )
         if args.rename_by is not None and (form != "nccl" or args.json):
             raise UsageError(
                 "--rename-by is for files of NCCL", hint="toposeat discover ... --format nccl"
@@ -106,7 +102,7 @@ class DiscoverCommand(Command):
 def _give(
     args: argparse.Namespace,
     form: str | None,
-    content: Callable[[str], str | bytes],
+    content: Callable[[str], str],
     document: Callable[[], dict[str, Any]],
     show_text: Callable[[], None],
 ) -> None:
@@ -119,8 +115,7 @@ def _give(
     elif args.output is None and form in (None, "text"):
         show_text()
     elif args.output is None:
-        picture = content(form or "json")
-        write_result(picture.encode(errors="replace") if isinstance(picture, str) else picture)
+        write_result(content(form or "json").encode(errors="replace"))
 
 
 def _write_nccl(args: argparse.Namespace) -> Topology:
@@ -163,7 +158,7 @@ def _document(machine: Topology) -> dict[str, Any]:
     return {**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))}
 
 
-def _content(machine: Topology, form: str) -> str | bytes:
+def _content(machine: Topology, form: str) -> str:
     """The machine as a topology file, a picture, a page or text."""
     from toposeat.topology.topology_file import topology_text  # noqa: PLC0415
 
@@ -173,8 +168,7 @@ def _content(machine: Topology, form: str) -> str | bytes:
         return report.render_topology_text(machine)
     if form == "html":
         return page_text([report.Section(machine)], title=machine.name)
-    svg = report.topology_svg(machine, created=today())
-    return png_of_svg(svg) if form == "png" else svg
+    return report.topology_svg(machine, created=today())
 
 
 def _show_text(args: argparse.Namespace, machine: Topology) -> None:
@@ -243,7 +237,7 @@ def _show_network(args: argparse.Namespace, network: Network) -> None:
         tell(f"Next: toposeat map TRAFFIC -t {quoted(args.topology)} --node SRC; -v says more")
 
 
-def _network_content(network: Network, form: str) -> str | bytes:
+def _network_content(network: Network, form: str) -> str:
     """A network as a picture, a page, text or JSON."""
     from toposeat import mapping  # noqa: PLC0415
 
@@ -255,5 +249,4 @@ def _network_content(network: Network, form: str) -> str | bytes:
     if form == "html":
         section = report.Section(network=network, stages=stages, text="; ".join(assumed))
         return page_text([section], title=network.name)
-    svg = report.network_file(network, stages, [*assumed], created=today())
-    return png_of_svg(svg) if form == "png" else svg
+    return report.network_file(network, stages, [*assumed], created=today())

@@ -30,6 +30,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "write Slurm's topology.conf (SwitchName=leaf1 Nodes=n[1-16]) and give -t slurm:FILE",
     ),
     (
+        r"^(?:discover|report) .*(?<= )--format[ =]png\b",
+        "--format png",
+        "-o F.svg writes the picture; a browser shows it, rsvg-convert makes a PNG of it",
+    ),
+    (
         r"^advise .*(?<= )(?:-t|--topology|--traffic|--tries)\b",
         "advise with -t, --traffic or --tries",
         "leave them out: every setting is clocked, so nothing is predicted",

@@ -1,16 +1,15 @@
-"""Files that verbs write: their form by their name, the report page, PNG by what is installed."""
+"""Files that verbs write: their form by their name, and the report page."""
 
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toposeat import report
-from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.errors import UsageError
 from toposeat.model.files import check_writable
 from toposeat.model.shell_words import shell_word
 
@@ -59,10 +58,11 @@ def output_form(path: Path | None, stated: str | None, forms: Sequence[str]) -> 
 def refuse_other_forms(path: Path | None, what: str) -> None:
     """Refuse a picture's or a page's name for a file that is none."""
     form = None if path is None else _OF_ENDING.get(path.suffix.lower())
-    if form not in (None, "json", "text", "nccl"):
+    if path is not None and form not in (None, "json", "text", "nccl"):
+        shown = path if form in ("svg", "html") else path.with_suffix(".svg")
         raise UsageError(
             f"{path}: -o writes {what} here, not {form.upper()}",
-            hint=f"write it to another file, then: toposeat report FILE -o {shell_word(path)}",
+            hint=f"write it to another file, then: toposeat report FILE -o {shell_word(shown)}",
         )
 
 
@@ -97,72 +97,3 @@ def page_text(
 def today() -> str:
     """The day (UTC), for drawings."""
     return time.strftime("%Y-%m-%d", time.gmtime())
-
-
-_ZOOM = "2"  # times the drawing's own size: sharp on screens of today
-_TIMEOUT_S = 60
-_PNG = b"\x89PNG\r\n\x1a\n"
-_VARIABLE = re.compile(r"--([\w-]+):\s*([^;}]+)")
-_USE = re.compile(r"var\(--([\w-]+)\)")
-_STYLE = re.compile(r"(<style>)(.*?)(</style>)", re.DOTALL)
-_ROOT = re.compile(r":root[^{]*\{([^}]*)\}")
-_DARK = re.compile(
-    r"@media screen and \(prefers-color-scheme: dark\) \{\s*:root[^{]*\{[^}]*\}\s*\}"
-)
-
-# Each reads SVG from stdin and writes PNG to stdout.
-CONVERTERS: dict[str, tuple[str, ...]] = {
-    "rsvg-convert": ("--format=png", "--zoom", _ZOOM),
-    "cairosvg": ("-", "-f", "png", "-s", _ZOOM),
-    "inkscape": ("--pipe", "--export-type=png", "--export-dpi=192", "--export-filename=-"),
-}
-
-
-def png_of_svg(svg: str) -> bytes:
-    """The picture, a drawing of ours, as PNG."""
-    import shutil  # noqa: PLC0415 - 8 ms: few ask for a PNG
-
-    for name, options in CONVERTERS.items():
-        program = shutil.which(name)
-        if program is not None:
-            return _convert([program, *options], plain_svg(svg))
-    raise UnavailableError(
-        f"a PNG needs a converter: none of {', '.join(CONVERTERS)} is on PATH",
-        hint="install librsvg (Debian: apt install librsvg2-bin), or pip install cairosvg,"
-        " or use --format svg",
-    )
-
-
-def _convert(command: list[str], svg: str) -> bytes:
-    import subprocess  # noqa: PLC0415 - likewise
-
-    try:
-        done = subprocess.run(
-            command,
-            input=svg.encode("utf-8", "replace"),
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToposeatError(f"{command[0]}: {error}", hint="use --format svg") from error
-    if done.returncode != 0 or not done.stdout.startswith(_PNG):
-        cause = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise ToposeatError(
-            f"{command[0]} made no PNG: {cause or f'exit code {done.returncode}'}",
-            hint="use --format svg",
-        )
-    return done.stdout
-
-
-def plain_svg(svg: str) -> str:
-    """The drawing in light colours, without CSS variables, which no converter knows."""
-    return _STYLE.sub(lambda found: found[1] + _resolved(found[2]) + found[3], svg)
-
-
-def _resolved(css: str) -> str:
-    css = _DARK.sub("", css)
-    values: dict[str, str] = {}
-    for block in _ROOT.findall(css):
-        values.update({name: value.strip() for name, value in _VARIABLE.findall(block)})
-    return _USE.sub(lambda use: values.get(use[1], "none"), _ROOT.sub("", css))

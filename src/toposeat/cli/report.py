@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toposeat.report import TextStyle
 
 
-_FORMS = ("text", "json", "html", "svg", "png", "csv", "treematch", "npy")
+_FORMS = ("text", "json", "html", "svg", "csv", "treematch", "npy")
 
 
 class ReportCommand(Command):
@@ -115,16 +115,12 @@ def _render(
     found: ReportFiles, form: str, style: TextStyle, args: argparse.Namespace
 ) -> str | bytes:
     """Pages and drawings are written as UTF-8, which they declare, whatever the terminal uses."""
-    if form in {"html", "svg", "png"}:
+    if form in {"html", "svg"}:
         found.read_headers(args)
     if form == "html":
         return page_text(found.sections(), title="toposeat report").encode("utf-8", "replace")
     if form == "svg":
         return _drawing(found).encode("utf-8", "replace")
-    if form == "png":
-        from toposeat.cli.output import png_of_svg  # noqa: PLC0415
-
-        return png_of_svg(_drawing(found))
     return _text(found, style) if form == "text" else _matrix(found, form)
 
 

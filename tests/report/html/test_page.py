@@ -54,7 +54,7 @@ def test_a_gain_shows_everything() -> None:
         "Congestion per link (predicted)",
         "device memory, placed order",
         "host memory, by rank",
-        "Share of the run's time (measured while profiling)",
+        "of 10.0 s in MPI calls (measured; ranks",
         "Messages by size",
         "Where the numbers come from",
         "122 nominal; ~ marks nominal ones, not measured here",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -20,7 +20,7 @@ from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.parts import Cell, Fact, Part, titled_list
-from toposeat.report.svg.charts import heat_pictures, size_picture, time_pictures
+from toposeat.report.svg.charts import heat_pictures
 from toposeat.report.svg.element import Markup, Picture, number, style_sheet
 from toposeat.report.svg.machine import (
     NUMBERS,
@@ -66,7 +66,7 @@ from toposeat.report.view.topology import (
     topology_provenance,
     topology_tables,
 )
-from toposeat.report.view.traffic import profile_tables, run_verdict, traffic_summary
+from toposeat.report.view.traffic import profile_tables, run_verdict, size_table, traffic_summary
 
 View = dict[str, Any]  # what a template shows
 
@@ -268,17 +268,12 @@ def _network(result: MappingResult) -> View:
 
 def _traffic(traffic: Traffic, mapping: MappingResult | None, topology: Topology | None) -> View:
     tables = profile_tables(traffic, pairs=_MOST_PAIRS)
-    totals, time = tables.pop("totals"), tables.pop("time")
-    rest = [part for parts in tables.values() for part in parts]
+    shown = [tables.pop("totals"), size_table(traffic), tables.pop("time"), *tables.values()]
     note, legend, maps = heat_pictures(mapping, topology, traffic)
     return {
         "gain": run_verdict(traffic),
         "heat": {"note": note, "legend": legend, "maps": maps},
-        "totals": grouped(totals),
-        "sizes": size_picture(traffic),
-        "time": time_pictures(traffic),
-        "time_table": grouped(time),
-        "tables": grouped([*rest, *titled_list("Doubts", traffic.report)]),
+        "tables": grouped([*chain(*shown), *titled_list("Doubts", traffic.report)]),
     }
 
 

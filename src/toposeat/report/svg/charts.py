@@ -1,52 +1,40 @@
-"""Pictures of traffic: heat maps, message sizes, share of the run, time per rank."""
+"""Pictures of traffic: heat maps."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.topology import Topology
-from toposeat.model.traffic import MemorySpace, PairTable, RankInfo, Traffic, TrafficKind
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic
 from toposeat.report.svg.element import (
     Attributes,
-    Child,
     Markup,
     Picture,
     Sheet,
     drawing,
     element,
-    fitted,
     joined,
     number,
     rect,
     text_line,
     text_width,
-    titled,
 )
 from toposeat.report.svg.layout import Layout, lay_out_machine
 from toposeat.report.units import (
     format_bytes,
-    format_count,
-    format_percent,
-    format_seconds,
 )
 from toposeat.report.view.loads import placements_of
 from toposeat.report.view.traffic import (
     LEVELS,
     HeatScale,
-    TimePart,
     block_matrix,
-    bucket_words,
     gain_words,
     heat_scale,
-    histogram_series,
-    kind_words,
-    rank_times,
-    time_parts,
     traffic_sentence,
 )
 
@@ -175,161 +163,16 @@ def _split_lines(splits: Sequence[int], pitch: float, side: float) -> Markup:
     return joined(parts)
 
 
-_MOST_COLUMNS = 256  # of ranks
-_SHADE_OF_KIND = {
-    TrafficKind.POINT_TO_POINT.value: "",
-    TrafficKind.COLLECTIVE.value: " shade-2",
-    TrafficKind.ONE_SIDED.value: " shade-3",
-    "completion": " shade-3",
-}
-
-
-def fill_class(kind: str, space: MemorySpace | None) -> str:
-    """The CSS classes of a kind of traffic or time: a colour per memory, a shade per kind."""
-    if space is None:
-        return "fill-other"
-    return f"fill-{space.value}{_SHADE_OF_KIND.get(kind, '')}"
-
-
-def size_histogram(series: Sequence[tuple[str, str, Sequence[int]]]) -> Markup | None:
-    """Messages per power-of-two size, one part of the column per series.
-
-    A series is CSS classes, a name, and counts per bucket.
-    """
-    total = [sum(column) for column in zip(*(counts for *_, counts in series), strict=True)]
-    used = [bucket for bucket, count in enumerate(total) if count]
-    if not used:
-        return None
-    first, last = max(0, used[0] - 1), min(len(total) - 1, used[-1] + 1)
-    top = max(total)
-    count = last - first + 1
-    pitch = max(20.0, min(46.0, 440.0 / count))
-    height, floor = 190.0, 150.0
-    every = 1 if pitch >= 44 else 2 if pitch >= 26 else 3
-    parts: list[Child] = []
-    for place, bucket in enumerate(range(first, last + 1)):
-        x = 8 + place * pitch
-        here = [(look, name, counts[bucket]) for look, name, counts in series]
-        # Anything that is there is at least 1.5 pixels high.
-        seen = ((look, max(1.5, (floor - 12) * n / top)) for look, _, n in here if n)
-        low = bucket_words(bucket, " and up")
-        words = ", ".join(f"{format_count(n)} {name}" for _, name, n in here)
-        parts.append(titled(f"{low}: {words}", *_above_each_other(x, floor, pitch - 4, seen)))
-        if place % every == 0:
-            name = bucket_words(bucket, "")
-            parts.append(text_line(x + (pitch - 4) / 2, floor + 15, name, "axis mid"))
-    width = 16 + count * pitch
-    line: Attributes = {"class": "heat-split", "x1": 4, "x2": width - 4, "y1": floor, "y2": floor}
-    words = f"most in one column: {format_count(top)}"
-    parts += [
-        element("line", line),
-        text_line(8, floor + 34, words, "axis"),
-    ]
-    return drawing("chart", (max(width, 300), height), "messages per size", *parts)
-
-
-def _above_each_other(
-    x: float, floor: float, width: float, parts: Iterable[tuple[str, float]]
-) -> list[Child]:
-    """A rectangle for each look and height, the first on the floor."""
-    drawn: list[Child] = []
-    for look, height in parts:
-        floor -= height
-        drawn.append(rect(look, x, floor, width, height))
-    return drawn
-
-
-def share_bar(parts: Sequence[TimePart]) -> Markup | None:
-    """The run's time as one bar: MPI by kind and memory, and the rest; None when not timed."""
-    if not parts:
-        return None
-    left, wide, x = 8.0, 440.0, 8.0
-    children: list[Child] = []
-    for part in parts:
-        width = wide * part.share
-        look = "track" if part.name == "outside MPI" else part_class(part)
-        words = f"{part.name}: {format_percent(part.share)}, {format_seconds(part.seconds)}"
-        name = fitted(format_percent(part.share), width - 4, 10)
-        shown = text_line(x + width / 2, 54, name, "axis mid") if name and "…" not in name else None
-        children.append(titled(words, rect(look, x, 6, width, 34), shown))
-        x += width
-    children.append(rect("heat-back", left, 6, wide, 34))
-    return drawing("chart", (left * 2 + wide, 62), "share of the run's time", *children)
-
-
-def part_class(part: TimePart) -> str:
-    """The CSS classes of a part of the run's time."""
-    return fill_class(part.name.partition(",")[0], part.space)
-
-
-def time_bars(ranks: Sequence[RankInfo]) -> Markup | None:
-    """Measured share of wall time inside MPI, one column per rank; None when nothing was timed."""
-    columns = rank_times(ranks, _MOST_COLUMNS)
-    if not columns:
-        return None
-    pitch = max(4.0, min(30.0, 440.0 / len(columns)))
-    floor, room = 128.0, 112.0
-    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 10**9) if n * pitch >= 18)
-    parts: list[Child] = []
-    for place, column in enumerate(columns):
-        x = 40 + place * pitch
-        width = max(2.0, pitch - 3)
-        shares = zip(("device", "host", "other"), column.shares, strict=True)
-        heights = ((f"fill-{what}", room * share) for what, share in shares if share > 0)
-        bars = _above_each_other(x, floor, width, heights)
-        parts.append(titled(column.words, rect("track", x, floor - room, width, room), *bars))
-        if place % every == 0:
-            parts.append(text_line(x + (pitch - 3) / 2, floor + 14, str(column.first), "axis mid"))
-    for share in (0.0, 0.5, 1.0):
-        y = floor - room * share + 3.5
-        parts.append(text_line(34, y, format_percent(share), "axis end"))
-    parts.append(text_line(40, floor + 30, "rank", "axis"))
-    width = 48 + len(columns) * pitch
-    return drawing("chart", (width, 166), "share of time in MPI per rank", *parts)
-
-
 def traffic_svg(traffic: Traffic) -> str:
-    """A standalone SVG file of a profile.
-
-    In the manner of figures 10 to 12 of the paper that toposeat follows: the communication matrix,
-    the distribution of message sizes and the share of the run's time.
-    """
+    """A standalone SVG file of a profile: the communication matrix of each memory."""
     sheet = Sheet(traffic_sentence(traffic))
     for words in filter(None, (traffic.metadata.get("pattern", ""), gain_words(traffic))):
         sheet.line(words)
-    maps = [
-        _heat_of(traffic, space, f"Bytes sent from {space.value} memory, log scale; {_AXES}")
-        for space in MemorySpace
-        if len(traffic.table(space=space))
-    ]
-    for picture in (*maps, size_picture(traffic), *time_pictures(traffic)[:1]):
-        if picture is not None:
-            sheet.picture(picture)
+    for space in MemorySpace:
+        if len(traffic.table(space=space)):
+            words = f"Bytes sent from {space.value} memory, log scale; {_AXES}"
+            sheet.picture(_heat_of(traffic, space, words))
     return sheet.svg(f"profile {traffic.origin}")
-
-
-def size_picture(traffic: Traffic) -> Picture | None:
-    """The histogram of message sizes, if it was recorded."""
-    series = [
-        (fill_class(kind.value, space), kind_words(kind.value, space), counts)
-        for kind, space, counts in histogram_series(traffic)
-    ]
-    chart = size_histogram(series) if series else None
-    if chart is None:
-        return None
-    name = "Messages by size (from the size named, up to twice it)"
-    return Picture(name, "", chart, [(look, words) for look, words, _ in series])
-
-
-def time_pictures(traffic: Traffic) -> list[Picture]:
-    """Share of the run and time of each rank; nothing where no time was measured."""
-    parts = time_parts(traffic)
-    bar, ranks = share_bar(parts), time_bars(traffic.rank_info)
-    if bar is None or ranks is None:
-        return []
-    legend = [(part_class(p), f"{p.name} ({format_percent(p.share)})") for p in parts[:-1]]
-    heading = "Share of the run's time (measured while profiling)"
-    return [Picture(heading, "", bar, legend), Picture("Time in MPI per rank", "", ranks)]
 
 
 def heat_pictures(

@@ -24,7 +24,6 @@ from toposeat.model.traffic import (
     TableKey,
     TimeKind,
     Traffic,
-    TrafficKind,
 )
 from toposeat.report.parts import (
     Cell,
@@ -102,20 +101,6 @@ def pair_rows(traffic: Traffic, limit: int) -> list[Row]:
         for a, b, size, count in zip(*(each[order].tolist() for each in columns), strict=True)
         if size > 0
     ]
-
-
-def histogram_series(traffic: Traffic) -> list[tuple[TrafficKind, MemorySpace, list[int]]]:
-    """Message counts per size bucket, by kind and memory; only what has messages."""
-    return [
-        (kind, space, [int(n) for n in counts])
-        for (kind, space), counts in sorted(traffic.histograms.items())
-        if counts.any()
-    ]
-
-
-def bucket_words(bucket: int, rest: str = " ..") -> str:
-    """The sizes in a histogram bucket: `empty`, `64 KiB ..` (up to the next power of two)."""
-    return "empty" if bucket == 0 else f"{format_power_of_two(bucket - 1)}{rest}"
 
 
 def kind_words(kind: str, space: MemorySpace) -> str:
@@ -392,40 +377,6 @@ def _share_in_mpi(timed: Sequence[RankInfo]) -> float:
     return min(sum(info.mpi_s for info in timed) / sum(info.wall_s for info in timed), 1.0)
 
 
-class RankTime(Struct, frozen=True):
-    """One rank's time, or the mean of a group's."""
-
-    first: int
-    words: str
-    shares: tuple[float, float, float]  # of the run: device and host memory, and the rest
-
-
-def rank_times(ranks: Sequence[RankInfo], most: int) -> list[RankTime]:
-    """The time of each rank that has one; more ranks than `most` are averaged in groups."""
-    timed = [info for info in ranks if info.wall_s > 0]
-    size = -(-len(timed) // most)
-    return [_rank_time(timed[at : at + size]) for at in range(0, len(timed), size or 1)]
-
-
-def _rank_time(group: Sequence[RankInfo]) -> RankTime:
-    wall = sum(info.wall_s for info in group)
-    inside = _share_in_mpi(group)
-    share = {
-        space: sum(t.seconds for info in group for t in info.time if t.space is space) / wall
-        for space in MemorySpace
-    }
-    device, host = (min(share[space], inside) for space in MemorySpace)
-    first, last = group[0], group[-1]
-    unfinished = any(not info.finalized for info in group)
-    who = f"rank {first.rank}" if first is last else f"ranks {first.rank} to {last.rank}"
-    words = (
-        f"{who}: {format_percent(inside)} of {format_seconds(wall / len(group))} in MPI"
-        + (f", {format_percent(device)} on device buffers" if device else "")
-        + (" (did not reach MPI_Finalize)" if unfinished else "")
-    )
-    return RankTime(first.rank, words, (device, host, max(inside - device - host, 0.0)))
-
-
 _SHADES = (" .:-=+*#", " ░░▒▒▓▓█")
 _HEAT_CELLS = 64
 
@@ -470,7 +421,7 @@ def _blocks(traffic: Traffic, style: TextStyle) -> list[list[Part]]:
     tables = profile_tables(traffic, pairs=5)
     del tables["groups"]
     totals, heaviest, *others = tables.values()
-    drawn = [_heat(traffic, style), _histogram(traffic, style)]
+    drawn = [_heat(traffic, style), size_table(traffic, style)]
     return [["", *block] for block in (totals, heaviest, *drawn, *others) if block]
 
 
@@ -565,12 +516,20 @@ def _matrix(space: MemorySpace, table: PairTable, ranks: int, style: TextStyle) 
     return lines
 
 
-def _histogram(traffic: Traffic, style: TextStyle) -> list[Part]:
-    """Messages per size, by kind and memory; where only collectives are known, their calls."""
-    series = [(f"{kind.value}, {space.value}", c) for kind, space, c in histogram_series(traffic)]
-    what = "message size"
+def size_table(traffic: Traffic, style: TextStyle | None = None) -> list[Part]:
+    """Messages per size, by kind and memory; where only collectives are known, their calls.
+
+    With a style there is a bar in each row.
+    """
+    series = [
+        (f"{kind.value}, {space.value}", counts.tolist())
+        for (kind, space), counts in sorted(traffic.histograms.items())
+        if counts.any()
+    ]
+    what, caption = "message size", "Messages by size"
     if not series:
         calls, what = [0] * HISTOGRAM_BUCKETS, "size of a call"
+        caption = "Calls of collectives by size"
         for event in traffic.collectives:  # what one rank gives to one call, all ranks
             calls[event.bytes.bit_length()] += event.calls
         series = [("collective calls", calls)] if any(calls) else []
@@ -578,15 +537,19 @@ def _histogram(traffic: Traffic, style: TextStyle) -> list[Part]:
         return []
     total = [sum(column) for column in zip(*(counts for _, counts in series), strict=True)]
     used = [bucket for bucket, count in enumerate(total) if count]
-    longest, room = max(total), max(10, min(50, style.width - 24 - 16 * len(series)))
-    bar = "█" if style.unicode else "#"
+    longest, room, bar = max(total), 0, ""
+    if style is not None:
+        room = max(10, min(50, style.width - 24 - 16 * len(series)))
+        bar = "█" if style.unicode else "#"
     rows: list[tuple[Words, ...]] = []
     for bucket in range(used[0], used[-1] + 1):
         length = -(-total[bucket] * room // longest)
         each = [format_count(counts[bucket]) for _, counts in series]
-        rows.append((bucket_words(bucket), *each, Cell(bar * length)))
+        # A bucket goes up to the next power of two.
+        least = f"{format_power_of_two(bucket - 1)} .." if bucket else "empty"
+        rows.append((least, *each, Cell(bar * length)))
     header = (what, *(name for name, _ in series), "")
-    return [Table(header, rows, right=range(len(series) + 1))]
+    return [Table(header, rows, right=range(len(series) + 1), only_used=True, caption=caption)]
 
 
 def _table(
