@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         save_placement,
         save_topology,
     )
-    from toposeat.library.drawing import Drawing
     from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
     from toposeat.model.group_rate import GroupRate
     from toposeat.model.map_options import Constraints, MapOptions
@@ -43,7 +42,6 @@ __version__ = VERSION
 __all__ = [
     "Certificate",
     "Constraints",
-    "Drawing",
     "Evaluation",
     "GroupRate",
     "MapOptions",

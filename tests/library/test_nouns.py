@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -28,7 +27,6 @@ def nouns(machine: str, traffic: str) -> dict[str, object]:
         "4 rings": toposeat.group_rate(topology, [0, 1, 2, 3]),
         "seed=7": toposeat.MapOptions(seed=7, constraints=CONSTRAINTS),
         "pins={0: 8}": CONSTRAINTS,
-        "Drawing of dgx-1v": toposeat.draw(topology),
     }
 
 
@@ -43,10 +41,9 @@ def test_a_repr_is_one_short_line_and_html_is_there() -> None:
         assert words in repr(noun)
         assert len(repr(noun)) < 200
         assert "\n" not in str(noun)
-        html = noun._repr_html_()  # type: ignore[attr-defined]
-        page = Page(html)
-        assert len(page.words) > 5 or "<img" in html
-        assert all(attrs.get("src", "data:").startswith("data:") for _, attrs in page.tags)
+        page = Page(noun._repr_html_())  # type: ignore[attr-defined]
+        assert len(page.words) > 5
+        assert not any("src" in attrs for _, attrs in page.tags)
         assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
 
 
@@ -114,6 +111,7 @@ def test_ranks_that_share_a_device_see_it_alone(
     with pytest.raises(toposeat.UsageError) as raised:
         placement.environment()
     assert "environment(rank)" in raised.value.hint
+    assert raised.value.__notes__ == [f"hint: {raised.value.hint}"]  # a traceback shows it
 
 
 def test_a_rank_has_its_nic() -> None:
@@ -123,14 +121,8 @@ def test_a_rank_has_its_nic() -> None:
         assert placement.environment(seat.rank)["UCX_NET_DEVICES"] == f"{seat.nic}:1"
 
 
-def test_a_drawing_is_saved(tmp_path: Path) -> None:
+def test_a_drawing_is_text() -> None:
     machine, traffic = "rtx-4-crossed-bridges", "llm:tp=2,pp=2"
     drawing = toposeat.draw(machine, traffic, toposeat.map_traffic(machine, traffic))
-    drawing.save(tmp_path / "placed.svg")
-    assert (tmp_path / "placed.svg").read_text() == drawing.svg
-    assert_nothing_from_outside(drawing.svg)
-    with pytest.raises(toposeat.UsageError, match="exists") as raised:
-        drawing.save(tmp_path / "placed.svg")
-    assert raised.value.__notes__ == [f"hint: {raised.value.hint}"]  # a traceback shows it
-    with pytest.raises(toposeat.UsageError, match="is not called"):
-        drawing.save(tmp_path / "placed.png")
+    assert "<svg" in drawing
+    assert_nothing_from_outside(drawing)

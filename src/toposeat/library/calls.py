@@ -14,7 +14,6 @@ from toposeat import evaluation, launch, pipeline, report, topology
 from toposeat.errors import UsageError
 from toposeat.evaluation import group_rate as group_rates
 from toposeat.library import given
-from toposeat.library.drawing import Drawing
 from toposeat.model import placement_file
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
@@ -205,13 +204,16 @@ def draw(
     topology: GivenTopology,
     traffic: GivenTraffic | None = None,
     placement: GivenPlacement | None = None,
-) -> Drawing:
+) -> str:
     """Draw a machine, or what its links carry by default and in a placement.
 
     Args:
         topology: the machine, or what `read_topology` takes.
         traffic: who talks to whom, or what `read_traffic` takes; with a placement.
         placement: as for `evaluate`.
+
+    Returns:
+        The text of an SVG file.
 
     Raises:
         UsageError: arguments that make no sense.
@@ -223,14 +225,13 @@ def draw(
         )
     machine = given.topology_from(topology)
     if traffic is None or placement is None:
-        return Drawing(report.topology_svg(machine), machine.name)
+        return report.topology_svg(machine)
     messages = given.traffic_from(traffic)
     seats = given.placement_from(placement)
     if isinstance(seats, Placement):
         seats = evaluation.device_positions(seats, machine, messages.ranks)
     result = evaluation.assess(machine, messages, seats)
-    words = f"{messages.ranks} ranks on {machine.name}"
-    return Drawing(report.mapping_svg(result, machine, messages), words)
+    return report.mapping_svg(result, machine, messages)
 
 
 def environment_of(placement: Placement, rank: int | None) -> dict[str, str]:

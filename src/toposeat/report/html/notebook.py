@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from functools import singledispatch
 
 from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
@@ -14,9 +13,7 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.html.page import asset, grouped, render
 from toposeat.report.parts import Part, Table, sentences
-from toposeat.report.svg.charts import traffic_svg
 from toposeat.report.svg.element import Markup
-from toposeat.report.svg.machine import topology_svg
 from toposeat.report.units import format_rates, plural
 from toposeat.report.view.loads import load_cells
 from toposeat.report.view.machine import topology_sentence
@@ -28,16 +25,16 @@ from toposeat.report.view.mapping import (
     range_words,
     verdict_words,
 )
+from toposeat.report.view.topology import topology_overview
 from toposeat.report.view.traffic import profile_tables, traffic_sentence
 
-_MOST_DEVICES = 128  # of a machine that is drawn
 _MOST_SEATS = 64
-_LINKS = 5
+_LINKS = _PAIRS = 5
 
 
 @singledispatch
 def notebook_html(noun: object) -> str:
-    """A fragment of HTML; names from files are escaped, drawings are pictures of their own.
+    """A fragment of HTML; names from files are escaped.
 
     Raises:
         TypeError: no such noun.
@@ -47,15 +44,13 @@ def notebook_html(noun: object) -> str:
 
 @notebook_html.register
 def _(topology: Topology) -> str:
-    drawn = 0 < len(topology.devices) <= _MOST_DEVICES
-    return _fragment(topology_sentence(topology), svg=topology_svg(topology) if drawn else "")
+    return _fragment(topology_sentence(topology), *topology_overview(topology)[1:])
 
 
 @notebook_html.register
 def _(traffic: Traffic) -> str:
-    totals = profile_tables(traffic, pairs=0)["totals"]
-    svg = traffic_svg(traffic) if len(traffic.table()) else ""
-    return _fragment(traffic_sentence(traffic), *totals, svg=svg)
+    tables = profile_tables(traffic, pairs=_PAIRS)
+    return _fragment(traffic_sentence(traffic), *tables["totals"], *tables["pairs"])
 
 
 @notebook_html.register
@@ -111,9 +106,8 @@ def _(noun: Noun) -> str:
     return _fragment(said, Table(("", ""), members, has_header=False))
 
 
-def _fragment(first: str, *parts: Part, svg: str = "") -> str:
-    """The drawing is a picture, and other styles are of one class: none reach into the notebook."""
-    picture = b64encode(svg.encode()).decode()
+def _fragment(first: str, *parts: Part) -> str:
+    """Styles are of one class: none reach into the notebook."""
     style = Markup(asset("notebook.css"))
     blocks = grouped(parts)
-    return render("notebook.html", style=style, first=first, blocks=blocks, picture=picture)
+    return render("notebook.html", style=style, first=first, blocks=blocks)
