@@ -27,7 +27,7 @@ from toposeat.cli.main import main
         (["profile", "--merge", "-o", "app.prof"], "--merge DIR"),
         (["profile", "-t", "k80-16", "--", "mpirun", "-n", "2", "true"], "map F -t SRC"),
         (["discover", "-t", "k80-16", "--format", "png"], "-o F.svg"),
-        (["bench", "ring:4", "--on=smpi", "-t", "k80-16"], "--on model"),
+        (["report", "a.csv", "--format=treematch"], "report F -o F.csv"),
     ],
 )
 def test_a_dropped_call_says_what_to_use(

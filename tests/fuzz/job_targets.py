@@ -44,7 +44,6 @@ _MATRICES = {
     "m.csv": "# bytes\n0,5,1e3\n7,0,0\n1,2,0\n",
     "labels.csv": "rank,r0,r1\nr0,0,5\nr1,7.0,0\n",
 }
-_TREEMATCH = "# LU\n0 1000 1e3\n1000 0 10.0\n1 2 0\n"
 _NO_BRACKETS = str.maketrans("", "", "[]")
 _PAIRS = {
     "pairs.csv": "# ranks=10\nsource,target,bytes,messages\n0,1,5,2\n2,0,7,1\n",
@@ -73,8 +72,7 @@ def job_targets() -> list[Target]:
                group="job"),
         _traffic("CSV matrix", text_seeds(_MATRICES)),
         _traffic("CSV pair list", text_seeds(_PAIRS)),
-        _traffic("NumPy matrix (npy, npz)", _numpy_seeds()),
-        _traffic("TreeMatch matrix", text_seeds({"c.mat": _TREEMATCH})),
+        _traffic("NumPy matrix (npy)", _numpy_seeds()),
         _traffic("Open MPI monitoring", text_seeds({"run.0.prof": RANK0})),
         _traffic("NCCL debug log", text_seeds({"nccl.log": "\n".join(log) + "\n"})),
         _traffic("PyTorch trace", text_seeds(traces)),
@@ -150,15 +148,10 @@ def _pattern_seeds() -> tuple[Seed, ...]:
 
 def _numpy_seeds() -> list[Seed]:
     matrix = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
-    plain, packed, raw = BytesIO(), BytesIO(), BytesIO()
+    plain, floats = BytesIO(), BytesIO()
     np.save(plain, matrix)
-    np.savez_compressed(packed, bytes=matrix, messages=np.minimum(matrix, 1))
-    np.savez(raw, bytes=matrix.astype("f4"))
-    return [
-        (Path("m.npy"), plain.getvalue()),
-        (Path("m.npz"), packed.getvalue()),
-        (Path("raw.npz"), raw.getvalue()),
-    ]
+    np.save(floats, matrix.astype("f4"))
+    return [(Path("m.npy"), plain.getvalue()), (Path("f.npy"), floats.getvalue())]
 
 
 def _profile_seed() -> Seed:

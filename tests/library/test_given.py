@@ -16,21 +16,8 @@ CELLS = [[0, 5_000_000, 0, 7], [5_000_000, 0, 3, 0], [0, 3, 0, 9_000_000], [7, 0
 EDGES = [(i, j, size) for i, row in enumerate(CELLS) for j, size in enumerate(row) if size]
 
 
-class Sparse:
-    """What of SciPy's matrices is used."""
-
-    def __init__(self, cells: list[list[int]]) -> None:
-        array = np.array(cells)
-        self.shape = array.shape
-        self.row, self.col = np.nonzero(array)
-        self.data = array[self.row, self.col]
-
-    def tocoo(self) -> Sparse:
-        return self
-
-
 @pytest.mark.parametrize(
-    "given", [CELLS, np.array(CELLS), np.array(CELLS, float), Sparse(CELLS), EDGES, tuple(EDGES)]
+    "given", [CELLS, np.array(CELLS), np.array(CELLS, float), EDGES, tuple(EDGES)]
 )
 def test_numbers_are_the_traffic_of_their_file(given: Any, tmp_path: Path) -> None:
     file = tmp_path / "cells.csv"

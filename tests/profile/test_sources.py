@@ -22,8 +22,6 @@ TRACE = json.dumps({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvent
     ("content", "origin"),
     [
         ("0,1\n1,0\n", "CSV matrix"),
-        ("0 1\n1 0\n", "TreeMatch matrix"),
-        ("# by hand\n0 1\n1 0\n", "TreeMatch matrix"),
         (LOG, "NCCL debug log"),
         ("epoch 1 of 3, loss 0.5\n" * 5000 + LOG, "NCCL debug log"),
     ],
@@ -65,6 +63,25 @@ def test_former_sources_are_refused_by_name(
     with pytest.raises(InputError, match=f"{what}, which is not read") as caught:
         read_traffic(tmp_path if whole else path)
     assert "toposeat profile" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "instead"),
+    [
+        (b"0 1\n1 0\n", "a matrix with blanks", "put commas"),
+        (b"# LU, class A\n\n  0 5e0\n7.0\t0\n", "a matrix with blanks", "put commas"),
+        (b"PK\x03\x04", "an archive", "numpy.save"),
+    ],
+)
+def test_what_is_no_longer_read_is_named(
+    tmp_path: Path, content: bytes, what: str, instead: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert holds_traffic(path)  # so that `report` says it too
+    with pytest.raises(InputError, match=what) as caught:
+        read_traffic(path)
+    assert instead in caught.value.hint
 
 
 def test_a_folder_of_two_tools_is_refused(tmp_path: Path) -> None:

@@ -35,6 +35,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "-o F.svg writes the picture; a browser shows it, rsvg-convert makes a PNG of it",
     ),
     (
+        r"^report .*(?<= )--format[ =](?:csv|treematch|npy)\b",
+        "a matrix by report --format",
+        "its file's name says the form: report F -o F.csv, -o F.npy",
+    ),
+    (
         r"^advise .*(?<= )(?:-t|--topology|--traffic|--tries)\b",
         "advise with -t, --traffic or --tries",
         "leave them out: every setting is clocked, so nothing is predicted",

@@ -61,7 +61,7 @@ class MapCommand(Command):
             "traffic",
             metavar="TRAFFIC",
             nargs="?",
-            help="a profile, a matrix (CSV, NumPy, TreeMatch; row = sender), files of Open MPI "
+            help="a profile, a matrix (CSV, NumPy; row = sender), files of Open MPI "
             "monitoring, NCCL logs, PyTorch traces, or a pattern: "
             "stencil3d:2x2x4,weight=3; llm:model=llama-3.1-70b,tp=8,pp=4,dp=8 (model=list "
             "is answered with the names)",

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from toposeat.report import TextStyle
 
 
-_FORMS = ("text", "json", "html", "svg", "csv", "treematch", "npy")
+_FORMS = ("text", "json", "html", "svg")
+_MATRICES = ("csv", "npy")
 
 
 class ReportCommand(Command):
@@ -51,8 +52,8 @@ class ReportCommand(Command):
         parser.add_argument(
             "--format",
             choices=_FORMS,
-            help="csv, treematch, npy: the traffic as a dense matrix of bytes; default: what the"
-            " name of -o ends in, else text",
+            help="default: what the name of -o ends in, else text; -o F.csv and F.npy are the"
+            " traffic as a dense matrix of bytes",
         )
         add_output_option(parser, "the report")
 
@@ -65,7 +66,7 @@ class ReportCommand(Command):
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         stated = "json" if args.json else args.format
-        form = output_form(args.output, stated, _FORMS) or "text"
+        form = output_form(args.output, stated, (*_FORMS, *_MATRICES)) or "text"
         found = ReportFiles.load(args)
         if form == "json":
             document = _document(found)

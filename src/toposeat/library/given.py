@@ -172,10 +172,10 @@ def _is_source(given: object) -> bool:
 
 
 def _is_array(given: Any) -> bool:
-    """Whether it has rows: an array, a list of lists, a data frame, a sparse matrix."""
+    """Whether it has rows: an array, a list of lists, a data frame."""
     if isinstance(given, (*_NOUNS, str, bytes)):
         return False
-    return hasattr(given, "__array__") or hasattr(given, "tocoo") or isinstance(given, list | tuple)
+    return hasattr(given, "__array__") or isinstance(given, list | tuple)
 
 
 def _is_pattern(text: str) -> bool:

@@ -420,14 +420,11 @@ def _rule(rule: ProtocolRule) -> list[Json]:
 
 MAX_RANKS = 4096  # of a dense matrix; 16.8 million cells
 
-FORMS = ("csv", "treematch", "npy")
-
 
 def matrix_file(traffic: Traffic, form: str) -> bytes:
     """The bytes that a mapper serves (`Traffic.mapped_table`), row = sender, as one dense matrix.
 
-    `form` is one of `FORMS`. TreeMatch takes a weight without a direction: there, each cell is the
-    sum of both.
+    `form` is `csv` or `npy`.
     """
     if traffic.ranks > MAX_RANKS:
         raise UsageError(
@@ -439,5 +436,4 @@ def matrix_file(traffic: Traffic, form: str) -> bytes:
         out = io.BytesIO()
         np.save(out, matrix, allow_pickle=False)
         return out.getvalue()
-    separator, rows = (" ", matrix + matrix.T) if form == "treematch" else (",", matrix)
-    return "".join(f"{separator.join(map(str, row))}\n" for row in rows.tolist()).encode()
+    return "".join(f"{','.join(map(str, row))}\n" for row in matrix.tolist()).encode()

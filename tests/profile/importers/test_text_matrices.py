@@ -17,12 +17,11 @@ from toposeat.profile import holds_traffic, read_traffic
 from toposeat.profile.importers.matrices import (
     read_csv_matrix,
     read_pair_list,
-    read_treematch_matrix,
 )
 
 HEAD = "source,target,bytes\n"
 LONG_HEAD = "source,target,bytes,messages\n"
-READERS = {"csv": read_csv_matrix, "mat": read_treematch_matrix, "pairs": read_pair_list}
+READERS = {"csv": read_csv_matrix, "pairs": read_pair_list}
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -55,7 +54,6 @@ def test_row_is_sender(tmp_path: Path) -> None:
         "\ufeff0,5\n7,0",
         "0,5.0\n7e0,0\n",
         "   # indented comment\n0,5\n# between\n7,0\n",
-        "# LU, class A\n  0 5e0\n7.0\t0\n",
     ],
 )
 def test_forms_of_a_matrix(tmp_path: Path, text: str) -> None:
@@ -64,8 +62,8 @@ def test_forms_of_a_matrix(tmp_path: Path, text: str) -> None:
 
 
 def test_fractions_are_rounded_and_that_is_said(tmp_path: Path) -> None:
-    traffic = read_traffic(written(tmp_path, "0 1000.25\n999.5 0\n"))
-    assert traffic.origin == "TreeMatch matrix matrix.csv"
+    traffic = read_traffic(written(tmp_path, "0,1000.25\n999.5,0\n"))
+    assert traffic.origin == "CSV matrix matrix.csv"
     assert traffic.table().bytes.tolist() == [1000, 1000]
     assert any("rounded" in line for line in traffic.report)
 
@@ -94,10 +92,6 @@ def test_fractions_are_rounded_and_that_is_said(tmp_path: Path) -> None:
         ("csv", "0,99999999999999999999\n2,1\n", 1, "is no number from 0 to 2^62"),
         ("csv", f"0,{3 * 10**18}\n{3 * 10**18},1\n", 2, "do not fit in 62 bits"),
         ("csv", b"0,1\n2,\xff\n", None, "not a text file"),
-        ("mat", "0 1\n2 x\n", 2, "column 2: 'x' is no number"),
-        ("mat", "0 1 2\n1 0\n1 1 1\n", 2, "expected 3 columns, found 2"),
-        ("mat", "0 1\n", 1, "not square: 1 rows of 2 columns"),
-        ("mat", "0 0.3\n0.3 0\n", None, "too small to be bytes"),
         ("pairs", HEAD, None, "no pair"),
         ("pairs", HEAD + "0,1\n", 2, "'0,1' is no line of 3 whole numbers"),
         ("pairs", HEAD + "0,1,2\n\n0,1,2,3\n", 4, "is no line of 3"),
@@ -152,10 +146,9 @@ def test_recorded_applications(shared_dir: Path) -> None:
             st.lists(st.integers(0, 2**55), min_size=n, max_size=n), min_size=n, max_size=n
         )
     ),
-    separator=st.sampled_from([",", " "]),
 )
-def test_what_is_written_is_read(tmp_path: Path, matrix: list[list[int]], separator: str) -> None:
-    text = "\n".join(separator.join(map(str, row)) for row in matrix)
+def test_what_is_written_is_read(tmp_path: Path, matrix: list[list[int]]) -> None:
+    text = "\n".join(",".join(map(str, row)) for row in matrix)
     traffic = read_traffic(written(tmp_path, text))
     assert traffic.table().dense_bytes(len(matrix)).tolist() == matrix
 

@@ -27,7 +27,6 @@ NETWORKS = {name: data.decode() for name, data in SAMPLES.items()}
 TRAFFIC = {
     "pairs.csv": "# ranks=4\nsource,target,bytes,messages\n0,1,5,2\n2,0,7,1\n",
     "matrix.csv": "0,5,1e3\n7,0,0\n1,2,0\n",
-    "treematch.mat": "0 1000 1e3\n1000 0 10.0\n1 2 0\n",
     "run.0.prof": "# POINT TO POINT\nE\t0\t1\t800 bytes\t8 msgs sent\t0,8\n",
     "rank0.json": '{"schemaVersion": 1,\n "distributedInfo":\n  {"rank": 0, "world_size": 2},\n'
     ' "traceEvents": [\n]}\n',
@@ -294,7 +293,6 @@ TRAFFIC_DAMAGE: dict[str, tuple[Damage, ...]] = {
         ("2,0,7,1", "2,0,x,1", "is no line", 0),
     ),
     "matrix.csv": (("7,0,0", "7,0", "", 0), ("1e3", "nan", "", 0), ("1e3", "-1e3", "", 0)),
-    "treematch.mat": (("1e3", "1e99", "", 0), ("1000 0 10.0\n", "1000 0\n", "", 0)),
     "run.0.prof": (("800 bytes", "-800 bytes", "", 0),),
     "rank0.json": (('"rank": 0', '"rank": 2', "rank 2 of 2", 0),),
 }  # fmt: skip

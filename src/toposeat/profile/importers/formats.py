@@ -16,12 +16,12 @@ from toposeat.model.files import path_exists, read_input
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import is_profile, load_traffic
-from toposeat.profile.importers.matrices import looks_like_pair_list, looks_like_treematch
+from toposeat.profile.importers.matrices import looks_like_pair_list
 from toposeat.profile.importers.streams import beginning
 from toposeat.profile.pattern.recognise import with_pattern
 
 ACCEPTED = (
-    "a profile, a matrix (CSV, NumPy, TreeMatch), a pair list (CSV), Open MPI monitoring files,"
+    "a profile, a matrix (CSV, NumPy), a pair list (CSV), Open MPI monitoring files,"
     " NCCL debug logs, PyTorch profiler traces, a folder of these, or a pattern: stencil2d:4x4"
 )
 
@@ -32,15 +32,26 @@ _NCCL_LOG = "nccl_log:read_nccl_logs"
 _PYTORCH = "pytorch_trace:read_pytorch_traces"
 _OF_FOLDERS = (_NCCL_LOG, _PYTORCH)
 _NO_TRAFFIC = ""
-_FORMER = "former"  # read once, and refused by name
 
-_FORMER_KINDS = {
-    "a file of NCCL's Inspector": re.compile(
-        rb'"(coll_perf|p2p_perf|inspector_output_format_version)"'
+_RECORD = "record the job with toposeat profile, or give NCCL's log or PyTorch's traces"
+# What is known and not read: what it is, and what to give instead.
+_NOT_READ = {
+    _NO_TRAFFIC: ("a file that is no traffic", f"expected {ACCEPTED}"),
+    "archive": (
+        "an archive (.npz), which is not read",
+        "save one array: numpy.save('F.npy', bytes_sent), or lines source,target,bytes,messages",
     ),
-    "a dump of PyTorch's flight recorder": re.compile(
-        rb'"(profiling_name|comm_lib_version)"|\A\x80.*pg_config', re.DOTALL
+    "blanks": (
+        "a matrix with blanks, as TreeMatch's, which is not read",
+        "put commas between its whole bytes: tr -s ' ' , < F > F.csv",
     ),
+    "inspector": ("a file of NCCL's Inspector, which is not read", _RECORD),
+    "flight": ("a dump of PyTorch's flight recorder, which is not read", _RECORD),
+}
+# What is told apart by words inside it: tools' files, of which a folder may hold many.
+_FORMER = {
+    "inspector": re.compile(rb'"(coll_perf|p2p_perf|inspector_output_format_version)"'),
+    "flight": re.compile(rb'"(profiling_name|comm_lib_version)"|\A\x80.*pg_config', re.DOTALL),
 }
 
 _MONITORING_START = "# POINT TO POINT"
@@ -53,6 +64,9 @@ _LOG_HEAD = 1 << 22  # an application may print a lot before NCCL's first line
 _JSON = re.compile(r"\s*(\{\s*[\"}]|\[\s*\{)")  # a log may begin with a brace or bracket as well
 _TOPOSEAT_JSON = re.compile(rb'"schema"\s*:\s*"toposeat/([a-z-]+)/')
 
+_BLANKS = re.compile(
+    r"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]*\d[\d.e+-]*(?:[ \t]+\d[\d.e+-]*)+[ \t]*\r?$", re.M | re.I
+)
 _CSV_LINE = re.compile(rb"^[^\n,]{0,80},\s*\d[\d.eE+]*\s*(?:,|$)", re.MULTILINE)
 
 
@@ -99,13 +113,9 @@ def holds_traffic(path: str | Path) -> bool:
 
 
 def _read(importer: str, files: list[Path]) -> Traffic:
-    if importer == _NO_TRAFFIC:
-        raise InputError("a file that is no traffic", path=files[0], hint=f"expected {ACCEPTED}")
-    if importer == _FORMER:
-        raise InputError(
-            f"{_former_kind(beginning(files[0], _HEAD))}, which is not read", path=files[0],
-            hint="record the job with toposeat profile, or give NCCL's log or PyTorch's traces",
-        )  # fmt: skip
+    if importer in _NOT_READ:
+        what, hint = _NOT_READ[importer]
+        raise InputError(what, path=files[0], hint=hint)
     module, _, function = importer.partition(":")
     read = getattr(import_module(f"toposeat.profile.importers.{module}"), function)
     traffic: Traffic = read(files if importer in _OF_FOLDERS else files[0])
@@ -116,15 +126,16 @@ def _importer_of(path: Path) -> str:
     """What reads the file, judged by its beginning."""
     head = beginning(path, _HEAD)
     text = head.decode("utf-8-sig", "replace")
+    former = _former(head)
     found = [
         (head.startswith(b"\x93NUMPY"), "matrices:read_npy_matrix"),
-        (head.startswith(b"PK\x03\x04"), "matrices:read_npz_matrix"),
-        (head.startswith(b"\x80") and _former_kind(head) is not None, _FORMER),
+        (head.startswith(b"PK\x03\x04"), "archive"),
+        (head.startswith(b"\x80") and former != _NO_TRAFFIC, former),
         (text.startswith(_MONITORING_START), _MONITORING),
         (_JSON.match(text) is not None, _importer_of_json(head)),
         (_LOG_MARK in head, _NCCL_LOG),
         (looks_like_pair_list(text), "matrices:read_pair_list"),
-        (looks_like_treematch(text), "matrices:read_treematch_matrix"),
+        (_BLANKS.match(text) is not None, "blanks"),
         (text.startswith("# toposeat/") or path.suffix in {".place", ".html"}, _NO_TRAFFIC),
     ]
     for is_it, importer in found:
@@ -133,16 +144,15 @@ def _importer_of(path: Path) -> str:
     return _NCCL_LOG if _LOG_MARK in beginning(path, _LOG_HEAD) else _CSV
 
 
-def _former_kind(head: bytes) -> str | None:
-    """What a file that is no longer read is called."""
-    return next((what for what, mark in _FORMER_KINDS.items() if mark.search(head)), None)
+def _former(head: bytes) -> str:
+    return next((what for what, mark in _FORMER.items() if mark.search(head)), _NO_TRAFFIC)
 
 
 def _importer_of_json(head: bytes) -> str:
     if _TOPOSEAT_JSON.search(head):
         return _NO_TRAFFIC
-    if _former_kind(head) is not None:
-        return _FORMER
+    if former := _former(head):
+        return former
     if any(mark in head for mark in _PYTORCH_MARKS) or head.lstrip()[:1] == b"[":
         return _PYTORCH
     return _NO_TRAFFIC
@@ -167,7 +177,7 @@ def _read_folder(folder: Path) -> Traffic:
         head = beginning(path, _HEAD)
         if head.startswith(_MONITORING_START.encode()):
             return _read(_MONITORING, [path])
-        if head and (importer := _importer_of(path)) in (*_OF_FOLDERS, _FORMER):
+        if head and (importer := _importer_of(path)) in (*_OF_FOLDERS, *_FORMER):
             found.setdefault(importer, []).append(path)
     if not found:
         raise InputError(

@@ -1,9 +1,7 @@
-"""Traffic matrices: CSV, TreeMatch, pair lists, NumPy and SciPy. A row is a sender.
+"""Traffic matrices: CSV, pair lists and NumPy arrays. A row is a sender.
 
-TreeMatch and TopoMatch take weights without a direction, and most of their files are symmetric;
-what is read here keeps each cell as bytes from the row's rank to the column's. Dense NumPy arrays
-are read in blocks of rows, so that memory follows the pairs that are used and not the shape that a
-header declares; nothing is ever unpickled.
+NumPy arrays are read in blocks of rows, so that memory follows the pairs that are used and not the
+shape that a header declares; nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -13,9 +11,7 @@ import operator
 import re
 import tokenize
 import warnings
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -32,41 +28,16 @@ from toposeat.profile.message_list import table_traffic
 _Line = tuple[int, list[str]]  # line number, cells
 
 MAX_ROUNDING = 0.01  # of all bytes: what rounding to whole bytes may change
-_TEXT_HINT = "expected one line per sender with the bytes to each receiver, by commas or blanks"
+_TEXT_HINT = "expected one line per sender with the bytes to each receiver, by commas"
 _NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})(e[+-]?\d{1,4})?", re.ASCII | re.I)
 
 
 def read_csv_matrix(path: str | Path) -> Traffic:
-    """Read a square matrix of bytes with commas; see `_read_text`.
+    """Read a square matrix of bytes; lines that are empty or begin with `#` are skipped.
 
     The first line may be a header; then the first column may hold labels (the corner cell is empty
-    or text).
-    """
-    return _read_text("CSV matrix", path, lambda line: [cell.strip() for cell in line.split(",")])
-
-
-def looks_like_treematch(text: str) -> bool:
-    """Whether the first line that says something is numbers between blanks."""
-    for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
-            cells = line.split()
-            return len(cells) > 1 and all(_NUMBER.fullmatch(cell) for cell in cells[:-1])
-    return False
-
-
-def read_treematch_matrix(path: str | Path) -> Traffic:
-    """Read a square matrix of weights with blanks; see `_read_text`."""
-    note = "its weights are taken as bytes from the row's rank to the column's"
-    return _read_text("TreeMatch matrix", path, str.split, note)
-
-
-def _read_text(
-    what: str, path: str | Path, split: Callable[[str], list[str]], *notes: str
-) -> Traffic:
-    """A square matrix in a text file; lines that are empty or begin with `#` are skipped.
-
-    Numbers are not negative, in any usual notation (`1048576`, `1e6`). Fractions are rounded to
-    whole bytes, if that changes the sum by no more than `MAX_ROUNDING`.
+    or text). Numbers are not negative, in any usual notation (`1048576`, `1e6`). Fractions are
+    rounded to whole bytes, if that changes the sum by no more than `MAX_ROUNDING`.
     """
     try:
         text = read_input(path).decode("utf-8-sig")
@@ -75,8 +46,13 @@ def _read_text(
     # Only line feeds end lines here: splitlines() would also break at form feeds and the like, and
     # count differently from an editor.
     numbered = enumerate(text.replace("\r\n", "\n").split("\n"), start=1)
-    lines = [(n, split(s)) for n, s in numbered if s.strip() and not s.lstrip().startswith("#")]
-    lines = _without_labels(lines)
+    lines = _without_labels(
+        [
+            (number, [cell.strip() for cell in line.split(",")])
+            for number, line in numbered
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
+    )
     _check_square(path, lines)
     total, rounded, matrix = 0, Decimal(0), []
     for number, cells in lines:
@@ -105,10 +81,9 @@ def _read_text(
             path=path,
             hint="multiply the matrix, for example by 1e6: only the relation of its cells matters",
         )
-    if rounded:
-        notes = (*notes, "weights with a fraction were rounded to whole bytes")
+    notes = ["weights with a fraction were rounded to whole bytes"] if rounded else []
     table = PairTable.from_dense(np.array(matrix, np.int64))
-    return table_traffic(what, path, len(lines), table, notes=notes)
+    return table_traffic("CSV matrix", path, len(lines), table, notes=notes)
 
 
 def _without_labels(lines: list[_Line]) -> list[_Line]:
@@ -205,15 +180,12 @@ _MAX_HEADER = 4096
 _BLOCK_BYTES = 1 << 22
 
 _HINT = "save one with: numpy.save(F, bytes_sent), row = sender"
-_NPZ_HINT = (
-    "save one with: numpy.savez(F, bytes=..., messages=...), or scipy.sparse.save_npz(F, ...)"
-)
-_SPARSE = frozenset({"data", "shape", "format"})
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 
+_WHAT = "the array"
 _Pairs = tuple[int, NDArray[np.int64]]  # ranks, and rows of source, target and value
 
 
@@ -224,31 +196,7 @@ class _Refused(Exception):
 def read_npy_matrix(path: str | Path) -> Traffic:
     """Read a square matrix of bytes from a `.npy` file, row = sender."""
     with _errors_of(path), open_input(path) as file:
-        return _traffic(path, _square(file, "the array"), None)
-
-
-def read_npz_matrix(path: str | Path) -> Traffic:
-    """Read a `.npz` file: `bytes` and, if there is one, `messages`; or SciPy's sparse matrix.
-
-    A file with a single array is taken as the bytes, whatever its name.
-    """
-    with _errors_of(path), open_input(path) as whole, zipfile.ZipFile(whole) as archive:
-        names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
-        if _SPARSE.issubset(names):
-            return _traffic(path, _sparse(archive), None)
-        first = names[0] if len(set(names)) == 1 else "bytes"
-        if first not in names:
-            listed = ", ".join(repr(n[:40]) for n in sorted(names)[:8]) or "there is none at all"
-            raise _Refused(f"no array is named bytes: {listed}", _NPZ_HINT)
-        with archive.open(f"{first}.npy") as file:
-            sent = _square(file, first)
-        if "messages" not in names or first == "messages":
-            return _traffic(path, sent, None)
-        with archive.open("messages.npy") as file:
-            counts = _square(file, "messages")
-        if counts[0] != sent[0]:
-            raise _Refused(f"bytes is of {sent[0]} ranks, messages of {counts[0]}", _NPZ_HINT)
-        return _traffic(path, sent, counts)
+        return _traffic(path, _square(file))
 
 
 _ARRAY_HINT = (
@@ -258,33 +206,22 @@ _EDGES_HINT = "an edge is (source, target, bytes) or (source, target, bytes, mes
 
 
 def traffic_of_array(cells: object) -> Traffic:
-    """The traffic of a square array of bytes that a program holds, or of SciPy's; row = sender."""
+    """The traffic of a square array of bytes that a program holds; row = sender."""
     try:
-        return _traffic("in memory", _square_of(cells), None)
+        return _traffic("in memory", _square_of(cells))
     except _Refused as refused:
         message, hint = refused.args
         raise InputError(message, hint=hint if hint != _HINT else _ARRAY_HINT) from None
 
 
 def _square_of(cells: Any) -> _Pairs:
-    what = "the array"
-    if hasattr(cells, "tocoo"):
-        cells = cells.tocoo()
-        shape, (rows, columns), values = cells.shape, (cells.row, cells.col), np.asarray(cells.data)
-    else:
-        try:
-            array = np.asarray(cells)
-        except ValueError:
-            raise _Refused(f"{what} has rows of several lengths", _ARRAY_HINT) from None
-        shape, values = array.shape, array
-        if array.ndim == 2:
-            rows, columns = np.nonzero(array)
-            values = array[rows, columns]
-    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
-        raise _Refused(f"{what} has shape {shape}, expected a square one", _ARRAY_HINT)
-    if values.dtype.kind not in "iufb":
-        raise _Refused(f"{what} holds {values.dtype}, expected numbers", _ARRAY_HINT)
-    return shape[0], np.stack([rows, columns, _whole(values, what)])
+    try:
+        array = np.asarray(cells)
+    except ValueError:
+        raise _Refused(f"{_WHAT} has rows of several lengths", _ARRAY_HINT) from None
+    _check_array(array.shape, array.dtype)
+    rows, columns = np.nonzero(array)
+    return array.shape[0], np.stack([rows, columns, _whole(array[rows, columns])])
 
 
 def traffic_of_edges(edges: Sequence[tuple[Any, ...]], ranks: int | None = None) -> Traffic:
@@ -341,15 +278,14 @@ def _errors_of(path: str | Path) -> Iterator[None]:
         cause = error.strerror or error
         raise InputError(f"cannot read: {cause}", path=path, hint="check the file") from error
     except (
-        ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
-        RuntimeError, OverflowError, SyntaxError, TypeError, MemoryError, RecursionError,
-        tokenize.TokenError,
+        ValueError, KeyError, EOFError, OverflowError, SyntaxError, TypeError, MemoryError,
+        RecursionError, tokenize.TokenError,
     ) as error:  # fmt: skip
         what = str(error).partition("\n")[0][:120]
         raise InputError(f"a damaged NumPy file: {what}", path=path, hint=_HINT) from error
 
 
-def _header(file: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, Any]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, Any]:
     """Shape, Fortran order and type of an array, with the file at its first byte."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
@@ -358,107 +294,64 @@ def _header(file: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, Any]:
         warnings.simplefilter("ignore")  # "created on Python 2": nothing to the user
         shape, fortran, dtype = _HEADERS[version](file, max_header_size=_MAX_HEADER)
     if dtype.hasobject:
-        raise _Refused(f"{what} holds Python objects, which are never loaded", _HINT)
+        raise _Refused(f"{_WHAT} holds Python objects, which are never loaded", _HINT)
     return shape, fortran, dtype
 
 
-def _square(file: IO[bytes], what: str) -> _Pairs:
-    """The cells of a dense matrix that are not 0."""
-    shape, fortran, dtype = _header(file, what)
+def _check_array(shape: tuple[int, ...], dtype: Any) -> None:
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
-        raise _Refused(f"{what} has shape {shape}, expected a square matrix", _HINT)
+        raise _Refused(f"{_WHAT} has shape {shape}, expected a square matrix", _HINT)
     if dtype.kind not in "iufb":
-        raise _Refused(f"{what} holds {dtype}, expected numbers", _HINT)
+        raise _Refused(f"{_WHAT} holds {dtype}, expected numbers", _HINT)
+
+
+def _square(file: IO[bytes]) -> _Pairs:
+    """The cells of a dense matrix that are not 0."""
+    shape, fortran, dtype = _header(file)
+    _check_array(shape, dtype)
     ranks = int(shape[0])
     if ranks > MAX_DENSE_RANKS:
         raise _Refused(
-            f"{what} is dense and of {ranks} ranks, at most {MAX_DENSE_RANKS} are read",
-            "save a matrix of so many ranks with scipy.sparse.save_npz",
+            f"{_WHAT} is of {ranks} ranks, at most {MAX_DENSE_RANKS} are read",
+            f"write the pairs of so many ranks: {_PAIRS_HINT}",
         )
     parts = [np.zeros((3, 0), np.int64)]
     step = max(1, _BLOCK_BYTES // (ranks * dtype.itemsize))
     for first in range(0, ranks, step):
-        block = _items(file, min(step, ranks - first) * ranks, dtype, what).reshape(-1, ranks)
+        block = _items(file, min(step, ranks - first) * ranks, dtype).reshape(-1, ranks)
         rows, columns = np.nonzero(block)
         ends = (columns, rows + first) if fortran else (rows + first, columns)
-        parts.append(np.stack([*ends, _whole(block[rows, columns], what)]))
+        parts.append(np.stack([*ends, _whole(block[rows, columns])]))
         if sum(part.shape[1] for part in parts) > MAX_PAIRS:
             raise _Refused(f"more than {MAX_PAIRS} pairs of ranks are used", _HINT)
     return ranks, np.concatenate(parts, axis=1)
 
 
-def _items(file: IO[bytes], count: int, dtype: Any, what: str) -> NDArray[Any]:
+def _items(file: IO[bytes], count: int, dtype: Any) -> NDArray[Any]:
     """The next items of an array."""
     data = file.read(count * dtype.itemsize)
     if len(data) < count * dtype.itemsize:
-        raise EOFError(f"{what} is cut short")
+        raise EOFError(f"{_WHAT} is cut short")
     return np.frombuffer(data, dtype)
 
 
-def _whole(values: NDArray[Any], what: str) -> Int64Array:
+def _whole(values: NDArray[Any]) -> Int64Array:
     """Values as int64, refused if negative, fractional, not finite or too large together."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise _Refused(f"{what} holds values that are not finite", _HINT)
+        raise _Refused(f"{_WHAT} holds values that are not finite", _HINT)
     if values.dtype.kind in "if" and (values < 0).any():
-        raise _Refused(f"{what} holds negative values", _HINT)
+        raise _Refused(f"{_WHAT} holds negative values", _HINT)
     if float(values.sum(dtype=np.float64)) >= MAX_TOTAL:
-        raise _Refused(f"{what} is more than can be counted", "scale the matrix down")
+        raise _Refused(f"{_WHAT} is more than can be counted", "scale the matrix down")
     if values.dtype.kind == "f" and (values != np.floor(values)).any():
         raise _Refused(
-            f"{what} holds fractions, expected whole numbers",
+            f"{_WHAT} holds fractions, expected whole numbers",
             "round it first: numpy.rint(matrix)",
         )
     return values.astype(np.int64)
 
 
-def _sparse(archive: zipfile.ZipFile) -> _Pairs:
-    """A matrix as `scipy.sparse.save_npz` writes it: CSR, CSC or COO."""
-
-    def vector(name: str, limit: int) -> NDArray[Any]:
-        with archive.open(f"{name}.npy") as file:
-            shape, _, dtype = _header(file, name)
-            length = int(np.prod(shape, dtype=np.float64))
-            known = dtype.kind in "iufbSU" and dtype.itemsize <= 64
-            if len(shape) > 1 or length > limit or not known:
-                raise _Refused(f"{name} has shape {shape} of {dtype}", _NPZ_HINT)
-            return _items(file, length, dtype, name)
-
-    def numbers(name: str, limit: int = MAX_PAIRS) -> Int64Array:
-        return _whole(vector(name, limit), name)
-
-    kind = vector("format", 1)[0]
-    form = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-    shape = numbers("shape", 2)
-    if len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] < 2**31:
-        raise _Refused(f"the sparse matrix has shape {shape.tolist()}", _NPZ_HINT)
-    ranks, data = int(shape[0]), numbers("data")
-    if form == "coo":
-        ends = [numbers("row"), numbers("col")]
-    elif form in ("csr", "csc"):
-        starts = numbers("indptr", ranks + 1)
-        if len(starts) != ranks + 1 or (np.diff(starts) < 0).any() or starts[-1] != len(data):
-            raise _Refused("indptr does not fit", _NPZ_HINT)
-        ends = [np.repeat(np.arange(ranks), np.diff(starts)), numbers("indices")]
-        ends = ends[::-1] if form == "csc" else ends
-    else:
-        raise _Refused(f"a sparse matrix of form {form[:20]!r}", "convert it: .tocsr()")
-    if any(len(each) != len(data) for each in ends):
-        raise _Refused("indices and data differ in length", _NPZ_HINT)
-    if len(data) and np.max(ends) >= ranks:
-        raise _Refused(f"an index is beyond rank {ranks - 1}", _NPZ_HINT)
-    return ranks, np.stack([*ends, data])
-
-
-def _traffic(path: str | Path, sent: _Pairs, counts: _Pairs | None) -> Traffic:
+def _traffic(path: str | Path, sent: _Pairs) -> Traffic:
     ranks, (source, target, value) = sent
-    if counts is None:
-        table = PairTable.from_pairs(source, target, value, (value > 0).astype(np.int64))
-        return table_traffic("NumPy matrix", path, ranks, table)
-    also_source, also_target, count = counts[1]
-    table = PairTable.from_pairs(
-        np.concatenate([source, also_source]),
-        np.concatenate([target, also_target]),
-        np.concatenate([value, np.zeros_like(count)]),
-        np.concatenate([np.zeros_like(value), count]),
-    )
-    return table_traffic("NumPy matrix", path, ranks, table, one_per=None)
+    table = PairTable.from_pairs(source, target, value, (value > 0).astype(np.int64))
+    return table_traffic("NumPy matrix", path, ranks, table)
