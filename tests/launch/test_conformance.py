@@ -190,14 +190,6 @@ def by_pals(said: Said, ranks: int) -> list[str]:
     return said.renumbered(blocks(hosts, said.number("--ppn")))
 
 
-def by_rsh(said: Said, ranks: int) -> list[str]:
-    return said.file(said.value("-hostfile"))[:ranks]
-
-
-def by_ibrun(said: Said, ranks: int) -> list[str]:
-    return [host for host, tasks in said.job.items() for _ in range(tasks)][:ranks]
-
-
 READERS: Mapping[str, Callable[[Said, int], list[str]]] = {
     "openmpi": by_openmpi,
     "openmpi4": by_openmpi,
@@ -208,14 +200,12 @@ READERS: Mapping[str, Callable[[Said, int], list[str]]] = {
     "cray": by_srun,
     "flux": by_flux,
     "pals": by_pals,
-    "mpirun_rsh": by_rsh,
-    "ibrun": by_ibrun,
 }
 # Those that number ranks node by node say no host of a rank, or leave it to a script of their own:
 # tests/launch/test_export_nodes.py and test_export_pods.py run what they write.
-OTHERS = (*BY_NODE, "ray", "env", "script")
+OTHERS = (*BY_NODE, "env", "script")
 # Launchers that have words for some orders only.
-SOME_ORDERS = {"intel", "pals", "cray", "ibrun", "torchrun", "env", *BY_NODE}
+SOME_ORDERS = {"intel", "pals", "cray", "torchrun", "env", *BY_NODE}
 
 
 @st.composite

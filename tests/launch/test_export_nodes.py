@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from toposeat.launch import Export, export_placement
 HOSTS = ["n3", "n10", "n2"]
 PLACE = placement([h for h in HOSTS for _ in "12"], [1, 0, 2, 3, 3, 2], [None] * 6)
 DEVICES = {"n3": "1,0,2,3", "n10": "2,3,0,1", "n2": "3,2,0,1"}
-SERVERS = replace(PLACE, metadata={"traffic": "llm:tp=2,pp=3,layers=8"})
 STUB = """#!/bin/sh
 echo "devices=$CUDA_VISIBLE_DEVICES order=$CUDA_DEVICE_ORDER"
 printf '%s\\n' "$@"
@@ -33,7 +31,7 @@ def started(export: Export, folder: Path, *program: str) -> dict[str, list[str]]
     """What the launcher is given on each host: its environment, then its arguments."""
     stubs = folder / "bin"
     stubs.mkdir()
-    for name in ("torchrun", "accelerate", "vllm", "python3"):
+    for name in ("torchrun", "python3"):
         executable(stubs / name, STUB)
     executable(stubs / "hostname", "#!/bin/sh\necho $FAKE_HOST.example.org\n")
     for file in export.files:
@@ -127,92 +125,6 @@ def test_our_rendezvous_has_the_order_and_lies_beside_the_script(tmp_path: Path)
     assert done.stdout.split() == HOSTS
 
 
-def test_accelerate_numbers_machines(tmp_path: Path) -> None:
-    found = started(export_placement(PLACE, "accelerate"), tmp_path, "train.py")
-    for node, host in enumerate(HOSTS):
-        words = found[host]
-        assert words[0].startswith(f"devices={DEVICES[host]} ")
-        assert int(option(words, "--machine_rank")) == node
-        assert option(words, "--num_processes") == "6"  # of all machines
-        assert option(words, "--num_machines") == "3"
-        assert option(words, "--main_process_ip") == "n3"
-        assert words[-1] == "train.py"
-
-
-def test_vllm_has_one_head(tmp_path: Path) -> None:
-    export = export_placement(SERVERS, "vllm", program="org/model")
-    found = started(export, tmp_path)
-    for node, host in enumerate(HOSTS):
-        words = found[host]
-        assert words[0].startswith(f"devices={DEVICES[host]} ")
-        assert words[1:3] == ["serve", "org/model"]
-        assert option(words, "--tensor-parallel-size") == "2"
-        assert option(words, "--pipeline-parallel-size") == "3"
-        assert int(option(words, "--node-rank")) == node
-        assert option(words, "--master-addr") == "n3"
-        assert ("--headless" in words) == (node > 0)
-
-
-def test_sglang_names_the_first_node(tmp_path: Path) -> None:
-    found = started(export_placement(SERVERS, "sglang", program="org/model"), tmp_path)
-    for node, host in enumerate(HOSTS):
-        words = found[host]
-        assert int(option(words, "--node-rank")) == node
-        assert option(words, "--dist-init-addr") == "n3:29500"
-        assert option(words, "--model-path") == "org/model"
-        assert option(words, "--tp-size") == "2"
-        assert option(words, "--pp-size") == "3"
-
-
-def test_servers_say_which_layout_they_take() -> None:
-    plain = export_placement(placement(["*"] * 4, [3, 1, 2, 0], [None] * 4), "vllm")
-    assert plain.line.endswith(
-        "vllm serve MODEL --tensor-parallel-size 4 --pipeline-parallel-size 1"
-    )
-    assert plain.line.startswith("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0 ")
-    assert any("names no layout" in note for note in plain.notes)
-    assert not export_placement(SERVERS, "vllm").notes[1:]
-    for traffic, words in (
-        ("llm:tp=2,pp=1,dp=3", "one replica"),
-        ("llm:tp=2,pp=3,order=pp-tp", "without order="),
-    ):
-        with pytest.raises(UsageError) as error:
-            export_placement(replace(PLACE, metadata={"traffic": traffic}), "sglang")
-        assert words in (error.value.hint or "")
-
-
-def ranks_of_deepspeed(hostfile: str, include: str) -> list[tuple[str, int]]:
-    """Host and CUDA device of every rank, as DeepSpeed 0.19.8 makes them.
-
-    Hosts in the order of the host file, the slots of each in ascending order.
-    """
-    slots = dict(re.findall(r"^(\S+) slots=(\d+)$", hostfile, re.MULTILINE))
-    chosen = {}
-    for spec in include.split("@"):
-        host, _, devices = spec.partition(":")
-        chosen[host] = sorted(int(device) for device in devices.split(","))
-        assert set(chosen[host]) <= set(range(int(slots[host])))
-    return [(host, device) for host in slots for device in chosen[host]]
-
-
-def test_deepspeed_takes_the_order_of_its_host_file() -> None:
-    place = placement([h for h in HOSTS for _ in "12"], [0, 1, 2, 3, 1, 3], [None] * 6)
-    export = export_placement(place, "deepspeed", program="train.py")
-    words = list(export.command)
-    found = ranks_of_deepspeed(file_of(export, "hostfile"), option(words, "--include"))
-    assert found == [(seat.host, seat.index) for seat in place.seats]
-    assert option(words, "--master_addr") == "n3"
-    assert file_of(export, ".deepspeed_env") == "CUDA_DEVICE_ORDER=PCI_BUS_ID\n"
-    one = export_placement(placement(["*"] * 2, [1, 3], [None] * 2), "deepspeed")
-    assert one.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID deepspeed --include localhost:1,3 ./app"
-
-
-def test_deepspeed_cannot_order_the_devices_of_a_node() -> None:
-    with pytest.raises(UsageError, match="ascending order") as error:
-        export_placement(PLACE, "deepspeed")
-    assert "--launcher torchrun" in (error.value.hint or "")
-
-
 @pytest.mark.parametrize("launcher", BY_NODE)
 def test_ranks_that_are_not_in_blocks_are_refused(launcher: str) -> None:
     with pytest.raises(UsageError, match=f"{launcher} gives every node") as error:
@@ -221,8 +133,8 @@ def test_ranks_that_are_not_in_blocks_are_refused(launcher: str) -> None:
 
 
 def test_a_host_that_is_not_in_the_plan_starts_nothing(tmp_path: Path) -> None:
-    export = export_placement(PLACE, "accelerate")
-    (tmp_path / "accelerate.sh").write_text(file_of(export, "accelerate.sh"))
+    export = export_placement(PLACE, "torchrun")
+    (tmp_path / "torchrun.sh").write_text(file_of(export, "torchrun.sh"))
     done = ran(shlex.split(export.line), cwd=tmp_path)
     assert done.returncode == 1
     assert "is not in the placement" in done.stderr

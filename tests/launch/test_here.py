@@ -38,7 +38,6 @@ JOB_OF_TWO = {"SLURM_JOB_NODELIST": f"{HERE},other"}
         ("srun", "srun -n 2 ./a", JOB_OF_TWO, False),
         ("srun", f"srun -w {HERE} -n 2 ./a", JOB_OF_TWO, True),
         ("flux", "flux run -n 2 ./a", {}, False),
-        ("ibrun", "ibrun -n 2 ./a", {}, False),
     ],
 )
 def test_ranks_are_here_where_nothing_leads_elsewhere(

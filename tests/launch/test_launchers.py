@@ -53,7 +53,7 @@ def test_a_link_to_a_known_launcher_needs_no_question(tmp_path: Path) -> None:
 def test_a_launcher_nobody_knows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"answers 'Acme MPI 1\.0'"):
         identify_launcher(script(tmp_path, "mpirun", "Acme MPI 1.0\nmore"))
-    for name in ("aprun", "jsrun"):
+    for name in ("aprun", "jsrun", "ibrun", "mpirun_rsh"):
         with pytest.raises(UsageError, match=f"cannot read launch lines of {name}") as refused:
             identify_launcher(f"/opt/{name}")
         assert f"{name} OPTIONS toposeat-exec -m PLACEMENT ./app" in refused.value.hint

@@ -20,8 +20,6 @@ from toposeat.model.runs import RunRecord
 ANSWERS = {
     "srun": "slurm 22.05.8",
     "flux": "flux-core 0.60",
-    "mpirun_rsh": "Version: mvapich2-2.3.7",
-    "ibrun": "",
     "ompi4": "mpirun (Open MPI) 4.1.4",
     "ompi5": "mpirun (Open MPI) 5.0.11",
     "mpich40": "HYDRA build details:\n    Version: 4.0.2",
@@ -29,7 +27,7 @@ ANSWERS = {
     "intel": "Intel(R) MPI Library for Linux* OS, Version 2021.18",
     "pals": "mpiexec version 1.4.0 (PALS)",
 }
-OWN_NAMES = ("srun", "flux", "mpirun_rsh", "ibrun")
+OWN_NAMES = ("srun", "flux")
 MIXED = ["n2", "n10", "n10", "n2"]
 CYCLIC = ["n2", "n10", "n2", "n10"]
 BLOCKS = ["n2", "n2", "n10", "n10"]
@@ -115,9 +113,6 @@ def words(record: RunRecord) -> str:
          "env MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=MPICH_RANK_ORDER srun"
          " --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m block -w n[2,10]",
          {"MPICH_RANK_ORDER": "0,3\n1,2\n"}),
-        ("mpirun_rsh -np 4 n2 n2 n10 n10 MV2_USE_CUDA=1 app", MIXED, {},
-         "mpirun_rsh -hostfile hostfile -np 4 MV2_USE_CUDA=1",
-         {"hostfile": "n2\nn10\nn10\nn2\n"}),
     ],
 )  # fmt: skip
 def test_the_words_of_each_launcher(
@@ -160,7 +155,6 @@ def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path: Path) -> No
         ("ompi5 -n 4 --map-by node app", MIXED, {}, "says --map-by node", "mpiexec -n 4 app"),
         ("mpich40 -n 4 app", MIXED, {}, "no words for this order", "4.3 or later"),
         ("intel -n 4 app", MIXED, {}, "no words for this order", "srun inside a Slurm job"),
-        ("ibrun -n 4 app", MIXED, JOB, "in another order", "mpiexec -n 4"),
         ("mpich43 -n 2 app", ["far"] * 2, {}, "is for far, and this is", "toposeat map"),
     ],
 )  # fmt: skip

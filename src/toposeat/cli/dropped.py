@@ -75,6 +75,17 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "profile --merge without a folder",
         "name the folders of the records: record with --keep-records DIR, then --merge DIR -o F",
     ),
+    (
+        r"^export .*--launcher[ =](?:accelerate|deepspeed|vllm|sglang|ray)\b",
+        "export for accelerate, DeepSpeed, vLLM, SGLang and Ray",
+        "--launcher env gives the line of variables for each node, --launcher script a seat.sh",
+    ),
+    (
+        r"^export .*--manifest\b",
+        "export --manifest",
+        "leave it out: --launcher kubernetes writes pods that are bound to their nodes; their"
+        " nodeSelector and variables can be copied into a manifest",
+    ),
 )
 
 

@@ -47,13 +47,6 @@ class ExportCommand(Command):
             help="the program of the printed line (default: ./app)",
         )
         parser.add_argument(
-            "--manifest",
-            metavar="FILE",
-            type=Path,
-            help="your JobSet, LeaderWorkerSet, MPIJob, PyTorchJob, TrainJob, RayJob or Job: the "
-            "nodes of the placement are added to it (--launcher kubernetes)",
-        )
-        parser.add_argument(
             "--visibility",
             choices=VISIBILITIES,
             help="how a rank is shown its GPU, as for `run` (default: what the placement says)",
@@ -70,20 +63,14 @@ class ExportCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Make the files, then write or print them."""
         from toposeat import launch  # noqa: PLC0415
-        from toposeat.model.files import read_text  # noqa: PLC0415
         from toposeat.model.placement_file import load_placement  # noqa: PLC0415
 
         placement = load_placement(args.placement)
         visibility, why = launch.visibility_of(placement, args.visibility)
         if why:
             tell(why)
-        manifest = None if args.manifest is None else (read_text(args.manifest), args.manifest)
         export = launch.export_placement(
-            placement,
-            args.launcher,
-            visibility=visibility,
-            program=args.program,
-            manifest=manifest,
+            placement, args.launcher, visibility=visibility, program=args.program
         )
         written = [] if args.output is None else _write(export, args.output, overwrite=args.force)
         if args.json:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from toposeat.errors import UsageError
-from toposeat.launch.launchers import EXPORTERS, kubernetes
+from toposeat.launch.launchers import EXPORTERS
 from toposeat.launch.launchers.seats import DEFAULT_PROGRAM, Export, Job
 from toposeat.launch.order_readers import meeting_note
 from toposeat.model.placement import Placement
@@ -21,11 +20,8 @@ def export_placement(
     *,
     visibility: str = "permute",
     program: str = DEFAULT_PROGRAM,
-    manifest: tuple[str, Path] | None = None,
 ) -> Export:
     """The files and the line that realise a placement with a launcher's own means, for `program`.
-
-    `manifest` is one of Kubernetes, its text and its name: the placement is added to it.
 
     Raises:
         UsageError: no such launcher or mode, or one that cannot express this placement.
@@ -35,15 +31,9 @@ def export_placement(
             f"no files for launcher {launcher!r}", hint=f"choose one of {', '.join(EXPORTERS)}"
         )
     job = Job.of(placement, visibility, program)
-    if manifest is None:
-        export = EXPORTERS[launcher][1](job)
-        said = meeting_note(job.hosts) if launcher in _ONE_PROCESS_A_RANK else ""
-        return replace(export, notes=(*export.notes, said)) if said else export
-    if launcher != kubernetes.NAME:
-        raise UsageError(
-            f"{launcher} has no manifest", hint="--manifest belongs to --launcher kubernetes"
-        )
-    return kubernetes.in_manifest(job, *manifest)
+    export = EXPORTERS[launcher][1](job)
+    said = meeting_note(job.hosts) if launcher in _ONE_PROCESS_A_RANK else ""
+    return replace(export, notes=(*export.notes, said)) if said else export
 
 
 def rank_environment(placement: Placement, rank: int, visibility: str) -> dict[str, str]:

@@ -40,7 +40,9 @@ _TASK_LINE = re.compile(r"\s*([\d,*-]+)\s+(\S+)(.*)", re.ASCII | re.DOTALL)
 _AMBIGUOUS_NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "oshrun", "shmemrun")
 _BATCH = ("sbatch", "qsub", "bsub")
 _ELSEWHERE = ("salloc", "qrsh", "ssh", "screen", "tmux", "sudo", "su")
-_UNSUPPORTED_NAMES = ("jsrun", "lrun", "aprun", "mpiexec.gforker", "horovodrun")
+_UNSUPPORTED_NAMES = (
+    *("jsrun", "lrun", "aprun", "mpiexec.gforker", "horovodrun", "mpirun_rsh", "ibrun"),
+)
 
 
 def identify_launcher(program: str) -> str:

@@ -19,11 +19,7 @@ _FILES = (
     "flux",
     "cray",
     "torchrun",
-    "frameworks",
-    "ray",
     "kubernetes",
-    "mpirun_rsh",
-    "ibrun",
     "ssh",
     "scripts",
 )
