@@ -13,7 +13,7 @@ from toposeat.launch import find_installations
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
 from toposeat.model.runs import ClockedResult
-from toposeat.report import clocked_json, render_clocked_text
+from toposeat.report import form_of, render_clocked_text
 from toposeat.topology import read_topology
 
 pytestmark = pytest.mark.mpi
@@ -47,7 +47,7 @@ def test_the_last_time_that_is_printed_counts(tmp_path: Path) -> None:
     assert "measured" in text
     assert "emulated" not in text
     assert "+25.0 %" in text  # the prediction, in a column of its own
-    assert clocked_json(result)["orders"][0]["is_noise"] is True
+    assert form_of(result)["orders"][0]["is_noise"] is True
 
 
 def test_refused(tmp_path: Path) -> None:
@@ -69,4 +69,4 @@ def test_predicted_seconds_stand_beside_the_clocked(tmp_path: Path) -> None:
     rows = [line.split() for line in render_clocked_text(both).splitlines()]
     assert next(row for row in rows if row[:1] == ["default"])[-3:] == ["200", "ms", "1.25"]
     assert next(row for row in rows if row[:1] == ["mine"])[-1] == "1.00"
-    assert clocked_json(both)["predicted_s"] == [0.2, 0.25]
+    assert form_of(both)["predicted_s"] == [0.2, 0.25]

@@ -12,19 +12,18 @@ import pytest
 from tests.report import samples
 from toposeat.installed import VERSION
 from toposeat.model.placement import HostDevice, Placement, Seat
-from toposeat.model.result_file import parse_mapping, parse_run
+from toposeat.model.placement_file import PLACEMENT_SCHEMA
+from toposeat.model.result_file import RUN_SCHEMA, parse_mapping, parse_run
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.report import (
     comparison_json,
+    document,
     json_text,
     mapping_json,
-    placement_json,
     profile_json,
-    run_json,
-    topology_json,
 )
 from toposeat.topology.sources import read_topology
-from toposeat.topology.topology_file import topology_document
+from toposeat.topology.topology_file import TOPOLOGY_SCHEMA, topology_document
 
 PREDICTIONS = {
     *("max_congestion_s", "mean_congestion_s", "cost", "hop_bytes", "predicted_s", "links"),
@@ -85,9 +84,9 @@ def test_printed_mapping_can_be_loaded(tmp_path: Path) -> None:
 def test_printed_topology_can_be_loaded(tmp_path: Path) -> None:
     for topology in (samples.small_tree(), samples.mesh_8(), samples.one_device()):
         path = tmp_path / f"{topology.name}.json"
-        path.write_text(json_text(topology_json(topology_document(topology))))
+        path.write_text(json_text(document(TOPOLOGY_SCHEMA, topology_document(topology))))
         assert read_topology(path) == topology
-    form = topology_json(topology_document(samples.small_tree()))
+    form = document(TOPOLOGY_SCHEMA, topology_document(samples.small_tree()))
     assert form.keys() >= {"schema", "version", "devices", "links", "nics", "routes", "report"}
     assert len(form["devices"]) == 4
     assert form["report"] == ["the link widths were not read"]
@@ -96,14 +95,14 @@ def test_printed_topology_can_be_loaded(tmp_path: Path) -> None:
 def test_printed_run_can_be_loaded(tmp_path: Path) -> None:
     record = samples.run_record()
     path = tmp_path / "run.json"
-    path.write_text(json_text(run_json(record)))
+    path.write_text(json_text(document(RUN_SCHEMA, record)))
     assert parse_run(path.read_text(), path) == record
-    assert run_json(record)["seats"][1]["verdict"] == "mismatch"
-    assert run_json(record)["verdict"] == "mismatch"
+    assert document(RUN_SCHEMA, record)["seats"][1]["verdict"] == "mismatch"
+    assert document(RUN_SCHEMA, record)["verdict"] == "mismatch"
 
 
 def test_runs_of_older_versions_have_no_verdict_of_the_job(tmp_path: Path) -> None:
-    form = run_json(samples.run_record())
+    form = document(RUN_SCHEMA, samples.run_record())
     del form["verdict"]
     for seat in form["seats"]:
         del seat["used_device"]
@@ -172,14 +171,14 @@ def test_placement_and_comparison() -> None:
         devices_of_host={"*": (HostDevice(index=2),)},
         vendor="nvidia",
     )
-    form = strict(json_text(placement_json(placement)))
+    form = strict(json_text(document(PLACEMENT_SCHEMA, placement)))
     assert form["schema"] == "toposeat/placement/1"
     assert form["seats"][0]["index"] == 2
     assert form["seats"][0]["nic"] is None
     assert form["devices_of_host"]["*"][0]["index"] == 2
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     result = samples.mapping(tree, traffic, (1, 0, 2, 3))
-    rows = comparison_json([("default", result.default), ("a", result.placed)], tree, traffic)
+    rows = comparison_json([("default", result.default), ("a", result.placed)], tree.name, traffic)
     assert [row["name"] for row in rows["predicted"]] == ["default", "a"]
     assert rows["predicted"][0].keys() >= PREDICTIONS
 

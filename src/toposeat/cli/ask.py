@@ -66,7 +66,8 @@ class AskCommand(Command):
             devices = [node.devices[each].pci_bus_id or "" for each in chosen]
         requests = launch.requests_for(asked, devices=devices if all(devices) else ())
         if args.json:
-            print_json(report.asked_json(asked, requests), args)
+            words = {each.scheduler: each.words for each in requests}
+            print_json(report.document("toposeat/asked/1", asked, requests=words), args)
             return 0
         render = partial(report.render_asked_text, verbose=args.verbose)
         show(sys.stdout, render, asked, requests)

@@ -70,7 +70,7 @@ class BorrowCommand(Command):
         if not args.launch:
             devices = pipeline.lent()
             if args.json:
-                print_json(report.lent_json(devices), args)
+                print_json(report.document("toposeat/lent/1", {"devices": devices}), args)
             else:
                 show(sys.stdout, report.render_lent_text, devices)
             return 0
@@ -98,7 +98,7 @@ class BorrowCommand(Command):
             write_atomically(args.output, text, overwrite=args.force)
             tell(f"Next: toposeat borrow --dry-run -p {quoted(args.output)} -- LAUNCH...")
         if args.json:
-            print_json(report.borrowed_json(borrowed), args)
+            print_json(report.document(BORROWED_SCHEMA, borrowed), args)
         elif args.dry_run:
             show(sys.stdout, report.render_borrowed_text, borrowed)
             print_command(borrowed.launched)

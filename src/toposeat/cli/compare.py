@@ -131,7 +131,7 @@ def _print_document(
     from toposeat import report  # noqa: PLC0415
 
     if clocked is not None:
-        document["clocked"] = report.clocked_json(clocked)
+        document["clocked"] = report.form_of(clocked)
     print_json(document, args)
 
 
@@ -189,17 +189,12 @@ def _predicted(args: argparse.Namespace) -> _Compared:
             premises=premises,
             notes=notes,
         ),
-        lambda: report.with_stack(
-            report.comparison_json(
-                named,
-                machine.name,
-                traffic,
-                metric=args.metric,
-                premises=premises,
-                notes=notes,
+        lambda: {
+            **report.comparison_json(
+                named, machine.name, traffic, metric=args.metric, premises=premises, notes=notes
             ),
-            path_taken.stack,
-        ),
+            "stack": report.form_of(path_taken.stack),
+        },
     )
 
 

@@ -125,7 +125,7 @@ def compare_pattern(args: argparse.Namespace, pattern: str) -> int:
     with progress_bar("runs") as progress:
         result = pipeline.clock_pattern(plan, command, repeats=repeats, progress=progress)
     if args.json:
-        print_json(report.pattern_json(result), args)
+        print_json(report.document("toposeat/pattern/1", result), args)
     else:
         show(sys.stdout, report.render_pattern_text, result)
         show_decided(args)

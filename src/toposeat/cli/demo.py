@@ -161,7 +161,7 @@ def _document(
         "command": list(outcome.command),
         "profile": str(outcome.profile_path),
         "report": str(page),
-        "clocked": None if clocked is None else report.clocked_json(clocked),
+        "clocked": report.form_of(clocked),
         "machines": [
             report.mapping_json(m.result, m.topology, outcome.traffic) for m in outcome.machines
         ],

@@ -84,7 +84,7 @@ class DiscoverCommand(Command):
                 )
             network = topology.read_network(source)
             content = partial(_network_content, network)
-            document = partial(report.network_json, network)
+            document = partial(report.document, "toposeat/network/1", network)
             _give(args, form, content, document, partial(_show_network, args, network))
         elif form == "nccl" and (args.output is not None or not args.json):
             machine = _write_nccl(args)
@@ -154,8 +154,8 @@ def _document(machine: Topology) -> dict[str, Any]:
     """The machine, and what is known of it."""
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
-    document = report.topology_json(topology_document(machine))
-    return {**document, "knowledge": report.knowledge_json(topology.knowledge_of(machine))}
+    members, known = topology_document(machine), topology.knowledge_of(machine)
+    return report.document(members["schema"], members, knowledge=known)
 
 
 def _content(machine: Topology, form: str) -> str:
@@ -242,7 +242,7 @@ def _network_content(network: Network, form: str) -> str:
     from toposeat import mapping  # noqa: PLC0415
 
     if form == "json":
-        return report.json_text(report.network_json(network))
+        return report.json_text(report.document("toposeat/network/1", network))
     if form == "text":
         return report.render_network_text(network)
     stages, assumed = mapping.stages_of_network(network)

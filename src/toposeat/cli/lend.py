@@ -36,7 +36,7 @@ class LendCommand(Command):
         def told(devices: Sequence[LentDevice]) -> None:
             nonlocal said
             if args.json:
-                print_json(report.lent_json(devices))
+                print_json(report.document("toposeat/lent/1", {"devices": devices}))
             else:
                 show(sys.stdout, report.render_lent_text, devices)
             if not said:

@@ -130,7 +130,7 @@ class MapCommand(Command):
         # The files are safe before the result is shown: its reader may be gone.
         if args.json:
             document = report.mapping_json(result, topology, traffic)
-            print_json(report.with_stack(document, path.stack), args)
+            print_json(document | {"stack": report.form_of(path.stack)}, args)
         else:
             show_mapping(result, topology, traffic, verbose=args.verbose)
             show_decided(args)

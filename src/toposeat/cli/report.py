@@ -93,20 +93,23 @@ def _style_for(output: Path | None) -> TextStyle:
 
 
 def _document(found: ReportFiles) -> Any:
+    from toposeat.model.placement_file import PLACEMENT_SCHEMA  # noqa: PLC0415
+    from toposeat.model.result_file import RUN_SCHEMA  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     documents: list[Any] = []
     if found.topology is not None:
-        documents.append(report.topology_json(topology_document(found.topology)))
+        members = topology_document(found.topology)
+        documents.append(report.document(members["schema"], members))
     if found.traffic is not None:
         documents.append(report.profile_json(found.traffic))
-    documents += [report.placement_json(placement) for _, placement in found.placements]
+    documents += [report.document(PLACEMENT_SCHEMA, each) for _, each in found.placements]
     results = found.mapping_results()
     if found.traffic is not None:
         documents += [
             report.mapping_json(each, found.topology_of(each), found.traffic) for each in results
         ]
-    documents += [report.run_json(record) for record in found.runs]
+    documents += [report.document(RUN_SCHEMA, record) for record in found.runs]
     if len(documents) == 1:
         return documents[0]
     return {"schema": "toposeat/report/1", "parts": documents}

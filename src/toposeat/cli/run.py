@@ -79,7 +79,7 @@ class RunCommand(Command):
     def run(self, args: argparse.Namespace) -> int:
         """Launch, verify, record."""
         from toposeat.model.placement_file import load_placement  # noqa: PLC0415
-        from toposeat.model.result_file import save_run  # noqa: PLC0415
+        from toposeat.model.result_file import RUN_SCHEMA, save_run  # noqa: PLC0415
 
         command = require_launch(args, self.name)
         if args.strict and args.no_verify:
@@ -126,7 +126,7 @@ class RunCommand(Command):
             save_run(record, args.output, overwrite=args.force)
             tell(f"Wrote {args.output}", f"Next: toposeat report {quoted(args.output)}")
         if args.json:
-            print_json(report.run_json(record))
+            print_json(report.document(RUN_SCHEMA, record))
         else:
             show(
                 sys.stderr,

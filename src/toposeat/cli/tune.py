@@ -88,7 +88,7 @@ class TuneCommand(Command):
         if args.json:
             files = {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
             document = report.mapping_json(result, topology, traffic)
-            print_json(report.with_stack(document, tuned.path.stack) | files, args)
+            print_json(document | report.form_of({"stack": tuned.path.stack, **files}), args)
         else:
             show_mapping(result, topology, traffic, verbose=args.verbose)
             show_decided(args)

@@ -11,24 +11,15 @@ if TYPE_CHECKING:
     from toposeat.report.html.page import Section, html_page
     from toposeat.report.json_form import (
         advice_json,
-        asked_json,
-        borrowed_json,
-        clocked_json,
         comparison_json,
         device_set_json,
+        document,
+        form_of,
         health_json,
         json_text,
-        knowledge_json,
-        lent_json,
         mapping_json,
         matrix_file,
-        network_json,
-        pattern_json,
-        placement_json,
         profile_json,
-        run_json,
-        topology_json,
-        with_stack,
     )
     from toposeat.report.svg.charts import traffic_svg
     from toposeat.report.svg.machine import topology_svg

@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,28 +18,62 @@ import numpy as np
 
 from toposeat.errors import UsageError
 from toposeat.installed import VERSION
-from toposeat.model.lent import BORROWED_SCHEMA, Borrowed, LentDevice
-from toposeat.model.quantity import Quantity
-from toposeat.model.result_file import MAPPING_SCHEMA, RUN_SCHEMA
+from toposeat.model.result_file import MAPPING_SCHEMA
 from toposeat.model.traffic import PairTable, TableKey, Traffic
 from toposeat.model.visible_list import order_line, visible_line
 from toposeat.report.view.traffic import gain_share, is_timed, mpi_share, time_parts
 
 if TYPE_CHECKING:
-    from toposeat.model.asked import Asked, Request
     from toposeat.model.device_set import DeviceSet
     from toposeat.model.evaluation import Evaluation, MappingResult
     from toposeat.model.health import Health
-    from toposeat.model.network import Network
-    from toposeat.model.placement import Placement
-    from toposeat.model.protocol import Advice, ProtocolRule, Setting, Stack
-    from toposeat.model.quantity import Knowledge, Premises
-    from toposeat.model.runs import ClockedPattern, ClockedResult, RunRecord
+    from toposeat.model.protocol import Advice
+    from toposeat.model.quantity import Premises
     from toposeat.model.topology import Topology
 
 DENSE_RANKS = 256  # above this, pair tables are sparse triples (design, section 4)
 
 Json = dict[str, Any]
+
+# Members that documents show of a noun, by the name of its kind, where they are not those that it
+# is made of: `*` is these, `name=member` one under another name.
+_MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "Asked": (
+        *("nodes", "devices_per_node=devices", "block=chosen", "blocks"),
+        *("predicted_scattered_s=scattered_s", "tried", "why"),
+    ),
+    "Certificate": ("*", "word"),
+    "Knowledge": ("told", "*"),
+    "MappingResult": ("ranks", "*", "slots", "hosts_by_first_rank", "kept_default"),
+    "Network": (
+        *("name", "origin", "kind", "description", "devices_per_host", "switches", "levels"),
+        *("domain", "sources", "report", "hosts", "links"),
+    ),
+    "NetworkLink": ("ends", "level", "count", "bytes_per_s", "latency_s"),
+    "Placement": ("ranks", "*"),
+    "PossibleGain": (
+        *("pattern", "kind", "default_s", "placed_s", "device_of_rank", "gain_share=share"),
+        *("gain_share_bound=share_bound", "proved", "premises"),
+    ),
+    "Price": ("*", "share"),
+    "Setting": ("name", "source", "caution", "variables", "rule"),
+    "Stack": ("kind", "version", "transport", "statements", "variables", "rule"),
+}
+# Nouns that are no list of their members.
+_FORMS: Mapping[str, Callable[[Any], Any]] = {
+    "ClockedResult": lambda result: {
+        **_members(result),
+        "orders": [
+            {**_members(order), "is_noise": result.is_noise(order)} for order in result.orders
+        ],
+    },
+    "Evaluation": lambda found: _members(found) | _phase_sums(found),
+    "LinkLoad": msgspec.to_builtins,  # which leaves out what is not said
+    "ProtocolRule": lambda rule: [
+        {"from_bytes": first, "protocol": protocol.value} for first, protocol in rule.pieces
+    ],
+    "Quantity": lambda quantity: quantity.value,
+}
 
 
 def json_text(form: Mapping[str, Any]) -> str:
@@ -57,43 +92,44 @@ def _write(value: object, depth: int) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def _head(schema: str) -> Json:
-    return {"schema": schema, "version": VERSION}
+def document(schema: str, noun: object, **more: object) -> Json:
+    """What `--json` prints of a noun, with its schema, the version and what is said besides."""
+    return {"schema": schema, "version": VERSION, **form_of(noun), **form_of(more)}
 
 
-def _plain(noun: object) -> Any:
+def form_of(noun: object) -> Any:
     """Dicts, lists and scalars of a noun, None kept, numbers finite or None."""
-    return _finite(msgspec.to_builtins(noun, str_keys=True))
+    kind = type(noun).__name__
+    if kind in _FORMS:
+        return form_of(_FORMS[kind](noun))
+    if isinstance(noun, Enum):
+        noun = noun.value
+    if noun is None or isinstance(noun, str | int | float):
+        return None if isinstance(noun, float) and not math.isfinite(noun) else noun
+    if isinstance(noun, Mapping):
+        return {str(name): form_of(member) for name, member in noun.items()}
+    if isinstance(noun, list | tuple):
+        return [form_of(each) for each in noun]
+    return form_of(_members(noun))
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+def _members(noun: Any) -> Json:
+    """The members that are shown of a noun, by name."""
+    kind = type(noun)
+    own = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
+    found: Json = {}
+    for named in _MEMBERS.get(kind.__name__, ("*",)):
+        for each in own if named == "*" else (named,):
+            name, _, member = each.partition("=")
+            found[name] = getattr(noun, member or name)
+    return found
 
 
-def _members(noun: object, *names: str) -> Json:
-    """These members of a noun, plain; of a quantity the value alone."""
-    found = {name: getattr(noun, name) for name in names}
-    return {
-        name: _plain(each.value if isinstance(each, Quantity) else each)
-        for name, each in found.items()
-    }
-
-
-def topology_json(document: Mapping[str, Any]) -> Json:
-    """The topology file's content (`devices`, `links`, `nics`, `report` ...), as it is saved."""
-    members = {name: member for name, member in document.items() if name != "schema"}
-    return {**_head(document["schema"]), **_finite(members)}
-
-
-def knowledge_json(knowledge: Knowledge) -> Json:
-    """What is told of device links and affinities: counts of pairs, and ids of what is untold."""
-    return {"told": knowledge.told, **_plain(knowledge)}
+def _phase_sums(found: Evaluation) -> Json:
+    """Of phases the seconds of the slowest alone, and of all one after the other."""
+    if not found.phases:
+        return {}
+    return {"low_s": found.low_s, "high_s": sum(phase.seconds for phase in found.phases)}
 
 
 def mapping_json(result: MappingResult, topology: Topology | None, traffic: Traffic) -> Json:
@@ -106,30 +142,7 @@ def mapping_json(result: MappingResult, topology: Topology | None, traffic: Traf
     if topology is not None:
         ids = [topology.devices[device].id for device in result.device_of_rank]
         line = order_line(topology, result.device_of_rank)
-    return {
-        **_head(MAPPING_SCHEMA),
-        "topology": result.topology,
-        "traffic": traffic.origin,
-        "ranks": traffic.ranks,
-        **_members(result, "objective", "metric", "device_of_rank"),
-        "device_ids": ids,
-        "line": line,
-        **_members(result, "hosts", "slots", "slots_per_host", "hosts_by_first_rank"),
-        "default": _evaluation(result.default),
-        "placed": _evaluation(result.placed),
-        "certificate": {**_plain(result.certificate), "word": result.certificate.word},
-        **_members(result, "premises", "solver", "solve_seconds", "seed", "uniform", "notes"),
-        **_members(result, "explanation", "transport", "kept_default", "candidates"),
-        **_members(result, "peak_memory_bytes", "stages"),
-    }
-
-
-def _evaluation(found: Evaluation) -> Json:
-    """Its members; of phases also seconds of the slowest alone, and of all one after the other."""
-    if not found.phases:
-        return dict(_plain(found))
-    high_s = sum(phase.seconds for phase in found.phases)
-    return {**_plain(found), "low_s": _finite(found.low_s), "high_s": _finite(high_s)}
+    return document(MAPPING_SCHEMA, result, traffic=traffic.origin, device_ids=ids, line=line)
 
 
 def _pairs(table: PairTable, ranks: int) -> Json:
@@ -157,38 +170,35 @@ def profile_json(traffic: Traffic) -> Json:
         of_kind = tables.setdefault(kind.value, {})
         entry = of_kind.setdefault(space.value, _pairs(PairTable.empty(), traffic.ranks))
         entry["message_size_histogram"] = histogram.tolist()
-    mapped = traffic.mapped_space
-    return {
-        **_head("toposeat/traffic/1"),
-        "origin": traffic.origin,
-        "ranks": traffic.ranks,
-        "mapped_space": None if mapped is None else mapped.value,
-        "traffic": tables,
-        "time": {
-            "timed": is_timed(traffic),
-            "mpi_share": _finite(mpi_share(traffic)),
-            "gain_share": _finite(gain_share(traffic)),
-            "parts": _plain(time_parts(traffic)),
-            "ranks": _plain(traffic.rank_info),
+    return document(
+        "toposeat/traffic/1",
+        {
+            name: getattr(traffic, name)
+            for name in (
+                *("origin", "ranks", "mapped_space", "device_choice", "communicators"),
+                *("collectives", "collective_model", "report", "metadata"),
+            )
         },
-        "device_choice": traffic.device_choice.value,
-        "phases": [
-            {
-                **_members(phase, "index", "label", "begin_s", "end_s", "mpi_s", "active_s"),
-                "traffic": _tables(phase.tables, traffic.ranks),
-            }
-            for phase in traffic.phases
-        ],
-        "worlds": [
-            {
-                **_members(world, "id", "name", "ranks", "parent", "flows"),
-                "traffic": _tables(world.tables, world.ranks),
-            }
-            for world in traffic.worlds
-        ],
-        **_members(traffic, "communicators", "collectives", "collective_model", "report"),
-        "metadata": dict(traffic.metadata),
-    }
+        traffic=tables,
+        time={
+            "timed": is_timed(traffic),
+            "mpi_share": mpi_share(traffic),
+            "gain_share": gain_share(traffic),
+            "parts": time_parts(traffic),
+            "ranks": traffic.rank_info,
+        },
+        phases=_with_tables(traffic.phases, [traffic.ranks] * len(traffic.phases)),
+        worlds=_with_tables(traffic.worlds, [world.ranks for world in traffic.worlds]),
+    )
+
+
+def _with_tables(nouns: Sequence[Any], ranks: Sequence[int]) -> list[Json]:
+    """Members of phases or worlds, and the traffic in each of them."""
+    documents = []
+    for noun, count in zip(nouns, ranks, strict=True):
+        members = _members(noun)
+        documents.append(members | {"traffic": _tables(members.pop("tables"), count)})
+    return documents
 
 
 def _tables(tables: Mapping[TableKey, PairTable], ranks: int) -> Json:
@@ -200,75 +210,37 @@ def _tables(tables: Mapping[TableKey, PairTable], ranks: int) -> Json:
     return form
 
 
-def placement_json(placement: Placement) -> Json:
-    """Seats in rank order and every host's devices."""
-    return {
-        **_head("toposeat/placement/1"),
-        "ranks": placement.ranks,
-        **_plain(placement),
-    }
-
-
-def asked_json(asked: Asked, requests: Sequence[Request]) -> Json:
-    """What to ask of schedulers; all seconds are predicted."""
-    return {
-        **_head("toposeat/asked/1"),
-        "nodes": asked.nodes,
-        "devices_per_node": asked.devices,
-        "block": _plain(asked.chosen),
-        "blocks": asked.blocks,
-        "predicted_scattered_s": asked.scattered_s,
-        "tried": [_plain(each) for each in asked.tried],
-        "why": list(asked.why),
-        "requests": {each.scheduler: list(each.words) for each in requests},
-    }
-
-
-def lent_json(devices: Sequence[LentDevice]) -> Json:
-    """Lent devices, in the order in which they were."""
-    return {**_head("toposeat/lent/1"), "devices": [_plain(each) for each in devices]}
-
-
-def borrowed_json(borrowed: Borrowed) -> Json:
-    """A job that borrows: `predicted` and `measured` ways of every rank, and the price."""
-    price = borrowed.price
-    added = None if price is None else {**_plain(price), "share": price.share}
-    return {**_head(BORROWED_SCHEMA), **_plain(borrowed), "price": added}
-
-
 def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
     """Devices to take by index, in the order of local ranks; the rates are predicted."""
 
     def indices(devices: Iterable[int]) -> list[int | None]:
         return [topology.devices[device].index for device in devices]
 
-    return {
-        **_head("toposeat/choice/1"),
-        "devices": indices(chosen.devices),
-        "line": visible_line(topology, chosen.devices),
-        "ring_bytes_per_s": _finite(chosen.bytes_per_s),
-        "ring_range": [_finite(chosen.low), _finite(chosen.high)],
-        "transport": _plain(chosen.transport),
-        "lowest": {
-            "devices": indices(chosen.lowest),
-            "ring_bytes_per_s": _finite(chosen.lowest_bytes_per_s),
+    return document(
+        "toposeat/choice/1",
+        {
+            "devices": indices(chosen.devices),
+            "line": visible_line(topology, chosen.devices),
+            "ring_bytes_per_s": chosen.bytes_per_s,
+            "ring_range": [chosen.low, chosen.high],
+            "transport": chosen.transport,
+            "lowest": {
+                "devices": indices(chosen.lowest),
+                "ring_bytes_per_s": chosen.lowest_bytes_per_s,
+            },
+            "left": [
+                {
+                    "size": left.size,
+                    "groups": [indices(group) for group in left.groups],
+                    "ring_bytes_per_s": left.bytes_per_s,
+                }
+                for left in chosen.left
+            ],
+            "predicted_s": chosen.placement and chosen.placement.placed.predicted_s,
+            "sets": chosen.sets,
+            "sets_tried": chosen.sets_tried,
         },
-        "left": [
-            {
-                "size": left.size,
-                "groups": [indices(group) for group in left.groups],
-                "ring_bytes_per_s": left.bytes_per_s,
-            }
-            for left in chosen.left
-        ],
-        "predicted_s": None if chosen.placement is None else chosen.placement.placed.predicted_s,
-        **_members(chosen, "sets", "sets_tried"),
-    }
-
-
-def run_json(record: RunRecord) -> Json:
-    """One run: what was started, what each rank got, measured wall time."""
-    return {**_head(RUN_SCHEMA), **_plain(record)}
+    )
 
 
 def comparison_json(
@@ -284,34 +256,13 @@ def comparison_json(
 
     `premises` are those of each gain over the first, `notes` of the machine.
     """
-    of_each = [*map(_plain, premises)] or [None] * len(evaluations)
-    return {
-        **_head("toposeat/comparison/1"),
-        "topology": machine,
-        "traffic": traffic.origin,
-        "ranks": traffic.ranks,
-        "metric": metric,
-        "predicted": [
-            {"name": name, **_evaluation(e), "premises": each}
-            for (name, e), each in zip(evaluations, of_each, strict=True)
-        ],
-        "notes": list(notes),
-    }
-
-
-def pattern_json(result: ClockedPattern) -> Json:
-    """Every run of every size; seconds are clocked, but for those that `predicted` is in."""
-    document: Json = {**_head("toposeat/pattern/1"), **_plain(result)}
-    document["results"] = [*map(clocked_json, result.results)]
-    return document
-
-
-def clocked_json(result: ClockedResult) -> Json:
-    """Every run; seconds are clocked (`emulated` names the stand-in machine), never predicted."""
-    document: Json = _plain(result)
-    for order, noun in zip(document["orders"], result.orders, strict=True):
-        order["is_noise"] = result.is_noise(noun)
-    return document
+    of_each: Sequence[Premises | None] = premises or [None] * len(evaluations)
+    predicted = [
+        {"name": name, **form_of(found), "premises": each}
+        for (name, found), each in zip(evaluations, of_each, strict=True)
+    ]
+    about = {"topology": machine, "traffic": traffic.origin, "ranks": traffic.ranks}
+    return document("toposeat/comparison/1", about, metric=metric, predicted=predicted, notes=notes)
 
 
 def health_json(topology: Topology | None, health: Health) -> Json:
@@ -321,54 +272,26 @@ def health_json(topology: Topology | None, health: Health) -> Json:
     """
     machine = None
     if topology is not None:
-        named = _members(topology, "name", "origin", "hosts")
+        named = {name: getattr(topology, name) for name in ("name", "origin", "hosts")}
         machine = {**named, "devices": len(topology.devices)}
-    return {
-        "schema": "toposeat/doctor/2",
-        "verdict": health.verdict.value,
-        "healthy": health.verdict.value == "healthy",
-        "machine": machine,
-        "wiring": _plain(health.wiring),
-        "transport": _plain(health.transport),
-        "gains": [
-            {
-                **_members(gain, "pattern", "kind", "default_s", "placed_s", "device_of_rank"),
-                "line": None if topology is None else order_line(topology, gain.device_of_rank),
-                "gain_share": gain.share,
-                "gain_share_bound": gain.share_bound,
-                **_members(gain, "proved", "premises"),
-            }
-            for gain in health.gains
-        ],
-        "orders": [
-            {
-                "line": None if topology is None else order_line(topology, order.device_of_rank),
-                **_plain(order),
-            }
-            for order in health.orders
-        ],
-        "findings": _plain([*health.findings, *health.node]),
-    }
 
+    def with_line(noun: Any) -> Json:
+        line = None if topology is None else order_line(topology, noun.device_of_rank)
+        return {"line": line, **_members(noun)}
 
-def network_json(network: Network) -> Json:
-    """`discover -t NETWORK --json`. Switches are numbered; rates are bytes/s per direction."""
-    return {
-        **_head("toposeat/network/1"),
-        **_members(network, "name", "origin", "kind", "description", "devices_per_host"),
-        **_members(network, "switches", "levels", "domain", "sources", "report"),
-        "hosts": [
-            {
-                "name": host.name,
-                "ports": [_members(p, "switch", "name", "bytes_per_s") for p in host.ports],
-            }
-            for host in network.hosts
-        ],
-        "links": [
-            _members(link, "ends", "level", "count", "bytes_per_s", "latency_s")
-            for link in network.links
-        ],
-    }
+    return document(
+        "toposeat/doctor/2",
+        {
+            "verdict": health.verdict,
+            "healthy": health.verdict.value == "healthy",
+            "machine": machine,
+            "wiring": health.wiring,
+            "transport": health.transport,
+            "gains": [*map(with_line, health.gains)],
+            "orders": [*map(with_line, health.orders)],
+            "findings": [*health.findings, *health.node],
+        },
+    )
 
 
 def advice_json(advice: Advice) -> Json:
@@ -377,45 +300,19 @@ def advice_json(advice: Advice) -> Json:
     `recommended` is null unless runs have verified it; `emulated` names the stand-in machine where
     they were on one, and then it holds for that stand-in alone.
     """
-    clocked = advice.clocked
-    return {
-        **_head("toposeat/advice/2"),
-        "stack": _stack(advice.stack),
-        "settings": [
-            {**_setting(each), "skipped": advice.skipped.get(each.name)}
-            for each in advice.stack.settings
-        ],
-        "clocked": None if clocked is None else clocked_json(clocked),
-        "emulated": "" if clocked is None else clocked.emulated,
-        "recommended": None if advice.recommended is None else _setting(advice.recommended),
-    }
-
-
-def _stack(stack: Stack) -> Json:
-    return {
-        **_members(stack, "kind", "version", "transport", "statements"),
-        "variables": dict(stack.variables),
-        "rule": _rule(stack.rule),
-    }
-
-
-def with_stack(document: Json, stack: Stack | None) -> Json:
-    """A document of predictions with the stack that they are for: null for direct copies."""
-    return document | {"stack": None if stack is None else _stack(stack)}
-
-
-def _setting(setting: Setting) -> Json:
-    """A setting with its variables and its rule."""
-    return {
-        **_members(setting, "name", "source", "caution"),
-        "variables": dict(setting.variables),
-        "rule": _rule(setting.rule),
-    }
-
-
-def _rule(rule: ProtocolRule) -> list[Json]:
-    """Pieces of a rule: from which size on which protocol."""
-    return [{"from_bytes": first, "protocol": protocol.value} for first, protocol in rule.pieces]
+    return document(
+        "toposeat/advice/2",
+        {
+            "stack": advice.stack,
+            "settings": [
+                {**_members(each), "skipped": advice.skipped.get(each.name)}
+                for each in advice.stack.settings
+            ],
+            "clocked": advice.clocked,
+            "emulated": "" if advice.clocked is None else advice.clocked.emulated,
+            "recommended": advice.recommended,
+        },
+    )
 
 
 MAX_RANKS = 4096  # of a dense matrix; 16.8 million cells

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from toposeat.model.runs import ClockedOrder, ClockedPattern, ClockedResult, Gain
-from toposeat.report import pattern_json, render_pattern_text
+from toposeat.report import document, render_pattern_text
 
 CLEAR = ClockedResult(
     what="wall time of the slowest rank, per exchange",
@@ -71,7 +71,7 @@ def test_times_of_a_stand_in_are_not_called_measured() -> None:
 
 
 def test_json_says_what_is_noise() -> None:
-    document = pattern_json(RESULT)
-    assert document["schema"] == "toposeat/pattern/1"
-    noise = [result["orders"][0]["is_noise"] for result in document["results"]]
+    form = document("toposeat/pattern/1", RESULT)
+    assert form["schema"] == "toposeat/pattern/1"
+    noise = [result["orders"][0]["is_noise"] for result in form["results"]]
     assert noise == [True, False]
