@@ -20,7 +20,7 @@ from toposeat.errors import NOT_AS_PLANNED
 from toposeat.model.shape_text import KNOWN_SHAPES
 from toposeat.report.view.machine import remarks
 from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.formats import FORMATS, NOT_READ, PASTES, TREES
+from toposeat.topology.formats import FORMATS, TREES, not_read
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / "docs"
@@ -122,11 +122,11 @@ def formats_page() -> str:
     parts += [f"| {f.name} | `{f.command}` | {f.tells} |" for f in FORMATS]
     parts += [f"| {t.name} | `{t.command}` | {t.tells} |" for t in TREES]
     parts.append("\nFormats that are recognised and refused:\n")
-    parts += [f"- {what}; {instead}" for _, what, instead in NOT_READ]
+    parts += [f"- {what}; {instead}" for what, instead, _ in not_read("first")]
     parts.append(
         "\nTexts that are refused alone, and named where other outputs are in the same file:\n"
     )
-    parts += [f"- {what}; {instead}" for _, what, instead in PASTES]
+    parts += [f"- {what}; {instead}" for what, instead, _ in not_read("beside")]
     parts += [
         "\n## Which formats show that device links exist, and which that they do not\n",
         "A file without an NVLink may just not mention it. Only a format with *absence* shows",

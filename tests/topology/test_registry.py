@@ -28,4 +28,4 @@ def texts(shared_dir: Path) -> list[FileText]:
 def test_words_hide_no_file_from_its_reader(of: Registered, texts: list[FileText]) -> None:
     assert len(texts) > 100
     for file in texts:
-        assert of.looks_like(file) == of._function("looks_like")(file), file.path
+        assert of.looks_like(file) == of.function("looks_like")(file), file.path

@@ -8,8 +8,8 @@ with an unmistakable mark come first. docs/reference/formats.md lists all of the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -43,7 +43,7 @@ class Format(Registered):
         """What the source says."""
         if isinstance(source, FileText):
             source.hint = f"save the whole output again: {self.command}"
-        parsed: Topology = self._function("parse")(source)
+        parsed: Topology = self.function("parse")(source)
         return parsed
 
 
@@ -216,111 +216,6 @@ FORMATS: tuple[Format, ...] = (
     ),
 )
 
-_MATRIX = "nvidia-smi topo -m > FILE (AMD: amd-smi topology > FILE)"
-
-# Files that people mistake for descriptions of a machine: a pattern of their beginning, what they
-# are, and what to give instead.
-NOT_READ: tuple[tuple[str, str, str], ...] = (
-    (
-        r"\A#\s*to 0\s+to 1\b|\A#\s*GPU\s+CPU0\b|^\d+ # Number of CPUs|\A<[\s\S]{0,99}<platform\b",
-        "a file of StarPU or SimGrid",
-        "measure on that node: toposeat measure -o FILE, or p2pBandwidthLatencyTest > FILE",
-    ),
-    (
-        r'"\(Topology\) [\w ]{4,20} between DRM devices \d',
-        "the JSON of rocm-smi",
-        "save its text, rocm-smi --showtopo > FILE, for toposeat discover -t FILE",
-    ),
-    (
-        r"^(?:cpu|gpu\d+)_(?:to|and)_(?:cpu|gpu\d+)\w*_by_(?:sm|dma)",
-        "results of SuperBench",
-        "measure on that node: toposeat measure -o FILE, or nvbandwidth > FILE",
-    ),
-    (
-        r"MetaX System Management Interface|^[ \t|]*GPU\d+\b.*\bMX\b",
-        "output of mx-smi (MetaX)",
-        "describe the machine by hand: edit what `toposeat discover -t tree:2:2:4 -o FILE` writes",
-    ),
-    (
-        r"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*\"?(?i:host|hostname|node|nodename)\"?[ \t]*[,;\t]",
-        "a table of hosts and switches",
-        "write Slurm's topology.conf, SwitchName=leaf1 Nodes=n[1-16], for toposeat map -t FILE",
-    ),
-    (
-        r"^[ \t]*(?:\d+:[ \t]*)?(?:export[ \t]+)?SLURM_TOPOLOGY_ADDR(?:_PATTERN)?=",
-        "addresses of Slurm's nodes",
-        "save the network itself: scontrol show topology > FILE, for toposeat map -t FILE",
-    ),
-    (
-        r"\A\{\s*\"instances\"\s*:",
-        "a network of Topograph",
-        "write Slurm's topology.conf, SwitchName=leaf1 Nodes=n[1-16], for toposeat map -t FILE",
-    ),
-    (
-        r"Mock NVML|^device_defaults:",
-        "a mock of NVML for tests, whose values are no machine's",
-        "machines of every kind are in the catalogue: toposeat discover --list",
-    ),
-)
-
-# Texts that people paste beside such files, or in their place, and that tell too little to be read.
-# Where nothing else is in the file they are refused; else they are named.
-PASTES: tuple[tuple[str, str, str], ...] = (
-    (
-        r"^\s*(?:Package|Socket|NUMANode) L#\d|^\s*HostBridge(?: L#\d+)?\s*$",
-        "text of lstopo",
-        "save its XML: lstopo --of xml --whole-io FILE",
-    ),
-    (
-        r"^\s*[-+\\|][-+ |\\]*\[[0-9a-f]{4}(?::[0-9a-f]{2}(?:-[0-9a-f]{2})?)?\]-",
-        "output of lspci -t",
-        f"save the whole tree: hwloc-gather-topology NAME --io; or {_MATRIX}",
-    ),
-    (
-        r"^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] "
-        r"(?:\"|[A-Z0-9][\w /-]{3,40}(?: \[[0-9a-f]{4}\])?: )"
-        r"|^\s*LnkSta:\s",
-        "output of lspci",
-        f"save the whole tree: hwloc-gather-topology NAME --io; or {_MATRIX}, with nvidia-smi -q >"
-        " FILE for the widths of NVIDIA's links",
-    ),
-    (
-        r"\bNCCL INFO\b",
-        "a log of NCCL or RCCL",
-        f"save its graph: run the job with NCCL_TOPO_DUMP_FILE=FILE; or {_MATRIX}",
-    ),
-    (
-        r"^\s*(?:MARKET_NAME|SLOT_TYPE|TARGET_GRAPHICS_VERSION):",
-        "output of amd-smi static",
-        "save what joins the GPUs: amd-smi topology > FILE",
-    ),
-    (
-        r"^\s*(?:Marketing Name|HSA Agents|ROCk module)\b",
-        "output of rocminfo",
-        "save what joins the GPUs: amd-smi topology > FILE",
-    ),
-    (
-        r"^\s*CA '\S+'|^\s*hca_id:\s|^\S+ port \d+ ==> \S+ \((?:Up|Down)\)",
-        "ports of InfiniBand (ibstat, ibv_devinfo, ibdev2netdev)",
-        f"of the node: {_MATRIX}; of the network: ibnetdiscover > FILE",
-    ),
-    (
-        r"^available: \d+ nodes \(",
-        "output of numactl",
-        f"save the whole tree: lstopo --of xml --whole-io FILE; or {_MATRIX}",
-    ),
-    (
-        r"^(?:blocks|switches):[ \t]*(?:#.*)?$",
-        "a model of Topograph",
-        "write Slurm's topology.conf, SwitchName=leaf1 Nodes=n[1-16], for toposeat map -t FILE",
-    ),
-    (
-        r"(?i)^(?:TransferBench v|Bytes Per Direction)|directional copy peak bandwidth GB/s \[",
-        "output of TransferBench",
-        "measure by rocm-bandwidth-test > FILE; save what joins GPUs: amd-smi topology > FILE",
-    ),
-)
-
 TREES: tuple[Format, ...] = (
     Format(
         name="saved sysfs or KFD tree",
@@ -340,7 +235,7 @@ def format_of(file: FileText) -> Format:
         raise InputError("the file is empty", path=file.path, hint=_HINT)
     if file.declares_xml and file.xml_error is not None:
         raise file.xml_error
-    for _, what, instead in unread_in(file, NOT_READ):
+    for _, what, instead in unread_in(file, "first"):
         raise InputError(f"this is {what}: not read", path=file.path, hint=instead)
     for each in FORMATS:
         if each.looks_like(file):
@@ -362,18 +257,28 @@ def format_of(file: FileText) -> Format:
             hint=f"map onto it: toposeat map TRAFFIC -t {shell_word(file.path)} --node SRC; or"
             " discover -t it",
         )
-    for _, what, instead in unread_in(file):
+    for _, what, instead in unread_in(file, "beside"):
         raise InputError(f"this is {what}: not read", path=file.path, hint=instead)
     raise InputError(f"unknown format: none of {names_of_formats()}", path=file.path, hint=_HINT)
 
 
-def unread_in(
-    file: FileText, kinds: Sequence[tuple[str, str, str]] = PASTES
-) -> list[tuple[int, str, str]]:
+@cache
+def not_read(when: str) -> tuple[tuple[str, str, str], ...]:
+    """What is no description of a machine, what to give instead, and its mark; `not_read.tsv`.
+
+    `when` is "first" for what is refused whatever else the file holds, "beside" for texts that
+    people paste beside others: refused where nothing else is in the file, else named.
+    """
+    lines = Path(__file__).with_name("not_read.tsv").read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return tuple((what, instead, mark) for at, what, instead, mark in rows if at == when)
+
+
+def unread_in(file: FileText, when: str) -> list[tuple[int, str, str]]:
     """Of each kind that a text holds its first line, what it is, and what to give instead."""
     found = [
         (file.first_line + file.start.count("\n", 0, match.start()), what, instead)
-        for mark, what, instead in kinds
+        for what, instead, mark in not_read(when)
         if (match := re.search(mark, file.start, re.MULTILINE))
     ]
     return sorted(found)
@@ -387,7 +292,7 @@ def parse_outputs(file: FileText) -> list[Topology]:
     if len(parts) > 1:
         tables = without_repetitions([part for part in parts if not is_whole(part)])
         parts = [*filter(is_whole, parts), *tables]
-    pasted = [] if file.is_json or file.xml is not None else unread_in(file)
+    pasted = [] if file.is_json or file.xml is not None else unread_in(file, "beside")
     return [*parts, contents(file.path, said, pasted)] if pasted or len(said) > 1 else parts
 
 
@@ -408,4 +313,7 @@ def names_of_formats() -> str:
     return ", ".join(each.name for each in (*FORMATS, *TREES))
 
 
-_HINT = f"save one on the GPU node: toposeat discover -o FILE, or {_MATRIX}"
+_HINT = (
+    "save one on the GPU node: toposeat discover -o FILE, or nvidia-smi topo -m > FILE"
+    " (AMD: amd-smi topology > FILE)"
+)

@@ -32,6 +32,7 @@ class Registered:
     """
 
     package: ClassVar[str]
+    flags: ClassVar[int] = re.IGNORECASE | re.MULTILINE
 
     name: str
     command: str
@@ -45,10 +46,11 @@ class Registered:
     def looks_like(self, source: FileText | Path) -> bool:
         """Whether a source is, or was meant to be, of this kind."""
         words = self.words or self.heading
-        if isinstance(source, FileText) and not re.search(words, source.start, re.I | re.M):
+        if isinstance(source, FileText) and not re.search(words, source.start, self.flags):
             return False
-        return not self.closer or bool(self._function("looks_like")(source))
+        return not self.closer or bool(self.function("looks_like")(source))
 
-    def _function(self, name: str) -> Any:
+    def function(self, name: str) -> Any:
+        """A function of the reader, by the beginning of its name."""
         module, _, kind = self.reader.partition(":")
         return getattr(import_module(f"{self.package}.{module}"), f"{name}_{kind}".rstrip("_"))

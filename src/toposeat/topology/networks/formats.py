@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from toposeat.errors import InputError
 from toposeat.model.network import Network
@@ -17,16 +16,13 @@ class NetworkFormat(Registered):
     """One kind of file, known by its `words`; `prefix` in front of a file name asks for it."""
 
     package = "toposeat.topology.networks"
+    flags = re.MULTILINE
 
     prefix: str
 
-    def looks_like(self, source: FileText | Path) -> bool:
-        """Whether a file is, or was meant to be, of this kind."""
-        return isinstance(source, FileText) and bool(re.search(self.words, source.start, re.M))
-
     def parse(self, file: FileText) -> Network:
         """The network that the file describes."""
-        network: Network = self._function("parse")(file)
+        network: Network = self.function("parse")(file)
         return network
 
 
