@@ -258,26 +258,6 @@ def of_lanes(topology: Topology) -> list[Finding]:
     return [f for f in findings_of(topology) if f.code == "lanes-inactive"]
 
 
-def test_a_bond_that_both_ends_state_shorter_is_drawn_so() -> None:
-    base = read_topology("dgx-1v")
-    double = next(r for r in base.routes if base.link_of_id[r.links[0]].count == 2)
-    ends = [d.index for d in base.devices if d.id in (double.source, double.target)]
-    lanes = tuple(
-        LaneState(device=f"gpu{d}", lane=n, bytes_per_s=None if d in ends and n == 5 else 25e9)
-        for d in range(8)
-        for n in range(6)
-    )
-    merged = merge_topologies([base, facts(base, lanes=lanes)], "m")
-    bond = merged.link_of_id[double.links[0]]
-    assert (bond.count, bond.forward_bytes_per_s.value) == (1, 25e9)
-    before, after = double.cap_bytes_per_s, merged.route_of_pair[double.source, double.target]
-    assert before is not None
-    assert after.cap_bytes_per_s is not None
-    assert after.cap_bytes_per_s.value == pytest.approx(before.value / 2)
-    assert not any("but" in line and "are drawn" in line for line in merged.report)
-    assert {f.detail[:6] for f in of_lanes(merged)} == {"1 of 6"}
-
-
 def test_lanes_give_rates_and_inactive_links() -> None:
     base = read_topology("dgx-1v")
     lanes = tuple(
