@@ -38,14 +38,16 @@ def places(machine, folder):
 
 
 @pytest.fixture(scope="module")
-def found(machine):
-    """What each search found, as JSON."""
+def found(machine, folder):
+    """The machine, the traffic and the answer as JSON of each search: over devices, over hosts."""
+    conf = folder / "many.conf"
+    conf.write_text(CONF.replace("n[4-5]", "n[4-9]"))
+    many = ["-t", f"slurm:{conf},taper=2", "--node", "dgx-1v"]
     said = {}
-    for solver in ("auto", "multilevel"):
-        line = ["map", TRAFFIC, *machine, "--solver", solver, "--explain", "--json"]
+    for search, traffic, on in (("devices", TRAFFIC, machine), ("hosts", "stencil2d:8x9", many)):
         with redirect_stdout(io.StringIO()) as out:
-            assert main(line) == 0
-        said[solver] = out.getvalue()
+            assert main(["map", traffic, *on, "--json"]) == 0
+        said[search] = on, traffic, out.getvalue()
     return said
 
 
@@ -162,20 +164,21 @@ def test_a_saved_mapping_is_reported_as_it_was_shown(machine, tmp_path, capsys):
     assert "the traffic has 5" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("solver", ["auto", "multilevel"])
+@pytest.mark.parametrize("search", ["devices", "hosts"])
 @pytest.mark.parametrize("form", ["text", "json", "html", "svg"])
 def test_a_saved_mapping_of_either_search_is_shown_on_its_machine(
-    *, solver, form, machine, found, tmp_path, capsys
+    *, search, form, found, tmp_path, capsys
 ):
     saved = tmp_path / "map.json"
-    saved.write_text(found[solver])
-    command = ["report", str(saved), *machine, "--traffic", TRAFFIC, "--format", form]
+    machine, traffic, text = found[search]
+    saved.write_text(text)
+    command = ["report", str(saved), *machine, "--traffic", traffic, "--format", form]
     assert main(command) == 0
     assert "leaf uplinks" in capsys.readouterr().out
 
 
 def test_a_damaged_mapping_is_refused(found, tmp_path, capsys):
-    document = json.loads(found["auto"])
+    document = json.loads(found["devices"][-1])
     saved = tmp_path / "map.json"
     for name, value in (
         ("device_of_rank", [99] * 24),
@@ -192,7 +195,7 @@ def test_a_damaged_mapping_is_refused(found, tmp_path, capsys):
 
 @pytest.mark.parametrize("damage", ["host twice", "no such host", "a load less", "no loads"])
 def test_groups_of_hosts_that_contradict_each_other_are_refused(damage, found, tmp_path, capsys):
-    document = json.loads(found["auto"])
+    document = json.loads(found["devices"][-1])
     if damage == "host twice":
         document["stages"][0][0]["hosts"].append(document["stages"][0][1]["hosts"][0])
     elif damage == "no such host":

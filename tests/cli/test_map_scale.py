@@ -66,7 +66,7 @@ def test_what_a_shape_cannot_take(options, cause, capsys):
 
 
 def test_why_and_what_is_worth_it(capsys):
-    command = ["map", TRAFFIC, "-t", SHAPE, "--solver", "multilevel"]
+    command = ["map", TRAFFIC, "-t", SHAPE]
     assert main([*command, "--explain"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Before busiest is level 2 unit" in out

@@ -37,9 +37,7 @@ def irregular(sizes: tuple[int, ...], spines: int = 1) -> Network:
 def check(shape: Shape, ranks: int, seed: int, objective: str) -> None:
     """Slots, costs, loads and times of a mapping, counted again from single routes."""
     traffic = random_traffic(ranks, seed)
-    result = map_to_shape(
-        shape, traffic, MapOptions(objective=objective, solver="multilevel", seed=seed)
-    )
+    result = map_to_shape(shape, traffic, MapOptions(objective=objective, seed=seed))
     slots = np.array(result.device_of_rank)
     assert np.unique(slots).size == slots.size == ranks
     assert slots.max() < shape.slots == len(shape.hosts) * shape.slots_per_host
@@ -203,7 +201,7 @@ def test_one_device_talks_within_its_node_first() -> None:
         origin="cliques",
         tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
     )
-    result = map_to_shape(shape, cliques, MapOptions(objective="cost", solver="multilevel"))
+    result = map_to_shape(shape, cliques, MapOptions(objective="cost"))
     node_of = np.array(result.device_of_rank) // 8
     assert all(node_of[a] == node_of[b] for a, b in zip(source, target, strict=True))
 
@@ -212,7 +210,7 @@ def test_seats_have_the_hosts_names_and_the_nodes_devices() -> None:
     network = allocated(irregular((2, 3)), ["L1N2.cluster.org", "l0n1", "l1n0"])
     node = read_topology("dgx-1v")
     shape = shape_of_network(network, node)
-    result = map_to_shape(shape, pattern_traffic("stencil2d:4x5"), MapOptions(solver="multilevel"))
+    result = map_to_shape(shape, pattern_traffic("stencil2d:4x5"), MapOptions())
     placement = seat_slots(result, metadata={}, node=node)
     assert set(placement.devices_of_host) <= {"L1N2.cluster.org", "l0n1", "l1n0"}
     for seat, slot in zip(placement.seats, result.device_of_rank, strict=True):

@@ -73,16 +73,12 @@ def test_moves_and_bottlenecks_are_those_of_the_routes(text, tmp_path):
 
 def test_a_gain_that_is_not_worth_it_keeps_the_default():
     shape, traffic = mapping.read_shape("hierarchy:4:8:8"), profile.read_traffic("stencil2d:8x16")
-    plain = mapping.map_to_shape(shape, traffic, MapOptions(solver="multilevel"))
+    plain = mapping.map_to_shape(shape, traffic, MapOptions())
     gain = 1 - plain.placed.predicted_s / plain.default.predicted_s
     assert gain > 0
-    less = mapping.map_to_shape(
-        shape, traffic, MapOptions(solver="multilevel", min_gain=gain * 0.99)
-    )
+    less = mapping.map_to_shape(shape, traffic, MapOptions(min_gain=gain * 0.99))
     assert less.device_of_rank == plain.device_of_rank
-    kept = mapping.map_to_shape(
-        shape, traffic, MapOptions(solver="multilevel", min_gain=gain * 1.01, explained=True)
-    )
+    kept = mapping.map_to_shape(shape, traffic, MapOptions(min_gain=gain * 1.01, explained=True))
     assert kept.kept_default
     assert kept.moved_ranks == []
     assert kept.placed == kept.default
@@ -92,7 +88,7 @@ def test_a_gain_that_is_not_worth_it_keeps_the_default():
 
 def test_json_gives_back_what_was_explained():
     shape, traffic = mapping.read_shape("fattree:4:2:3"), profile.read_traffic(TRAFFIC)
-    result = mapping.map_to_shape(shape, traffic, MapOptions(solver="multilevel", explained=True))
+    result = mapping.map_to_shape(shape, traffic, MapOptions(explained=True))
     text = json.dumps(report.mapping_json(result, None, traffic))
     again = parse_mapping(text, "x")
     assert again.explanation == result.explanation

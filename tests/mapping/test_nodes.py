@@ -55,10 +55,10 @@ def test_the_default_fills_nodes_in_order(ranks: int, interleaved: bool):
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("objective", ["time", "congestion", "cost"])
 @pytest.mark.parametrize("ranks", [32, 24])
-def test_two_levels_put_groups_on_nodes(ranks: int, objective: str, interleaved: bool):
+def test_groups_are_put_on_nodes(ranks: int, objective: str, interleaved: bool):
     machine = cluster(NODES, interleaved=interleaved)
     traffic = groups_of_ranks(ranks, GPUS, 3)
-    result = map_traffic(machine, traffic, MapOptions(solver="multilevel", objective=objective))
+    result = map_traffic(machine, traffic, MapOptions(objective=objective))
     seats = [machine.devices[at] for at in result.device_of_rank]
     assert len(set(result.device_of_rank)) == ranks
     assert max(Counter(device.host for device in seats).values()) <= GPUS
@@ -73,10 +73,10 @@ def test_two_levels_put_groups_on_nodes(ranks: int, objective: str, interleaved:
     assert again.predicted_s == pytest.approx(result.placed.predicted_s)
 
 
-def test_two_levels_keep_the_default_where_nothing_is_gained():
+def test_the_default_is_kept_where_nothing_is_gained():
     machine = cluster(NODES)
     traffic = groups_of_ranks(32, 32, 1)  # everybody with everybody: all orders are alike
-    result = map_traffic(machine, traffic, MapOptions(solver="multilevel"))
+    result = map_traffic(machine, traffic, MapOptions())
     assert list(result.device_of_rank) == list(range(32))
 
 
@@ -91,7 +91,7 @@ def test_through_the_command_line(tmp_path: Path, capsys, ranks: int):
     pairs.write_text(
         f"# ranks={ranks}\nsource,target,bytes\n" + "".join(f"{a},{b},{n}\n" for a, b, n in rows)
     )
-    command = ["map", str(pairs), "-t", str(topology), "--solver", "multilevel"]
+    command = ["map", str(pairs), "-t", str(topology)]
     assert main([*command, "-o", str(place), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     devices = document["device_of_rank"]

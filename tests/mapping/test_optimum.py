@@ -179,9 +179,7 @@ def test_solvers_that_prove_nothing_state_what_they_found() -> None:
     machine, traffic = machine_of("mesh", 7), uneven_traffic(7, 5)
     every = Enumeration(machine, traffic, Constraints())
     scotch = ["scotch"] if scotch_available() else []
-    for solver, (objective, metric) in itertools.product(
-        ["multilevel", "default", "random", *scotch], GOALS
-    ):
+    for solver, (objective, metric) in itertools.product(["default", "random", *scotch], GOALS):
         if (solver, metric) == ("scotch", "hybrid"):
             with pytest.raises(ToposeatError, match="hybrid"):
                 map_traffic(

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.mapping import map_to_shape, map_traffic, read_shape, seat_slots
+from toposeat.mapping import map_to_shape, read_shape, seat_slots
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.report import render_mapping_text
-from toposeat.topology import read_topology
 
 SHAPES = (
     "hierarchy:4:8:4",
@@ -116,9 +115,7 @@ def test_every_rank_gets_a_slot_of_its_own_and_the_numbers_are_right(text, share
     ranks = 1 + int(share * (shape.slots - 1))
     traffic = random_traffic(ranks, seed)
     objective = data.draw(st.sampled_from(("time", "congestion", "cost")))
-    result = map_to_shape(
-        shape, traffic, MapOptions(objective=objective, solver="multilevel", seed=seed)
-    )
+    result = map_to_shape(shape, traffic, MapOptions(objective=objective, seed=seed))
     slots = np.array(result.device_of_rank)
     assert slots.size == ranks
     assert np.unique(slots).size == ranks
@@ -165,15 +162,14 @@ def test_the_same_seed_gives_the_same_answer_and_new_labels_a_valid_one(text, se
     shape = read_shape(text)
     traffic = random_traffic(shape.slots, seed)
     one, two = (
-        map_to_shape(shape, traffic, MapOptions(objective="cost", solver="multilevel", seed=seed))
-        for _ in range(2)
+        map_to_shape(shape, traffic, MapOptions(objective="cost", seed=seed)) for _ in range(2)
     )
     assert np.array_equal(np.array(one.device_of_rank), np.array(two.device_of_rank))
     order = np.random.default_rng(seed).permutation(shape.slots)
     moved = map_to_shape(
         shape,
         relabelled(traffic, order),
-        MapOptions(objective="cost", solver="multilevel", seed=seed),
+        MapOptions(objective="cost", seed=seed),
     )
     assert np.unique(moved.device_of_rank).size == shape.slots
     for each in (one, moved):
@@ -207,7 +203,7 @@ def test_a_hidden_partition_is_found():
     result = map_to_shape(
         read_shape("hierarchy:8:32,costs=1:100"),
         traffic,
-        MapOptions(objective="cost", solver="multilevel"),
+        MapOptions(objective="cost"),
     )
     assert result.placed.cost == source.size * 100
 
@@ -215,7 +211,7 @@ def test_a_hidden_partition_is_found():
 def test_a_stencil_whose_grid_can_be_seen_gets_blocks():
     shape = read_shape("hierarchy:4:8:16,costs=1:10:100")
     traffic = pattern_traffic("stencil3d:8x8x8")
-    seen = map_to_shape(shape, traffic, MapOptions(objective="cost", solver="multilevel"))
+    seen = map_to_shape(shape, traffic, MapOptions(objective="cost"))
     assert any("process grid 8x8x8" in note for note in seen.notes)
     # Blocks of 4x4x2 ranks per node and 2x2x1 per group: counted by hand, both directions.
     across_nodes = 2 * (64 + 64 + 3 * 64)
@@ -223,7 +219,7 @@ def test_a_stencil_whose_grid_can_be_seen_gets_blocks():
     assert seen.placed.cost <= 2**20 * (100 * across_nodes + 10 * across_groups + 2 * 64 * 21)
     # Under other names the graph is partitioned: not worse by more than it was measured to be.
     shuffled = relabelled(traffic, np.random.default_rng(1).permutation(512))
-    hidden = map_to_shape(shape, shuffled, MapOptions(objective="cost", solver="multilevel"))
+    hidden = map_to_shape(shape, shuffled, MapOptions(objective="cost"))
     assert hidden.placed.cost <= 1.2 * seen.placed.cost
 
 
@@ -232,7 +228,7 @@ def test_a_budget_that_is_gone_still_gives_a_placement():
     result = map_to_shape(
         shape,
         random_traffic(2048, 1),
-        MapOptions(objective="cost", solver="multilevel", budget_s=1e-9),
+        MapOptions(objective="cost", budget_s=1e-9),
     )
     assert np.unique(result.device_of_rank).size == 2048
     assert result.placed.cost <= result.default.cost
@@ -254,7 +250,7 @@ def test_ctrl_c_returns_the_best_so_far(stage: str, request: pytest.FixtureReque
     result = map_to_shape(
         read_shape("hierarchy:4:8:64"),
         random_traffic(2048, 4),
-        MapOptions(objective="cost", solver="multilevel", budget_s=60),
+        MapOptions(objective="cost", budget_s=60),
         progress=press,
     )
     assert pressed == [stage]
@@ -270,7 +266,7 @@ def test_the_same_placement_is_one_candidate_with_several_names():
     result = map_to_shape(
         read_shape("hierarchy:4:8:2"),
         pattern_traffic("stencil3d:4x4x4"),
-        MapOptions(solver="multilevel"),
+        MapOptions(),
     )
     assert any(each.also for each in result.candidates)
     text = render_mapping_text(result, None, pattern_traffic("stencil3d:4x4x4"), verbose=True)
@@ -286,7 +282,7 @@ def test_few_pairs_are_no_grid():
         origin="two",
         tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
     )
-    result = map_to_shape(read_shape("hierarchy:4:8:8"), traffic, MapOptions(solver="multilevel"))
+    result = map_to_shape(read_shape("hierarchy:4:8:8"), traffic, MapOptions())
     assert not any("process grid" in note for note in result.notes)
     assert result.placed.cost == 150  # side by side
 
@@ -294,9 +290,7 @@ def test_few_pairs_are_no_grid():
 def test_memory_does_not_grow_with_ranks_squared():
     """A dense matrix of 50 000 ranks would be 20 GB; this fits in what the tests may use."""
     traffic = pattern_traffic("ring:50000")
-    result = map_to_shape(
-        read_shape("hierarchy:4:8:1563"), traffic, MapOptions(objective="cost", solver="multilevel")
-    )
+    result = map_to_shape(read_shape("hierarchy:4:8:1563"), traffic, MapOptions(objective="cost"))
     assert np.unique(result.device_of_rank).size == 50_000
     assert result.peak_memory_bytes < 2**30
 
@@ -306,7 +300,7 @@ def test_progress_rises_to_the_end():
     map_to_shape(
         read_shape("hierarchy:4:8:32"),
         random_traffic(1024, 3),
-        MapOptions(solver="multilevel"),
+        MapOptions(),
         progress=lambda stage, share: seen.append((stage, share)),
     )
     shares = [share for stage, share in seen if stage == "multilevel"]
@@ -322,21 +316,13 @@ def test_a_chain_is_near_in_many_grids_and_still_quick_to_judge():
     assert result.placed.cost <= 2**20 * (12 * 100 + 108 * 10 + 600)
 
 
-def test_scotch_is_one_to_one_after_repair_and_a_candidate_of_auto():
+def test_scotch_is_one_to_one_after_repair():
     if not _core.scotch_available():
         pytest.skip("libscotch is not installed")
     for text in SHAPES:
         shape = read_shape(text)
         result = map_to_shape(shape, random_traffic(shape.slots, 7), MapOptions(solver="scotch"))
         assert np.unique(result.device_of_rank).size == shape.slots
-    auto = map_to_shape(
-        read_shape("hierarchy:4:8:8"),
-        random_traffic(256, 7),
-        MapOptions(objective="cost", solver="auto"),
-    )
-    costs = {each.name: each.cost for each in auto.candidates}
-    assert "scotch" in costs
-    assert auto.placed.cost == pytest.approx(min(costs.values()))
 
 
 def test_seats_name_host_and_device_and_count_local_ranks():
@@ -361,13 +347,3 @@ def test_ranks_that_do_not_fit_and_unknown_names_are_refused():
         map_to_shape(shape, random_traffic(4, 1), MapOptions(objective="speed"))
     with pytest.raises(UsageError, match="seed -1"):
         map_to_shape(shape, random_traffic(4, 1), MapOptions(seed=-1))
-
-
-def test_two_levels_on_a_topology():
-    machine = read_topology("k80-16")
-    traffic = pattern_traffic("stencil3d:2x2x4,weight=3")
-    result = map_traffic(machine, traffic, MapOptions(solver="multilevel"))
-    assert sorted(result.device_of_rank) == list(range(16))
-    assert result.placed.predicted_s < result.default.predicted_s
-    assert "two levels" in result.solver
-    assert not result.certificate.proved

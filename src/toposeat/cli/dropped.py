@@ -10,6 +10,11 @@ from toposeat.errors import UsageError
 # A pattern of the words of a call, what it asks for, and what to type instead.
 _DROPPED: tuple[tuple[str, str, str], ...] = (
     (
+        r"--solver[ =]multilevel\b",
+        "--solver multilevel",
+        "leave it out: `auto` has this search among its own",
+    ),
+    (
         r"^bench .*--on[ =](model|smpi)\b",
         "bench --on",
         "toposeat map PATTERN predicts; in a clone SimGrid does: python -m benchmarks.papers",

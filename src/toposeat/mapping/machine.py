@@ -108,9 +108,5 @@ class Machine(Record, frozen=True, kw_only=True, dict=True):
             or options.solver in ("exact", "search")
         )
         # What NVLink domains gain beside their rates, only the search over hosts knows.
-        is_small = (
-            self.shape.slots <= MOST_LISTED
-            and not self.shape.domain_of_host
-            and options.solver != "multilevel"
-        )
+        is_small = self.shape.slots <= MOST_LISTED and not self.shape.domain_of_host
         return self.topology if needs or is_small else None

@@ -13,7 +13,6 @@ from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.network import compile_traffic
 from toposeat.mapping.installed import check_installed
-from toposeat.mapping.nodes import map_nodes
 from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
 from toposeat.mapping.sets import map_sets, searches_sets
@@ -65,10 +64,8 @@ def map_traffic(
     check_installed(options.solver)
     default = evaluator.evaluate(_default(topology, evaluator, options, request))
     begin = time.perf_counter()
-    if options.solver == "multilevel":
-        answer: _Answer = map_nodes(topology, evaluator, default, options, budget_s=budget_s)
-    elif evaluator.groups is None:
-        answer = _solved(request)
+    if evaluator.groups is None:
+        answer: _Answer = _solved(request)
     elif searches_sets(evaluator, problem, options):
         answer = map_sets(
             evaluator, problem, default.device_of_rank, budget_s=budget_s, seed=options.seed

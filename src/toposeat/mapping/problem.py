@@ -49,7 +49,7 @@ class Problem(Struct, frozen=True, kw_only=True):
             allowed=self.allowed,
             hosts=self.hosts,
             objective=options.objective,
-            solver="search" if options.solver == "multilevel" else options.solver,
+            solver=options.solver,
             budget_s=budget_s,
             seed=options.seed,
         )

@@ -31,15 +31,13 @@ from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
-# auto: every candidate: orders, curves, blocks, multilevel, and Scotch if installed.
-# multilevel: the same without Scotch.
+# auto: every candidate: orders, curves, blocks, multilevel.
 # scotch: libscotch alone, repaired to one rank per slot.
 # default: rank i on slot i.
 # random: a random placement (for comparisons).
-SCALE_SOLVERS = ("auto", "multilevel", "scotch", "default", "random")
+SCALE_SOLVERS = ("auto", "scotch", "default", "random")
 SCALE_BUDGET_S = 10.0  # where the options name none
 ORDERS_BUDGET_S = 1.0  # of CPU time, for the order of nodes of jobs with groups
-_BY_PHASES = ("auto", "multilevel")
 
 
 Slots = NDArray[np.uint32]
@@ -78,7 +76,7 @@ def map_to_shape(
             shape.machine,
             evaluator.cost_flows if options.objective == "cost" else evaluator.flows,
             objective=options.objective,
-            solver=options.solver,
+            solver="multilevel" if options.solver == "auto" else options.solver,
             budget_s=SCALE_BUDGET_S if options.budget_s is None else options.budget_s,
             seed=options.seed,
             progress=progress,
@@ -89,7 +87,7 @@ def map_to_shape(
     default, placed = (evaluator.evaluate(row) for row in (evaluator.default, answer.slot_of_rank))
     notes = [*shape.notes, *answer.notes]
     solver, searched = answer.placed.name, None
-    if traffic.groups and options.objective == "time" and options.solver in _BY_PHASES:
+    if traffic.groups and options.objective == "time" and options.solver == "auto":
         searched = search_orders(
             shape,
             traffic,

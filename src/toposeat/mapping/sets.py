@@ -34,7 +34,6 @@ def searches_sets(evaluator: Evaluator, problem: Problem, options: MapOptions) -
         evaluator.groups is not None
         and evaluator.groups.nodes == 1
         and options.objective == "time"
-        and options.solver != "multilevel"
         and not options.is_fixed
         and max(problem.slots) == 1
     )

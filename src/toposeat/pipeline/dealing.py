@@ -67,7 +67,6 @@ def _dealt_with_devices(
         row = [next(left[host]) for host in plans[name]]
         return evaluator.evaluate(row).value(options.objective)
 
-    solver = "search" if options.solver == "multilevel" else options.solver
     found: dict[str, MappingResult] = {}
     for name in sorted(plans, key=in_rank_order)[:_FINALISTS]:
         kept = replace(options.constraints, hosts=plans[name])
@@ -75,7 +74,7 @@ def _dealt_with_devices(
             found[name] = map_on_path(
                 Machine.of(machine),
                 traffic,
-                replace(options, solver=solver, constraints=kept),
+                replace(options, constraints=kept),
                 path,
             )
         except ToposeatError:  # the user's own constraints allow no such plan
