@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toposeat.profile.nccl_job import Call, collective_edges
+from toposeat.profile.nccl_job import Call, collective_edges, edge_bytes
 
 S = 1200
 
 
 def edges(operation: str, members: int, root: int = -1) -> dict[tuple[int, int], tuple[int, int]]:
-    found = collective_edges(Call(operation, S, root), 1, members)
-    return {(a, b): (size, messages) for a, b, size, messages in found}
+    ends = zip(*(each.tolist() for each in collective_edges(operation, root, members)), strict=True)
+    return dict.fromkeys(ends, edge_bytes(Call(operation, S, root), 1, members))
 
 
 def test_ring_allreduce_of_four_ranks() -> None:
@@ -67,7 +67,8 @@ def test_bytes_out_of_every_rank_follow_the_bus_bandwidth_factor(
 ) -> None:
     size = block * members
     out: dict[int, int] = defaultdict(int)
-    for source, _, nbytes, _ in collective_edges(Call(operation, size), 1, members):
+    nbytes, _ = edge_bytes(Call(operation, size), 1, members)
+    for source in collective_edges(operation, -1, members)[0].tolist():
         out[source] += nbytes
     factor = 2 * (members - 1) * block if operation == "allreduce" else (members - 1) * size
     assert out == dict.fromkeys(range(members), factor)

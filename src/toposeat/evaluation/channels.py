@@ -11,33 +11,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from toposeat.model.traffic import Exchange, PairTable, Traffic
+import numpy as np
+from numpy.typing import ArrayLike
+
+from toposeat.model.pair_table import Messages, PairTable
+from toposeat.model.traffic import Exchange, Traffic
 
 Unit = tuple[int, ...]  # members of a group on one node, ascending
 
 
-class Edges:
-    """Bytes from one place (or rank) to another, collected one by one."""
+class Edges(Messages):
+    """Bytes from one place (or rank) to another, none to itself."""
 
-    def __init__(self) -> None:
-        """No bytes yet."""
-        self._rows: list[tuple[int, int, int, int]] = []
+    def add(
+        self, source: ArrayLike, target: ArrayLike, size: ArrayLike, count: ArrayLike = 1
+    ) -> None:
+        """More bytes, rounded."""
+        columns = np.broadcast_arrays(*map(np.atleast_1d, (source, target, size, count)))
+        kept = (columns[0] != columns[1]) & (columns[2] > 0)
+        out, into, nbytes, messages = (column[kept] for column in columns)
+        super().add(out, into, nbytes.round(), messages)
 
-    def add(self, source: int, target: int, nbytes: float, messages: int = 1) -> None:
-        """More bytes; none to itself."""
-        if source != target and nbytes > 0:
-            self._rows.append((source, target, round(nbytes), messages))
+    def extend(self, rows: Sequence[tuple[int, int, float]], messages: int = 1) -> None:
+        """Rows of source, target and bytes, each with as many messages."""
+        if rows:
+            source, target, size = zip(*rows, strict=True)
+            self.add(source, target, size, messages)
 
     def all_pairs(self, places: Sequence[int], nbytes: float, messages: int = 1) -> None:
         """The same bytes over each ordered pair."""
-        for a in places:
-            for b in places:
-                self.add(a, b, nbytes, messages)
-
-    def table(self) -> PairTable:
-        """All of it, by pair."""
-        source, target, nbytes, messages = zip(*self._rows, strict=True) if self._rows else [()] * 4
-        return PairTable.from_pairs(source, target, nbytes, messages)
+        self.add(np.repeat(places, len(places)), np.tile(places, len(places)), nbytes, messages)
 
 
 class Channels:
@@ -154,14 +157,13 @@ def search_table(channels: Channels, traffic: Traffic, *, even: bool = False) ->
             edges.all_pairs(ranks, load.bytes, load.messages)
             continue
         blocks = channels.units(ranks)
-        for source, target, count in channels.hops(blocks):
-            edges.add(source, target, load.bytes / count, load.messages)
+        rows = [(out, into, load.bytes / count) for out, into, count in channels.hops(blocks)]
         for block in blocks:
             steps = len(block) - (len(blocks) > 1)
             if even and len(block) > 1:
                 pairs = len(block) * (len(block) - 1)
                 edges.all_pairs(block, load.bytes * steps / pairs, load.messages)
                 continue
-            for a, b in pairwise((*block, block[0])[: steps + 1]):
-                edges.add(a, b, load.bytes, load.messages)
+            rows += [(a, b, load.bytes) for a, b in pairwise((*block, block[0])[: steps + 1])]
+        edges.extend(rows, load.messages)
     return PairTable.total([traffic.edge_table(), edges.table()])

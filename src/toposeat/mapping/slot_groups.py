@@ -137,8 +137,8 @@ class SlotGroups:
                     most = max(most, len(units))
                     # V = 2 S (n - 1) / n of an all-reduce of S bytes on n ranks
                     size = group.bytes * len(group.ranks) / (2 * (len(group.ranks) - 1))
-                    for source, target, parts in self._channels.tree_hops(units):
-                        edges.add(source, target, size / parts)
+                    hops = self._channels.tree_hops(units)
+                    edges.extend([(out, into, size / parts) for out, into, parts in hops])
             trees_s = None
             if most > 2:
                 _, over = _core.large_loads(self._machine, *_over_slots(edges.table()))
@@ -189,8 +189,8 @@ class SlotGroups:
     def _ring(self, group: Members, slots: Sequence[int], edges: Edges, nbytes: Floats) -> float:
         """Add a group's edges between units and its bytes inside them; its seconds inside."""
         units = self._channels.units(slots)
-        for source, target, count in self._channels.hops(units):
-            edges.add(source, target, group.bytes / count)
+        hops = self._channels.hops(units)
+        edges.extend([(out, into, group.bytes / count) for out, into, count in hops])
         channels = self._channels.count(units)
         slowest = 0.0
         for unit in units:
@@ -211,8 +211,8 @@ def _sent(slot: int, lasts: Unit) -> float:
 
 def _chain(unit: Unit, lasts: Unit, nbytes: int, edges: Edges) -> None:
     """A ring in the order of slots, where a host's inside is not known; open at `lasts`."""
-    for here, there in pairwise((*unit, unit[0])):
-        edges.add(here, there, nbytes * _sent(here, lasts))
+    ring = pairwise((*unit, unit[0]))
+    edges.extend([(here, there, nbytes * _sent(here, lasts)) for here, there in ring])
 
 
 def _over_slots(table: PairTable) -> tuple[_core.RankTraffic, Slots]:

@@ -123,6 +123,63 @@ class PairTable(Struct, frozen=True, eq=False):
     __hash__ = None  # type: ignore[assignment]
 
 
+class Messages:
+    """Messages between pairs as they are added, some at a time; equal pairs are not yet summed."""
+
+    def __init__(self) -> None:
+        self._parts: list[Int64Array] = []
+
+    def add(
+        self, source: ArrayLike, target: ArrayLike, size: ArrayLike, count: ArrayLike = 1
+    ) -> None:
+        """`count` messages from each source to each target, of `size` bytes **altogether**."""
+        columns = np.broadcast_arrays(*np.atleast_1d(source, target, size, count))
+        self._parts.append(np.stack(columns).astype(np.int64))
+
+    def rounds(self) -> list[Int64Array]:
+        """What was added at a time, in order: arrays (4, messages) like `rows`."""
+        return self._parts
+
+    def rows(self) -> Int64Array:
+        """Array (4, messages): source, target, bytes, messages."""
+        return np.concatenate([np.empty((4, 0), np.int64), *self._parts], axis=1)
+
+    def table(self) -> PairTable:
+        """All of them, by pair."""
+        return PairTable.from_pairs(*self.rows())
+
+
+class PairSum(Messages):
+    """Messages that are summed per pair now and then.
+
+    Memory: a few times the distinct pairs, not the rows that were added.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._summed = self._waiting = 0  # rows
+
+    def __len__(self) -> int:
+        return self._summed + self._waiting
+
+    def add(
+        self, source: ArrayLike, target: ArrayLike, size: ArrayLike, count: ArrayLike = 1
+    ) -> None:
+        """See `Messages.add`."""
+        super().add(source, target, size, count)
+        self._waiting += self._parts[-1].shape[1]
+        if self._waiting >= max(MAX_WAITING, self._summed // 2):
+            self.table()
+
+    def table(self) -> PairTable:
+        """Everything so far."""
+        found = super().table()
+        self._parts = [np.stack([found.source, found.target, found.bytes, found.messages])]
+        self._summed, self._waiting = len(found), 0
+        return found
+
+
+MAX_WAITING = 1 << 19  # rows that wait before they are summed
 MAX_SCHEDULE_FLOWS = 1 << 22  # over all repeats; as the core has it
 
 

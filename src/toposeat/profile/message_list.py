@@ -1,17 +1,20 @@
-"""Messages gathered one kind, or one part of a step, at a time, then summed into a `Traffic`."""
+"""Messages by kind, and by part of a step, then summed into a `Traffic`."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from numpy.typing import ArrayLike
 
+from toposeat.model.pair_table import PairSum
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
+    MAX_TOTAL,
     CollectiveEvent,
     Communicator,
     Exchange,
@@ -20,88 +23,124 @@ from toposeat.model.traffic import (
     MemorySpace,
     PairTable,
     Phase,
-    TableKey,
     Traffic,
     TrafficKind,
 )
 
-
-class _Columns(Struct):
-    source: list[int] = field(default_factory=list)
-    target: list[int] = field(default_factory=list)
-    bytes: list[int] = field(default_factory=list)
-    messages: list[int] = field(default_factory=list)
-    histogram: Int64Array = field(default_factory=lambda: np.zeros(HISTOGRAM_BUCKETS, np.int64))
+_POWERS = 1 << np.arange(63)
 
 
 class MessageList:
-    """Messages between buffers of `ranks` ranks; those of a rank to itself are left out."""
+    """Messages between buffers of `ranks` ranks; those of a rank to itself are left out.
+
+    A `phase` is the name of a part of a step, "" where there are none.
+    """
 
     def __init__(self, ranks: int, space: MemorySpace = MemorySpace.DEVICE) -> None:
         self.ranks = ranks
         self.space = space
-        self.total = 0  # all bytes and messages added up, exact
+        self.total = 0.0  # all bytes and messages added up; from `MAX_TOTAL` on nothing is added
         self.communicators: list[Communicator] = []
         self.collectives: list[CollectiveEvent] = []
-        self._columns: dict[TrafficKind, _Columns] = defaultdict(_Columns)
+        self._pairs: dict[tuple[str, TrafficKind], PairSum] = defaultdict(PairSum)
+        self._histograms: dict[TrafficKind, Int64Array] = {}
+        self._loads: dict[tuple[int, str, Exchange, str], list[int]] = defaultdict(lambda: [0, 0])
 
-    def add(self, kind: TrafficKind, source: int, target: int, size: int, count: int) -> None:
-        """`count` messages of `size` bytes each."""
-        if source != target and count > 0:
-            self.add_sum(kind, source, target, size * count, count)
-            self._columns[kind].histogram[size.bit_length()] += count
-
-    def add_sum(self, kind: TrafficKind, source: int, target: int, total: int, count: int) -> None:
-        """`count` messages of `total` bytes altogether, whose sizes are not known."""
-        if source != target and count > 0:
-            columns = self._columns[kind]
-            columns.source.append(source)
-            columns.target.append(target)
-            columns.bytes.append(total)
-            columns.messages.append(count)
-            self.total += total + count
-
-    def add_all_to_all(
-        self, kind: TrafficKind, members: Sequence[int], size: int, count: int
+    def add(
+        self,
+        kind: TrafficKind,
+        source: ArrayLike,
+        target: ArrayLike,
+        size: ArrayLike,
+        count: ArrayLike,
+        *,
+        phase: str = "",
     ) -> None:
-        """The same between each two of `members`; as many calls of `add` would take seconds."""
-        if count == 0 or len(members) < 2:
-            return
-        columns = self._columns[kind]
-        others = len(members) - 1
-        for place, source in enumerate(members):
-            columns.source.extend(repeat(source, others))
-            columns.target.extend(members[:place])
-            columns.target.extend(members[place + 1 :])
-        pairs = len(members) * others
-        self.total += pairs * (size * count + count)
-        columns.bytes.extend(repeat(size * count, pairs))
-        columns.messages.extend(repeat(count, pairs))
-        columns.histogram[size.bit_length()] += count * pairs
+        """`count` messages of `size` bytes each from every source to its target."""
+        total = np.multiply(size, count, dtype=object)
+        rows = self._add(phase, kind, source, target, total, count, size)
+        if rows.shape[1]:
+            sizes = self._histograms.setdefault(kind, np.zeros(HISTOGRAM_BUCKETS, np.int64))
+            np.add.at(sizes, np.searchsorted(_POWERS, rows[4], side="right"), rows[3])
+
+    def add_sum(
+        self,
+        kind: TrafficKind,
+        source: ArrayLike,
+        target: ArrayLike,
+        total: ArrayLike,
+        count: ArrayLike,
+    ) -> None:
+        """`count` messages of `total` bytes altogether, whose sizes are not known."""
+        self._add("", kind, source, target, total, count)
+
+    def _add(self, phase: str, kind: TrafficKind, *columns: ArrayLike) -> Int64Array:
+        """Columns are source, target, bytes, messages and more; returns the rows that count."""
+        if np.max(columns[2], initial=0) >= MAX_TOTAL:
+            self.total = math.inf
+            return np.empty((len(columns), 0), np.int64)
+        arrays = [np.atleast_1d(np.asarray(column, np.int64)) for column in columns]
+        rows = np.stack(np.broadcast_arrays(*arrays))
+        rows = rows[:, (rows[0] != rows[1]) & (rows[3] > 0)]
+        self.total += float(rows[2:4].sum(dtype=np.float64))
+        if rows.shape[1] and self.total < MAX_TOTAL:
+            self._pairs[phase, kind].add(*rows[:4])
+        return rows
+
+    def add_load(
+        self,
+        communicator: int,
+        library: str,
+        exchange: Exchange,
+        size: int,
+        count: int,
+        *,
+        phase: str = "",
+    ) -> None:
+        """What a communicator moves whose members the library orders itself; see `GroupLoad`."""
+        load = self._loads[communicator, library, exchange, phase]
+        load[0] += size
+        load[1] += count
 
     def __len__(self) -> int:
-        return sum(len(columns.source) for columns in self._columns.values())
+        return sum(map(len, self._pairs.values()))
 
-    def traffic(
-        self, origin: str, *, collective_model: str = "", metadata: Mapping[str, str]
-    ) -> Traffic:
-        """All messages so far. `total` must be below 2^62."""
+    def traffic(self, origin: str, **more: Any) -> Traffic:
+        """All messages so far, with `more` members of the traffic. `total` is below `MAX_TOTAL`."""
+        parts = {key: pairs.table() for key, pairs in self._pairs.items()}
+        index = {label: n for n, label in enumerate(dict.fromkeys(p for p, _ in parts if p))}
         return Traffic(
             ranks=self.ranks,
             origin=origin,
             tables={
-                (kind, self.space): PairTable.from_pairs(c.source, c.target, c.bytes, c.messages)
-                for kind, c in self._columns.items()
+                (kind, self.space): PairTable.total(t for (_, k), t in parts.items() if k is kind)
+                for kind in dict.fromkeys(kind for _, kind in parts)
             },
-            histograms={
-                (kind, self.space): c.histogram
-                for kind, c in self._columns.items()
-                if c.histogram.any()
-            },
+            histograms={(kind, self.space): sizes for kind, sizes in self._histograms.items()},
             communicators=tuple(self.communicators),
             collectives=tuple(self.collectives),
-            collective_model=collective_model,
-            metadata=metadata,
+            groups=tuple(
+                GroupLoad(
+                    communicator=communicator,
+                    library=library,
+                    exchange=exchange,
+                    bytes=size,
+                    messages=count,
+                    phase=index.get(phase),
+                )
+                for (communicator, library, exchange, phase), (size, count) in self._loads.items()
+            ),
+            phases=tuple(
+                Phase(
+                    index=n,
+                    label=label,
+                    begin_s=0,
+                    end_s=0,
+                    tables={(k, self.space): t for (p, k), t in parts.items() if p == label},
+                )
+                for label, n in index.items()
+            ),
+            **more,
         )
 
 
@@ -129,145 +168,3 @@ def table_traffic(
         report=(*said, *notes),
         timed=False,
     )
-
-
-_LIBRARY = "nccl"
-
-
-class StepMessages:
-    """Messages between device buffers of `ranks` ranks; each belongs to a named part of the step.
-
-    Groups of one name and the same ranks are one communicator, whatever parts use it.
-    """
-
-    def __init__(self, ranks: int) -> None:
-        self.ranks = ranks
-        self.total = 0  # all bytes and messages added up, exact
-        self._phases: dict[str, dict[TableKey, list[PairTable]]] = {}
-        self._histograms: dict[TableKey, Int64Array] = {}
-        self._communicators: dict[tuple[str, tuple[int, ...]], Communicator] = {}
-        self._loads: list[tuple[str, GroupLoad]] = []
-
-    def add_pairs(
-        self, phase: str, source: Int64Array, target: Int64Array, size: int, count: int
-    ) -> None:
-        """`count` point-to-point messages of `size` bytes from each source to its target."""
-        self._add(phase, TrafficKind.POINT_TO_POINT, (source, target), size, count)
-
-    def add_communicators(self, name: str, members: Int64Array) -> list[Communicator]:
-        """Make groups known: `name 0`, `name 1`, ...; those of one rank are left out.
-
-        `members` are groups x members, world ranks, sorted in each group.
-        """
-        if members.shape[1] < 2:
-            return []
-        found = []
-        for number, ranks in enumerate(map(tuple, members.tolist())):
-            identity = len(self._communicators)
-            new = Communicator(id=identity, ranks=ranks, name=f"{name} {number}")
-            found.append(self._communicators.setdefault((name, ranks), new))
-        return found
-
-    def add_groups(
-        self,
-        phase: str,
-        name: str,
-        members: Int64Array,
-        exchange: Exchange,
-        *,
-        size: int,
-        count: int,
-    ) -> None:
-        """Collectives of alike groups, which the library orders itself.
-
-        `count` messages of `size` bytes go over each edge of the ring over the members, or each
-        ordered pair of them.
-        """
-        number = members.shape[1]
-        communicators = self.add_communicators(name, members)
-        if number < 2 or count == 0:
-            return
-        for communicator in communicators:
-            load = GroupLoad(
-                communicator=communicator.id,
-                library=_LIBRARY,
-                exchange=exchange,
-                bytes=size * count,
-                messages=count,
-            )
-            self._loads.append((phase, load))
-        for shift in range(1, 2 if exchange is Exchange.RING else number):
-            target = np.roll(members, -shift, axis=1)
-            pairs = (members.ravel(), target.ravel())
-            self._add(phase, TrafficKind.COLLECTIVE, pairs, size, count)
-
-    def traffic(
-        self, origin: str, *, collective_model: str = "", metadata: Mapping[str, str]
-    ) -> Traffic:
-        """All messages so far. `total` must be below 2^62."""
-        phases = tuple(
-            Phase(
-                index=index,
-                label=label,
-                begin_s=0,
-                end_s=0,
-                tables={key: PairTable.total(tables) for key, tables in parts.items()},
-            )
-            for index, (label, parts) in enumerate(self._phases.items())
-        )
-        sums: dict[TableKey, list[PairTable]] = defaultdict(list)
-        for phase in phases:
-            for key, table in phase.tables.items():
-                sums[key].append(table)
-        return Traffic(
-            ranks=self.ranks,
-            origin=origin,
-            tables={key: PairTable.total(tables) for key, tables in sums.items()},
-            histograms=self._histograms,
-            communicators=tuple(self._communicators.values()),
-            groups=self._grouped(),
-            phases=phases,
-            collective_model=collective_model,
-            metadata=metadata,
-        )
-
-    def _grouped(self) -> tuple[GroupLoad, ...]:
-        """The loads, one for each communicator, way of exchange and part of the step."""
-        index = {label: number for number, label in enumerate(self._phases)}
-        sums: dict[tuple[int, Exchange, int], list[int]] = defaultdict(lambda: [0, 0])
-        for label, load in self._loads:
-            entry = sums[load.communicator, load.exchange, index[label]]
-            entry[0] += load.bytes
-            entry[1] += load.messages
-        return tuple(
-            GroupLoad(
-                communicator=communicator,
-                library=_LIBRARY,
-                exchange=exchange,
-                bytes=size,
-                messages=count,
-                phase=phase,
-            )
-            for (communicator, exchange, phase), (size, count) in sums.items()
-        )
-
-    def _add(
-        self,
-        phase: str,
-        kind: TrafficKind,
-        ends: tuple[Int64Array, Int64Array],
-        size: int,
-        count: int,
-    ) -> None:
-        pairs = len(ends[0])
-        if pairs == 0 or count == 0:
-            return
-        total = pairs * (size * count + count)
-        self.total += total
-        if self.total >= 2**62:
-            return  # refused by whoever asked, in one line
-        key = (kind, MemorySpace.DEVICE)
-        table = PairTable.from_pairs(*ends, np.full(pairs, size * count), np.full(pairs, count))
-        self._phases.setdefault(phase, {}).setdefault(key, []).append(table)
-        empty = np.zeros(HISTOGRAM_BUCKETS, np.int64)
-        self._histograms.setdefault(key, empty)[size.bit_length()] += pairs * count

@@ -21,8 +21,10 @@ same.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from toposeat.errors import InputError
 from toposeat.model.traffic import (
@@ -30,7 +32,7 @@ from toposeat.model.traffic import (
     CollectiveEvent,
     Communicator,
     Exchange,
-    GroupLoad,
+    Int64Array,
     MemorySpace,
     RankInfo,
     Traffic,
@@ -38,46 +40,36 @@ from toposeat.model.traffic import (
 )
 from toposeat.profile.message_list import MessageList
 
-Edge = tuple[int, int, int, int]  # source, target (positions), bytes, messages
-
 RING_OPERATIONS = frozenset({"allreduce", "allgather", "reduce_scatter_block", "bcast", "reduce"})
 DIRECT_OPERATIONS = frozenset({"alltoall", "gather", "scatter"})
 OPERATIONS = RING_OPERATIONS | DIRECT_OPERATIONS
 
 
-def collective_edges(collective: Call, calls: int, members: int) -> Iterator[Edge]:
-    """Bytes and messages over each edge, in positions of a communicator of so many members.
-
-    `collective.size` are the contributions of one rank over all calls.
-    """
-    operation, root = collective.operation, max(collective.root, 0)
-    if members < 2 or calls == 0:
-        return
-    if operation in DIRECT_OPERATIONS:
-        for source in range(members):
-            for target in _targets(operation, source, root, members):
-                yield source, target, collective.size, calls
-        return
-    n, size, steps = members, collective.size, 1
-    if operation == "allreduce":
-        size, steps = 2 * (n - 1) * size // n, 2 * (n - 1)
-    elif operation in ("allgather", "reduce_scatter_block"):
-        size, steps = (n - 1) * size, n - 1
-    for source in range(n):
-        target = (source + 1) % n
-        # A chain is a ring that is cut where it would come back to, or start from, the root.
-        closing = target if operation == "bcast" else source
-        if operation in ("bcast", "reduce") and closing == root:
-            continue
-        yield source, target, size, steps * calls
-
-
-def _targets(operation: str, source: int, root: int, members: int) -> Iterable[int]:
+def collective_edges(operation: str, root: int, members: int) -> tuple[Int64Array, Int64Array]:
+    """Sources and targets of the edges, as positions in a communicator of so many members."""
+    places, root = np.arange(members), max(root, 0)
+    others = places[places != root]
     if operation == "alltoall":
-        return (target for target in range(members) if target != source)
+        source, target = np.repeat(places, members), np.tile(places, members)
+        return source[source != target], target[source != target]
     if operation == "gather":
-        return () if source == root else (root,)
-    return (t for t in range(members) if t != root) if source == root else ()
+        return others, np.full_like(others, root)
+    if operation == "scatter":
+        return np.full_like(others, root), others
+    source, target = places, (places + 1) % members
+    # A chain is a ring that is cut where it would come back to, or start from, the root.
+    closing = {"bcast": target == root, "reduce": source == root}.get(operation, source == target)
+    return source[~closing], target[~closing]
+
+
+def edge_bytes(collective: Call, calls: int, members: int) -> tuple[int, int]:
+    """Bytes and messages over each edge; `collective.size` is of one rank over all calls."""
+    n, size, steps = members, collective.size, 1
+    if collective.operation == "allreduce":
+        size, steps = 2 * (n - 1) * size // n, 2 * (n - 1)
+    elif collective.operation in ("allgather", "reduce_scatter_block"):
+        size, steps = (n - 1) * size, n - 1
+    return size, steps * calls
 
 
 MAX_RANKS = 1 << 17
@@ -169,17 +161,22 @@ class NcclJob:
         metadata: Mapping[str, str] | None = None,
         report: Sequence[str] = (),
     ) -> Traffic:
-        """The edges of all calls."""
+        """The edges of all calls.
+
+        What communicators move is also told as sets where NCCL orders the members itself. What has
+        a size per pair, or a root that all send to or from, is messages of its members.
+        """
         notes = list(report)
         messages = MessageList(self.ranks, self.space)
         has_sets = self._has_sets(notes)
         direct = TrafficKind.POINT_TO_POINT if has_sets else TrafficKind.COLLECTIVE
-        unplaced = sum(self._expand(group, messages, direct) for group in self.groups)
-        for (source, target, size), count in self.exchanged.items():
-            messages.add_sum(direct, source, target, size * count, count)
+        unplaced = sum(
+            self._expand(number, messages, has_sets=has_sets) for number in range(len(self.groups))
+        )
+        source, target, size, count = _columns(self.exchanged)
+        messages.add_sum(direct, source, target, np.multiply(size, count, dtype=object), count)
         modelled = len(messages) > 0
-        for (source, target, size), count in self._reported():
-            messages.add(TrafficKind.POINT_TO_POINT, source, target, size, count)
+        messages.add(TrafficKind.POINT_TO_POINT, *_columns(self._reported()))
         _check(messages)
         if unplaced:
             notes.append(
@@ -200,14 +197,10 @@ class NcclJob:
             for number, group in enumerate(self.groups)
         ]
         messages.collectives = self._events(notes)
-        traffic = messages.traffic(
+        return messages.traffic(
             origin,
             collective_model=f"{self.library.upper() or 'as of NCCL'}: {MODEL}" if modelled else "",
             metadata=dict(metadata or {}),
-        )
-        return replace(
-            traffic,
-            groups=tuple(self._group_loads()) if has_sets else (),
             rank_info=tuple(rank_info),
             report=tuple(notes),
             timed=False,
@@ -243,63 +236,35 @@ class NcclJob:
             )
         return not unknown
 
-    def _group_loads(self) -> list[GroupLoad]:
-        """What each communicator moves, as sets: NCCL orders the members itself.
-
-        What has a size per pair, or a root that all send to or from, is no collective of NCCL but
-        messages of its members.
-        """
-        loads: dict[tuple[int, Exchange], tuple[int, int]] = {}
-        for number, group in enumerate(self.groups):
-            n = len(group.members)
-            for call, calls in _summed(group):
-                if call.operation not in _OF_SETS:
-                    continue
-                edge = next(collective_edges(call, calls, n), None)
-                if edge is not None:
-                    key = number, _OF_SETS[call.operation]
-                    size, count = loads.get(key, (0, 0))
-                    loads[key] = size + edge[2], count + edge[3]
-        return [
-            GroupLoad(
-                communicator=number,
-                library=self.library,
-                exchange=exchange,
-                bytes=size,
-                messages=count,
-            )
-            for (number, exchange), (size, count) in loads.items()
-        ]
-
-    def _expand(self, group: Group, messages: MessageList, direct: TrafficKind) -> int:
-        """Adds a communicator's edges; returns the bytes on edges with an end that is unknown.
-
-        `direct` is the kind of what members send each other without a collective of the library.
-        """
+    def _expand(self, number: int, messages: MessageList, *, has_sets: bool) -> int:
+        """Adds a communicator's edges; returns the bytes on edges with an end that is unknown."""
         unplaced = 0
+        group = self.groups[number]
         n = len(group.members)
-        for call, calls in _summed(group):
-            pairs = n * n if call.operation in DIRECT_OPERATIONS else n
-            if pairs > MAX_EDGES:
+        ranks = np.array([-1 if rank is None else rank for rank in group.members], np.int64)
+        for call, calls in _summed(group) if n > 1 else ():
+            if n * n > MAX_EDGES and call.operation in DIRECT_OPERATIONS:
                 raise InputError(
                     f"an {call.operation} of {n} ranks has too many pairs", hint="is it damaged?"
                 )
-            for source, target, size, count in collective_edges(call, calls, n):
-                sender, receiver = group.members[source], group.members[target]
-                if sender is None or receiver is None:
-                    unplaced += size
-                else:
-                    kind = TrafficKind.COLLECTIVE if call.operation in _OF_SETS else direct
-                    messages.add_sum(kind, sender, receiver, size, count)
+            ends = [ranks[ends] for ends in collective_edges(call.operation, call.root, n)]
+            known = (ends[0] >= 0) & (ends[1] >= 0)
+            size, count = edge_bytes(call, calls, n)
+            unplaced += size * int((~known).sum())
+            exchange = _OF_SETS.get(call.operation)
+            kind = TrafficKind.COLLECTIVE
+            if has_sets and exchange is None:
+                kind = TrafficKind.POINT_TO_POINT  # sent without a collective of the library
+            elif has_sets and exchange is not None:
+                messages.add_load(number, self.library, exchange, size, count)
+            messages.add_sum(kind, ends[0][known], ends[1][known], size, count)
             _check(messages)
         return unplaced
 
-    def _reported(self) -> Iterator[tuple[tuple[int, int, int], int]]:
+    def _reported(self) -> dict[tuple[int, int, int], int]:
         """Messages by their senders' reports; by the receivers' where the sender left none."""
-        yield from self.sends.items()
-        for key, count in self.receives.items():
-            if key[0] not in self.reporting:
-                yield key, count
+        lost = {key: n for key, n in self.receives.items() if key[0] not in self.reporting}
+        return {**self.sends, **lost}
 
     def _events(self, notes: list[str]) -> list[CollectiveEvent]:
         total = sum(len(calls) for group in self.groups for calls in group.calls.values())
@@ -333,6 +298,12 @@ class NcclJob:
             )
             for (number, operation, rank, root, size, how), count in sorted(events.items())
         ]
+
+
+def _columns(counts: Mapping[tuple[int, int, int], int]) -> list[Int64Array]:
+    """Source, target, bytes of one message, and how many."""
+    rows = [(*key, count) for key, count in counts.items()]
+    return list(np.array(rows, np.int64).reshape(-1, 4).T)
 
 
 def _check(messages: MessageList) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from toposeat.profile.algorithms.messages import Algorithm, Call, Messages
+from toposeat.model.pair_table import Messages
+from toposeat.profile.algorithms.messages import Algorithm, Call
 
 __all__ = ["Algorithm", "Call", "Messages"]

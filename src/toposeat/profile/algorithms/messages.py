@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toposeat.model.traffic import Int64Array
+from toposeat.model.pair_table import Int64Array, Messages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,30 +55,6 @@ class Call:
     def at(self, place: ArrayLike) -> Int64Array:
         """Positions of members that are counted from the root."""
         return (np.asarray(place, dtype=np.int64) + self.root) % self.members
-
-
-class Messages:
-    """Messages between positions, as they are added; equal pairs are not yet summed."""
-
-    def __init__(self) -> None:
-        self._parts: list[Int64Array] = []
-
-    def add(
-        self, source: ArrayLike, target: ArrayLike, size: ArrayLike, count: ArrayLike = 1
-    ) -> None:
-        """`count` messages from each source to each target, of `size` bytes **altogether**."""
-        columns = np.broadcast_arrays(*np.atleast_1d(source, target, size, count))
-        self._parts.append(np.stack(columns).astype(np.int64))
-
-    def rounds(self) -> list[Int64Array]:
-        """What was added at a time, in order: arrays (4, messages) like `rows`."""
-        return self._parts
-
-    def rows(self) -> Int64Array:
-        """Array (4, messages): source, target, bytes, messages."""
-        if not self._parts:
-            return np.empty((4, 0), dtype=np.int64)
-        return np.concatenate(self._parts, axis=1)
 
 
 Algorithm = Callable[[Call, Messages], None]

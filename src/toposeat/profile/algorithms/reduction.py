@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from toposeat.model.traffic import Int64Array
+from toposeat.model.pair_table import Int64Array, Messages
 from toposeat.profile.algorithms.messages import (
     Algorithm,
     Call,
-    Messages,
     doublings,
     down,
     linear,

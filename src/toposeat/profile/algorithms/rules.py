@@ -12,8 +12,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from toposeat.model.pair_table import Messages
 from toposeat.profile.algorithms import messages, reduction
-from toposeat.profile.algorithms.messages import Algorithm, Call, Messages
+from toposeat.profile.algorithms.messages import Algorithm, Call
 
 
 @dataclass(frozen=True, slots=True)

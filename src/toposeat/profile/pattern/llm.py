@@ -14,8 +14,8 @@ import numpy as np
 from msgspec import Struct
 
 from toposeat.errors import UsageError, did_you_mean
-from toposeat.model.traffic import Exchange, Int64Array
-from toposeat.profile.message_list import StepMessages
+from toposeat.model.traffic import Communicator, Exchange, Int64Array, TrafficKind
+from toposeat.profile.message_list import MessageList
 from toposeat.profile.pattern.pattern_text import PatternText
 
 AXES = ("tp", "cp", "dp", "pp")
@@ -245,6 +245,67 @@ def _choice(text: PatternText, name: str, words: tuple[str, ...]) -> str:
     if word not in words:
         raise text.error(f"{name} must be one of {', '.join(words)}")
     return word
+
+
+class StepMessages(MessageList):
+    """The messages of a step, by its parts.
+
+    Groups of one name and the same ranks are one communicator, whatever parts use it.
+    """
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__(ranks)
+        self._known: dict[tuple[str, tuple[int, ...]], Communicator] = {}
+
+    def add_communicators(self, name: str, members: Int64Array) -> list[int]:
+        """Make groups known: `name 0`, `name 1`, ...; those of one rank are left out.
+
+        `members` are groups x members, world ranks, sorted in each group. Returns their ids.
+        """
+        if members.shape[1] < 2:
+            return []
+        found = []
+        for number, ranks in enumerate(map(tuple, members.tolist())):
+            known = self._known.get((name, ranks))
+            if known is None:
+                identity = len(self.communicators)
+                known = Communicator(id=identity, ranks=ranks, name=f"{name} {number}")
+                self._known[name, ranks] = known
+                self.communicators.append(known)
+            found.append(known.id)
+        return found
+
+    def add_pairs(
+        self, phase: str, source: Int64Array, target: Int64Array, size: int, count: int
+    ) -> None:
+        """`count` point-to-point messages of `size` bytes from each source to its target."""
+        self.add(TrafficKind.POINT_TO_POINT, source, target, size, count, phase=phase)
+
+    def add_groups(
+        self,
+        phase: str,
+        name: str,
+        members: Int64Array,
+        exchange: Exchange,
+        *,
+        size: int,
+        count: int,
+    ) -> None:
+        """Collectives of alike groups, which the library orders itself.
+
+        `count` messages of `size` bytes go over each edge of the ring over the members, or each
+        ordered pair of them.
+        """
+        number = members.shape[1]
+        communicators = self.add_communicators(name, members)
+        if count == 0:
+            return
+        for communicator in communicators:
+            self.add_load(communicator, "nccl", exchange, size * count, count, phase=phase)
+        for shift in range(1, 2 if exchange is Exchange.RING else number):
+            target = np.roll(members, -shift, axis=1)
+            pairs = members.ravel(), target.ravel()
+            self.add(TrafficKind.COLLECTIVE, *pairs, size, count, phase=phase)
 
 
 def llm_messages(text: PatternText) -> StepMessages:

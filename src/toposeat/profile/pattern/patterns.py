@@ -5,11 +5,13 @@ Grids are row-major: the first dimension varies slowest. All bytes are between d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from toposeat.errors import UsageError, did_you_mean
 from toposeat.model.runs import GridExchange
@@ -17,15 +19,13 @@ from toposeat.model.traffic import (
     MAX_TOTAL,
     CollectiveEvent,
     Communicator,
+    Int64Array,
     MemorySpace,
     Traffic,
     TrafficKind,
 )
 from toposeat.profile.message_list import MessageList
 from toposeat.profile.pattern.pattern_text import PatternText
-
-if TYPE_CHECKING:
-    from toposeat.profile.message_list import StepMessages
 
 DEFAULT_BYTES = 2**20  # of one message
 DEFAULT_LAYERS = 4  # of a halo
@@ -34,7 +34,7 @@ MAX_EXCHANGE_RANKS = 4096
 MAX_DIMENSIONS = 6  # of the microbenchmark program, microbench/microbench.h
 MAX_PAIRS = 2**22
 
-Builder = Callable[[PatternText], "MessageList | StepMessages"]
+Builder = Callable[[PatternText], MessageList]
 
 
 def pattern_traffic(text: str) -> Traffic:
@@ -47,7 +47,7 @@ def pattern_traffic(text: str) -> Traffic:
         raise UsageError(f"unknown pattern {name[:80]!r}", hint=hint)
     parts = PatternText(text, (kind.form,))
     messages = kind.build(parts)
-    if float(messages.total) >= MAX_TOTAL:
+    if messages.total >= MAX_TOTAL:
         raise parts.error("the bytes of all messages do not fit in 62 bits")
     return messages.traffic(
         f"pattern {text}",
@@ -102,9 +102,14 @@ def _exchange(text: PatternText) -> MessageList:
     if exchange.is_collective:
         return _alltoall(text, exchange, count)
     messages = MessageList(exchange.ranks)
-    for source, target, size in _neighbour_messages(exchange):
-        messages.add(TrafficKind.POINT_TO_POINT, source, target, size, count)
+    source, target, size = _columns(_neighbour_messages(exchange))
+    messages.add(TrafficKind.POINT_TO_POINT, source, target, size, count)
     return messages
+
+
+def _columns(rows: Iterable[tuple[int, int, int]]) -> Sequence[Int64Array]:
+    """Sources, targets and bytes."""
+    return list(np.array(list(rows), np.int64).reshape(-1, 3).T)
 
 
 def _neighbour_messages(exchange: GridExchange) -> Iterator[tuple[int, int, int]]:
@@ -131,7 +136,8 @@ def _alltoall(text: PatternText, exchange: GridExchange, count: int) -> MessageL
         messages.communicators.append(
             Communicator(id=first, ranks=members, name=f"first dimension, member {first}")
         )
-        messages.add_all_to_all(TrafficKind.COLLECTIVE, members, exchange.bytes, count)
+        ends = np.repeat(members, len(members)), np.tile(members, len(members))
+        messages.add(TrafficKind.COLLECTIVE, *ends, exchange.bytes, count)
         messages.collectives += [
             CollectiveEvent(
                 communicator=first,
@@ -159,7 +165,7 @@ def _random(text: PatternText) -> MessageList:
 
     # Only random() keeps its sequence from one version of Python to the next.
     uniform = random.Random(seed).random
-    messages = MessageList(ranks)
+    rows = []
     for source in range(ranks):
         targets: set[int] = set()
         while len(targets) < degree:
@@ -167,12 +173,14 @@ def _random(text: PatternText) -> MessageList:
             target = other + (other >= source)
             if target not in targets:
                 targets.add(target)
-                one = 1 + int(uniform() * size)
-                messages.add(TrafficKind.POINT_TO_POINT, source, target, one, count)
+                rows.append((source, target, 1 + int(uniform() * size)))
+    messages = MessageList(ranks)
+    sources, ends, sizes = _columns(rows)
+    messages.add(TrafficKind.POINT_TO_POINT, sources, ends, sizes, count)
     return messages
 
 
-def _llm(text: PatternText) -> StepMessages:
+def _llm(text: PatternText) -> MessageList:
     from toposeat.profile.pattern.llm import llm_messages  # noqa: PLC0415 - 8 ms
 
     return llm_messages(text)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from toposeat.model.pair_table import Messages, PairSum
 from toposeat.model.traffic import (
     CollectiveEvent,
     Communicator,
@@ -23,9 +24,8 @@ from toposeat.model.traffic import (
     MemorySpace,
     PairTable,
 )
-from toposeat.profile.algorithms import Algorithm, Call, Messages
+from toposeat.profile.algorithms import Algorithm, Call
 from toposeat.profile.algorithms.rules import Chooser, choose, choose_textbook
-from toposeat.profile.records.world import PairSum
 
 EXACT = frozenset(
     {
@@ -233,7 +233,7 @@ def _add(
         for space, calls in times.items():
             often = calls[source]
             rows = np.stack([ranks[source], ranks[target], size * often, count * often])
-            sums[space].add(rows[:, often > 0])
+            sums[space].add(*rows[:, often > 0])
     return True
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toposeat.model.pair_table import PairSum
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     CollectiveEvent,
@@ -39,44 +40,9 @@ from toposeat.profile.records.segment import (
 )
 
 MAX_EVENTS = 1 << 20  # of one job; beyond, sizes are merged by class
-_MAX_WAITING = 1 << 19  # rows that wait before they are summed
 
 # phase, communicator, operation, root, space, element, bytes
 _Shape = tuple[int, int, str, int, MemorySpace, int, int]
-
-
-class PairSum:
-    """Rows (source, target, bytes, messages) that are summed per pair now and then.
-
-    Memory: a few times the distinct pairs, not the rows that were added.
-    """
-
-    def __init__(self) -> None:
-        self._table = PairTable.empty()
-        self._waiting: list[Int64Array] = []
-        self._rows = 0
-
-    def add(self, rows: Int64Array) -> None:
-        """Add an array (4, rows)."""
-        if rows.shape[1] == 0:
-            return
-        self._waiting.append(rows)
-        self._rows += rows.shape[1]
-        if self._rows >= max(_MAX_WAITING, len(self._table) // 2):
-            self._sum()
-
-    def table(self) -> PairTable:
-        """Everything so far."""
-        self._sum()
-        return self._table
-
-    def _sum(self) -> None:
-        if self._waiting:
-            old = self._table
-            have = np.stack([old.source, old.target, old.bytes, old.messages])
-            rows = np.concatenate([have, *self._waiting], axis=1)
-            self._waiting, self._rows = [], 0
-            self._table = PairTable.from_pairs(*rows)
 
 
 class EventSum:
@@ -250,7 +216,7 @@ class WorldSum:
 
     def _add_pairs(self, record: RankRecord) -> None:
         for key, chosen, rows in _inside(record):
-            self.pairs.setdefault(key, PairSum()).add(rows)
+            self.pairs.setdefault(key, PairSum()).add(*rows)
             counts = self.histograms.setdefault(key, np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64))
             counts += record.histogram[chosen].sum(axis=0)
             if self.in_phases and not self.phase_pairs_left_out:
@@ -267,7 +233,7 @@ class WorldSum:
             return
         for place in sorted(set(phase.tolist())):
             pairs = self._phase(record, place).pairs
-            pairs.setdefault(key, PairSum()).add(rows[:, phase == place])
+            pairs.setdefault(key, PairSum()).add(*rows[:, phase == place])
 
     def _phase(self, record: RankRecord, place: int) -> PhaseSum:
         own = record.phases[place]
