@@ -362,7 +362,7 @@ def _check_schema(raw: object, schema: str, path: str | Path) -> None:
             f"expected schema {schema!r}, found {name}",
             path=path,
             line=1,
-            hint="this file is of another kind, or from another version of toposeat",
+            hint="make it again: it is of another kind, or from another version of toposeat",
         )
 
 

@@ -4,151 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec import Struct, structs
-
 from toposeat.errors import InputError
-from toposeat.model.evaluation import (
-    Candidate,
-    Certificate,
-    Evaluation,
-    HostGroup,
-    LevelLoad,
-    LinkLoad,
-    MappingResult,
-    PhaseTime,
-)
-from toposeat.model.explanation import Bottleneck, Explanation, Move
+from toposeat.model.evaluation import MappingResult
 from toposeat.model.files import decode_json, encode_json, write_atomically
 from toposeat.model.runs import RunRecord
 
 MAPPING_SCHEMA = "toposeat/mapping/3"
 RUN_SCHEMA = "toposeat/run/1"
-_ON_NODES = "toposeat/mapping/2"  # until 2026: of machines whose devices were listed
-_AT_SCALE = "toposeat/scale/2"  # and of the others
-
 _AGAIN = "print it again: toposeat map TRAFFIC -t SRC --json"
 
 
 def parse_mapping(text: str, path: str | Path) -> MappingResult:
-    """A mapping result from the text of its file, or from an older one."""
-    head = text[:200]
-    if f'"{_AT_SCALE}"' in head:
-        result = _renewed(decode_json(text, _AtScale, schema=_AT_SCALE, path=path))
-    else:
-        schema = _ON_NODES if f'"{_ON_NODES}"' in head else MAPPING_SCHEMA
-        result = decode_json(text, MappingResult, schema=schema, path=path)
+    """A mapping result from the text of its file."""
+    result = decode_json(text, MappingResult, schema=MAPPING_SCHEMA, path=path)
     _check(result, path)
     return result
 
 
 def is_mapping(head: str) -> bool:
     """Whether a file that begins like this holds a mapping result, of whatever version."""
-    names = (MAPPING_SCHEMA, _AT_SCALE)
-    return any(f'"{name.rpartition("/")[0]}/' in head for name in names)
-
-
-class _LevelMove(Struct, frozen=True):
-    levels_before: tuple[str, ...]
-    levels_after: tuple[str, ...]
-    pairs: int
-    bytes: int
-
-
-class _ScaleExplanation(Struct, frozen=True):
-    moves: tuple[_LevelMove, ...]
-    kinds_of_moves: int
-    moved_pairs: int
-    moved_bytes: int
-    before: Bottleneck
-    after: Bottleneck
-
-
-class _ScaleEvaluation(Struct, frozen=True):
-    cost: float
-    max_congestion_s: float
-    mean_congestion_s: float
-    hop_bytes: float
-    predicted_s: float
-    links: tuple[LinkLoad, ...]
-    levels: tuple[LevelLoad, ...]
-    phases: tuple[PhaseTime, ...] = ()
-    hosts_s: tuple[float, ...] = ()
-    stages_s: tuple[tuple[float, ...], ...] = ()
-
-    def renewed(self, row: tuple[int, ...]) -> Evaluation:
-        """Of groups it said what all of them take at once; today it is their sum."""
-        members = structs.asdict(self)
-        if self.phases:
-            members["predicted_s"] = sum(phase.seconds for phase in self.phases)
-        return Evaluation(device_of_rank=row, **members)
-
-
-class _AtScale(Struct, frozen=True):
-    """What an older version wrote of a large machine."""
-
-    topology: str
-    slots_per_host: int
-    hosts: tuple[str, ...]
-    objective: str
-    device_of_rank: tuple[int, ...]
-    default: _ScaleEvaluation
-    placed: _ScaleEvaluation
-    candidates: tuple[Candidate, ...]
-    solver: str
-    solve_seconds: float
-    seed: int
-    peak_memory_bytes: int
-    notes: tuple[str, ...] = ()
-    explanation: _ScaleExplanation | None = None
-    stages: tuple[tuple[HostGroup, ...], ...] = ()
-
-
-def _renewed(old: _AtScale) -> MappingResult:
-    placed = old.placed.renewed(old.device_of_rank)
-    values = {"cost": placed.cost, "congestion": placed.max_congestion_s}
-    why = old.explanation
-    return MappingResult(
-        device_of_rank=old.device_of_rank,
-        default=old.default.renewed(tuple(range(len(old.device_of_rank)))),
-        placed=placed,
-        certificate=Certificate(
-            objective=old.objective,
-            proved=False,
-            value=values.get(old.objective, placed.predicted_s),
-            lower_bound=None,
-            gap=None,
-        ),
-        objective=old.objective,
-        metric="bandwidth",
-        solver=old.solver,
-        solve_seconds=old.solve_seconds,
-        seed=old.seed,
-        notes=old.notes,
-        explanation=None
-        if why is None
-        else Explanation(
-            moves=tuple(
-                Move(
-                    links_before=move.levels_before,
-                    links_after=move.levels_after,
-                    pairs=move.pairs,
-                    bytes=move.bytes,
-                )
-                for move in why.moves
-            ),
-            kinds_of_moves=why.kinds_of_moves,
-            moved_pairs=why.moved_pairs,
-            moved_bytes=why.moved_bytes,
-            before=why.before,
-            after=why.after,
-        ),
-        topology=old.topology,
-        hosts=old.hosts,
-        slots_per_host=old.slots_per_host,
-        candidates=old.candidates,
-        peak_memory_bytes=old.peak_memory_bytes,
-        stages=old.stages,
-    )
+    return '"toposeat/mapping/' in head or '"toposeat/scale/' in head
 
 
 def _check(result: MappingResult, path: str | Path) -> None:

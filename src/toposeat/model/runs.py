@@ -204,7 +204,7 @@ def verdict_of_job(seats: Sequence[RealisedSeat]) -> Verdict | None:
 class RunRecord(Record, frozen=True, kw_only=True):
     """One `toposeat run`: command, environment, realised placement, wall time, exit code.
 
-    `verdict` is that of the job; None where no rank was asked, and in records of older versions.
+    `verdict` is that of the job; None where no rank was asked.
     """
 
     command: tuple[str, ...]

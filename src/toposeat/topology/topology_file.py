@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toposeat.errors import InputError
 from toposeat.model.files import (
     builtins_of,
     decode_json,
@@ -21,17 +20,12 @@ from toposeat.model.topology import Topology
 from toposeat.topology.graph.routes import with_routes
 
 TOPOLOGY_SCHEMA = "toposeat/topology/2"
-_OLD_SCHEMA = "toposeat/topology/1"
 
 
 class _Document(Topology, frozen=True, kw_only=True):
-    """A topology with the routes that differ from derived ones; `unrouted` lists pairs without.
-
-    `pair_fraction` is of earlier versions: where it is not empty, flows do not fill their links.
-    """
+    """A topology with the routes that differ from derived ones; `unrouted` lists pairs without."""
 
     unrouted: tuple[tuple[str, str], ...] = ()
-    pair_fraction: dict[str, float] | None = None
 
 
 def parse_topology(text: str, path: str | Path) -> Topology:
@@ -40,13 +34,6 @@ def parse_topology(text: str, path: str | Path) -> Topology:
     Raises:
         InputError: with file and line, if it is damaged or of another schema.
     """
-    if f'"{_OLD_SCHEMA}"' in text[:200]:
-        raise InputError(
-            f"written by an earlier version of toposeat (schema {_OLD_SCHEMA})",
-            path=path,
-            line=1,
-            hint="make it again: toposeat discover -t SOURCE -o FILE",
-        )
     return _whole(
         decode_json(
             text.removeprefix("\ufeff"),
@@ -60,7 +47,6 @@ def parse_topology(text: str, path: str | Path) -> Topology:
 
 def _whole(document: _Document) -> Topology:
     members = {name: getattr(document, name) for name in Topology.__dataclass_fields__}
-    members["flows_fill_links"] &= not document.pair_fraction
     derived = with_routes(Topology(**members))
     stated = document.route_of_pair
     gone = frozenset(document.unrouted)
