@@ -53,6 +53,7 @@ def test_the_placement_file_names_host_and_device(tmp_path, capsys):
     [
         (["--pin", "0=1"], "--pin needs a machine whose devices can be listed"),
         (["--devices", "0-3"], "--devices needs a machine whose devices can be listed"),
+        (["--explain"], "--explain needs a machine whose devices can be listed"),
         (["--metric", "latency"], "--metric needs a machine whose devices can be listed"),
         (["--solver", "exact"], "solver 'exact' does not map onto the shape of a machine"),
     ],
@@ -65,16 +66,8 @@ def test_what_a_shape_cannot_take(options, cause, capsys):
     assert captured.out == ""
 
 
-def test_why_and_what_is_worth_it(capsys):
-    command = ["map", TRAFFIC, "-t", SHAPE]
-    assert main([*command, "--explain"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "Before busiest is level 2 unit" in out
-    assert "to links of other levels" in out
-    assert main([*command, "--explain", "--json"]) == 0
-    explanation = json.loads(capsys.readouterr().out)["explanation"]
-    assert explanation["before"]["congestion_s"] > explanation["after"]["congestion_s"]
-    assert main([*command, "--min-gain", "99"]) == 0
+def test_what_is_worth_it(capsys):
+    assert main(["map", TRAFFIC, "-t", SHAPE, "--min-gain", "99"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "less than 99 % is not worth moving ranks for" in out
 

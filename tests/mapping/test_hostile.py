@@ -79,7 +79,7 @@ def test_a_shape_answers_soundly(name: str) -> None:
         result = map_to_shape(
             read_shape(text),
             traffic,
-            MapOptions(objective=objective, solver=solver, explained=True),
+            MapOptions(objective=objective, solver=solver),
         )
         assert len(set(result.device_of_rank)) == traffic.ranks
         assert is_sound(result.default)

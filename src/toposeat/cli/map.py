@@ -108,8 +108,9 @@ class MapCommand(Command):
         if args.stack is None and around is not None:
             path = path.in_environment(around)
         topology = path.listed(machine, options)
-        if topology is None and args.metric != "bandwidth":
-            raise mapping.needs_devices("--metric")
+        needs = [("--metric", args.metric != "bandwidth"), ("--explain", args.explain)]
+        if topology is None and any(is_given for _, is_given in needs):
+            raise mapping.needs_devices(next(name for name, is_given in needs if is_given))
         result = _mapped(args, machine, traffic, options, path)
         if topology is not None and path.stack is None:
             transport = pipeline.transport_of(

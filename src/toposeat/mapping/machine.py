@@ -93,7 +93,7 @@ class Machine(Record, frozen=True, kw_only=True, dict=True):
         """The form with all devices, where a question is answered on that.
 
         That is so for a few devices, for hosts that are not equal, and where what is asked needs
-        devices: constraints, a metric of pairs, a proof, a stack.
+        devices: constraints, a metric of pairs, a proof, why it is so, a stack.
 
         Returns:
             The topology; None: the shape answers.
@@ -105,6 +105,7 @@ class Machine(Record, frozen=True, kw_only=True, dict=True):
             wanted
             or options.constraints != Constraints()
             or options.metric != "bandwidth"
+            or options.explained
             or options.solver in ("exact", "search")
         )
         # What NVLink domains gain beside their rates, only the search over hosts knows.

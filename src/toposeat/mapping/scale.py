@@ -16,7 +16,6 @@ from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.binding import seat_ranks
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
-from toposeat.mapping.explain_slots import explain_slots
 from toposeat.mapping.host_order import in_host_order
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.local_sets import with_local_sets
@@ -25,7 +24,6 @@ from toposeat.mapping.rails_apart import rails_notes
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
 from toposeat.model.evaluation import KEPT, Candidate, Certificate, Evaluation, MappingResult
-from toposeat.model.explanation import Explanation
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
@@ -129,7 +127,6 @@ def map_to_shape(
         notes=notes,
         candidates=tuple(map(candidate_of, answer.candidates)),
         solve_seconds=time.perf_counter() - begin,
-        explanation=explain_slots(shape, traffic, default, placed) if options.explained else None,
         searched=searched,
     )
 
@@ -144,7 +141,6 @@ def result_on(
     notes: Sequence[str],
     solve_seconds: float = 0.0,
     candidates: tuple[Candidate, ...] = (),
-    explanation: Explanation | None = None,
     searched: Searched | None = None,
 ) -> MappingResult:
     """The default and a placement as a result."""
@@ -166,7 +162,6 @@ def result_on(
         candidates=candidates,
         peak_memory_bytes=_peak_memory_bytes(),
         solve_seconds=solve_seconds,
-        explanation=explanation,
     )
 
 
@@ -268,9 +263,10 @@ def check_scale(shape: Shape, ranks: int, options: MapOptions) -> None:
             f"solver {options.solver!r} does not map onto the shape of a machine",
             hint=f"choose one of {', '.join(SCALE_SOLVERS)}",
         )
-    if options.metric != "bandwidth" or options.constraints != Constraints():
+    if options.metric != "bandwidth" or options.explained or options.constraints != Constraints():
         raise UsageError(
-            "a metric or constraints need a topology with devices, not the shape of a machine",
+            "a metric, constraints or an explanation need a topology with devices, not the shape of"
+            " a machine",
             hint="leave them out, or give a topology",
         )
     if ranks > shape.slots:

@@ -223,7 +223,7 @@ def _facts(section: Section) -> list[Part]:
 def _mapping(result: MappingResult, topology: Topology | None, traffic: Traffic) -> View:
     """Everything predicted of a placement beside the default, as far as the machine has it."""
     why = mapping_reasons(result, topology, traffic)
-    if result.explanation is not None:
+    if result.explanation is not None and topology is not None:
         why += explanation_parts(result.explanation, topology)
     line = None if topology is None else line_to_copy(result, topology)
     rows = {} if topology is None else seat_rows(result, topology)

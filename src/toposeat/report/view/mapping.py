@@ -387,7 +387,7 @@ def render_mapping_text(
         parts += [part for part in why if part in doubts or part in told]
         left = _LINES - height(parts)
         parts += fitting([[note] for note in said], max(left, _MOST_NOTES))
-    if result.explanation is not None:
+    if result.explanation is not None and topology is not None:
         from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
 
         parts += ["", *explanation_parts(result.explanation, topology)]
