@@ -66,21 +66,6 @@ def test_json_has_files_command_and_environment(
     assert document["ranks"] == 16
 
 
-def test_a_file_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
-    conf, path, folder = tmp_path / "topology.conf", str(tmp_path / "job.place"), tmp_path / "out"
-    conf.write_text("SwitchName=leaf Nodes=n[1-3]\n")
-    machine = ["-t", str(conf), "--node", "dgx-1v", "--hosts", "n[1-3]"]
-    assert main(["map", "llm:tp=8,dp=3", *machine, "-o", path]) == 0
-    assert main(["export", path, "--launcher", "torchrun-toposeat", "-o", str(folder)]) == 0
-    found = sorted(str(e.relative_to(folder)) for e in folder.rglob("*") if e.is_file())
-    assert found == [
-        "toposeat_rendezvous-1.dist-info/METADATA",
-        "toposeat_rendezvous-1.dist-info/entry_points.txt",
-        "toposeat_rendezvous.py",
-        "torchrun-toposeat.sh",
-    ]
-
-
 def test_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf, path = tmp_path / "topology.conf", str(tmp_path / "job.place")
     conf.write_text("SwitchName=leaf Nodes=n[1-3]\n")

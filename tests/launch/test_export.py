@@ -69,7 +69,7 @@ BLOCKS = placement(
     ["n1", "n1", "n2", "n2"], [2, 0, 2, 0], ["0-3", "4-7", "0-3", "4-7"]
 )  # the same on both hosts
 # Launchers that number ranks node by node: tests/launch/test_export_nodes.py
-BY_NODE = (*("torchrun", "torchrun-c10d", "torchrun-toposeat", "kubernetes"),)
+BY_NODE = (*("torchrun", "torchrun-c10d", "kubernetes"),)
 MIXED = placement(["n2", "n1", "n2", "n1"], [0, 1, 3, 2], ["0", "1", "2", "3"])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -99,30 +98,6 @@ def test_addresses_of_c10d_sort_for_any_number_of_nodes(count: int, seed: object
     width = int(re.search(r"%0(\d+)d", text)[1])  # type: ignore[index]
     keys = [hosts[0], *(f"{hosts[0]}~{node:0{width}d}" for node in range(1, count))]
     assert keys == sorted(keys) == sorted(keys, key=natural)
-
-
-def test_our_rendezvous_has_the_order_and_lies_beside_the_script(tmp_path: Path) -> None:
-    export = export_placement(PLACE, "torchrun-toposeat")
-    found = started(export, tmp_path)
-    for host, words in found.items():
-        assert words[0].startswith(f"devices={DEVICES[host]} ")
-        assert option(words, "--rdzv-backend") == "toposeat"
-        assert option(words, "--rdzv-endpoint") == "n3:29500"
-        assert not any(word.startswith(("--node-rank", "--local-addr")) for word in words)
-    ask = (
-        "import json, os; from importlib.metadata import entry_points as e\n"
-        "(own,) = e(group='torchrun.handlers', name='toposeat'); own.load()\n"
-        "print(*json.loads(os.environ['TOPOSEAT_NODES'])['order'])"
-    )
-    (tmp_path / "bin" / "torchrun").write_text(f"#!/bin/sh\nexec {sys.executable} -S ask.py\n")
-    (tmp_path / "ask.py").write_text(ask)
-    done = ran(
-        ["sh", "torchrun-toposeat.sh"],
-        cwd=tmp_path,
-        env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "FAKE_HOST": HOSTS[1]},
-        check=True,
-    )
-    assert done.stdout.split() == HOSTS
 
 
 @pytest.mark.parametrize("launcher", BY_NODE)

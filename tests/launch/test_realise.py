@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -247,46 +246,6 @@ def test_an_elastic_line_stays_elastic(tmp_path: Path, said: str) -> None:
     assert addresses == ["n10", "n10~1"] == sorted(addresses)
     (warning,) = told
     assert "without n10 the job ends" in warning
-
-
-def test_our_rendezvous_goes_along_in_the_line(tmp_path: Path) -> None:
-    """Its folder and the order reach each task whatever srun exports; a node without is told."""
-    line = f"srun -N2 --export=NONE {TORCHRUN} --rdzv-backend=toposeat t.py"
-    hosts = ["n10", "n10", "n2", "n2"]
-    groups = {"n10": ("0", "1"), "n2": ("0", "2"), "n3": ("0", "1")}
-    record = launch(tmp_path, line, hosts, JOB, groups=lambda: groups)
-    start = record.launched.index("sh")
-    assert "--elastic" in record.launched
-    assert not any(word.startswith("--rdzv_") for word in record.launched)
-    words = (*record.launched[start : start + 3], "sh", "-c", 'echo "$PYTHONPATH $TOPOSEAT_NODES"')
-    environment = {"SLURM_PROCID": "0", "PATH": "/usr/bin:/bin", "PYTHONPATH": "/own"}
-    done = ran(words, env=environment, check=True)
-    path, order = done.stdout.split()
-    folder, own = path.split(":")
-    assert (Path(folder) / "toposeat_rendezvous.py").is_file()
-    assert own == "/own"
-    assert json.loads(order) == {
-        "order": ["n10", "n2"],
-        "groups": {k: [*v] for k, v in groups.items()},
-    }
-    elsewhere = [word.replace(folder, "/nowhere") for word in words]
-    done = ran(elsewhere, env=environment)
-    assert done.returncode == 1
-    assert "has no /nowhere, install toposeat there under the same path" in done.stderr
-
-
-def test_a_torch_that_takes_no_rendezvous_of_ours(tmp_path: Path) -> None:
-    """Its Python is asked, which the first line of torchrun names."""
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho 2.4.1+cu121\n")
-    torchrun = tmp_path / "torchrun"
-    torchrun.write_text(f"#!{python}\n")
-    for each in (python, torchrun):
-        each.chmod(0o755)
-    line = f"srun -N2 {TORCHRUN} --rdzv-backend=toposeat t.py".replace("torchrun", str(torchrun), 1)
-    with pytest.raises(InputError, match=re.escape("torch 2.4.1+cu121 takes no")) as caught:
-        launch(tmp_path, line, BLOCKS, JOB)
-    assert "--rdzv-backend=c10d" in caught.value.hint
 
 
 def test_c10d_without_an_end_point_meets_at_the_first_host(tmp_path: Path) -> None:

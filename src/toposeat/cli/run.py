@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -115,7 +114,6 @@ class RunCommand(Command):
                 reorder=reorder,
                 rewritten=None if own is placement else own,
                 tell=tell,
-                groups=functools.partial(pipeline.groups_of_hosts, placement),
             )
         if args.dry_run:
             for name, text in record.launch_files.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toposeat.errors import InputError, ToposeatError, UsageError
@@ -65,7 +65,6 @@ def realise(
     folder: str = "",
     other_machine: bool = False,
     shows_devices: bool = True,
-    groups: Callable[[], Mapping[str, Sequence[str]]] = dict,
 ) -> Realisation:
     """The line that starts every rank of a placement on its host.
 
@@ -76,7 +75,6 @@ def realise(
         folder: where the files will lie, with a slash at its end; "" for names alone.
         other_machine: put the placement's hosts, in their order, onto those that there are.
         shows_devices: ranks get the devices of the plan, and not those that they choose.
-        groups: of the network that each known host is in, coarse ones first.
 
     Raises:
         InputError: the plan does not fit these hosts, counts or this launcher; all that does not
@@ -103,7 +101,6 @@ def realise(
         environment=environment,
         folder=folder,
         cpus=tuple(seat.cpus for seat in seating.seats),
-        groups=groups,
     )
     below = torchrun_below(line)
     if below is not None:
@@ -115,8 +112,7 @@ def realise(
         if allocation is None and short_name(plan.hosts[0]) != short_name(here):
             misfit.elsewhere(here)
         misfit.refuse()
-        own = torchrun.own_variables(launch, line, plan.hosts)
-        return Realisation(line=line, seating=seating, environment=own)
+        return Realisation(line=line, seating=seating)
     misfit.orders(plan)
     words = HostWords()
     try:
@@ -204,8 +200,7 @@ def _on_any_host(
         several = allocation is not None and len(allocation.hosts) > 1
         added = line.family.on_one_host if several and not line.has(line.table.nodes) else ()
     seating = _numbered(placement)
-    own = torchrun.own_variables(launch, line, (socket.gethostname(),))
-    return Realisation(line=line.changed(added), seating=seating, environment=own)
+    return Realisation(line=line.changed(added), seating=seating)
 
 
 def _renamed(

@@ -80,7 +80,6 @@ def run_placed(
     stdout: IO[bytes] | None = None,
     rewritten: Placement | None = None,
     tell: Callable[..., None] | None = None,
-    groups: Callable[[], Mapping[str, Sequence[str]]] = dict,
 ) -> RunRecord:
     """Start `argv` with every rank seated by `placement` and wait for it.
 
@@ -102,7 +101,6 @@ def run_placed(
         rewritten: the placement with the ids of this machine, where the file has others.
         tell: called with warnings before the start, and with the lines that say why a job is
             refused, before its launcher has its say.
-        groups: of the network that each known host is in, coarse ones first; asked where needed.
 
     Returns:
         The record; `seats` is empty where nothing was verified, `exit_code` is the application's.
@@ -121,7 +119,6 @@ def run_placed(
             folder=within,
             other_machine=other_machine,
             shows_devices=visibility != "cpu-only",
-            groups=groups,
         )
         order = agree(plan, line, variables)
         said = (*plan.warnings, *order.lines)

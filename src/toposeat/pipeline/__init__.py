@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         placement_of,
         positions_in,
     )
-    from toposeat.pipeline.rehosting import groups_of_hosts, rehosted
+    from toposeat.pipeline.rehosting import rehosted
     from toposeat.pipeline.stack_path import (
         StackPath,
         check_gpu_aware,

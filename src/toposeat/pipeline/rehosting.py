@@ -74,32 +74,14 @@ def _with_hosts(placement: Placement, found: Mapping[str, str]) -> Placement:
     return replace(placement, seats=tuple(seats), devices_of_host=devices)
 
 
-def groups_of_hosts(placement: Placement) -> dict[str, tuple[str, ...]]:
-    """The groups that each host of the placement's network is in, coarse ones first.
-
-    Empty where the network cannot be read again.
-    """
-    network = _network(placement, tuple(seat.host for seat in placement.seats), whole=True)
-    if network is None:
-        return {}
-    return {
-        host.name: tuple(str(level.group_of_host[at]) for level in network.levels)
-        for at, host in enumerate(network.hosts)
-    }
-
-
-def _network(placement: Placement, hosts: Sequence[str], *, whole: bool = False) -> Network | None:
-    """The network that was mapped onto, else what Slurm shows; None where neither can be read.
-
-    Not of these hosts alone with `whole`, if it was mapped onto.
-    """
+def _network(placement: Placement, hosts: Sequence[str]) -> Network | None:
+    """The network that was mapped onto, else what Slurm shows; None where neither can be read."""
     named = placement.metadata.get("source")
     in_slurm = shutil.which("scontrol") is not None
     each = tuple(dict.fromkeys(hosts))
     try:
         if named is not None and topology.is_network(named):
-            network = topology.read_network(named)
-            return network if whole else network.restricted_to(each)
+            return topology.read_network(named).restricted_to(each)
         network = topology.network_of_hosts(None, each, in_slurm=in_slurm)
     except (ToposeatError, KeyError):
         return None

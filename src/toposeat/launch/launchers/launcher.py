@@ -247,17 +247,13 @@ class LaunchLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """A line and what is around it: its hosts, variables, where files will lie, CPUs of ranks.
-
-    `groups` are those of the network that each known host is in, coarse ones first.
-    """
+    """A line and what is around it: hosts, variables, where files will lie, CPUs of ranks."""
 
     line: LaunchLine
     allocation: Allocation | None
     environment: Mapping[str, str]
     folder: str = ""
     cpus: Sequence[str | None] = ()
-    groups: Callable[[], Mapping[str, Sequence[str]]] = dict
 
     def order_in_job(self, hosts: Collection[str]) -> Words:
         """These hosts as the scheduler's job has them; () outside a job."""

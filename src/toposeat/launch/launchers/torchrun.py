@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import shutil
 import socket
@@ -12,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
-from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.launcher import (
     Launch,
     Launcher,
@@ -28,7 +25,6 @@ from toposeat.launch.launchers.launcher import (
 )
 from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile, RankHosts
 from toposeat.launch.launchers.wrappers import answer_behind
-from toposeat.launch.python_hook import hooked_path
 from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist, short_name
 
@@ -66,12 +62,6 @@ _LOCAL_ADDRESS = _spelled("local-addr")
 _STATIC = "static"
 # These two sort nodes by --local-addr; others, as etcd, number them as they come.
 _SORTING = ("c10d", "etcd-v2")
-_OWN = "toposeat"
-RENDEZVOUS = Path(__file__).parents[1] / "rendezvous"
-_NODES = "TOPOSEAT_NODES"
-_MOST_TEXT = 100_000  # bytes of a word of a line: Linux has 128 KiB
-_TAKES_HANDLERS = (2, 5)
-_ASK_S = 10.0
 _UNBOUND = "{} binds no CPUs"
 _BEHIND = "; for that put seat.sh of --launcher script after --no-python"
 PORT = '"${MASTER_PORT:-29500}"'
@@ -88,10 +78,6 @@ def _words(launch: Launch, plan: RankHosts) -> HostWords:
     own = next((host for host in plan.hosts if short_name(host) == short_name(here)), None)
     if own is not None:
         return _on_host(launch, plan, plan.hosts.index(own))
-    if backend(launch.line, launch.environment) == _OWN:
-        more = f"this is {here}, which the plan has not: it joins behind the nearest of its hosts"
-        words = on_all_hosts(launch, launch.line, plan)
-        return replace(words, warnings=(f"{more}, and its ranks have no seats",))
     raise UsageError(
         "torchrun is started on every host of the plan"
         f" ({compress_hostlist(plan.hosts)[:80]}), and this is {here}",
@@ -113,7 +99,7 @@ def nodes(plan: RankHosts, launcher: str = "torchrun") -> int:
 def _on_host(launch: Launch, plan: RankHosts, node: int) -> HostWords:
     """The line of one host of a plan: what leads its rendezvous to this node rank.
 
-    The static rendezvous takes node ranks; c10d sorts nodes by address; ours has the order itself.
+    The static rendezvous takes node ranks; c10d sorts nodes by address.
     Which one it is, is the user's: they differ in what becomes of a job of which a node fails.
     """
     common = on_all_hosts(launch, launch.line, plan)
@@ -121,8 +107,6 @@ def _on_host(launch: Launch, plan: RankHosts, node: int) -> HostWords:
     if used == _STATIC:
         own = f"--node_rank={node}"  # before PyTorch 2.1 there were no dashes
         return replace(common, options=(own, *common.options))
-    if used == _OWN:
-        return common
     padded = str(node).zfill(len(str(len(plan.hosts))))
     address = plan.hosts[0] + (f"~{padded}" if node else "")
     return replace(
@@ -147,25 +131,23 @@ def on_all_hosts(launch: Launch, line: LaunchLine, plan: RankHosts) -> HostWords
         )
     met = line.has(_ENDPOINT) or "PET_RDZV_ENDPOINT" in environment
     options = () if met else (f"--rdzv_endpoint={first}:29400",)
-    if used == _OWN:
-        return HostWords(options=options, environment=own_variables(launch, line, plan.hosts))
     if used not in _SORTING:
         raise UsageError(
             f"--rdzv-backend={used} numbers nodes by a rule of its own, and the plan has an order"
             " of nodes",
-            hint="use --rdzv-backend=toposeat, c10d or static, which are led to the plan's order",
+            hint="use --rdzv-backend=c10d or static, which are led to the plan's order",
         )
     if line.has(_LOCAL_ADDRESS) or "PET_LOCAL_ADDR" in environment:
         raise UsageError(
             f"{used} sorts nodes by --local-addr, and the line has one of its own",
-            hint="leave --local-addr (PET_LOCAL_ADDR) out, or use --rdzv-backend=toposeat",
+            hint="leave --local-addr (PET_LOCAL_ADDR) out, or use --rdzv-backend=static",
         )
     return HostWords(
         options=options,
         warnings=(
             f"{used} keeps the planned order of nodes by --local-addr, where node 0 ({first})"
             " alone has an address: nodes that fail start again with the others, but without"
-            f" {first} the job ends (not so with --rdzv-backend=toposeat)",
+            f" {first} the job ends",
         ),
     )
 
@@ -175,20 +157,10 @@ def as_node_of_task(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> W
 
     torchrun reads its options from variables too.
     """
-    used = backend(line, launch.environment)
-    if used == _STATIC:
+    if backend(line, launch.environment) == _STATIC:
         return ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
-    if used != _OWN:
-        lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
-        return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
-    own = shlex.quote(str(RENDEZVOUS))
-    variables = shlex.quote(own_variables(launch, line, hosts)[_NODES])
-    return (
-        *("sh", "-c"),
-        f"[ -d {own} ] || {{ echo toposeat: error: $(hostname) has no {own}, install toposeat there"
-        f" under the same path >&2; exit 1; }}; PYTHONPATH={own}${{PYTHONPATH:+:$PYTHONPATH}}"
-        f' {_NODES}={variables} exec "$0" "$@"',
-    )
+    lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
+    return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
 
 
 def is_elastic(line: LaunchLine, environment: Mapping[str, str]) -> bool:
@@ -199,40 +171,6 @@ def is_elastic(line: LaunchLine, environment: Mapping[str, str]) -> bool:
 def backend(line: LaunchLine, environment: Mapping[str, str]) -> str:
     """The name of the line's rendezvous."""
     return line.value(_BACKEND) or environment.get("PET_RDZV_BACKEND") or _STATIC
-
-
-def own_variables(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> dict[str, str]:
-    """By which torch finds our rendezvous, and that the order of nodes; {} for other lines."""
-    if line.kind != LauncherKind.TORCHRUN or backend(line, launch.environment) != _OWN:
-        return {}
-    _check_torch(line)
-    groups = {short_name(host): own for host, own in launch.groups().items()}
-    for known in (groups, {}):
-        text = _order(hosts, known)
-        if len(text) <= _MOST_TEXT:
-            return {**hooked_path(launch.environment, RENDEZVOUS), _NODES: text}
-    raise UsageError(
-        f"the names of {len(hosts)} hosts do not fit into a variable",
-        hint="use --rdzv-backend=c10d",
-    )
-
-
-def _order(hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
-    return json.dumps({"order": list(hosts), "groups": groups}, separators=(",", ":"))
-
-
-def _check_torch(line: LaunchLine) -> None:
-    """Refuse a torch that takes no rendezvous of others, if its Python is here to be asked."""
-    ask = "from importlib.metadata import version; print(version('torch'))"
-    if line.through or shutil.which(line.launcher[0]) is None:
-        return
-    version = answer_of((_python(line), "-c", ask), _ASK_S).strip()
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found and (int(found[1]), int(found[2])) < _TAKES_HANDLERS:
-        raise UsageError(
-            f"torch {version} takes no --rdzv-backend=toposeat",
-            hint="use --rdzv-backend=c10d, or torch 2.5 or later",
-        )
 
 
 def _port_of(line: LaunchLine) -> str:
@@ -318,35 +256,6 @@ def c10d(job: Job) -> Export:
         ('--local-addr="$address"',),
         before=("# a sort key: that of node 0 alone is looked up", *_address(job.hosts, "$node")),
     )
-
-
-def toposeat(job: Job) -> Export:
-    """Our own rendezvous, whose files lie beside the script: nodes need no toposeat."""
-    export = _export(
-        job,
-        "torchrun-toposeat",
-        (
-            f"--rdzv-backend={_OWN}",
-            f'--rdzv-id="${{RDZV_ID:-toposeat}}" --rdzv-endpoint={first_host(job)}:{PORT}',
-        ),
-        (),
-        before=(
-            'folder=$(cd "$(dirname "$0")" && pwd)',
-            'export PYTHONPATH="$folder${PYTHONPATH:+:$PYTHONPATH}"',
-            f"export {_NODES}={shlex.quote(_order(job.hosts, {}))}",
-        ),
-    )
-    if not export.files:  # one host
-        return export
-    own = rendezvous_files().items()
-    files = (LaunchFile(name=name, text=path.read_text("utf-8")) for name, path in own)
-    return replace(export, files=(*export.files, *files))
-
-
-def rendezvous_files() -> dict[str, Path]:
-    """What torch finds our rendezvous by: names relative to a folder of PYTHONPATH, and files."""
-    own = [*RENDEZVOUS.glob("*_rendezvous.py"), *sorted(RENDEZVOUS.glob("*.dist-info/*"))]
-    return {str(path.relative_to(RENDEZVOUS)): path for path in own}
 
 
 def first_host(job: Job) -> str:
@@ -463,8 +372,4 @@ LAUNCHERS = (
 EXPORTS = {
     "torchrun": ("torchrun, static rendezvous: node ranks, device order", static),
     "torchrun-c10d": ("torchrun, c10d rendezvous: addresses that sort as planned", c10d),
-    "torchrun-toposeat": (
-        "torchrun, our rendezvous: node ranks as planned at every start",
-        toposeat,
-    ),
 }

@@ -16,8 +16,7 @@ def own_folders() -> list[Path]:
     return [native_path("bin/toposeat-exec").parents[1], Path(__file__).parent]
 
 
-def hooked_path(
-    environment: Mapping[str, str], folder: Path = Path(__file__).parent
-) -> dict[str, str]:
-    """The PYTHONPATH that has a folder, that of this file by default, in front of what is there."""
-    return {_PATH: os.pathsep.join(filter(None, (str(folder), environment.get(_PATH))))}
+def hooked_path(environment: Mapping[str, str]) -> dict[str, str]:
+    """The PYTHONPATH that has the folder of this file in front of what is there."""
+    folder = str(Path(__file__).parent)
+    return {_PATH: os.pathsep.join(filter(None, (folder, environment.get(_PATH))))}

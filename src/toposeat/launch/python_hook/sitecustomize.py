@@ -157,7 +157,5 @@ def _leave_at_end() -> None:
 _take_seat()
 if os.environ.get("TOPOSEAT_PROFILE_DIR") or os.environ.get("TOPOSEAT_SEAT"):
     sys.meta_path.insert(0, _Finder())
-    rendezvous = os.path.join(os.path.dirname(_HERE), "rendezvous")  # noqa: PTH118, PTH120
-    sys.path.append(rendezvous)  # torchrun may name it
 _leave_at_end()
 _run_own()

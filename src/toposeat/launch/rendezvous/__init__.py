@@ -1,1 +1,0 @@
-"""What `run` puts on PYTHONPATH of torchrun: loaded by torch, not by toposeat."""
