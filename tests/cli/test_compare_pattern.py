@@ -31,8 +31,6 @@ def test_a_real_run(
     argv += [
         "--repeats",
         str(repeats),
-        "--iterations",
-        "2",
         "--random",
         "1",
         "--json",
@@ -78,7 +76,6 @@ def refused(capsys: pytest.CaptureFixture[str], argv: list[str], code: int, *wor
         (["a.place", "-t", "tree:2:2", "--sizes", "1"], 2, ["--sizes", "a pattern"]),
         (["ring:4", "-t", "tree:2:2", "--sizes", "0", "--", "mpirun"], 2, ["'0'"]),
         (["ring:4", "-t", "tree:2:2", "--sizes", "1M..1", "--", "mpirun"], 2, ["larger size"]),
-        (["ring:4", "-t", "tree:2:2", "--iterations", "0"], 2, ["--iterations"]),
     ],
 )
 def test_refusals(

@@ -38,7 +38,7 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def test_bash_completes_verbs_and_options(script: Path) -> None:
     assert set(answers(script, "toposeat", "")) >= set(VERBS)
-    assert answers(script, "toposeat", "comp") == ["compare", "completion"]
+    assert answers(script, "toposeat", "comp") == ["compare"]
     assert answers(script, "toposeat", "map", "--obj") == ["--objective"]
     assert set(answers(script, "toposeat", "map", "--objective", "")) == {
         "time",

@@ -58,7 +58,6 @@ def test_format_decides_where_the_name_does_not(
         (["discover", "-t", "k40-4", "-o", "x.pdf"], "x.pdf: this verb writes no PDF"),
         (["map", "ring:4", "-t", "k40-4", "-o", "x.jpg"], "-o writes the placement here, not JPEG"),
         (["map", "ring:4", "-t", "k40-4", "--html", "x.svg"], "x.svg: this verb writes no SVG"),
-        (["tune", "--html", "x.png", "--", "true"], "x.png: this verb writes no PNG"),
         (["report", "x.csv", "--json", "-o", "x.html"], "--format says json"),
     ],
 )

@@ -22,7 +22,7 @@ from toposeat.topology import read_topology
 
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
 SLEEP = ("sleep", "60")
-PATTERN = ("compare", "ring:2", "--sizes", "16M", "--iterations", "1000000", "--random", "0")
+PATTERN = ("compare", "ring:2", "--sizes", "16M", "--repeats", "1000", "--random", "0")
 
 
 def mpirun(mpi: MpiToolchain) -> list[str]:

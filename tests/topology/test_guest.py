@@ -10,7 +10,8 @@ import pytest
 from tests.topology.test_nccl_file import stops_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
-from toposeat.topology import nccl_xml, read_topology, with_bus_ids_of
+from toposeat.model.topology import Topology
+from toposeat.topology import nccl_xml, read_topology, with_guest
 
 HOST = """<system version="1">
  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
@@ -40,9 +41,15 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+def with_bus_ids_of(host: Path, guest: Path) -> Topology:
+    found = with_guest([str(host), str(guest)])
+    assert found is not None
+    return found[1]
+
+
 def test_each_device_of_the_guest_takes_the_place_of_its_number(host: Path, tmp_path: Path) -> None:
     guest = written(tmp_path / "guest.csv", GUEST)
-    machine = with_bus_ids_of(read_topology(host), guest)
+    machine = with_bus_ids_of(host, guest)
     assert [(d.index, d.pci_bus_id, d.numa_node) for d in machine.devices] == [
         (0, "0000:06:00.0", 0),
         (1, "0000:07:00.0", 1),
@@ -59,7 +66,7 @@ def test_each_device_of_the_guest_takes_the_place_of_its_number(host: Path, tmp_
 def test_pairs_say_which_device_is_which(host: Path, tmp_path: Path) -> None:
     """Numbers follow the guest's bus ids."""
     text = "# host guest\n98:00.0 0000:0b:00.0\n\n00000000:A8:00.0, 0000:05:00.0  # last\n"
-    machine = with_bus_ids_of(read_topology(host), written(tmp_path / "pairs", text))
+    machine = with_bus_ids_of(host, written(tmp_path / "pairs", text))
     assert [(d.index, d.pci_bus_id, d.numa_node) for d in machine.devices] == [
         (0, "0000:05:00.0", 1),
         (1, "0000:0b:00.0", 1),
@@ -72,30 +79,30 @@ def test_pairs_say_which_device_is_which(host: Path, tmp_path: Path) -> None:
         ("0000:18:00.0 0000:06:00.0\n98:00.0\n", ":2: not two PCI bus ids"),
         ("0000:18:00.0 0000:06:00.0\n0000:99:00.0 0000:07:00.0\n", "has no GPU 0000:99:00.0"),
         ("18:00.0 06:00.0\n98:00.0 06:00.0\n", ":2: a GPU is named twice"),
-        ("nothing\n", "format"),
+        ("18:00.0 06:00.0 07:00.0\n", "format"),
     ],
 )
 def test_a_line_that_names_no_pair_is_refused(
     text: str, cause: str, host: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=cause) as error:
-        with_bus_ids_of(read_topology(host), written(tmp_path / "pairs", text))
+        with_bus_ids_of(host, written(tmp_path / "pairs", text))
     assert error.value.hint
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("index, name\n0, NVIDIA H200\n", "does not list the PCI bus ids"),
-        (f"{GUEST}7, 00000000:0d:00.0\n", "a GPU 7, and the host's are 0, 1, 2"),
-    ],
-)
-def test_a_guest_that_does_not_fit_is_refused(
-    text: str, cause: str, host: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError, match=cause) as error:
-        with_bus_ids_of(read_topology(host), written(tmp_path / "guest.csv", text))
+def test_a_guest_that_does_not_fit_is_refused(host: Path, tmp_path: Path) -> None:
+    guest = written(tmp_path / "guest.csv", f"{GUEST}7, 00000000:0d:00.0\n")
+    with pytest.raises(UsageError, match="a GPU 7, and the host's are 0, 1, 2") as error:
+        with_bus_ids_of(host, guest)
     assert error.value.hint
+
+
+def test_sources_of_the_host_alone_have_no_guest(host: Path, tmp_path: Path) -> None:
+    assert with_guest([str(host)]) is None
+    names = written(tmp_path / "names.csv", "index, name\n0, NVIDIA H200\n")
+    assert with_guest([str(host), str(names)]) is None
+    same = written(tmp_path / "same.csv", "index, pci.bus_id\n0, 00000000:18:00.0\n")
+    assert with_guest([str(host), str(same)]) is None
 
 
 def test_the_command_takes_a_list_or_pairs(
@@ -103,30 +110,24 @@ def test_the_command_takes_a_list_or_pairs(
 ) -> None:
     guest = written(tmp_path / "guest.csv", GUEST)
     command = ["discover", "-t", str(host), "--format", "nccl"]
-    assert main([*command, "-t", str(guest), "--rename-by", "index"]) == 0
+    assert main([*command, "-t", str(guest)]) == 0
     by_index, err = capsys.readouterr()
     assert "1 of the host's 3 GPUs are not in the guest" in err
-    assert main([*command, "--rename-by", str(guest)]) == 0
+    pairs = written(tmp_path / "pairs", "18:00.0 06:00.0\n98:00.0 07:00.0\n")
+    assert main([*command, "-t", str(pairs)]) == 0
     assert capsys.readouterr().out == by_index
-    assert main([*command, "-t", str(guest)]) == 1  # not one machine
-    assert "--rename-by index" in capsys.readouterr().err
-    for source in (str(host), "fattree:4:2"):  # as little for a network as for text
-        assert main(["discover", "-t", source, "--rename-by", "index"]) == 2
-        assert "--format nccl" in capsys.readouterr().err
+    assert main(["discover", "-t", str(host), "-t", str(guest)]) == 1  # not one machine
+    assert "--format nccl" in capsys.readouterr().err
 
 
-def test_the_wiring_of_a_host_of_eight_for_its_guest(
-    shared_dir: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_wiring_of_a_host_of_eight_for_its_guest(shared_dir: Path, tmp_path: Path) -> None:
     case = shared_dir / "cases/topology/25-nccl-file-for-a-guest"
     if not case.is_dir():
         pytest.skip("no such case beside the checkout")
     sources = ["-t", str(case / "host.xml"), "-t", str(case / "guest.csv")]
     path = tmp_path / "guest.xml"
     command = ["discover", *sources, "--format", "nccl", "-o", str(path)]
-    assert main(command) == 1
-    assert "--rename-by index" in capsys.readouterr().err
-    assert main([*command, "--rename-by", "index"]) == 0
+    assert main(command) == 0
     root = ET.fromstring(path.read_text())
     gpus = [pci for pci in root.iter("pci") if pci.find("gpu") is not None]
     assert [pci.get("busid") for pci in gpus] == [f"0000:{n:02x}:00.0" for n in range(6, 14)]

@@ -67,7 +67,7 @@ def add_flag(parser: argparse._ActionsContainer, name: str, help: str) -> None:
 
 
 def add_topology_option(
-    parser: argparse.ArgumentParser,
+    parser: argparse._ActionsContainer,
     *,
     required: bool = True,
     dest: str = "topology",
@@ -132,20 +132,24 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:
+def add_output_option(parser: argparse._ActionsContainer, what: str) -> None:
     """`-o F` and `-f`."""
     parser.add_argument("-o", "--output", metavar="F", type=Path, help=f"write {what} to F")
     add_force_option(parser)
 
 
-def add_force_option(parser: argparse.ArgumentParser) -> None:
+def add_force_option(parser: argparse._ActionsContainer) -> None:
     """`-f`: overwrite."""
     parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
 
 
-def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: float) -> None:
-    """How to search for a placement."""
-    group = parser.add_argument_group("mapping")
+def add_everyday_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """What most lines need, shown before the other groups."""
+    return parser.add_argument_group("everyday options")
+
+
+def add_goal_options(group: argparse._ActionsContainer) -> None:
+    """What a placement is for, and how long it may be looked for."""
     group.add_argument(
         "--objective",
         choices=OBJECTIVES,
@@ -153,31 +157,40 @@ def add_solver_options(parser: argparse.ArgumentParser, *, min_gain_percent: flo
         help="what to minimise (default: time, the predicted flow time)",
     )
     group.add_argument(
-        "--metric",
-        choices=METRICS,
-        default="bandwidth",
-        help="what the cost of a pair of devices is computed from (default: bandwidth)",
-    )
-    group.add_argument("--solver", choices=SOLVERS, default="auto", help="default: auto")
-    group.add_argument(
         "--budget",
         metavar="S",
         type=positive_seconds,
         default=None,
         help="seconds that the search may take (default: 1; for the shape of a large machine 10)",
     )
-    group.add_argument("--seed", metavar="N", type=natural, default=1, help="default: 1")
     group.add_argument(
         "--min-gain",
         metavar="PERCENT",
         type=percent,
-        default=min_gain_percent,
+        default=1,
         help="keep the default placement if less than this share of its time (or of what "
-        f"--objective names) could be saved (default: {min_gain_percent:g})",
+        "--objective names) could be saved (default: 1)",
     )
 
 
-def add_clock_options(parser: argparse.ArgumentParser, repeated: str) -> None:
+def add_solver_options(group: argparse._ActionsContainer) -> None:
+    """How a placement is searched for."""
+    add_metric_option(group)
+    group.add_argument("--solver", choices=SOLVERS, default="auto", help="default: auto")
+    group.add_argument("--seed", metavar="N", type=natural, default=1, help="default: 1")
+
+
+def add_metric_option(group: argparse._ActionsContainer) -> None:
+    """`--metric`."""
+    group.add_argument(
+        "--metric",
+        choices=METRICS,
+        default="bandwidth",
+        help="what the cost of a pair of devices is computed from (default: bandwidth)",
+    )
+
+
+def add_clock_options(parser: argparse._ActionsContainer, repeated: str) -> None:
     """`--repeats N`, of what is `repeated` (None: five), and `--time REGEX`."""
     parser.add_argument("--repeats", metavar="N", type=int, help=f"{repeated} (default: 5)")
     parser.add_argument(
@@ -205,16 +218,15 @@ def map_options(
     constraints: Constraints | None = None,
     explained: bool = False,
 ) -> MapOptions:
-    """The options of `add_solver_options`, with what else a verb asks for."""
+    """The options of `add_goal_options`, `add_solver_options` where a verb has them, and others."""
+    searched = {name: getattr(args, name) for name in ("metric", "solver", "seed") if name in args}
     return MapOptions(
         objective=args.objective,
-        metric=args.metric,
-        solver=args.solver,
         budget_s=args.budget,
-        seed=args.seed,
         min_gain=args.min_gain / 100,
         constraints=constraints or Constraints(),
         explained=explained,
+        **searched,
     )
 
 

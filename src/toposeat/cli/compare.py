@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from toposeat.cli.command import (
     Command,
     add_clock_options,
+    add_everyday_group,
     add_flag,
+    add_metric_option,
     add_network_options,
     add_stack_option,
     add_topology_option,
@@ -27,7 +29,7 @@ from toposeat.cli.compare_pattern import add_pattern_options, compare_pattern, p
 from toposeat.cli.machine import machine_of, take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
-from toposeat.model.map_options import METRICS, MapOptions
+from toposeat.model.map_options import MapOptions
 
 if TYPE_CHECKING:
     from toposeat.model.evaluation import Evaluation
@@ -61,25 +63,21 @@ class CompareCommand(Command):
             "the default, the placed and random orders: stencil2d:4x4, stencil3d:2x2x4, halo:, "
             "ring:, alltoall:4x2x2, allgather:, allreduce:, bcast:",
         )
-        add_topology_option(parser, required=False)
-        add_network_options(parser)
-        add_stack_option(parser)
-        parser.add_argument(
+        everyday = add_everyday_group(parser)
+        add_topology_option(everyday, required=False)
+        everyday.add_argument(
             "--traffic",
             metavar="F",
             help="a profile, CSV matrix or pattern (default: what the placements were made for, as"
             " for -t)",
         )
-        parser.add_argument(
-            "--metric",
-            choices=METRICS,
-            default="bandwidth",
-            help="what the cost of a pair of devices is computed from (default: bandwidth)",
-        )
-        add_clock_options(parser, "runs of the launch line with every placement, in turns")
+        add_clock_options(everyday, "runs of the launch line with every placement, in turns")
         add_flag(
-            parser, "--dry-run", "print the commands of one repeat, default first, run nothing"
+            everyday, "--dry-run", "print the commands of one repeat, default first, run nothing"
         )
+        add_stack_option(everyday)
+        add_metric_option(everyday)
+        add_network_options(parser)
         add_pattern_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from toposeat.pipeline import StackPath
 
 _SIZES = "1..16M"
-_ITERATIONS, _RANDOMS, _REPEATS = 20, 4, 5
+_RANDOMS, _REPEATS = 4, 5
 _SIZE = re.compile(r"([0-9]{1,10})([KMG]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _MAX_SIZE = 2**31 - 1
 _STEP = 4  # between the sizes of a range
-_OF_PATTERNS = ("sizes", "buffers", "iterations", "random")
+_OF_PATTERNS = ("sizes", "buffers", "random")
 _OF_PLACEMENTS = ("traffic", "time", "node", "hosts")
 
 
@@ -52,12 +52,6 @@ def add_pattern_options(parser: argparse.ArgumentParser) -> None:
         choices=("host", "device"),
         help="host memory, or the memory of the GPU that local rank i sees as number i "
         "(default: host)",
-    )
-    group.add_argument(
-        "--iterations",
-        metavar="N",
-        type=_count,
-        help=f"samples per size (default: {_ITERATIONS})",
     )
     group.add_argument(
         "--random",
@@ -104,7 +98,6 @@ def compare_pattern(args: argparse.Namespace, pattern: str) -> int:
     machine = read_machine(args.topology, to_plan=True)
     program = MicrobenchOptions(
         sizes=sizes_of(args.sizes or _SIZES),
-        iterations=args.iterations or _ITERATIONS,
         buffers=args.buffers or "host",
     )
     plan = pipeline.plan_pattern(
@@ -185,10 +178,3 @@ def _one_size(word: str, text: str) -> int:
             hint="for example: --sizes 1,1K,64K,1M or --sizes 1..16M",
         )
     return size
-
-
-def _count(text: str) -> int:
-    value = natural(text)
-    if not 1 <= value <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to 1000000, got {text}")
-    return value

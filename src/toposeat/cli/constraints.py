@@ -18,17 +18,23 @@ _OPTIONS = ("devices", "exclude", "slots", "pin", "allow")
 _MOST_RANKS = 1 << 20  # in one list: a typing error beyond
 
 
-def add_constraint_options(parser: argparse.ArgumentParser) -> None:
-    """`--devices`, `--exclude`, `--slots`, `--pin`, `--allow`."""
-    group = parser.add_argument_group("constraints (devices by index, or HOST:INDEX)")
-    group.add_argument("--devices", metavar="LIST", help="use only these devices: 0-3,6")
-    group.add_argument("--exclude", metavar="LIST", help="do not use these devices: 4,5")
+def add_device_options(group: argparse._ActionsContainer) -> None:
+    """`--devices`, `--slots`."""
+    group.add_argument(
+        "--devices", metavar="LIST", help="use only these devices, by index or HOST:INDEX: 0-3,6"
+    )
     group.add_argument(
         "--slots",
         metavar="N",
         help="ranks that a device takes: 2 for all, or LIST=N for some (0-3=2;4-7=1; others: 1); "
         "default: 1, and more ranks than devices are refused",
     )
+
+
+def add_constraint_options(parser: argparse.ArgumentParser) -> None:
+    """`--exclude`, `--pin`, `--allow`."""
+    group = parser.add_argument_group("more constraints (devices by index, or HOST:INDEX)")
+    group.add_argument("--exclude", metavar="LIST", help="do not use these devices: 4,5")
     group.add_argument(
         "--pin",
         metavar="RANK=DEVICE",

@@ -26,7 +26,7 @@ from toposeat.cli.command import (
 from toposeat.cli.output import output_form, page_text, today
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.files import check_writable, write_atomically
-from toposeat.model.shell_words import joined_sources, sources_in
+from toposeat.model.shell_words import sources_in
 
 if TYPE_CHECKING:
     from toposeat.model.network import Network
@@ -50,14 +50,8 @@ class DiscoverCommand(Command):
             "--format",
             choices=_FORMS,
             help="default: what the name of -o ends in, else text; svg is a picture, html a page;"
-            " nccl (.xml) is a file for NCCL_TOPO_FILE",
-        )
-        parser.add_argument(
-            "--rename-by",
-            metavar="index|FILE",
-            help="with --format nccl: the host's wiring under a guest's bus ids. index: device i of"
-            " the guest, which the last of several -t lists (default: this), takes the place of the"
-            " host's device i; FILE: such a list, or lines of two bus ids: the host's, the guest's",
+            " nccl (.xml) is a file for NCCL_TOPO_FILE, where the last of several -t may list the"
+            " GPUs of a guest",
         )
         add_flag(parser, "--list", "list the machines of the catalogue and your own")
 
@@ -69,10 +63,6 @@ class DiscoverCommand(Command):
             _list(as_json=args.json or args.format == "json")
             return 0
         form = output_form(args.output, args.format, _FORMS)
-        if args.rename_by is not None and (form != "nccl" or args.json):
-            raise UsageError(
-                "--rename-by is for files of NCCL", hint="toposeat discover ... --format nccl"
-            )
         if args.output is not None:
             check_writable(args.output, overwrite=args.force)
         source = "this" if args.topology is None else args.topology
@@ -133,17 +123,12 @@ def _write_nccl(args: argparse.Namespace) -> Topology:
 
 
 def _machine_for_nccl(args: argparse.Namespace) -> Topology:
-    """The machine, under the bus ids of a guest where `--rename-by` asks for it."""
-    if args.rename_by is None:
-        return read_machine(args.topology)
-    sources = sources_in(args.topology or "this")
-    guest: str | Path = "this"
-    if args.rename_by != "index":
-        guest = Path(args.rename_by)
-    elif len(sources) > 1:
-        *sources, guest = sources
-    host = read_machine(joined_sources(sources))
-    machine = topology.with_bus_ids_of(host, guest)
+    """The machine, under the bus ids of a guest where the last source lists those."""
+    source = args.topology or "this"
+    found = topology.with_guest(sources_in(source))
+    if found is None:
+        return read_machine(source)
+    host, machine = found
     left_out = len(host.devices) - len(machine.devices)
     if left_out:
         tell(f"Note: {left_out} of the host's {len(host.devices)} GPUs are not in the guest")

@@ -56,6 +56,26 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         " again with `toposeat borrow`",
     ),
     (
+        r"^measure .*(?<= )--(protocols|raw)\b",
+        "measure with --protocols or --raw",
+        "leave them out: the receiver reads, and a pair that cannot copies through host memory",
+    ),
+    (
+        r"^emulate .*(?<= )--(truth|engines|reads|hide)\b",
+        "emulate with --truth, --engines, --reads or --hide",
+        "leave them out; TOPOSEAT_EMULATED_HIDDEN=2,3 in the command's environment hides devices",
+    ),
+    (
+        r"^discover .*(?<= )--rename-by\b",
+        "discover --rename-by",
+        "the last of several -t is the guest's list: -t HOST -t guest.csv --format nccl",
+    ),
+    (
+        r"^tune .*(?<= )--(html|force|metric|solver|seed)\b",
+        "tune with --html, --force, --metric, --solver or --seed",
+        "toposeat map PROFILE has them: tune prints the profile's name",
+    ),
+    (
         r" --traceback\b",
         "--traceback",
         "TOPOSEAT_TRACEBACK=1 in the environment shows where an error comes from",

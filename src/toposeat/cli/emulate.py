@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from toposeat import emulation, launch, topology
+from toposeat import emulation, launch
 from toposeat.cli.command import (
     Command,
     add_flag,
@@ -34,12 +34,6 @@ class EmulateCommand(Command):
         """Declare this verb's options."""
         add_topology_option(parser)
         parser.add_argument(
-            "--truth",
-            metavar="SRC",
-            help="the machine that paces the copies, where it differs from what the drivers say"
-            " (default: that of -t)",
-        )
-        parser.add_argument(
             "--scale",
             metavar="X",
             type=float,
@@ -47,49 +41,21 @@ class EmulateCommand(Command):
             help="factor for every bandwidth, so that this CPU is fast enough for the copies "
             "(default: 0.01)",
         )
-        parser.add_argument(
-            "--engines",
-            metavar="N",
-            type=int,
-            default=0,
-            help="copy engines per GPU; each drives one copy at a time (default: 0, no limit)",
-        )
-        parser.add_argument(
-            "--reads",
-            metavar="X",
-            type=float,
-            default=1.0,
-            help="what a copy reaches that the target drives, as a share of one that the source"
-            " drives (default: 1)",
-        )
-        parser.add_argument(
-            "--hide",
-            metavar="LIST",
-            default="",
-            help="devices that a container or cgroup would hide, e.g. 2,3",
-        )
         add_flag(parser, "--dry-run", "print the machine file, run nothing")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the command with the stand-in libraries, then remove their files."""
         machine = read_machine(args.topology)
-        truth = None if args.truth is None else topology.read_topology(args.truth)
         command = () if args.dry_run else require_launch(args, self.name)
-        text = emulation.machine_text(
-            machine, truth=truth, scale=args.scale, engines=args.engines, reads=args.reads
-        )
+        text = emulation.machine_text(machine, scale=args.scale)
         if args.dry_run:
             write_result(text)
             return 0
         with emulation.emulated_node(text) as node:
             environment = node.environment(os.environ)
             show_decided(args, as_remark=True)
-            if args.hide:
-                environment["TOPOSEAT_EMULATED_HIDDEN"] = args.hide
-            paced = "" if truth is None else f", paced as {truth.name}"
             tell(
-                f"Emulating {machine.name}{paced}: all times below are those of the stand-in,"
-                " not of a GPU"
+                f"Emulating {machine.name}: all times below are those of the stand-in, not of a GPU"
             )
             return launch.run_child(_forwarding(command, emulation.VARIABLES), environment)
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from toposeat.cli.command import (
     Command,
+    add_everyday_group,
     add_flag,
+    add_goal_options,
     add_network_options,
     add_output_option,
     add_solver_options,
@@ -25,7 +27,7 @@ from toposeat.cli.command import (
     show_mapping,
     tell,
 )
-from toposeat.cli.constraints import add_constraint_options, constraints_of
+from toposeat.cli.constraints import add_constraint_options, add_device_options, constraints_of
 from toposeat.cli.machine import machine_of, sources_of
 from toposeat.cli.output import page_file, page_text, refuse_other_forms
 from toposeat.cli.settings import decided_words
@@ -66,20 +68,24 @@ class MapCommand(Command):
             "stencil3d:2x2x4,weight=3; llm:model=llama-3.1-70b,tp=8,pp=4,dp=8 (model=list "
             "is answered with the names)",
         )
-        add_flag(parser, "--list", "show the patterns, each with a small drawing")
-        add_topology_option(parser, required=False)
-        add_output_option(parser, "the placement")
-        parser.add_argument(
+        everyday = add_everyday_group(parser)
+        add_topology_option(everyday, required=False)
+        add_output_option(everyday, "the placement")
+        add_device_options(everyday)
+        add_goal_options(everyday)
+        add_flag(everyday, "--explain", "also say why: what moved, and what was the bottleneck")
+        add_flag(everyday, "--list", "show the patterns, each with a small drawing")
+        group = parser.add_argument_group("search and report")
+        group.add_argument(
             "--html",
             metavar="F",
             type=page_file,
             help="also write a self-contained report page to F",
         )
+        add_solver_options(group)
+        add_stack_option(group)
         add_network_options(parser)
-        add_solver_options(parser, min_gain_percent=1)
         add_constraint_options(parser)
-        add_stack_option(parser)
-        add_flag(parser, "--explain", "also say why: what moved, and what was the bottleneck")
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""

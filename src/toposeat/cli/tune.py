@@ -7,10 +7,10 @@ import argparse
 from toposeat import launch, pipeline, report
 from toposeat.cli.command import (
     Command,
+    add_everyday_group,
     add_flag,
-    add_force_option,
+    add_goal_options,
     add_network_options,
-    add_solver_options,
     add_stack_option,
     add_topology_option,
     map_options,
@@ -20,11 +20,9 @@ from toposeat.cli.command import (
     show_mapping,
     tell,
 )
-from toposeat.cli.constraints import add_constraint_options, constraints_of
-from toposeat.cli.output import page_file, page_text
+from toposeat.cli.constraints import add_constraint_options, add_device_options, constraints_of
 from toposeat.cli.progress import progress_bar, search_bar
 from toposeat.cli.settings import decided_words
-from toposeat.model.files import check_writable, write_atomically
 from toposeat.model.shell_words import shell_line
 
 
@@ -38,25 +36,18 @@ class TuneCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
-        add_topology_option(parser, required=False)
+        everyday = add_everyday_group(parser)
+        add_topology_option(everyday, required=False)
+        add_flag(everyday, "--again", "profile again even if a profile is cached")
+        add_device_options(everyday)
+        add_goal_options(everyday)
+        add_stack_option(everyday)
         add_network_options(parser)
-        add_flag(parser, "--again", "profile again even if a profile is cached")
-        parser.add_argument(
-            "--html",
-            metavar="F",
-            type=page_file,
-            help="also write a self-contained report page to F",
-        )
-        add_force_option(parser)
-        add_stack_option(parser)
-        add_solver_options(parser, min_gain_percent=1)
         add_constraint_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Tune, show, say how to run."""
         command = require_launch(args, self.name)
-        if args.html is not None:
-            check_writable(args.html, overwrite=args.force)
         with progress_bar("merging records") as merging:
             tuned = pipeline.tune(
                 command,
@@ -76,15 +67,6 @@ class TuneCommand(Command):
         says = launch.visibility_words(tuned.placement)
         wrote = [*filter(None, [says]), f"Wrote {tuned.placement_path}"]
         result, topology, traffic = tuned.result, tuned.topology, tuned.traffic
-        if args.html is not None:
-            page = page_text(
-                [report.Section(topology, traffic, result)],
-                title=f"{pipeline.program_name(command)} on {tuned.placement.metadata['topology']}",
-                subtitle=shell_line(command),
-                commands=[f"toposeat run -- {shell_line(command)}"],
-            )
-            write_atomically(args.html, page, overwrite=args.force)
-            wrote.append(f"Wrote {args.html}")
         if args.json:
             files = {"placement": str(tuned.placement_path), "profile": str(tuned.profile_path)}
             document = report.mapping_json(result, topology, traffic)

@@ -16,7 +16,7 @@ from toposeat.model.route import MAX_CURVE_POINTS, CurvePoint, RouteCurve
 from toposeat.model.topology import CopyProtocol, ProtocolRoute, Route, Topology
 from toposeat.model.traffic import Traffic
 
-_HINT = "measure it: toposeat measure -t this --protocols get,put,staged -o node.json"
+_HINT = "give a machine that has them"
 _AFTER = 1  # byte: two points so near to each other make a jump of a curve
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         render_placement_text,
         verdict_words,
     )
+    from toposeat.report.view.measurement import render_measurement_text
     from toposeat.report.view.network import render_network_text
     from toposeat.report.view.runs import (
         environment_lines,

@@ -43,6 +43,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
         *("predicted_scattered_s=scattered_s", "tried", "why"),
     ),
     "Certificate": ("*", "word"),
+    "HostNumbers": ("device", "what", "to_device", "from_device"),
     "Knowledge": ("told", "*"),
     "MappingResult": ("ranks", "*", "slots", "hosts_by_first_rank", "kept_default"),
     "Network": (

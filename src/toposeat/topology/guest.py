@@ -2,46 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from toposeat.errors import UsageError
-from toposeat.model.topology import Topology, canonical_pci
+from toposeat.model.shell_words import joined_sources
+from toposeat.model.topology import Device, Topology, canonical_pci
 from toposeat.topology.readers.file_text import read_file
-from toposeat.topology.sources import parts_of
+from toposeat.topology.sources import parts_of, read_topology
 from toposeat.topology.visible import without_devices
 
-_QUERY = "nvidia-smi --query-gpu=index,pci.bus_id --format=csv"
 _PAIRS = "a line has two PCI bus ids: the host's and the guest's, as in 0000:18:00.0 0000:06:00.0"
 
 
-def with_bus_ids_of(host: Topology, guest: str | Path) -> Topology:
-    """The host's machine, in which the devices of a guest stand under the guest's bus ids.
+def with_guest(sources: Sequence[str]) -> tuple[Topology, Topology] | None:
+    """The host's machine, and it under a guest's bus ids; None where no source is a guest's.
 
-    `guest` is any source that lists index and bus id of the guest's devices: each takes the place
-    of the host's device of its index. Or it is a file with two bus ids on each line, the host's and
-    the guest's; devices are then numbered by the guest's bus ids, as drivers do. Devices of the
-    host that the guest has not are left out.
+    A guest's is the last of several sources: a file with two bus ids on each line, the host's and
+    the guest's, or what lists index and bus id of devices, not all of which the host has.
     """
+    *first, guest = sources
+    if not first or "-" in sources:  # what is read once cannot be looked at twice
+        return None
     path = Path(guest)
-    if path.is_file() and len(_words(read_file(path).text)) == 2:
-        return _renamed(host, _pairs(host, path))
+    is_of_pairs = path.is_file() and len(_words(read_file(path).text)) == 2
+    listed = () if is_of_pairs else _listed(guest)
+    if not is_of_pairs and not listed:
+        return None
+    host = read_topology(joined_sources(first))
+    if is_of_pairs:
+        return host, _renamed(host, _pairs(host, path))
+    if {device.pci_bus_id for device in listed} <= {device.pci_bus_id for device in host.devices}:
+        return None
+    return host, _with_devices_of(host, listed)
+
+
+def _listed(guest: str) -> Sequence[Device]:
+    """The devices of a source that says all their bus ids; none where it says too little."""
     lists = [part.devices for part in parts_of(guest)]
-    told = next((each for each in lists if each and all(d.pci_bus_id for d in each)), None)
-    if told is None:
-        raise UsageError(
-            f"{guest} does not list the PCI bus ids of the guest's GPUs", hint=f"in it: {_QUERY}"
-        )
+    return next((each for each in lists if each and all(d.pci_bus_id for d in each)), ())
+
+
+def _with_devices_of(host: Topology, listed: Sequence[Device]) -> Topology:
+    """The host's machine, in which each of the guest's devices takes the place of its number.
+
+    Devices of the host that the guest has not are left out.
+    """
     by_index = {device.index: device.id for device in host.devices}
     buses: dict[str, tuple[int, str]] = {}
-    for at, device in enumerate(told):
+    for at, device in enumerate(listed):
         number = at if device.index is None else device.index
         if number not in by_index:
             numbers = ", ".join(str(each.index) for each in host.devices)
             raise UsageError(
                 f"the guest has a GPU {number}, and the host's are {numbers}",
-                hint="name the pairs: --rename-by FILE, with lines of two bus ids",
+                hint="name the pairs: the last -t is a file with lines of two bus ids",
             )
         buses[by_index[number]] = (number, str(device.pci_bus_id))
     return _renamed(host, buses)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         facts_of_measurement,
         fallen_back,
         measured_topology,
+        measurement_of,
         pair_numbers,
         topology_of_measurement,
         unseen_devices,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         tournament,
         try_sets,
     )
-    from toposeat.topology.measure.results import PROTOCOLS, PairResults, raw_file
+    from toposeat.topology.measure.results import PROTOCOLS, PairResults
     from toposeat.topology.measure.workers import Copying, MeasureError, Workers
 else:
     __getattr__ = door(__name__, __file__)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from toposeat.evaluation.route_numbers import walk
 from toposeat.model.few import few
+from toposeat.model.measurement import Matrix, MeasuredPairs, Measurement, SharedRates
 from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
@@ -359,6 +360,47 @@ def fallen_back(results: PairResults, protocols: Sequence[str]) -> list[str]:
                 " numbers are of that (staged)"
             )
     return said
+
+
+def measurement_of(
+    pci: Sequence[str],
+    results: PairResults,
+    tried: Sequence[SharedLink],
+    host: Sequence[HostNumbers],
+) -> Measurement:
+    """The whole measurement, with the protocols that pairs fell back to."""
+
+    def rows(values: NDArray[np.float64]) -> Matrix:
+        return tuple(map(tuple, values.tolist()))
+
+    used = {key[2] for key in results.of}
+    return Measurement(
+        devices=tuple(pci),
+        protocols={
+            name: MeasuredPairs(
+                bandwidth_bytes_per_s=rows(results.bandwidth(name)),
+                latency_s=rows(results.latency(name)),
+                bandwidth_ratio=rows(results.bandwidth_ratio(name)),
+                latency_ratio=rows(results.latency_ratio(name)),
+                both_ways_bytes_per_s=rows(results.both_ways(name)),
+                both_ways_ratio=rows(results.both_ways_ratio(name)),
+            )
+            for name in PROTOCOLS
+            if name in used
+        },
+        spread=results.spread(),
+        shared=tuple(
+            SharedRates(
+                devices=tuple(sorted(each.inside)),
+                out_bytes_per_s=each.out_bytes_per_s,
+                in_bytes_per_s=each.in_bytes_per_s,
+                both_bytes_per_s=each.both_bytes_per_s,
+                limits=each.limits,
+            )
+            for each in tried
+        ),
+        host=tuple(host),
+    )
 
 
 # Where host memory may be, the likeliest first.

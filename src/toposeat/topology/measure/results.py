@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.errors import InputError
-from toposeat.model.files import read_text
 from toposeat.model.quantity import Source
 from toposeat.model.route import CopyProtocol
 from toposeat.model.topology import CurvePoint, RouteCurve
@@ -59,14 +53,13 @@ class Transfers:
 class PairResults:
     """All transfers of all pairs, by (source, target, protocol, bytes).
 
-    `both` has those of a pair's two directions at once. `record` is called with each new
-    measurement, to keep it in a file. Matrices have shape (count, count), by source and target.
+    `both` has those of a pair's two directions at once. Matrices have shape (count, count), by
+    source and target.
     """
 
     count: int
     of: dict[tuple[int, int, str, int], Transfers] = field(default_factory=dict)
     both: dict[tuple[int, int, str, int], Transfers] = field(default_factory=dict)
-    record: Callable[[Transfers], None] | None = None
 
     def add(self, each: Transfers) -> None:
         """Keep a measurement, together with earlier ones of the same kind."""
@@ -75,8 +68,6 @@ class PairResults:
         old = known.get(key)
         seconds = (*old.seconds, *each.seconds) if old else each.seconds
         known[key] = Transfers(*key, seconds, each.at_once)
-        if self.record is not None:
-            self.record(each)
 
     def best(self, protocol: str, size: int) -> NDArray[np.float64]:
         """Seconds of the fastest transfer of a size, each ordered pair; NaN where not measured."""
@@ -188,84 +179,3 @@ class PairResults:
             if not np.isnan(seconds[farthest]).all():
                 ratios.append(np.nanmedian(seconds[farthest]) / seconds)
         return np.mean(ratios, axis=0) if ratios else np.full_like(rate, np.nan)
-
-
-SCHEMA = "toposeat/measurement-raw/1"
-_HINT = "give another file, or remove this one to begin anew"
-_Time = Annotated[float, msgspec.Meta(gt=0, le=3600)]
-
-
-class _Head(msgspec.Struct):
-    schema: str = ""
-    devices: list[str] = []
-
-
-class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    source: Annotated[int, msgspec.Meta(ge=0)]
-    target: Annotated[int, msgspec.Meta(ge=0)]
-    protocol: CopyProtocol
-    bytes: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
-    seconds: Annotated[tuple[_Time, ...], msgspec.Meta(min_length=1)]
-    at_once: bool = False
-
-
-@contextmanager
-def raw_file(path: str | Path, pci: Sequence[str]) -> Iterator[PairResults]:
-    """Results that hold what a file has, if it is there, and add to it whatever is measured.
-
-    `pci` are the bus ids of the GPUs to measure, in order.
-    """
-    target = Path(path)
-    results = PairResults(len(pci))
-    whole = b""
-    if target.exists() and target.stat().st_size:
-        text = read_text(target)
-        whole = text[: text.rfind("\n") + 1].encode()
-        _read(whole.decode(), target, pci, results)
-    try:
-        with target.open("r+b" if target.exists() else "w+b") as file:
-            file.truncate(len(whole))
-            file.seek(0, 2)
-            if not whole:
-                file.write(_line({"schema": SCHEMA, "devices": list(pci)}))
-
-            def append(each: Transfers) -> None:
-                file.write(_line(each.__dict__))
-                file.flush()
-
-            results.record = append
-            try:
-                yield results
-            finally:
-                results.record = None
-    except OSError as error:
-        raise InputError(
-            f"cannot write: {error.strerror or error}", path=target, hint="check permissions"
-        ) from error
-
-
-def _line(value: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(value) + b"\n"
-
-
-def _read(text: str, path: Path, pci: Sequence[str], results: PairResults) -> None:
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            if number > 1:
-                results.add(_transfers(line, len(pci)))
-                continue
-            head = msgspec.json.decode(line, type=_Head)
-            if head.schema != SCHEMA:
-                raise ValueError(f"schema {head.schema[:60]!r}, not {SCHEMA!r}")
-            if head.devices != list(pci):
-                raise ValueError(f"measured on other GPUs than these: {', '.join(pci)[:200]}")
-        except (ValueError, RecursionError) as error:
-            raise InputError(str(error)[:300], path=path, line=number, hint=_HINT) from error
-
-
-def _transfers(line: str, count: int) -> Transfers:
-    found = msgspec.json.decode(line, type=_Line)
-    if found.source == found.target or max(found.source, found.target) >= count:
-        raise ValueError(f"no transfer between {count} GPUs: {found.source} to {found.target}")
-    fields = msgspec.structs.asdict(found)
-    return Transfers(**{**fields, "protocol": found.protocol.value})

@@ -34,7 +34,7 @@ def join_devices(
     if strangers and not id_of:
         raise InputError(
             f"no GPU of {part.origin} is one of {origin}: no PCI bus id or UUID in common",
-            hint=f"{_HINT}; a host's and a guest's: discover --format nccl --rename-by index",
+            hint=f"{_HINT}; a host's and a guest's: discover --format nccl",
         )
     if unnamed:
         if not _has_known_indices(unnamed, free):
