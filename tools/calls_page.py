@@ -38,8 +38,7 @@ _MEANING = {
     "on_put": "a one-sided message to the target",
     "on_get": "a one-sided message from the target",
     "on_exchange": "a one-sided message to the target and one back; with `MPI_NO_OP` only back",
-    "on_connection": "time; the processes of the other side get the number of a new world",
-    "on_join": "time; the process of the other side gets the number of a new world",
+    "on_spawn": "time; the record says that it was called: what it started is not recorded",
     "handle_gone": "time; the handle is removed, because MPI reuses it",
 }
 
@@ -79,8 +78,6 @@ def _meaning(name: str, action: str, variants: str) -> str:
         return "nothing"
     if name == "Pcontrol":
         return "nothing; it marks phases (`--phases pcontrol`)"
-    if name.startswith("Comm_spawn"):
-        return "time; the spawned processes are recorded, as a world of their own"
     if action == "byhand":
         return "the record begins or ends"
     if action == "-":

@@ -17,7 +17,6 @@ typedef void *abi_handle;
 #define ABI_WORD(handle) ((uintptr_t)(handle))
 
 #define ABI_COMM_WORLD ((abi_handle)0x101)
-#define ABI_INFO_NULL ((abi_handle)0x130)
 #define ABI_COMM_NULL ((abi_handle)0x100)
 #define ABI_NO_OP ((abi_handle)0x3d)
 

@@ -17,7 +17,6 @@ typedef int abi_handle;
 #define ABI_WORD(handle) ((uintptr_t)(uint32_t)(handle))
 
 #define ABI_COMM_WORLD 0x44000000
-#define ABI_INFO_NULL ((abi_handle)0x1c000000)
 #define ABI_COMM_NULL 0x04000000
 #define ABI_NO_OP 0x5800000e
 

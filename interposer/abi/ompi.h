@@ -17,7 +17,6 @@ typedef void *abi_handle;
 #define ABI_WORD(handle) ((uintptr_t)(handle))
 
 #define ABI_COMM_WORLD_SYMBOL "ompi_mpi_comm_world"
-#define ABI_INFO_NULL_SYMBOL "ompi_mpi_info_null"
 #define ABI_COMM_NULL_SYMBOL "ompi_mpi_comm_null"
 #define ABI_NO_OP_SYMBOL "ompi_mpi_op_no_op"
 

@@ -16,9 +16,8 @@
  *   events          open-addressed table of struct tps_event, `used` 0 = free
  *   communicators   array of struct tps_communicator, the first `communicators_used` are valid
  *   runs            array of struct tps_run, the first `runs_used` are valid
- *   worlds          array of struct tps_world, the first `worlds_used` are valid
  *
- * Only the main segment has communicators, runs, worlds and names of devices, knows when phases
+ * Only the main segment has communicators, runs and names of devices, knows when phases
  * begin and end, and has a meaningful `state`.
  *
  * All numbers are in the writer's byte order (`byte_order` tells). Counters only grow. A rank
@@ -42,7 +41,7 @@
 #include <stdint.h>
 
 #define TPS_RECORD_MAGIC "TPSREC\r\n"
-#define TPS_RECORD_VERSION 3u
+#define TPS_RECORD_VERSION 4u
 #define TPS_BYTE_ORDER_MARK 0x01020304u
 #define TPS_RECORD_SUFFIX ".tpsrec"
 /* An empty file `rank-RANK-PID.errno-NUMBER` is of a rank that could not keep a record. */
@@ -51,7 +50,6 @@
 enum tps_state { TPS_STATE_RUNNING = 0, TPS_STATE_FINALIZED = 1, TPS_STATE_ABORTED = 2 };
 
 enum tps_flag {
-  TPS_FLAG_SPAWNED = 1,         /* this world was started by MPI_Comm_spawn */
   TPS_FLAG_CONCURRENT = 2,      /* MPI_THREAD_MULTIPLE */
   TPS_FLAG_GPU_RUNTIME = 4,     /* buffers were classified by a GPU runtime */
   TPS_FLAG_SEVERAL_DEVICES = 8, /* buffers on more than one device */
@@ -59,7 +57,8 @@ enum tps_flag {
   TPS_FLAG_INSIDE_RANK = 32,    /* a rank that records into the same folder started this process */
   TPS_FLAG_UNTIMED = 64,        /* no clock was read around MPI calls */
   TPS_FLAG_PHASES_MERGED = 128, /* there were more phases than room: the last one holds the rest */
-  TPS_FLAG_NOT_GPU_AWARE = 256  /* device memory reached an MPI that says it is not GPU-aware */
+  TPS_FLAG_NOT_GPU_AWARE = 256, /* device memory reached an MPI that says it is not GPU-aware */
+  TPS_FLAG_SPAWNS = 512         /* MPI_Comm_spawn was called: what it started is not recorded */
 };
 
 /* Who asked for the bytes. FROM: the flow is from the peer to this rank (MPI_Get). */
@@ -118,14 +117,9 @@ enum tps_operation {
 };
 
 #define TPS_HISTOGRAM_BUCKETS 65u /* bucket = bit length of the size; 0 = empty message */
-/*
- * Processes that are not in this rank's MPI_COMM_WORLD belong to a world: the n-th entry of
- * `worlds`, n = 1, 2, ..., or 0 if there was no room for it. All processes of world n are one peer,
- * TPS_PEER_OUTSIDE - n, and are TPS_MEMBER_OUTSIDE - n in a communicator's members.
- */
+/* All processes that are not in this rank's MPI_COMM_WORLD are one peer. */
 #define TPS_PEER_OUTSIDE 0x7fffffffu
 #define TPS_MEMBER_OUTSIDE (-1)
-#define TPS_MAX_WORLDS 1024u
 #define TPS_NO_COMMUNICATOR 0xffffffffu /* the communicator table was full */
 #define TPS_NO_ROOT (-1)
 #define TPS_KEY_USED (UINT64_C(1) << 63)
@@ -178,8 +172,8 @@ struct tps_communicator {
 };
 static_assert(sizeof(struct tps_communicator) == 64, "communicator layout");
 
-/* World ranks first, first + stride, ... (`count` of them); first <= TPS_MEMBER_OUTSIDE with stride
- * 0 for processes of one other world. */
+/* World ranks first, first + stride, ... (`count` of them); TPS_MEMBER_OUTSIDE with stride 0 for
+ * processes outside. */
 struct tps_run {
   int32_t first;
   int32_t stride;
@@ -187,27 +181,6 @@ struct tps_run {
   int32_t reserved;
 };
 static_assert(sizeof(struct tps_run) == 16, "run layout");
-
-/* How this rank came to know of another world. */
-enum tps_world_origin {
-  TPS_WORLD_MET = 0, /* among the members of some communicator */
-  TPS_WORLD_SPAWNED = 1,
-  TPS_WORLD_PARENT = 2,
-  TPS_WORLD_CONNECTED = 3, /* MPI_Comm_accept, MPI_Comm_connect */
-  TPS_WORLD_JOINED = 4     /* MPI_Comm_join */
-};
-
-/*
- * Processes outside MPI_COMM_WORLD. Ranks that made the connection together have the same key, and
- * so have those that spawned a world and those of that world, which call the others their parent.
- */
-struct tps_world {
-  uint64_t key; /* 0: not to be recognised by other ranks; 1: a parent that gave none */
-  uint32_t origin;
-  uint32_t size;  /* how many of its processes are known */
-  char name[256]; /* the files that were spawned, without their folders */
-};
-static_assert(sizeof(struct tps_world) == 272, "world layout");
 
 /* One device whose buffers the rank handed to MPI. */
 struct tps_device {
@@ -265,7 +238,6 @@ struct tps_header {
   struct tps_section runs;
   struct tps_section devices;
   struct tps_section phases;
-  struct tps_section worlds;
   uint32_t communicators_used;
   uint32_t runs_used;
   uint32_t phase_mode;
@@ -283,13 +255,13 @@ struct tps_header {
   uint64_t lost_bytes;
   uint64_t lost_events;
   int32_t visible_devices; /* how many devices the runtime shows; -1 not asked */
-  uint32_t worlds_used;
+  uint32_t reserved;
   char host[64];
   char world[64]; /* the launcher's name of the job, empty when it gives none */
   char abi[16];
   char library[128]; /* first line of MPI_Get_library_version */
 };
-static_assert(sizeof(struct tps_header) == 48 + 7 * 24 + 4 * 4 + 9 * 8 + 8 + 64 + 64 + 16 + 128,
+static_assert(sizeof(struct tps_header) == 48 + 6 * 24 + 4 * 4 + 9 * 8 + 8 + 64 + 64 + 16 + 128,
               "header layout");
 #define TPS_HEADER_RESERVED 1024u /* bytes from the start of the file to the first section */
 static_assert(sizeof(struct tps_header) <= TPS_HEADER_RESERVED, "the header fits");

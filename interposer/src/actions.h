@@ -46,10 +46,12 @@ void tps__on_start(abi_handle request);
 void tps__on_startall(int count, const abi_handle *requests);
 void tps__on_request_gone(abi_handle request);
 
-/* ---- worlds beside MPI_COMM_WORLD: the processes at the other side of a new communicator ---- */
+/* ---- processes beside MPI_COMM_WORLD ---- */
 
-void tps__on_connection(tps_word comm, abi_handle made);
-void tps__on_join(abi_handle made);
+/* What is started so is not recorded: the record says that there is more. */
+static inline void tps__on_spawn(void) {
+  __atomic_fetch_or(&tps__process.header->flags, (uint32_t)TPS_FLAG_SPAWNS, __ATOMIC_RELAXED);
+}
 
 /* ---- one-sided: `rank` is a rank of the window's group ---- */
 

@@ -54,6 +54,7 @@ static int local_rank(void) {
   return -1;
 }
 
+/* By a rank, which counts what it sends here as sent outside. */
 static bool is_spawned(void) {
   abi_handle parent;
   return tps__world_model() && tps__mpi.Comm_get_parent != NULL &&
@@ -74,8 +75,6 @@ static void describe(struct tps_header *header, const char *directory) {
     header->flags |= TPS_FLAG_CONCURRENT;
   if (!tps__process.timed)
     header->flags |= TPS_FLAG_UNTIMED;
-  if (is_spawned())
-    header->flags |= TPS_FLAG_SPAWNED;
   if (tps__is_inside_rank(directory))
     header->flags |= TPS_FLAG_INSIDE_RANK;
 }
@@ -114,7 +113,6 @@ static bool start_recording(void) {
     return false;
   struct tps_header *header = tps__process.header;
   describe(header, directory);
-  tps__world_parent();
   tps__gpu_look();
   header->start_ns = header->last_ns = tps__nanoseconds();
   header->start_ticks = header->last_ticks = tps__ticks();
@@ -142,7 +140,7 @@ static bool attach_locked(void) {
     return false;
   tps__mpi.Group_free(&world);
   /* A process that a rank forked shares the rank's record, but is not the rank. */
-  if (!start_recording() || pthread_atfork(NULL, NULL, tps__stop) != 0) {
+  if (is_spawned() || !start_recording() || pthread_atfork(NULL, NULL, tps__stop) != 0) {
     __atomic_store_n(&tps__process.mode, TPS_OFF, __ATOMIC_RELAXED);
     return false;
   }

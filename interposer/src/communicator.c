@@ -43,7 +43,7 @@ static bool know_world(void) {
   return has_world;
 }
 
-/* World ranks, or the worlds, of all members of `group`; NULL on failure. The caller frees. */
+/* World ranks of all members of `group`; NULL on failure. The caller frees. */
 static int *translate(abi_handle group, int size) {
   int *from = malloc(sizeof *from * ((size_t)size + 1));
   int *to = malloc(sizeof *to * ((size_t)size + 1));
@@ -59,7 +59,9 @@ static int *translate(abi_handle group, int size) {
     free(to);
     return NULL;
   }
-  tps__worlds_assign(group, size, to);
+  for (int i = 0; i < size; ++i)
+    if (to[i] == ABI_UNDEFINED)
+      to[i] = TPS_MEMBER_OUTSIDE;
   return to;
 }
 

@@ -117,11 +117,6 @@ static inline int tps__look_at(const void *buffer) {
   return tps__gpu_device(buffer) != TPS_NO_DEVICE ? TPS_DEVICE : TPS_HOST;
 }
 
-/* The code of a peer in another world, of a member <= TPS_MEMBER_OUTSIDE. */
-static inline uint32_t tps__peer_outside(int member) {
-  return TPS_PEER_OUTSIDE - (uint32_t)(TPS_MEMBER_OUTSIDE - member);
-}
-
 /* One message to (or, for TPS_ONE_SIDED_FROM, from) rank `peer` of `group`. PROC_NULL is no
  * message. */
 TPS_FAST void tps__count(const struct tps_group *group, int peer, enum tps_kind kind, int space,
@@ -129,7 +124,7 @@ TPS_FAST void tps__count(const struct tps_group *group, int peer, enum tps_kind 
   if (peer < 0 || peer >= group->size)
     return;
   int world = group->identity ? peer : group->world[peer];
-  uint32_t code = world < 0 ? tps__peer_outside(world) : (uint32_t)world;
+  uint32_t code = world < 0 ? TPS_PEER_OUTSIDE : (uint32_t)world;
   uint64_t key = TPS_KEY_USED | (uint64_t)kind << 40 | (uint64_t)space << 32 | code;
   if (tps__unlikely(tps__thread.capture != NULL))
     tps__capture_pair(key, bytes);

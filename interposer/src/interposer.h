@@ -152,7 +152,6 @@ void *tps__find_data(const char *name);
 const char *tps__file_of(tps_function *function); /* base name of the library that holds it */
 abi_handle tps__comm_world(void);
 abi_handle tps__comm_null(void);
-abi_handle tps__info_null(void);
 abi_handle tps__no_op(void); /* 0: the MPI has none */
 bool tps__right_abi(void);
 
@@ -173,9 +172,7 @@ struct tps_mpi {
   int (*Group_rank)(abi_handle, int *);
   int (*Group_translate_ranks)(abi_handle, int, const int *, abi_handle, int *);
   int (*Group_from_session_pset)(abi_handle, const char *, abi_handle *);
-  int (*Group_incl)(abi_handle, int, const int *, abi_handle *);
   int (*Group_free)(abi_handle *);
-  int (*Info_get)(abi_handle, const char *, int, char *, int *);
   int (*Win_get_group)(abi_handle, abi_handle *);
   int (*Type_size)(abi_handle, int *);
   int (*Type_size_x)(abi_handle, abi_count *);
@@ -219,9 +216,8 @@ struct tps_group {
   int size;
   bool inter;
   bool identity; /* rank i is world rank i */
-  int *world;    /* world rank, or TPS_MEMBER_OUTSIDE - the number of another world */
+  int *world;    /* world rank, or TPS_MEMBER_OUTSIDE */
   uint32_t record_id;
-  uint32_t connections; /* how often its members spawned, accepted or connected together */
   uint64_t hash;
   struct tps_group *next;
 };
@@ -245,32 +241,6 @@ struct tps_comm *tps__comm_find(tps_word word, bool window);
 void tps__handle_gone(tps_word word);
 /* Fills out_degree, in_degree and out; false if the communicator has no topology. */
 bool tps__comm_neighbours(struct tps_comm *comm);
-
-/* ---- other worlds (world.c) ---- */
-
-/* Gives the members at `to` that are not in this world (MPI_UNDEFINED, that is < 0) the number of
- * theirs: TPS_MEMBER_OUTSIDE - number. */
-void tps__worlds_assign(abi_handle group, int size, int *to);
-/* All members of `group` are a world of their own. Takes over the group. */
-void tps__world_add(abi_handle group, int size, enum tps_world_origin origin, uint64_t key,
-                    const char *name);
-void tps__world_parent(void);
-
-/* ---- spawned processes (spawn.c, spawned_line.c) ---- */
-
-/* What to spawn instead of one command: the same with the recorder in front, or as it was. */
-struct tps_spawned_line {
-  const char *command;
-  char **arguments;
-  char *memory; /* of what was made, else NULL */
-};
-/* `key` names the new world. The line is the old one where the new one could not be the same. */
-void tps__spawned_line(struct tps_spawned_line *line, const char *command, char **arguments,
-                       abi_handle info, uint64_t key);
-/* In a spawned process: the key that its parent gave; 0: none. */
-uint64_t tps__spawned_key(void);
-/* The group at the other side of an inter-communicator, and its size. */
-bool tps__remote_group(abi_handle inter, abi_handle *group, int *size);
 
 /* ---- segment files (record.c) ---- */
 

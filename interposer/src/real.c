@@ -85,9 +85,7 @@ static bool resolve_all(void) {
       WANT(Group_rank, false),
       WANT(Group_translate_ranks, false),
       WANT(Group_from_session_pset, true),
-      WANT(Group_incl, false),
       WANT(Group_free, false),
-      WANT(Info_get, true),
       WANT(Win_get_group, false),
       WANT(Type_size, false),
       WANT(Type_size_x, true),
@@ -114,14 +112,6 @@ abi_handle tps__comm_null(void) {
   return tps__find_data(ABI_COMM_NULL_SYMBOL);
 #else
   return ABI_COMM_NULL;
-#endif
-}
-
-abi_handle tps__info_null(void) {
-#ifdef ABI_INFO_NULL_SYMBOL
-  return tps__find_data(ABI_INFO_NULL_SYMBOL);
-#else
-  return ABI_INFO_NULL;
 #endif
 }
 

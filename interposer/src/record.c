@@ -92,7 +92,6 @@ static struct tps_header layout_of(int thread, uint64_t *end) {
   layout.communicators = section(end, is_main ? COMMUNICATORS : 0, sizeof(struct tps_communicator));
   *end = page_up(*end);
   layout.runs = section(end, is_main ? RUNS : 0, sizeof(struct tps_run));
-  layout.worlds = section(end, is_main ? TPS_MAX_WORLDS : 0, sizeof(struct tps_world));
   return layout;
 }
 

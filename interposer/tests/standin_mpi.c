@@ -141,12 +141,6 @@ BOTH(int, MPI_Group_free, (MPI_Group * group)) {
   *group = NULL;
   return 0;
 }
-BOTH(int, MPI_Group_incl, (MPI_Group group, int count, const int *ranks, MPI_Group *made)) {
-  (void)count;
-  (void)ranks;
-  *made = group;
-  return 0;
-}
 BOTH(int, MPI_Group_translate_ranks,
      (MPI_Group from, int count, const int *ranks, MPI_Group to, int *translated)) {
   (void)from;

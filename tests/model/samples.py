@@ -22,8 +22,6 @@ from toposeat.model.traffic import (
     TimeShare,
     Traffic,
     TrafficKind,
-    World,
-    WorldFlow,
 )
 
 
@@ -110,30 +108,6 @@ def phases(draw: st.DrawFn, index: int, ranks: int) -> Phase:
 
 
 @st.composite
-def worlds(draw: st.DrawFn, number: int, ranks: int) -> World:
-    size = draw(st.integers(1, 4))
-    keys = draw(st.sets(st.tuples(st.integers(0, ranks - 1), kinds, spaces, st.booleans())))
-    return World(
-        id=number,
-        name=draw(text),
-        ranks=size,
-        parent=draw(st.none() | st.integers(0, number)),
-        tables=draw(table_sets(size)),
-        flows=tuple(
-            WorldFlow(
-                rank=rank,
-                kind=kind,
-                space=space,
-                bytes=draw(counts),
-                messages=draw(counts),
-                inbound=inbound,
-            )
-            for rank, kind, space, inbound in sorted(keys)
-        ),
-    )
-
-
-@st.composite
 def traffics(draw: st.DrawFn) -> Traffic:
     ranks = draw(st.integers(1, 6))
     keys = draw(
@@ -178,6 +152,5 @@ def traffics(draw: st.DrawFn) -> Traffic:
         metadata=draw(st.dictionaries(text, text, max_size=3)),
         report=tuple(draw(st.lists(text, max_size=2))),
         phases=tuple(draw(phases(i, ranks)) for i in range(draw(st.integers(0, 2)))),
-        worlds=tuple(draw(worlds(i + 1, ranks)) for i in range(draw(st.integers(0, 2)))),
         timed=draw(st.booleans()),
     )

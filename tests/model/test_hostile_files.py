@@ -184,13 +184,6 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
         "INSERT INTO group_load VALUES (7, 'nccl', 'ring', 8, 1, NULL)",
         "INSERT INTO communicator VALUES (0, 'w');"
         " INSERT INTO group_load VALUES (0, 'nccl', 'ring', 8, 1, 3)",
-        "INSERT INTO world VALUES (1, 'w', 2, -3)",
-        "INSERT INTO world VALUES (1, 'w', 2, 8)",
-        "INSERT INTO world VALUES (1, 'w', 2, NULL);"
-        " INSERT INTO world_pair VALUES (1, 'collective', 'host', 0, 2, 5, 1)",
-        "INSERT INTO world_flow VALUES (1, 0, 'collective', 'host', 0, 5, 1)",
-        "INSERT INTO world VALUES (1, 'w', 2, NULL);"
-        " INSERT INTO world_flow VALUES (1, 2, 'collective', 'host', 0, 5, 1)",
         "INSERT INTO pair VALUES ('collective', 'device', 0, 1, 9223372036854775807, 1),"
         " ('one-sided', 'device', 0, 1, 9223372036854775807, 1)",
     ],

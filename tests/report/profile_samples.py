@@ -1,4 +1,4 @@
-"""A profile with everything in it: both memories, times by kind, phases, devices, other worlds."""
+"""A profile with everything in it: both memories, times by kind, phases, devices."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from toposeat.model.traffic import (
     TimeKind,
     TimeShare,
     Traffic,
-    TrafficKind,
-    World,
-    WorldFlow,
 )
 
 DEVICE, HOST = MemorySpace.DEVICE, MemorySpace.HOST
@@ -62,9 +59,6 @@ def full_profile(*, device_0: bool = False) -> Traffic:
         )
         for number, label in enumerate(["setup", "solve"])
     )
-    flow = WorldFlow(
-        rank=0, kind=TrafficKind.POINT_TO_POINT, space=HOST, bytes=3 * 2**10, messages=3
-    )
     event = CollectiveEvent(
         communicator=0, operation="allreduce", rank=0, root=-1, space=HOST, bytes=8, calls=40,
         algorithm="recursive doubling",
@@ -73,6 +67,5 @@ def full_profile(*, device_0: bool = False) -> Traffic:
         traffic,
         rank_info=tuple(rank_info(r, ordinal=0 if device_0 else None) for r in range(4)),
         phases=phases,
-        worlds=(World(id=1, name="workers", ranks=2, parent=0, flows=(flow,)),),
         collectives=(event,),
     )

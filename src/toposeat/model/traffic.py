@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from toposeat.model.noun import Noun, short_name
 from toposeat.model.pair_table import Int64Array, MemorySpace, PairTable, TableKey, TrafficKind
@@ -39,8 +39,6 @@ __all__ = [
     "TimeShare",
     "Traffic",
     "TrafficKind",
-    "World",
-    "WorldFlow",
 ]
 
 HISTOGRAM_BUCKETS = 65  # bucket 0: empty messages; bucket k: sizes with bit length k
@@ -117,32 +115,6 @@ class Phase(Record, frozen=True, kw_only=True, eq=False):
             raise ValueError(f"phase {self.index} ends at {self.end_s} s, before it begins")
 
 
-class WorldFlow(Struct, frozen=True, kw_only=True):
-    """What one rank of the job exchanged with another world, over all its processes."""
-
-    rank: int
-    kind: TrafficKind
-    space: MemorySpace
-    bytes: int
-    messages: int
-    inbound: bool = False  # True: the flow is from that world to the rank (MPI_Get)
-
-
-class World(Record, frozen=True, kw_only=True, eq=False):
-    """Processes outside the job's MPI_COMM_WORLD that it talked to or spawned.
-
-    `tables` is the traffic among the processes of that world, in that world's own ranks; `flows`
-    is the traffic between the job's ranks and it. Neither is part of the job's own tables.
-    """
-
-    id: int  # 1, 2, ...; the job's own MPI_COMM_WORLD is 0
-    name: str = ""
-    ranks: int = 0  # 0: not known
-    parent: int | None = None  # id of the world that spawned it, when known
-    tables: Mapping[TableKey, PairTable] = field(default_factory=dict)
-    flows: tuple[WorldFlow, ...] = ()
-
-
 class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
     """The traffic of one job, or of a named pattern.
 
@@ -166,7 +138,6 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
     metadata: Mapping[str, str] = field(default_factory=dict)
     report: tuple[str, ...] = ()  # what the importer could not know or doubted
     phases: tuple[Phase, ...] = ()  # () = not asked for; else `tables` is their sum
-    worlds: tuple[World, ...] = ()  # everything outside the job's MPI_COMM_WORLD
     timed: bool = True  # False: `mpi_s` and `time` mean nothing
 
     def __post_init__(self) -> None:
@@ -177,8 +148,7 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
                 raise ValueError(
                     f"{kind.value} {space.value} traffic names a rank beyond {self.ranks - 1}"
                 )
-        parts = (*(p.tables for p in self.phases), *(w.tables for w in self.worlds))
-        for tables in (self.tables, *parts):
+        for tables in (self.tables, *(phase.tables for phase in self.phases)):
             _check_total(tables)
 
     def __repr__(self) -> str:

@@ -39,8 +39,6 @@ from toposeat.model.traffic import (
     TimeShare,
     Traffic,
     TrafficKind,
-    World,
-    WorldFlow,
 )
 
 PROFILE_SCHEMA = "toposeat/profile/3"
@@ -95,16 +93,6 @@ CREATE TABLE phase_pair (
     phase INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL, source INTEGER NOT NULL,
     target INTEGER NOT NULL, bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
     PRIMARY KEY (phase, kind, space, source, target)) WITHOUT ROWID;
-CREATE TABLE world (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, ranks INTEGER NOT NULL, parent INTEGER);
-CREATE TABLE world_pair (
-    world INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL, source INTEGER NOT NULL,
-    target INTEGER NOT NULL, bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
-    PRIMARY KEY (world, kind, space, source, target)) WITHOUT ROWID;
-CREATE TABLE world_flow (
-    world INTEGER NOT NULL, rank INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL,
-    inbound INTEGER NOT NULL, bytes INTEGER NOT NULL, messages INTEGER NOT NULL,
-    PRIMARY KEY (world, rank, kind, space, inbound)) WITHOUT ROWID;
 CREATE TABLE report (line TEXT NOT NULL);
 """
 _STATEMENTS = {
@@ -112,9 +100,6 @@ _STATEMENTS = {
 }
 _REFERENCES = (  # what names a row of a table by the table's first column, or names nothing
     ("phase_pair", "phase", "phase"),
-    ("world_pair", "world", "world"),
-    ("world_flow", "world", "world"),
-    ("world", "NULLIF(parent, 0)", "world"),  # 0 is the job itself
     ("rank_time", "rank", "rank"),
     ("rank_device", "rank", "rank"),
     ("group_load", "communicator", "communicator"),
@@ -122,12 +107,12 @@ _REFERENCES = (  # what names a row of a table by the table's first column, or n
 )
 
 
-def _rule(table: str, column: str, kind: str, more: str) -> str:
+def _rule(column: str, kind: str, more: str) -> str:
     """What a column must hold, as SQL; ":ranks" is the number of ranks."""
     rule = f"typeof({column}) = '{kind.lower()}'"
     if kind == "REAL":
         rule = f"typeof({column}) IN ('real', 'integer') AND {column} BETWEEN 0 AND 1e18"
-    elif column in ("rank", "source", "target", "root") and table != "world_pair":
+    elif column in ("rank", "source", "target", "root"):
         rule += f" AND {column} BETWEEN {-(column == 'root')} AND :ranks - 1"
     elif kind == "INTEGER" and column not in ("id", "communicator"):
         rule += f" AND {column} >= 0"
@@ -136,7 +121,7 @@ def _rule(table: str, column: str, kind: str, more: str) -> str:
 
 COLUMNS = {  # by table, and by column what it must hold
     table: {
-        column: _rule(table, column, kind, more)
+        column: _rule(column, kind, more)
         for column, kind, more in re.findall(
             r"(\w+) (TEXT|INTEGER|REAL)( NOT NULL| PRIMARY KEY|)", statement
         )
@@ -179,7 +164,7 @@ def _fill(database: sqlite3.Connection, traffic: Traffic) -> None:
         "timed": str(int(traffic.timed)),
         **{f"user.{key}": value for key, value in traffic.metadata.items()},
     }
-    ranks, worlds, phases = traffic.rank_info, traffic.worlds, traffic.phases
+    ranks, phases = traffic.rank_info, traffic.phases
     for table, rows in (
         ("meta", meta.items()),
         ("pair", _pair_rows(traffic.tables)),
@@ -200,9 +185,6 @@ def _fill(database: sqlite3.Connection, traffic: Traffic) -> None:
         ),
         ("phase", (_row("phase", each, each.index) for each in phases)),
         ("phase_pair", ((p.index, *row) for p in phases for row in _pair_rows(p.tables))),
-        ("world", (_row("world", each) for each in worlds)),
-        ("world_pair", ((w.id, *row) for w in worlds for row in _pair_rows(w.tables))),
-        ("world_flow", (_row("world_flow", each, w.id) for w in worlds for each in w.flows)),
         ("report", zip(traffic.report)),
     ):
         _insert(database, table, rows)
@@ -296,7 +278,6 @@ def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
     members = _by_owner((row[0], row[2]) for row in _rows(database, "member"))
     time = _parts(database, "rank_time", TimeShare)
     devices = _parts(database, "rank_device", DeviceUse)
-    flows = _parts(database, "world_flow", WorldFlow)
     traffic = Traffic(
         ranks=int(ranks),
         origin=meta.get("origin", ""),
@@ -327,14 +308,6 @@ def _read(database: sqlite3.Connection, path: str | Path) -> Traffic:
             )
             for values in list(_values(database, "phase"))
             for number in (values["id"],)
-        ),
-        worlds=tuple(
-            World(
-                **values,
-                tables=_read_pairs(database, "world_pair", ("world", values["id"])),
-                flows=tuple(flows.get(values["id"], ())),
-            )
-            for values in list(_values(database, "world"))
         ),
         timed=timed == "1",
     )
@@ -379,9 +352,6 @@ def _check_references(database: sqlite3.Connection) -> None:
         lost = f"{given} AND {own} NOT IN ({others}) LIMIT 1"
         if row := database.execute(lost).fetchone():
             raise ValueError(f"table {child!r} names {parent} {row[0]}, which is not there")
-    beyond = "SELECT id FROM world JOIN world_pair ON id = world WHERE max(source, target) >= ranks"
-    if row := database.execute(beyond).fetchone():
-        raise ValueError(f"traffic of world {row[0]} names a rank that it has not")
 
 
 def _content_digest(database: sqlite3.Connection) -> str:

@@ -51,6 +51,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
         *("domain", "sources", "report", "hosts", "links"),
     ),
     "NetworkLink": ("ends", "level", "count", "bytes_per_s", "latency_s"),
+    "Phase": ("index", "label", "begin_s", "end_s", "mpi_s", "active_s"),
     "Placement": ("ranks", "*"),
     "PossibleGain": (
         *("pattern", "kind", "default_s", "placed_s", "device_of_rank", "gain_share=share"),
@@ -188,18 +189,11 @@ def profile_json(traffic: Traffic) -> Json:
             "parts": time_parts(traffic),
             "ranks": traffic.rank_info,
         },
-        phases=_with_tables(traffic.phases, [traffic.ranks] * len(traffic.phases)),
-        worlds=_with_tables(traffic.worlds, [world.ranks for world in traffic.worlds]),
+        phases=[
+            _members(phase) | {"traffic": _tables(phase.tables, traffic.ranks)}
+            for phase in traffic.phases
+        ],
     )
-
-
-def _with_tables(nouns: Sequence[Any], ranks: Sequence[int]) -> list[Json]:
-    """Members of phases or worlds, and the traffic in each of them."""
-    documents = []
-    for noun, count in zip(nouns, ranks, strict=True):
-        members = _members(noun)
-        documents.append(members | {"traffic": _tables(members.pop("tables"), count)})
-    return documents
 
 
 def _tables(tables: Mapping[TableKey, PairTable], ranks: int) -> Json:

@@ -58,13 +58,10 @@ int main(void) {
   same("MPI_COMM_NULL", (long long)(intptr_t)&ompi_mpi_comm_null,
        (long long)(intptr_t)MPI_COMM_NULL);
   extern struct ompi_predefined_op_t ompi_mpi_op_no_op;
-  same("MPI_INFO_NULL", (long long)(intptr_t)&ompi_mpi_info_null,
-       (long long)(intptr_t)MPI_INFO_NULL);
   same("MPI_NO_OP", (long long)(intptr_t)&ompi_mpi_op_no_op, (long long)(intptr_t)MPI_NO_OP);
 #else
   same("MPI_COMM_WORLD", (long long)ABI_WORD(ABI_COMM_WORLD), (unsigned)(intptr_t)MPI_COMM_WORLD);
   same("MPI_COMM_NULL", (long long)ABI_WORD(ABI_COMM_NULL), (unsigned)(intptr_t)MPI_COMM_NULL);
-  same("MPI_INFO_NULL", (long long)ABI_WORD(ABI_INFO_NULL), (unsigned)(intptr_t)MPI_INFO_NULL);
   same("MPI_NO_OP", (long long)ABI_WORD(ABI_NO_OP), (unsigned)(intptr_t)MPI_NO_OP);
 #endif
 #define TYPE(type, ctype) type_size(#type, type, sizeof(ctype))

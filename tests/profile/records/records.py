@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-HEADER = struct.Struct("<8s5I5i21Q4I9QiI64s64s16s128s")
+HEADER = struct.Struct("<8s5I5i18Q4I9QiI64s64s16s128s")
 SIZES = {
     **{"slots": 576, "events": 48, "communicators": 64, "runs": 16, "devices": 56},
-    **{"phases": 200, "worlds": 272},
+    "phases": 200,
 }
 CAPACITIES = {
     "slots": 256,
@@ -19,7 +19,6 @@ CAPACITIES = {
     "communicators": 16,
     "runs": 64,
     "devices": 16,
-    "worlds": 8,
 }
 SLOTS = CAPACITIES["slots"]
 
@@ -30,7 +29,7 @@ FIELDS = (
     *("communicators_used", "runs_used", "phase_mode", "current_phase"),
     *("entered_ticks", "window_ns", "start_ticks", "start_ns", "last_ticks", "last_ns"),
     *("lost_messages", "lost_bytes", "lost_events"),
-    *("visible_devices", "worlds_used", "host", "world", "abi", "library"),
+    *("visible_devices", "reserved", "host", "world", "abi", "library"),
 )
 
 # kind, space, peer, bytes per message, messages, and the phase if it is not 0
@@ -38,7 +37,6 @@ Pair = tuple[int, int, int, int, int] | tuple[int, int, int, int, int, int]
 # communicator, operation, space, root, bytes, calls, and the phase if it is not 0
 Event = tuple[int, int, int, int, int, int] | tuple[int, int, int, int, int, int, int]
 Phase = tuple[int, int, int, int]  # label; begin, end and active in ticks (1 tick = 1 us)
-World = tuple[int, int, int, bytes]  # key, origin, size, name
 Device = tuple[int, bytes, int, int]  # ordinal, PCI bus id, bytes, uses
 
 
@@ -71,7 +69,6 @@ def write_record(
     phases: Sequence[Phase] = ((0, 1000, 4000, 3000),),
     time: Mapping[tuple[int, int, int], tuple[int, int]] | None = None,
     devices: Sequence[Device] = (),
-    worlds: Sequence[World] = (),
     state: int = 1,
     flags: int = 0,
     pid: int = 1000,
@@ -86,11 +83,11 @@ def write_record(
     image = _Image(len(phases))
     runs = [run for _, members in communicators for run in members]
     values: list[object] = [
-        *(b"TPSREC\r\n", 3, 0x01020304, HEADER.size, state, flags, rank, size, pid, thread, -1),
+        *(b"TPSREC\r\n", 4, 0x01020304, HEADER.size, state, flags, rank, size, pid, thread, -1),
         *(value for section in image.sections.values() for value in section),
         *(len(communicators), len(runs), 0, 0),
         *(4000, 0, 1000, 10_000, 4000, 3_010_000, 0, 0, 0),
-        *(-1, len(worlds), b"node1", world, b"ompi", b"Test MPI 1.0"),
+        *(-1, 0, b"node1", world, b"ompi", b"Test MPI 1.0"),
     ]
     fields = dict(zip(FIELDS, values, strict=True)) | dict(header or {})
     image.data[: HEADER.size] = HEADER.pack(*fields.values())
@@ -111,8 +108,6 @@ def write_record(
         image.put("runs", place, struct.pack("<4i", *run, 0))
     for place, (ordinal, pci, length, uses) in enumerate(devices):
         image.put("devices", place, struct.pack("<2QiI32s", uses, length, ordinal, 1, pci))
-    for place, (key, origin, members, name) in enumerate(worlds):
-        image.put("worlds", place, struct.pack("<Q2I256s", key, origin, members, name))
     _put_phases(image, phases, {(0, 0, 0): (1500, 42)} if time is None else time)
     suffix = "" if thread == -1 else f"-t{thread}"
     path = folder / f"rank-{rank}-{pid}{suffix}.tpsrec"

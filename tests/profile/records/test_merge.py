@@ -106,9 +106,6 @@ def test_outside_and_lost_are_said(tmp_path: Path) -> None:
     write_record(tmp_path, 0, 1, pairs=[(0, 0, 0x7FFFFFFF, 8, 3)], header=lost)
     traffic = read_records(tmp_path)
     assert any("3 messages (24 bytes) are with processes outside" in s for s in traffic.report)
-    (outside,) = traffic.worlds
-    assert (outside.id, outside.ranks, outside.parent) == (1, 0, None)
-    assert [(f.rank, f.bytes, f.messages, f.inbound) for f in outside.flows] == [(0, 24, 3, False)]
     assert "2 messages (50 bytes) could not be attributed" in traffic.report
     assert "1 collective calls could not be recorded" in traffic.report
     assert traffic.tables == {}
@@ -126,11 +123,36 @@ def test_several_runs(tmp_path: Path) -> None:
     for rank in range(3):
         write_record(tmp_path, rank, 3, world=b"large", pairs=[(0, 0, 0, 1, 1)])
     write_record(tmp_path, 0, 2, pid=5, world=b"small")
-    write_record(tmp_path, 0, 1, pid=6, world=b"child", flags=1)
     traffic = read_records(tmp_path)
     assert traffic.ranks == 3
     assert any("2 MPI jobs" in line for line in traffic.report)
-    assert "world 1: 1 of 1 processes of a spawned world are listed apart" in traffic.report
+
+
+def test_a_rank_that_spawned_processes_is_named(tmp_path: Path) -> None:
+    members = [(0, 1, 2), (-1, 0, 3)]  # of the job, and of those that it spawned
+    write_record(tmp_path, 0, 2, flags=512, communicators=[(0, members)], pairs=())
+    write_record(tmp_path, 1, 2)
+    traffic = read_records(tmp_path)
+    line = "rank 0 called MPI_Comm_spawn: the processes that it started are not recorded"
+    assert line in traffic.report
+    (communicator,) = traffic.communicators
+    assert communicator.ranks == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pairs": [(0, 0, OUTSIDE - 1, 8, 3)]}, "unknown kind, rank or phase"),
+        ({"communicators": [(0, [(-2, 0, 1)])]}, "beyond the world"),
+        ({"communicators": [(0, [(-1, 1, 2)])]}, "beyond the world"),
+    ],
+)
+def test_processes_outside_have_one_number(
+    tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    write_record(tmp_path, 0, 2, **change)
+    with pytest.raises(InputError, match=words):
+        read_records(tmp_path)
 
 
 def test_nothing_there(tmp_path: Path) -> None:
@@ -141,40 +163,6 @@ def test_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "rank-0-1.tpsrec").write_bytes(b"rubbish" * 200)
     with pytest.raises(InputError, match=r"rank-0-1\.tpsrec"):
         read_records(tmp_path)
-
-
-def test_a_spawned_world_keeps_its_own_ranks(tmp_path: Path) -> None:
-    for rank in range(3):
-        write_record(tmp_path, rank, 3, pairs=[(0, 0, OUTSIDE, 10 * rank, 1)] if rank else [])
-    write_record(
-        tmp_path,
-        0,
-        2,
-        pid=7,
-        world=b"job-2",
-        flags=1,
-        pairs=[(0, 1, 1, 5, 4), (0, 0, OUTSIDE, 3, 2)],
-    )
-    write_record(tmp_path, 1, 2, pid=8, world=b"job-2", flags=1, pairs=[(3, 0, OUTSIDE, 9, 1)])
-    traffic = read_records(tmp_path)
-    assert traffic.tables == {}
-    (child,) = traffic.worlds
-    assert (child.id, child.name, child.ranks, child.parent) == (1, "job-2", 2, 0)
-    assert child.tables[P2P, MemorySpace.DEVICE].dense_bytes(2).tolist() == [[0, 20], [0, 0]]
-    assert [(f.rank, f.bytes) for f in child.flows] == [(1, 10), (2, 20)]
-    assert any("sent 3 messages (15 bytes) to processes outside it" in s for s in traffic.report)
-
-
-def test_two_spawned_worlds_cannot_be_told_apart_by_what_was_sent(tmp_path: Path) -> None:
-    write_record(tmp_path, 0, 1, pairs=[(0, 0, OUTSIDE, 10, 1)])
-    for number, name in enumerate((b"a", b"b")):
-        write_record(tmp_path, 0, 1, pid=7 + number, world=name, flags=1)
-    worlds = read_records(tmp_path).worlds
-    assert [(w.id, w.name, w.parent, len(w.flows)) for w in worlds] == [
-        (1, "a", None, 0),
-        (2, "b", None, 0),
-        (3, "processes outside", None, 1),
-    ]
 
 
 def test_pairs_of_phases_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from toposeat.report.view.traffic import (
     gain_words,
     phase_rows,
     time_parts,
-    world_rows,
 )
 
 
@@ -85,10 +84,9 @@ def test_no_limit_is_told_where_all_could_gain() -> None:
     assert gain_words(replace(profile, tables=host, rank_info=ranks)).endswith("(measured).")
 
 
-def test_phases_and_worlds() -> None:
+def test_phases() -> None:
     profile = full_profile()
     assert phase_rows(profile)[1] == ("solve", "5.00 s", "5.00 s", "8.00 MiB", "50 %", "40 %")
-    assert world_rows(profile) == [("1 workers", "2", "0", "0 B", "3.00 KiB", "0 B")]
 
 
 def test_long_tables_say_what_they_leave_out() -> None:
@@ -115,7 +113,6 @@ def test_text_has_every_part() -> None:
         "completion, device memory 4.00 s 10 % 200",
         "solve 5.00 s 5.00 s 8.00 MiB 50 % 40 %",
         "3 node07 3 0000:03:00.0 3 of 4 1.00 MiB",
-        "1 workers 2 0 0 B 3.00 KiB",
     ):
         assert words in text
 
@@ -125,7 +122,6 @@ def test_json_has_every_part() -> None:
     assert form["time"]["gain_share"] == pytest.approx(0.3)
     assert form["device_choice"] == "local rank"
     assert [phase["label"] for phase in form["phases"]] == ["setup", "solve"]
-    assert form["worlds"][0]["flows"][0]["bytes"] == 3 * 2**10
 
 
 def test_a_pattern_has_no_verdict() -> None:

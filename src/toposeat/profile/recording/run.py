@@ -43,7 +43,7 @@ from toposeat.profile.records.merge import (
 from toposeat.profile.records.segment import HOST_SUFFIX
 
 DIRECTORY_VARIABLE = "TOPOSEAT_PROFILE_DIR"
-EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # puts the recorder into what ranks spawn
+EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # brings home what a Python without MPI recorded
 TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"

@@ -100,7 +100,7 @@ def _group(ranks: Sequence[int], host: str, cause: str) -> str:
 Progress = Callable[[int, int], None]  # records merged, of all
 
 
-_World = tuple[str, int, int]  # the launcher's name of the job, number of ranks, spawn key
+_World = tuple[str, int]  # the launcher's name of the job, number of ranks
 
 
 class _Merger:
@@ -108,7 +108,6 @@ class _Merger:
 
     def __init__(self) -> None:
         self.own: dict[_World, WorldSum] = {}
-        self.spawned: dict[_World, WorldSum] = {}
         self.died_in_init = 0  # ended before MPI was initialised
         self.repeated = 0  # second records of one rank
         self.nested = 0  # records of jobs that ranks started themselves
@@ -129,11 +128,10 @@ class _Merger:
             self._sort_in(record)
 
     def _sort_in(self, record: RankRecord) -> None:
-        worlds = self.spawned if record.has(Flag.SPAWNED) else self.own
-        key = (record.world, record.world_size, record.spawn_key)
-        if key not in worlds:
-            worlds[key] = WorldSum(record)
-        self.repeated += not worlds[key].add(record)
+        key = (record.world, record.world_size)
+        if key not in self.own:
+            self.own[key] = WorldSum(record)
+        self.repeated += not self.own[key].add(record)
 
     def sentences(self) -> Iterator[str]:
         """What the report says of records that are left out, the gravest first."""
@@ -149,7 +147,7 @@ class _Merger:
             )
         if self.repeated:
             yield f"{self.repeated} ranks left a second record: several MPI runs; the first is used"
-        if sum(len(w.seen) for w in self.own.values()) > 1 and all(n == 1 for _, n, _ in self.own):
+        if sum(len(w.seen) for w in self.own.values()) > 1 and all(n == 1 for _, n in self.own):
             yield (
                 "every process was a job of one rank: do launcher and program belong to"
                 " different MPIs?"
@@ -182,7 +180,7 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
     told = (_missing(chosen), _lost(chosen), _devices(chosen))
     report = [*merger.sentences(), *(line for lines in told for line in lines)]
     try:
-        return make_traffic(chosen, list(merger.spawned.values()), report, len(merger.damaged))
+        return make_traffic(chosen, report, len(merger.damaged))
     except (ValueError, OverflowError) as error:  # each record is sound, their sum is not
         raise InputError(
             f"the records contradict each other: {error}",
@@ -218,6 +216,14 @@ def _lost(world: WorldSum) -> Iterator[str]:
         yield f"{lost['messages']} messages ({lost['bytes']} bytes) could not be attributed"
     if lost["events"]:
         yield f"{lost['events']} collective calls could not be recorded"
+    outside = world.outside
+    if outside["messages"]:
+        yield (
+            f"{outside['messages']} messages ({outside['bytes']} bytes) are with processes outside"
+            " MPI_COMM_WORLD: not in the tables of rank pairs"
+        )
+    what = "called MPI_Comm_spawn: the processes that it started are not recorded"
+    yield from _say(world.flags[Flag.SPAWNS], what)
     what = "made collectives of very many sizes: some are merged by size class"
     yield from _say(world.by_class, what)
     if world.communicators_left_out:

@@ -30,7 +30,6 @@ from toposeat.profile.records.segment import (
     PhaseMode,
     Segment,
     State,
-    WorldOrigin,
     damaged,
     read_segment,
 )
@@ -55,9 +54,9 @@ class Members:
         return self.inter, self.runs.tobytes()
 
     def ranks(self) -> tuple[int, ...]:
-        """World ranks in communicator order; `OUTSIDE` for processes of another world."""
+        """World ranks in communicator order; `OUTSIDE` for all other processes."""
         parts = [first + stride * np.arange(count) for first, stride, count in self.runs]
-        return tuple(np.maximum(np.concatenate(parts), OUTSIDE).tolist()) if parts else ()
+        return tuple(np.concatenate(parts).tolist()) if parts else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,22 +90,12 @@ class RecordedPhase:
     mpi_s: float  # inside MPI calls
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OtherWorld:
-    """Processes outside MPI_COMM_WORLD. Ranks that connected to them together have one `key`."""
-
-    key: int  # 0: other ranks cannot be asked for the same world
-    origin: WorldOrigin
-    size: int  # how many of its processes are known
-    command: str  # that was spawned, at the rank that gave it
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class RankRecord:
     """One rank's record, summed over its threads.
 
-    The arrays `kind`, `device`, `peer`, `other_world`, `phase`, `bytes`, `messages` are parallel;
-    with phases, a peer has a row for each. All processes of another world are one peer.
+    The arrays `kind`, `device`, `peer`, `phase`, `bytes`, `messages` are parallel; with phases, a
+    peer has a row for each. All processes outside MPI_COMM_WORLD are one peer.
     """
 
     path: Path
@@ -118,14 +107,12 @@ class RankRecord:
     kind: Int64Array
     device: NDArray[np.bool_]
     peer: Int64Array  # a rank, or OUTSIDE
-    other_world: Int64Array  # of a peer OUTSIDE: 1 + index of `worlds`, or 0: not known
     phase: Int64Array  # an index of `phases`
     bytes: Int64Array
     messages: Int64Array
     histogram: Int64Array  # (rows, HISTOGRAM_BUCKETS)
     events: tuple[RecordedEvent, ...]
     communicators: tuple[Members, ...]
-    worlds: tuple[OtherWorld, ...]
     phases: tuple[RecordedPhase, ...]
     phase_mode: PhaseMode
     segments: int  # files that the rank left
@@ -143,12 +130,6 @@ class RankRecord:
     def rank(self) -> int:
         """In its MPI_COMM_WORLD."""
         return self.info.rank
-
-    @property
-    def spawn_key(self) -> int:
-        """Of the call that spawned its world, as those who made the call know it; 0: not known."""
-        known = (w.key for w in self.worlds if w.origin is WorldOrigin.PARENT)
-        return next((key for key in known if key > 1), 0)
 
     @property
     def timed(self) -> bool:
@@ -215,7 +196,7 @@ def _build(segments: Sequence[Segment]) -> RankRecord:
     head = main.header
     phases, place_of = _phases(segments)
     keys, counters, histogram = _sum_slots(segments)
-    kind, device, peer, other_world, phase = _decode_keys(main, keys, place_of)
+    kind, device, peer, phase = _decode_keys(main, keys, place_of)
     communicators = _communicators(main)
     return RankRecord(
         path=main.path,
@@ -227,7 +208,6 @@ def _build(segments: Sequence[Segment]) -> RankRecord:
         kind=kind,
         device=device,
         peer=peer,
-        other_world=other_world,
         phase=phase,
         bytes=counters[:, 0],
         messages=counters[:, 1],
@@ -238,7 +218,6 @@ def _build(segments: Sequence[Segment]) -> RankRecord:
             for entry in segment.events
         ),
         communicators=communicators,
-        worlds=tuple(_other_world(main, entry) for entry in main.worlds),
         phases=phases,
         phase_mode=PhaseMode(head["phase_mode"]),
         segments=len(segments),
@@ -376,12 +355,12 @@ def _sum_slots(segments: Sequence[Segment]) -> tuple[NDArray[np.uint64], Int64Ar
 
 def _decode_keys(
     main: Segment, keys: NDArray[np.uint64], place_of: Mapping[int, int]
-) -> tuple[Int64Array, NDArray[np.bool_], Int64Array, Int64Array, Int64Array]:
-    """Kind, device, peer, world, phase: used bit, phase << 48, kind << 40, space << 32, peer."""
+) -> tuple[Int64Array, NDArray[np.bool_], Int64Array, Int64Array]:
+    """Kind, device, peer, phase: used bit, phase << 48, kind << 40, space << 32, peer."""
     high = (keys >> np.uint64(32)).astype(np.int64)
     peer = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     number, kind, space = (high >> 16) & 0xFF, (high >> 8) & 0x3, high & 0x1
-    outside = (peer <= PEER_OUTSIDE) & (peer >= PEER_OUTSIDE - len(main.worlds))
+    outside = peer == PEER_OUTSIDE
     if (
         np.any(high != ((1 << 31) | number << 16 | kind << 8 | space))
         or np.any(peer[~outside] >= main.header["world_size"])
@@ -389,19 +368,7 @@ def _decode_keys(
     ):
         raise damaged(main.path, "a slot has an unknown kind, rank or phase")
     phase = np.array([place_of[n] for n in number.tolist()], dtype=np.int64)
-    world = np.where(outside, PEER_OUTSIDE - peer, 0)
-    return kind, space.astype(bool), np.where(outside, OUTSIDE, peer), world, phase
-
-
-def _other_world(main: Segment, entry: Any) -> OtherWorld:
-    if not 1 <= entry["size"] <= MAX_RANKS:
-        raise damaged(main.path, f"another world has {entry['size']} processes")
-    return OtherWorld(
-        key=int(entry["key"]),
-        origin=WorldOrigin(int(entry["origin"])),
-        size=int(entry["size"]),
-        command=_text(bytes(entry["name"])),
-    )
+    return kind, space.astype(bool), np.where(outside, OUTSIDE, peer), phase
 
 
 def _communicators(main: Segment) -> tuple[Members, ...]:
@@ -423,7 +390,7 @@ def _check_runs(main: Segment, first: Int64Array, stride: Int64Array, count: Int
     last = first + stride * (count - 1)
     world = main.header["world_size"]
     inside = (first >= 0) & (first < world) & (last >= 0) & (last < world)
-    outside = (first < 0) & (first >= OUTSIDE - len(main.worlds)) & (stride == 0)
+    outside = (first == OUTSIDE) & (stride == 0)
     if np.any(count < 1) or not np.all(inside | outside):
         raise damaged(main.path, "a communicator names a rank beyond the world")
 

@@ -31,9 +31,9 @@ MAX_RANKS = 1 << 21  # beyond any machine with GPUs; bounds what a damaged file 
 MAX_THREADS = 64
 
 MAGIC = b"TPSREC\r\n"
-VERSION = 3
+VERSION = 4
 BYTE_ORDER = 0x01020304
-PEER_OUTSIDE = 0x7FFFFFFF  # minus the number of the peer's world
+PEER_OUTSIDE = 0x7FFFFFFF
 NO_COMMUNICATOR_CODE = 0xFFFFFFFF
 MAIN_SEGMENT = -1
 
@@ -74,7 +74,6 @@ class State(IntEnum):
 class Flag(IntEnum):
     """Bits of `RankRecord.flags`."""
 
-    SPAWNED = 1
     CONCURRENT = 2
     GPU_RUNTIME = 4
     SEVERAL_DEVICES = 8
@@ -83,6 +82,7 @@ class Flag(IntEnum):
     UNTIMED = 64
     PHASES_MERGED = 128
     NOT_GPU_AWARE = 256
+    SPAWNS = 512
 
 
 class Kind(IntEnum):
@@ -104,16 +104,6 @@ TRAFFIC_KINDS = (
 TIME_KINDS = tuple(TimeKind)
 
 
-class WorldOrigin(IntEnum):
-    """How a rank came to know of another world."""
-
-    MET = 0  # among the members of some communicator
-    SPAWNED = 1
-    PARENT = 2
-    CONNECTED = 3  # MPI_Comm_accept, MPI_Comm_connect
-    JOINED = 4
-
-
 class PhaseMode(IntEnum):
     """Who tells the phases apart."""
 
@@ -122,8 +112,8 @@ class PhaseMode(IntEnum):
     WINDOWS = 2
 
 
-SECTIONS = ("slots", "events", "communicators", "runs", "devices", "phases", "worlds")
-HEADER = struct.Struct("<8s5I5i21Q4I9QiI64s64s16s128s")
+SECTIONS = ("slots", "events", "communicators", "runs", "devices", "phases")
+HEADER = struct.Struct("<8s5I5i18Q4I9QiI64s64s16s128s")
 FIELDS = (
     *("magic", "version", "byte_order", "header_bytes", "state", "flags"),
     *("rank", "world_size", "pid", "thread", "local_rank"),
@@ -131,7 +121,7 @@ FIELDS = (
     *("communicators_used", "runs_used", "phase_mode", "current_phase"),
     *("entered_ticks", "window_ns", "start_ticks", "start_ns", "last_ticks", "last_ns"),
     *("lost_messages", "lost_bytes", "lost_events"),
-    *("visible_devices", "worlds_used", "host", "world", "abi", "library"),
+    *("visible_devices", "reserved", "host", "world", "abi", "library"),
 )
 
 SLOT = np.dtype(
@@ -171,7 +161,6 @@ RUN = np.dtype([("first", "<i4"), ("stride", "<i4"), ("count", "<i4"), ("reserve
 DEVICE = np.dtype(
     [("uses", "<u8"), ("bytes", "<u8"), ("ordinal", "<i4"), ("used", "<u4"), ("pci", "S32")]
 )
-WORLD = np.dtype([("key", "<u8"), ("origin", "<u4"), ("size", "<u4"), ("name", "S256")])
 TIME = np.dtype([("ticks", "<u8"), ("calls", "<u8")])
 PHASE = np.dtype(
     [
@@ -184,7 +173,7 @@ PHASE = np.dtype(
         ("reserved", "<u4"),
     ]
 )
-TABLES = dict(zip(SECTIONS, (SLOT, EVENT, COMMUNICATOR, RUN, DEVICE, PHASE, WORLD), strict=True))
+TABLES = dict(zip(SECTIONS, (SLOT, EVENT, COMMUNICATOR, RUN, DEVICE, PHASE), strict=True))
 
 
 _CHUNK = 8 << 20
@@ -201,7 +190,6 @@ class Segment:
     events: NDArray[Any]
     communicators: NDArray[Any]
     runs: NDArray[Any]
-    worlds: NDArray[Any]
     devices: NDArray[Any]  # by number, used or not
     phases: NDArray[Any]  # by number, used or not
 
@@ -322,7 +310,6 @@ def _build(reader: _Reader) -> Segment:
         events=events[events["used"] != 0],
         communicators=reader.entries("communicators", head["communicators_used"]),
         runs=reader.entries("runs", head["runs_used"]),
-        worlds=reader.entries("worlds", head["worlds_used"]),
         devices=reader.entries("devices", head["devices_capacity"]),
         phases=reader.entries("phases", head["phases_capacity"]),
     )

@@ -1,4 +1,4 @@
-"""The records of one MPI_COMM_WORLD added up in bounded memory: pairs, collectives, worlds met."""
+"""The records of one MPI_COMM_WORLD added up in bounded memory: pairs and collectives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from toposeat.model.traffic import (
     PairTable,
     RankInfo,
     TableKey,
-    WorldFlow,
 )
 from toposeat.profile.records.record import (
     NO_COMMUNICATOR,
@@ -36,7 +35,6 @@ from toposeat.profile.records.segment import (
     Kind,
     PhaseMode,
     State,
-    WorldOrigin,
 )
 
 MAX_EVENTS = 1 << 20  # of one job; beyond, sizes are merged by class
@@ -110,34 +108,12 @@ _MAX_MEMBERS = 1 << 23  # of all communicators together
 _MAX_PHASE_ROWS = 1 << 22  # of all phases together, before equal pairs are summed
 
 Sums = dict[TableKey, PairSum]
-# Ranks that made a connection together agree on a key, so that its other side is one world. Worlds
-# without a key (processes met in some communicator, or joined by MPI_Comm_join) are one by origin.
-_Identity = tuple[int, WorldOrigin | None]
-_UNKNOWN: _Identity = (0, None)  # there was no room for its description
 
 
 def tables_of(sums: Sums) -> dict[TableKey, PairTable]:
     """The tables that are not empty."""
     tables = {key: each.table() for key, each in sums.items()}
     return {key: table for key, table in tables.items() if len(table)}
-
-
-@dataclass
-class MetWorld:
-    """Another world, over all ranks that met it."""
-
-    origin: WorldOrigin | None  # None: not known
-    size: int = 0  # 0: not known
-    command: str = ""
-    flows: list[WorldFlow] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """How it was met, and what was started."""
-        if self.origin is None:
-            return "processes outside"
-        how = self.origin.name.lower()
-        return f"{how}: {self.command}" if self.command else how
 
 
 @dataclass
@@ -157,7 +133,6 @@ class WorldSum:
 
     def __init__(self, first: RankRecord) -> None:
         self.name, self.size = first.world, first.world_size
-        self.spawn_key = first.spawn_key
         self.library, self.abi = first.library, first.abi
         self.phase_mode = first.phase_mode
         self.timed = True
@@ -171,11 +146,11 @@ class WorldSum:
         self.communicators: list[Communicator] = []
         self.inter: set[int] = set()
         self.communicators_left_out = 0
-        self.others: dict[_Identity, MetWorld] = {}
         self.flags: dict[Flag, list[int]] = defaultdict(list)  # ranks that have it
         self.states: dict[State, list[int]] = defaultdict(list)
         self.by_class: list[int] = []  # ranks with too many shapes of collectives
         self.lost = {"messages": 0, "bytes": 0, "events": 0}
+        self.outside = {"messages": 0, "bytes": 0}  # with processes that are not in it
         self._ids: dict[tuple[bool, bytes], int] = {}
         self._members = 0
         self._phase_rows = 0
@@ -191,7 +166,6 @@ class WorldSum:
         self._add_pairs(record)
         self._add_phases(record)
         self._add_events(record)
-        self._add_others(record)
         self.states[record.state].append(record.rank)
         for flag in Flag:
             if record.has(flag):
@@ -199,11 +173,10 @@ class WorldSum:
         self.lost["messages"] += record.lost_messages
         self.lost["bytes"] += record.lost_bytes
         self.lost["events"] += record.lost_events
+        outside = record.peer == OUTSIDE
+        self.outside["messages"] += int(record.messages[outside].sum())
+        self.outside["bytes"] += int(record.bytes[outside].sum())
         return True
-
-    def spawned(self, child: WorldSum) -> MetWorld | None:
-        """`child` as the ranks that spawned it met it; None: these ranks did not."""
-        return self.others.get((child.spawn_key, WorldOrigin.SPAWNED)) if child.spawn_key else None
 
     @property
     def in_phases(self) -> bool:
@@ -260,17 +233,6 @@ class WorldSum:
                 phase=record.phases[event.phase].label if self.in_phases else 0,
             )
 
-    def _add_others(self, record: RankRecord) -> None:
-        identities = [_UNKNOWN]
-        for world in record.worlds:
-            identities.append((world.key, world.origin))
-            met = self.others.setdefault(identities[-1], MetWorld(world.origin))
-            met.size = max(met.size, world.size)
-            met.command = met.command or world.command
-        for number, flow in _flows(record):
-            identity = identities[number]
-            self.others.setdefault(identity, MetWorld(identity[1])).flows.append(flow)
-
     def _number(self, seen: Members) -> int:
         """A communicator's number in the job: those with the same members are one."""
         key = seen.key
@@ -304,27 +266,3 @@ def _inside(record: RankRecord) -> list[tuple[TableKey, Int64Array, Int64Array]]
         rows = np.stack([*ends, record.bytes[chosen], record.messages[chosen]])
         found.append(((TRAFFIC_KINDS[kind], space_of(number % 2 == 1)), chosen, rows))
     return found
-
-
-def _flows(record: RankRecord) -> list[tuple[int, WorldFlow]]:
-    """The rank's flows with the number of the other world, phases summed up."""
-    sums: dict[tuple[int, int, bool], list[int]] = {}
-    for row in (record.peer == OUTSIDE).nonzero()[0].tolist():
-        place = (int(record.other_world[row]), int(record.kind[row]), bool(record.device[row]))
-        cell = sums.setdefault(place, [0, 0])
-        cell[0] += int(record.bytes[row])
-        cell[1] += int(record.messages[row])
-    return [
-        (
-            number,
-            WorldFlow(
-                rank=record.rank,
-                kind=TRAFFIC_KINDS[kind],
-                space=space_of(device),
-                bytes=size,
-                messages=messages,
-                inbound=kind == Kind.ONE_SIDED_FROM,
-            ),
-        )
-        for (number, kind, device), (size, messages) in sums.items()
-    ]

@@ -1,9 +1,9 @@
-"""`Traffic` from an added-up world, with its collectives expanded and other worlds beside it."""
+"""`Traffic` from an added-up world, with its collectives expanded."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toposeat.model.traffic import (
@@ -15,7 +15,6 @@ from toposeat.model.traffic import (
     TableKey,
     Traffic,
     TrafficKind,
-    World,
 )
 from toposeat.profile.records.collectives import (
     MAX_PAIRS,
@@ -24,16 +23,14 @@ from toposeat.profile.records.collectives import (
     model_words,
     rules_of,
 )
-from toposeat.profile.records.segment import PhaseMode, WorldOrigin
-from toposeat.profile.records.world import MetWorld, PhaseSum, WorldSum, tables_of
+from toposeat.profile.records.segment import PhaseMode
+from toposeat.profile.records.world import PhaseSum, WorldSum, tables_of
 
 Tables = Mapping[TableKey, PairTable]
 
 
-def make_traffic(
-    world: WorldSum, spawned: Sequence[WorldSum], report: Sequence[str], damaged: int
-) -> Traffic:
-    """The traffic of a job, and of the worlds that its processes spawned; `report` goes on."""
+def make_traffic(world: WorldSum, report: Sequence[str], damaged: int) -> Traffic:
+    """The traffic of a job; `report` goes on."""
     said = list(report)
     parts = _expand(world)
     for expansion in parts.values():
@@ -47,7 +44,6 @@ def make_traffic(
         said.append("collectives have very many sizes: those of one size class are merged")
     if None in parts:
         said.append("the collectives of phases are left out of their rank pairs: too many pairs")
-    worlds = _worlds(world, spawned, said)
     metadata = {"mpi": world.library, "abi": world.abi}
     if damaged:
         metadata["damaged_records"] = str(damaged)
@@ -63,7 +59,6 @@ def make_traffic(
         metadata=metadata,
         report=tuple(said),
         phases=_phases(world, parts),
-        worlds=worlds,
         timed=world.timed,
     )
 
@@ -150,89 +145,6 @@ def _phase_tables(
         return {}
     expanded = [parts[phase.label].tables] if phase.label in parts else []
     return _join(tables_of(phase.pairs), *expanded)
-
-
-def _worlds(world: WorldSum, spawned: Sequence[WorldSum], said: list[str]) -> tuple[World, ...]:
-    """Worlds that left records, each with what the job exchanged with it, and then all others."""
-    met = list(world.others.values())
-    flows_of = _matches(world, spawned)
-    made = []
-    for number, child in enumerate(spawned, 1):
-        own = flows_of.get(number - 1)
-        parts = _expand(child)
-        by = (n for n, each in enumerate(spawned, 1) if each.spawned(child))
-        parent = 0 if own is not None else next(by, None)
-        known = own if parent in (0, None) else spawned[parent - 1].spawned(child)
-        made.append(
-            World(
-                id=number,
-                name=child.name if known is None or not known.command else known.name,
-                ranks=child.size,
-                parent=parent,
-                tables=_join(tables_of(child.pairs), *(e.tables for e in parts.values())),
-                flows=() if own is None else tuple(own.flows),
-            )
-        )
-        said += _of_child(number, child)
-    matched = {id(each) for each in flows_of.values()}
-    for each in met:
-        if id(each) not in matched:
-            made.append(_without_records(len(made) + 1, each))
-            if each.origin is WorldOrigin.SPAWNED:
-                said.append(
-                    f"world {len(made)}, which was spawned, left no records: what its processes"
-                    " sent is not known"
-                )
-    size, messages = _total(met)
-    if messages:
-        said.append(
-            f"{messages} messages ({size} bytes) are with processes outside MPI_COMM_WORLD: listed"
-            " apart by world, not in the tables of rank pairs"
-        )
-    return tuple(made)
-
-
-def _without_records(number: int, met: MetWorld) -> World:
-    return World(
-        id=number,
-        name=met.name,
-        ranks=met.size,
-        parent=0 if met.origin is WorldOrigin.SPAWNED else None,
-        flows=tuple(met.flows),
-    )
-
-
-def _matches(world: WorldSum, spawned: Sequence[WorldSum]) -> dict[int, MetWorld]:
-    """By place in `spawned`: the met world that it is.
-
-    A world that was not given a key, as it was started without the recorder in front, is the only
-    one of its size.
-    """
-    by_key = ((place, world.spawned(child)) for place, child in enumerate(spawned))
-    found = {place: own for place, own in by_key if own is not None}
-    taken = {id(own) for own in found.values()}
-    met = [m for m in world.others.values() if id(m) not in taken]
-    left = {place: child for place, child in enumerate(spawned) if not child.spawn_key}
-    if len(left) == 1 and len(met) == 1 and met[0].origin is None:
-        return found | dict.fromkeys(left, met[0])
-    for place, child in left.items():
-        same = [m for m in met if m.origin is WorldOrigin.SPAWNED and m.size == child.size]
-        if len(same) == 1 and sum(other.size == child.size for other in left.values()) == 1:
-            found[place] = same[0]
-    return found
-
-
-def _of_child(number: int, child: WorldSum) -> list[str]:
-    text = f"{len(child.seen)} of {child.size} processes of a spawned world are listed apart"
-    size, messages = _total(child.others.values())
-    if messages:
-        text += f"; they sent {messages} messages ({size} bytes) to processes outside it"
-    return [f"world {number}: {text}"]
-
-
-def _total(worlds: Iterable[MetWorld]) -> tuple[int, int]:
-    flows = [flow for world in worlds for flow in world.flows]
-    return sum(f.bytes for f in flows), sum(f.messages for f in flows)
 
 
 def _with_local_ranks(ranks: tuple[RankInfo, ...], *, complete: bool) -> tuple[RankInfo, ...]:

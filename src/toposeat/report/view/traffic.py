@@ -199,22 +199,6 @@ def choice_words(traffic: Traffic) -> str:
     return " ".join(filter(None, (how, more)))
 
 
-def world_rows(traffic: Traffic) -> list[Row]:
-    """World, ranks, parent, bytes inside it, bytes to it from the job, bytes from it."""
-    rows: list[Row] = [
-        (
-            f"{world.id}" + (f" {clean(world.name)}" if world.name else ""),
-            str(world.ranks or "?"),
-            known(world.parent),
-            format_bytes(bytes_of(world.tables)),
-            format_bytes(sum(flow.bytes for flow in world.flows if not flow.inbound)),
-            format_bytes(sum(flow.bytes for flow in world.flows if flow.inbound)),
-        )
-        for world in traffic.worlds
-    ]
-    return _limited(rows)
-
-
 def unfinished_words(traffic: Traffic) -> str:
     """Ranks that did not reach MPI_Finalize, or were killed; "" if all ended by themselves."""
     died = [info.rank for info in traffic.rank_info if not info.finalized]
@@ -477,13 +461,6 @@ def profile_tables(traffic: Traffic, *, pairs: int) -> dict[str, list[Part]]:
             ),
             *sentences([choice] if choice else [], mark=""),
         ],
-        "worlds": _table(
-            "Other worlds",
-            ("world", "ranks", "started by", "bytes within", "from this job", "to this job"),
-            world_rows(traffic),
-            right=(1, 3, 4, 5),
-            fold=(0,),
-        ),
     }
 
 
