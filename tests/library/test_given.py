@@ -153,7 +153,6 @@ Constraints(devices="0-3") | devices cannot be '0-3' | [0, 3]
 Constraints(pins=[1]) | pins cannot be [1] | {0: 3}
 Constraints(slots="2") | slots cannot be '2' | {0: 2}
 Constraints(allowed={1: 3}) | allowed cannot be {1: 3} | {0: [2, 3]}
-Constraints(hosts="node1") | hosts cannot be 'node1' | each rank
 MapOptions(constraints={"exclude": [3]}) | constraints cannot be | Constraints(...)
 MapOptions(budget_s="2") | budget_s cannot be '2' | a number
 MapOptions(objective=3) | unknown objective 3 | time, congestion, cost

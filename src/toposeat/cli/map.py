@@ -197,24 +197,19 @@ def _mapped(
     options: MapOptions,
     path: StackPath,
 ) -> MappingResult:
-    from toposeat import launch, pipeline  # noqa: PLC0415
+    from toposeat import pipeline  # noqa: PLC0415
     from toposeat.cli.progress import progress_bar, search_bar  # noqa: PLC0415
 
     what = f"placing {traffic.ranks} ranks"
     budget_s = 0 if machine.lists is None else args.budget or 0  # a large search shows its stages
     with search_bar(what, budget_s), progress_bar(what) as advance:
-        result = pipeline.map_on_path(
+        return pipeline.map_on_path(
             machine,
             traffic,
             options,
             path,
             progress=lambda _stage, share: advance(round(share * _PARTS), _PARTS),
         )
-        if args.launch is not None:
-            dealing = launch.Dealing.of(args.launch, machine.hosts, os.environ)
-            result, said = pipeline.dealt(machine, traffic, options, path, result, dealing=dealing)
-            tell(*said)
-    return result
 
 
 def _next_words(args: argparse.Namespace, result: MappingResult) -> str:

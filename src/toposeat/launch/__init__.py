@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         wrapped_tasks,
     )
     from toposeat.launch.per_node import node_answers
-    from toposeat.launch.realise import Dealing, oversubscribes, refusal_of
+    from toposeat.launch.realise import oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering
     from toposeat.launch.requests import requests_for
     from toposeat.launch.run import check_exists, run_placed, run_reordered

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,11 +15,9 @@ from toposeat.launch.launchers.seats import (
     HostWords,
     LaunchFile,
     RankHosts,
-    dealing_name,
-    dealt,
     in_natural_order,
 )
-from toposeat.launch.line import parse_launch_line, torchrun_below
+from toposeat.launch.line import torchrun_below
 from toposeat.launch.visibility import visibility_of
 from toposeat.model.few import cut, few
 from toposeat.model.hostlist import compress_hostlist, short_name
@@ -261,69 +258,6 @@ def oversubscribes(line: LaunchLine, environment: Mapping[str, str]) -> bool:
     """Whether the launcher may start more ranks on a host than it has places there."""
     ask = line.family.oversubscribes
     return ask is not None and ask(line, environment)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dealing:
-    """What a line can say: hosts in the order in which it deals ranks out; none: any plan.
-
-    `below` is torchrun's line, where srun starts that on each node: its ranks are in blocks.
-    """
-
-    line: LaunchLine
-    order: tuple[str, ...]
-    below: LaunchLine | None = None
-
-    @staticmethod
-    def of(command: Sequence[str], hosts: Sequence[str], environment: Mapping[str, str]) -> Dealing:
-        """What a command can say about these hosts."""
-        line = parse_launch_line(command)
-        below = torchrun_below(line)
-        order: tuple[str, ...] = ()
-        if len(hosts) > 1 and below is not None:
-            order = tuple(hosts)
-        elif len(hosts) > 1 and line.family.deals is not None:
-            allocation = allocation_of(line, environment)
-            around = Launch(line=line, allocation=allocation, environment=environment)
-            order = line.family.deals(around, hosts)
-        return Dealing(line=line, order=order, below=below)
-
-    def plans(self, default: Sequence[str], best: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """By their names the hosts of all ranks, with as many ranks on each as the default has.
-
-        Empty where the line says any plan, where `best` is one of them, and where hosts have
-        different numbers of ranks.
-        """
-        counts = Counter(default)
-        order = [host for host in self.order if host in counts]
-        if len(order) < len(counts) or len(set(counts.values())) > 1:
-            return {}
-        per_host = counts[order[0]]
-        if self.below is None:
-            plans = {
-                dealing_name(size, per_host): dealt(counts, order, size)
-                for size in range(1, per_host + 1)
-            }
-        else:  # node ranks are the plan's: nodes may have any order
-            plans = {"block": dealt(counts, order, per_host)}
-            other = tuple(dict.fromkeys(best))
-            if set(other) == set(order):
-                plans["block, nodes in another order"] = dealt(counts, other, per_host)
-        return {} if tuple(best) in plans.values() else plans
-
-    def words(self, name: str, objective: str, saved: float, could: float) -> tuple[str, ...]:
-        """What to say of the best plan that can be started, and of a better one that cannot."""
-        ranks = () if self.line.ranks is None else ("-n", str(self.line.ranks))
-        hydra = shell_line(["mpiexec", *ranks, *self.line.program])
-        less = f"less {objective} than the default"
-        by, how = "srun --mpi=pmi2", f"Hydra starts it inside the job: toposeat tune -- {hydra}"
-        if self.below is not None:
-            by, how = "torchrun", "one task of srun for each GPU, without torchrun, can start it"
-        gain = f"{saved:.2g} % {less}" if saved > 0 else "the default"
-        return (
-            f"Order     {name}: {gain}, the best that {by} can start",
-            f"          another order has {could:.2g} % {less}; {how}",
-        )
 
 
 class Misfit:

@@ -62,7 +62,7 @@ def map_traffic(
     request = problem.request(evaluator, options, budget_s=budget_s)
     check_seating(topology, problem, request)
     check_installed(options.solver)
-    default = evaluator.evaluate(_default(topology, evaluator, options, request))
+    default = evaluator.evaluate(_core.default_ranks(request))
     begin = time.perf_counter()
     if evaluator.groups is None:
         answer: _Answer = _solved(request)
@@ -79,7 +79,7 @@ def map_traffic(
     why = ""
     if evaluator.groups is not None and not options.is_fixed:
         row, why = _gaining(evaluator, default, row, options)
-    solver, notes = answer.solver, () if options.constraints.hosts else tuple(answer.notes)
+    solver, notes = answer.solver, tuple(answer.notes)
     of_machine: Sequence[str] = () if shape is None else shape.notes
     if shape is not None and options.solver == "auto" and options.constraints == Constraints():
         of_hosts = _on_shape(shape, traffic, options, budget_s)
@@ -212,17 +212,6 @@ def with_hosts(
         stages=evaluator.stages,
         notes=tuple(dict.fromkeys((*of_machine, *result.notes))),
     )
-
-
-def _default(
-    topology: Topology, evaluator: Evaluator, options: MapOptions, request: _core.MapRequest
-) -> Sequence[int]:
-    """What the job has without a placement, whose ranks need not be on the hosts that are given."""
-    constraints = options.constraints
-    if constraints.hosts:
-        free = problem_of(topology, evaluator.flows.ranks, replace(constraints, hosts=()))
-        request = free.request(evaluator, options, budget_s=0)
-    return _core.default_ranks(request)
 
 
 def _gaining(

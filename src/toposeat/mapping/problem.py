@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -78,8 +78,7 @@ def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Prob
             hint=f"use fewer ranks or more devices, or --slots {enough} to let that many share one",
         )
     pins = _checked_pins(topology, ranks, devices, slots, constraints.pins)
-    wanted = _on_hosts(topology, devices, constraints)
-    allowed = _checked_lists(topology, ranks, set(devices), wanted)
+    allowed = _checked_lists(topology, ranks, set(devices), constraints.allowed)
     for rank, device in pins:
         if allowed and allowed[rank] and device not in allowed[rank]:
             raise UsageError(
@@ -214,21 +213,6 @@ def _checked_pins(
             )
         owner.append(rank)
     return sorted((int(rank), int(device)) for rank, device in pins.items())
-
-
-def _on_hosts(
-    topology: Topology, devices: Sequence[int], constraints: Constraints
-) -> Mapping[int, Collection[int]]:
-    """The devices that each rank may use, of its host where that is given."""
-    if not constraints.hosts:
-        return constraints.allowed
-    of_host: dict[str, set[int]] = {}
-    for device in devices:
-        of_host.setdefault(topology.devices[device].host, set()).add(device)
-    return {
-        rank: of_host.get(host, set()).intersection(constraints.allowed.get(rank, devices))
-        for rank, host in enumerate(constraints.hosts)
-    }
 
 
 def _checked_lists(

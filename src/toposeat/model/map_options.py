@@ -39,8 +39,6 @@ class Constraints(Noun):
             device only where this allows it.
         pins: device by rank, for ranks that must not move.
         allowed: devices by rank, for ranks that may use only some.
-        hosts: the host of every rank, where the launcher deals ranks out; the default, to which a
-            placement is compared, need not keep to it. Empty: any.
     """
 
     devices: Sequence[int] | None = None
@@ -48,7 +46,6 @@ class Constraints(Noun):
     slots: int | Mapping[int, int] | None = None
     pins: Mapping[int, int] = field(default_factory=dict)
     allowed: Mapping[int, Collection[int]] = field(default_factory=dict)
-    hosts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name, value in (("devices", self.devices), ("exclude", self.exclude)):
@@ -64,8 +61,6 @@ class Constraints(Noun):
                 map(_are_whole if name == "allowed" else _is_whole, values)
             ):
                 raise _wrong(name, _FORMS[name], value)
-        if isinstance(self.hosts, str) or not all(isinstance(each, str) for each in self.hosts):
-            raise _wrong("hosts", 'a name for each rank, such as ["node1", "node1"]', self.hosts)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from toposeat.pipeline.choosing import choose_for_traffic
     from toposeat.pipeline.clocked import Candidate, ClockPlan, clock_placements, clocked_line
     from toposeat.pipeline.command_words import program_name
-    from toposeat.pipeline.dealing import dealt
     from toposeat.pipeline.demonstration import DemoMachine, DemoOutcome, demo
     from toposeat.pipeline.emulated_demo import emulated_gain, emulated_mpi
     from toposeat.pipeline.gain import possible_gains

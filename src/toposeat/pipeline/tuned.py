@@ -26,7 +26,6 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.pipeline.command_words import program_name
-from toposeat.pipeline.dealing import dealt
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
 from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
@@ -110,11 +109,8 @@ def tune(
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
     path = path_of_stack(stack, command, machine.topology, traffic.ranks, environment=os.environ)
-    dealing = launch.Dealing.of(command, machine.hosts, os.environ)
     with searching or nullcontext():
-        result, placement, said = _placed(found, traffic, options, path, folder, dealing=dealing)
-    for words in said:
-        progress(words)
+        result, placement = _placed(found, traffic, options, path, folder)
     saved = found.node or machine.topology
     assert saved is not None, "of a machine that is not listed its node is known"
     save_topology(saved, folder / TOPOLOGY_NAME, overwrite=True)
@@ -162,18 +158,11 @@ def _check_mapping(
 
 
 def _placed(
-    found: JobMachine,
-    traffic: Traffic,
-    options: MapOptions,
-    path: StackPath,
-    folder: Path,
-    *,
-    dealing: launch.Dealing,
-) -> tuple[MappingResult, Placement, tuple[str, ...]]:
-    """The mapping, the placement that it gives, and what to say of what the line can start."""
+    found: JobMachine, traffic: Traffic, options: MapOptions, path: StackPath, folder: Path
+) -> tuple[MappingResult, Placement]:
+    """The mapping, and the placement that it gives."""
     machine_path = str(folder / TOPOLOGY_NAME)
     result = map_on_path(found.machine, traffic, options, path)
-    result, said = dealt(found.machine, traffic, options, path, result, dealing=dealing)
     placement = placement_of(
         result,
         found.machine,
@@ -185,7 +174,7 @@ def _placed(
         stack=path.name,
         own=found.nodes,
     )
-    return result, placement, said
+    return result, placement
 
 
 def tuned_placement_path(command: Sequence[str]) -> Path:

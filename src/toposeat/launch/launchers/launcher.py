@@ -323,7 +323,6 @@ class Launcher:
         limits_slots: its line says how many ranks a host takes.
         oversubscribes: whether it may start more ranks on a host than it has places there.
         shares_files: whether processes on other nodes read what is written for it.
-        deals: the order of hosts in which it deals ranks out; () where it has words for others.
         local_rank: the variable to be taken for the local rank, where others may be there too.
     """
 
@@ -367,7 +366,6 @@ class Launcher:
     limits_slots: bool = False
     oversubscribes: Callable[[LaunchLine, Mapping[str, str]], bool] | None = None
     shares_files: Callable[[LaunchLine, Mapping[str, str]], bool] | None = None
-    deals: Callable[[Launch, Sequence[str]], Words] | None = None
     local_rank: str = ""
 
 

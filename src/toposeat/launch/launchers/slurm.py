@@ -194,12 +194,6 @@ def per_host(plan: RankHosts) -> int:
     return plan.per_host
 
 
-def _deals(launch: Launch, hosts: Sequence[str]) -> Words:
-    if _pmi(launch.line, launch.environment) != PMI2:
-        return ()
-    return _order(launch, hosts, PMI2) or in_natural_order(hosts)
-
-
 def _order(launch: Launch, hosts: Sequence[str], pmi: str) -> Words:
     """The order in which srun deals ranks to these hosts; () if not known, or not needed."""
     order = launch.order_in_job(hosts)
@@ -371,7 +365,6 @@ LAUNCHERS = (
         oversubscribes=lambda line, _: line.has({"O", "overcommit"}),
         # Cray MPICH reads its order of ranks on every node.
         shares_files=lambda line, environment: _pmi(line, environment).startswith("cray"),
-        deals=_deals,
     ),
 )
 EXPORTS = {"slurm": ("SLURM_HOSTFILE, srun's --cpu-bind and --gpu-bind", _export)}
