@@ -180,7 +180,7 @@ def test_devices_of_a_placement_are_found_again(tmp_path: Path) -> None:
 
 def test_assess_has_no_proof() -> None:
     machine, traffic = read_topology("dgx-1v"), read_traffic("stencil2d:2x4")
-    result = assess(machine, traffic, [7, 6, 5, 4, 3, 2, 1, 0])
+    (result,) = assess(machine, traffic, [[7, 6, 5, 4, 3, 2, 1, 0]])
     assert not result.certificate.proved
     assert result.certificate.word == "heuristic"
     assert result.placed.predicted_s == pytest.approx(result.default.predicted_s)

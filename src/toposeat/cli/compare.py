@@ -32,13 +32,9 @@ from toposeat.errors import UsageError
 from toposeat.model.map_options import MapOptions
 
 if TYPE_CHECKING:
-    from toposeat.model.evaluation import Evaluation
     from toposeat.model.placement import Placement
-    from toposeat.model.quantity import Premises
     from toposeat.model.runs import ClockedResult
-    from toposeat.model.topology import Topology
-    from toposeat.model.traffic import Traffic
-    from toposeat.pipeline import Candidate, ClockPlan, StackPath
+    from toposeat.pipeline import Candidate, ClockPlan
     from toposeat.report import TextStyle
 
     # What to clock, the text for a style, and the JSON document: predictions.
@@ -157,19 +153,12 @@ def _predicted(args: argparse.Namespace) -> _Compared:
         pipeline.positions_in(machine, placement, traffic, path)
         for placement, path in zip(placements, args.placements, strict=True)
     ]
-    notes: tuple[str, ...] = ()
-    premises: Sequence[Premises] = ()
-    if topology is None:
-        assert machine.shape is not None, "a machine has one form or both"
-        on_shape = mapping.SlotEvaluator(machine.shape, traffic)
-        found = [on_shape.evaluate(on_shape.default), *map(on_shape.evaluate, rows)]
-        notes = machine.shape.notes
-    else:
+    results = pipeline.assess(machine, traffic, rows, path=path_taken, metric=args.metric)
+    if topology is not None:
         tell(*path_taken.notes(topology, [traffic]))
-        found, premises = _on_path(topology, traffic, path_taken, rows, args.metric)
-        if machine.shape is not None:
-            found = [*map(mapping.SlotEvaluator(machine.shape, traffic).with_levels, found)]
-            notes = machine.shape.notes
+    notes = () if machine.shape is None else machine.shape.notes
+    found = [results[0].default, *(each.placed for each in results)]
+    premises = [None, *(each.premises for each in results)]
     candidates = [
         _candidate(path, placement, found[0].predicted_s, each.predicted_s)
         for path, placement, each in zip(args.placements, placements, found[1:], strict=True)
@@ -194,29 +183,6 @@ def _predicted(args: argparse.Namespace) -> _Compared:
             "stack": report.form_of(path_taken.stack),
         },
     )
-
-
-def _on_path(
-    topology: Topology,
-    traffic: Traffic,
-    path: StackPath,
-    rows: Sequence[Sequence[int]],
-    metric: str,
-) -> tuple[list[Evaluation], Sequence[Premises]]:
-    """The default and each row on a machine as the stack uses it, and what each gain depends on."""
-    from toposeat import evaluation  # noqa: PLC0415
-    from toposeat.topology import readings_of  # noqa: PLC0415
-
-    used = path.machine_for(topology, traffic)
-    evaluator = evaluation.Evaluator(used, traffic, metric=metric)
-    found = [evaluator.evaluate_default(), *map(evaluator.evaluate, rows)]
-    premises = evaluation.premises_of_gains(
-        used,
-        evaluator,
-        [each.device_of_rank for each in found],
-        [path.machine_for(each, traffic) for each in readings_of(topology)],
-    )
-    return found, premises
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:

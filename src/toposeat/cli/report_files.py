@@ -115,9 +115,11 @@ class ReportFiles:
             self._check_result(path, result)
         results = [result for _, result in self.results]
         if self.machine is not None and self.traffic is not None:
-            for path, placement in self.placements:
-                row = pipeline.positions_in(self.machine, placement, self.traffic, path)
-                results.append(pipeline.assess(self.machine, self.traffic, row))
+            rows = [
+                pipeline.positions_in(self.machine, placement, self.traffic, path)
+                for path, placement in self.placements
+            ]
+            results += pipeline.assess(self.machine, self.traffic, rows) if rows else ()
         return results
 
     def _check_result(self, path: Path, result: MappingResult) -> None:

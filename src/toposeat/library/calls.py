@@ -230,7 +230,7 @@ def draw(
     seats = given.placement_from(placement)
     if isinstance(seats, Placement):
         seats = evaluation.device_positions(seats, machine, messages.ranks)
-    result = evaluation.assess(machine, messages, seats)
+    (result,) = evaluation.assess(machine, messages, [seats])
     return report.mapping_svg(result, machine, messages)
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from toposeat.pipeline.pattern_plan import PatternPlan, plan_pattern
     from toposeat.pipeline.pattern_runs import clock_pattern, pattern_lines
     from toposeat.pipeline.placing import (
-        assess,
         map_traffic,
         nominal_ids,
         placement_of,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.rehosting import rehosted
     from toposeat.pipeline.stack_path import (
         StackPath,
+        assess,
         check_gpu_aware,
         map_on_path,
         path_of_stack,

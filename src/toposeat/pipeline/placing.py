@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from toposeat import evaluation, launch, mapping, topology
-from toposeat.model.map_options import MapOptions
 from toposeat.model.nics import nics_left_out
 from toposeat.model.shell_words import sources_in
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:  # `run` names a node, and needs none of them
 
     from toposeat.mapping import Machine
     from toposeat.model.evaluation import MappingResult
+    from toposeat.model.map_options import MapOptions
     from toposeat.model.placement import Placement
     from toposeat.model.quantity import Premises
     from toposeat.model.topology import Topology
@@ -143,19 +143,3 @@ def positions_in(
         of_host = [(device.pci_bus_id, device.index) for device in shape.node.devices]
     places = [(host, *each) for host in shape.hosts for each in of_host]
     return evaluation.positions_among(places, placement, traffic.ranks, shape.text, path)
-
-
-def assess(machine: Machine, traffic: Traffic, device_of_rank: Sequence[int]) -> MappingResult:
-    """A given placement beside the default, in the form of a mapping result without a proof."""
-    topology = machine.listed()
-    if topology is not None:
-        result = evaluation.assess(topology, traffic, device_of_rank)
-        return (
-            result if machine.shape is None else mapping.with_hosts(machine.shape, traffic, result)
-        )
-    assert machine.shape is not None, "a machine has one form or both"
-    evaluator = mapping.SlotEvaluator(machine.shape, traffic)
-    both = (evaluator.evaluate(evaluator.default), evaluator.evaluate(device_of_rank))
-    return mapping.result_on(
-        machine.shape, evaluator, both, MapOptions(), solver="given", notes=machine.shape.notes
-    )

@@ -244,14 +244,14 @@ def comparison_json(
     traffic: Traffic,
     *,
     metric: str = "bandwidth",
-    premises: Sequence[Premises] = (),
+    premises: Sequence[Premises | None] = (),
     notes: Sequence[str] = (),
 ) -> Json:
     """Several placements side by side, all predicted; `metric` is that of their pairwise cost.
 
     `premises` are those of each gain over the first, `notes` of the machine.
     """
-    of_each: Sequence[Premises | None] = premises or [None] * len(evaluations)
+    of_each = premises or [None] * len(evaluations)
     predicted = [
         {"name": name, **form_of(found), "premises": each}
         for (name, found), each in zip(evaluations, of_each, strict=True)

@@ -83,7 +83,7 @@ def test_a_kept_default_shows_one_drawing_and_says_so() -> None:
 
 def test_ranks_that_share_a_device_are_all_in_the_matrix() -> None:
     tree, traffic = samples.small_tree(), samples.stencil((4,))
-    page = page_of(Section(tree, traffic, assess(tree, traffic, (0, 0, 1, 2))))
+    page = page_of(Section(tree, traffic, *assess(tree, traffic, [(0, 0, 1, 2)])))
     assert "Ranks in the order of the devices they sit on" in page.words
 
 

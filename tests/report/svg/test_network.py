@@ -31,7 +31,8 @@ def result_on(text: str, node: str = "", seed: int | None = 4) -> MappingResult:
     if seed is not None:
         found = np.random.default_rng(seed).permutation(shape.slots)[: traffic.ranks]
         slots = found.tolist()
-    return pipeline.assess(mapping.Machine.of_shape(shape), traffic, slots)
+    (result,) = pipeline.assess(mapping.Machine.of_shape(shape), traffic, [slots])
+    return result
 
 
 def rects(page: Page, name: str) -> list[tuple[float, float, float, float]]:

@@ -25,7 +25,7 @@ def render_comparison_text(
     *,
     machine: str = "",
     metric: str = "bandwidth",
-    premises: Sequence[Premises] = (),
+    premises: Sequence[Premises | None] = (),
     notes: Sequence[str] = (),
 ) -> str:
     """The verdict, what it is on and of, and a row for each placement.
@@ -59,7 +59,7 @@ def render_comparison_text(
     ranges = [
         (f"  {clean(name)}", said)
         for (name, _), each in zip(evaluations, premises, strict=False)
-        if (said := range_words(each))
+        if each is not None and (said := range_words(each))
     ]
     if ranges:
         parts += ["Range", _without_header(ranges)]
