@@ -7,42 +7,22 @@ Where rank 0 is on another host, they wait for each other until a timeout.
 
 from __future__ import annotations
 
-import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from toposeat.errors import InputError
 from toposeat.launch.allocation import allocation_of
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
 from toposeat.launch.launchers.seats import in_natural_order
 from toposeat.launch.line import torchrun_below
 from toposeat.launch.realise import Realisation
-from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.topology import ANY_HOST
 
 _MEETING_HOST = "MASTER_ADDR"
-_MAX_SCRIPT_BYTES = 1 << 18
-
-# Lists of hosts in the ranks' environment, and their first host's address.
+# Slurm's lists of hosts in the ranks' environment, and their first host's address.
 _LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")
-_ADDRESSES = ("SLURM_LAUNCH_NODE_IPADDR",)
-_FILES = ("PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE", "LSB_HOSTS", "COBALT_NODEFILE")
-_NODE_NUMBERS = ("SLURM_NODEID", "FLUX_NODE_ID")
-
-# A text that takes a host from a list to meet there, not only to print it.
-_MEETS = re.compile(
-    r"MASTER_(ADDR|HOST|IP)|master_addr|init_method|tcp://|coordinator|rdzv|ray start|--address",
-)
-# Packages that take it from Slurm's list themselves, where MASTER_ADDR is not set.
-_PACKAGES = {
-    "Lightning": re.compile(r"^\s*(from|import)\s+(pytorch_)?lightning\b", re.MULTILINE),
-    "JAX": re.compile(r"\bjax\.distributed\.initialize\("),
-    "submitit": re.compile(r"\bsubmitit\b"),
-    "MMEngine": re.compile(r"launcher\s*=\s*['\"]slurm['\"]"),
-}
+_ADDRESS = "SLURM_LAUNCH_NODE_IPADDR"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,16 +52,22 @@ def _about_rank_0(plan: Realisation, environment: Mapping[str, str]) -> Agreemen
     if first == ANY_HOST or torchrun_below(line) is not None or line.family.starts_here:
         return Agreement(variables={})  # torchrun's own end point is a word of its line
     hosts = _hosts_in_order(plan, environment)
-    moved = bool(hosts) and short_name(hosts[0]) != short_name(first)
-    set_host = _set_for(line, _MEETING_HOST, environment)
-    if not moved:
+    if not hosts or short_name(hosts[0]) == short_name(first):
         return Agreement(variables={})
-    if set_host is not None:
-        if _is_same(set_host, first):
-            return Agreement(variables={})
-        said = f"Rank 0    is on {first}: ranks get {_MEETING_HOST}={first}, not {set_host}"
-        return Agreement(variables={_MEETING_HOST: first}, lines=(said,))
-    return _by_what_the_program_reads(plan, first, hosts, environment)
+    variables, given = {}, []
+    set_host = _set_for(line, _MEETING_HOST, environment)
+    if set_host is None or not _is_same(set_host, first):
+        variables[_MEETING_HOST] = first
+        given.append(f"{_MEETING_HOST}={first}" + (f", not {set_host}," if set_host else ""))
+    if line.kind is LauncherKind.SRUN or "SLURM_JOB_ID" in environment:
+        named = ",".join(_in_order_of_ranks(plan, hosts))
+        variables |= {**dict.fromkeys(_LISTS, named), _ADDRESS: first}
+        given.append(f"{_LISTS[0]}={_short(named)}")
+    if not given:
+        return Agreement(variables={})
+    said = f"Rank 0    is on {first}, not on {hosts[0]}, the job's first host: ranks get "
+    said += " and ".join(given).removesuffix(",")
+    return Agreement(variables=variables, lines=(said,))
 
 
 def meeting_note(hosts: Sequence[str]) -> str:
@@ -95,44 +81,6 @@ def meeting_note(hosts: Sequence[str]) -> str:
         f"rank 0 is on {hosts[0]}: a program that meets on the job's first host needs"
         f" {_MEETING_HOST}={hosts[0]}"
     )
-
-
-def _by_what_the_program_reads(
-    plan: Realisation, first: str, hosts: Sequence[str], environment: Mapping[str, str]
-) -> Agreement:
-    """For a program that finds its meeting host itself, perhaps in a module that is not read."""
-    where = f"Rank 0    is on {first}, not on {hosts[0]}, the job's first host: ranks get"
-    in_slurm = plan.line.kind is LauncherKind.SRUN or "SLURM_JOB_ID" in environment
-    lists = _LISTS if plan.line.kind is LauncherKind.SRUN else _LISTS[:2]
-    own = {_MEETING_HOST: first}
-    for name, text in _texts(plan.line):
-        read = [each for each in (*_LISTS, *_ADDRESSES, *_FILES) if each in text]
-        package = next((each for each, sign in _PACKAGES.items() if sign.search(text)), None)
-        if not (package and in_slurm) and not (read and _MEETS.search(text)):
-            continue
-        files = [each for each in read if each in _FILES and each in environment]
-        if files and not package:
-            raise InputError(
-                f"nothing was started: {name} takes its first host from {files[0]}, {hosts[0]}, and"
-                f" the placement has rank 0 on {first}",
-                hint=f"let it take {_MEETING_HOST} from the environment, and put"
-                f" {_MEETING_HOST}={first} in front of toposeat run",
-            )
-        named = ",".join(_in_order_of_ranks(plan, hosts))
-        variables = own | dict.fromkeys(lists, named)
-        variables |= {each: first for each in _ADDRESSES if each in read}
-        who = f"{name} ({package})" if package else name
-        said = f"{where} {lists[0]}={_short(named)}, whose first host {who} takes"
-        return Agreement(variables=variables, lines=(said, *_of_node_numbers(text, name)))
-    said = f"{where} {_MEETING_HOST}={first}; a program that meets on {hosts[0]} all the same waits"
-    return Agreement(variables=own, lines=(f"{said} in vain",))
-
-
-def _of_node_numbers(text: str, name: str) -> tuple[str, ...]:
-    read = next((each for each in _NODE_NUMBERS if each in text), None)
-    if read is None:
-        return ()
-    return (f"Warning: {name} reads {read}, which numbers nodes in the scheduler's order",)
 
 
 def _host_of_rank_0(plan: Realisation) -> str:
@@ -179,17 +127,6 @@ def _is_same(address: str, host: str) -> bool:
         return bool(addresses & {each[4][0] for each in socket.getaddrinfo(address, None)})
     except (OSError, UnicodeError):
         return False
-
-
-def _texts(line: LaunchLine) -> Iterator[tuple[str, str]]:
-    """What can be read of the programs: words of a shell, scripts; each with its name."""
-    for program in line.programs:
-        yield program[0], " ".join(program)
-        for word in program[:8]:
-            path = Path(word)
-            data = beginning(path, _MAX_SCRIPT_BYTES) if path.is_file() else b""
-            if data and b"\0" not in data:
-                yield path.name, data.decode(errors="replace")
 
 
 def _short(hosts: str) -> str:
