@@ -50,7 +50,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     tools.mkdir()
     for name, answer in LAUNCHERS.items():
         _script(tools / name, f"#!/bin/sh\necho '{answer}'\n")
-    for name in {*WRAPPER_NAMES, "site-run", "pinned", "sbatch", "salloc"} - EVERYWHERE:
+    for name in {
+        *WRAPPER_NAMES,
+        "site-run",
+        "pinned",
+        "profiler",
+        "strace",
+        "nsys",
+        "sbatch",
+        "salloc",
+    } - EVERYWHERE:
         _script(tools / name, WRAPPER)
     shutil.copy("/bin/true", tools / "unnamed")  # no script, which might start ranks itself
     (tools / "python").symlink_to(sys.executable)
@@ -61,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     environment = {name: v for name, v in os.environ.items() if not name.startswith(left_out)}
     environment |= {
         "PATH": f"{tools}{os.pathsep}/usr/bin{os.pathsep}/bin",
-        "TOPOSEAT_WRAPPERS": "site-run pinned=1",
+        "TOPOSEAT_WRAPPERS": "site-run pinned=1 profiler=1",
         "TMPDIR": str(folder),
         "HOME": str(folder),
     }
@@ -131,7 +140,6 @@ def _shortened(words: list[str], folder: Path) -> list[str]:
         ('bash -c \'cd . && exec "$0" "$@"\'', 'sh -c \'exec "$0" "$@"\''),
         ("time -p", ""),
         ("setsid -w", "numactl --localalloc"),
-        ("strace -f -o /dev/null", ""),
         ("uv run --no-project", "uv run --no-project"),
     ],
 )

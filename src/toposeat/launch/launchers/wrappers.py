@@ -57,7 +57,6 @@ class Wrapper:
     Attributes:
         options: its options, apart by blanks, by their number of arguments.
         verbs: a word of these stands behind its own options, and options may follow it.
-        needs: without one of these options it starts nothing.
         operands: words between the options and the command.
         assignments: `NAME=VALUE` may follow the options.
         finds_others: behind it the name of a program may mean another file.
@@ -69,7 +68,6 @@ class Wrapper:
 
     options: Mapping[int, str] = field(default_factory=dict)
     verbs: Words = ()
-    needs: Words = ()
     operands: int = 0
     assignments: bool = False
     finds_others: bool = False
@@ -202,46 +200,6 @@ _OF_NAME: dict[str, Wrapper] = {
     ),
     "docker": _DOCKER,
     "podman": _DOCKER,
-    "strace": Wrapper(
-        options={
-            0: "C c d D DD DDD f ff F h i k n N q qq r T t tt ttt v w x xx y yy Y z Z follow-forks",
-            1: "a b e E I o O p P s S u U X attach env output string-limit trace",
-        },
-        single_dash_long=True,
-    ),
-    "ltrace": Wrapper(
-        options={0: "b C c f h i L r S T t tt ttt", 1: "a A D e F l n o p s u w x X"},
-        single_dash_long=True,
-    ),
-    "valgrind": Wrapper(options={0: "d h help q v"}),
-    "perf": Wrapper(
-        options={
-            0: "a all-cpus B big-num d g i no-inherit n null r R raw-samples s T v verbose",
-            1: "c C call-graph count cpu e event F freq G m mmap-pages o output p t x",
-        },
-        verbs=("record", "stat", "trace"),
-    ),
-    "gdb": Wrapper(
-        options={0: "args batch n nh nx q quiet", 1: "command ex eval-command x"},
-        needs=("args",),
-        single_dash_long=True,
-    ),
-    "nsys": Wrapper(
-        options={
-            0: "h help n",
-            1: """b backtrace c capture-range capture-range-end cpuctxsw d delay duration e env-var
-            f force-overwrite kill mpi-impl o output s sample stats t trace trace-fork-before-exec w
-            wait x stop-on-exit y cuda-memory-usage gpu-metrics-device gpu-metrics-devices""",
-        },
-        verbs=("profile",),
-    ),
-    "ncu": Wrapper(
-        options={
-            0: "f force-overwrite h help",
-            1: """c launch-count k kernel-name launch-skip metrics mode o export s section set
-            target-processes nvtx-include replay-mode""",
-        }
-    ),
 }
 WRAPPER_NAMES = tuple(_OF_NAME)
 _BINDING = ("numactl", "taskset")
@@ -371,7 +329,8 @@ class _Step:
 
 
 def _step(name: str, words: Words) -> _Step | None:
-    wrapper = own_wrappers().get(name) or _OF_NAME.get(name)
+    of_user = own_wrappers().get(name)
+    wrapper = of_user or _OF_NAME.get(name)
     if wrapper is None:
         return None
     options, at = _options(name, wrapper, words, 1)
@@ -399,10 +358,10 @@ def _step(name: str, words: Words) -> _Step | None:
             hint=f"leave {clearing[0]} out; single variables are removed by: env -u NAME",
         )
     names = {option.name for option in options}
-    if wrapper.needs and not names.intersection(wrapper.needs):
-        return None
     at += wrapper.operands
     at += wrapper.operands > 0 and words[at : at + 1] == ("--",)  # timeout 9 -- ./app
+    if of_user is not None and of_user.operands:  # nsys profile --output=out ./app
+        _, at = _options(name, wrapper, words, at)
     while wrapper.assignments and at < len(words) and _ASSIGNMENT.match(words[at]):
         at += 1
     if at >= len(words):
