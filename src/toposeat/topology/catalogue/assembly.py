@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from toposeat.errors import PartError
 from toposeat.model.processor import CPU_NAME
@@ -150,22 +150,14 @@ class _Assembly:
     # ---- vertices
 
     def _add_component(
-        self,
-        kind: ComponentKind,
-        name: str,
-        *,
-        id: str = "",
-        title: str = "",
-        numa: int | None = None,
-        cpus: str | None = None,
+        self, kind: ComponentKind, called: str, numa: int | None, *, id: str = "", **told: Any
     ) -> str:
         self._check_room()
-        if (id or name) in self.kind_of:
-            raise ValueError(f"there are two {name}")
-        self.id_of[name] = id or name
-        self.kind_of[id or name] = kind
-        self.numa_of[id or name] = numa
-        return self.builder.component(kind, id or name, name=title, numa_node=numa, cpus=cpus)
+        id = id or called
+        if id in self.kind_of:
+            raise ValueError(f"there are two {called}")
+        self.id_of[called], self.kind_of[id], self.numa_of[id] = id, kind, numa
+        return self.builder.component(kind, id, numa_node=numa, **told)
 
     def _check_room(self) -> None:
         if len(self.builder.nics) + len(self.builder.components) >= MAX_VERTICES:
@@ -179,7 +171,7 @@ class _Assembly:
         cpus = _shared_out(parts.cpus or [None], len(names), "CPU lists")
         for number, name in enumerate(names):
             title = f"{parts.name} {number}" if parts.name and len(names) > 1 else parts.name
-            self._add_component(parts.kind, name, title=title, numa=numa[number], cpus=cpus[number])
+            self._add_component(parts.kind, name, numa[number], name=title, cpus=cpus[number])
 
     def _add_numa(self) -> None:
         numa = self.spec.numa
@@ -188,9 +180,9 @@ class _Assembly:
             self._add_component(
                 ComponentKind.NUMA,
                 f"numa{node}",
+                node,
                 id=f"{prefix}numa{node}",
-                title=numa.names[i] if numa.names else f"NUMA node {node}",
-                numa=node,
+                name=numa.names[i] if numa.names else f"NUMA node {node}",
                 cpus=numa.cpus[i] if numa.cpus else None,
             )
 
@@ -358,7 +350,7 @@ class _Assembly:
         """A bridge or switch with the next free number, at the NUMA node of its parent."""
         name = f"{word}{self.made[kind]}"
         self.made[kind] += 1
-        return self._add_component(kind, name, numa=self.numa_of.get(parent))
+        return self._add_component(kind, name, self.numa_of.get(parent))
 
     def _next(self, left: Iterator[str], what: str) -> str:
         found = next(left, None)

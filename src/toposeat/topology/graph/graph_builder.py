@@ -47,30 +47,9 @@ class GraphBuilder(Struct):
     premises: list[Premise] = field(default_factory=list)
     _parallel: dict[str, int] = field(default_factory=dict)
 
-    def component(
-        self,
-        kind: ComponentKind,
-        id: str,
-        *,
-        name: str = "",
-        pci_bus_id: str | None = None,
-        numa_node: int | None = None,
-        cpus: str | None = None,
-        cores: tuple[str, ...] = (),
-    ) -> str:
-        """Add a component and return its id."""
-        self.components.append(
-            Component(
-                id=id,
-                kind=kind,
-                host=self.host,
-                name=name,
-                pci_bus_id=pci_bus_id,
-                numa_node=numa_node,
-                cpus=cpus,
-                cores=cores,
-            )
-        )
+    def component(self, kind: ComponentKind, id: str, **told: Any) -> str:
+        """Add a component, with what else is told of it, and return its id."""
+        self.components.append(Component(id=id, kind=kind, host=self.host, **told))
         return id
 
     def link(
