@@ -30,6 +30,7 @@ from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.shell_words import names_this
 from toposeat.model.transport import nccl_setting
 from toposeat.report.units import plural
+from toposeat.topology.health.findings import finding
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology
@@ -122,11 +123,8 @@ def _machine(source: str) -> tuple[Topology | None, tuple[Finding, ...]]:
     try:
         return read_machine(source), ()
     except UnavailableError as error:
-        code = "gpu-hidden" if "hidden from this process" in error.message else "gpu-missing"
-        finding = Finding(
-            severity=Severity.FAULT, code=code, subject="", detail=error.message, hint=error.hint
-        )
-        return None, (finding,)
+        row = "gpu-hidden here" if "hidden from this process" in error.message else "gpu-missing"
+        return None, (finding(row, message=error.message, hint=error.hint),)
 
 
 VISIBILITY_VARIABLES = (
@@ -154,29 +152,17 @@ def node_findings() -> tuple[Finding, ...]:
         _solvers,
         _shared_memory,
     )
-    return tuple(finding for check in checks for finding in check())
-
-
-def _finding(
-    severity: Severity, code: str, detail: str, *, subject: str = "", hint: str = ""
-) -> Finding:
-    return Finding(severity=severity, code=code, subject=subject, detail=detail, hint=hint)
+    return tuple(found for check in checks for found in check())
 
 
 def _host() -> Iterator[Finding]:
     allowed = len(os.sched_getaffinity(0))
     online = os.cpu_count() or allowed
     nodes = sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))
-    detail = f"{plural(online, 'CPU')}, {plural(max(len(nodes), 1), 'NUMA node')}"
-    yield _finding(Severity.OK, "host", detail, subject=os.uname().nodename)
+    cpus, numa = plural(online, "CPU"), plural(max(len(nodes), 1), "NUMA node")
+    yield finding("host", os.uname().nodename, cpus=cpus, nodes=numa)
     if allowed < online:
-        yield _finding(
-            Severity.DOUBT,
-            "cpu-set",
-            f"this process may use {allowed} of {online} CPUs",
-            hint="placements bind inside that set; ask your scheduler for whole nodes if"
-            " unintended",
-        )
+        yield finding("cpu-set", allowed=allowed, online=online)
 
 
 def _numa_balancing() -> Iterator[Finding]:
@@ -186,25 +172,13 @@ def _numa_balancing() -> Iterator[Finding]:
         return
     several = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 1
     if state not in ("", "0") and several:
-        yield _finding(
-            Severity.INFO,
-            "numa-balancing",
-            "the kernel moves pages between NUMA nodes by itself, which disturbs GPU copies",
-            subject="kernel.numa_balancing",
-            hint="the administrator may switch it off: sysctl kernel.numa_balancing=0",
-        )
+        yield finding("numa-balancing", "kernel.numa_balancing")
 
 
 def _environment() -> Iterator[Finding]:
     for name in VISIBILITY_VARIABLES:
         if name in os.environ:
-            yield _finding(
-                Severity.DOUBT,
-                "visibility-inherited",
-                f"is set to {os.environ[name]}",
-                subject=name,
-                hint="placements are applied inside this list and never widen it",
-            )
+            yield finding("visibility-inherited", name, value=os.environ[name])
 
 
 def _native_parts() -> Iterator[Finding]:
@@ -220,69 +194,36 @@ def _native_parts() -> Iterator[Finding]:
             native_path(part)
         except ToposeatError as error:
             missing.append(part)
-            yield _finding(
-                Severity.FAULT, "toposeat-incomplete", error.message, subject=part, hint=error.hint
-            )
+            yield finding("toposeat-incomplete", part, message=error.message, hint=error.hint)
     if not missing:
-        detail = "launcher, interposers and rank probe are installed"
-        yield _finding(Severity.OK, "toposeat", detail)
+        yield finding("toposeat")
 
 
 def _launchers() -> Iterator[Finding]:
     found = [name for name in LAUNCHERS if shutil.which(name)]
     if found:
-        detail = ", ".join(f"{name} ({shutil.which(name)})" for name in found)
-        yield _finding(Severity.OK, "launchers", detail)
+        yield finding("launchers", found=", ".join(f"{x} ({shutil.which(x)})" for x in found))
     else:
-        yield _finding(
-            Severity.DOUBT,
-            "launcher-missing",
-            f"none of {', '.join(LAUNCHERS)} on PATH",
-            hint="load your MPI module, or: pip install mpich",
-        )
+        yield finding("launcher-missing", names=", ".join(LAUNCHERS))
 
 
 def _mpi() -> Iterator[Finding]:
     installations = launch.find_installations()
     for each in installations:
-        yield _finding(Severity.OK, "mpi", f"{each.description}: {each.mpirun}")
+        yield finding("mpi", description=each.description, mpirun=each.mpirun)
     if not installations:
-        yield _finding(
-            Severity.DOUBT,
-            "mpi-missing",
-            "no mpicc with mpirun: `toposeat demo` cannot compile its example",
-            hint="pip install mpich",
-        )
+        yield finding("mpi-missing")
 
 
 def _solvers() -> Iterator[Finding]:
-    if mapping.scotch_available():
-        yield _finding(Severity.OK, "scotch", "found; `map --solver scotch` works")
-    else:
-        yield _finding(
-            Severity.INFO,
-            "scotch-missing",
-            "`map --solver scotch` needs it, and large jobs are mapped without this candidate",
-            hint="apt-get install libscotch-dev",
-        )
+    yield finding("scotch" if mapping.scotch_available() else "scotch-missing")
 
 
 def _shared_memory() -> Iterator[Finding]:
     try:
         free = shutil.disk_usage("/dev/shm").free
     except OSError:
-        yield _finding(
-            Severity.DOUBT,
-            "shm-missing",
-            "is missing: profiles are recorded in the temporary folder",
-            subject="/dev/shm",
-        )
+        yield finding("shm-missing", "/dev/shm")
         return
     if free < SMALL_SHM_BYTES:
-        yield _finding(
-            Severity.DOUBT,
-            "shm-small",
-            f"only {free // 2**20} MiB free",
-            subject="/dev/shm",
-            hint="many MPI libraries and the profiler need it; containers: --shm-size",
-        )
+        yield finding("shm-small", "/dev/shm", free=free // 2**20)

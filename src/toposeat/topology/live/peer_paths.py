@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toposeat.model.few import listed
-from toposeat.model.health import Finding, Severity
+from toposeat.model.health import Finding
 from toposeat.topology.graph.pci_graph import PciDevice
+from toposeat.topology.health.findings import finding
 from toposeat.topology.live.sysfs import read_line, read_small, read_sysfs
 
 _HEAD, _CONFIG = 64, 4096  # bytes that all users see, and all there are
@@ -21,7 +22,6 @@ _RELAXED = 1 << 4
 _REDIRECTS = {1 << 2: "ReqRedir", 1 << 3: "CmpltRedir", 1 << 4: "UpstreamFwd"}  # as lspci says
 _TRANSLATES = ("DMA", "DMA-FQ", "DMA-SQ")
 _PARAMETERS = ("iommu", "intel_iommu", "amd_iommu", "iommu.passthrough", "pcie_acs_override")
-_LSPCI = "sudo lspci -vv | grep -E '^[0-9a-f]|ACSCtl|RlxdOrd'"
 
 
 def findings_of_paths(
@@ -50,15 +50,13 @@ def _iommu(folder: Path, gpus: Sequence[PciDevice], cmdline: str) -> Iterator[Fi
         return
     told = [word for word in cmdline.split() if word.partition("=")[0] in _PARAMETERS]
     started = f"its command line has {' '.join(told)}" if told else "its command line names none"
-    yield Finding(
-        severity=Severity.DOUBT,
-        code="iommu-translates",
-        subject=listed(translated),
-        detail=f"the kernel's IOMMU translates the copies of {len(translated)} of {len(gpus)} GPUs"
-        f" (group type {types[translated[0]]}, expected identity, or no group; {started}): copies"
-        " between GPUs may be slow, wrong or hang",
-        hint="for others iommu=pt on the kernel's command line, or the IOMMU (VT-d, AMD-Vi) off in"
-        " the firmware, was the end of it",
+    yield finding(
+        "iommu-translates",
+        listed(translated),
+        count=len(translated),
+        total=len(gpus),
+        kind=types[translated[0]],
+        started=started,
     )
 
 
@@ -84,25 +82,17 @@ def _access_control(folder: Path, gpus: Sequence[PciDevice]) -> Iterator[Finding
     if redirecting:
         below = [g.pci_bus_id for g in gpus if redirecting.keys() & set(g.bridges)]
         first = next(iter(redirecting))
-        yield Finding(
-            severity=Severity.DOUBT,
-            code="acs-redirect",
-            subject=listed(below),
-            detail=f"PCIe access control (ACS) of {len(redirecting)} of {len(bridges)} bridges"
-            f" sends copies between GPUs up to the processor: {listed(redirecting)}"
-            f" (ACSCtl {redirecting[first]}, expected -)",
-            hint="for others copies ran at full speed, and NCCL stopped hanging, with ACS off in"
-            f" the firmware, or by setpci -s {first} ECAP_ACS+6.w=0000 for each bridge at boot",
+        yield finding(
+            "acs-redirect",
+            listed(below),
+            count=len(redirecting),
+            total=len(bridges),
+            bridges=listed(redirecting),
+            control=redirecting[first],
+            first=first,
         )
     if untold:
-        yield Finding(
-            severity=Severity.INFO,
-            code="acs-untold",
-            subject=listed(untold),
-            detail=f"only root reads the access control (ACS) of {len(untold)} PCIe bridges above"
-            f" the GPUs: others see {_HEAD} bytes of it",
-            hint=f"{_LSPCI} (ReqRedir+ above a GPU sends its copies to the processor)",
-        )
+        yield finding("acs-untold", listed(untold), count=len(untold), size=_HEAD)
 
 
 def _relaxed_ordering(folder: Path, ends: Sequence[str]) -> Iterator[Finding]:
@@ -114,15 +104,8 @@ def _relaxed_ordering(folder: Path, ends: Sequence[str]) -> Iterator[Finding]:
         if place and not _word(space, place + 8) & _RELAXED:
             strict.append(end)
     if strict:
-        yield Finding(
-            severity=Severity.INFO,
-            code="relaxed-ordering-off",
-            subject=listed(strict),
-            detail=f"{len(strict)} of {len(ends)} GPUs and NICs write in strict order (DevCtl"
-            " RlxdOrd-, expected +)",
-            hint="on AMD EPYC others had half the rate of GPU and NIC without it: firmware's"
-            " relaxed ordering, or setpci -s DEVICE CAP_EXP+8.w=10:10",
-        )
+        names = listed(strict)
+        yield finding("relaxed-ordering-off", names, count=len(strict), total=len(ends))
 
 
 def _config(device: Path) -> bytes:
