@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import groupby, repeat, zip_longest
+from operator import itemgetter
+from typing import Protocol, TypeGuard
 from unicodedata import category, east_asian_width
 
 from toposeat.report.parts import Cell, Fact, Line, Note, Part, Table, Title, Words, text_of
@@ -49,20 +52,9 @@ def text_style_for(
 
 
 def lay_out(parts: Iterable[Part], style: TextStyle) -> str:
-    """The text of `parts`, each on lines of its own, without trailing blanks.
-
-    Most of it is plain, for which rich is not loaded (it costs a third of numpy): that draws
-    colours, and what has to be folded.
-    """
-    lines: list[str] = []
-    for part in parts:
-        plain = None if style.colour else plain_lines(part, style.width)
-        if plain is None:
-            from toposeat.report.rich_text import drawn  # noqa: PLC0415 - 20 ms
-
-            plain = drawn(part, style.width, colour=style.colour)
-        lines += plain
-    text = "\n".join(line.rstrip() for line in lines)
+    """The text of `parts`, each on lines of its own, without trailing blanks. Nothing is cut."""
+    lines = (line for part in parts for line in _lines(part, style.width))
+    text = "\n".join(_inked(_stripped(line), colour=style.colour) for line in lines)
     if not style.unicode:
         text = text.encode("ascii", "replace").decode("ascii")
     return text + "\n"
@@ -84,94 +76,202 @@ def fitting(blocks: Iterable[Sequence[Part]], most: int) -> list[Part]:
     return taken
 
 
-def plain_lines(part: Part, width: int) -> list[str] | None:
-    """The lines of a part; None for what is more than letters and columns that fit."""
+_Letters = list[tuple[str, str]]  # characters of a line, each with its look
+
+_INKS = {
+    **dict.fromkeys(("better", "as-placed", "ok"), "32"),
+    **dict.fromkeys(("moved", "device"), "1;32"),
+    **dict.fromkeys(("noise", "not-checked", "doubt", "heat-5", "heat-6"), "33"),
+    **dict.fromkeys(("mismatch", "fault"), "1;31"),
+    **dict.fromkeys(("worse", "heat-7"), "31"),
+    **dict.fromkeys(("info", "heat-3", "heat-4"), "36"),
+    **dict.fromkeys(("heat-1", "heat-2"), "34"),
+    **{"strong": "1", "nic": "1;36", "faint": "2", "untold": "1;33"},
+}
+_GUIDES = " \N{BOX DRAWINGS LIGHT VERTICAL}\N{BOX DRAWINGS LIGHT VERTICAL AND RIGHT}" + (
+    "\N{BOX DRAWINGS LIGHT UP AND RIGHT}\N{BOX DRAWINGS LIGHT HORIZONTAL}|`+-"
+)
+_WORD = re.compile(r"\s*\S+\s*")
+_GAP = 2  # blanks between columns
+_FOLDED = 16  # letters that a column needs which can be folded
+
+
+def _inked(letters: _Letters, *, colour: bool) -> str:
+    """A line as it is written, in colours of the terminal's own palette."""
+    if not colour:
+        return "".join(map(itemgetter(0), letters))
+    text = ""
+    for look, group in groupby(letters, key=itemgetter(1)):
+        words = "".join(letter for letter, _ in group)
+        text += f"\x1b[{_INKS[look]}m{words}\x1b[0m" if look in _INKS else words
+    return text
+
+
+def _letters(words: Words | Line) -> _Letters:
+    """The characters of words; what could steer a terminal is none of them."""
+    found: _Letters = []
+    for cell in words.cells if isinstance(words, Line) else (words,):
+        text, look = (cell.words, cell.look) if isinstance(cell, Cell) else (cell, "")
+        if not text.isprintable():
+            text = "".join(c if category(c) != "Cc" or c == "\n" else " " for c in text)
+        found += zip(text, repeat(look))
+    return found
+
+
+def _stripped(letters: _Letters) -> _Letters:
+    end = len(letters)
+    while end and letters[end - 1][0] == " ":
+        end -= 1
+    return letters[:end]
+
+
+def _wide(letters: _Letters) -> int:
+    """How many places the letters take."""
+    text = "".join(map(itemgetter(0), letters))
+    return len(text) if text.isascii() else sum(map(_places, text))
+
+
+def _places(char: str) -> int:
+    return 0 if category(char) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(char) in "FW")
+
+
+def _lines(part: Part, width: int) -> list[_Letters]:
+    """The lines of a part."""
     match part:
-        case str():
-            return _wrapped(part, width)
-        case Title():
-            return _wrapped(part.words, width)
-        case Line():
-            text = _joined(part)
-            return _wrapped(text, width) if part.end == "wrap" else _whole(text, width, part.end)
         case Fact():
-            return _hanging(text_of(part.name), part.words, part.width, width)
+            name = Cell(part.name, "strong") if isinstance(part.name, str) else part.name
+            return _beside(_letters(name), part.words, part.width, width)
         case Note():
-            return _hanging(part.mark, clean(part.words), len(part.mark), width)
+            return _beside(_letters(part.mark), clean(part.words), len(part.mark), width)
         case Table():
             return _table(part, width)
+        case Line() if part.end == "hang":
+            text = "".join(map(text_of, part.cells))
+            leads = len(text) - len(text.lstrip(_GUIDES))
+            letters = _letters(part)
+            return _row([[letters[:leads]], _broken(letters[leads:], width - leads)], [leads, 0])
+        case _:
+            return _folded(part.words if isinstance(part, Title) else part, width)
 
 
-def _joined(line: Line) -> str:
-    return "".join(map(text_of, line.cells))
+def _folded(words: Words | Line, width: int) -> list[_Letters]:
+    """Words broken over lines, but for a line to copy, which is whole however narrow it is."""
+    whole = isinstance(words, Line) and words.end == "keep"
+    return [_letters(words)] if whole else _broken(_letters(words), width)
 
 
-def _is_plain(text: str) -> bool:
-    """Whether each letter takes one place, and none steers a terminal."""
-    if text.isascii():
-        return text.isprintable()
-    return all(category(c)[0] not in "CM" and east_asian_width(c) not in "FW" for c in text)
+def _broken(letters: _Letters, width: int) -> list[_Letters]:
+    """Letters broken between words, and inside one that is longer than a line."""
+    text = "".join(map(itemgetter(0), letters))
+    if "\n" in text:
+        at = text.index("\n")
+        return _broken(letters[:at], width) + _broken(letters[at + 1 :], width)
+    if _wide(letters) <= width:
+        return [letters]
+    lines: list[_Letters] = [[]]
+    room = width
+    for word in _WORD.finditer(text):
+        size = _wide(letters[word.start() : word.start() + len(word[0].rstrip())])
+        if size > room and room < width:
+            lines.append([])
+            room = width
+        for letter in letters[word.start() : word.end()]:
+            places = _places(letter[0])
+            if room < places and letter[0] != " ":
+                lines.append([])
+                room = width
+            lines[-1].append(letter)
+            room -= places
+    return lines
 
 
-def _whole(text: str, width: int, end: str) -> list[str] | None:
-    return [text] if _is_plain(text) and (len(text) <= width or end == "keep") else None
+def _beside(first: _Letters, words: str | Line, indent: int, width: int) -> list[_Letters]:
+    """Words broken beside what comes first."""
+    return _row([_broken(first, indent), _folded(words, width - indent)], [indent, 0])
 
 
-def _wrapped(text: str, width: int) -> list[str] | None:
-    """A text broken between words; None where a word alone is too long."""
-    if not _is_plain(text):
-        return None
-    lines, line = [], ""
-    for word in re.findall(r"\s*\S+\s*", text):
-        size = len(word.rstrip())
-        if size > width:
-            return None
-        if line and len(line) + size > width:
-            lines.append(line)
-            line = ""
-        line += word
-    return [*lines, line]
+def _row(
+    cells: Sequence[list[_Letters]], widths: Sequence[int], right: Container[int] = (), gap: int = 0
+) -> list[_Letters]:
+    """The lines of cells side by side, each of which is as wide as is said."""
+    lines = []
+    for across in zip_longest(*cells, fillvalue=[]):
+        line: _Letters = []
+        for at, (each, wide) in enumerate(zip(across, widths, strict=True)):
+            letters = _stripped(each)
+            blanks = [(" ", "")] * (wide - _wide(letters))
+            line += [(" ", "")] * (gap if at else 0)
+            line += blanks + letters if at in right else letters + blanks
+        lines.append(line)
+    return lines
 
 
-def _hanging(first: str, words: str | Line, indent: int, width: int) -> list[str] | None:
-    """`words` broken beside what comes first."""
-    if not _is_plain(first) or len(first) > indent:
-        return None
-    if isinstance(words, Line) and words.end != "wrap":
-        rest = _whole(_joined(words), width - indent, "")
-    else:
-        text = _joined(words) if isinstance(words, Line) else words
-        rest = _wrapped(text, width - indent)
-    if rest is None:
-        return None
-    return [
-        f"{head:{indent}}{line}"
-        for head, line in zip([first, *[""] * len(rest)], rest, strict=False)
-    ]
-
-
-def _table(shown: Table, width: int) -> list[str] | None:
-    """Columns two blanks apart."""
+def _table(shown: Table, width: int) -> list[_Letters]:
+    """Blocks of columns that fit the width, each after the first column."""
     columns = shown.columns()
+    if not columns:
+        return []
+    first, *others = columns
+    needed = {number: _needed(shown, number) + _GAP for number in columns}
+    blocks: list[list[int]] = [[first]]
+    used = needed[first]
+    for number in others:
+        used += needed[number]
+        if len(blocks[-1]) > 1 and used > width + _GAP:  # the last column's gap may hang over
+            blocks.append([first])
+            used = needed[first] + needed[number]
+        blocks[-1].append(number)
+    lines: list[_Letters] = []
+    for block in blocks:
+        whole = sum(needed[number] for number in block) <= width + _GAP
+        lines += [[]] if lines else []
+        lines += _columns(shown, block, width, whole=whole)
+    return lines
+
+
+def _columns(shown: Table, columns: Sequence[int], width: int, *, whole: bool) -> list[_Letters]:
+    """Columns two blanks apart; each cell `whole`, but in columns that fold."""
     rows = [[_cell(row[number]) for number in columns] for row in shown.rows]
-    if any(isinstance(cell, Cell) and cell.mark for row in shown.rows for cell in row):
-        return None
+    folds = [at for at, number in enumerate(columns) if not whole or number in set(shown.fold)]
+    header = [_letters(Cell(shown.header[number], "strong")) for number in columns]
+    marks = [
+        [f"<- {each.mark}" for each in (row[n] for n in columns) if _is_marked(each)]
+        for row in shown.rows
+    ]
+    if any(marks):
+        folds.append(len(columns))
+        header.append([])
+        rows = [[*row, _letters(" ".join(of))] for row, of in zip(rows, marks, strict=True)]
     if shown.has_header:
-        rows.insert(0, [shown.header[number] for number in columns])
-    if not columns or not all(_is_plain(cell) for row in rows for cell in row):
-        return None
-    widths = [max((len(row[at]) for row in rows), default=0) or 1 for at in range(len(columns))]
-    if sum(widths) + 2 * (len(widths) - 1) > width:
-        return None
+        rows.insert(0, header)
+    widths = [max(map(_widest, column), default=0) or 1 for column in zip(*rows, strict=True)]
+    excess = sum(widths) + _GAP * (len(widths) - 1) - width
+    while excess > 0 and any(widths[at] > 1 for at in folds):
+        widths[max(folds, key=widths.__getitem__)] -= 1
+        excess -= 1
     right = {at for at, number in enumerate(columns) if number in set(shown.right)}
     return [
-        "  ".join(
-            cell.rjust(wide) if at in right else cell.ljust(wide)
-            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
+        line for row in rows for line in _row([*map(_broken, row, widths)], widths, right, _GAP)
     ]
 
 
-def _cell(words: Words) -> str:
-    return clean(words) if isinstance(words, str) else text_of(words)
+def _cell(words: Words) -> _Letters:
+    return _letters(clean(words) if isinstance(words, str) else words)
+
+
+def _widest(letters: _Letters) -> int:
+    """Places of the widest of its lines."""
+    return max(map(_wide, _broken(letters, sys.maxsize)))
+
+
+def _is_marked(words: Words) -> TypeGuard[Cell]:
+    return isinstance(words, Cell) and bool(words.mark)
+
+
+def _needed(shown: Table, number: int) -> int:
+    """How wide a column has to be, the marks behind its cells with it."""
+    header = [_letters(shown.header[number])] if shown.has_header else []
+    cells = [row[number] for row in shown.rows]
+    most = _FOLDED if number in set(shown.fold) else sys.maxsize
+    widest = max(map(_widest, [*header, *map(_cell, cells)]), default=0)
+    return min(widest, most) + max((len(c.mark) + 5 for c in cells if _is_marked(c)), default=0)
