@@ -240,9 +240,9 @@ def test_a_program_without_mpi_calls(mpi: MpiToolchain, build_dir: Path) -> None
     )
     program = compile_text(mpi, "quiet", text, build_dir)
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)]
-    with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call$"):
+    with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call"):
         profile_run(line, environment=mpi.env)
-    with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call$"):
+    with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call"):
         profile_run([str(program)], environment={**mpi.env, "TOPOSEAT_MPI_ABI": mpi.abi})
 
 

@@ -3,8 +3,8 @@
 A trace has its rank, the size of the world and the process groups in `distributedInfo`; every call
 of a process group is an event with the attributes of `record_param_comms`
 (torch/csrc/distributed/c10d/ParamCommsUtils.hpp): element counts of the input and output tensors,
-the element type, the process group. Lists of more than 30 entries are cut by the profiler. Traces
-of hundreds of megabytes are read event by event.
+the element type, the process group. Lists of more than 30 entries are cut by the profiler. Of
+hundreds of megabytes of events only those of process groups are looked into.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
-from toposeat.profile.importers.streams import members_of
+from toposeat.profile.importers.streams import content_of
 from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, ROOTED, Call, Group, NcclJob
 
 MAX_BYTES = 1 << 60
@@ -235,6 +237,15 @@ def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
     )
 
 
+MAX_TRACE_BYTES = 1 << 31  # of a file when unpacked, which is in memory as a whole
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+class _File(msgspec.Struct):
+    info: Any = msgspec.field(default=None, name="distributedInfo")
+    events: list[msgspec.Raw] = msgspec.field(default_factory=list, name="traceEvents")
+
+
 @dataclass(slots=True)
 class _Trace:
     """What one file says."""
@@ -249,19 +260,30 @@ class _Trace:
     @staticmethod
     def read(path: Path) -> _Trace:
         trace = _Trace(path)
-        for name, value, line in members_of(path, "traceEvents"):
-            if name == "distributedInfo":
-                trace._distributed(value, line)
-            elif name == "traceEvents" and isinstance(value, dict):
-                args = value.get("args")
-                if isinstance(args, dict) and "Collective name" in args:
-                    seen = trace.from_device if value.get("cat") == "kernel" else trace.from_host
-                    seen[trace_call(args)] += 1
+        data = content_of(path, MAX_TRACE_BYTES)
+        try:
+            if data[:64].lstrip()[:1] == b"[":
+                file = _File(events=msgspec.json.decode(data, type=list[msgspec.Raw]))
+            else:
+                file = msgspec.json.decode(data, type=_File)
+            told = (bytes(event) for event in file.events)
+            events = [msgspec.json.decode(each) for each in told if b'"Collective name"' in each]
+        except (ValueError, RecursionError) as error:
+            at = _BYTE.search(str(error))
+            line = None if at is None else data.count(b"\n", 0, int(at[1])) + 1
+            cause = f"damaged JSON: {str(error)[:80]}"
+            raise InputError(cause, path=path, line=line, hint="is the file complete?") from error
+        trace._distributed(file.info)
+        for event in events:
+            args = event.get("args") if isinstance(event, dict) else None
+            if isinstance(args, dict) and "Collective name" in args:
+                seen = trace.from_device if event.get("cat") == "kernel" else trace.from_host
+                seen[trace_call(args)] += 1
         if trace.rank is None:
             raise InputError("the trace does not state its rank", path=path, hint=_HINT)
         return trace
 
-    def _distributed(self, info: Any, line: int) -> None:
+    def _distributed(self, info: Any) -> None:
         """The rank, the world and its process groups; an empty list of ranks means all."""
         if not isinstance(info, dict):
             return
@@ -270,14 +292,13 @@ class _Trace:
             raise InputError(
                 f"impossible distributedInfo: rank {rank} of {world}",
                 path=self.path,
-                line=line,
                 hint=_HINT,
             )
         backend = str(info.get("backend", ""))
         if "gloo" in backend and "nccl" not in backend:
             raise InputError(
                 "a trace of gloo, whose calls do not say what they send to whom: not read",
-                path=self.path, line=line, hint=_GLOO_HINT,
+                path=self.path, hint=_GLOO_HINT,
             )  # fmt: skip
         self.rank, self.world = rank, world
         groups = info.get("pg_config")
