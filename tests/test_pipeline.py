@@ -19,9 +19,9 @@ from tests.support.mpi import MpiToolchain
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.errors import InputError
-from toposeat.evaluation import assess, default_placement, device_positions, evaluate
+from toposeat.evaluation import default_placement, device_positions, evaluate
 from toposeat.launch import find_installations
-from toposeat.mapping import map_traffic
+from toposeat.mapping import assess, map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic_file import load_traffic

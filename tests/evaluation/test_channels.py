@@ -27,7 +27,8 @@ def joined(order: list[str], taper: float = 1, node: str = "hgx-h100") -> Topolo
 
 
 def evaluated(topology: Topology, job: str) -> Evaluation:
-    return Evaluator(topology, pattern_traffic(job)).evaluate_default()
+    evaluator = Evaluator(topology, pattern_traffic(job))
+    return evaluator.evaluate(evaluator.default)
 
 
 @pytest.mark.parametrize("node", ["hgx-h100", "dgx-1v", "summit-6", "perlmutter-4"])

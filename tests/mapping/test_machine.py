@@ -49,7 +49,7 @@ def test_what_the_search_over_hosts_finds_is_not_missed(machine: Machine) -> Non
     assert listed is not None
     assert shape is not None
     evaluator = evaluation.Evaluator(listed, traffic)
-    default = evaluator.evaluate_default().predicted_s
+    default = evaluator.predicted_s(evaluator.default)
     row = mapping.map_to_shape(shape, traffic, options).device_of_rank
     assert evaluator.evaluate(row).predicted_s < 0.65 * default
     found = mapped(machine, job, options)

@@ -61,7 +61,7 @@ def harm_none(machine: Topology) -> None:
     for patterns, order in found:
         for pattern in patterns or every:
             evaluator = evaluation.Evaluator(machine, profile.pattern_traffic(pattern))
-            default = evaluator.evaluate_default().predicted_s
+            default = evaluator.predicted_s(evaluator.default)
             placed = evaluator.evaluate(order).predicted_s
             assert placed <= default * (1 + 1e-9), (patterns, pattern, order)
     assert health.wiring is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toposeat import evaluation, pipeline, report
+from toposeat import mapping, pipeline, report
 from toposeat.cli.main import main
 from toposeat.cli.output import page_text
 from toposeat.model.evaluation import MappingResult
@@ -84,7 +84,7 @@ def test_untold_links_are_a_doubt_of_every_form(shared_dir: Path) -> None:
 
 
 def test_a_given_placement_has_a_range_too(doubtful: MappingResult, machine: Topology) -> None:
-    (found,) = evaluation.assess(machine, TRAFFIC, [doubtful.device_of_rank])
+    (found,) = mapping.assess(machine, TRAFFIC, [doubtful.device_of_rank])
     assert found.premises is not None
     assert doubtful.premises is not None
     assert found.premises.gain_range == pytest.approx(doubtful.premises.gain_range)

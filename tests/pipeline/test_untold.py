@@ -49,7 +49,7 @@ def test_a_pattern_takes_no_order_that_a_reading_makes_slower(shared_dir: Path) 
     slower = []
     for reading in readings_of(machine):
         evaluator = evaluation.Evaluator(reading, traffic)
-        default = evaluator.evaluate_default().predicted_s
+        default = evaluator.predicted_s(evaluator.default)
         slower.append(evaluator.evaluate(nominal).predicted_s > 1.01 * default)
         assert evaluator.evaluate(plan.placed).predicted_s <= default * (1 + 1e-9)
     assert any(slower)  # what is best without readings is not

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         evaluate,
         positions_among,
     )
-    from toposeat.evaluation.given import assess
     from toposeat.evaluation.metrics import (
         HYBRID,
         PairCosts,

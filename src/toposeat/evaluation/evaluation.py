@@ -80,9 +80,10 @@ class Evaluator:
         """What a byte (and a message) between devices costs, by the metric asked for."""
         return self.machine.costs(self._metric)
 
-    def evaluate_default(self) -> Evaluation:
-        """Predict what the default placement costs; see `default_placement`."""
-        return self.evaluate(default_placement(self._ranks, self._topology))
+    @property
+    def default(self) -> tuple[int, ...]:
+        """What a job has without a placement; see `default_placement`."""
+        return default_placement(self._ranks, self._topology)
 
     def evaluate(self, device_of_rank: Sequence[int]) -> Evaluation:
         """Predict what a placement costs.

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toposeat import evaluation, launch, pipeline, report, topology
+from toposeat import evaluation, launch, mapping, pipeline, report, topology
 from toposeat.errors import UsageError
 from toposeat.evaluation import group_rate as group_rates
 from toposeat.library import given
@@ -230,7 +230,7 @@ def draw(
     seats = given.placement_from(placement)
     if isinstance(seats, Placement):
         seats = evaluation.device_positions(seats, machine, messages.ranks)
-    (result,) = evaluation.assess(machine, messages, [seats])
+    (result,) = mapping.assess(machine, messages, [seats])
     return report.mapping_svg(result, machine, messages)
 
 

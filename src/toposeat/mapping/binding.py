@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from toposeat import evaluation
 from toposeat.errors import InputError
 from toposeat.mapping.cpu_share import share_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
+from toposeat.model.evaluation import MappingResult
 from toposeat.model.nics import choose_nics
 from toposeat.model.placement import COSTS_KEY, OTHERS_KEY, HostDevice, Placement, Seat
 from toposeat.model.topology import ComponentKind, Device, Topology
@@ -60,6 +62,47 @@ def seat_ranks(
         devices_of_host=_devices_of_hosts(topology),
         vendor=vendors.pop() if len(vendors) == 1 else "unknown",
         metadata={**(metadata or {}), **_costs(topology), **_others(topology)},
+    )
+
+
+def seat_slots(
+    result: MappingResult,
+    *,
+    metadata: Mapping[str, str],
+    node: Topology | None = None,
+    own: Sequence[Topology] = (),
+) -> Placement:
+    """Seat the ranks of every host of a large machine as on a machine of that host alone.
+
+    Local ranks number a host's ranks in rank order, as launchers do. Without `node`, the topology
+    of every host, seats have the number of the device alone; with `own`, the same of each host as
+    it has said, also its UUID.
+    """
+    if node is None:
+        bare = (Device(id=f"d{at}", index=at) for at in range(result.slots_per_host))
+        node = Topology(origin="", devices=tuple(bare))
+    ranks_of_host: dict[int, list[int]] = {}
+    for rank, slot in enumerate(result.device_of_rank):
+        ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
+    seats: dict[int, Seat] = {}
+    listed: dict[str, tuple[HostDevice, ...]] = {}
+    bound: dict[tuple[int, ...], Placement] = {}  # most hosts are seated alike
+    for host, ranks in sorted(ranks_of_host.items()):
+        devices = tuple(result.device_of_rank[rank] % result.slots_per_host for rank in ranks)
+        if devices not in bound:
+            bound[devices] = seat_ranks(node, len(devices), devices)
+        uuids = {device.number: device.uuid for device in own[host].devices} if own else {}
+        name = result.hosts[host]
+        for rank, seat in zip(ranks, bound[devices].seats, strict=True):
+            seats[rank] = replace(seat, rank=rank, host=name, uuid=uuids.get(seat.index))
+        (any_list,) = bound[devices].devices_of_host.values()
+        listed[name] = tuple(replace(each, uuid=uuids.get(each.index)) for each in any_list)
+    any_host = next(iter(bound.values()))
+    return Placement(
+        seats=tuple(seats[rank] for rank in range(len(seats))),
+        devices_of_host=listed,
+        vendor=any_host.vendor,
+        metadata={**metadata, **any_host.metadata},
     )
 
 

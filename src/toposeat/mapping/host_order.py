@@ -7,13 +7,16 @@ gains nothing and breaks these (`launch/order_readers.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toposeat.mapping.host_groups import Uplinks
-from toposeat.model.evaluation import Evaluation
+if TYPE_CHECKING:
+    from toposeat.mapping.decision import Evaluating
+    from toposeat.mapping.host_groups import Uplinks
+    from toposeat.mapping.shapes import Shape
 
 WORTH = 1e-3  # share of the value below which another order of hosts is not worth it
 _MOST_TRIED = 64  # orders of hosts that are evaluated
@@ -21,17 +24,16 @@ _FEW_RANKS = 1024  # of larger jobs fewer: each takes tens of milliseconds
 _MOST_TRIED_OF_MANY = 12
 
 _Numbers = NDArray[np.int64]
-Stages = Sequence[Sequence[Uplinks]]
+Stages = Sequence[Sequence["Uplinks"]]
 
 
 def in_host_order(
     device_of_rank: Sequence[int],
     host_of_device: Sequence[int],
-    evaluate: Callable[[Sequence[int]], Evaluation],
+    evaluator: Evaluating,
     objective: str,
+    shape: Shape | None,
     *,
-    stages: Stages = (),
-    domain_of_host: Sequence[int] = (),
     worth: float = WORTH,
 ) -> tuple[int, ...]:
     """The placement with its hosts in order, as far as that costs nothing.
@@ -42,11 +44,11 @@ def in_host_order(
     Args:
         device_of_rank: the placement; numbers of devices.
         host_of_device: the host of each device.
-        evaluate: a placement. It is as good as another if neither the objective nor one end of
-            the range of phases is larger by more than `worth`, as share.
+        evaluator: a placement is as good as another if neither the objective nor one end of the
+            range of phases is larger by more than `worth`, as share.
         objective: that was asked for.
-        stages: which hosts are near each other, the smallest groups first.
-        domain_of_host: hosts of one domain stay in one; what that gains is not all compared.
+        shape: of equal hosts, which tells those that are near each other. Hosts of one domain stay
+            in one; what that gains is not all compared.
         worth: 1e-9 where the placement was proved to be the best.
     """
     host_of = np.asarray(host_of_device, np.int64)
@@ -55,10 +57,11 @@ def in_host_order(
     used = _appearance(host_of[row])
     if hosts < 2 or (used == np.arange(len(used))).all():
         return tuple(device_of_rank)
-    moving = _Moving(row, host_of, hosts, domain_of_host)
+    stages: Stages = () if shape is None else shape.host_groups().stages
+    moving = _Moving(row, host_of, hosts, () if shape is None else shape.domain_of_host)
 
     def values(devices: Sequence[int]) -> tuple[float, ...]:
-        found = evaluate(devices)
+        found = evaluator.evaluate(devices)
         return (found.value(objective), found.predicted_s, found.low_s)
 
     limit = [value * (1 + worth) for value in values(device_of_rank)]

@@ -12,6 +12,14 @@ from toposeat import _core
 from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.network import compile_traffic
+from toposeat.mapping.decision import (
+    SAME,
+    certificate_of,
+    gains,
+    result_of,
+    too_little,
+    why_slower,
+)
 from toposeat.mapping.installed import check_installed
 from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
@@ -25,8 +33,6 @@ if TYPE_CHECKING:
     from toposeat.mapping.shapes import Shape
 
 BUDGET_S = 1.0  # where the options name none
-_TOLERANCE = 1e-9  # of values computed in another order
-
 _Answer = _core.MapAnswer | Answer
 
 
@@ -104,16 +110,14 @@ def map_traffic(
         from toposeat.mapping.explain import explain  # noqa: PLC0415 - 1 ms
 
         explanation = explain(topology, evaluator, (default, placed))
-    result = MappingResult(
-        device_of_rank=placed.device_of_rank,
-        default=default,
-        placed=placed,
-        certificate=_certificate(options.objective, answer, placed, everywhere=choice.everywhere),
-        objective=options.objective,
-        metric=options.metric,
+    result = result_of(
+        topology,
+        default,
+        placed,
+        options,
+        _certificate(options.objective, answer, placed, everywhere=choice.everywhere),
         solver=_solver_name(options.solver, solver),
         solve_seconds=seconds,
-        seed=options.seed,
         notes=(
             *_constraint_notes(problem, traffic.ranks, options),
             *notes,
@@ -124,9 +128,6 @@ def map_traffic(
         uniform=answer.uniform and choice.everywhere,
         premises=choice.premises_of(placed.device_of_rank, default.device_of_rank),
         explanation=explanation,
-        topology=topology.name,
-        hosts=topology.hosts,
-        slots_per_host=_devices_of_each(topology),
     )
     if shape is None:
         return result
@@ -157,17 +158,16 @@ def _in_host_order(
     hosts = topology.hosts
     if len(hosts) < 2 or options.is_fixed or options.constraints != Constraints():
         return row
-    from toposeat.mapping.host_order import in_host_order  # noqa: PLC0415 - a node needs none of it
+    from toposeat.mapping.host_order import WORTH, in_host_order  # noqa: PLC0415 - several hosts
 
     number = {host: at for at, host in enumerate(hosts)}
     return in_host_order(
         row,
         [number[device.host] for device in topology.devices],
-        evaluator.evaluate,
+        evaluator,
         options.objective,
-        stages=() if shape is None else shape.host_groups().stages,
-        domain_of_host=() if shape is None else shape.domain_of_host,
-        **({"worth": _TOLERANCE} if proved else {}),
+        shape,
+        worth=SAME if proved else WORTH,
     )
 
 
@@ -181,15 +181,8 @@ def _better(
     if evaluator.groups is not None:
         rows = [_gaining(evaluator, default, row, options)[0] for row in rows]
     values = [evaluator.evaluate(row).value(options.objective) for row in rows]
-    least = min(values) * (1 + _TOLERANCE)
+    least = min(values) * (1 + SAME)
     return next(row for row, value in zip(rows, values, strict=True) if value <= least)
-
-
-def _devices_of_each(topology: Topology) -> int:
-    """How many devices each host has, where all have as many and stand after each other; else 0."""
-    each = len(topology.devices) // max(1, len(topology.hosts))
-    alike = [host for host in topology.hosts for _ in range(each)]
-    return each if [device.host for device in topology.devices] == alike else 0
 
 
 def with_hosts(
@@ -219,17 +212,9 @@ def _gaining(
 ) -> tuple[Sequence[int], str]:
     """An answer that pairs stood for, if the groups gain by it; else the default, and why."""
     found = evaluator.evaluate(row)
-    limit = 1 + _TOLERANCE
-    if found.predicted_s > default.predicted_s * limit or found.low_s > default.low_s * limit:
-        return default.device_of_rank, "kept the default: what was found is slower than it"
-    gains = _gains(default.value(options.objective), found.value(options.objective)) or (
-        options.objective == "time" and _gains(default.low_s, found.low_s)
-    )
-    return row if gains else default.device_of_rank, ""
-
-
-def _gains(before: float, after: float) -> bool:
-    return after < before * (1 - _TOLERANCE)
+    why = why_slower(default, found)
+    is_better = not why and gains(default, found, options.objective)
+    return row if is_better else default.device_of_rank, why
 
 
 def _solved(request: _core.MapRequest) -> _core.MapAnswer:
@@ -258,33 +243,23 @@ def _worth_moving(
     if list(default.device_of_rank) == list(choice.device_of_rank):
         return default, [choice.note] if choice.note else []
     found = evaluator.evaluate(choice.device_of_rank)
-    why = options.why_keep_default(*(each.value(options.objective) for each in (default, found)))
-    if why and not options.is_fixed:
-        return default, [why]
-    return found, []
+    why = "" if options.is_fixed else too_little(default, found, options)
+    return (default, [why]) if why else (found, [])
 
 
 def _certificate(
     objective: str, answer: _Answer, placed: Evaluation, *, everywhere: bool
 ) -> Certificate:
-    """What the core proved, with the value as the evaluation states it."""
+    """What the core proved."""
     value = placed.value(objective)
-    proved = answer.proved and value <= answer.value * (1 + _TOLERANCE)
-    bound = value if proved else answer.value if answer.proved else answer.lower_bound
-    gap: float | None = None
-    if proved:
-        gap = 0.0
-    elif bound is not None and bound > 0:
-        gap = max(0.0, value / bound - 1)
-    return Certificate(
-        objective=objective,
+    proved = answer.proved and value <= answer.value * (1 + SAME)
+    reason = "what has the lower bound may be slower than the default with other numbers"
+    return certificate_of(
+        objective,
+        placed,
+        bound=value if proved else answer.value if answer.proved else answer.lower_bound,
         proved=proved,
-        value=value,
-        lower_bound=bound,
-        gap=gap,
-        reason=_reason(objective, answer)
-        if proved or not answer.proved
-        else "what has the lower bound may be slower than the default with other numbers",
+        reason=_reason(objective, answer) if proved or not answer.proved else reason,
         everywhere=everywhere,
     )
 

@@ -6,15 +6,14 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.mapping.binding import seat_ranks
+from toposeat.mapping.decision import certificate_of, result_of, why_keep_default
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.host_order import in_host_order
 from toposeat.mapping.installed import check_installed
@@ -23,10 +22,8 @@ from toposeat.mapping.node_orders import Searched, search_orders
 from toposeat.mapping.rails_apart import rails_notes
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
-from toposeat.model.evaluation import KEPT, Candidate, Certificate, Evaluation, MappingResult
+from toposeat.model.evaluation import KEPT, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
-from toposeat.model.placement import HostDevice, Placement, Seat
-from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
 # auto: every candidate: orders, curves, blocks, multilevel.
@@ -105,10 +102,9 @@ def map_to_shape(
             other = with_local_sets(shape, traffic, slots, seed=options.seed)
             placed = _if_it_gains(evaluator, placed, other)
         placed = _in_host_order(shape, evaluator, placed, options.objective)
-    too_little = why_keep_default(default, placed, options)
-    is_moved = placed.device_of_rank != default.device_of_rank
-    if too_little and is_moved and not options.is_fixed:
-        notes.append(too_little)
+    why = why_keep_default(default, placed, options)
+    if why and placed.device_of_rank != default.device_of_rank and not options.is_fixed:
+        notes.append(why)
         placed = default
     if shape.domain_of_host and traffic.groups:
         if not options.is_fixed:
@@ -118,68 +114,32 @@ def map_to_shape(
                 notes.append(why)
         notes += what_must_cross(shape, traffic, evaluator, placed)
     notes += rails_notes(shape, traffic, placed.device_of_rank)
-    return result_on(
+    return result_of(
         shape,
-        evaluator,
-        (evaluator.with_trees(default), evaluator.with_trees(placed)),
+        evaluator.with_trees(default),
+        evaluator.with_trees(placed),
         options,
+        _certificate(options.objective, placed, searched),
         solver=f"{options.solver} ({solver})",
-        notes=notes,
-        candidates=tuple(map(candidate_of, answer.candidates)),
         solve_seconds=time.perf_counter() - begin,
-        searched=searched,
-    )
-
-
-def result_on(
-    shape: Shape,
-    evaluator: SlotEvaluator,
-    both: tuple[Evaluation, Evaluation],
-    options: MapOptions,
-    *,
-    solver: str,
-    notes: Sequence[str],
-    solve_seconds: float = 0.0,
-    candidates: tuple[Candidate, ...] = (),
-    searched: Searched | None = None,
-) -> MappingResult:
-    """The default and a placement as a result."""
-    default, placed = both
-    return MappingResult(
-        device_of_rank=placed.device_of_rank,
-        default=default,
-        placed=placed,
-        certificate=_certificate(options.objective, placed, searched),
-        objective=options.objective,
-        metric="bandwidth",
-        solver=solver,
-        seed=options.seed,
         notes=tuple(notes),
-        topology=shape.text,
-        hosts=shape.hosts,
-        slots_per_host=shape.slots_per_host,
         stages=evaluator.stages,
-        candidates=candidates,
+        candidates=tuple(map(candidate_of, answer.candidates)),
         peak_memory_bytes=_peak_memory_bytes(),
-        solve_seconds=solve_seconds,
     )
 
 
 def _certificate(objective: str, placed: Evaluation, searched: Searched | None) -> Certificate:
     """What cuts around hosts, leaves and spines prove."""
-    value = placed.value(objective)
     bound = None if searched is None else searched.bound_s
-    gap = None if not bound else max(0.0, value / bound - 1)
-    proved = gap is not None and gap <= _PROVED
     reason = "too large for a lower bound"
-    if gap is not None:
+    if bound is not None:
         reason = "cuts around hosts, leaves and spines have to carry as much"
-    return Certificate(
-        objective=objective,
-        proved=proved,
-        value=value,
-        lower_bound=bound,
-        gap=0.0 if proved else gap,
+    return certificate_of(
+        objective,
+        placed,
+        bound=bound,
+        proved=bound is not None and 0 < placed.value(objective) <= bound * (1 + _PROVED),
         reason=reason,
         orders_tried=None if searched is None else searched.tried,
     )
@@ -217,14 +177,7 @@ def _in_host_order(
 ) -> Evaluation:
     """Hosts in their order, where that is as good by all that is compared."""
     hosts = [slot // shape.slots_per_host for slot in range(shape.slots)]
-    row = in_host_order(
-        placed.device_of_rank,
-        hosts,
-        evaluator.evaluate,
-        objective,
-        stages=shape.host_groups().stages,
-        domain_of_host=shape.domain_of_host,
-    )
+    row = in_host_order(placed.device_of_rank, hosts, evaluator, objective, shape)
     return placed if row == placed.device_of_rank else evaluator.evaluate(row)
 
 
@@ -235,25 +188,6 @@ def _if_it_gains(evaluator: SlotEvaluator, placed: Evaluation, other: Slots | No
     found = evaluator.evaluate(other)
     is_slower = found.predicted_s > placed.predicted_s * (1 - _WORTH)
     return placed if is_slower or found.low_s > placed.low_s * (1 + _WORTH) else found
-
-
-def why_keep_default(default: Evaluation, placed: Evaluation, options: MapOptions) -> str:
-    """Why the default is kept: it is faster at one end of the range of phases, or too little less.
-
-    "" where the placement is to be taken.
-    """
-    limit = 1 + 1e-9
-    if placed.phases and placed.predicted_s > default.predicted_s * limit:
-        return "kept the default: its phases one after the other take less"
-    if placed.phases and placed.low_s > default.low_s * limit:
-        return "kept the default: its slowest phase takes less"
-    both = (placed, default)
-    values = [tuple(each.value(options.objective) for each in both)]
-    if options.objective == "time":
-        values.append(tuple(each.low_s for each in both))
-    if placed.phases and not any(new * limit < old for new, old in values):
-        return "kept the default: groups gain nothing by another order"
-    return options.why_keep_default(*(each.value(options.objective) for each in (default, placed)))
 
 
 def check_scale(shape: Shape, ranks: int, options: MapOptions) -> None:
@@ -274,65 +208,6 @@ def check_scale(shape: Shape, ranks: int, options: MapOptions) -> None:
             f"{ranks} ranks do not fit on the {shape.slots} slots of {shape.text!r}",
             hint="one rank per slot: use fewer ranks or a larger machine",
         )
-
-
-def seat_slots(
-    result: MappingResult,
-    *,
-    metadata: Mapping[str, str],
-    node: Topology | None = None,
-    own: Sequence[Topology] = (),
-) -> Placement:
-    """The placement file's content: host, local rank and device index of every rank.
-
-    Local ranks number a host's ranks in rank order, as launchers do. With `node`, the topology of
-    every host, seats also have the device's bus id, CPUs, memory node and adapter, and with `own`,
-    the same of each host as it has said, its UUID.
-    """
-    if node is not None:
-        return _seats_in_nodes(result, node, own, metadata)
-    used: dict[int, int] = {}
-    seats = []
-    for rank, slot in enumerate(result.device_of_rank):
-        host, index = divmod(slot, result.slots_per_host)
-        local = used.get(host, 0)
-        used[host] = local + 1
-        seats.append(Seat(rank=rank, host=result.hosts[host], local_rank=local, index=index))
-    devices = tuple(HostDevice(index=index) for index in range(result.slots_per_host))
-    return Placement(
-        seats=tuple(seats),
-        devices_of_host={result.hosts[host]: devices for host in sorted(used)},
-        metadata=metadata,
-    )
-
-
-def _seats_in_nodes(
-    result: MappingResult, node: Topology, own: Sequence[Topology], metadata: Mapping[str, str]
-) -> Placement:
-    """Bind the ranks of every host as on a machine of that host alone."""
-    ranks_of_host: dict[int, list[int]] = {}
-    for rank, slot in enumerate(result.device_of_rank):
-        ranks_of_host.setdefault(slot // result.slots_per_host, []).append(rank)
-    seats: dict[int, Seat] = {}
-    listed: dict[str, tuple[HostDevice, ...]] = {}
-    bound: dict[tuple[int, ...], Placement] = {}  # most hosts are seated alike
-    for host, ranks in sorted(ranks_of_host.items()):
-        devices = tuple(result.device_of_rank[rank] % result.slots_per_host for rank in ranks)
-        if devices not in bound:
-            bound[devices] = seat_ranks(node, len(devices), devices)
-        uuids = {device.number: device.uuid for device in own[host].devices} if own else {}
-        name = result.hosts[host]
-        for rank, seat in zip(ranks, bound[devices].seats, strict=True):
-            seats[rank] = replace(seat, rank=rank, host=name, uuid=uuids.get(seat.index))
-        (any_list,) = bound[devices].devices_of_host.values()
-        listed[name] = tuple(replace(each, uuid=uuids.get(each.index)) for each in any_list)
-    any_host = next(iter(bound.values()))
-    return Placement(
-        seats=tuple(seats[rank] for rank in range(len(seats))),
-        devices_of_host=listed,
-        vendor=any_host.vendor,
-        metadata={**metadata, **any_host.metadata},
-    )
 
 
 def _peak_memory_bytes() -> int:

@@ -55,9 +55,9 @@ class SlotEvaluator:
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 
     @property
-    def default(self) -> NDArray[np.uint32]:
+    def default(self) -> range:
         """Rank i on slot i: hosts in order, devices in order."""
-        return np.arange(self._ranks, dtype=np.uint32)
+        return range(self._ranks)
 
     def evaluate(self, slots: Sequence[int] | NDArray[np.uint32]) -> Evaluation:
         """Predict what a placement costs; time and memory grow with communicating pairs and links.

@@ -205,24 +205,13 @@ def assess(
     Without a `path` copies go straight between GPUs.
     """
     path = path or StackPath()
-    options = MapOptions(metric=metric)
-    topology = path.listed(machine, options)
-    if topology is not None:
-        used = path.machine_for(topology, traffic)
-        readings = path.untold_for(untold_of(topology), traffic).readings
-        results = evaluation.assess(used, traffic, placements, metric=metric, readings=readings)
-        if machine.shape is None:
-            return results
-        return tuple(mapping.with_hosts(machine.shape, traffic, each) for each in results)
-    shape = machine.shape
-    assert shape is not None, "a machine has one form or both"
-    evaluator = mapping.SlotEvaluator(shape, traffic)
-    default = evaluator.evaluate(evaluator.default)
-    pairs = [(default, evaluator.evaluate(each)) for each in placements]
-    return tuple(
-        mapping.result_on(shape, evaluator, both, options, solver="given", notes=shape.notes)
-        for both in pairs
-    )
+    topology, shape = path.listed(machine, MapOptions(metric=metric)), machine.shape
+    if topology is None:
+        assert shape is not None, "a machine has one form or both"
+        return mapping.assess(shape, traffic, placements)
+    used = path.machine_for(topology, traffic)
+    readings = path.untold_for(untold_of(topology), traffic).readings
+    return mapping.assess(used, traffic, placements, metric=metric, readings=readings, shape=shape)
 
 
 def path_of_stack(

@@ -12,7 +12,7 @@ from msgspec import structs
 from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
 from tests.support.processes import ran
-from toposeat.evaluation import assess
+from toposeat.mapping import assess
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.topology import Topology
