@@ -50,18 +50,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     tools.mkdir()
     for name, answer in LAUNCHERS.items():
         _script(tools / name, f"#!/bin/sh\necho '{answer}'\n")
-    for name in {
-        *WRAPPER_NAMES,
-        "site-run",
-        "pinned",
-        "profiler",
-        "strace",
-        "nsys",
-        "sbatch",
-        "salloc",
-    } - EVERYWHERE:
+    own = {"site-run", "pinned", "profiler", "nsys", "sbatch", "salloc"}
+    for name in {*WRAPPER_NAMES, *own} - EVERYWHERE:
         _script(tools / name, WRAPPER)
-    shutil.copy("/bin/true", tools / "unnamed")  # no script, which might start ranks itself
+    for name in ("unnamed", "strace"):  # no scripts, which might start ranks themselves
+        shutil.copy("/bin/true", tools / name)
     (tools / "python").symlink_to(sys.executable)
     (folder / "app").symlink_to("/bin/true")
     (folder / "train.py").write_text("")
