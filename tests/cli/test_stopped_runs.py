@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.test_protocols import node
+from tests.support.four_gpus import node
 from tests.support.mpi import MpiToolchain
 from toposeat.cli.command import require_launch
 from toposeat.mapping import seat_ranks

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tests.evaluation.test_protocols import node
 from tests.launch.test_ucx_protocols import recorded
+from tests.support.four_gpus import node
 from toposeat import mapping, pipeline
 from toposeat.errors import ToposeatError
 from toposeat.launch import MpiInstallation, find_installations, named_stack, stack_of

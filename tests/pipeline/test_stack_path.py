@@ -108,7 +108,7 @@ def test_what_changes_nothing() -> None:
     assert path("openmpi-ob1", machine, 2).machine_for(machine, traffic) is machine
     put = path("openmpi-ucx", machine, 2, UCX_RNDV_SCHEME="put_zcopy")
     assert put.machine_for(machine, traffic) is machine
-    assert put.notes(machine, [traffic]) == ()
+    assert put.notes([traffic]) == ()
     small = exchange(400000)
     ucx = path("openmpi-ucx", machine, 2)
     assert ucx.machine_for(machine, small) is machine
@@ -116,7 +116,7 @@ def test_what_changes_nothing() -> None:
     (kind, _) = next(iter(traffic.tables))
     host = Traffic(ranks=2, origin="test", tables={(kind, MemorySpace.HOST): table})
     assert ucx.machine_for(machine, host) is machine
-    assert "at 1 of 2 sizes" in ucx.notes(machine, [small, traffic])[0]
+    assert "at 1 of 2 sizes" in ucx.notes([small, traffic])[0]
 
 
 def test_staged_messages_take_no_device_links() -> None:

@@ -138,8 +138,6 @@ def _predicted(args: argparse.Namespace) -> _Compared:
     topology = machine.listed(MapOptions(metric=args.metric), wanted=args.stack is not None)
     if topology is None and args.metric != "bandwidth":
         raise mapping.needs_devices(f"--metric {args.metric}")
-    if topology is not None and any(route.protocols for route in topology.routes):
-        tell("Curves by protocol are known: `toposeat advise` says which the MPI should use")
     traffic = profile.read_traffic(args.traffic)
     path_taken = pipeline.path_of_stack(
         args.stack, args.launch, topology, traffic.ranks, environment=os.environ
@@ -155,7 +153,7 @@ def _predicted(args: argparse.Namespace) -> _Compared:
     ]
     results = pipeline.assess(machine, traffic, rows, path=path_taken, metric=args.metric)
     if topology is not None:
-        tell(*path_taken.notes(topology, [traffic]))
+        tell(*path_taken.notes([traffic]))
     notes = () if machine.shape is None else machine.shape.notes
     found = [results[0].default, *(each.placed for each in results)]
     premises = [None, *(each.premises for each in results)]

@@ -247,9 +247,6 @@ def _save(
     ]
     if args.node is not None:
         said.append(f"Export: toposeat export {place} --launcher torchrun")
-    topology = machine.topology if machine.shape is None else machine.shape.node
-    if topology is not None and any(route.protocols for route in topology.routes):
-        said.append(f"Protocols: toposeat advise -p {place} -- mpirun -n {traffic.ranks} ./app")
     return said
 
 

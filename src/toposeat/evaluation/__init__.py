@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     )
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
-        measured_protocols,
         slowed,
         staging_times,
         typical_bytes,
-        under_rule,
     )
     from toposeat.evaluation.route_numbers import walk
     from toposeat.evaluation.schedule import ScheduleEvaluator, ScheduleTime

@@ -141,15 +141,11 @@ def _in_host(node: Topology, host: str) -> Topology:
         return tuple(replace(each, id=own(each.id), host=host) for each in parts)
 
     def route(old: Route) -> Route:
-        protocols = old.protocols and tuple(
-            replace(way, links=way.links and tuple(map(own, way.links))) for way in old.protocols
-        )
         return replace(
             old,
             source=own(old.source),
             target=own(old.target),
             links=tuple(map(own, old.links)),
-            protocols=protocols,
         )
 
     return replace(

@@ -56,11 +56,6 @@ class ProtocolRule(Struct, frozen=True, kw_only=True):
         at = bisect_right([first for first, _ in self.pieces], message_bytes)
         return self.pieces[max(at, 1) - 1][1]
 
-    @property
-    def protocols(self) -> frozenset[CopyProtocol]:
-        """All protocols of the rule."""
-        return frozenset(protocol for _, protocol in self.pieces)
-
 
 def rule_of(
     large: CopyProtocol, *, threshold_bytes: int = 0, small: CopyProtocol = CopyProtocol.STAGED

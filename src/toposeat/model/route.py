@@ -106,23 +106,6 @@ class CopyProtocol(StrEnum):
     STAGED = "staged"  # piece by piece through a buffer in host memory
 
 
-class ProtocolRoute(Record, frozen=True, kw_only=True):
-    """What one protocol was measured to reach on a route, and the links that it uses.
-
-    `links` is None where they are those of the route; a staged copy may go back over a link.
-    `combined_bytes_per_s` is what both directions of the pair reach together, where they hinder
-    each other.
-    """
-
-    protocol: CopyProtocol
-    curve: RouteCurve
-    links: tuple[str, ...] | None = None
-    combined_bytes_per_s: Quantity | None = None
-
-    def __post_init__(self) -> None:
-        check_bandwidth(self.combined_bytes_per_s)
-
-
 class Route(Record, frozen=True, kw_only=True):
     """The links a transfer from one device to another device or NIC uses, in order.
 
@@ -136,9 +119,7 @@ class Route(Record, frozen=True, kw_only=True):
     counts); `ring_bytes_per_s` a step of a collective library's ring, where that has a way of its
     own. `latency_s` is what one message waits (None: the sum over the links). `curve` states
     latency and bandwidth by message size: its latency replaces `latency_s`, and the cap limits its
-    bandwidth. `protocols` are the ways to copy that were measured, each at most once. The other
-    members are those of one of them, and predictions use only these unless a protocol is asked for
-    (`evaluation.under_rule`).
+    bandwidth.
     """
 
     source: str
@@ -152,15 +133,10 @@ class Route(Record, frozen=True, kw_only=True):
     ring_bytes_per_s: Quantity | None = None
     staged: bool = False
     curve: RouteCurve | None = None
-    protocols: tuple[ProtocolRoute, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.source == self.target:
             raise ValueError(f"a route from {self.source!r} to itself")
-        names = [each.protocol.value for each in self.protocols or ()]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                raise PartError(f"protocol {name!r} appears twice", "protocols", number)
         check_bandwidth(self.cap_bytes_per_s)
         check_bandwidth(self.combined_bytes_per_s)
         check_bandwidth(self.ring_bytes_per_s)
@@ -197,12 +173,7 @@ def _fault_of_route(route: Route, ends: _Ends, before: Mapping[tuple[str, ...], 
 
     `before`: the ends of checked walks from its source, by their links; none uses a link twice.
     """
-    fault = "" if _goes_on(route, ends, before) else _fault_of_links(route, ends)
-    for way in route.protocols or ():
-        if not fault and way.links is not None:
-            fault = _fault_of_walk(route, ends, way.links)
-            fault = fault and f"by {way.protocol.value} {fault}"
-    return fault
+    return "" if _goes_on(route, ends, before) else _fault_of_links(route, ends)
 
 
 def _goes_on(route: Route, ends: _Ends, before: Mapping[tuple[str, ...], str]) -> bool:
@@ -224,7 +195,7 @@ def _fault_of_links(route: Route, ends: _Ends) -> str:
 
 
 def _fault_of_walk(route: Route, ends: _Ends, links: tuple[str, ...]) -> str:
-    """What is wrong with the route's links, or with those of one of its protocols."""
+    """What is wrong with the route's links as a walk."""
     here = route.source
     walked: set[tuple[str, str]] = set()  # links, and the end they were walked from
     for link in links:

@@ -90,7 +90,7 @@ def plan_pattern(
         ),
         times=model.times,
         algorithm=_algorithm(exchange, algorithm),
-        notes=path.notes(machine, model.traffics, model.schedules),
+        notes=path.notes(model.traffics, model.schedules),
     )
     few = {round(at) for at in np.linspace(0, len(model.traffics) - 1, _MAPPED_SIZES)}
     found = []

@@ -67,8 +67,8 @@ class StackPath(Struct, frozen=True, kw_only=True):
     ) -> Topology:
         """The machine as the stack uses it for this traffic.
 
-        Measured curves of the stack's protocols are used where there are any. Else a staged message
-        takes the links to host memory and back, and other messages the routes as they are.
+        A staged message takes the links to host memory and back, and other messages the routes as
+        they are.
 
         Args:
             machine: as it was read.
@@ -77,11 +77,6 @@ class StackPath(Struct, frozen=True, kw_only=True):
         """
         if traffic.groups:
             machine = as_nccl_is_set(machine, self.nccl)
-        if self.stack is None or traffic.mapped_space is not MemorySpace.DEVICE:
-            return machine
-        rule, size = self.stack.rule, evaluation.typical_bytes(traffic)
-        if evaluation.measured_protocols(machine) >= rule.protocols:
-            return evaluation.under_rule(machine, rule, size)
         if not self.is_staged(traffic):
             return machine
         _, factor, _ = self._staging_times(traffic, schedule)
@@ -105,12 +100,11 @@ class StackPath(Struct, frozen=True, kw_only=True):
         )
 
     def notes(
-        self, machine: Topology, traffics: Sequence[Traffic], schedules: Sequence[Schedule] = ()
+        self, traffics: Sequence[Traffic], schedules: Sequence[Schedule] = ()
     ) -> tuple[str, ...]:
         """Notes for readers of predictions, if some messages do not take the direct path.
 
         Args:
-            machine: that the traffic is on.
             traffics: one, or those of one pattern for several message sizes.
             schedules: of each, if they have phases.
         """
@@ -122,8 +116,6 @@ class StackPath(Struct, frozen=True, kw_only=True):
             return ()
         few = "" if len(staged) == len(traffics) else f" at {len(staged)} of {len(traffics)} sizes"
         said = f"{_words(self.stack)}{few}: predicted on that path; {_ADVISE}"
-        if evaluation.measured_protocols(machine) >= self.stack.rule.protocols:
-            return (said,)
         apart = [self._staging_times(*each) for each in staged]
         most = max((high - taken) / taken for _, taken, high in apart)
         order = (
@@ -188,7 +180,7 @@ def map_on_path(
     assert premises is not None, "a placement that was searched for has its premises"
     assumed = path.assumed(topology, traffic, result)
     premises = replace(premises, assumed=(*premises.assumed, *assumed))
-    notes = (*result.notes, *path.notes(topology, [traffic]))
+    notes = (*result.notes, *path.notes([traffic]))
     return replace(result, premises=premises, notes=notes)
 
 

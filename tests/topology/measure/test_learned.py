@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
-from toposeat.errors import InputError, PartError
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import CopyProtocol, ProtocolRoute, Topology
+from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import (
     PairResults,
@@ -155,66 +154,28 @@ def test_measured_again_the_new_numbers_count_and_the_drift_is_said() -> None:
     assert any("pairs differ by more than 10%" in line for line in after.report)
 
 
-def by_protocol(protocols: list[str], base: Topology | None = None) -> Topology:
+def test_a_pair_that_cannot_copy_has_the_curve_of_staging(tmp_path: Path) -> None:
     machine = read_topology("k80-16")
     workers = FakeWorkers(machine, denied=frozenset({(0, 8)}))
     results = PairResults(workers.count)
-    measure_pairs(workers, protocols, 0.0, results, lambda *_: None)
-    return with_results(base or machine, workers.pci, results, protocols[0])
+    measure_pairs(workers, ["get"], 0.0, results, lambda *_: None)
+    learned = with_results(machine, workers.pci, results, "get")
+    assert learned.route_of_pair["gpu0", "gpu8"].curve == results.curve(0, 8, "staged")
+    assert learned.route_of_pair["gpu0", "gpu1"].curve == results.curve(0, 1, "get")
+    save_topology(learned, tmp_path / "m.json")
+    assert read_topology(tmp_path / "m.json") == learned
 
 
-def names(machine: Topology, *pair: str) -> list[str]:
-    source, target = pair
-    return [each.protocol.value for each in machine.route_of_pair[source, target].protocols or ()]
-
-
-def test_each_protocol_has_its_curve_and_staged_copies_pass_the_host(tmp_path: Path) -> None:
-    machine = by_protocol(["get", "staged"])
-    assert names(machine, "gpu0", "gpu1") == ["get", "staged"]
-    assert names(machine, "gpu0", "gpu8") == ["staged"]  # refused: it has no other
-    get, staged = machine.route_of_pair["gpu0", "gpu1"].protocols or ()
-    assert get.links is None
-    assert staged.links is not None
-    assert len(staged.links) > len(machine.route_of_pair["gpu0", "gpu1"].links)
-    assert len(set(staged.links)) < len(staged.links)  # up and down the same uplink
-    save_topology(machine, tmp_path / "m.json")
-    assert read_topology(tmp_path / "m.json") == machine
-
-
-def test_what_was_measured_earlier_stays() -> None:
-    machine = by_protocol(["put"], by_protocol(["get", "staged"]))
-    assert names(machine, "gpu0", "gpu1") == ["get", "put", "staged"]
-
-
-def test_a_protocol_twice_and_a_broken_way_are_refused(tmp_path: Path) -> None:
-    machine = by_protocol(["get"])
-    route = machine.route_of_pair["gpu0", "gpu1"]
-    (get,) = route.protocols or ()
-    with pytest.raises(PartError, match="protocol 'get' appears twice"):
-        replace(route, protocols=(get, get))
-    wrong = ProtocolRoute(protocol=CopyProtocol.PUT, curve=get.curve, links=route.links[:1])
-    routes = tuple(replace(r, protocols=(wrong,)) if r is route else r for r in machine.routes)
-    with pytest.raises(PartError, match="gpu0 -> gpu1 by put stops at"):
-        replace(machine, routes=routes).check()
-    save_topology(machine, tmp_path / "m.json")
-    text = (tmp_path / "m.json").read_text()
-    (tmp_path / "bad.json").write_text(text.replace('"protocol": "get"', '"protocol": "gift"', 1))
-    with pytest.raises(InputError, match="gift"):
-        read_topology(tmp_path / "bad.json")
-
-
-def test_what_both_directions_reach_is_kept_for_each_protocol() -> None:
+def test_what_both_directions_reach_is_kept_where_they_hinder_each_other() -> None:
     machine = read_topology("k80-16")
     workers = FakeWorkers(machine)
     results = PairResults(workers.count)
-    measure_pairs(workers, ["get", "put"], 0.0, results, lambda *_: None)
+    measure_pairs(workers, ["get"], 0.0, results, lambda *_: None)
     for source, target in ((0, 1), (1, 0)):
         seconds = (2 * (4 << 20) / results.bandwidth("get")[source, target],)
         each = Transfers(source, target, "get", 4 << 20, seconds, at_once=True)
         results.add(each)
-    learned = with_results(machine, workers.pci, results, "get")
-    get, put = learned.route_of_pair["gpu0", "gpu1"].protocols or ()
-    assert get.combined_bytes_per_s is not None
+    route = with_results(machine, workers.pci, results, "get").route_of_pair["gpu0", "gpu1"]
+    assert route.combined_bytes_per_s is not None
     alone = results.bandwidth("get")[0, 1]
-    assert get.combined_bytes_per_s.value == pytest.approx(alone, rel=1e-6)
-    assert put.combined_bytes_per_s is None
+    assert route.combined_bytes_per_s.value == pytest.approx(alone, rel=1e-6)

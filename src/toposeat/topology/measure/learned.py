@@ -16,20 +16,17 @@ from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     ComponentKind,
-    CopyProtocol,
     Device,
     HostNumbers,
     Link,
     LinkKind,
     PairNumbers,
     PathClass,
-    ProtocolRoute,
     Route,
     Topology,
     Vendor,
 )
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.staged_routes import ways_to_memory
 from toposeat.topology.measure.pairs import SharedLink
 from toposeat.topology.measure.results import PROTOCOLS, PairResults
 from toposeat.topology.merge import merge_topologies
@@ -403,8 +400,6 @@ def measurement_of(
     )
 
 
-# Where host memory may be, the likeliest first.
-_MEMORY = (ComponentKind.NUMA, ComponentKind.PACKAGE, ComponentKind.HOST_BRIDGE)
 _HINDERED = 0.9  # both directions at once reach less than this share of what they reach alone
 
 
@@ -413,41 +408,23 @@ def with_results(
 ) -> Topology:
     """The machine with measured curves and combined limits on its routes.
 
-    A route gets the curve of every measured protocol and keeps earlier measured curves of the
-    others. It also gets what both directions of its pair reach together, where they hinder each
-    other. Staged copies use the links to the host memory near the receiver and down from there,
-    where the graph shows that way. Where every pair was measured, no assumption remains, because a
-    limit that no transfer met limits none.
+    A route gets the curve of `protocol`, or of "staged" where a pair has no other, and what both
+    directions of its pair reach together, where they hinder each other. Where every pair was
+    measured, no assumption remains, because a limit that no transfer met limits none.
 
-    `pci` has the bus id of each GPU of `results`. The numbers of `protocol` become those of the
-    routes, or those of "staged" where a pair has no other.
+    `pci` has the bus id of each GPU of `results`.
     """
     number = numbers_of(topology, pci)
-    limits = {name: dict(both_ways_limits(results, name)) for name in PROTOCOLS}
-    kinds = {component.kind for component in topology.components}
-    memory = next((kind for kind in _MEMORY if kind in kinds), ComponentKind.NUMA)
-    ways = ways_to_memory(topology, memory)
+    limits = dict(both_ways_limits(results, protocol))
 
     def measured(route: Route) -> Route:
         i, j = number.get(route.source), number.get(route.target)
         if i is None or j is None or i == j:
             return route
-        curves = {name: results.curve(i, j, name) for name in PROTOCOLS}
-        protocols = {each.protocol: each for each in route.protocols or ()}
-        for name, curve in curves.items():
-            if curve is not None:
-                way = tuple(ways.get((route.source, route.target), ())) if name == "staged" else ()
-                protocols[CopyProtocol(name)] = ProtocolRoute(
-                    protocol=CopyProtocol(name),
-                    curve=curve,
-                    links=way or None,
-                    combined_bytes_per_s=limits[name].get((i, j)),
-                )
         return replace(
             route,
-            curve=curves[protocol] or curves["staged"] or route.curve,
-            combined_bytes_per_s=limits[protocol].get((i, j), route.combined_bytes_per_s),
-            protocols=tuple(protocols[each] for each in CopyProtocol if each in protocols) or None,
+            curve=results.curve(i, j, protocol) or results.curve(i, j, "staged") or route.curve,
+            combined_bytes_per_s=limits.get((i, j), route.combined_bytes_per_s),
         )
 
     routes = tuple(map(measured, topology.routes))
@@ -484,11 +461,10 @@ def _carrying(topology: Topology, results: PairResults, number: Mapping[str, int
             sums = [float(each[i, j]) for each in both if not np.isnan(each[i, j])]
             for link_id in route.links:
                 together[link_id] = max([together.get(link_id, 0.0), *sums])
-        for way in route.protocols or ():
-            taken = route if way.links is None else replace(route, links=way.links)
-            for link, is_reverse in walk(topology.link_of_id, taken):
+        if route.curve is not None and route.curve.source is Source.MEASURED:
+            for link, is_reverse in walk(topology.link_of_id, route):
                 step = (link.id, not is_reverse)
-                least[step] = max(least.get(step, 0.0), way.curve.most_bytes_per_s)
+                least[step] = max(least.get(step, 0.0), route.curve.most_bytes_per_s)
     links = [
         replace(
             link,
