@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import force_setattr
 
@@ -176,15 +176,14 @@ class HostNumbers(Record, frozen=True, kw_only=True):
 class LaneState(Record, frozen=True, kw_only=True):
     """One NVLink, xGMI or Xe Link lane of a device, as its driver reports it.
 
-    `bytes_per_s` is per direction, None for an inactive lane. `remote_kind` is what lies at its
-    other end: "device", "switch", "host" or "" (not stated), `remote_pci` the bus id of that.
+    `bytes_per_s` is per direction, None for an inactive lane. `remote_pci` is the bus id of what
+    lies at its other end.
     """
 
     device: str
     lane: int
     bytes_per_s: float | None
     remote_pci: str | None = None
-    remote_kind: Literal["", "device", "switch", "host"] = ""
 
     def __post_init__(self) -> None:
         _check_capacity(self.bytes_per_s)

@@ -69,7 +69,7 @@ def bonds_of(part: Topology, devices: Sequence[Device]) -> Bonds | None:
     builder = GraphBuilder(devices=list(devices))
     if tells_bonds(part):
         _draw_listed(builder, part)
-    elif any(lane.bytes_per_s and (lane.remote_pci or lane.remote_kind) for lane in part.lanes):
+    elif any(lane.bytes_per_s and lane.remote_pci for lane in part.lanes):
         _draw_lanes(builder, part.lanes, devices)
     else:
         own = {device.id for device in part.devices}
@@ -154,12 +154,8 @@ def _draw_lanes(
     for lane in lanes:
         here = lane.device
         there = id_of_bus.get(lane.remote_pci or "")
-        if lane.bytes_per_s is None or there == here:
-            continue
-        if there is not None:
+        if lane.bytes_per_s is not None and there not in (here, None):
             found.to_device(here, there)
-        elif lane.remote_kind == "switch":
-            found.to_switch(here, lane.remote_pci or "?")
     found.draw()
 
 

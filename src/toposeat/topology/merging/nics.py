@@ -20,8 +20,14 @@ from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.products import pcie_generation_of, pcie_width_of
 from toposeat.topology.told import path_of
 
-# How near a NIC is to a device, best first, and what joins them.
-_NEARNESS = (PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE)
+# How near a NIC is to a device, best first; what joins them: the first or the last of its kind.
+_PLACES = {
+    PathClass.PIX: (ComponentKind.SWITCH, 0),
+    PathClass.PXB: (ComponentKind.SWITCH, -1),
+    PathClass.PHB: (ComponentKind.HOST_BRIDGE, 0),
+    PathClass.NODE: (ComponentKind.NUMA, 0),
+}
+_OUTER = (ComponentKind.HOST_BRIDGE, ComponentKind.NUMA)  # where the graph lacks that
 _FIELDS: dict[str, Any] = {
     **{"name": "", "pci_bus_id": None, "numa_node": None},
     **{"pcie": None, "bytes_per_s": None, "active": None, "link_layer": None},
@@ -127,8 +133,8 @@ def draw_nics(builder: GraphBuilder, known: Topology) -> dict[str, str]:
 # ---- the place of a NIC
 
 
-def _place(builder: GraphBuilder, known: Topology, nic: Nic) -> tuple[str, str] | None:
-    """The vertex that a NIC hangs below, and what the source says where that is not exact."""
+def _place(builder: GraphBuilder, known: Topology, nic: Nic) -> str | None:
+    """The vertex that a NIC hangs below, by the device it is nearest to, else its NUMA node."""
     kinds = {c.id: c.kind for c in builder.components}
     above = {
         link.ends[0]: link.ends[1]
@@ -136,38 +142,29 @@ def _place(builder: GraphBuilder, known: Topology, nic: Nic) -> tuple[str, str] 
         if link.kind is LinkKind.PCIE and link.ends[1] in kinds
     }
     told = known.pair_of_ends
-    for nearness in _NEARNESS:
+    for nearness, (wanted, which) in _PLACES.items():
         for device in builder.devices:
             pair = told.get((device.id, nic.id))
             if pair is None or path_of(pair) is not nearness:
                 continue
-            way: dict[ComponentKind, list[str]] = {kind: [] for kind in ComponentKind}
-            vertex = device.id
-            while (vertex := above.get(vertex, "")) and vertex not in way[kinds[vertex]]:
-                way[kinds[vertex]].append(vertex)
-            switches, bridges = way[ComponentKind.SWITCH], way[ComponentKind.HOST_BRIDGE]
-            nodes = way[ComponentKind.NUMA]
-            exact = {
-                PathClass.PIX: switches[:1],
-                PathClass.PXB: switches[-1:],
-                PathClass.PHB: bridges,
-                PathClass.NODE: nodes,
-            }[nearness]
-            if found := [*exact, *bridges, *nodes]:
-                return found[0], "" if exact else f"{nearness.value} with {device.id}"
+            way = [device.id]
+            while (vertex := above.get(way[-1])) and vertex not in way:
+                way.append(vertex)
+            exact = [v for v in way[1:] if kinds[v] is wanted][which:]
+            if found := [*exact[:1], *(v for v in way[1:] if kinds[v] in _OUTER)]:
+                return found[0]
     nodes = [
         c.id
         for c in builder.components
         if c.kind is ComponentKind.NUMA and c.numa_node == nic.numa_node is not None
     ]
-    return (nodes[-1], "its NUMA node alone") if nodes else None
+    return nodes[-1] if nodes else None
 
 
 # ---- a NIC into the graph
 
 
-def _add(builder: GraphBuilder, origin: str, told: Nic, place: tuple[str, str]) -> str:
-    vertex, stated = place
+def _add(builder: GraphBuilder, origin: str, told: Nic, vertex: str) -> str:
     taken = [nic.number for nic in builder.nics]
     taken += [int(n.id[3:]) for n in builder.nics if re.fullmatch(r"nic\d+", n.id, re.ASCII)]
     index = max(taken, default=-1) + 1
@@ -182,7 +179,6 @@ def _add(builder: GraphBuilder, origin: str, told: Nic, place: tuple[str, str]) 
         bytes_per_s=k.pcie_bytes_per_s(generation, pcie_width_of(nic)),
         latency_s=k.LATENCY_PCIE_ENDPOINT,
     )
-    inexact = f"; {origin} says {stated}" if stated else ""
     label = nic.name or nic.pci_bus_id or told.id.rpartition(":")[2]
-    builder.report.append(f"{nic.id} ({label}) is from {origin}: drawn below {vertex}{inexact}")
+    builder.report.append(f"{nic.id} ({label}) is from {origin}: drawn below {vertex}")
     return nic.id
