@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from toposeat.errors import InputError
 from toposeat.model.few import few
@@ -22,9 +23,7 @@ from toposeat.model.network import (
     NetworkLevel,
     NetworkLink,
     NetworkPort,
-    NetworkRates,
 )
-from toposeat.model.quantity import Quantity
 
 
 @dataclass(frozen=True)
@@ -68,42 +67,15 @@ class NetworkBuilder:
             self.switches[name] = len(self.switches)
         return self.switches[name]
 
-    def port(
-        self,
-        host: str,
-        switch: int,
-        line: int | None = None,
-        *,
-        bytes_per_s: Quantity | None = None,
-        name: str = "",
-    ) -> None:
-        """One more port of a host, which is added if it is new."""
+    def port(self, host: str, switch: int, line: int | None = None, **told: Any) -> None:
+        """One more port of a host, with what is told of it; the host is added if it is new."""
         if host not in self.hosts and len(self.hosts) >= MAX_HOSTS:
             raise self.error(f"more than {MAX_HOSTS} hosts", line)
-        self.hosts.setdefault(host, []).append(
-            NetworkPort(switch=switch, bytes_per_s=bytes_per_s, name=name)
-        )
+        self.hosts.setdefault(host, []).append(NetworkPort(switch=switch, **told))
 
-    def link(
-        self,
-        a: int,
-        b: int,
-        *,
-        level: int = 1,
-        weight: float = 1.0,
-        bytes_per_s: Quantity | None = None,
-        latency_s: Quantity | None = None,
-    ) -> None:
-        """A link between two switches, of unknown capacity unless it is given."""
-        self.links.append(
-            NetworkLink(
-                ends=(a, b),
-                level=level,
-                weight=weight,
-                bytes_per_s=bytes_per_s,
-                latency_s=latency_s,
-            )
-        )
+    def link(self, a: int, b: int, **told: Any) -> None:
+        """A link between two switches, with what is told of it."""
+        self.links.append(NetworkLink(ends=(a, b), **told))
 
     def hang(self, paths: Sequence[HostPath]) -> None:
         """Hosts below their switches, as a tree.
@@ -153,16 +125,11 @@ class NetworkBuilder:
     def build(
         self,
         *,
-        name: str,
-        origin: str,
         kind: NetworkKind | None = None,
         levels: Sequence[NetworkLevel] | None = None,
-        spread: bool = True,
-        description: str = "",
-        rates: NetworkRates | None = None,
-        devices_per_host: int | None = None,
+        **told: Any,
     ) -> Network:
-        """Join what is not joined, find the levels, freeze."""
+        """Join what is not joined, find the levels, freeze; `told` are further members."""
         if not self.hosts:
             raise self.error("no host is named", None, "is the file complete?")
         islands = self._join_islands()
@@ -173,19 +140,14 @@ class NetworkBuilder:
         if kind is None:
             kind = NetworkKind.GRAPH if parents is None else NetworkKind.TREE
         return Network(
-            name=name,
-            origin=origin,
             kind=kind,
             switches=tuple(self.switches),
             hosts=hosts,
             links=tuple(self.links),
             levels=tuple(levels),
-            spread=spread,
-            rates=rates or NetworkRates(),
-            devices_per_host=devices_per_host,
             report=tuple(self.report),
-            description=description,
             domain=self._domain(),
+            **told,
         )
 
     def _domain(self) -> NetworkLevel | None:
