@@ -123,7 +123,7 @@ def _tells(builder: GraphBuilder, snapshot: NvmlSnapshot | None) -> set[FactKind
     tells = {FactKind.NICS}
     vendors = {device.vendor for device in builder.devices}
     links = [link for gpu in snapshot.gpus for link in gpu.links] if snapshot else []
-    ends_are_known = all(link.remote_pci or link.to_switch or link.to_cpu for link in links)
+    ends_are_known = all(link.remote_pci or link.end in ("switch", "cpu") for link in links)
     are_asked = Vendor.NVIDIA not in vendors or snapshot is not None
     if vendors <= {Vendor.NVIDIA, Vendor.AMD} and are_asked and ends_are_known:
         tells.add(FactKind.DEVICE_LINKS)

@@ -170,7 +170,7 @@ _NO_SUCH_SLICE = frozenset({2, 3, 6})  # ... or not found: slices come and go, n
 _PEER_OK, _PEER_UNKNOWN = 0, 6
 _VIRTUAL = {1: "passthrough", 2: "vGPU"}  # virtualisation modes inside a virtual machine
 _FABRIC_COMPLETED = 3  # state of the registration with the NVLink fabric
-_REMOTE_GPU, _REMOTE_CPU, _REMOTE_SWITCH = 0, 1, 2
+_ENDS = {0: "gpu", 1: "cpu", 2: "switch"}  # what NVML calls the other end of a link
 _COMMON_ANCESTOR = {
     0: PathClass.PIX,  # two GPUs of one board
     10: PathClass.PIX,
@@ -183,14 +183,11 @@ _COMMON_ANCESTOR = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NvmlLink:
-    """One active NVLink of a device."""
+    """One active NVLink of a device; `end` is "gpu", "cpu", "switch", or "" where it is untold."""
 
-    number: int
     version: int | None
     remote_pci: str | None
-    to_switch: bool
-    to_cpu: bool
-    to_gpu: bool = False  # none of the three: NVML does not tell what is at the other end
+    end: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -435,14 +432,10 @@ def _links(asker: _Asker, handle: Any) -> tuple[tuple[NvmlLink, ...], int]:
         hidden = pci is not None and _HIDDEN.fullmatch(_text(pci.busId) or "") is not None
         links.append(
             NvmlLink(
-                number=number,
                 version=versions.get(number)
                 or asker.ask("nvmlDeviceGetNvLinkVersion", handle, number),
                 remote_pci=None if hidden else _pci(pci),
-                to_switch=kind == _REMOTE_SWITCH
-                or (hidden and kind not in (_REMOTE_GPU, _REMOTE_CPU)),
-                to_cpu=kind == _REMOTE_CPU,
-                to_gpu=kind == _REMOTE_GPU,
+                end=_ENDS.get(kind, "switch" if hidden else ""),
             )
         )
     return tuple(links), inactive
@@ -492,19 +485,19 @@ def add_live_nvlinks(
         here = gpu.device.id
         for link in gpu.links:
             peer = ids.get(link.remote_pci or "")
-            if peer is not None and not link.to_switch:
+            if peer is not None and link.end != "switch":
                 lanes.to_device(here, peer)
-            elif link.to_switch:
+            elif link.end == "switch":
                 lanes.to_switch(here, link.remote_pci or _SOMEWHERE)
-            elif link.to_cpu:
+            elif link.end == "cpu":
                 continue
             elif link.remote_pci is None:
                 away["to where NVML does not tell"] += 1
-            elif link.to_gpu or link.remote_pci in present:
+            elif link.end == "gpu" or link.remote_pci in present:
                 away["to GPUs that this process does not see"] += 1
             else:  # old drivers do not tell of what kind the other end is
                 lanes.to_switch(here, link.remote_pci)
-        to_cpu = sum(link.to_cpu for link in gpu.links)
+        to_cpu = sum(link.end == "cpu" for link in gpu.links)
         if to_cpu and here in numa_of:
             lanes.to_cpu(here, numa_of[here], to_cpu)
     builder.report.extend(f"{n} NVLinks lead {where}: left out" for where, n in away.items())
