@@ -139,7 +139,7 @@ read_traffic([["a", "b"], ["c", "d"]]) | expected numbers | square array
 read_traffic([(0, 1)]) | (0, 1) is no edge | (source, target, bytes)
 read_traffic([(0, 1, 0.5)]) | (0, 1, 0.5) is no edge | whole numbers
 read_traffic([(0, -1, 5)]) | below 0 | (source, target, bytes)
-read_traffic([(0, 5, 5)], ranks=2) | 2 ranks, but the edges need 6 | from 0
+read_traffic([(0, 5, 5)], ranks=2) | 2 ranks, but the pairs need 6 | from 0
 read_traffic([(0, 1, 1 << 62), (1, 0, 1 << 62)]) | 62 bits | scale
 read_traffic([(0, 1, 5)], ranks="8") | ranks is '8' | the number of ranks
 read_topology("torus2d:2x2", node="dgx-1v", hosts=3) | hosts is the int 3 | a list of names

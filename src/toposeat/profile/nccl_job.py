@@ -112,7 +112,7 @@ class Call:
     root: int = -1  # position in the communicator
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Group:
     """A communicator of the job.
 
@@ -152,6 +152,29 @@ class NcclJob:
     unplaced: int = 0
     space: MemorySpace = MemorySpace.DEVICE
     library: str = "nccl"
+    _known: dict[tuple[int, ...], Group] = field(default_factory=dict)
+    _members: int = 0
+
+    def add_group(self, members: Sequence[int | None], name: str) -> Group:
+        """One more group."""
+        self._members += len(members)
+        if self._members > MAX_MEMBERS:
+            raise InputError("too many members of process groups", hint="is the source damaged?")
+        self.groups.append(Group(members, name=name))
+        return self.groups[-1]
+
+    def group_of(self, members: tuple[int, ...], name: str) -> Group:
+        """The one group of these members in this order."""
+        if members not in self._known:
+            self._known[members] = self.add_group(members, name)
+        return self._known[members]
+
+    def add_message(self, called: str, rank: int, peer: int, size: int, count: int) -> None:
+        """Messages by `send` or `recv` as `rank` reports them."""
+        if called == "send":
+            self.sends[rank, peer, size] += count
+        else:
+            self.receives[peer, rank, size] += count
 
     def traffic(
         self,

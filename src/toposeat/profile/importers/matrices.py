@@ -160,18 +160,27 @@ def read_pair_list(path: str | Path) -> Traffic:
     messages = rows[:, 3] if header[1] else np.ones(size.size, np.int64)
     if max(each.sum(dtype=np.float64) for each in (size, messages)) >= MAX_TOTAL:
         raise InputError("the bytes or messages do not fit in 62 bits", path=path, hint=_PAIRS_HINT)
-    needed = 1 + int(rows[:, :2].max())
     said = _RANKS.search(text)
-    ranks = needed if said is None else int(said[1])
+    line = None if said is None else text.count("\n", 0, said.start()) + 1
+    ranks = _listed_ranks(rows, None if said is None else int(said[1]), path, line)
+    pairs = PairTable.from_pairs(source, target, size, messages)
+    return table_traffic("pair list", path, ranks, pairs, one_per=None if header[1] else "line")
+
+
+def _listed_ranks(
+    rows: NDArray[Any], told: int | None, path: str | Path | None = None, line: int | None = None
+) -> int:
+    """How many ranks there are: as many as the rows need, or more where that is told."""
+    needed = 1 + int(rows[:, :2].max())
+    ranks = needed if told is None else told
     if not needed <= ranks <= MAX_LISTED_RANKS:
         raise InputError(
             f"{ranks} ranks, but the pairs need {needed} and at most {MAX_LISTED_RANKS} are read",
             path=path,
-            line=None if said is None else text.count("\n", 0, said.start()) + 1,
+            line=line,
             hint="ranks are numbered from 0",
         )
-    pairs = PairTable.from_pairs(source, target, size, messages)
-    return table_traffic("pair list", path, ranks, pairs, one_per=None if header[1] else "line")
+    return ranks
 
 
 MAX_DENSE_RANKS = 1 << 14  # of a dense matrix
@@ -235,17 +244,10 @@ def traffic_of_edges(edges: Sequence[tuple[Any, ...]], ranks: int | None = None)
         raise InputError("there is no edge", hint=_EDGES_HINT)
     if max(sum(row[at] for row in rows) for at in (2, 3)) >= MAX_TOTAL:
         raise InputError("the bytes or messages do not fit in 62 bits", hint="scale them down")
-    needed = 1 + max(max(row[:2]) for row in rows)
-    if ranks is None:
-        ranks = needed
-    if not needed <= ranks <= MAX_LISTED_RANKS:
-        raise InputError(
-            f"{ranks} ranks, but the edges need {needed} and at most {MAX_LISTED_RANKS} are read",
-            hint="ranks are numbered from 0",
-        )
-    pairs = PairTable.from_pairs(*np.array(rows, np.int64).T)
-    counted = all(len(each) == 4 for each in edges)
-    return table_traffic("edge list", "", ranks, pairs, one_per=None if counted else "edge")
+    table = np.array(rows, object)  # of any size
+    pairs = PairTable.from_pairs(*table.T)
+    one_per = None if all(len(each) == 4 for each in edges) else "edge"
+    return table_traffic("edge list", "", _listed_ranks(table, ranks), pairs, one_per=one_per)
 
 
 def _edge(edge: tuple[Any, ...]) -> tuple[int, int, int, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from toposeat.errors import InputError
 from toposeat.model.few import first_few
 from toposeat.model.traffic import RankInfo, Traffic
-from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
+from toposeat.profile.nccl_job import MAX_RANKS, Call, NcclJob
 
 _LISTED = 4
 
@@ -69,11 +69,7 @@ def job_traffic(
     job = NcclJob(ranks=ranks)
     by_rank = {rank: process for process, rank in rank_of.items()}
     job.reporting = set(by_rank)
-    members = 0
     for communicator in communicators:
-        members += communicator[0].ranks
-        if members > MAX_MEMBERS:
-            raise InputError("too many members of communicators", hint="is the source damaged?")
         _add(job, communicator, rank_of, world=communicator is communicators[0])
     missing = [rank for rank in range(ranks) if rank not in by_rank]
     if missing:
@@ -142,19 +138,13 @@ def _add(job: NcclJob, views: Sequence[View], rank_of: dict[Process, int], *, wo
         members = list(range(ranks))
     for view in views:
         members[view.rank] = rank_of[view.process]
-    group = Group(members, name=views[0].id)
-    job.groups.append(group)
+    group = job.add_group(members, views[0].id)
     for view in views:
-        me = rank_of[view.process]
         if view.calls:
             group.calls[view.rank] = view.calls
-        for (peer, size), count in view.sends.items():
-            if (target := members[peer]) is not None:
-                job.sends[me, target, size] += count
-            else:
-                job.unplaced += count
-        for (peer, size), count in view.receives.items():
-            if (source := members[peer]) is not None:
-                job.receives[source, me, size] += count
-            else:
-                job.unplaced += count
+        for called, counts in (("send", view.sends), ("recv", view.receives)):
+            for (position, size), count in counts.items():
+                if (peer := members[position]) is not None:
+                    job.add_message(called, rank_of[view.process], peer, size, count)
+                else:
+                    job.unplaced += count

@@ -22,7 +22,7 @@ import msgspec
 from toposeat.errors import InputError
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.streams import content_of
-from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, ROOTED, Call, Group, NcclJob
+from toposeat.profile.nccl_job import MAX_RANKS, ROOTED, Call, NcclJob
 
 MAX_BYTES = 1 << 60
 
@@ -344,8 +344,6 @@ class _Job:
     understood: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
     without_group: int = 0
-    _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
-    _members: int = 0
 
     def add(self, trace: _Trace) -> None:
         """One rank's calls; those of the host, which has them all, if it recorded any."""
@@ -367,16 +365,13 @@ class _Job:
             peer, size = message
             if not 0 <= peer < self.job.ranks:
                 raise TraceCallError(f"{call.name} to rank {peer}")
-            if call.name == "send":
-                self.job.sends[rank, peer, size] += count
-            else:
-                self.job.receives[peer, rank, size] += count
+            self.job.add_message(call.name, rank, peer, size, count)
             self.understood += count
             return
         if members is None or rank not in members:
             self.without_group += count
             return
-        group = self._group(members, call)
+        group = self.job.group_of(members, call.description or call.group)
         vector = vector_call(call, len(members))
         if vector is not None:
             for target, size in zip(members, vector, strict=True):
@@ -386,16 +381,6 @@ class _Job:
             made = group_call(call, len(members))
         group.calls[members.index(rank)][made] += count
         self.understood += count
-
-    def _group(self, members: tuple[int, ...], call: TraceCall) -> Group:
-        group = self._groups.get(members)
-        if group is None:
-            self._members += len(members)
-            if self._members > MAX_MEMBERS:
-                raise InputError("too many members of process groups", hint=_HINT)
-            group = self._groups[members] = Group(members, name=call.description or call.group)
-            self.job.groups.append(group)
-        return group
 
     def caveats(self) -> list[str]:
         """What the traces do not say."""

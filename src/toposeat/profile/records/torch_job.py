@@ -32,7 +32,7 @@ from toposeat.model.traffic import (
     Traffic,
     TrafficKind,
 )
-from toposeat.profile.nccl_job import MAX_MEMBERS, MAX_RANKS, Call, Group, NcclJob
+from toposeat.profile.nccl_job import MAX_RANKS, Call, Group, NcclJob
 
 SUFFIX = TORCH_SUFFIX
 _MAX_BYTES = 1 << 28
@@ -221,10 +221,10 @@ class _Space:
     """The calls whose buffers are in one memory space."""
 
     job: NcclJob
-    _number_of: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _exchanges: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # bytes, calls
-    _summed: set[tuple[int, str, int]] = field(default_factory=set)
-    _members: int = 0
+    _exchanges: dict[tuple[Group, int], tuple[int, int]] = field(
+        default_factory=dict
+    )  # bytes, calls
+    _summed: set[tuple[Group, str, int]] = field(default_factory=set)
 
     def add(self, rank: int, calls: TorchCalls, torch_group: TorchGroup) -> None:
         """Calls of one kind by one rank."""
@@ -235,45 +235,30 @@ class _Space:
         if calls.operation in ("send", "recv"):
             peer = members[calls.other]
             for size, count in _equal_parts(calls.bytes, calls.calls):
-                if calls.operation == "send":
-                    job.sends[rank, peer, size] += count
-                else:
-                    job.receives[peer, rank, size] += count
+                job.add_message(calls.operation, rank, peer, size, count)
             return
-        number = self._number(torch_group)
-        group, position = job.groups[number], members.index(rank)
+        group, position = job.group_of(members, torch_group.name), members.index(rank)
         if calls.operation == "alltoallv":
             for size, count in _equal_parts(calls.bytes, calls.calls):
                 job.exchanged[rank, members[calls.other], size] += count
-            total, most = self._exchanges.get((number, position), (0, 0))
-            self._exchanges[number, position] = total + calls.bytes, max(most, calls.calls)
+            total, most = self._exchanges.get((group, position), (0, 0))
+            self._exchanges[group, position] = total + calls.bytes, max(most, calls.calls)
             return
         size = calls.bytes
         if calls.operation == "alltoall":
             size //= len(members)  # one block for each member
         if calls.size == -1:
-            self._summed.add((number, calls.operation, calls.other))
+            self._summed.add((group, calls.operation, calls.other))
         for each, count in _equal_parts(size, calls.calls):
             group.calls[position][Call(calls.operation, each, calls.other)] += count
 
-    def _number(self, group: TorchGroup) -> int:
-        """The place of a group in the job."""
-        found = self._number_of.get(group.members)
-        if found is None:
-            self._members += len(group.members)
-            if self._members > MAX_MEMBERS:
-                raise InputError("too many members of process groups")
-            found = self._number_of[group.members] = len(self.job.groups)
-            self.job.groups.append(Group(group.members, name=group.name))
-        return found
-
     def traffic(self, origin: str, rank_info: Sequence[RankInfo]) -> Traffic:
         """All calls; those of an all-to-all with a size per member become one."""
-        for (number, position), sums in self._exchanges.items():
+        for (group, position), sums in self._exchanges.items():
             for size, count in _equal_parts(*sums):
-                self.job.groups[number].calls[position][Call("alltoallv", size)] += count
-        for number, operation, root in self._summed:
-            _by_one_member(self.job.groups[number], operation, root)
+                group.calls[position][Call("alltoallv", size)] += count
+        for group, operation, root in self._summed:
+            _by_one_member(group, operation, root)
         self.job.split_equal_exchanges()
         return self.job.traffic(origin, rank_info=rank_info)
 
