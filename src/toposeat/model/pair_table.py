@@ -157,10 +157,11 @@ class PairSum(Messages):
 
     def __init__(self) -> None:
         super().__init__()
-        self._summed = self._waiting = 0  # rows
+        self._table = PairTable.empty()  # the first of the parts
+        self._waiting = 0  # rows of the others
 
     def __len__(self) -> int:
-        return self._summed + self._waiting
+        return len(self._table) + self._waiting
 
     def add(
         self, source: ArrayLike, target: ArrayLike, size: ArrayLike, count: ArrayLike = 1
@@ -168,15 +169,16 @@ class PairSum(Messages):
         """See `Messages.add`."""
         super().add(source, target, size, count)
         self._waiting += self._parts[-1].shape[1]
-        if self._waiting >= max(MAX_WAITING, self._summed // 2):
+        if self._waiting >= max(MAX_WAITING, len(self._table) // 2):
             self.table()
 
     def table(self) -> PairTable:
         """Everything so far."""
-        found = super().table()
-        self._parts = [np.stack([found.source, found.target, found.bytes, found.messages])]
-        self._summed, self._waiting = len(found), 0
-        return found
+        if self._waiting:
+            self._table, self._waiting = super().table(), 0
+            old = self._table
+            self._parts = [np.stack([old.source, old.target, old.bytes, old.messages])]
+        return self._table
 
 
 MAX_WAITING = 1 << 19  # rows that wait before they are summed

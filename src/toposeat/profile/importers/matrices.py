@@ -1,13 +1,14 @@
 """Traffic matrices: CSV, pair lists and NumPy arrays. A row is a sender.
 
-NumPy arrays are read in blocks of rows, so that memory follows the pairs that are used and not the
-shape that a header declares; nothing is ever unpickled.
+Memory for a NumPy array is taken only if the file has as much as its header declares; nothing is
+ever unpickled.
 """
 
 from __future__ import annotations
 
 import io
 import operator
+import os
 import re
 import tokenize
 import warnings
@@ -186,7 +187,6 @@ def _listed_ranks(
 MAX_DENSE_RANKS = 1 << 14  # of a dense matrix
 MAX_PAIRS = 1 << 24
 _MAX_HEADER = 4096
-_BLOCK_BYTES = 1 << 22
 
 _HINT = "save one with: numpy.save(F, bytes_sent), row = sender"
 _HEADERS = {
@@ -229,6 +229,13 @@ def _square_of(cells: Any) -> _Pairs:
     except ValueError:
         raise _Refused(f"{_WHAT} has rows of several lengths", _ARRAY_HINT) from None
     _check_array(array.shape, array.dtype)
+    return _pairs_of(array)
+
+
+def _pairs_of(array: NDArray[Any]) -> _Pairs:
+    """The cells of a square array that are not 0."""
+    if np.count_nonzero(array) > MAX_PAIRS:
+        raise _Refused(f"more than {MAX_PAIRS} pairs of ranks are used", _HINT)
     rows, columns = np.nonzero(array)
     return array.shape[0], np.stack([rows, columns, _whole(array[rows, columns])])
 
@@ -317,24 +324,10 @@ def _square(file: IO[bytes]) -> _Pairs:
             f"{_WHAT} is of {ranks} ranks, at most {MAX_DENSE_RANKS} are read",
             f"write the pairs of so many ranks: {_PAIRS_HINT}",
         )
-    parts = [np.zeros((3, 0), np.int64)]
-    step = max(1, _BLOCK_BYTES // (ranks * dtype.itemsize))
-    for first in range(0, ranks, step):
-        block = _items(file, min(step, ranks - first) * ranks, dtype).reshape(-1, ranks)
-        rows, columns = np.nonzero(block)
-        ends = (columns, rows + first) if fortran else (rows + first, columns)
-        parts.append(np.stack([*ends, _whole(block[rows, columns])]))
-        if sum(part.shape[1] for part in parts) > MAX_PAIRS:
-            raise _Refused(f"more than {MAX_PAIRS} pairs of ranks are used", _HINT)
-    return ranks, np.concatenate(parts, axis=1)
-
-
-def _items(file: IO[bytes], count: int, dtype: Any) -> NDArray[Any]:
-    """The next items of an array."""
-    data = file.read(count * dtype.itemsize)
-    if len(data) < count * dtype.itemsize:
+    if os.fstat(file.fileno()).st_size - file.tell() < ranks * ranks * dtype.itemsize:
         raise EOFError(f"{_WHAT} is cut short")
-    return np.frombuffer(data, dtype)
+    array = np.fromfile(file, dtype, ranks * ranks)
+    return _pairs_of(array.reshape(shape, order="F" if fortran else "C"))
 
 
 def _whole(values: NDArray[Any]) -> Int64Array:

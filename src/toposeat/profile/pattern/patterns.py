@@ -5,7 +5,7 @@ Grids are row-major: the first dimension varies slowest. All bytes are between d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from toposeat.model.traffic import (
     MAX_TOTAL,
     CollectiveEvent,
     Communicator,
-    Int64Array,
     MemorySpace,
     Traffic,
     TrafficKind,
@@ -102,30 +101,36 @@ def _exchange(text: PatternText) -> MessageList:
     if exchange.is_collective:
         return _alltoall(text, exchange, count)
     messages = MessageList(exchange.ranks)
-    source, target, size = _columns(_neighbour_messages(exchange))
-    messages.add(TrafficKind.POINT_TO_POINT, source, target, size, count)
+    ranks = np.arange(exchange.ranks).reshape(exchange.grid)
+    if exchange.name == "ring":
+        messages.add(TrafficKind.POINT_TO_POINT, ranks, np.roll(ranks, -1), exchange.bytes, count)
+        return messages
+    places = np.indices(exchange.grid)
+    for steps in _steps(exchange):
+        target = np.roll(ranks, [-step for step in steps], axis=tuple(range(ranks.ndim)))
+        inside = np.full(ranks.shape, True)
+        for place, step, extent in zip(places, steps, exchange.grid, strict=True):
+            inside &= exchange.wrap | ((place + step >= 0) & (place + step < extent))
+        size = exchange.bytes * exchange.layers
+        if steps[0] and not any(steps[1:]):
+            size = round(size * exchange.weight)
+        messages.add(TrafficKind.POINT_TO_POINT, ranks[inside], target[inside], size, count)
     return messages
 
 
-def _columns(rows: Iterable[tuple[int, int, int]]) -> Sequence[Int64Array]:
-    """Sources, targets and bytes."""
-    return list(np.array(list(rows), np.int64).reshape(-1, 3).T)
+def _steps(exchange: GridExchange) -> Iterator[tuple[int, ...]]:
+    """How far each neighbour is away in each dimension of a stencil or a halo.
 
-
-def _neighbour_messages(exchange: GridExchange) -> Iterator[tuple[int, int, int]]:
-    """Source, target and bytes of each message of a ring, a stencil or a halo."""
-    if exchange.name == "ring":
-        for rank in range(exchange.ranks):
-            yield rank, (rank + 1) % exchange.ranks, exchange.bytes
+    Where a dimension has two ranks, one step down and one up meet: that rank is a neighbour twice.
+    """
+    none = (0,) * len(exchange.grid)
+    if exchange.diagonals:
+        ways = product(*((-1, 0, 1) if extent > 1 else (0,) for extent in exchange.grid))
+        yield from (steps for steps in ways if steps != none)
         return
-    ranks = _Grid(exchange.grid)
-    size = exchange.bytes * exchange.layers
-    for rank, place in enumerate(ranks.places()):
-        for dimension, target in ranks.neighbours(place, wrap=exchange.wrap):
-            yield rank, target, round(size * exchange.weight) if dimension == 0 else size
-        if exchange.diagonals:
-            for target in ranks.diagonals(place, wrap=exchange.wrap):
-                yield rank, target, size
+    for dimension, extent in enumerate(exchange.grid):
+        for step in (-1, 1) if extent > 1 else ():
+            yield *none[:dimension], step, *none[dimension + 1 :]
 
 
 def _alltoall(text: PatternText, exchange: GridExchange, count: int) -> MessageList:
@@ -175,7 +180,7 @@ def _random(text: PatternText) -> MessageList:
                 targets.add(target)
                 rows.append((source, target, 1 + int(uniform() * size)))
     messages = MessageList(ranks)
-    sources, ends, sizes = _columns(rows)
+    sources, ends, sizes = np.array(rows, np.int64).reshape(-1, 3).T
     messages.add(TrafficKind.POINT_TO_POINT, sources, ends, sizes, count)
     return messages
 
@@ -188,44 +193,6 @@ def _llm(text: PatternText) -> MessageList:
 
 def _take_count(text: PatternText) -> int:
     return text.take_integer("messages", 1, minimum=1, maximum=10**9)
-
-
-class _Grid:
-    """A row-major process grid."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._shape = shape
-        self._strides = [1] * len(shape)
-        for dimension in reversed(range(len(shape) - 1)):
-            self._strides[dimension] = self._strides[dimension + 1] * shape[dimension + 1]
-        self.size = self._strides[0] * shape[0]
-
-    def places(self) -> Iterator[tuple[int, ...]]:
-        """Coordinates of rank 0, 1, ..."""
-        return product(*(range(extent) for extent in self._shape))
-
-    def neighbours(self, place: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
-        """(dimension, rank) one step down and up; with `wrap` also over the ends.
-
-        The same rank comes twice where down and up meet, and a dimension of 1 gives none.
-        """
-        rank = sum(c * stride for c, stride in zip(place, self._strides, strict=True))
-        for dimension, (extent, stride) in enumerate(zip(self._shape, self._strides, strict=True)):
-            here = place[dimension]
-            for there in (here - 1, here + 1):
-                if extent > 1 and (wrap or 0 <= there < extent):
-                    yield dimension, rank + (there % extent - here) * stride
-
-    def diagonals(self, place: tuple[int, ...], *, wrap: bool) -> Iterator[int]:
-        """Ranks one step away in two dimensions or more; as `neighbours` where down and up meet."""
-        reach = []
-        for here, extent, stride in zip(place, self._shape, self._strides, strict=True):
-            near = (here - 1, here + 1) if extent > 1 else ()
-            steps = [there % extent * stride for there in near if wrap or 0 <= there < extent]
-            reach.append([(0, here * stride), *((1, step) for step in steps)])
-        for ends in product(*reach):
-            if sum(moved for moved, _ in ends) > 1:
-                yield sum(step for _, step in ends)
 
 
 _LLM_FORM = (
