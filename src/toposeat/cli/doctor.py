@@ -127,14 +127,6 @@ def _machine(source: str) -> tuple[Topology | None, tuple[Finding, ...]]:
         return None, (finding(row, message=error.message, hint=error.hint),)
 
 
-VISIBILITY_VARIABLES = (
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "ROCR_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "GPU_DEVICE_ORDINAL",
-    "ZE_AFFINITY_MASK",
-)
 LAUNCHERS = ("mpirun", "mpiexec", "srun", "flux", "torchrun")
 SMALL_SHM_BYTES = 256 * 1024 * 1024
 
@@ -176,7 +168,9 @@ def _numa_balancing() -> Iterator[Finding]:
 
 
 def _environment() -> Iterator[Finding]:
-    for name in VISIBILITY_VARIABLES:
+    from toposeat.model.visible_list import DEVICE_VARIABLES  # noqa: PLC0415
+
+    for name in (DEVICE_VARIABLES[0], "CUDA_DEVICE_ORDER", *DEVICE_VARIABLES[1:]):
         if name in os.environ:
             yield finding("visibility-inherited", name, value=os.environ[name])
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         seat_words,
         verified,
     )
-    from toposeat.launch.child import StopSignals, run_child
+    from toposeat.launch.child import StopSignals, answer_of, run_child
     from toposeat.launch.export import export_placement, rank_environment
     from toposeat.launch.installations import (
         GpuAwareMpi,

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from toposeat.model.topology import Device, Topology, Vendor
 
-_VARIABLE = {Vendor.NVIDIA: "CUDA_VISIBLE_DEVICES", Vendor.AMD: "ROCR_VISIBLE_DEVICES"}
+# By vendor the variables that list devices. AMD's later ones count within ROCR's, of which all
+# runtimes see the rest; schedulers write one absolute list into all of them.
+VARIABLES_OF_VENDOR: Mapping[Vendor, tuple[str, ...]] = {
+    Vendor.NVIDIA: ("CUDA_VISIBLE_DEVICES",),
+    Vendor.AMD: (
+        *("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),
+        "CUDA_VISIBLE_DEVICES",
+    ),
+    Vendor.INTEL: ("ZE_AFFINITY_MASK",),
+}
+DEVICE_VARIABLES = tuple(dict.fromkeys(n for own in VARIABLES_OF_VENDOR.values() for n in own))
 # Metadata of a machine: the variables that count within AMD's first list and are set, by words.
 SECOND_LISTS = "second lists"
 _BY_PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -17,7 +27,8 @@ _LEVEL_ZERO = {"ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"}
 
 def ordering_variable(vendor: str) -> str | None:
     """The variable that orders the devices of a vendor; None where none does."""
-    return _VARIABLE.get(Vendor(vendor)) if vendor in set(Vendor) else None
+    ordered = vendor in (Vendor.NVIDIA, Vendor.AMD)
+    return VARIABLES_OF_VENDOR[Vendor(vendor)][0] if ordered else None
 
 
 def visible_variables(vendor: str, numbers: Sequence[str]) -> dict[str, str]:

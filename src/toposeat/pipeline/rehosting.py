@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -95,12 +94,8 @@ def _slurm_nodes(line: LaunchLine) -> dict[str, tuple[str, str]]:
     partition = line.value({"p", "partition"})
     words = ["sinfo", "--noheader", "--Node", "--format=%N|%T|%G %f"]
     words += [f"--partition={partition}"] if partition else []
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=_ASK_S)
-    except (OSError, subprocess.SubprocessError):
-        return {}
     nodes = {}
-    for row in done.stdout.splitlines():
+    for row in launch.answer_of(words, _ASK_S).splitlines():
         names, state, what = [*row.split("|", 2), "", ""][:3]
         nodes.update(dict.fromkeys(expand_hostlist(names), (state, what)))
     return nodes

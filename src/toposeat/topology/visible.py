@@ -7,20 +7,7 @@ from dataclasses import replace
 
 from toposeat.errors import UnavailableError
 from toposeat.model.topology import Device, Topology, Vendor
-from toposeat.model.visible_list import SECOND_LISTS, visible_number
-
-# By vendor the variables that list devices. AMD's later ones count within ROCR's, of which all
-# runtimes see the rest; schedulers write one absolute list into all of them.
-_VARIABLES = {
-    Vendor.NVIDIA: ("CUDA_VISIBLE_DEVICES",),
-    Vendor.AMD: (
-        "ROCR_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES",
-        "GPU_DEVICE_ORDINAL",
-        "CUDA_VISIBLE_DEVICES",
-    ),
-    Vendor.INTEL: ("ZE_AFFINITY_MASK",),
-}
+from toposeat.model.visible_list import SECOND_LISTS, VARIABLES_OF_VENDOR, visible_number
 
 
 def without_devices(machine: Topology, gone: Set[str]) -> Topology:
@@ -48,13 +35,13 @@ def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
     second: list[str] = []
     for vendor in dict.fromkeys(device.vendor for device in machine.devices):
         own = [device for device in machine.devices if device.vendor is vendor]
-        names = [name for name in _VARIABLES.get(vendor, ()) if name in environment]
+        names = [name for name in VARIABLES_OF_VENDOR.get(vendor, ()) if name in environment]
         numbers = [visible_number(own, device) for device in own]
         for text in dict.fromkeys(environment[name] for name in names):
             own = _listed(text, dict(zip(numbers, own, strict=True)), vendor)
             numbers = [str(at) for at in range(len(own))]
         left += own
-        second += [name for name in names if name != _VARIABLES[vendor][0]]
+        second += [name for name in names if name != VARIABLES_OF_VENDOR[vendor][0]]
     if not left:
         raise UnavailableError(
             "the visibility variables of the job leave no GPU",

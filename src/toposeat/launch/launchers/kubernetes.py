@@ -7,6 +7,7 @@ import json
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.seats import Export, Job, LaunchFile
 from toposeat.launch.launchers.torchrun import notes_of, ranks_per_node
+from toposeat.model.visible_list import visible_variables
 
 _NAME = "kubernetes"
 _PODS = "pods.json"
@@ -64,9 +65,8 @@ def _pod(job: Job, node: int, host: str, per_node: int) -> dict[str, object]:
     ]
     container: dict[str, object] = {"name": "main", "image": "IMAGE", "command": command}
     lists = job.device_lists()
-    if lists and job.variable is not None:
-        order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if job.placement.vendor == "nvidia" else {}
-        variables = {**order, job.variable: lists[host][0]}
+    if lists:
+        variables = visible_variables(job.placement.vendor, [lists[host][0]])
         container["env"] = [{"name": key, "value": value} for key, value in variables.items()]
     devices = len(job.placement.devices_of_host.get(host, ())) or per_node
     resource = _RESOURCE.get(job.placement.vendor)

@@ -9,7 +9,7 @@ from toposeat.errors import UsageError
 from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile
 from toposeat.launch.nic_words import PSM3, UCX, ucx_name
 from toposeat.model.topology import ANY_HOST
-from toposeat.model.visible_list import keeps_order, visible_variables
+from toposeat.model.visible_list import DEVICE_VARIABLES, keeps_order, visible_variables
 
 NAME = "seat.sh"
 # In the order in which they can be trusted: a batch step's SLURM_LOCALID surrounds mpirun.
@@ -33,7 +33,6 @@ _NIC_LINES = (
     f'echo "{NAME}: warning: NIC $device is not on $host: it is left out" >&2',
     "fi",
 )
-_OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
 
 def with_seats(
@@ -141,11 +140,9 @@ def _cases(job: Job, *, cpus: bool, devices: bool) -> list[str]:
 
 
 def _device_lines(job: Job) -> list[str]:
-    others = " ".join(name for name in _OTHERS if name != job.variable)
-    lines = [f"unset {others}", f"export {job.variable}=$devices"]
-    if job.placement.vendor == "nvidia":
-        return [*lines, "export CUDA_DEVICE_ORDER=PCI_BUS_ID"]
-    return [*lines, "unset CUDA_VISIBLE_DEVICES"]
+    others = (name for name in DEVICE_VARIABLES if name != job.variable)
+    own = visible_variables(job.placement.vendor, ["$devices"])
+    return [f"unset {' '.join(others)}", *(f"export {name}={value}" for name, value in own.items())]
 
 
 def variables(job: Job) -> Export:

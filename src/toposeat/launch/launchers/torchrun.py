@@ -27,6 +27,7 @@ from toposeat.launch.launchers.seats import Export, HostWords, Job, LaunchFile, 
 from toposeat.launch.launchers.wrappers import answer_behind
 from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist, short_name
+from toposeat.model.visible_list import visible_variables
 
 _TABLE = OptionTable(
     arity=arities(
@@ -273,13 +274,23 @@ def _export(
 ) -> Export:
     workers = f"--nproc-per-node={ranks_per_node(job, launcher)}"
     if len(job.seats_of_host) == 1:
-        return on_one_node(job, launcher, ("torchrun", "--standalone", workers, job.program))
+        return Export(
+            launcher=launcher,
+            command=("torchrun", "--standalone", workers, job.program),
+            environment=job.device_variables(),
+            notes=notes_of(job, launcher),
+        )
     lines = (
         *before,
         f"exec torchrun --nnodes={len(job.hosts)} {workers} {' '.join(rendezvous)} \\",
         f'  {" ".join(rest)} "$@"',
     )
-    return on_each_node(job, launcher, "\n".join(lines), (job.program,))
+    return Export(
+        launcher=launcher,
+        files=(_script(job, f"{launcher}.sh", lines),),
+        command=("sh", f"{launcher}.sh", job.program),
+        notes=("run this line on every host", *notes_of(job, launcher)),
+    )
 
 
 def ranks_per_node(job: Job, launcher: str) -> int:
@@ -300,38 +311,8 @@ def notes_of(job: Job, launcher: str) -> tuple[str, ...]:
     return (*((unbound,) if job.has_cpus else ()), *job.device_notes)
 
 
-def on_one_node(job: Job, launcher: str, command: tuple[str, ...]) -> Export:
-    """A line for a placement on one host."""
-    return Export(
-        launcher=launcher,
-        command=command,
-        environment=job.device_variables(),
-        notes=notes_of(job, launcher),
-    )
-
-
-def on_each_node(
-    job: Job, launcher: str, last: str, program: tuple[str, ...], *, more: tuple[str, ...] = ()
-) -> Export:
-    """A script that every host runs, and its line.
-
-    Args:
-        job: with several hosts.
-        launcher: also the script's name.
-        last: lines of the script that become the launcher; `$node` is the node rank, `"$@"` the
-            words of the line.
-        program: words after the script.
-        more: notes of this launcher.
-    """
-    return Export(
-        launcher=launcher,
-        files=(_script(job, f"{launcher}.sh", last),),
-        command=("sh", f"{launcher}.sh", *program),
-        notes=("run this line on every host", *more, *notes_of(job, launcher)),
-    )
-
-
-def _script(job: Job, name: str, last: str) -> LaunchFile:
+def _script(job: Job, name: str, last: Sequence[str]) -> LaunchFile:
+    """A script for every host, whose last lines know `$node`, its node rank."""
     lists = job.device_lists()
     cases = []
     for node, host in enumerate(job.hosts):
@@ -349,9 +330,9 @@ def _script(job: Job, name: str, last: str) -> LaunchFile:
         "esac",
     ]
     if lists:
-        order = " CUDA_DEVICE_ORDER=PCI_BUS_ID" if job.placement.vendor == "nvidia" else ""
-        lines.append(f"export {job.variable}=$devices{order}")
-    return LaunchFile(name=name, text="\n".join([*lines, last]) + "\n", executable=True)
+        own = visible_variables(job.placement.vendor, ["$devices"])
+        lines.append("export " + " ".join(f"{name}={value}" for name, value in own.items()))
+    return LaunchFile(name=name, text="\n".join([*lines, *last]) + "\n", executable=True)
 
 
 LAUNCHERS = (
