@@ -127,7 +127,7 @@ static int attribute(const struct emu_device *device, int which) {
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
     return 1;
   case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-    return emu_driver.machine->engines ? (int)emu_driver.machine->engines : 2;
+    return 2;
   case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
   case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
   case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:

@@ -20,17 +20,6 @@ static int64_t take_turn(int64_t *free_at_ns, int64_t start_ns, uint64_t bytes,
   return *free_at_ns;
 }
 
-/* The engine of a device that is free first; NULL if the machine has as many as it takes. */
-static int64_t *first_engine(struct emu_links *links, unsigned device) {
-  const struct emu_machine *machine = emu_machine();
-  int64_t *free_at_ns = links->engine_free_at_ns[device];
-  int64_t *first = machine->engines ? free_at_ns : NULL;
-  for (unsigned i = 1; i < machine->engines; ++i)
-    if (free_at_ns[i] < *first)
-      first = &free_at_ns[i];
-  return first;
-}
-
 /* What both directions of a pair share. */
 static int64_t *both_ways(struct emu_links *links, const struct emu_path *path) {
   const struct emu_machine *machine = emu_machine();
@@ -41,11 +30,8 @@ static int64_t *both_ways(struct emu_links *links, const struct emu_path *path) 
 
 /* Sends bytes along a path as soon as the start and all that they occupy allow. Returns when the
    last byte arrives (without the path's latency). */
-static int64_t reserve(struct emu_links *links, const struct emu_path *path, unsigned device,
-                       uint64_t bytes, int64_t start_ns) {
-  int64_t *engine = first_engine(links, device);
-  if (engine && *engine > start_ns)
-    start_ns = *engine;
+static int64_t reserve(struct emu_links *links, const struct emu_path *path, uint64_t bytes,
+                       int64_t start_ns) {
   int64_t end = start_ns;
   if (path->cap_bytes_per_ns > 0)
     end = take_turn(&links->pair_free_at_ns[path->pair], start_ns, bytes, path->cap_bytes_per_ns);
@@ -63,8 +49,6 @@ static int64_t reserve(struct emu_links *links, const struct emu_path *path, uns
     if (done > end)
       end = done;
   }
-  if (engine) /* it waits for the slowest part of the way */
-    *engine = end;
   return end;
 }
 
@@ -75,7 +59,7 @@ static void send_chunk(struct emu_links *links, struct emu_sent *copy) {
   for (unsigned stage = 0; stage < copy->stages; ++stage) {
     if (copy->clock_ns[stage] < arrived)
       copy->clock_ns[stage] = arrived; /* store and forward */
-    arrived = reserve(links, &copy->path[stage], copy->engine[stage], bytes, copy->clock_ns[stage]);
+    arrived = reserve(links, &copy->path[stage], bytes, copy->clock_ns[stage]);
     copy->clock_ns[stage] = arrived;
   }
   copy->moved += bytes;

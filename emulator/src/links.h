@@ -22,7 +22,6 @@ struct emu_sent {
   bool under_way;          /* not all chunks are sent */
   struct emu_path path[2]; /* one stage, or two with a buffer between them */
   unsigned stages;
-  unsigned engine[2]; /* device whose copy engine drives the stage */
   uint64_t bytes, chunk, moved;
   int64_t clock_ns[2]; /* when the next chunk may enter the stage */
 };
@@ -31,7 +30,6 @@ struct emu_sent {
 struct emu_links {
   int64_t free_at_ns[EMU_MAX_CHANNELS];
   int64_t pair_free_at_ns[EMU_MAX_PAIRS], both_free_at_ns[EMU_MAX_PAIRS];
-  int64_t engine_free_at_ns[EMU_MAX_DEVICES][EMU_MAX_ENGINES];
   unsigned used; /* entries of `copy` that were ever somebody's */
   struct emu_sent copy[EMU_MAX_COPIES];
 };

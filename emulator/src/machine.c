@@ -85,12 +85,6 @@ static void read_both(struct reader *reader) {
   machine->way[emu_pair(machine, to, from)].direct.both_bytes_per_ns = bytes_per_ns;
 }
 
-/* What a copy reaches that the target drives. */
-static void read_reads(struct reader *reader) {
-  struct emu_way *way = &reader->machine->way[pair_number(reader)];
-  way->read_bytes_per_ns = rate(reader, 1);
-}
-
 enum stage { DIRECT, UP, DOWN };
 
 static void read_way(struct reader *reader, enum stage stage) {
@@ -165,8 +159,6 @@ static void read_line(struct reader *reader, const char *what) {
     copy_word(reader, machine->name, sizeof machine->name);
   else if (strcmp(what, "ipc-open-ns") == 0)
     machine->ipc_open_ns = (int64_t)number(reader, 0, 1e10);
-  else if (strcmp(what, "engines") == 0)
-    machine->engines = whole(reader, EMU_MAX_ENGINES);
   else if (strcmp(what, "sizes") == 0)
     read_sizes(reader);
   else if (!machine->devices)
@@ -187,8 +179,6 @@ static void read_line(struct reader *reader, const char *what) {
     read_way(reader, DOWN);
   else if (strcmp(what, "both") == 0)
     read_both(reader);
-  else if (strcmp(what, "reads") == 0)
-    read_reads(reader);
   else if (strcmp(what, "peer") == 0)
     machine->way[pair_number(reader)].peer = true;
   else if (strcmp(what, "ancestor") == 0) {

@@ -15,11 +15,10 @@ enum {
   EMU_MAX_CHANNELS = 4096,
   EMU_MAX_PATH = 64,
   EMU_MAX_PAIRS = EMU_MAX_DEVICES * EMU_MAX_DEVICES,
-  EMU_MAX_ENGINES = 8,
   EMU_MAX_LANES = 18, /* NVLinks of a device */
 };
 
-/* One direction of a link, both together, or a copy engine: serves one chunk after the other. */
+/* One direction of a link, or both together: serves one chunk after the other. */
 struct emu_channel {
   double bytes_per_ns;
 };
@@ -59,7 +58,6 @@ struct emu_device {
 struct emu_way {
   bool peer;
   struct emu_path direct;               /* used with peer access */
-  double read_bytes_per_ns;             /* limit of a copy that the target drives; 0: as `direct` */
   struct emu_path stage_up, stage_down; /* used without */
 };
 
@@ -68,7 +66,6 @@ struct emu_machine {
   uint64_t digest; /* of the file's text */
   int64_t ipc_open_ns;
   unsigned devices, channels;
-  unsigned engines; /* copy engines of a device, each drives one copy at a time; 0: no limit */
   struct emu_device device[EMU_MAX_DEVICES];
   struct emu_channel channel[EMU_MAX_CHANNELS];
   struct emu_way *way; /* devices x devices, row = source */

@@ -65,7 +65,7 @@ static bool take(CUstream stream, int64_t now, int64_t *due) {
   switch (task->kind) {
   case TASK_COPY:
     if (!task->begun)
-      emu_transfer_begin(&task->of.transfer, stream->context->physical, stream->clock_ns);
+      emu_transfer_begin(&task->of.transfer, stream->clock_ns);
     task->begun = true;
     if (!emu_transfer_advance(&task->of.transfer, now, due))
       return false;

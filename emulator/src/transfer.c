@@ -16,17 +16,8 @@ static bool goes_direct(const struct emu_copy *copy, const struct emu_way *way) 
          emu_peer_enabled(copy->from.physical, copy->to.physical);
 }
 
-static void go(struct emu_sent *way, const struct emu_path *path, unsigned engine) {
-  way->path[way->stages] = *path;
-  way->engine[way->stages++] = engine;
-}
-
-/* The direct way, for the device that drives the copy: a read may be slower than a write. */
-static struct emu_path driven_by(const struct emu_way *way, bool is_read) {
-  struct emu_path path = way->direct;
-  if (is_read && way->read_bytes_per_ns > 0)
-    path.cap_bytes_per_ns = way->read_bytes_per_ns;
-  return path;
+static void go(struct emu_sent *way, const struct emu_path *path) {
+  way->path[way->stages++] = *path;
 }
 
 static struct emu_path within(unsigned device) {
@@ -35,28 +26,26 @@ static struct emu_path within(unsigned device) {
                            .pair = emu_pair(machine, device, device)};
 }
 
-/* `device` drives the copy, but of one through host memory each device drives its own link. */
-static void choose_paths(struct transfer *transfer, unsigned device) {
+static void choose_paths(struct transfer *transfer) {
   const struct emu_machine *machine = emu_driver.machine;
   const struct emu_place *from = &transfer->copy.from;
   const struct emu_place *to = &transfer->copy.to;
   struct emu_sent *sent = &transfer->way;
   if (from->on_device && to->on_device && from->physical == to->physical) {
     const struct emu_path local = within(from->physical);
-    go(sent, &local, device);
+    go(sent, &local);
   } else if (from->on_device && to->on_device) {
     const struct emu_way *way = emu_way(machine, from->physical, to->physical);
     if (goes_direct(&transfer->copy, way)) {
-      const struct emu_path direct = driven_by(way, device == to->physical);
-      go(sent, &direct, device);
+      go(sent, &way->direct);
     } else {
-      go(sent, &way->stage_up, from->physical);
-      go(sent, &way->stage_down, to->physical);
+      go(sent, &way->stage_up);
+      go(sent, &way->stage_down);
     }
   } else if (from->on_device)
-    go(sent, &machine->device[from->physical].to_host, device);
+    go(sent, &machine->device[from->physical].to_host);
   else if (to->on_device)
-    go(sent, &machine->device[to->physical].from_host, device);
+    go(sent, &machine->device[to->physical].from_host);
 }
 
 static uint64_t chunk_of(const struct emu_sent *way) {
@@ -75,9 +64,9 @@ static uint64_t chunk_of(const struct emu_sent *way) {
   return bytes < (double)least_chunk ? least_chunk : (uint64_t)bytes;
 }
 
-void emu_transfer_begin(struct transfer *transfer, unsigned device, int64_t start_ns) {
+void emu_transfer_begin(struct transfer *transfer, int64_t start_ns) {
   struct emu_sent *way = &transfer->way;
-  choose_paths(transfer, device);
+  choose_paths(transfer);
   way->under_way = true;
   way->bytes = transfer->copy.width * transfer->copy.rows;
   way->chunk = chunk_of(way);

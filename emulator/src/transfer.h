@@ -14,9 +14,8 @@ struct transfer {
   int64_t looked_ns, due_ns;
 };
 
-/* Finds the way of a copy that may begin at `start_ns`; `device` is that of the context which asks.
- */
-void emu_transfer_begin(struct transfer *transfer, unsigned device, int64_t start_ns);
+/* Finds the way of a copy that may begin at `start_ns`. */
+void emu_transfer_begin(struct transfer *transfer, int64_t start_ns);
 
 /* Moves what may enter the links by `now_ns`. Returns whether all is on its way; `*due_ns` is then
    when the last byte arrives, and before that when to call again. */

@@ -32,7 +32,6 @@ from toposeat.model.topology import (
 MAX_DEVICES = 128
 MAX_CHANNELS = 4096
 MAX_PATH = 64
-MAX_ENGINES = 8
 MAX_LANES = 18
 IPC_OPEN_S = 90e-6  # Open MPI's notes on opening a CUDA IPC handle
 DEFAULT_MEMORY_BYTES = 16 * 2**30
@@ -73,43 +72,22 @@ _Hops = list[tuple[Link, bool]]  # links in order, and whether each is walked ba
 def machine_text(
     topology: Topology,
     *,
-    truth: Topology | None = None,
     scale: float = 1.0,
-    ipc_open_s: float = IPC_OPEN_S,
-    engines: int = 0,
-    reads: float = 1.0,
 ) -> str:
     """The machine file of a topology of one node.
 
     Args:
         topology: what the drivers say. Pairs whose peer access is not known are taken to have it.
-        truth: the machine whose links pace the copies, if another one; its devices are those of
-            `topology`, in their order.
         scale: factor on every bandwidth; far below 1 so that real copies on the CPU keep pace.
-        ipc_open_s: seconds that opening another process's memory takes.
-        engines: copy engines of a device; each drives one copy at a time. 0: no limit.
-        reads: bandwidth of a copy that the target drives, as a share of one by the source.
     """
     if not 0 < scale < 1e6:
         raise UsageError(f"a scale of {scale:g} is not above 0", hint="for example --scale 0.01")
-    if not 0 < reads <= 1:
-        raise UsageError(f"reads at {reads:g} of writes", hint="above 0, at most 1")
-    if not 0 <= engines <= MAX_ENGINES:
-        raise UsageError(f"{engines} copy engines", hint=f"1 to {MAX_ENGINES}, or 0 for no limit")
-    paced = topology if truth is None else truth
-    for machine in (topology, paced):
-        if len(machine.hosts) > 1:
-            raise InputError(
-                f"{machine.name} has {len(machine.hosts)} hosts; the stand-in is one node",
-                hint="give the topology of one node",
-            )
-    if len(paced.devices) != len(topology.devices):
+    if len(topology.hosts) > 1:
         raise InputError(
-            f"{paced.name} has {len(paced.devices)} devices, {topology.name} has"
-            f" {len(topology.devices)}",
-            hint="give a truth with the devices that the drivers tell of",
+            f"{topology.name} has {len(topology.hosts)} hosts; the stand-in is one node",
+            hint="give the topology of one node",
         )
-    writer = _Writer(topology, paced, scale, reads)
+    writer = _Writer(topology, scale)
     if not 1 <= len(topology.devices) <= MAX_DEVICES or writer.channels > MAX_CHANNELS:
         raise InputError(
             f"{topology.name} is too large to emulate: {len(topology.devices)} devices,"
@@ -120,8 +98,7 @@ def machine_text(
     lines = [
         "toposeat-emulated-machine 1",
         f"name {name}",
-        f"ipc-open-ns {round(ipc_open_s * 1e9)}",
-        f"engines {engines}",
+        f"ipc-open-ns {round(IPC_OPEN_S * 1e9)}",
         f"sizes {writer.channels} {len(topology.devices)}",
         *writer.lines(),
         "end",
@@ -130,18 +107,14 @@ def machine_text(
 
 
 class _Writer:
-    """`topology` is what the drivers say; copies take the time that they take on `paced`."""
-
-    def __init__(self, topology: Topology, paced: Topology, scale: float, reads: float) -> None:
+    def __init__(self, topology: Topology, scale: float) -> None:
         self.topology = topology
-        self.paced = paced
         self.scale = scale
-        self.reads = reads
         self.component_of = {each.id: each for each in topology.components}
-        self.host = HostPaths(paced)
+        self.host = HostPaths(topology)
         self.channel_of: dict[tuple[str, str], int] = {}
         self.rates: list[float] = []
-        for link in paced.links:
+        for link in topology.links:
             self._add(link.id, "forward", link.forward_bytes_per_s.value)
             self._add(link.id, "backward", link.backward_bytes_per_s.value)
             if link.combined_bytes_per_s is not None:
@@ -162,22 +135,20 @@ class _Writer:
     def lines(self) -> Iterator[str]:
         for number, rate in enumerate(self.rates):
             yield f"channel {number} {rate:.17g}"
-        homes = {d.id: self.host.home(d) for d in self.paced.devices}
+        homes = {d.id: self.host.home(d) for d in self.topology.devices}
         for i, device in enumerate(self.topology.devices):
             yield self._device(i, device)
-            paced = self.paced.devices[i].id
-            home = homes[paced]
-            yield f"to-host {i} {self._path(self.host.links(paced, home), None)}"
-            yield f"from-host {i} {self._path(self.host.links(home, paced), None)}"
+            home = homes[device.id]
+            yield f"to-host {i} {self._path(self.host.links(device.id, home), None)}"
+            yield f"from-host {i} {self._path(self.host.links(home, device.id), None)}"
             yield from self._ports(i, device)
-        for i, a in enumerate(self.paced.devices):
-            for j, b in enumerate(self.paced.devices):
+        for i, a in enumerate(self.topology.devices):
+            for j, b in enumerate(self.topology.devices):
                 if i != j:
-                    yield from self._ways(i, j, a, b, homes)
-                    yield from self._told(i, j)
+                    yield from self._pair(i, j, a, b, homes)
 
     def _device(self, number: int, device: Device) -> str:
-        copy = self.paced.devices[number].copy_bytes_per_s
+        copy = device.copy_bytes_per_s
         words = (
             device.pci_bus_id or f"0000:{16 + number:02x}:00.0",
             device.uuid
@@ -216,28 +187,19 @@ class _Writer:
             if device.id in link.ends:
                 yield link, link.ends[0] if link.ends[1] == device.id else link.ends[1]
 
-    def _ways(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
-        """What copies from one device to another occupy."""
-        route = _route(self.paced, a, b)
+    def _pair(self, i: int, j: int, a: Device, b: Device, homes: dict[str, str]) -> Iterator[str]:
+        """What copies from one device to another occupy, and what the drivers say of the two."""
+        route = _route(self.topology, a, b)
         up, down = self._stages(route, a, b, homes)
         cap = route.cap_bytes_per_s.value if route.cap_bytes_per_s else None
         yield f"direct {i} {j} {self._path(self._hops(route), cap)}"
         if route.combined_bytes_per_s is not None:  # the smaller of two routes' counts
-            back = self.paced.route_of_pair.get((b.id, a.id))
+            back = self.topology.route_of_pair.get((b.id, a.id))
             other = back.combined_bytes_per_s if back else None
             both = min(x.value for x in (route.combined_bytes_per_s, other) if x is not None)
             yield f"both {i} {j} {both * self.scale:.17g}"
         yield f"stage-up {i} {j} {self._path(up, cap)}"
         yield f"stage-down {i} {j} {self._path(down, None)}"
-        if self.reads < 1:
-            alone = min(self.rates[channel] for channel in self._channels(self._hops(route)))
-            limit = alone if cap is None else min(alone, cap * self.scale)
-            yield f"reads {i} {j} {limit * self.reads:.17g}"
-
-    def _told(self, i: int, j: int) -> Iterator[str]:
-        """What the drivers say of a pair."""
-        a, b = self.topology.devices[i], self.topology.devices[j]
-        route = _route(self.topology, a, b)
         if route.peer_access is not False and not route.staged:
             yield f"peer {i} {j}"
         yield f"ancestor {i} {j} {_ANCESTOR.get(route.path_class, 50)}"
@@ -254,12 +216,12 @@ class _Writer:
         self, route: Route, a: Device, b: Device, homes: dict[str, str]
     ) -> tuple[_Hops, _Hops]:
         """The two halves of a copy through host memory near the source."""
-        kinds = {c.id: c.kind for c in self.paced.components}
         hops = self._hops(route)
         here = route.source
         for number, (link, backward) in enumerate(hops, 1):
             here = link.ends[0] if backward else link.ends[1]
-            if kinds.get(here) in (ComponentKind.NUMA, ComponentKind.PACKAGE):
+            near = self.component_of.get(here)
+            if near and near.kind in (ComponentKind.NUMA, ComponentKind.PACKAGE):
                 return hops[:number], hops[number:]
         home = homes[a.id]
         return self.host.links(a.id, home), self.host.links(home, b.id)
@@ -268,7 +230,7 @@ class _Writer:
         here = route.source
         hops: _Hops = []
         for link_id in route.links:
-            link = self.paced.link_of_id[link_id]
+            link = self.topology.link_of_id[link_id]
             backward = here != link.ends[0]
             hops.append((link, backward))
             here = link.ends[0] if backward else link.ends[1]
