@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from toposeat.topology.graph.routes import with_peer_access
     from toposeat.topology.graph.staged_routes import through_host_memory, with_nccl_copies
     from toposeat.topology.guest import with_guest
-    from toposeat.topology.health import findings_of, wiring_of
+    from toposeat.topology.health.checks import findings_of
+    from toposeat.topology.health.wiring import wiring_of
     from toposeat.topology.live.discover import discover_this
     from toposeat.topology.live.peer_paths import findings_of_paths
     from toposeat.topology.nccl_file import nccl_xml
