@@ -28,20 +28,28 @@ _Handler = Callable[[int, FrameType | None], None]
 def answer_of(
     command: Sequence[str | Path], timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> str:
-    """What a program writes to its standard output; "" where it cannot be asked, or fails."""
+    """What a program writes to its standard output; "" where it cannot be asked, or fails.
+
+    One that takes longer is killed with whatever it has started.
+    """
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=timeout_s,
-            check=False,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return ""
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
+    with process:
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return ""
+    return said.decode(errors="replace") if process.returncode == 0 else ""
 
 
 def run_child(

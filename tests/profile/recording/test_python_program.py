@@ -157,8 +157,8 @@ def test_no_mpi4py(tmp_path: Path) -> None:
             "cannot be found: here",
         ),
         ("raise RuntimeError('cannot load MPI library')", "finds no MPI library"),
-        ("import os; os._exit(0)", "has no mpi4py.MPI"),
-        ("import os; os.kill(os.getpid(), 9)", "has no mpi4py.MPI"),
+        ("import os; os._exit(0)", "did not say where its mpi4py is"),
+        ("import os; os.kill(os.getpid(), 9)", "did not say where its mpi4py is"),
         ("", "No module named 'mpi4py.MPI'|has no mpi4py.MPI"),
     ],
 )
@@ -177,7 +177,7 @@ def test_an_interpreter_that_does_not_answer(
     slow = executable(tmp_path / "python3", "#!/bin/sh\nsleep 60 &\necho $! > pid\nwait\n")
     monkeypatch.chdir(tmp_path)
     begin = time.monotonic()
-    with pytest.raises(ToposeatError, match=r"did not say within 0.5 s"):
+    with pytest.raises(ToposeatError, match="did not say where its mpi4py is"):
         choose_abi(line(slow, "app.py"), ENV)
     assert time.monotonic() - begin < 30
     pid = int((tmp_path / "pid").read_text())

@@ -11,16 +11,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import struct
-import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
@@ -31,6 +27,7 @@ from elftools.elf.sections import Section, SymbolTableSection
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher, unwrapped
+from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.wrappers import VARIABLE
 from toposeat.model.files import beginning, open_input
 
@@ -188,10 +185,15 @@ _PROBE = f"""
 import sys
 if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
     sys.path[0] = sys.argv[1]
-from importlib.util import find_spec
-found = find_spec("mpi4py.MPI")
-print()
-print({_MARK!r} + (found and found.origin or ""))
+file = said = ""
+try:
+    from importlib.util import find_spec
+    found = find_spec("mpi4py.MPI")
+    file = found and found.origin or ""
+except Exception as error:
+    said = str(error).strip().splitlines()[-1:] or [repr(error)]
+    said = chr(9) + said[0]
+print({_MARK!r} + file + said)
 """
 
 
@@ -264,51 +266,18 @@ def _shebang(script: Path) -> list[str]:
 def find_mpi4py_module(python: PythonProgram, env: Mapping[str, str]) -> Path | str:
     """The file of `mpi4py.MPI` that the program would import, or the reason why there is none."""
     line = [python.interpreter, *python.flags, "-c", _PROBE, python.folder]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        try:
-            process = subprocess.Popen(
-                line,
-                env=dict(env),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return f"{python.interpreter} does not start ({error.strerror})"
-        if not _ends_in_time(process):
-            return f"{python.interpreter} did not say within {_TIMEOUT_S:g} s where its mpi4py is"
-        found = [text for text in _lines(output) if text.startswith(_MARK)]
-        if process.returncode == 0 and found and found[-1] != _MARK.rstrip():
-            return Path(found[-1].removeprefix(_MARK))
-        return _reason([text for text in _lines(errors) if text])
-
-
-def _ends_in_time(process: subprocess.Popen[bytes]) -> bool:
-    try:
-        process.wait(_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)  # with what a wrapper of Python has started
-            process.wait()
-    return True
-
-
-def _lines(stream: IO[bytes]) -> list[str]:
-    """The lines of a file's last 64 KiB."""
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(max(0, size - (1 << 16)))
-    return [text.strip() for text in stream.read().decode(errors="replace").splitlines()]
-
-
-def _reason(errors: list[str]) -> str:
-    if any("No module named 'mpi4py'" in text for text in errors):
+    said = answer_of(line, _TIMEOUT_S, env)
+    if not said:
+        return f"{python.interpreter} did not say where its mpi4py is"
+    _, _, found = said.rpartition(_MARK)
+    file, _, error = found.rstrip("\n").partition("\t")
+    if not error:
+        return Path(file) if file else "it has no mpi4py.MPI"
+    if "No module named 'mpi4py'" in error:
         return "it has no mpi4py"
-    if any("cannot load MPI library" in text for text in errors):
+    if "cannot load MPI library" in error:
         return "its mpi4py finds no MPI library"
-    return f"its mpi4py cannot be found: {errors[-1][:200]}" if errors else "it has no mpi4py.MPI"
+    return f"its mpi4py cannot be found: {error[:200]}"
 
 
 ABI_VARIABLE = "TOPOSEAT_MPI_ABI"  # overrules the choice
