@@ -46,7 +46,7 @@ _STEP_S = 0.2
 
 @contextmanager
 def search_bar(what: str, most_s: float, *, after_s: float = SILENT_S) -> Iterator[None]:
-    """A bar while a search runs that ends after `most_s` seconds, or sooner with a proof.
+    """A bar of the seconds of a search that ends after `most_s`, or sooner with a proof.
 
     It appears after `after_s` seconds, and leaves no trace when the search is done.
     """
@@ -54,30 +54,19 @@ def search_bar(what: str, most_s: float, *, after_s: float = SILENT_S) -> Iterat
         yield
         return
     done = threading.Event()
-    clock = threading.Thread(target=_show_time, args=(what, most_s, after_s, done), daemon=True)
+
+    def show_time() -> None:
+        begin = time.monotonic()
+        if done.wait(after_s):
+            return
+        with progress_bar(f"{what}, seconds") as advance:
+            while not done.wait(_STEP_S):
+                advance(min(round(time.monotonic() - begin), round(most_s)), round(most_s))
+
+    clock = threading.Thread(target=show_time, daemon=True)
     clock.start()
     try:
         yield
     finally:
         done.set()
         clock.join()
-
-
-def _show_time(what: str, most_s: float, after_s: float, done: threading.Event) -> None:
-    """Draw the seconds that are left, until `done`."""
-    begin = time.monotonic()
-    if done.wait(after_s):
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress, TextColumn  # noqa: PLC0415
-
-    left = TextColumn("at most {task.fields[left]:.0f} s more")
-    columns = (*Progress.get_default_columns()[:2], left)
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
-        task = bar.add_task(what, total=most_s, left=most_s)
-        while True:
-            elapsed = min(time.monotonic() - begin, most_s)
-            bar.update(task, completed=elapsed, left=most_s - elapsed, refresh=True)
-            if done.wait(_STEP_S):
-                return

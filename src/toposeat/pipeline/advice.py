@@ -96,7 +96,7 @@ def _asked(
     """The stack with what it says itself in one run; only UCX can be asked."""
     if stack.kind is not StackKind.OPENMPI_UCX:
         return stack
-    mode, _ = launch.visibility_of(case.placement, plan.visibility)
+    mode, _ = launch.visibility_of(case.placement, None)
     with tempfile.TemporaryFile() as output:
         record = launch.run_placed(
             plan.command,

@@ -66,14 +66,12 @@ class ClockPlan(Record, frozen=True, kw_only=True):
         repeats: of default, every placement, default again; every other repeat runs backwards.
         pattern: finds the seconds in the program's output, as group 1 of its last match; none: wall
             time of the line.
-        visibility: as `launch.run_placed` takes it; none: what the placement says.
         program: the program is the microbenchmark, and times each of these sizes.
     """
 
     command: tuple[str, ...]
     repeats: int = 5
     pattern: str | None = None
-    visibility: str | None = None
     program: MicrobenchOptions | None = None
 
 
@@ -172,7 +170,7 @@ def clocked_line(
     """The exact line of a candidate's runs, or of the default order's; nothing is started."""
     if candidate is None:
         return plan.command
-    mode, _ = launch.visibility_of(candidate.placement, plan.visibility)
+    mode, _ = launch.visibility_of(candidate.placement, None)
     record = launch.run_placed(
         plan.command,
         candidate.placement,
@@ -288,7 +286,7 @@ class _Clock:
 
     def _placed(self, candidate: Candidate, repeat: int, output: IO[bytes]) -> tuple[int, float]:
         placement, path = candidate.of_repeat(repeat)
-        mode, _ = launch.visibility_of(placement, self._plan.visibility)
+        mode, _ = launch.visibility_of(placement, None)
         record = launch.run_placed(
             self._plan.command,
             placement,
