@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toposeat import report
 from toposeat.cli.command import (
@@ -69,7 +71,9 @@ class ReportCommand(Command):
         form = output_form(args.output, stated, (*_FORMS, *_MATRICES)) or "text"
         found = ReportFiles.load(args)
         if form == "json":
-            document = _document(found)
+            documents = [view.document() for view in _views(found)]
+            several = {"schema": "toposeat/report/1", "parts": documents}
+            document = documents[0] if len(documents) == 1 else several
             if args.output is None:
                 print_json(document)
                 return 0
@@ -92,27 +96,42 @@ def _style_for(output: Path | None) -> TextStyle:
     return style_of(sys.stdout) if output is None else TextStyle()
 
 
-def _document(found: ReportFiles) -> Any:
+class _View(NamedTuple):
+    """A noun as text, and as its document."""
+
+    text: Callable[[TextStyle], str] | None
+    document: Callable[[], Any]
+
+
+def _views(found: ReportFiles) -> Iterator[_View]:
+    """What the files hold, in the order in which it is shown."""
     from toposeat.model.placement_file import PLACEMENT_SCHEMA  # noqa: PLC0415
     from toposeat.model.result_file import RUN_SCHEMA  # noqa: PLC0415
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
-    documents: list[Any] = []
-    if found.topology is not None:
-        members = topology_document(found.topology)
-        documents.append(report.document(members["schema"], members))
-    if found.traffic is not None:
-        documents.append(report.profile_json(found.traffic))
-    documents += [report.document(PLACEMENT_SCHEMA, each) for _, each in found.placements]
-    results = found.mapping_results()
-    if found.traffic is not None:
-        documents += [
-            report.mapping_json(each, found.topology_of(each), found.traffic) for each in results
-        ]
-    documents += [report.document(RUN_SCHEMA, record) for record in found.runs]
-    if len(documents) == 1:
-        return documents[0]
-    return {"schema": "toposeat/report/1", "parts": documents}
+    topology, traffic = found.topology, found.traffic
+    if topology is not None:
+        members = topology_document(topology)
+        document = partial(report.document, members["schema"], members)
+        yield _View(partial(report.render_topology_text, topology), document)
+    if traffic is not None:
+        yield _View(
+            partial(report.render_traffic_text, traffic), partial(report.profile_json, traffic)
+        )
+    is_network = found.machine is not None and found.machine.shape is not None
+    for _, each in found.placements:
+        text = partial(report.render_placement_text, each)
+        document = partial(report.document, PLACEMENT_SCHEMA, each)
+        # On a network levels and links say more.
+        yield _View(None if is_network and traffic is not None else text, document)
+    for result in found.mapping_results():
+        assert traffic is not None, "a result is shown with its traffic"
+        nouns = (result, found.topology_of(result), traffic)
+        text = partial(report.render_mapping_text, *nouns, verbose=True)
+        yield _View(text, partial(report.mapping_json, *nouns))
+    for record in found.runs:
+        document = partial(report.document, RUN_SCHEMA, record)
+        yield _View(partial(report.render_run_text, record), document)
 
 
 def _render(
@@ -125,7 +144,9 @@ def _render(
         return page_text(found.sections(), title="toposeat report").encode("utf-8", "replace")
     if form == "svg":
         return _drawing(found).encode("utf-8", "replace")
-    return _text(found, style) if form == "text" else _matrix(found, form)
+    if form == "text":
+        return "\n".join(view.text(style) for view in _views(found) if view.text is not None)
+    return _matrix(found, form)
 
 
 def _drawing(found: ReportFiles) -> str:
@@ -144,26 +165,3 @@ def _matrix(found: ReportFiles, form: str) -> bytes:
     if found.traffic is None:
         raise UsageError("a matrix is that of a traffic", hint="name a profile")
     return report.matrix_file(found.traffic, form)
-
-
-def _text(found: ReportFiles, style: TextStyle) -> str:
-    parts = []
-    if found.topology is not None:
-        parts.append(report.render_topology_text(found.topology, style))
-    if found.traffic is not None:
-        parts.append(report.render_traffic_text(found.traffic, style))
-    is_network = found.machine is not None and found.machine.shape is not None
-    if not is_network or found.traffic is None:  # else levels and links say more
-        parts += [
-            report.render_placement_text(placement, style) for _, placement in found.placements
-        ]
-    results = found.mapping_results()
-    if found.traffic is not None:
-        parts += [
-            report.render_mapping_text(
-                each, found.topology_of(each), found.traffic, style, verbose=True
-            )
-            for each in results
-        ]
-    parts += [report.render_run_text(record, style) for record in found.runs]
-    return "\n".join(parts)

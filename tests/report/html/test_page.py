@@ -222,7 +222,7 @@ def test_run_is_measured_and_apart_from_predictions() -> None:
     assert "The run (measured)" in page.words
     assert "wall time 61.3 s, exit code 0" in page.words
     assert "rank 1: device 0000:05:00.0 instead of 0000:06:00.0" in page.words
-    assert "1 rank as placed, 1 rank mismatch, 1 rank not checked" in page.words
+    assert "1 of 3 ranks on 1 node not as planned, 1 not checked" in page.words
 
 
 def test_mapping_needs_its_machine() -> None:

@@ -17,7 +17,7 @@ rank  host    pci           cpus  verdict
    1  node07  0000:05:00.0  -     mismatch
    2  node07  -             -     not checked
 
-Verification: 1 rank as placed, 1 rank mismatch, 1 rank not checked
+1 of 3 ranks on 1 node not as planned, 1 not checked
 - rank 1: device 0000:05:00.0 instead of 0000:06:00.0
 """
 

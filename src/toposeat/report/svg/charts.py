@@ -53,7 +53,6 @@ def heat_map(
     label: str,
     order: Sequence[int] | None = None,
     splits: Sequence[int] = (),
-    scale: HeatScale | None = None,
 ) -> Markup:
     """Bytes of `table` with rows (senders) and columns (receivers) in `order`.
 
@@ -63,7 +62,6 @@ def heat_map(
         label: what the picture shows, for readers who cannot see it.
         order: ranks in drawing order; by number if None.
         splits: positions where a thin line separates groups of devices.
-        scale: of colours; that of this table if None.
     """
     order = list(order if order is not None else range(ranks))
     place = np.zeros(ranks, dtype=np.int64)
@@ -75,7 +73,7 @@ def heat_map(
     size = matrix.shape[0]
     cell = min(_MAX_CELL, _SIDE / size)
     side = cell * size
-    scale = scale or heat_scale(matrix)
+    scale = heat_scale(matrix)
     cells = (
         _titled_cells(matrix, order, cell, scale)
         if size <= _EACH_WITH_TITLE
@@ -103,11 +101,6 @@ def heat_legend(scale: HeatScale) -> Markup:
     words = f" {format_bytes(scale.high)} a cell, log scale; {_AXES}"
     low = f"{format_bytes(scale.low)} or less "
     return joined([element("span", {}, low), bar, element("span", {}, words)])
-
-
-def _scale_of(ranks: int, *tables: PairTable) -> HeatScale:
-    """The one scale of the heat maps of some tables."""
-    return heat_scale(np.stack([block_matrix(each, ranks, _MOST_CELLS)[0] for each in tables]))
 
 
 def _titled_cells(
@@ -202,7 +195,7 @@ def heat_pictures(
         "Ranks in the order of the devices they sit on, left to right in the drawing; lines"
         " separate packages. Near the diagonal is near in the machine."
     )
-    return note, heat_legend(_scale_of(traffic.ranks, pairs)), maps
+    return note, heat_legend(heat_scale(block_matrix(pairs, traffic.ranks, _MOST_CELLS)[0])), maps
 
 
 def _heat_of(traffic: Traffic, space: MemorySpace, name: str = "") -> Picture:

@@ -91,18 +91,9 @@ def run_parts(record: RunRecord) -> list[Part]:
         ),
     ]
     if record.seats:
-        parts += ["", _seats(record), "", verification_words(record)]
+        parts += ["", _seats(record), "", _verdict(record)]
         parts += sentences(rank_differences(record.seats))
     return parts + sentences(record.notes)
-
-
-def verification_words(record: RunRecord) -> str:
-    """`14 ranks as placed, 2 ranks mismatch`."""
-    if not record.seats:
-        return "No rank reported what it got."
-    counts = Counter(seat.verdict for seat in record.seats)
-    parts = [f"{plural(counts[v], 'rank')} {v.value}" for v in Verdict if counts[v]]
-    return "Verification: " + ", ".join(parts)
 
 
 def _seats(record: RunRecord) -> Table:
