@@ -288,12 +288,6 @@ void bind_machine(nb::module_ &module) {
                   "sizes: groups, routers, nodes, devices; costs: on a node, on a router, more per "
                   "local hop, more per global hop; bandwidths: device, node, local, global; "
                   "latencies: node, local, global.")
-      .def_static(
-          "grouped",
-          [](const std::vector<std::vector<double>> &within, const std::vector<double> &between) {
-            return Machine{GroupedMachine(within, between)};
-          },
-          "within"_a, "between"_a, "Square matrices of each node, and one of nodes; row-major.")
       .def_static("cluster", &cluster, "node"_a, nb::kw_only(), "switches"_a, "links"_a, "spread"_a,
                   "ports"_a, "attached"_a, "port_bandwidth"_a, "port_latency"_a, "hosts"_a,
                   "levels"_a, "domain"_a = std::vector<std::uint32_t>{},
@@ -426,13 +420,6 @@ void bind_scale(nb::module_ &module) {
       },
       "machine"_a, "traffic"_a, "slots"_a, "Cost and predicted times of one placement.");
   module.def(
-      "large_link_bytes",
-      [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
-        return as_array(
-            toposeat::link_bytes(traffic, machine.kind, checked(machine, traffic, slots)));
-      },
-      "machine"_a, "traffic"_a, "slots"_a, "Bytes over each link.");
-  module.def(
       "large_loads",
       [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {
         const Assignment placement = checked(machine, traffic, slots);
@@ -445,20 +432,4 @@ void bind_scale(nb::module_ &module) {
       },
       "machine"_a, "traffic"_a, "slots"_a,
       "Cost and predicted times of one placement, and the bytes over each link.");
-  module.def(
-      "large_flow_use",
-      [](const Machine &machine, const RankTraffic &traffic, const Slots &slots,
-         const Slots &level_of_link, std::uint32_t link) {
-        toposeat::FlowUse use =
-            toposeat::flow_use(traffic, machine.kind, checked(machine, traffic, slots),
-                               as_vector(level_of_link), link);
-        std::vector<std::uint8_t> over(use.over.begin(), use.over.end());
-        return std::tuple{as_array(std::move(use.levels)), as_array(std::move(over)),
-                          as_array(std::move(use.distance))};
-      },
-      "machine"_a, "traffic"_a, "slots"_a, "level_of_link"_a, "link"_a,
-      "Of each flow: the levels of its links as bits (levels from 32 on count nowhere), whether "
-      "it\n"
-      "uses `link`, and its distance.\n\n"
-      "Raises:\n    ValueError: not one level per link, or a machine without links.");
 }

@@ -30,8 +30,6 @@ from toposeat._core._ext import (
     flow_time_each,
     flow_times,
     large_cost,
-    large_flow_use,
-    large_link_bytes,
     large_loads,
     large_prediction,
     map_large,
