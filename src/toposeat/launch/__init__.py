@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         find_gpu_aware_mpi,
         find_installations,
         require_installations,
-        why_not_gpu_aware,
     )
     from toposeat.launch.launchers import EXPORTERS
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
@@ -52,7 +51,14 @@ if TYPE_CHECKING:
     from toposeat.launch.reorder import reorder_words, reordering
     from toposeat.launch.requests import requests_for
     from toposeat.launch.run import check_exists, run_placed, run_reordered
-    from toposeat.launch.stack import conflict, for_devices, named_stack, stack_of, with_rule
+    from toposeat.launch.stack import (
+        conflict,
+        for_devices,
+        named_stack,
+        stack_of,
+        why_not_gpu_aware,
+        with_rule,
+    )
     from toposeat.launch.stack_rules import NVLINK_GPU, device_rule
     from toposeat.launch.verification import read_reports, verify
     from toposeat.launch.visibility import (

@@ -16,23 +16,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toposeat.errors import ToposeatError, UnavailableError, UsageError
-from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
-from toposeat.launch.line import kind_of_version, parse_launch_line
+from toposeat.errors import ToposeatError, UnavailableError
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer, version_of
+from toposeat.launch.line import kind_of_version
 
 MPICC_VARIABLE = "TOPOSEAT_MPICC"
 _TIMEOUT_S = 300
 
 
-def run_compiler(
-    line: Sequence[str], folder: Path, env: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
-    """Run a compiler, or a program that was compiled; what cannot be started ends with 127."""
+FLAGS = ("-std=c11", "-O2", "-D_GNU_SOURCE")
+
+
+def compile_program(
+    mpicc: Path, sources: Sequence[Path], environment: Mapping[str, str], program: Path
+) -> str:
+    """Compile C files with one wrapper; the first line of its complaint, "" if all went well."""
+    words = [
+        str(mpicc),
+        *FLAGS,
+        "-o",
+        str(program),
+        *(str(each.absolute()) for each in sources),
+        "-lm",
+        "-ldl",
+    ]
     try:
-        return subprocess.run(
-            line,
-            cwd=folder,
-            env=dict(env),
+        done = subprocess.run(
+            words,
+            cwd=program.parent,
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -41,12 +53,11 @@ def run_compiler(
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(line, 127, "", str(error))
-
-
-def first_error_line(text: str) -> str:
-    """The first line of a compiler's complaint that names an error, else the first."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    said = (done.stderr or done.stdout).splitlines()
+    lines = [line.strip() for line in said if line.strip()]
     return next((line for line in lines if "error" in line), lines[0] if lines else "no output")
 
 
@@ -85,12 +96,10 @@ class MpiInstallation:
 
     def compile(self, source: Path, program: Path) -> None:
         """Compile one C file."""
-        line = [str(self.mpicc), "-O2", "-std=c11", "-o", str(program), str(source), "-lm", "-ldl"]
-        done = run_compiler(line, Path.cwd(), os.environ)
-        if done.returncode != 0:
+        reason = compile_program(self.mpicc, [source], os.environ, program)
+        if reason:
             raise ToposeatError(
-                f"{self.mpicc} cannot compile {source.name}:"
-                f" {first_error_line(done.stderr or done.stdout)}",
+                f"{self.mpicc} cannot compile {source.name}: {reason}",
                 hint="a C compiler is needed: apt-get install gcc; or try another MPI installation",
             )
 
@@ -149,21 +158,20 @@ def _wheel_prefixes() -> list[Path]:
     return [own, *(path for path in (own / "mpi").glob("*") if path.is_dir())]
 
 
+_NAMES: Mapping[str, str] = {LauncherKind.OPENMPI: "Open MPI", LauncherKind.MPICH: "MPICH"}
+
+
 def _identify(origin: str, mpicc: Path, mpirun: Path) -> MpiInstallation | None:
     try:
-        text = version_answer(mpirun)
+        kind = kind_of_version(version_answer(mpirun)) or ""
     except (OSError, subprocess.TimeoutExpired):
         return None
-    kind = kind_of_version(text)
-    if kind is LauncherKind.OPENMPI:
-        version = text.strip().splitlines()[0].replace("mpirun (", "").replace(")", "")
-    elif kind is LauncherKind.MPICH:
-        number = [line.split()[-1] for line in text.splitlines() if "Version:" in line]
-        version = f"MPICH {number[0]}" if number else "MPICH"
-    else:
+    name = _NAMES.get(kind)
+    if name is None:
         return None
+    version = ".".join(map(str, version_of(str(mpirun))))
     return MpiInstallation(
-        family=kind.value, version=version, origin=origin, mpicc=mpicc, mpirun=mpirun
+        family=kind, version=f"{name} {version}".strip(), origin=origin, mpicc=mpicc, mpirun=mpirun
     )
 
 
@@ -173,8 +181,6 @@ _CUDA_TRANSPORT = Path("ucx", "libuct_cuda.so.0")
 _USE_UCX = ("pml", "ucx"), ("pml_ucx_tls", "any"), ("pml_ucx_devices", "any")
 # Straight between GPUs; without them UCX 1.22 sends through host memory on a node without NVLink.
 _DIRECT = {"UCX_RNDV_SCHEME": "put_zcopy", "UCX_CUDA_IPC_ENABLE_GET_ZCOPY": "on"}
-
-_SYSTEM_FOLDERS = tuple(map(Path, ("/usr/lib64", "/usr/lib/*-linux-gnu", "/usr/lib")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,52 +234,3 @@ def _cuda_ucx(environment: Mapping[str, str]) -> Path | str:
         if (folder / _CUDA_TRANSPORT).exists():
             return folder
     return "no UCX with CUDA (pip install libucx-cu12)"
-
-
-def why_not_gpu_aware(argv: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Why the MPI of a launch line takes no device buffers; "" if it does, or nothing tells."""
-    from toposeat.launch.stack import (  # noqa: PLC0415 - 35 ms, which `bench --help` does not need
-        mpich_facts,
-        open_mpi_facts,
-        stack_of,
-    )
-    from toposeat.launch.stack_rules import CRAY_GPU, INTEL_GPU  # noqa: PLC0415
-    from toposeat.model.protocol import StackKind  # noqa: PLC0415
-
-    switches = {StackKind.CRAY_MPICH: CRAY_GPU, StackKind.INTEL_MPI: INTEL_GPU}
-    line = parse_launch_line(argv)
-    try:
-        stack = stack_of(argv, environment)
-    except UsageError:
-        return ""  # srun and the like do not tell which MPI it is
-    mpi = f"{stack.kind.value} {stack.version}".strip()
-    if stack.kind in switches:
-        name = switches[stack.kind]
-        on = stack.variables.get(name, "0") not in ("", "0")
-        return "" if on else f"{mpi} takes device buffers only with {name}=1"
-    launcher = shutil.which(line.launcher[0]) or line.launcher[0]
-    facts = mpich_facts if stack.kind is StackKind.MPICH else open_mpi_facts
-    if facts(launcher).takes_gpus is not False:
-        return ""
-    if stack.kind is not StackKind.OPENMPI_UCX:
-        return f"{mpi} is built without a GPU library"
-    if _ucx_takes_gpus(launcher, environment) is not False:
-        return ""
-    return f"{mpi}: neither this Open MPI nor its UCX is built with a GPU library"
-
-
-def _ucx_takes_gpus(launcher: str, environment: Mapping[str, str]) -> bool | None:
-    """Whether the UCX that programs load has a GPU transport; None if it is not found."""
-    prefix = Path(os.path.realpath(launcher)).parent.parent
-    words = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    for folder in (
-        *map(Path, filter(None, words)),
-        *(prefix / name for name in ("lib", "lib64")),
-        *_SYSTEM_FOLDERS,
-    ):
-        for place in sorted(folder.parent.glob(folder.name)):
-            if (place / "libucp.so.0").exists():
-                return any((place / "ucx").glob("libuct_cuda*")) or any(
-                    (place / "ucx").glob("libuct_rocm*")
-                )
-    return None

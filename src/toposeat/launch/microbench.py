@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,10 @@ from typing import Any
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch.installations import (
+    FLAGS,
     MPICC_VARIABLE,
+    compile_program,
     compiler_wrappers,
-    first_error_line,
-    run_compiler,
 )
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.model.private_cache import cache_root, cached_artefact
@@ -26,7 +26,6 @@ PROGRAM = "toposeat-microbench"
 MAX_SIZES = 64  # of the program, microbench/microbench.h
 _MARK = '{"toposeat_microbench"'
 _PROGRAM_PATTERN = {name: name for name in (*COLLECTIVES, "ring")}  # all others are neighbours
-FLAGS = ("-std=c11", "-O2", "-D_GNU_SOURCE")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +65,7 @@ def compiled_microbench(line: LaunchLine, env: Mapping[str, str]) -> Path:
             cache_root(env) / "microbench",
             f"{PROGRAM}-{_key(mpicc)}",
             "a compiled microbenchmark",
-            partial(_compile, mpicc, env),
+            partial(compile_program, mpicc, microbench_sources(), env),
         )
         if not reason:
             return program
@@ -162,11 +161,3 @@ def _key(mpicc: Path) -> str:
     for path in sorted(native_path("share/microbench").iterdir()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:24]
-
-
-def _compile(mpicc: Path, env: Mapping[str, str], program: Path) -> str:
-    """Compile with one wrapper; the reason why not, or nothing."""
-    sources: Sequence[str] = [str(path) for path in microbench_sources()]
-    line = [str(mpicc), *FLAGS, "-o", str(program), *sources, "-lm", "-ldl"]
-    done = run_compiler(line, program.parent, env)
-    return first_error_line(done.stderr or done.stdout) if done.returncode != 0 else ""

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from toposeat.errors import UsageError
 from toposeat.launch.child import answer_of
-from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_answer
+from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine, version_of
 from toposeat.launch.line import parse_launch_line
 from toposeat.launch.stack_rules import (
+    CRAY_GPU,
+    INTEL_GPU,
     MPICH_REPEAT,
     MPICH_THRESHOLD,
     STEERING,
@@ -28,6 +30,8 @@ from toposeat.launch.stack_rules import (
 from toposeat.model.protocol import Basis, ProtocolRule, Setting, Stack, StackKind, Statement
 
 _CRAY_VARIABLES = ("CRAY_MPICH_VERSION", "CRAY_MPICH_DIR")
+_SWITCHES = {StackKind.CRAY_MPICH: CRAY_GPU, StackKind.INTEL_MPI: INTEL_GPU}
+_SYSTEM_FOLDERS = tuple(map(Path, ("/usr/lib64", "/usr/lib/*-linux-gnu", "/usr/lib")))
 _HINT = f"say which: --stack {', '.join(kind.value for kind in StackKind)}"
 
 
@@ -37,28 +41,53 @@ def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
     Raises:
         UsageError: a launcher that does not tell which MPI its program uses.
     """
+    return _asked(argv, environment)[0]
+
+
+def why_not_gpu_aware(argv: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Why the MPI of a launch line takes no device buffers; "" if it does, or nothing tells."""
+    try:
+        stack, facts = _asked(argv, environment)
+    except UsageError:
+        return ""  # srun and the like do not tell which MPI it is
+    mpi = f"{stack.kind.value} {stack.version}".strip()
+    switch = _SWITCHES.get(stack.kind)
+    if switch is not None:
+        on = stack.variables.get(switch, "0") not in ("", "0")
+        return "" if on else f"{mpi} takes device buffers only with {switch}=1"
+    if facts.takes_gpus is not False:
+        return ""
+    if stack.kind is not StackKind.OPENMPI_UCX:
+        return f"{mpi} is built without a GPU library"
+    if _ucx_takes_gpus(parse_launch_line(argv).launcher[0], environment) is not False:
+        return ""
+    return f"{mpi}: neither this Open MPI nor its UCX is built with a GPU library"
+
+
+def _asked(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[Stack, Installed]:
+    """The stack of a launch line, and what its installation answered."""
     line = parse_launch_line(argv)
     given = _variables_of_line(line)
     variables = {**environment, **given}
+    launcher = shutil.which(line.launcher[0]) or line.launcher[0] if line.launcher else ""
+    said: tuple[Statement, ...] = ()
     if line.kind is LauncherKind.OPENMPI:
-        facts = open_mpi_facts(shutil.which(line.launcher[0]) or line.launcher[0])
+        facts = open_mpi_facts(launcher)
         kind, said = _point_to_point(facts, variables)
     elif line.kind is LauncherKind.MPICH:
-        kind, said = StackKind.MPICH, ()
-        facts = mpich_facts(shutil.which(line.launcher[0]) or line.launcher[0])
+        kind, facts = StackKind.MPICH, mpich_facts(launcher)
     elif line.kind is LauncherKind.INTEL:
-        kind, said = StackKind.INTEL_MPI, ()
-        found = re.search(r"Version (\S+)", version_answer(shutil.which(line.launcher[0]) or ""))
-        facts = Installed(version=found[1] if found else "")
+        kind = StackKind.INTEL_MPI
+        facts = Installed(version=".".join(map(str, version_of(launcher))))
     elif any(environment.get(name) for name in _CRAY_VARIABLES):
-        kind, said = StackKind.CRAY_MPICH, ()
+        kind = StackKind.CRAY_MPICH
         facts = Installed(version=environment.get("CRAY_MPICH_VERSION", ""))
     else:
         raise UsageError(
             f"the launch line does not say which MPI {Path(line.program[0]).name} uses",
             hint=_HINT,
         )
-    return _described(kind, variables, facts, said, frozenset(given))
+    return _described(kind, variables, facts, said, frozenset(given)), facts
 
 
 def named_stack(name: str, environment: Mapping[str, str]) -> Stack:
@@ -294,6 +323,23 @@ def _names_gpu_calls(launcher: str) -> bool | None:
     except OSError:
         return None
     return any(call in text for text in texts for call in _GPU_CALLS) if texts else None
+
+
+def _ucx_takes_gpus(launcher: str, environment: Mapping[str, str]) -> bool | None:
+    """Whether the UCX that programs load has a GPU transport; None if it is not found."""
+    prefix = Path(os.path.realpath(shutil.which(launcher) or launcher)).parent.parent
+    words = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    for folder in (
+        *map(Path, filter(None, words)),
+        *(prefix / name for name in ("lib", "lib64")),
+        *_SYSTEM_FOLDERS,
+    ):
+        for place in sorted(folder.parent.glob(folder.name)):
+            if (place / "libucp.so.0").exists():
+                return any((place / "ucx").glob("libuct_cuda*")) or any(
+                    (place / "ucx").glob("libuct_rocm*")
+                )
+    return None
 
 
 def _beside(launcher: str, name: str) -> str:
