@@ -31,15 +31,8 @@ def compile_program(
     mpicc: Path, sources: Sequence[Path], environment: Mapping[str, str], program: Path
 ) -> str:
     """Compile C files with one wrapper; the first line of its complaint, "" if all went well."""
-    words = [
-        str(mpicc),
-        *FLAGS,
-        "-o",
-        str(program),
-        *(str(each.absolute()) for each in sources),
-        "-lm",
-        "-ldl",
-    ]
+    files = [str(each.absolute()) for each in (program, *sources)]
+    words = [str(mpicc), *FLAGS, "-o", *files, "-lm", "-ldl"]
     try:
         done = subprocess.run(
             words,
