@@ -14,7 +14,6 @@
 #include "interrupts.hpp"
 #include "toposeat/certificate/solve.hpp"
 #include "toposeat/problem/symmetry.hpp"
-#include "toposeat/scotch/scotch.hpp"
 
 namespace {
 
@@ -25,16 +24,16 @@ using toposeat::Network;
 using toposeat::Objective;
 using toposeat::Qap;
 using toposeat::RankTraffic;
-using toposeat::ScotchAnswer;
 using toposeat::Symmetry;
 using InputMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 const std::map<std::string, Objective> objectives{
     {"cost", Objective::cost}, {"congestion", Objective::congestion}, {"time", Objective::time}};
-const std::map<std::string, toposeat::Method> methods{
-    {"auto", toposeat::Method::automatic},       {"exact", toposeat::Method::exact},
-    {"search", toposeat::Method::search},        {"scotch", toposeat::Method::scotch},
-    {"default", toposeat::Method::keep_default}, {"random", toposeat::Method::random}};
+const std::map<std::string, toposeat::Method> methods{{"auto", toposeat::Method::automatic},
+                                                      {"exact", toposeat::Method::exact},
+                                                      {"search", toposeat::Method::search},
+                                                      {"default", toposeat::Method::keep_default},
+                                                      {"random", toposeat::Method::random}};
 
 Matrix as_matrix(const InputMatrix &array) {
   if (array.shape(0) != array.shape(1))
@@ -95,19 +94,6 @@ std::optional<std::tuple<Numbers, Numbers>> seating_conflict(const MapRequest &r
   return std::tuple(conflict->ranks, conflict->devices);
 }
 
-std::tuple<std::vector<std::int64_t>, std::vector<std::uint32_t>>
-scotch_raw(const RankTraffic &traffic, const InputMatrix &cost, std::uint64_t seed) {
-  const Qap qap = toposeat::make_qap(traffic, as_matrix(cost));
-  ScotchAnswer answer;
-  {
-    const nb::gil_scoped_release release;
-    answer = toposeat::scotch_map(qap, seed);
-  }
-  answer.raw.resize(traffic.ranks);
-  answer.placement.resize(traffic.ranks);
-  return {answer.raw, answer.placement};
-}
-
 void make_symmetry(Symmetry *self, const InputMatrix &colours, const Network *network) {
   const Matrix matrix = as_matrix(colours);
   if (network != nullptr && network->devices != matrix.n)
@@ -134,7 +120,7 @@ constexpr const char *request_doc =
     "`pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), "
     "`hosts`\n"
     "the number of the host of every device (none: one host).\n"
-    "Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.\n\n"
+    "Objectives: cost, congestion, time. Solvers: auto, exact, search, default, random.\n\n"
     "Raises:\n"
     "    ValueError: on an unknown name, a rank that does not exist, or a cost that is not square.";
 
@@ -143,8 +129,7 @@ constexpr const char *map_doc =
     "If `interruptible` (main thread only), the first SIGINT ends the search: the best placement\n"
     "so far is returned.\n\n"
     "Raises:\n"
-    "    ValueError: if the ranks do not fit, or devices and pins contradict each other.\n"
-    "    RuntimeError: if Scotch was asked for and is missing or fails.";
+    "    ValueError: if the ranks do not fit, or devices and pins contradict each other.";
 
 constexpr const char *default_doc =
     "Where ranks go without a mapper: host by host, within a host round the devices.";
@@ -186,8 +171,4 @@ void bind_mapping(nb::module_ &module) {
              map_doc);
   module.def("default_ranks", &toposeat::default_assignment, "request"_a, default_doc);
   module.def("seating_conflict", &seating_conflict, "request"_a, conflict_doc);
-  module.def("scotch_available", &toposeat::scotch_available, "Whether libscotch can be loaded.");
-  module.def("scotch_raw", &scotch_raw, "traffic"_a, "cost"_a, "seed"_a,
-             "Scotch's own answer, one-to-one or not, and the repaired one, for comparisons.\n\n"
-             "Raises:\n    RuntimeError: if the library is missing or fails.");
 }

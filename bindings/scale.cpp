@@ -19,7 +19,6 @@
 #include "toposeat/large/map_large.hpp"
 #include "toposeat/large/node_orders.hpp"
 #include "toposeat/machines/large_prediction.hpp"
-#include "toposeat/scotch/scotch_large.hpp"
 
 namespace {
 
@@ -44,10 +43,10 @@ using Slots = InputVector<std::uint32_t>;
 const std::map<std::string, LargeObjective> objectives{{"cost", LargeObjective::cost},
                                                        {"congestion", LargeObjective::congestion},
                                                        {"time", LargeObjective::time}};
-const std::map<std::string, LargeMethod> methods{
-    {"auto", LargeMethod::automatic},       {"multilevel", LargeMethod::multilevel},
-    {"geometric", LargeMethod::geometric},  {"scotch", LargeMethod::scotch},
-    {"default", LargeMethod::keep_default}, {"random", LargeMethod::random}};
+const std::map<std::string, LargeMethod> methods{{"auto", LargeMethod::automatic},
+                                                 {"geometric", LargeMethod::geometric},
+                                                 {"default", LargeMethod::keep_default},
+                                                 {"random", LargeMethod::random}};
 
 /// A machine behind one Python type, whichever kind it is.
 struct Machine {
@@ -185,14 +184,6 @@ LargeAnswer map_large(const Machine &machine, const RankTraffic &traffic,
   const nb::gil_scoped_release release;
   const Interrupts interrupts(interruptible);
   return toposeat::map_large(request);
-}
-
-std::tuple<std::vector<std::uint32_t>, std::vector<std::uint32_t>>
-scotch_large(const Machine &machine, const RankTraffic &traffic, std::uint64_t seed, int threads) {
-  const nb::gil_scoped_release release;
-  toposeat::ScotchLargeAnswer answer = toposeat::scotch_map_large(
-      toposeat::rank_graph(traffic, traffic.ranks), machine.kind, seed, threads);
-  return {std::move(answer.raw), std::move(answer.slots)};
 }
 
 using Phases = std::vector<std::tuple<RankTraffic, Slots, double>>;
@@ -387,20 +378,14 @@ void bind_scale(nb::module_ &module) {
       .def_ro("interrupted", &LargeAnswer::interrupted, "The search was stopped by SIGINT.")
       .def_ro("notes", &LargeAnswer::notes);
 
-  module.def("map_large", &map_large, "machine"_a, "traffic"_a, nb::kw_only(), "objective"_a,
-             "solver"_a, "budget_s"_a, "seed"_a, "progress"_a.none() = nb::none(),
-             "interruptible"_a = false,
-             "Chooses a slot for every rank of a large job.\n\n"
-             "Objectives: cost, congestion, time. Solvers: auto, multilevel, geometric, scotch,\n"
-             "default, random. `progress` is told a stage and the share of it that is done. If\n"
-             "`interruptible` (main thread only), SIGINT ends the search but not Scotch, and the\n"
-             "best so far is returned.\n\n"
-             "Raises:\n    ValueError: if the ranks do not fit.\n"
-             "    RuntimeError: if Scotch was asked for and is missing or fails.");
   module.def(
-      "scotch_large", &scotch_large, "machine"_a, "traffic"_a, "seed"_a, "threads"_a = 1,
-      "Scotch's own places and the repaired, one-to-one slots; threads 0: its own choice.\n\n"
-      "Raises:\n    RuntimeError: if the library is missing or fails.");
+      "map_large", &map_large, "machine"_a, "traffic"_a, nb::kw_only(), "objective"_a, "solver"_a,
+      "budget_s"_a, "seed"_a, "progress"_a.none() = nb::none(), "interruptible"_a = false,
+      "Chooses a slot for every rank of a large job.\n\n"
+      "Objectives: cost, congestion, time. Solvers: auto, geometric, default, random.\n"
+      "`progress` is told a stage and the share of it that is done. If `interruptible` (main\n"
+      "thread only), SIGINT ends the search, and the best so far is returned.\n\n"
+      "Raises:\n    ValueError: if the ranks do not fit.");
   module.def(
       "large_cost",
       [](const Machine &machine, const RankTraffic &traffic, const Slots &slots) {

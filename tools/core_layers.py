@@ -17,7 +17,7 @@ from pathlib import Path
 # From the top. What each folder holds is said in CONTRIBUTING.md.
 LAYERS = (
     ("certificate", "large"),
-    ("exact", "search", "scotch"),
+    ("exact", "search"),
     ("bounds", "flow", "division"),
     ("machines", "groups"),
     ("problem",),

@@ -12,7 +12,7 @@ predicted slower than the default, so that the guard answered something else. A 
 figure asked for (cost and congestion on 8 devices and on trees). Calls for machines of kind
 `others` take up to the budget (of seconds, not CPU time) where nothing is proved: each is made
 twice, and under their rows stand the patterns left open, each with its gap. The table of Scotch
-gives the cost of its answer, repaired to one rank per device, over ours.
+gives the cost of the answer of its program, repaired to one rank per device, over ours.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from benchmarks.machine import describe, in_turns, parser, thread_ms
+from benchmarks.mapping import gmap
 from benchmarks.mapping.calls import ALLOWED_MS, call, refused
 from benchmarks.mapping.node_machines import KINDS, Machine
 from benchmarks.mapping.patterns import Bytes, patterns, rank_traffic
@@ -31,7 +32,6 @@ from toposeat import _core
 
 Ids = NDArray[np.int64]
 OBJECTIVES = ("cost", "congestion", "time")
-SEEDS = (1, 2, 3)
 TABLES = ("proofs", "scotch")
 LONG = "other 16"  # kind of the machines whose calls may take the whole budget
 
@@ -68,46 +68,21 @@ def ours(machine: Machine, objective: str, rounds: int, budget_s: float) -> list
     return [row, *left_open]
 
 
-def repaired(answer: Ids, matrix: Bytes, cost: NDArray[np.float64]) -> Ids:
-    """One rank per device: ranks that share one move, least traffic first, to the nearest free."""
-    where = answer.copy()
-    free = sorted(set(range(len(cost))) - set(where.tolist()))
-    traffic = matrix.sum(axis=0) + matrix.sum(axis=1)
-    taken: set[int] = set()
-    for rank in np.argsort(-traffic, kind="stable"):
-        if where[rank] in taken:
-            where[rank] = min(free, key=lambda device: (cost[where[rank], device], device))
-            free.remove(where[rank])
-        taken.add(int(where[rank]))
-    return where
-
-
 def cost_of(where: Ids, matrix: Bytes, cost: NDArray[np.float64]) -> float:
     return float((matrix * cost[np.ix_(where, where)]).sum())
 
 
-def beside_scotch(machine: Machine, rounds: int, budget_s: float) -> str:
-    """Medians over patterns, geometric mean and worst of Scotch / ours over patterns and seeds."""
-    worse, ours_ms, scotch_ms = [], [], []
+def beside_scotch(machine: Machine, budget_s: float) -> str:
+    """Geometric mean and worst of the cost of Scotch / ours over patterns."""
+    worse = []
     for _, matrix in patterns(machine.network.devices):
-        flows = rank_traffic(matrix)
-        solve = call(machine, flows, "cost", budget_s=budget_s)
-        calls = {
-            "ours": thread_ms(solve),
-            "scotch": thread_ms(lambda flows=flows: _core.scotch_raw(flows, machine.cost, 1)),
-        }
-        taken = in_turns(calls, rounds)
-        ours_ms.append(statistics.median(taken["ours"]))
-        scotch_ms.append(statistics.median(taken["scotch"]))
-        best = cost_of(np.array(solve().device_of_rank), matrix, machine.cost)
-        for seed in SEEDS:
-            answer = np.array(_core.scotch_raw(flows, machine.cost, seed)[0], np.int64)
-            mended = repaired(answer, matrix, machine.cost)
-            worse.append(cost_of(mended, matrix, machine.cost) / best)
-    return (
-        f"{machine.name:28}{statistics.median(ours_ms):9.3f}{statistics.median(scotch_ms):11.3f}"
-        f"{statistics.geometric_mean(worse):12.4f}{max(worse):8.3f}"
-    )
+        best = call(machine, rank_traffic(matrix), "cost", budget_s=budget_s)().device_of_rank
+        answer, _ = gmap.places_on_pairs(matrix, machine.cost)
+        mended = gmap.repaired(answer, matrix, machine.cost)
+        worse.append(
+            cost_of(mended, matrix, machine.cost) / cost_of(np.array(best), matrix, machine.cost)
+        )
+    return f"{machine.name:28}{statistics.geometric_mean(worse):12.4f}{max(worse):8.3f}"
 
 
 def print_proofs(
@@ -119,13 +94,13 @@ def print_proofs(
             print("\n".join(ours(machine, objective, rounds, budget_s)), flush=True)
 
 
-def print_scotch(machines: Sequence[Machine], rounds: int, budget_s: float) -> None:
-    if not _core.scotch_available():
-        print("Scotch: skipped, libscotch is not installed (Debian: libscotch-dev)")
+def print_scotch(machines: Sequence[Machine], budget_s: float) -> None:
+    if not gmap.is_installed():
+        print(gmap.MISSING)
         return
-    print(f"\n{'machine':28}  ours ms  Scotch ms  cost / ours   worst")
+    print(f"\n{'machine':28} cost / ours   worst")
     for machine in machines:
-        print(beside_scotch(machine, 1 if machine.kind == LONG else rounds, budget_s), flush=True)
+        print(beside_scotch(machine, budget_s), flush=True)
 
 
 def main() -> None:
@@ -148,7 +123,7 @@ def main() -> None:
     if "proofs" in tables:
         print_proofs(machines, args.objective or OBJECTIVES, args.rounds, args.budget)
     if "scotch" in tables:
-        print_scotch(machines, args.rounds, args.budget)
+        print_scotch(machines, args.budget)
 
 
 if __name__ == "__main__":

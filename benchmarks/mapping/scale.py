@@ -1,4 +1,4 @@
-"""Large jobs: our multilevel mapper beside Scotch and SharedMap, in the same run.
+"""Large jobs: our mapper beside Scotch and SharedMap, in the same run.
 
 Run: python -m benchmarks.mapping.scale [regular] [irregular] [network] [growth] [--quick]
      [--ranks N,N] [--seeds N] [--slow-seeds N] [--slow-ranks N]
@@ -6,7 +6,8 @@ Run: python -m benchmarks.mapping.scale [regular] [irregular] [network] [growth]
 `regular` and `irregular` place graphs on 4:8:m hierarchies; the latter ends with our cost over each
 peer's for every family, and the geometric mean of them.
 
-Times are CPU time of the whole process (threaded peers pay for all their threads). Costs are
+Times are CPU time of the whole process (threaded peers pay for all their threads; Scotch is
+a program, reading its files included). Costs are
 medians over seeds, `repaired` to one rank per slot and `raw` as the peer answered. `cost ratio` is
 ours / peer, against the repaired answer and, in brackets, the raw one. A/A is our own mapper run a
 second time. Peers that are not installed are skipped with a reason. `--quick` takes 4096 ranks,
@@ -26,6 +27,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from benchmarks.machine import describe
+from benchmarks.mapping import gmap
 from benchmarks.mapping.irregular_graphs import families, missing
 from benchmarks.mapping.scale_graphs import Graph, random_graph, rgg, shuffled, stencil
 from numpy.typing import NDArray
@@ -34,6 +36,7 @@ from toposeat import _core
 from toposeat.mapping import read_shape
 
 Slots = NDArray[np.uint32]
+Call = Callable[[], tuple[Slots, float]]
 SHARED_MAP_MODES = ("eco",)  # "fast" takes longer on random graphs, and is no better
 BUDGET_S = 100.0  # never reached: figures are of the whole search
 GRIDS = {
@@ -56,10 +59,13 @@ class Row:
     cpu_s: list[float] = field(default_factory=list)
 
 
-def timed(call: Callable[[], Slots]) -> tuple[Slots, float]:
-    begin = time.process_time()
-    answer = call()
-    return answer, time.process_time() - begin
+def timed(call: Callable[[], Slots]) -> Callable[[], tuple[Slots, float]]:
+    def both() -> tuple[Slots, float]:
+        begin = time.process_time()
+        answer = call()
+        return answer, time.process_time() - begin
+
+    return both
 
 
 def repair(raw: Slots, slots: int) -> Slots:
@@ -75,15 +81,13 @@ def repair(raw: Slots, slots: int) -> Slots:
     return result
 
 
-def peer_calls(graph: Graph, nodes: int, machine: _core.LargeMachine, seed: int) -> dict:
-    """Raw answers by name."""
-    traffic = graph.traffic()
-    calls: dict[str, Callable[[], Slots]] = {}
-    if _core.scotch_available():
-        for threads, name in ((1, "Scotch, 1 thread"), (0, "Scotch, threads")):
-            calls[name] = lambda threads=threads: np.array(
-                _core.scotch_large(machine, traffic, seed, threads)[0], np.uint32
-            )
+def peer_calls(graph: Graph, nodes: int, seed: int) -> dict[str, Call]:
+    """Raw answers by name, and their CPU seconds."""
+    calls: dict[str, Call] = {}
+    if gmap.is_installed():
+        calls["Scotch, gmap"] = lambda: gmap.places_on_tree(
+            graph.ranks, (graph.source, graph.target, graph.weight), f"{nodes} 100 8 10 4 1"
+        )
     if importlib.util.find_spec("chszlablib") is not None:
         from chszlablib import Decomposition  # noqa: PLC0415
         from chszlablib import Graph as PeerGraph  # noqa: PLC0415
@@ -91,11 +95,13 @@ def peer_calls(graph: Graph, nodes: int, machine: _core.LargeMachine, seed: int)
         begin, target, weight = graph.rows()
         peer = PeerGraph.from_csr(begin, target, edge_weights=weight)
         for mode in SHARED_MAP_MODES:
-            calls[f"SharedMap {mode}"] = lambda mode=mode: np.asarray(
-                Decomposition.process_map(
-                    peer, [4, 8, nodes], [1, 10, 100], mode=mode, imbalance=0.0, seed=seed
-                ).assignment,
-                np.uint32,
+            calls[f"SharedMap {mode}"] = timed(
+                lambda mode=mode: np.asarray(
+                    Decomposition.process_map(
+                        peer, [4, 8, nodes], [1, 10, 100], mode=mode, imbalance=0.0, seed=seed
+                    ).assignment,
+                    np.uint32,
+                )
             )
     return calls
 
@@ -154,14 +160,14 @@ def _one_problem(
             machine,
             traffic,
             objective="cost",
-            solver="multilevel",
+            solver="auto",
             budget_s=BUDGET_S,
             seed=seed,
         )
         return answer.slot_of_rank
 
-    def take(name: str, call: Callable[[], Slots]) -> None:
-        raw, cpu_s = timed(call)
+    def take(name: str, call: Call) -> None:
+        raw, cpu_s = call()
         row = rows.setdefault(name, Row(name))
         slots = raw if np.unique(raw).size == raw.size else repair(raw, machine.slots)
         row.cost.append(_core.large_cost(machine, traffic, slots))
@@ -169,16 +175,16 @@ def _one_problem(
         row.moved.append(int((slots != raw).sum()))
         row.cpu_s.append(cpu_s)
 
-    take("ours (multilevel)", own)
-    for name, call in peer_calls(graph, graph.ranks // 32, machine, seed).items():
+    take("ours", timed(own))
+    for name, call in peer_calls(graph, graph.ranks // 32, seed).items():
         if slow or not name.startswith("SharedMap"):
             take(name, call)
-    take("ours, A/A", own)
-    take("default order", lambda: np.arange(graph.ranks, dtype=np.uint32))
+    take("ours, A/A", timed(own))
+    take("default order", timed(lambda: np.arange(graph.ranks, dtype=np.uint32)))
 
 
 def _print_rows(title: str, rows: dict[str, Row]) -> None:
-    ours = rows["ours (multilevel)"]
+    ours = rows["ours"]
     print(f"\n{title}: median [min-max] over {len(ours.cost)} seeds")
     print(f"  {'mapper':18} {'cost, repaired':>32} {'raw':>12} {'moved':>6} {'CPU ms':>8}"
           f" {'cost ratio':>16} {'CPU ratio':>9}")  # fmt: skip
@@ -200,7 +206,7 @@ def _ratios(rows: dict[str, Row], peer: Row) -> tuple[float, ...]:
     """Ours over the peer's: repaired cost, raw cost, CPU time, geometric means over its seeds; and
     the largest ratio of repaired costs.
     """
-    ours = rows["ours (multilevel)"]
+    ours = rows["ours"]
     worst = max(a / b for a, b in zip(ours.cost, peer.cost, strict=False))
     means = tuple(
         statistics.geometric_mean(a / b for a, b in zip(own, other, strict=False))
@@ -314,7 +320,7 @@ def _grown(kind: str, ranks: int, seeds: int) -> str:
         traffic = graph.traffic()
         begin = time.process_time()
         answer = _core.map_large(
-            machine, traffic, objective="cost", solver="multilevel", budget_s=BUDGET_S, seed=seed
+            machine, traffic, objective="cost", solver="auto", budget_s=BUDGET_S, seed=seed
         )
         cpu_s.append(time.process_time() - begin)
         default.append(answer.default.cost / ranks)
@@ -347,8 +353,8 @@ def main() -> None:
         most_ranks = max(GRIDS)
     tables = args.tables or ["regular", "irregular", "network", "growth"]
     print(describe())
-    if not _core.scotch_available():
-        print("Scotch: skipped, libscotch is not installed (Debian: libscotch-dev)")
+    if not gmap.is_installed():
+        print(gmap.MISSING)
     if importlib.util.find_spec("chszlablib") is None:
         print("SharedMap: skipped, Python package chszlablib is not installed")
     ranks_list = [int(n) for n in args.ranks.split(",")]

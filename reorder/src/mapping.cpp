@@ -111,7 +111,6 @@ Blocks searched(const Nodes &nodes, const RankTraffic &traffic) {
   const LargeAnswer answer = map_large({.traffic = traffic,
                                         .machine = machine,
                                         .objective = LargeObjective::cost,
-                                        .method = LargeMethod::multilevel,
                                         .budget_s = budget_s,
                                         .seed = 1,
                                         .given = {std::move(home)},

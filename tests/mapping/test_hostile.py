@@ -15,7 +15,6 @@ from toposeat.mapping import (
     map_to_shape,
     map_traffic,
     read_shape,
-    scotch_available,
 )
 from toposeat.mapping.scale import SCALE_SOLVERS
 from toposeat.model.evaluation import Evaluation
@@ -24,7 +23,6 @@ from toposeat.model.traffic import Traffic
 from toposeat.topology import read_topology
 
 MOST = 2**61
-USABLE = [each for each in SOLVERS if each != "scotch" or scotch_available()]
 
 
 def one_pair(ranks: int, nbytes: int) -> Traffic:
@@ -53,7 +51,9 @@ def is_sound(evaluation: Evaluation) -> bool:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_node_answers_soundly(name: str) -> None:
     traffic = PROBLEMS[name]
-    for machine, objective, solver in itertools.product(("dgx-1v", "power9-4"), OBJECTIVES, USABLE):
+    for machine, objective, solver in itertools.product(
+        ("dgx-1v", "power9-4"), OBJECTIVES, SOLVERS
+    ):
         result = map_traffic(
             read_topology(machine),
             traffic,
@@ -74,8 +74,6 @@ def test_a_shape_answers_soundly(name: str) -> None:
     for text, objective, solver in itertools.product(
         ("hierarchy:2:4", "torus2d:3x3", "dragonfly:2:2:2"), OBJECTIVES, SCALE_SOLVERS
     ):
-        if solver == "scotch" and not scotch_available():
-            continue
         result = map_to_shape(
             read_shape(text),
             traffic,
@@ -90,7 +88,7 @@ def test_devices_that_nothing_joins_are_named() -> None:
     machine = read_topology("dgx-1v")
     routes = tuple(each for each in machine.routes if "gpu7" not in (each.source, each.target))
     cut = dataclasses.replace(machine, routes=routes)
-    for objective, solver in itertools.product(OBJECTIVES, USABLE):
+    for objective, solver in itertools.product(OBJECTIVES, SOLVERS):
         with pytest.raises(InputError, match="no route from device 'gpu0' to 'gpu7'") as caught:
             map_traffic(cut, one_pair(4, 1), MapOptions(objective=objective, solver=solver))
         assert caught.value.hint
@@ -98,7 +96,7 @@ def test_devices_that_nothing_joins_are_named() -> None:
 
 def test_too_many_ranks_and_contradictions_for_every_solver() -> None:
     machine, traffic = read_topology("power9-4"), one_pair(5, 1)
-    for objective, solver in itertools.product(OBJECTIVES, USABLE):
+    for objective, solver in itertools.product(OBJECTIVES, SOLVERS):
         with pytest.raises(ToposeatError, match="5 ranks do not fit on the 4 devices"):
             map_traffic(machine, traffic, MapOptions(objective=objective, solver=solver))
         with pytest.raises(UsageError, match="both pinned to device 3"):

@@ -20,14 +20,12 @@ from tests.mapping.machines import (
     traffic_of,
     tree_topology,
 )
-from toposeat.errors import ToposeatError, UnavailableError, UsageError
+from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluation import evaluate
 from toposeat.mapping import (
     map_to_shape,
     map_traffic,
-    mapper,
     read_shape,
-    scotch_available,
 )
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.map_options import OBJECTIVES, Constraints, MapOptions
@@ -343,36 +341,6 @@ def test_without_time_nothing_is_searched(objective: str) -> None:
     assert result.certificate.lower_bound is not None
     assert 0 < result.certificate.lower_bound <= result.certificate.value
     assert any("no better placement was found" in note for note in result.notes)
-
-
-def test_missing_scotch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapper._core, "scotch_available", lambda: False)
-    with pytest.raises(UnavailableError) as caught:
-        map_traffic(read_topology("dgx-1v"), ring(8), MapOptions(solver="scotch"))
-    assert "libscotch-dev" in caught.value.hint
-
-
-def ring(ranks: int) -> Traffic:
-    matrix = np.roll(np.eye(ranks, dtype=np.int64), 1, axis=1) * 1_000_000
-    return traffic_of(matrix + matrix.T)
-
-
-@pytest.mark.skipif(not scotch_available(), reason="libscotch is not installed")
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(3))
-def test_scotch_answers_are_one_to_one(objective: str, seed: int) -> None:
-    machine = read_topology("dgx-2")
-    traffic = random_traffic(np.random.default_rng(seed), 13, 0.5)
-    options = {"objective": objective, "solver": "scotch", "seed": seed}
-    result = map_traffic(
-        machine, traffic, MapOptions(constraints=Constraints(pins={3: 7}), **options)
-    )  # type: ignore[arg-type]
-    check(result)
-    assert result.device_of_rank[3] == 7
-    again = map_traffic(
-        machine, traffic, MapOptions(constraints=Constraints(pins={3: 7}), **options)
-    )  # type: ignore[arg-type]
-    assert again.device_of_rank == result.device_of_rank
 
 
 def test_gains_too_small_to_matter_keep_the_default() -> None:

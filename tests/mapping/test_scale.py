@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping import map_to_shape, read_shape, seat_slots
 from toposeat.model.map_options import MapOptions
@@ -314,15 +313,6 @@ def test_a_chain_is_near_in_many_grids_and_still_quick_to_judge():
     )
     # Each of the 12 nodes is left once and entered once, each of the 120 groups as well.
     assert result.placed.cost <= 2**20 * (12 * 100 + 108 * 10 + 600)
-
-
-def test_scotch_is_one_to_one_after_repair():
-    if not _core.scotch_available():
-        pytest.skip("libscotch is not installed")
-    for text in SHAPES:
-        shape = read_shape(text)
-        result = map_to_shape(shape, random_traffic(shape.slots, 7), MapOptions(solver="scotch"))
-        assert np.unique(result.device_of_rank).size == shape.slots
 
 
 def test_seats_name_host_and_device_and_count_local_ranks():

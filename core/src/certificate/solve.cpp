@@ -13,7 +13,6 @@
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/problem/congestion.hpp"
 #include "toposeat/problem/symmetry.hpp"
-#include "toposeat/scotch/scotch.hpp"
 
 namespace toposeat {
 namespace {
@@ -95,25 +94,13 @@ Assignment random_placement(const Job &job) {
   return job.unpadded(placement);
 }
 
-Found from_scotch(const Job &job, MapAnswer &answer) {
-  if (!scotch_scope.covers(job.qap))
-    throw std::runtime_error("scotch knows no allowed devices per rank and no hybrid metric");
-  const ScotchAnswer scotch = scotch_map(job.qap, job.request.seed);
-  if (scotch.moved > 0)
-    answer.notes.push_back("scotch did not answer one-to-one: " + std::to_string(scotch.moved) +
-                           " of its ranks were moved to free devices");
-  return {job.unpadded(scotch.placement), quick_bound(job, job.request.objective), "scotch"};
-}
-
-Found candidate(const Job &job, MapAnswer &answer) {
+Found candidate(const Job &job) {
   const Objective objective = job.request.objective;
   switch (job.request.method) {
   case Method::keep_default:
     return {job.home, quick_bound(job, objective), "default"};
   case Method::random:
     return {random_placement(job), quick_bound(job, objective), "random"};
-  case Method::scotch:
-    return from_scotch(job, answer);
   case Method::automatic:
   case Method::exact:
   case Method::search:
@@ -164,7 +151,7 @@ MapAnswer solve(const MapRequest &request) {
     return uniform_answer(request, machine);
   const Job job(request, std::move(machine), deadline);
   MapAnswer answer;
-  const Found found = candidate(job, answer);
+  const Found found = candidate(job);
   const Assignment chosen = chooses(request.method) ? guarded(job, found, answer) : found.placement;
   const std::uint32_t ranks = request.traffic.ranks;
   answer.device_of_rank = job.machine.original(chosen, ranks);

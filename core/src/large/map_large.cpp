@@ -11,8 +11,6 @@
 #include "large/large_candidates.hpp"
 #include "large/slot_refinement.hpp"
 #include "toposeat/problem/qap.hpp"
-#include "toposeat/scotch/scotch.hpp"
-#include "toposeat/scotch/scotch_large.hpp"
 
 namespace toposeat {
 namespace {
@@ -30,10 +28,6 @@ namespace {
 constexpr double worth_refining = 1.2; // times the least cost so far: swaps gain no more than that
 constexpr std::size_t most_refined = 2;
 constexpr double orders_share = 0.4; // of the budget: a search gets the rest
-
-bool searches(LargeMethod method) {
-  return method == LargeMethod::automatic || method == LargeMethod::multilevel;
-}
 
 bool chooses(LargeMethod method) {
   return method != LargeMethod::keep_default && method != LargeMethod::random;
@@ -117,24 +111,18 @@ private:
     case LargeMethod::random:
       add("random", random_placement());
       return;
-    case LargeMethod::scotch:
-      add_scotch();
-      return;
     case LargeMethod::automatic:
-    case LargeMethod::multilevel:
     case LargeMethod::geometric:
       break;
     }
     for (const Assignment &given : request_.given)
       add("given", given);
     add_orders();
-    if (!searches(request_.method))
+    if (request_.method == LargeMethod::geometric)
       return;
     if (!deadline_.expired())
       add_multilevel();
     add_refined();
-    if (request_.method == LargeMethod::automatic)
-      try_scotch();
   }
 
   void add_orders() {
@@ -209,39 +197,6 @@ private:
         add(candidate.name + " + swaps", std::move(placement));
       ++refined;
     }
-  }
-
-  void add_scotch() {
-    tell("scotch", 0);
-    ScotchLargeAnswer scotch = scotch_map_large(graph_, request_.machine, request_.seed);
-    if (scotch.moved > 0)
-      answer_.notes.push_back("scotch did not answer one-to-one: " + std::to_string(scotch.moved) +
-                              " of its ranks were moved to free slots");
-    add("scotch", std::move(scotch.slots));
-  }
-
-  /// Scotch as one more candidate, if there is a Scotch and time for it.
-  void try_scotch() {
-    if (!scotch_available()) {
-      answer_.notes.push_back("scotch was not tried: its library was not found");
-      return;
-    }
-    double own = 0; // it takes about as long as the multilevel search
-    for (const LargeCandidate &each : answer_.candidates)
-      own += each.name == "multilevel" ? each.cpu_s : 0;
-    if (deadline_.expired() || deadline_.left() < 1.5 * own) {
-      answer_.notes.push_back("scotch was not tried: no time was left");
-      return;
-    }
-    try {
-      add_scotch();
-    } catch (const std::runtime_error &error) {
-      answer_.notes.push_back(std::string("scotch was not tried: ") + error.what());
-      return;
-    }
-    Assignment placement = placements_.back();
-    if (refine_slots(graph_, request_.machine, tree_, placement, deadline_) > 0)
-      add("scotch + swaps", std::move(placement));
   }
 
   Assignment random_placement() const {

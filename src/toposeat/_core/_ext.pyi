@@ -231,7 +231,7 @@ class MapRequest:
     those that may be used, in default order (none: all), `slots` how many ranks each takes (none: one);
     `pins` holds (rank, device) pairs, `allowed` for each rank its devices (an empty list: all), `hosts`
     the number of the host of every device (none: one host).
-    Objectives: cost, congestion, time. Solvers: auto, exact, search, scotch, default, random.
+    Objectives: cost, congestion, time. Solvers: auto, exact, search, default, random.
 
     Raises:
         ValueError: on an unknown name, a rank that does not exist, or a cost that is not square.
@@ -258,7 +258,6 @@ def map_ranks(request: MapRequest, *, interruptible: bool = False) -> MapAnswer:
 
     Raises:
         ValueError: if the ranks do not fit, or devices and pins contradict each other.
-        RuntimeError: if Scotch was asked for and is missing or fails.
     """
 
 def default_ranks(request: MapRequest) -> list[int]:
@@ -269,17 +268,6 @@ def default_ranks(request: MapRequest) -> list[int]:
 def seating_conflict(request: MapRequest) -> tuple[list[int], list[int]] | None:
     """
     Ranks that cannot all be seated and the devices they may use; None if all ranks can.
-    """
-
-def scotch_available() -> bool:
-    """Whether libscotch can be loaded."""
-
-def scotch_raw(traffic: RankTraffic, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int) -> tuple[list[int], list[int]]:
-    """
-    Scotch's own answer, one-to-one or not, and the repaired one, for comparisons.
-
-    Raises:
-        RuntimeError: if the library is missing or fails.
     """
 
 class SwitchLink:
@@ -443,22 +431,12 @@ def map_large(machine: LargeMachine, traffic: RankTraffic, *, objective: str, so
     """
     Chooses a slot for every rank of a large job.
 
-    Objectives: cost, congestion, time. Solvers: auto, multilevel, geometric, scotch,
-    default, random. `progress` is told a stage and the share of it that is done. If
-    `interruptible` (main thread only), SIGINT ends the search but not Scotch, and the
-    best so far is returned.
+    Objectives: cost, congestion, time. Solvers: auto, geometric, default, random.
+    `progress` is told a stage and the share of it that is done. If `interruptible` (main
+    thread only), SIGINT ends the search, and the best so far is returned.
 
     Raises:
         ValueError: if the ranks do not fit.
-        RuntimeError: if Scotch was asked for and is missing or fails.
-    """
-
-def scotch_large(machine: LargeMachine, traffic: RankTraffic, seed: int, threads: int = 1) -> tuple[list[int], list[int]]:
-    """
-    Scotch's own places and the repaired, one-to-one slots; threads 0: its own choice.
-
-    Raises:
-        RuntimeError: if the library is missing or fails.
     """
 
 def large_cost(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toposeat import launch, mapping, pipeline, report, topology
+from toposeat import launch, pipeline, report, topology
 from toposeat.cli.command import (
     Command,
     add_flag,
@@ -141,7 +141,6 @@ def node_findings() -> tuple[Finding, ...]:
         _native_parts,
         _launchers,
         _mpi,
-        _solvers,
         _shared_memory,
     )
     return tuple(found for check in checks for found in check())
@@ -207,10 +206,6 @@ def _mpi() -> Iterator[Finding]:
         yield finding("mpi", description=each.description, mpirun=each.mpirun)
     if not installations:
         yield finding("mpi-missing")
-
-
-def _solvers() -> Iterator[Finding]:
-    yield finding("scotch" if mapping.scotch_available() else "scotch-missing")
 
 
 def _shared_memory() -> Iterator[Finding]:

@@ -30,6 +30,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "--stack NAME predicts for what an MPI does; `toposeat advise` clocks what it could do",
     ),
     (
+        r" --solver[ =]scotch\b",
+        "--solver scotch",
+        "leave it out: the search of our own finds placements that cost less on average",
+    ),
+    (
         r" (?:levels|topograph):",
         "a network's source levels:FILE or topograph:FILE",
         "write Slurm's topology.conf (SwitchName=leaf1 Nodes=n[1-16]) and give -t slurm:FILE",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from toposeat.door import door
 
 if TYPE_CHECKING:
-    from toposeat._core import scotch_available
     from toposeat.mapping.asking import ask
     from toposeat.mapping.binding import seat_ranks, seat_slots
     from toposeat.mapping.borrowing import Ways, nearest_devices, price_of, uses_of, with_ways

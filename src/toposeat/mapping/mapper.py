@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toposeat import _core
-from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.network import compile_traffic
 from toposeat.mapping.decision import (
@@ -20,7 +19,6 @@ from toposeat.mapping.decision import (
     too_little,
     why_slower,
 )
-from toposeat.mapping.installed import check_installed
 from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
 from toposeat.mapping.robust import Asked, Choice, Untold, choose
 from toposeat.mapping.sets import map_sets, searches_sets
@@ -67,7 +65,6 @@ def map_traffic(
     evaluator = evaluator or Evaluator(topology, traffic, metric=options.metric)
     request = problem.request(evaluator, options, budget_s=budget_s)
     check_seating(topology, problem, request)
-    check_installed(options.solver)
     default = evaluator.evaluate(_core.default_ranks(request))
     begin = time.perf_counter()
     if evaluator.groups is None:
@@ -193,7 +190,7 @@ def with_hosts(
     from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
 
     evaluator = SlotEvaluator(shape, traffic)
-    of_machine = [note for note in notes if not note.startswith((*OF_SEARCH, KEPT, APART))]
+    of_machine = [note for note in notes if not note.startswith((OF_SEARCH, KEPT, APART))]
     of_machine += rails_notes(shape, traffic, result.device_of_rank)
     return replace(
         result,
@@ -218,11 +215,8 @@ def _gaining(
 
 
 def _solved(request: _core.MapRequest) -> _core.MapAnswer:
-    try:
-        interruptible = threading.current_thread() is threading.main_thread()
-        return _core.map_ranks(request, interruptible=interruptible)
-    except RuntimeError as error:  # only Scotch can refuse what was checked before
-        raise ToposeatError(str(error), hint="use --solver auto") from error
+    interruptible = threading.current_thread() is threading.main_thread()
+    return _core.map_ranks(request, interruptible=interruptible)
 
 
 def _by_pairs(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions) -> Answer:

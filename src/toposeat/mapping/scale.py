@@ -16,7 +16,6 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.mapping.decision import certificate_of, result_of, why_keep_default
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.host_order import in_host_order
-from toposeat.mapping.installed import check_installed
 from toposeat.mapping.local_sets import with_local_sets
 from toposeat.mapping.node_orders import Searched, search_orders
 from toposeat.mapping.rails_apart import rails_notes
@@ -27,10 +26,9 @@ from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.traffic import Traffic
 
 # auto: every candidate: orders, curves, blocks, multilevel.
-# scotch: libscotch alone, repaired to one rank per slot.
 # default: rank i on slot i.
 # random: a random placement (for comparisons).
-SCALE_SOLVERS = ("auto", "scotch", "default", "random")
+SCALE_SOLVERS = ("auto", "default", "random")
 SCALE_BUDGET_S = 10.0  # where the options name none
 ORDERS_BUDGET_S = 1.0  # of CPU time, for the order of nodes of jobs with groups
 
@@ -63,22 +61,18 @@ def map_to_shape(
     """
     options = options or MapOptions()
     check_scale(shape, traffic.ranks, options)
-    check_installed(options.solver)
     begin = time.perf_counter()
     evaluator = SlotEvaluator(shape, traffic)
-    try:
-        answer = _core.map_large(
-            shape.machine,
-            evaluator.cost_flows if options.objective == "cost" else evaluator.flows,
-            objective=options.objective,
-            solver="multilevel" if options.solver == "auto" else options.solver,
-            budget_s=SCALE_BUDGET_S if options.budget_s is None else options.budget_s,
-            seed=options.seed,
-            progress=progress,
-            interruptible=threading.current_thread() is threading.main_thread(),
-        )
-    except RuntimeError as error:  # only Scotch can refuse what was checked above
-        raise ToposeatError(str(error), hint="use --solver auto") from error
+    answer = _core.map_large(
+        shape.machine,
+        evaluator.cost_flows if options.objective == "cost" else evaluator.flows,
+        objective=options.objective,
+        solver=options.solver,
+        budget_s=SCALE_BUDGET_S if options.budget_s is None else options.budget_s,
+        seed=options.seed,
+        progress=progress,
+        interruptible=threading.current_thread() is threading.main_thread(),
+    )
     default, placed = (evaluator.evaluate(row) for row in (evaluator.default, answer.slot_of_rank))
     notes = [*shape.notes, *answer.notes]
     solver, searched = answer.placed.name, None

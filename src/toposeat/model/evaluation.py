@@ -165,7 +165,7 @@ class Certificate(Noun, Record, frozen=True, kw_only=True):
 
 # How notes of a result begin: why a placement was not taken, and what is of the search alone.
 KEPT = "kept the default"
-OF_SEARCH = ("the traffic is that of", "scotch was not tried")
+OF_SEARCH = "the traffic is that of"
 
 
 class MappingResult(Noun, Record, frozen=True, kw_only=True):

@@ -20,10 +20,9 @@ METRICS = ("latency", "bandwidth", "distance", "hybrid")  # of the pairwise cost
 # auto: exact where that is quick, else search, then a proof as far as the budget goes.
 # exact: spend the whole budget on a proof.
 # search: local search only; bounds still give a gap.
-# scotch: libscotch, if installed; repaired to one rank per device.
 # default: rank i on the i-th device.
 # random: a random placement (for comparisons: may be slower than the default).
-SOLVERS = ("auto", "exact", "search", "scotch", "default", "random")
+SOLVERS = ("auto", "exact", "search", "default", "random")
 
 _TOLERANCE = 1e-9  # shares that differ by less are the same share
 

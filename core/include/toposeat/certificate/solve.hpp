@@ -33,8 +33,7 @@ struct MapAnswer {
 ///
 /// Throws std::invalid_argument if the ranks do not fit on the devices, or the request contradicts
 /// itself (a device twice, a pin to a device that is not allowed, more pins to a device than it has
-/// slots, ranks that may only use too few devices), and std::runtime_error if Scotch was asked for
-/// and is missing, fails, or cannot express the request.
+/// slots, ranks that may only use too few devices).
 MapAnswer solve(const MapRequest &request);
 
 } // namespace toposeat

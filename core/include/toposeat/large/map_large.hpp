@@ -1,9 +1,9 @@
 // Mapping thousands of ranks: many quick candidates and a multilevel one, the best of which is
 // kept.
 //
-// The shape is that of certificate/solve.hpp without a proof: candidates (large/, division/,
-// scotch/), swaps under the true distances, and never a placement predicted slower than the
-// default. No useful bound is known at this size.
+// The shape is that of certificate/solve.hpp without a proof: candidates (large/, division/), swaps
+// under the true distances, and never a placement predicted slower than the default. No useful
+// bound is known at this size.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -21,16 +21,9 @@ namespace toposeat {
 
 enum class LargeObjective : std::uint8_t { cost, congestion, time };
 
-/// automatic: all of them. multilevel: all but Scotch. geometric: only what needs no search.
-/// scotch: Scotch alone, repaired. keep_default and random: that placement, whatever it is worth.
-enum class LargeMethod : std::uint8_t {
-  automatic,
-  multilevel,
-  geometric,
-  scotch,
-  keep_default,
-  random
-};
+/// automatic: all of them. geometric: only what needs no search. keep_default and random: that
+/// placement, whatever it is worth.
+enum class LargeMethod : std::uint8_t { automatic, geometric, keep_default, random };
 
 struct LargeRequest {
   const RankTraffic &traffic;
@@ -66,10 +59,9 @@ struct LargeAnswer {
 
 /// Chooses a slot for each rank, no slot twice. Unless the method fixes one, the placement is never
 /// predicted slower than the default, and it is the default if nothing is gained. Budget and stop
-/// end everything but Scotch, which cannot be interrupted and is begun only with time enough left.
+/// end the search.
 ///
-/// Throws std::invalid_argument if the ranks do not fit or a given placement is none, and
-/// std::runtime_error if Scotch alone was asked for and is missing or fails.
+/// Throws std::invalid_argument if the ranks do not fit or a given placement is none.
 LargeAnswer map_large(const LargeRequest &request);
 
 /// Sum over directed flows of bytes x distance.

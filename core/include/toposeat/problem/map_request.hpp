@@ -16,9 +16,8 @@ enum class Objective : std::uint8_t { cost, congestion, time };
 
 /// automatic: exact where that is quick, else search, then what is left of the budget for a proof.
 /// search: no enumeration; the certificate comes from bounds alone.
-/// scotch: its answer, repaired; the guard against slower placements holds for it too.
 /// keep_default and random: no choice is made; the certificate judges that placement.
-enum class Method : std::uint8_t { automatic, exact, search, scotch, keep_default, random };
+enum class Method : std::uint8_t { automatic, exact, search, keep_default, random };
 
 struct MapRequest {
   const Network &network;

@@ -395,7 +395,7 @@ def render_mapping_text(
 
 
 # How notes on the search begin; they come after those on the machine and the traffic.
-_LAST = (*OF_SEARCH, f"{KEPT}: no better")
+_LAST = (OF_SEARCH, f"{KEPT}: no better")
 
 
 def _rank_of_note(note: str) -> int:
