@@ -97,8 +97,6 @@ lint-deep: setup-lint setup-test build ## what is too slow for every commit: bef
 	@TOPOSEAT_TEST_RANDOM=1 python -m pytest -q -n $(JOBS) --dist worksteal -m 'not (mpi or alone or cluster)'
 	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and deep and not (alone or cluster)'
 	@python -m pytest -q -m 'deep and (alone or cluster)'
-	@python -m tests.fuzz.fuzz_readers --count $(DEEP_COUNT) --processes $(JOBS) \
-	  --fresh --state build/lint-deep.jsonl
 
 .PHONY: format
 format: setup-lint ## rewrite files the way lint wants them
@@ -118,13 +116,6 @@ bench: setup-bench build ## print the tables of benchmarks/, the long ones in sh
 .PHONY: peers
 peers: setup-test build ## other projects' MPI test suites, bare and under toposeat: each difference (an hour)
 	@python -m benchmarks.peers
-
-COUNT ?= 100000
-DEEP_COUNT ?= 2000
-FORMATS ?=
-.PHONY: fuzz
-fuzz: setup-test build ## damaged inputs for every reader, resumed where it stopped; COUNT=1000 for a short run, FORMATS=Slurm,hwloc for some
-	@nice python -m tests.fuzz.fuzz_readers --count $(COUNT) --only '$(FORMATS)' --processes $(JOBS)
 
 .PHONY: papers
 papers: ## rewrite docs/explanation/papers.md: published figures beside ours

@@ -18,8 +18,6 @@
 
 enum { READS = 4, ROOM = 4096, BUILD_LOG = 0x1183 };
 
-unsigned long fuzz_taken;
-
 struct proxy {
   int socket;
   struct tps_text said;
@@ -124,9 +122,7 @@ static void act(struct client *client, const char *what) {
 
 static void end(struct client *client) {
   for (size_t i = 0; i < READS; i++) {
-    cl_int status =
-        tps__event_wait(client->reads[i]); /* whatever was said, nobody waits for ever */
-    fuzz_taken += status == CL_SUCCESS;
+    tps__event_wait(client->reads[i]); /* whatever was said, nobody waits for ever */
     free(client->reads[i]->layout.base);
     free(client->reads[i]);
   }
@@ -156,7 +152,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct client client = {0};
   pthread_t proxies;
   begin(&client, sockets[0]);
-  unsigned long before = fuzz_taken;
   if (pthread_create(&proxies, NULL, answer, &proxy) != 0)
     abort();
   act(&client, text);
@@ -166,7 +161,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pthread_join(proxies, NULL);
   close(sockets[1]);
   end(&client);
-  fuzz_taken = before + (fuzz_taken > before);
   free(proxy.said.data);
   free(text);
   return 0;

@@ -12,8 +12,6 @@
 
 extern "C" {
 #include "fuzz.h"
-
-unsigned long fuzz_taken;
 }
 #include "frames.h"
 
@@ -199,7 +197,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   (void)once;
   std::string text(reinterpret_cast<const char *>(data), size);
   tps_text said = {};
-  size_t frames = frames_of_text(&said, text.data());
+  frames_of_text(&said, text.data());
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
     std::abort();
@@ -216,16 +214,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       ;
   });
   tps_inflow in = {.socket = sockets[0], .data = nullptr, .at = 0, .filled = 0};
-  size_t taken = 0;
   {
     Session session(sockets[0]);
     session.learn_devices();
     while (session.take_message(in))
-      taken++;
+      ;
     while (builds > 0) // which answer in threads of their own
       std::this_thread::yield();
   }
-  fuzz_taken += frames > 0 && taken == frames;
   close(sockets[0]);
   client.join();
   close(sockets[1]);

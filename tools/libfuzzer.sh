@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The fuzz targets of fuzz/ on clang's libFuzzer: tools/libfuzzer.sh RUNS. What it finds to be new
-# stays in build/libfuzzer/corpus. Says why, and succeeds, where there is no such clang.
+# stays in build/fuzz/corpus. Says why, and succeeds, where there is no such clang.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=$1
-tree=build/libfuzzer
+tree=build/fuzz
 
 # Prints a clang that can link for libFuzzer, as C and as C++.
 find_clang() {
@@ -27,11 +27,8 @@ if [ -z "$clang" ]; then
   echo "no clang with libFuzzer (Debian: clang and libclang-rt-dev): its runs are left out"
   exit
 fi
-cmake -S . -B $tree -G Ninja --log-level=WARNING -D CMAKE_BUILD_TYPE=RelWithDebInfo \
-  -D CMAKE_C_COMPILER="$clang" -D CMAKE_CXX_COMPILER="${clang/clang/clang++}" \
-  -D TOPOSEAT_BUILD_BINDINGS=OFF -D TOPOSEAT_BUILD_TESTS=ON -D TOPOSEAT_LIBFUZZER=ON \
-  -D TOPOSEAT_SANITIZE=address,undefined,fuzzer-no-link -D TOPOSEAT_WERROR=OFF
-cmake --build $tree --target toposeat_fuzz
+CC="$clang" CXX="${clang/clang/clang++}" cmake --preset fuzz --log-level=WARNING
+cmake --build --preset fuzz
 for seeds in fuzz/seeds/*; do
   target=${seeds##*/}
   mkdir -p "$tree/corpus/$target"

@@ -1,1 +1,1 @@
-"""Mass fuzzing, run by `make fuzz`; pytest does not collect it."""
+"""Every reader of what somebody else wrote, on damaged copies of well-formed inputs."""

@@ -68,25 +68,23 @@ def job_targets() -> list[Target]:
     profiles, ranks = (_profile_seed(),), (_record_seed(),)
     torch = (_torch_seed(),)
     return [
-        Target("placement", tuple(text_seeds({"p.place": _PLACEMENT})), _read_placement,
-               group="job"),
+        Target("placement", tuple(text_seeds({"p.place": _PLACEMENT})), _read_placement),
         _traffic("CSV matrix", text_seeds(_MATRICES)),
         _traffic("CSV pair list", text_seeds(_PAIRS)),
         _traffic("NumPy matrix (npy)", _numpy_seeds()),
         _traffic("Open MPI monitoring", text_seeds({"run.0.prof": RANK0})),
         _traffic("NCCL debug log", text_seeds({"nccl.log": "\n".join(log) + "\n"})),
         _traffic("PyTorch trace", text_seeds(traces)),
-        Target("PyTorch rank record", torch, _read_traffic, drawn_from(torch), group="job"),
-        Target("profile (SQLite)", profiles, _read_traffic, drawn_from(profiles), group="job"),
-        Target("profile, other schemas", profiles, _read_traffic, _altered(profiles[0]),
-               group="job"),
-        Target("rank record", ranks, _read_traffic, drawn_from(ranks), group="job"),
-        Target("traffic patterns", _pattern_seeds(), _read_pattern, group="string"),
+        Target("PyTorch rank record", torch, _read_traffic, drawn_from(torch)),
+        Target("profile (SQLite)", profiles, _read_traffic, drawn_from(profiles)),
+        Target("profile, other schemas", profiles, _read_traffic, _altered(profiles[0])),
+        Target("rank record", ranks, _read_traffic, drawn_from(ranks)),
+        Target("traffic patterns", _pattern_seeds(), _read_pattern),
     ]  # fmt: skip
 
 
 def _traffic(name: str, seeds: list[Seed]) -> Target:
-    return Target(name, tuple(seeds), _read_traffic, group="job")
+    return Target(name, tuple(seeds), _read_traffic)
 
 
 def _torch_seed() -> Seed:

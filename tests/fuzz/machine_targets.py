@@ -24,12 +24,12 @@ from toposeat.topology.topology_file import parse_topology, topology_text
 _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
 
 
-def machine_targets(shared: Path, max_bytes: int) -> list[Target]:
+def machine_targets(max_bytes: int) -> list[Target]:
     """One target for every registered format of text."""
     found: dict[str, list[Seed]] = {each.name: [] for each in FORMATS}
     texts = text_seeds(sample_texts())
     ours = ((Path(n), topology_text(read_topology(n)).encode()) for n in catalogue_names())
-    for path, data in chain(_recorded(SEEDS), texts, ours, _recorded(shared)):
+    for path, data in chain(_seeds(), texts, ours):
         try:
             found[format_of(decoded(data, path)).name].append((path, data))
         except ToposeatError:  # of a network, or refused by every reader
@@ -41,9 +41,9 @@ def machine_targets(shared: Path, max_bytes: int) -> list[Target]:
     ]
 
 
-def _recorded(folder: Path) -> Iterator[Seed]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name != "INDEX.tsv":
+def _seeds() -> Iterator[Seed]:
+    for path in sorted(SEEDS.rglob("*")):
+        if path.is_file():
             yield path, path.read_bytes()
 
 

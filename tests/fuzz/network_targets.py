@@ -43,11 +43,10 @@ _HOSTS = (
 _CPUS = ("0-3,8-11", "1,3-4,7", "5", "0-31,64-95")
 
 
-def network_targets(shared: Path, max_bytes: int) -> list[Target]:
+def network_targets(max_bytes: int) -> list[Target]:
     """One target for every registered format of networks."""
     found: dict[str, list[Seed]] = {each.name: [] for each in NETWORK_FORMATS}
     files = [(Path(name), data) for name, data in SAMPLES.items()] + text_seeds(_MORE)
-    files += [(p, p.read_bytes()) for p in sorted(shared.rglob("*")) if p.is_file()]
     for path, data in files:
         try:
             of = network_format_of(decoded(data, path))
@@ -56,7 +55,7 @@ def network_targets(shared: Path, max_bytes: int) -> list[Target]:
         if of is not None:
             found[of.name].append((path, data))
     return [
-        Target(each.name, chosen(found[each.name], max_bytes), _reader_of(each), group="network")
+        Target(each.name, chosen(found[each.name], max_bytes), _reader_of(each))
         for each in NETWORK_FORMATS
         if found[each.name]
     ]
@@ -88,7 +87,7 @@ def _of_strings(name: str, seeds: tuple[str, ...], read: Callable[[str], None]) 
         read(data.decode("utf-8", "replace"))
 
     texts = tuple((Path(name), text.encode()) for text in seeds)
-    return Target(name, texts, read_bytes, group="string")
+    return Target(name, texts, read_bytes)
 
 
 def _read_synthetic(text: str) -> None:

@@ -27,14 +27,12 @@ class Target:
         read: takes one input all the way as a command of toposeat would. Raises what the reader
             raises; whatever is no `ToposeatError` is a fault.
         draw: makes one damaged input; by default `damage` of a seed's bytes.
-        group: the table in which it stands.
     """
 
     name: str
     seeds: tuple[Seed, ...]
     read: Callable[[Path, bytes], object]
     draw: Draw | None = None
-    group: str = "machine"
 
     def one(self, source: random.Random) -> Seed:
         """One damaged input."""

@@ -1,26 +1,39 @@
-"""The fuzzer itself: every format has sound seeds, inputs can be made again, faults are seen."""
+"""Every reader takes a damaged input, or refuses it in one line with a hint."""
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
-import time
+import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.fuzz.attempt import attempt
-from tests.fuzz.fuzz_readers import all_targets, inputs_of
-from tests.fuzz.job_targets import REMOVE
-from tests.fuzz.tally import Job, Tally, read_done, write_done
-from tests.fuzz.target import Target
-from toposeat.errors import InputError
+from tests.fuzz.job_targets import REMOVE, job_targets
+from tests.fuzz.machine_targets import machine_targets
+from tests.fuzz.network_targets import network_targets, string_targets
+from tests.fuzz.target import Seed, Target
+from tests.fuzz.tree_target import tree_targets
+from toposeat.errors import ToposeatError
 from toposeat.topology.formats import FORMATS
 from toposeat.topology.networks.formats import NETWORK_FORMATS
 
-TARGETS = {target.name: target for target in all_targets(Path("no such folder"), 24_000)}
-
+LARGEST_SEED = 24_000
+TARGETS = {
+    target.name: target
+    for target in (
+        *machine_targets(LARGEST_SEED),
+        *tree_targets(),
+        *network_targets(LARGEST_SEED),
+        *string_targets(),
+        *job_targets(),
+    )
+}
 FORMAT_NAMES = {each.name for each in (*FORMATS, *NETWORK_FORMATS)}
+EXAMPLES = 500 if os.environ.get("TOPOSEAT_TEST_RANDOM") else 40
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,60 +43,32 @@ def _no_folder_is_left() -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def is_read(target: Target, seed: Seed) -> bool:
+    """Or it is refused as users are meant to see it; whatever else is raised is a fault."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a library's warning on a user's screen is ours
+        try:
+            target.read(*seed)
+        except ToposeatError as error:
+            assert error.hint, str(error)
+            assert "\n" not in f"{error}{error.hint}"
+            return False
+    return True
+
+
 def test_every_registered_format_has_seeds_of_our_own() -> None:
     assert set(TARGETS) >= FORMAT_NAMES
     assert all(target.seeds for target in TARGETS.values())
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_seeds_are_read_and_damage_is_no_fault(name: str) -> None:
-    """Importers of traffic are damaged here alone; readers of machines in their own tests, too."""
-    target = TARGETS[name]
-    outcomes = [attempt(target, seed) for seed in target.seeds]
-    assert not any(outcome.fault for outcome in outcomes)
-    refused = sum(outcome.refused for outcome in outcomes)
-    assert refused <= len(outcomes) // 4
-    job = Job(name, 1, 2, 40 if name in FORMAT_NAMES else 3)
-    inputs = list(inputs_of(target, job))
-    assert inputs == list(inputs_of(target, job))
-    assert not [fault for seed in inputs if (fault := attempt(target, seed).fault)]
+def test_seeds_are_read(name: str) -> None:
+    read = [is_read(TARGETS[name], seed) for seed in TARGETS[name].seeds]
+    assert sum(read) >= 0.75 * len(read)
 
 
-def outcome_of(read: object) -> str:
-    return attempt(Target("any", (), read), (Path("x"), b"")).fault  # type: ignore[arg-type]
-
-
-def test_faults_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.fuzz.attempt.SLOW_S", 0.05)
-
-    def crash(*_: object) -> None:
-        raise KeyError("gpu0")
-
-    def without_hint(*_: object) -> None:
-        raise InputError("damaged")
-
-    def two_lines(*_: object) -> None:
-        error = InputError("damaged", hint="none")
-        error.args = ("damaged\nfile",)  # errors.py would make one line of it
-        raise error
-
-    def slow(*_: object) -> None:
-        begin = time.thread_time()
-        while time.thread_time() - begin < 0.06:
-            pass
-
-    assert outcome_of(crash).startswith("KeyError at test_fuzz.py:")
-    assert outcome_of(without_hint).startswith("bad message")
-    assert outcome_of(two_lines).startswith("bad message")
-    assert outcome_of(slow).startswith("slow")
-
-
-def test_jobs_are_kept_but_not_those_with_faults(tmp_path: Path) -> None:
-    good, bad = Job("a", 0, 0, 5), Job("a", 0, 1, 5)
-    tally = Tally(inputs=5, read=3, refused=2, messages={7})
-    write_done(tmp_path / "done.jsonl", good, tally)
-    fault = Tally(inputs=5)
-    fault.faults["crash"] += 1
-    write_done(tmp_path / "done.jsonl", bad, fault)
-    (kept,) = read_done(tmp_path / "done.jsonl")
-    assert (kept.job, kept.tally) == (good, tally)
+@pytest.mark.parametrize("name", TARGETS)
+@settings(max_examples=EXAMPLES)
+@given(source=st.randoms(use_true_random=False))
+def test_a_damaged_input_is_read_or_refused(name: str, source: random.Random) -> None:
+    is_read(TARGETS[name], TARGETS[name].one(source))

@@ -1,16 +1,10 @@
-"""Damage done to well-formed files: what a parser must survive without a crash or a hang.
-
-One set of ways for two users: `damaged(content)` is a hypothesis strategy, which shrinks what it
-finds; `damage(random, content)` is for millions of inputs from a plain seeded generator.
-"""
+"""Damage done to well-formed files: what a parser must survive without a crash or a hang."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Callable, Sequence
-
-from hypothesis import strategies as st
 
 _NUMBER = re.compile(rb"\d+")
 _WORD = re.compile(rb"[^\s<>\"=|,;:/\[\](){}]+")
@@ -30,32 +24,6 @@ HOSTILE_BYTES = (
 _MAX_GROWTH = 4_000_000
 
 
-class _Dice:
-    """The few draws that the ways need, from a plain generator."""
-
-    def __init__(self, source: random.Random) -> None:
-        self._random = source
-
-    def integer(self, low: int, high: int) -> int:
-        return self._random.randint(low, high)
-
-    def one_of(self, values: Sequence[bytes]) -> bytes:
-        return values[self._random.randrange(len(values))]
-
-
-class _Drawn(_Dice):
-    """The same from hypothesis."""
-
-    def __init__(self, draw: st.DrawFn) -> None:
-        self._draw = draw
-
-    def integer(self, low: int, high: int) -> int:
-        return self._draw(st.integers(low, high))
-
-    def one_of(self, values: Sequence[bytes]) -> bytes:
-        return self._draw(st.sampled_from(values))
-
-
 def damage(source: random.Random, content: bytes, *, others: Sequence[bytes] = ()) -> bytes:
     """`content` with one to four things replaced, doubled, moved or cut off.
 
@@ -64,133 +32,127 @@ def damage(source: random.Random, content: bytes, *, others: Sequence[bytes] = (
         content: of a well-formed file.
         others: files of the same kind, parts of which may be mixed in.
     """
-    return _damage(_Dice(source), content, others)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, content: bytes, others: Sequence[bytes] = ()) -> bytes:
-    """`damage` as a strategy."""
-    return _damage(_Drawn(draw), content, others)
-
-
-def _damage(dice: _Dice, content: bytes, others: Sequence[bytes]) -> bytes:
-    for _ in range(dice.integer(1, 4)):
-        way = dice.integer(0, len(_WAYS) - (0 if others else 1))
-        content = _WAYS[way](dice, content) if way < len(_WAYS) else _splice(dice, content, others)
+    for _ in range(source.randint(1, 4)):
+        way = source.randint(0, len(_WAYS) - (0 if others else 1))
+        content = (
+            _WAYS[way](source, content) if way < len(_WAYS) else _splice(source, content, others)
+        )
     return content[:_MAX_GROWTH]
 
 
-def _place(dice: _Dice, pattern: re.Pattern[bytes], content: bytes) -> tuple[int, int] | None:
+def _place(
+    source: random.Random, pattern: re.Pattern[bytes], content: bytes
+) -> tuple[int, int] | None:
     """One match of the pattern, near a random position: whole files are too long to list."""
-    at = dice.integer(0, len(content))
+    at = source.randint(0, len(content))
     match = pattern.search(content, at) or pattern.search(content)
     return match.span() if match else None
 
 
-def _number(dice: _Dice, content: bytes) -> bytes:
-    place = _place(dice, _NUMBER, content)
-    return _replaced(content, place, dice.one_of(HOSTILE_NUMBERS)) if place else content
+def _number(source: random.Random, content: bytes) -> bytes:
+    place = _place(source, _NUMBER, content)
+    return _replaced(content, place, source.choice(HOSTILE_NUMBERS)) if place else content
 
 
-def _near_number(dice: _Dice, content: bytes) -> bytes:
+def _near_number(source: random.Random, content: bytes) -> bytes:
     """Another number of the same size: what a typing error or a flipped bit leaves."""
-    place = _place(dice, _NUMBER, content)
+    place = _place(source, _NUMBER, content)
     if not place:
         return content
     digits = min(place[1] - place[0], 9)
-    return _replaced(content, place, b"%d" % dice.integer(0, 10**digits))
+    return _replaced(content, place, b"%d" % source.randint(0, 10**digits))
 
 
-def _numbers(dice: _Dice, content: bytes) -> bytes:
+def _numbers(source: random.Random, content: bytes) -> bytes:
     """One number replaced wherever it stands: an id that becomes another one throughout."""
-    one, other = _place(dice, _NUMBER, content), _place(dice, _NUMBER, content)
+    one, other = _place(source, _NUMBER, content), _place(source, _NUMBER, content)
     if not one or not other:
         return content
     old, new = content[slice(*one)], content[slice(*other)]
     return re.sub(rb"(?<!\d)" + old + rb"(?!\d)", new, content, count=200)
 
 
-def _word(dice: _Dice, content: bytes) -> bytes:
+def _word(source: random.Random, content: bytes) -> bytes:
     """One word put in the place of another, of the same file: right kind, wrong column."""
-    one, other = _place(dice, _WORD, content), _place(dice, _WORD, content)
+    one, other = _place(source, _WORD, content), _place(source, _WORD, content)
     return _replaced(content, one, content[slice(*other)]) if one and other else content
 
 
-def _bytes(dice: _Dice, content: bytes) -> bytes:
-    at = dice.integer(0, len(content))
-    return _replaced(content, (at, at + dice.integer(0, 30)), dice.one_of(HOSTILE_BYTES))
+def _bytes(source: random.Random, content: bytes) -> bytes:
+    at = source.randint(0, len(content))
+    return _replaced(content, (at, at + source.randint(0, 30)), source.choice(HOSTILE_BYTES))
 
 
-def _drop(dice: _Dice, content: bytes) -> bytes:
-    at = dice.integer(0, len(content))
-    return _replaced(content, (at, at + dice.integer(1, 300)), b"")
+def _drop(source: random.Random, content: bytes) -> bytes:
+    at = source.randint(0, len(content))
+    return _replaced(content, (at, at + source.randint(1, 300)), b"")
 
 
-def _flip(dice: _Dice, content: bytes) -> bytes:
-    at = dice.integer(0, max(0, len(content) - 1))
-    return _replaced(content, (at, at + 1), bytes([dice.integer(0, 255)]))
+def _flip(source: random.Random, content: bytes) -> bytes:
+    at = source.randint(0, max(0, len(content) - 1))
+    return _replaced(content, (at, at + 1), bytes([source.randint(0, 255)]))
 
 
-def _drop_line(dice: _Dice, content: bytes) -> bytes:
-    start, end = _line(dice, content)
+def _drop_line(source: random.Random, content: bytes) -> bytes:
+    start, end = _line(source, content)
     return _replaced(content, (start, end), b"")
 
 
-def _copy_lines(dice: _Dice, content: bytes) -> bytes:
+def _copy_lines(source: random.Random, content: bytes) -> bytes:
     """A few lines once more, somewhere else: second matrices, second children."""
-    start, end = _line(dice, content)
-    for _ in range(dice.integer(0, 12)):
+    start, end = _line(source, content)
+    for _ in range(source.randint(0, 12)):
         end = content.find(b"\n", end) + 1 or len(content)
-    target, _ = _line(dice, content)
-    return _replaced(content, (target, target), content[start:end] * dice.integer(1, 3))
+    target, _ = _line(source, content)
+    return _replaced(content, (target, target), content[start:end] * source.randint(1, 3))
 
 
-def _swap_lines(dice: _Dice, content: bytes) -> bytes:
-    (a, b), (c, d) = sorted((_line(dice, content), _line(dice, content)))
+def _swap_lines(source: random.Random, content: bytes) -> bytes:
+    (a, b), (c, d) = sorted((_line(source, content), _line(source, content)))
     if b > c:
         return content
     return content[:a] + content[c:d] + content[b:c] + content[a:b] + content[d:]
 
 
-def _join_lines(dice: _Dice, content: bytes) -> bytes:
-    _, end = _line(dice, content)
+def _join_lines(source: random.Random, content: bytes) -> bytes:
+    _, end = _line(source, content)
     return _replaced(content, (max(0, end - 1), end), b"")
 
 
-def _wrap(_: _Dice, content: bytes) -> bytes:
+def _wrap(_: random.Random, content: bytes) -> bytes:
     """Lines broken at 80 columns, as terminals and web pages do."""
     return re.sub(rb"([^\n]{80})", rb"\1\n", content)
 
 
-def _tag(dice: _Dice, content: bytes) -> bytes:
+def _tag(source: random.Random, content: bytes) -> bytes:
     """One tag dropped, or doubled: elements that swallow others or never end."""
-    place = _place(dice, _TAG, content)
+    place = _place(source, _TAG, content)
     if not place:
         return content
-    return _replaced(content, place, content[slice(*place)] * dice.integer(0, 3))
+    return _replaced(content, place, content[slice(*place)] * source.randint(0, 3))
 
 
-def _attribute(dice: _Dice, content: bytes) -> bytes:
+def _attribute(source: random.Random, content: bytes) -> bytes:
     """One attribute dropped, or replaced by another element's."""
-    one, other = _place(dice, _ATTRIBUTE, content), _place(dice, _ATTRIBUTE, content)
+    one, other = _place(source, _ATTRIBUTE, content), _place(source, _ATTRIBUTE, content)
     if not one or not other:
         return content
-    return _replaced(content, one, content[slice(*other)] if dice.integer(0, 1) else b"")
+    return _replaced(content, one, content[slice(*other)] if source.randint(0, 1) else b"")
 
 
-def _cut(dice: _Dice, content: bytes) -> bytes:
-    return content[: dice.integer(0, len(content))]
+def _cut(source: random.Random, content: bytes) -> bytes:
+    return content[: source.randint(0, len(content))]
 
 
-def _cut_columns(dice: _Dice, content: bytes) -> bytes:
+def _cut_columns(source: random.Random, content: bytes) -> bytes:
     """Every line cut at one column, as narrow screens do."""
-    width = dice.integer(0, 160)
+    width = source.randint(0, 160)
     return b"\n".join(line[:width] for line in content.split(b"\n"))
 
 
-def _ends(dice: _Dice, content: bytes) -> bytes:
+def _ends(source: random.Random, content: bytes) -> bytes:
     """Other line ends or other encodings of the whole."""
-    way = dice.integer(0, 4)
+    way = source.randint(0, 4)
     if way == 0:
         return content.replace(b"\n", b"\r\n")
     if way == 1:
@@ -202,15 +164,15 @@ def _ends(dice: _Dice, content: bytes) -> bytes:
     return content.replace(b"\t", b"        ").replace(b"  ", b"\xc2\xa0 ")
 
 
-def _splice(dice: _Dice, content: bytes, others: Sequence[bytes]) -> bytes:
+def _splice(source: random.Random, content: bytes, others: Sequence[bytes]) -> bytes:
     """The beginning of one file and the end of another."""
-    other = dice.one_of(others)
-    return content[: dice.integer(0, len(content))] + other[dice.integer(0, len(other)) :]
+    other = source.choice(others)
+    return content[: source.randint(0, len(content))] + other[source.randint(0, len(other)) :]
 
 
-def _line(dice: _Dice, content: bytes) -> tuple[int, int]:
+def _line(source: random.Random, content: bytes) -> tuple[int, int]:
     """Start and end of one line, its newline included."""
-    at = dice.integer(0, len(content))
+    at = source.randint(0, len(content))
     start = content.rfind(b"\n", 0, at) + 1
     return start, content.find(b"\n", start) + 1 or len(content)
 
@@ -219,7 +181,7 @@ def _replaced(content: bytes, place: tuple[int, int], new: bytes) -> bytes:
     return content[: place[0]] + new + content[place[1] :]
 
 
-_WAYS: tuple[Callable[[_Dice, bytes], bytes], ...] = (
+_WAYS: tuple[Callable[[random.Random, bytes], bytes], ...] = (
     _number, _number, _near_number, _near_number, _numbers, _word, _word, _bytes, _drop, _flip,
     _drop_line, _drop_line, _copy_lines, _swap_lines, _join_lines, _wrap, _tag, _tag, _attribute,
     _attribute, _cut, _cut_columns, _ends,
