@@ -109,7 +109,6 @@ bench: setup-bench build ## print the tables of benchmarks/, the long ones in sh
 	@for each in benchmarks/bench_*.py; do python -m benchmarks.$$(basename $$each .py); done
 	@python -m benchmarks.papers
 	@python -m benchmarks.mapping.node
-	@python -m benchmarks.mapping.trees
 	@python -m benchmarks.mapping.qaplib --quick
 	@python -m benchmarks.mapping.scale --quick
 
@@ -128,10 +127,6 @@ field: ## rewrite docs/explanation/field.md: published measurements beside our p
 .PHONY: emulated-gains
 emulated-gains: setup-bench build ## clock 16 ranks on emulated GPUs anew, rewrite docs/explanation/emulated-gains.md
 	@python -m benchmarks.emulated_gain --page docs/explanation/emulated-gains.md
-
-.PHONY: regret
-regret: setup-bench build ## clock placements whose premises are false, rewrite docs/explanation/regret.md (an hour)
-	@python -m benchmarks.regret --page docs/explanation/regret.md
 
 .PHONY: docs
 docs: setup-docs build ## build/site: the documentation, strict about links, without the network

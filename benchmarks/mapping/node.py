@@ -18,12 +18,11 @@ gives the cost of the answer of its program, repaired to one rank per device, ov
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from benchmarks.machine import describe, in_turns, parser, thread_ms
 from benchmarks.mapping import gmap
-from benchmarks.mapping.calls import ALLOWED_MS, call, refused
 from benchmarks.mapping.node_machines import KINDS, Machine
 from benchmarks.mapping.patterns import Bytes, patterns, rank_traffic
 from numpy.typing import NDArray
@@ -33,7 +32,23 @@ from toposeat import _core
 Ids = NDArray[np.int64]
 OBJECTIVES = ("cost", "congestion", "time")
 TABLES = ("proofs", "scotch")
+ALLOWED_MS = 50.0  # of a call on 8 devices or a tree of 16, placement and proof included
 LONG = "other 16"  # kind of the machines whose calls may take the whole budget
+
+
+def call(
+    machine: Machine, flows: _core.RankTraffic, objective: str, budget_s: float
+) -> Callable[[], _core.MapAnswer]:
+    return lambda: _core.map_ranks(
+        _core.MapRequest(
+            machine.network, flows, machine.cost, objective=objective, budget_s=budget_s
+        )
+    )
+
+
+def refused(answer: _core.MapAnswer) -> bool:
+    """The certified optimum is predicted slower than the default: something else is answered."""
+    return any("slower" in note for note in answer.notes)
 
 
 def ours(machine: Machine, objective: str, rounds: int, budget_s: float) -> list[str]:
@@ -42,7 +57,7 @@ def ours(machine: Machine, objective: str, rounds: int, budget_s: float) -> list
     proved = refusals = 0
     long = machine.kind == LONG
     for name, matrix in patterns(machine.network.devices):
-        solve = call(machine, rank_traffic(matrix), objective, budget_s=budget_s)
+        solve = call(machine, rank_traffic(matrix), objective, budget_s)
         answers: list[_core.MapAnswer] = []
         timed = thread_ms(lambda solve=solve, answers=answers: answers.append(solve()))
         taken = in_turns({"A": timed, "A again": timed}, 1 if long else rounds, warm=not long)
@@ -76,7 +91,7 @@ def beside_scotch(machine: Machine, budget_s: float) -> str:
     """Geometric mean and worst of the cost of Scotch / ours over patterns."""
     worse = []
     for _, matrix in patterns(machine.network.devices):
-        best = call(machine, rank_traffic(matrix), "cost", budget_s=budget_s)().device_of_rank
+        best = call(machine, rank_traffic(matrix), "cost", budget_s)().device_of_rank
         answer, _ = gmap.places_on_pairs(matrix, machine.cost)
         mended = gmap.repaired(answer, matrix, machine.cost)
         worse.append(

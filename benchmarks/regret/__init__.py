@@ -1,1 +1,0 @@
-"""What a false premise costs: links paced as one machine, drivers and files that say another."""
