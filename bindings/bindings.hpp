@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "toposeat/problem/map_request.hpp"
+
 namespace nb = nanobind;
 
 /// What Python passes: NumPy arrays of one dimension, converted if their type or layout differs.
@@ -50,6 +52,18 @@ Value named(const std::map<std::string, Value> &values, const std::string &name)
     throw std::invalid_argument("unknown name " + name);
   return found->second;
 }
+
+/// What Python calls objectives and methods, on machines of every size.
+inline const std::map<std::string, toposeat::Objective> objectives{
+    {"cost", toposeat::Objective::cost},
+    {"congestion", toposeat::Objective::congestion},
+    {"time", toposeat::Objective::time}};
+inline const std::map<std::string, toposeat::Method> methods{
+    {"auto", toposeat::Method::automatic},
+    {"exact", toposeat::Method::exact},
+    {"search", toposeat::Method::search},
+    {"default", toposeat::Method::keep_default},
+    {"random", toposeat::Method::random}};
 
 void bind_network(nb::module_ &module);  // Network, RankTraffic, routes
 void bind_evaluate(nb::module_ &module); // congestion, flow time

@@ -96,23 +96,6 @@ constexpr const char *figures_each_doc =
     "    ValueError: unless each row names a device for each rank, and `cost` has a row and a\n"
     "        column for each device.";
 
-DoubleArray max_congestion_walk(const Network &network, const RankTraffic &traffic,
-                                const Assignment &device_of_rank, const Assignments &swaps) {
-  if (swaps.shape(1) != 2)
-    throw std::invalid_argument("expected two devices in each row");
-  std::vector<double> results(swaps.shape(0));
-  {
-    const nb::gil_scoped_release release;
-    toposeat::LinkLoads loads(network, traffic, device_of_rank);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      loads.exchange(swaps(i, 0), swaps(i, 1));
-      loads.commit();
-      results[i] = loads.max_s();
-    }
-  }
-  return as_array(std::move(results));
-}
-
 constexpr const char *flow_time_each_doc =
     "flow_time of each row of a (placements, ranks) array.\n\n"
     "Raises:\n"
@@ -122,15 +105,6 @@ constexpr const char *max_congestion_each_doc =
     "Highest congestion of a link for each row of a (placements, ranks) array.\n\n"
     "Raises:\n"
     "    ValueError: unless each row names a device for each rank.";
-
-constexpr const char *max_congestion_walk_doc =
-    "Highest congestion of a link after each of a series of exchanges.\n\n"
-    "Each row of `exchanges` names two devices: whatever sits on them changes places, starting "
-    "from\n"
-    "`device_of_rank`. Costs in proportion to what moves, not to the traffic.\n\n"
-    "Raises:\n"
-    "    ValueError: if device_of_rank does not fit or an exchange names a device that does not "
-    "exist.";
 
 constexpr const char *congestion_doc =
     "Bytes and congestion of every link under an assignment.\n\n"
@@ -215,13 +189,6 @@ void bind_evaluate(nb::module_ &module) {
           "bottleneck", [](const FlowTimes &self) { return unless_none(self.bottleneck); },
           "Link that limited it at its end; None if its pair's cap or latency did.");
 
-  module.def(
-      "check_assignment",
-      [](const Network &network, const RankTraffic &traffic, const Assignment &device_of_rank) {
-        toposeat::check_assignment(network, traffic.ranks, device_of_rank);
-      },
-      "network"_a, "traffic"_a, "device_of_rank"_a,
-      "Raises ValueError unless device_of_rank names a device for each rank.");
   module.def("congestion", &toposeat::congestion, "network"_a, "traffic"_a, "device_of_rank"_a,
              congestion_doc, Release());
   module.def("flow_time", &toposeat::flow_time, "network"_a, "traffic"_a, "device_of_rank"_a,
@@ -232,8 +199,6 @@ void bind_evaluate(nb::module_ &module) {
              max_congestion_each_doc);
   module.def("figures_each", &figures_each, "network"_a, "traffic"_a, "cost"_a, "assignments"_a,
              figures_each_doc);
-  module.def("max_congestion_walk", &max_congestion_walk, "network"_a, "traffic"_a,
-             "device_of_rank"_a, "exchanges"_a, max_congestion_walk_doc);
   module.def("schedule_times", &schedule_times, "network"_a, "phases"_a, "repeats"_a,
              "device_of_rank"_a, "barrier"_a, schedule_times_doc);
   module.def("flow_times", &toposeat::flow_times, "network"_a, "traffic"_a, "device_of_rank"_a,

@@ -21,19 +21,10 @@ using toposeat::MapAnswer;
 using toposeat::MapRequest;
 using toposeat::Matrix;
 using toposeat::Network;
-using toposeat::Objective;
 using toposeat::Qap;
 using toposeat::RankTraffic;
 using toposeat::Symmetry;
 using InputMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-const std::map<std::string, Objective> objectives{
-    {"cost", Objective::cost}, {"congestion", Objective::congestion}, {"time", Objective::time}};
-const std::map<std::string, toposeat::Method> methods{{"auto", toposeat::Method::automatic},
-                                                      {"exact", toposeat::Method::exact},
-                                                      {"search", toposeat::Method::search},
-                                                      {"default", toposeat::Method::keep_default},
-                                                      {"random", toposeat::Method::random}};
 
 Matrix as_matrix(const InputMatrix &array) {
   if (array.shape(0) != array.shape(1))

@@ -31,22 +31,12 @@ using toposeat::HierarchyMachine;
 using toposeat::LargeAnswer;
 using toposeat::LargeCandidate;
 using toposeat::LargeMachine;
-using toposeat::LargeMethod;
-using toposeat::LargeObjective;
 using toposeat::LinkLists;
 using toposeat::NodeModel;
 using toposeat::RankTraffic;
 using toposeat::SwitchLink;
 using toposeat::TorusMachine;
 using Slots = InputVector<std::uint32_t>;
-
-const std::map<std::string, LargeObjective> objectives{{"cost", LargeObjective::cost},
-                                                       {"congestion", LargeObjective::congestion},
-                                                       {"time", LargeObjective::time}};
-const std::map<std::string, LargeMethod> methods{{"auto", LargeMethod::automatic},
-                                                 {"geometric", LargeMethod::geometric},
-                                                 {"default", LargeMethod::keep_default},
-                                                 {"random", LargeMethod::random}};
 
 /// A machine behind one Python type, whichever kind it is.
 struct Machine {
@@ -382,7 +372,7 @@ void bind_scale(nb::module_ &module) {
       "map_large", &map_large, "machine"_a, "traffic"_a, nb::kw_only(), "objective"_a, "solver"_a,
       "budget_s"_a, "seed"_a, "progress"_a.none() = nb::none(), "interruptible"_a = false,
       "Chooses a slot for every rank of a large job.\n\n"
-      "Objectives: cost, congestion, time. Solvers: auto, geometric, default, random.\n"
+      "Objectives: cost, congestion, time. Solvers: auto, default, random.\n"
       "`progress` is told a stage and the share of it that is done. If `interruptible` (main\n"
       "thread only), SIGINT ends the search, and the best so far is returned.\n\n"
       "Raises:\n    ValueError: if the ranks do not fit.");

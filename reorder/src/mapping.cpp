@@ -110,7 +110,7 @@ Blocks searched(const Nodes &nodes, const RankTraffic &traffic) {
   const LargeMachine machine = GroupedMachine(std::move(within), std::move(apart));
   const LargeAnswer answer = map_large({.traffic = traffic,
                                         .machine = machine,
-                                        .objective = LargeObjective::cost,
+                                        .objective = Objective::cost,
                                         .budget_s = budget_s,
                                         .seed = 1,
                                         .given = {std::move(home)},

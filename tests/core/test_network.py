@@ -82,7 +82,6 @@ def test_a_traffic_that_does_not_fit(name: str, value: object, message: str) -> 
 @pytest.mark.parametrize("placement", [[0], [0, 2], [0, 1, 1]])
 def test_an_assignment_that_does_not_fit(placement: list[int]) -> None:
     for function in (
-        _core.check_assignment,
         _core.congestion,
         _core.flow_time,
         _core.flow_times,

@@ -111,8 +111,6 @@ Found candidate(const Job &job) {
   return objective == Objective::congestion ? solve_congestion(job) : solve_time(job);
 }
 
-bool chooses(Method method) { return method != Method::keep_default && method != Method::random; }
-
 MapAnswer uniform_answer(const MapRequest &request, const ReducedMachine &machine) {
   MapAnswer answer;
   const Assignment &home = machine.home;
@@ -147,12 +145,13 @@ double search_seconds(const MapRequest &request) {
 MapAnswer solve(const MapRequest &request) {
   const Deadline deadline = Deadline::in(search_seconds(request), request.stop);
   ReducedMachine machine(request);
-  if (chooses(request.method) && every_placement_is_equal(machine, request.objective))
+  if (chooses_placement(request.method) && every_placement_is_equal(machine, request.objective))
     return uniform_answer(request, machine);
   const Job job(request, std::move(machine), deadline);
   MapAnswer answer;
   const Found found = candidate(job);
-  const Assignment chosen = chooses(request.method) ? guarded(job, found, answer) : found.placement;
+  const Assignment chosen =
+      chooses_placement(request.method) ? guarded(job, found, answer) : found.placement;
   const std::uint32_t ranks = request.traffic.ranks;
   answer.device_of_rank = job.machine.original(chosen, ranks);
   answer.kept_default = answer.device_of_rank == job.machine.original(job.home, ranks);

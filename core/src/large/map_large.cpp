@@ -29,10 +29,6 @@ constexpr double worth_refining = 1.2; // times the least cost so far: swaps gai
 constexpr std::size_t most_refined = 2;
 constexpr double orders_share = 0.4; // of the budget: a search gets the rest
 
-bool chooses(LargeMethod method) {
-  return method != LargeMethod::keep_default && method != LargeMethod::random;
-}
-
 class LargeMapping {
 public:
   explicit LargeMapping(const LargeRequest &request)
@@ -63,6 +59,8 @@ public:
 
 private:
   void check() const {
+    if (request_.method == Method::exact)
+      throw std::invalid_argument("nothing is proved of a machine of computed distances");
     if (ranks_ > slots_of(request_.machine))
       throw std::invalid_argument(std::to_string(ranks_) + " ranks do not fit on " +
                                   std::to_string(slots_of(request_.machine)) + " slots");
@@ -97,7 +95,7 @@ private:
     LargeCandidate candidate{
         name, large_cost(graph_, request_.machine, placement), {}, now - began_, {}};
     // Links matter for choosing by time; by cost alone, only those of the winner are looked at.
-    if (request_.objective != LargeObjective::cost)
+    if (request_.objective != Objective::cost)
       candidate.prediction = predict(request_.traffic, request_.machine, placement);
     answer_.candidates.push_back(std::move(candidate));
     placements_.push_back(std::move(placement));
@@ -106,20 +104,19 @@ private:
 
   void collect() {
     switch (request_.method) {
-    case LargeMethod::keep_default:
+    case Method::keep_default:
       return;
-    case LargeMethod::random:
+    case Method::random:
       add("random", random_placement());
       return;
-    case LargeMethod::automatic:
-    case LargeMethod::geometric:
+    case Method::automatic:
+    case Method::exact:
+    case Method::search:
       break;
     }
     for (const Assignment &given : request_.given)
       add("given", given);
     add_orders();
-    if (request_.method == LargeMethod::geometric)
-      return;
     if (!deadline_.expired())
       add_multilevel();
     add_refined();
@@ -207,17 +204,17 @@ private:
 
   /// What is asked for; the cost where the machine has no links to look at.
   [[nodiscard]] double primary(const LargeCandidate &each) const {
-    if (request_.objective == LargeObjective::cost || !each.prediction.known)
+    if (request_.objective == Objective::cost || !each.prediction.known)
       return each.cost;
-    return request_.objective == LargeObjective::time ? each.prediction.predicted_s
-                                                      : each.prediction.busiest_s;
+    return request_.objective == Objective::time ? each.prediction.predicted_s
+                                                 : each.prediction.busiest_s;
   }
 
   /// a before b in what is asked for; the first of equals wins, so the default loses last.
   [[nodiscard]] bool better(const LargeCandidate &a, const LargeCandidate &b) const {
     if (less_by_tolerance(primary(a), primary(b)) || less_by_tolerance(primary(b), primary(a)))
       return primary(a) < primary(b);
-    if (request_.objective != LargeObjective::cost && a.prediction.known) {
+    if (request_.objective != Objective::cost && a.prediction.known) {
       const double mean_a = a.prediction.mean_s;
       const double mean_b = b.prediction.mean_s;
       if (less_by_tolerance(mean_a, mean_b) || less_by_tolerance(mean_b, mean_a))
@@ -241,7 +238,7 @@ private:
 
   /// The best candidate that is not predicted slower than the default, which is candidate 0.
   std::size_t choose() {
-    if (!chooses(request_.method)) {
+    if (!chooses_placement(request_.method)) {
       predict_all_of(answer_.candidates.size() - 1);
       return answer_.candidates.size() - 1;
     }

@@ -17,9 +17,9 @@ using namespace toposeat::testing;
 
 namespace {
 
-LargeRequest requested(const RankTraffic &traffic, const LargeMachine &machine, LargeMethod method,
+LargeRequest requested(const RankTraffic &traffic, const LargeMachine &machine, Method method,
                        double budget_s) {
-  return {traffic, machine, LargeObjective::cost, method, budget_s, 1, {}, {}, nullptr};
+  return {traffic, machine, Objective::cost, method, budget_s, 1, {}, {}, nullptr};
 }
 
 } // namespace
@@ -73,7 +73,7 @@ TEST_CASE("one who talks to all does not hold up the deadline's answer") {
   for (std::uint32_t r = 1; r < star.ranks; ++r)
     star.flows.push_back({0, r, 1.0 + r % 7, 1});
   const LargeMachine machine = hierarchy({4, 8, 100});
-  const LargeAnswer answer = map_large(requested(star, machine, LargeMethod::automatic, 0.05));
+  const LargeAnswer answer = map_large(requested(star, machine, Method::automatic, 0.05));
   REQUIRE(one_to_one(answer.slot_of_rank, slots_of(machine)));
   REQUIRE(answer.placed.cost <= answer.home.cost);
 }
@@ -83,7 +83,7 @@ TEST_CASE("a search that is told to stop returns the best so far") {
   const LargeMachine machine = hierarchy({4, 8, 32});
   for (const std::string stage : {"orders", "multilevel", "swaps", "never"}) {
     StopFlag stop = false;
-    LargeRequest request = requested(traffic, machine, LargeMethod::automatic, 60);
+    LargeRequest request = requested(traffic, machine, Method::automatic, 60);
     request.stop = &stop;
     request.progress = [&](const std::string &now, double) { stop = stop || now == stage; };
     const LargeAnswer answer = map_large(request);
@@ -101,7 +101,7 @@ TEST_CASE("ways to the same placement are one candidate") {
   for (std::uint32_t r = 0; r < 64; ++r)
     ring.flows.push_back({r, (r + 1) % 64, 1, 1});
   const LargeMachine machine = torus({4, 4, 4}, 1, 1);
-  const LargeAnswer answer = map_large(requested(ring, machine, LargeMethod::geometric, 60));
+  const LargeAnswer answer = map_large(requested(ring, machine, Method::automatic, 60));
   std::size_t names = 0;
   for (const LargeCandidate &each : answer.candidates)
     names += 1 + each.also.size();
@@ -122,7 +122,7 @@ TEST_CASE("two cliques land on two nodes") {
   }
   const LargeMachine machine = hierarchy({8, 2});
   const LargeAnswer answer =
-      map_large({traffic, machine, LargeObjective::cost, LargeMethod::automatic, 10, 1, {}, {}});
+      map_large({traffic, machine, Objective::cost, Method::automatic, 10, 1, {}, {}});
   REQUIRE(answer.placed.cost == 16 * 7 * 10);
   for (std::uint32_t r = 2; r < 16; ++r)
     REQUIRE(answer.slot_of_rank[r] / 8 == answer.slot_of_rank[r % 2] / 8);

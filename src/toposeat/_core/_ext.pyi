@@ -106,9 +106,6 @@ class FlowTimes:
         Link that limited it at its end; None if its pair's cap or latency did.
         """
 
-def check_assignment(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> None:
-    """Raises ValueError unless device_of_rank names a device for each rank."""
-
 def congestion(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> Congestion:
     """
     Bytes and congestion of every link under an assignment.
@@ -154,17 +151,6 @@ def figures_each(network: Network, traffic: RankTraffic, cost: Annotated[NDArray
     Raises:
         ValueError: unless each row names a device for each rank, and `cost` has a row and a
             column for each device.
-    """
-
-def max_congestion_walk(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int], exchanges: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """
-    Highest congestion of a link after each of a series of exchanges.
-
-    Each row of `exchanges` names two devices: whatever sits on them changes places, starting from
-    `device_of_rank`. Costs in proportion to what moves, not to the traffic.
-
-    Raises:
-        ValueError: if device_of_rank does not fit or an exchange names a device that does not exist.
     """
 
 def schedule_times(network: Network, phases: Sequence[RankTraffic], repeats: int, device_of_rank: Sequence[int], barrier: bool) -> tuple[float, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
@@ -431,7 +417,7 @@ def map_large(machine: LargeMachine, traffic: RankTraffic, *, objective: str, so
     """
     Chooses a slot for every rank of a large job.
 
-    Objectives: cost, congestion, time. Solvers: auto, geometric, default, random.
+    Objectives: cost, congestion, time. Solvers: auto, default, random.
     `progress` is told a stage and the share of it that is done. If `interruptible` (main
     thread only), SIGINT ends the search, and the best so far is returned.
 
@@ -444,9 +430,6 @@ def large_cost(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDA
 
 def large_prediction(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> LargeCandidate:
     """Cost and predicted times of one placement."""
-
-def large_link_bytes(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """Bytes over each link."""
 
 def large_loads(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[LargeCandidate, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
     """

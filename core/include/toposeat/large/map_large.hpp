@@ -15,21 +15,16 @@
 #include "toposeat/base/deadline.hpp"
 #include "toposeat/machines/large_machine.hpp"
 #include "toposeat/machines/large_prediction.hpp"
+#include "toposeat/problem/map_request.hpp"
 #include "toposeat/problem/network.hpp"
 
 namespace toposeat {
 
-enum class LargeObjective : std::uint8_t { cost, congestion, time };
-
-/// automatic: all of them. geometric: only what needs no search. keep_default and random: that
-/// placement, whatever it is worth.
-enum class LargeMethod : std::uint8_t { automatic, geometric, keep_default, random };
-
 struct LargeRequest {
   const RankTraffic &traffic;
   const LargeMachine &machine;
-  LargeObjective objective = LargeObjective::time;
-  LargeMethod method = LargeMethod::automatic;
+  Objective objective = Objective::time;
+  Method method = Method::automatic;
   double budget_s = 10; // wall time; what has begun is cut short, what is found is kept
   std::uint64_t seed = 1;
   std::vector<Assignment> given; // more candidates, slot of each rank
@@ -61,7 +56,8 @@ struct LargeAnswer {
 /// predicted slower than the default, and it is the default if nothing is gained. Budget and stop
 /// end the search.
 ///
-/// Throws std::invalid_argument if the ranks do not fit or a given placement is none.
+/// Throws std::invalid_argument if the ranks do not fit, a given placement is none, or on
+/// Method::exact: nothing is proved of so many ranks.
 LargeAnswer map_large(const LargeRequest &request);
 
 /// Sum over directed flows of bytes x distance.

@@ -19,6 +19,10 @@ enum class Objective : std::uint8_t { cost, congestion, time };
 /// keep_default and random: no choice is made; the certificate judges that placement.
 enum class Method : std::uint8_t { automatic, exact, search, keep_default, random };
 
+[[nodiscard]] inline bool chooses_placement(Method method) {
+  return method != Method::keep_default && method != Method::random;
+}
+
 struct MapRequest {
   const Network &network;
   const RankTraffic &traffic;

@@ -35,8 +35,6 @@ struct SearchOptions {
   std::function<void(const Assignment &, double cost)> visit = {};
 };
 
-inline constexpr SolverScope cost_search_scope{.second_term = true, .allowed = true};
-
 struct CostAnswer {
   Assignment placement; // of all ranks, idle ones included
   double cost = 0;
