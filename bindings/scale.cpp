@@ -26,7 +26,6 @@ using toposeat::Assignment;
 using toposeat::ClusterMachine;
 using toposeat::ClusterModel;
 using toposeat::DragonflyMachine;
-using toposeat::GroupedMachine;
 using toposeat::HierarchyMachine;
 using toposeat::LargeAnswer;
 using toposeat::LargeCandidate;
@@ -118,7 +117,7 @@ Machine cluster(const NodeModel &node, std::uint32_t switches, const std::vector
 template <class Answer> Answer of_links(const Machine &machine, const auto &ask) {
   return std::visit(
       [&]<class Kind>(const Kind &kind) -> Answer {
-        if constexpr (std::is_same_v<Kind, GroupedMachine>)
+        if constexpr (std::is_same_v<Kind, NodesMachine>)
           throw std::invalid_argument("this machine has no link model");
         else
           return ask(kind);

@@ -46,12 +46,6 @@ inline DragonflyMachine dragonfly(std::uint32_t groups, std::uint32_t routers,
   return DragonflyMachine(shape);
 }
 
-inline GroupedMachine grouped() {
-  const std::vector<double> four{0, 1, 2, 2, 1, 0, 2, 2, 2, 2, 0, 1, 2, 2, 1, 0};
-  const std::vector<double> two{0, 1, 1, 0};
-  return GroupedMachine({four, two, four}, {0, 5, 9, 5, 0, 7, 9, 7, 0});
-}
-
 /// Hosts of four devices, two near pairs, on an irregular tree: three, one and two hosts per leaf.
 inline ClusterModel irregular_tree() {
   ClusterModel model;
@@ -112,12 +106,10 @@ inline bool one_to_one(const Assignment &slots, std::uint32_t most) {
 }
 
 inline std::vector<LargeMachine> machines() {
-  return {hierarchy({4, 8, 4}), hierarchy({3, 1, 5, 2}),
-          hierarchy({7}),       torus({4, 3, 5}, 2, 1),
-          torus({4, 4}, 2, 3),  torus({4, 3, 5}, 2, 1, true),
-          torus({6}, 1, 4),     dragonfly(5, 4, 3),
-          dragonfly(1, 1, 9),   grouped(),
-          cluster(false),       cluster(true)};
+  return {hierarchy({4, 8, 4}),    hierarchy({3, 1, 5, 2}), hierarchy({7}),
+          torus({4, 3, 5}, 2, 1),  torus({4, 4}, 2, 3),     torus({4, 3, 5}, 2, 1, true),
+          torus({6}, 1, 4),        dragonfly(5, 4, 3),      dragonfly(1, 1, 9),
+          NodesMachine({4, 2, 4}), cluster(false),          cluster(true)};
 }
 
 } // namespace toposeat::testing

@@ -17,7 +17,6 @@
 namespace toposeat::reorder {
 namespace {
 
-constexpr std::size_t most_nodes = 2048;         // the core has a matrix of nodes
 constexpr std::size_t most_searched = 1U << 16U; // ranks; beyond, only tiles are tried
 constexpr double budget_s =
     10; // never reached within these limits: the answer must not depend on it
@@ -93,21 +92,16 @@ RankTraffic traffic_of(int ranks, const tpr_edges &edges) {
 /// The core's multilevel mapping, on slots numbered node by node.
 Blocks searched(const Nodes &nodes, const RankTraffic &traffic) {
   const std::size_t count = nodes.sizes.size();
-  std::vector<std::vector<double>> within;
   std::vector<std::uint32_t> next(count); // slot for the next process of each node
   Blocks node_of_slot;
   for (std::uint32_t k = 0; k < count; ++k) {
-    within.emplace_back(std::size_t{nodes.sizes[k]} * nodes.sizes[k], 0.0);
     next[k] = static_cast<std::uint32_t>(node_of_slot.size());
     node_of_slot.insert(node_of_slot.end(), nodes.sizes[k], k);
   }
-  std::vector<double> apart(count * count, 1.0);
-  for (std::size_t k = 0; k < count; ++k)
-    apart[k * count + k] = 0;
   Assignment home; // role p is process p
   for (const std::uint32_t node : nodes.of_process)
     home.push_back(next[node]++);
-  const LargeMachine machine = GroupedMachine(std::move(within), std::move(apart));
+  const LargeMachine machine = NodesMachine(nodes.sizes);
   const LargeAnswer answer = map_large({.traffic = traffic,
                                         .machine = machine,
                                         .objective = Objective::cost,
@@ -202,9 +196,7 @@ tpr_answer best_of(const tpr_places &places, const Nodes &nodes, const RankTraff
   return best == nullptr && links->within >= links->within_rising ? TPR_KEPT : TPR_MOVED;
 }
 
-bool too_large(const Nodes &nodes) {
-  return nodes.sizes.size() > most_nodes || nodes.of_process.size() > most_searched;
-}
+bool too_large(const Nodes &nodes) { return nodes.of_process.size() > most_searched; }
 
 bool searchable(const Nodes &nodes) { return nodes.sizes.size() > 1 && !too_large(nodes); }
 

@@ -74,7 +74,7 @@ Levels levels_of(const DragonflyMachine &machine) {
       {shape.node_cost, shape.router_cost, local, local + shape.local_cost + shape.global_cost}};
 }
 
-Levels levels_of(const GroupedMachine &machine) {
+Levels levels_of(const NodesMachine &machine) {
   return {{machine.slots() / machine.nodes(), machine.nodes()}, {0, 1}};
 }
 

@@ -53,7 +53,7 @@ LargeLoads link_loads(const RankTraffic &traffic, const LargeMachine &machine,
                       const Assignment &slots) {
   return std::visit(
       [&]<class Machine>(const Machine &each) -> LargeLoads {
-        if constexpr (std::is_same_v<Machine, GroupedMachine>) {
+        if constexpr (std::is_same_v<Machine, NodesMachine>) {
           return {};
         } else {
           std::vector<double> bytes = bytes_on(traffic, each, slots);

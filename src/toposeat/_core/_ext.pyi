@@ -290,10 +290,6 @@ class LargeMachine:
         """
 
     @staticmethod
-    def grouped(within: Sequence[Sequence[float]], between: Sequence[float]) -> LargeMachine:
-        """Square matrices of each node, and one of nodes; row-major."""
-
-    @staticmethod
     def cluster(node: NodeModel, *, switches: int, links: Sequence[SwitchLink], spread: bool, ports: int, attached: Sequence[int], port_bandwidth: Sequence[float], port_latency: float, hosts: Sequence[str], levels: Sequence[Sequence[int]], domain: Sequence[int] = []) -> LargeMachine:
         """
         Equal nodes on a network of switches; attached and port_bandwidth are hosts x ports, levels say of every host which group it is in, coarse levels first; domain, which hosts their own fabric joins.

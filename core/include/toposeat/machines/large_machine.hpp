@@ -9,8 +9,8 @@
 
 #include "toposeat/machines/cluster_machine.hpp"
 #include "toposeat/machines/dragonfly_machine.hpp"
-#include "toposeat/machines/grouped_machine.hpp"
 #include "toposeat/machines/hierarchy_machine.hpp"
+#include "toposeat/machines/nodes_machine.hpp"
 #include "toposeat/machines/torus_machine.hpp"
 
 namespace toposeat {
@@ -18,10 +18,10 @@ namespace toposeat {
 inline constexpr std::uint32_t most_slots = 1U << 22;
 
 /// Each kind answers `slots()`, `distance(a, b)` (symmetric, 0 from a slot to itself) and `tree()`;
-/// all but GroupedMachine also know their links: `links()`, `capacity(link)`, `link_name(link)`,
+/// all but NodesMachine also know their links: `links()`, `capacity(link)`, `link_name(link)`,
 /// `route(a, b, use)` and `latency(a, b)`. ClusterMachine also has `pace(a, b)`.
 using LargeMachine =
-    std::variant<HierarchyMachine, TorusMachine, DragonflyMachine, GroupedMachine, ClusterMachine>;
+    std::variant<HierarchyMachine, TorusMachine, DragonflyMachine, NodesMachine, ClusterMachine>;
 
 inline std::uint32_t slots_of(const LargeMachine &machine) {
   return std::visit([](const auto &each) { return each.slots(); }, machine);

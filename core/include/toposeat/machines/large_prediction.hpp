@@ -16,7 +16,7 @@ namespace toposeat {
 /// largest messages x latency of a flow: a bound that a fluid simulation of all flows starting
 /// together cannot beat by more than that latency.
 struct LargePrediction {
-  bool known = false; // false: the machine has no link model (GroupedMachine)
+  bool known = false; // false: the machine has no link model (NodesMachine)
   double busiest_s = 0;
   double mean_s = 0;
   double alone_s = 0;
@@ -28,7 +28,7 @@ struct LargePrediction {
 /// A prediction and the bytes over each link that it rests on.
 struct LargeLoads {
   LargePrediction prediction;
-  std::vector<double> bytes; // empty for a GroupedMachine
+  std::vector<double> bytes; // empty for a NodesMachine
 };
 
 /// Ranks that share a slot use no links with each other.
