@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.machine import markdown_table
+
 from toposeat.model.runs import ClockedPattern
 from toposeat.pipeline import PatternPlan
 
@@ -128,8 +130,7 @@ def markdown_of(head: str, where: str, patterns: Sequence[PaperPattern]) -> str:
         (PAGE_RANDOM, RANDOM_HEAD, random_rows(patterns)),
     )
     for section, header, rows in tables:
-        parts += [section]
-        parts += ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
+        parts += [section, *markdown_table(header, rows)]
     return "\n".join(parts) + "\n"
 
 

@@ -7,7 +7,7 @@ import os
 import platform
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
@@ -85,3 +85,9 @@ def middle(values: Sequence[float]) -> tuple[float, float, float]:
         return values[0], values[0], values[0]
     low, _, high = quantiles(values, n=4)
     return median(values), low, high
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Its lines."""
+    for row in (head, ["---"] * len(head), *rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"

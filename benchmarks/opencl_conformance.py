@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from benchmarks.machine import markdown_table
 from tests.support.lent import NATIVE, Proxy, run
 from tests.virtual.test_clients import CLBLAST, PYOPENCL, clblast, pyopencl
 
@@ -91,8 +92,7 @@ def _worse(native: Mapping[str, str], lent: Mapping[str, str]) -> dict[str, str]
 
 
 def _table(results: Results) -> int:
-    print("| suite | native | lent | passes natively only |")
-    print("|---|---|---|---|")
+    rows = []
     wrong = 0
     for suite, native in results.get("native", {}).items():
         lent = results.get("lent", {}).get(suite)
@@ -101,7 +101,9 @@ def _table(results: Results) -> int:
         worse = _worse(native, lent)
         wrong += len(worse)
         names = ", ".join(f"{test} ({now})" for test, now in worse.items())
-        print(f"| {suite} | {_counts(native)} | {_counts(lent)} | {names or '-'} |")
+        rows.append((suite, _counts(native), _counts(lent), names or "-"))
+    head = ("suite", "native", "lent", "passes natively only")
+    print(*markdown_table(head, rows), sep="\n")
     return 1 if wrong else 0
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.field.compared import FIELD, FOUND, Compared, Comparison, compared, read_table
+from benchmarks.machine import markdown_table
 
 PAGE_HEAD = """\
 # Published measurements beside our predictions
@@ -62,12 +63,17 @@ def markdown_of(found: Sequence[Compared], every: Sequence[Comparison]) -> Itera
     yield "\n## No evidence: our numbers were made from these\n"
     yield from _table([each for each in found if each.row.kind == "calibrated"])
     yield "\n## Published without enough wiring or volumes\n"
-    yield _line(("id", "published", "figures", "source"))
-    yield _line("---" for _ in range(4))
-    for row in every:
-        if row.kind == "unscored":
-            figures = f"{row.measured_a} : {row.measured_b} ({row.unit})"
-            yield _line((row.id, f"{row.machine}: {row.traffic}", figures, row.source))
+    unscored = (
+        (
+            row.id,
+            f"{row.machine}: {row.traffic}",
+            f"{row.measured_a} : {row.measured_b} ({row.unit})",
+            row.source,
+        )
+        for row in every
+        if row.kind == "unscored"
+    )
+    yield from markdown_table(("id", "published", "figures", "source"), unscored)
     yield "\n## Sources\n"
     yield "We found rows t1 and following, and wrote them down before we predicted them.\n"
     for row in every:
@@ -77,8 +83,6 @@ def markdown_of(found: Sequence[Compared], every: Sequence[Comparison]) -> Itera
 
 def _summary(found: Sequence[Compared]) -> Iterator[str]:
     yield ""
-    yield _line(("rows", "right", "missed", "invented", "reversed", "ratio off"))
-    yield _line("---" for _ in range(6))
     links = [each for each in found if each.row.kind == "link"]
     own = [each for each in links if each.row.folder is None]
     parts = (
@@ -90,6 +94,7 @@ def _summary(found: Sequence[Compared]) -> Iterator[str]:
         ("programs", [each for each in found if kind_of(each.row) == "app"]),
         ("only measured", [each for each in found if each.row.kind == "untold"]),
     )
+    rows = []
     for name, part in parts:
         count = {verdict: sum(each.verdict == verdict for each in part) for verdict in _ORDER}
         off = sorted(each.off for each in part if not each.error and each.row.kind == "link")
@@ -98,7 +103,10 @@ def _summary(found: Sequence[Compared]) -> Iterator[str]:
             tenth = off[int(0.9 * (len(off) - 1))]
             spread = f"{_percent(statistics.median(off))} median, {_percent(tenth)} at 90 %"
         cells = (str(count[verdict]) for verdict in ("missed", "invented", "reversed"))
-        yield _line((name, f"{count['right']} of {len(part)}", *cells, spread))
+        rows.append((name, f"{count['right']} of {len(part)}", *cells, spread))
+    yield from markdown_table(
+        ("rows", "right", "missed", "invented", "reversed", "ratio off"), rows
+    )
     programs = [e for e in found if kind_of(e.row) == "app" and not e.error]
     bounded = [each for each in programs if each.verdict != "missed"]
     kept = sum(each.keeps_bound for each in bounded)
@@ -114,11 +122,9 @@ def _percent(factor: float) -> str:
 
 
 def _table(part: Sequence[Compared]) -> Iterator[str]:
-    yield _line(_HEADER)
-    yield _line("---" for _ in _HEADER)
     first = {verdict: at for at, verdict in enumerate(_ORDER)}
-    for each in sorted(part, key=lambda e: (first[e.verdict], -e.off if not e.error else 0)):
-        yield _line(_cells(each))
+    rows = sorted(part, key=lambda e: (first[e.verdict], -e.off if not e.error else 0))
+    yield from markdown_table(_HEADER, map(_cells, rows))
 
 
 def _cells(each: Compared) -> Iterator[str]:
@@ -146,10 +152,6 @@ def _short(traffic: str, what: str) -> str:
     if traffic != "copies" or len(flows) <= 4:
         return what
     return f"{flows[0]} and {len(flows) - 1} more"
-
-
-def _line(cells: Iterator[str] | Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def sentence(found: Sequence[Compared]) -> str:

@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from benchmarks.machine import markdown_table
+
 from toposeat.evaluation import evaluate
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import ComponentKind, Device, LinkKind, Route, Topology
@@ -301,10 +303,7 @@ def table(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
 
 def _print(rows: Sequence[tuple[str, ...]], markdown: bool) -> None:
     if markdown:
-        print("| " + " | ".join(HEADER) + " |")
-        print("|" + "---|" * len(HEADER))
-        for row in rows:
-            print("| " + " | ".join(row) + " |")
+        print(*markdown_table(HEADER, rows), sep="\n")
         return
     widths = [max(len(row[i]) for row in (HEADER, *rows)) for i in range(len(HEADER))]
     for row in (HEADER, *rows):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from benchmarks.machine import markdown_table
 from benchmarks.papers.row import Paper, Row, Status
 
 _WORDS = {True: "holds", False: "DIFFERS", None: "-"}
@@ -50,11 +51,8 @@ def markdown_of(papers: Sequence[Paper]) -> Iterator[str]:
         keep = [
             at for at, cells in enumerate(zip(*map(_cells, paper.rows), strict=True)) if any(cells)
         ]
-        yield _line(_HEADER[at] for at in keep)
-        yield _line("---" for _ in keep)
-        for row in paper.rows:
-            cells = _cells(row)
-            yield _line(cells[at] for at in keep)
+        rows = ([_cells(row)[at] for at in keep] for row in paper.rows)
+        yield from markdown_table([_HEADER[at] for at in keep], rows)
         notes = [row for row in paper.rows if row.note]
         yield ""
         seen: dict[str, list[str]] = {}
@@ -70,10 +68,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     verdict = "" if row.holds is None else _WORDS[row.holds]
     values = (row.published, row.predicted, row.simulated, row.measured)
     return (row.figure, row.quantity, *values, row.status.value, verdict)
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def counts(papers: Sequence[Paper]) -> str:
