@@ -117,7 +117,7 @@ Machine cluster(const NodeModel &node, std::uint32_t switches, const std::vector
 template <class Answer> Answer of_links(const Machine &machine, const auto &ask) {
   return std::visit(
       [&]<class Kind>(const Kind &kind) -> Answer {
-        if constexpr (std::is_same_v<Kind, NodesMachine>)
+        if constexpr (std::is_same_v<Kind, toposeat::NodesMachine>)
           throw std::invalid_argument("this machine has no link model");
         else
           return ask(kind);

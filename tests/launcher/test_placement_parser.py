@@ -1,6 +1,6 @@
 """The C parser of placement files against the Python one, on whole, damaged and random files.
 
-`make test` also gives it 20 000 damaged ones under sanitizers (launcher/tests/fuzz_placement.c).
+`make lint-deep` also gives it damaged ones under sanitizers (fuzz/placement.c).
 """
 
 from __future__ import annotations

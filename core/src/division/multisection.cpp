@@ -45,7 +45,8 @@ public:
     Group group{whole(graph), std::vector<std::uint32_t>(graph.size())};
     std::iota(group.rank_of.begin(), group.rank_of.end(), 0U);
     open_.emplace_back(std::move(group), 0);
-    place_of_slot_.resize(tree.order.size());
+    const auto last = std::max_element(tree.order.begin(), tree.order.end());
+    place_of_slot_.resize(last == tree.order.end() ? 0 : *last + std::size_t{1});
     for (std::uint32_t i = 0; i < tree.order.size(); ++i)
       place_of_slot_[tree.order[i]] = i;
   }

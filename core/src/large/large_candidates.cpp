@@ -151,7 +151,9 @@ bool grid_placements(const ProcessGrid &grid, const LargeMachine &machine, const
   if (!blocks.empty() && !take("blocks", along(block_order(grid, blocks), tree.order)))
     return false;
   const auto *torus = std::get_if<TorusMachine>(&machine);
-  return torus == nullptr || take("Hilbert on both", along(hilbert, torus_curve(torus->shape())));
+  const bool whole = tree.order.size() == slots_of(machine);
+  return torus == nullptr || !whole ||
+         take("Hilbert on both", along(hilbert, torus_curve(torus->shape())));
 }
 
 } // namespace toposeat

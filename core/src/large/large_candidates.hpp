@@ -18,8 +18,8 @@ using TakePlacement = std::function<bool(const std::string &name, Assignment pla
 /// dimensions (the Cartesian ones), there and back. False if `take` stopped it.
 bool machine_orders(const LargeMachine &machine, std::uint32_t ranks, const TakePlacement &take);
 
-/// Curves, blocks and recursive coordinate bisection of a recognised process grid. False if `take`
-/// stopped it.
+/// Curves, blocks and recursive coordinate bisection of a recognised process grid on the slots of a
+/// tree. False if `take` stopped it.
 bool grid_placements(const ProcessGrid &grid, const LargeMachine &machine, const SlotTree &tree,
                      std::uint32_t ranks, const TakePlacement &take);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "base/rng.hpp"
@@ -120,6 +121,30 @@ private:
     if (!deadline_.expired())
       add_multilevel();
     add_refined();
+    if (has_room() && !deadline_.expired())
+      add_spread();
+  }
+
+  /// Whether ranks that do not lie as near as they can may have more of the links: where a quarter
+  /// more slots are there than ranks, and nearness alone is not asked for.
+  [[nodiscard]] bool has_room() const {
+    return request_.objective != Objective::cost &&
+           std::uint64_t{4} * slots_of(request_.machine) >= std::uint64_t{5} * ranks_;
+  }
+
+  /// The same orders, and a division, on slots spread over the whole machine.
+  void add_spread() {
+    tell("spread", 0);
+    const SlotTree thin = thinned(tree_, ranks_);
+    const TakePlacement take = [&](const std::string &name, Assignment placement) {
+      add("spread" + (name.empty() ? "" : ", " + name), std::move(placement));
+      return !deadline_.expired();
+    };
+    if (!take("", thin.order) ||
+        (grid_ && !grid_placements(*grid_, request_.machine, thin, ranks_, take)))
+      return;
+    take("multilevel", multisection(graph_, thin, request_.seed,
+                                    regular_ ? Effort::quick : Effort::thorough, deadline_));
   }
 
   void add_orders() {
@@ -137,19 +162,19 @@ private:
 
   /// Placements by where ranks lie in a process grid, if there is one. False if time ended it.
   bool take_grid(const Deadline &until, const TakePlacement &take) {
-    const auto grid = recognise_grid(graph_, until);
+    grid_ = recognise_grid(graph_, until);
     began_ = thread_seconds();
     if (until.expired())
       return false;
-    regular_ = grid && grid->full;
-    if (!grid)
+    regular_ = grid_ && grid_->full;
+    if (!grid_)
       return true;
     std::string shape;
-    for (const std::uint32_t extent : grid->extents)
+    for (const std::uint32_t extent : grid_->extents)
       shape.append(shape.empty() ? "" : "x").append(std::to_string(extent));
     if (regular_)
       answer_.notes.push_back("the traffic is that of the process grid " + shape);
-    return grid_placements(*grid, request_.machine, tree_, ranks_, take);
+    return grid_placements(*grid_, request_.machine, tree_, ranks_, take);
   }
 
   void add_multilevel() {
@@ -278,7 +303,8 @@ private:
   double began_ = 0; // CPU time at which the candidate that is being made was begun
   RankGraph graph_;
   SlotTree tree_;
-  bool regular_ = false; // a process grid was recognised: geometry is hard to beat
+  std::optional<ProcessGrid> grid_; // that was recognised
+  bool regular_ = false;            // a process grid was recognised: geometry is hard to beat
   LargeAnswer answer_;
   std::vector<Assignment> placements_;
 };

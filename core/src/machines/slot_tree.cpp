@@ -128,6 +128,33 @@ SlotTree grid_tree(const std::vector<std::uint32_t> &extents, const std::vector<
   return GridCutter(extents, step_cost, slots).cut();
 }
 
+SlotTree thinned(const SlotTree &tree, std::uint32_t count) {
+  const std::uint64_t slots = tree.order.size();
+  SlotTree thin;
+  for (std::uint64_t i = 0; i < count; ++i)
+    thin.order.push_back(tree.order[i * slots / count]);
+  const auto before = [&](std::uint64_t place) { // how many of them lie before it
+    return static_cast<std::uint32_t>((place * count + slots - 1) / slots);
+  };
+  std::vector<std::uint32_t> was{0}; // each part's number in the whole tree
+  thin.parts.push_back({0, count, 0, 0});
+  for (std::size_t k = 0; k < thin.parts.size(); ++k) { // grows meanwhile
+    const SlotTree::Part part = tree.parts[was[k]];
+    thin.parts[k].first_child = static_cast<std::uint32_t>(thin.parts.size());
+    for (std::uint32_t child = part.first_child; child < part.first_child + part.children;
+         ++child) {
+      const std::uint32_t begin = before(tree.parts[child].begin);
+      const std::uint32_t end = before(tree.parts[child].end);
+      if (begin == end)
+        continue;
+      thin.parts.push_back({begin, end, 0, 0});
+      was.push_back(child);
+      ++thin.parts[k].children;
+    }
+  }
+  return thin;
+}
+
 void split_leaves(SlotTree &tree, std::uint32_t groups) {
   const std::size_t parts = tree.parts.size();
   for (std::size_t k = 0; k < parts; ++k) {

@@ -127,3 +127,20 @@ TEST_CASE("two cliques land on two nodes") {
   for (std::uint32_t r = 2; r < 16; ++r)
     REQUIRE(answer.slot_of_rank[r] / 8 == answer.slot_of_rank[r % 2] / 8);
 }
+
+TEST_CASE("ranks that leave slots free are spread where that is faster") {
+  // 16 nodes of 8 slots, whose uplinks are as fast as those of a slot.
+  const LargeMachine machine = HierarchyMachine({8, 16}, {1, 10}, {1e9, 1e9}, {0, 0});
+  const RankTraffic traffic = random_traffic(16, 8, 5);
+  LargeRequest request{traffic, machine};
+  const LargeAnswer answer = map_large(request);
+  REQUIRE(one_to_one(answer.slot_of_rank, 128));
+  REQUIRE(answer.placed.prediction.predicted_s < 0.5 * answer.home.prediction.predicted_s);
+  std::set<std::uint32_t> nodes;
+  for (const std::uint32_t slot : answer.slot_of_rank)
+    nodes.insert(slot / 8);
+  REQUIRE(nodes.size() > 2);           // which the ranks would fill
+  request.objective = Objective::cost; // near each other they cost least
+  for (const LargeCandidate &each : map_large(request).candidates)
+    REQUIRE(each.name.rfind("spread", 0) != 0);
+}

@@ -16,17 +16,22 @@ using namespace toposeat::testing;
 
 TEST_CASE("a slot tree covers every slot once, and its children their part") {
   for (const LargeMachine &machine : machines()) {
-    const SlotTree tree = tree_of(machine);
-    REQUIRE(tree.order.size() == slots_of(machine));
-    REQUIRE(one_to_one(tree.order, slots_of(machine)));
-    for (const SlotTree::Part &part : tree.parts) {
-      std::uint32_t at = part.begin;
-      for (std::uint32_t c = 0; c < part.children; ++c) {
-        const SlotTree::Part &child = tree.parts[part.first_child + c];
-        REQUIRE(child.begin == at);
-        at = child.end;
+    const std::uint32_t slots = slots_of(machine);
+    for (const std::uint32_t count : {slots, slots - 1, slots / 3, 1U}) {
+      const SlotTree tree = count == slots ? tree_of(machine) : thinned(tree_of(machine), count);
+      REQUIRE(tree.order.size() == count);
+      REQUIRE(one_to_one(tree.order, slots));
+      REQUIRE(tree.parts.front().size() == count);
+      for (const SlotTree::Part &part : tree.parts) {
+        std::uint32_t at = part.begin;
+        for (std::uint32_t c = 0; c < part.children; ++c) {
+          const SlotTree::Part &child = tree.parts[part.first_child + c];
+          REQUIRE(child.begin == at);
+          REQUIRE(child.size() > 0);
+          at = child.end;
+        }
+        REQUIRE((part.children == 0 || at == part.end));
       }
-      REQUIRE((part.children == 0 || at == part.end));
     }
   }
 }

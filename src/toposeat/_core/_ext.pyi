@@ -432,15 +432,6 @@ def large_loads(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[ND
     Cost and predicted times of one placement, and the bytes over each link.
     """
 
-def large_flow_use(machine: LargeMachine, traffic: RankTraffic, slots: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], level_of_link: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], link: int) -> tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
-    """
-    Of each flow: the levels of its links as bits (levels from 32 on count nowhere), whether it
-    uses `link`, and its distance.
-
-    Raises:
-        ValueError: not one level per link, or a machine without links.
-    """
-
 class SearchRecord:
     """Result of search_pairwise()."""
 

@@ -162,7 +162,9 @@ def _in_rank_order(
     if (plain == slots).all():
         return placed
     found = evaluator.evaluate(plain)
-    is_worse = found.value(objective) > placed.value(objective) * (1 + _WORTH)
+    is_worse = any(
+        found.value(each) > placed.value(each) * (1 + _WORTH) for each in (objective, "time")
+    )
     return placed if is_worse else found
 
 

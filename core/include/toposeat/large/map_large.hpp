@@ -2,8 +2,8 @@
 // kept.
 //
 // The shape is that of certificate/solve.hpp without a proof: candidates (large/, division/), swaps
-// under the true distances, and never a placement predicted slower than the default. No useful
-// bound is known at this size.
+// under the true distances, slots spread over the machine where ranks leave some free, and never a
+// placement predicted slower than the default. No useful bound is known at this size.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 

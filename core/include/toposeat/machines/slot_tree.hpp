@@ -34,6 +34,9 @@ SlotTree nested_tree(const std::vector<std::uint32_t> &arities);
 SlotTree grid_tree(const std::vector<std::uint32_t> &extents, const std::vector<double> &step_cost,
                    std::uint32_t slots);
 
+/// `count` slots of a tree, spread evenly over its order; parts without any of them are left out.
+SlotTree thinned(const SlotTree &tree, std::uint32_t count);
+
 /// Gives each part without children `groups` children of equal size (which must divide it).
 void split_leaves(SlotTree &tree, std::uint32_t groups);
 
