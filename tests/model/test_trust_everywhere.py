@@ -47,10 +47,6 @@ ALLOWED = {
     "src/toposeat/topology/measure/workers.py": ({"AF_UNIX"}, "in an own folder"),
     "launcher/src/probe_mpi.c": ({"/dev/shm"}, "only compared with a name that the kernel tells"),
     "src/toposeat/cli/doctor.py": ({"/dev/shm"}, "only its free space is asked"),
-    "src/toposeat/launch/launchers/kubernetes.py": (
-        {"/tmp"},
-        "in words for a pod, whose container has a /tmp of its own",
-    ),
     "src/toposeat/profile/recording/recorders.py": ({"/dev/shm"}, "a word in a hint"),
 }
 
