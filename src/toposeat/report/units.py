@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -47,24 +47,23 @@ def three_digits(value: float) -> str:
 
 def format_bytes(value: float) -> str:
     """Bytes with a binary unit: `0 B`, `512 B`, `1.50 KiB`, `41.8 GiB`."""
-    size = abs(value)
-    unit = 0
-    while size >= 1023.95 and unit < len(_BYTE_UNITS) - 1:
-        size /= 1024
-        unit += 1
-    if unit == 0:
-        return f"{value:.0f} B"
-    return f"{three_digits(math.copysign(size, value))} {_BYTE_UNITS[unit]}"
+    size, unit = _scaled(value, 1024, 1023.95, _BYTE_UNITS)
+    return f"{size:.0f} B" if unit == "B" else f"{three_digits(size)} {unit}"
 
 
 def format_rate(bytes_per_s: float) -> str:
     """Bytes per second with a decimal unit: `12.3 GB/s`."""
-    size = bytes_per_s
+    size, unit = _scaled(bytes_per_s, 1000, 999.5, _RATE_UNITS)
+    return f"{three_digits(size)} {unit}"
+
+
+def _scaled(value: float, step: int, limit: float, units: Sequence[str]) -> tuple[float, str]:
+    """A value below `limit` in one of units, each of which is `step` of the one before."""
     unit = 0
-    while size >= 999.5 and unit < len(_RATE_UNITS) - 1:
-        size /= 1000
+    while abs(value) >= limit and unit < len(units) - 1:
+        value /= step
         unit += 1
-    return f"{three_digits(size)} {_RATE_UNITS[unit]}"
+    return value, units[unit]
 
 
 def format_seconds(value: float) -> str:

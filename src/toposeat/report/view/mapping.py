@@ -94,23 +94,18 @@ def figures_of(metric: str = "bandwidth") -> dict[str, Figure]:
     }
 
 
-def format_objective(objective: str, value: float, metric: str = "bandwidth") -> str:
-    """A value of the objective with its unit."""
-    return figures_of(metric).get(objective, figures_of()["time"]).form(value)
-
-
-def objective_words(objective: str, metric: str = "bandwidth") -> str:
-    """What the objective minimises, in words."""
-    figure = figures_of(metric).get(objective)
-    return clean(objective) if figure is None else figure.name
+def _figure(objective: str, metric: str) -> Figure:
+    """What the objective minimises; of one that is not known its own name, in seconds."""
+    unknown = Figure(clean(objective), "predicted_s", format_seconds)
+    return figures_of(metric).get(objective, unknown)
 
 
 def certificate_words(
     certificate: Certificate, metric: str = "bandwidth", *, reasoned: bool = True
 ) -> str:
     """What was proved, as one sentence (plus the solver's reason, where `reasoned`)."""
-    goal = objective_words(certificate.objective, metric)
-    value = format_objective(certificate.objective, certificate.value, metric)
+    goal, _, form = _figure(certificate.objective, metric)
+    value = form(certificate.value)
     tried = "" if not certificate.orders_tried else f"; {_tried_words(certificate)}"
     if certificate.word == "proved":
         sentence = f"Proved optimal for {goal} ({value}): no placement has a lower value."
@@ -120,7 +115,7 @@ def certificate_words(
             " with other assumed numbers one may."
         )
     elif certificate.gap is not None and certificate.lower_bound is not None:
-        bound = format_objective(certificate.objective, certificate.lower_bound, metric)
+        bound = form(certificate.lower_bound)
         sentence = (
             f"Not proved optimal for {goal}: {value}, at most {format_percent(certificate.gap)}"
             f" above the lower bound ({bound}){tried}."
@@ -196,7 +191,7 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
 def verdict_words(result: MappingResult) -> str:
     """The outcome in one sentence."""
     if result.kept_default:
-        goal = objective_words(result.objective, result.metric)
+        goal, _, form = _figure(result.objective, result.metric)
         if result.uniform:
             return f"Nothing to gain from order: every placement has the same {goal} here."
         if result.certificate.word == "proved":
@@ -208,8 +203,7 @@ def verdict_words(result: MappingResult) -> str:
             bound = result.certificate.lower_bound
             why = f"none is better for {goal}: {_tried_words(result.certificate)}"
             if bound is not None:
-                best = format_objective(result.objective, bound, result.metric)
-                why += f", best bound {best}"
+                why += f", best bound {form(bound)}"
         if result.premises is not None and any(note.startswith(KEPT) for note in result.notes):
             why = "no gain is certain"
         return f"No gain: the default placement is kept, because {why}."
