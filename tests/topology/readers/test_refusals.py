@@ -282,8 +282,6 @@ NETWORK_DAMAGE: dict[str, tuple[Damage, ...]] = {
     ),
     "fabric": (('[2] "S-3"[1]', '[2] "T-4"[1]', "T-4 is not described", 0),),
     "ports": (("SW 2 3 0x3", "SW 2 3 ", "unknown line", 0),),
-    "graph.json": (('"id": "b", ', "", "`id` - at `$.instances[1]`", None),),
-    "model.yaml": (("switch: s2", "switch: []", "`$.blocks[0].switch`", None),),
 }  # fmt: skip
 TRAFFIC_DAMAGE: dict[str, tuple[Damage, ...]] = {
     "pairs.csv": (
