@@ -56,9 +56,9 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
     """All that several sources tell of one machine, to be drawn.
 
     Devices are joined by PCI bus id, else by UUID, else by index where the counts agree (which the
-    report says). No device of any source is lost and no number is made up: a pair that nobody
-    measured keeps its nominal number, and the report counts such pairs. The order of parts matters
-    only between sources of one kind, of which the first is believed.
+    report says); a source with a device that the base lacks is refused. No number is made up: a
+    pair that nobody measured keeps its nominal number, and the report counts such pairs. The order
+    of parts matters only between sources of one kind, of which the first is believed.
     """
     if not parts:
         raise ValueError("nothing to merge")
@@ -217,19 +217,12 @@ def _names(known: Topology, first: Topology, base: Topology) -> dict[str, tuple[
         for b, nic in zip(first.nics, base.nics, strict=True):
             found[b.id] = (nic.id, nic.number)
     else:
-        told = [device.index for device in known.devices[: len(base.devices)]]
+        told = [device.index for device in known.devices]
         stated = [index for index in told if index is not None]
         if len(set(stated)) < len(told):
             stated = list(range(len(told)))
         found = {mine.id: (f"gpu{i}", i) for mine, i in zip(first.devices, stated, strict=True)}
         found |= {mine.id: (f"nic{i}", i) for i, mine in enumerate(first.nics)}
-    taken = {index for id, index in found.values() if not id.startswith("nic")}
-    taken |= {int(id[3:]) for id, _ in found.values() if id[:3] == "gpu" and id[3:].isdecimal()}
-    for device in known.devices[len(base.devices) :]:
-        free = device.index is not None and device.index not in taken
-        index = device.index if free and device.index is not None else max(taken) + 1
-        taken.add(index)
-        found[device.id] = (f"gpu{index}", index)
     return found
 
 

@@ -43,10 +43,6 @@ def draw(base: Topology, known: Topology) -> GraphBuilder:
         builder.devices += machine.devices
         builder.metadata = dict(base.metadata)
         _draw_ports(builder, base)
-    strangers = [each for each in known.devices if each.id not in own]
-    if strangers:
-        builder.devices += strangers
-        place_at_nodes(builder, strangers)
     builder.tells = set(known.tells)
     return builder
 
@@ -93,9 +89,8 @@ def _draw_ports(builder: GraphBuilder, base: Topology) -> None:
 def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> None:
     """Give endpoints of unknown place a PCIe link of their own to their NUMA node.
 
-    Nodes that the builder does not hold are made, and joined to all sockets, else to all nodes.
+    Nodes that the builder does not hold are made, and joined to all others.
     """
-    sockets = [c.id for c in builder.components if c.kind is ComponentKind.PACKAGE]
     nodes = {c.numa_node: c.id for c in builder.components if c.kind is ComponentKind.NUMA}
     for endpoint in endpoints:
         node = endpoint.numa_node
@@ -105,7 +100,7 @@ def place_at_nodes(builder: GraphBuilder, endpoints: Sequence[Device | Nic]) -> 
                 id = next(iter(nodes.values()))  # the only node there is
             else:
                 builder.component(ComponentKind.NUMA, id, numa_node=node)
-                for other in sockets or nodes.values():
+                for other in nodes.values():
                     builder.sockets(id, other)
             nodes[node] = id
         generation = products.pcie_generation_of(endpoint)

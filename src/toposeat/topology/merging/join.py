@@ -20,9 +20,12 @@ def identity_of(device: Device, origin: str) -> str:
 def join_devices(
     known: Sequence[Device], origin: str, part: Topology, report: list[str]
 ) -> dict[str, str]:
-    """The id of each device of a part among the known ones; an identity of its own for a new one.
+    """The id of each device of a part among the known ones.
 
     `origin` says where the known ones are from, `report` takes joins that no identity proves.
+
+    Raises:
+        InputError: a device is none of the known ones, or nothing says which.
     """
     id_of: dict[str, str] = {}
     for identity in (_pci, _uuid):
@@ -30,29 +33,28 @@ def join_devices(
     left = [device for device in part.devices if device.id not in id_of]
     free = [each for each in known if each.id not in id_of.values()]
     strangers = [device for device in left if _is_other(device, free)]
-    unnamed = [device for device in left if device not in strangers]
     if strangers and not id_of:
         raise InputError(
             f"no GPU of {part.origin} is one of {origin}: no PCI bus id or UUID in common",
             hint=f"{_HINT}; a host's and a guest's: discover --format nccl",
         )
-    if unnamed:
-        if not _has_known_indices(unnamed, free):
-            _check_counts(len(unnamed), len(free), part.origin, origin)
-        how = _join_by_index(unnamed, free, id_of)
+    if strangers:
+        names = ", ".join(device.id for device in strangers[:8])
+        raise InputError(
+            f"{part.origin} lists {len(strangers)} GPUs more than {origin} ({names}): how they are"
+            " connected is not known",
+            hint="give sources of one state of the machine, none of which hides a GPU",
+        )
+    if left:
+        if not _has_known_indices(left, free):
+            _check_counts(len(left), len(free), part.origin, origin)
+        how = _join_by_index(left, free, id_of)
         if part.origin != origin:
-            some = "" if len(unnamed) == len(free) else f" of {len(free)}"
+            some = "" if len(left) == len(free) else f" of {len(free)}"
             report.append(
-                f"{part.origin} and {origin} have no PCI bus ids in common: their {len(unnamed)}"
+                f"{part.origin} and {origin} have no PCI bus ids in common: their {len(left)}"
                 f"{some} GPUs are joined by {how}"
             )
-    id_of |= {device.id: identity_of(device, part.origin) for device in strangers}
-    if strangers:
-        names = ", ".join(device.id for device in strangers)
-        report.append(
-            f"{part.origin} lists {len(strangers)} GPUs more ({names}): added, their place in the"
-            " PCIe tree is not known"
-        )
     _check_vendors(known, origin, part, id_of)
     return id_of
 
