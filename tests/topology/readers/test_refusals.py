@@ -292,7 +292,7 @@ TRAFFIC_DAMAGE: dict[str, tuple[Damage, ...]] = {
     ),
     "matrix.csv": (("7,0,0", "7,0", "", 0), ("1e3", "nan", "", 0), ("1e3", "-1e3", "", 0)),
     "run.0.prof": (("800 bytes", "-800 bytes", "", 0),),
-    "rank0.json": (('"rank": 0', '"rank": 2', "rank 2 of 2", 0),),
+    "rank0.json": (('"rank": 0', '"rank": 2', "rank 2 of 2", None),),
 }  # fmt: skip
 OTHER_CASES = [
     (name, damage)
