@@ -56,7 +56,11 @@ def test_a_long_search_says_how_long_it_may_take(monkeypatch: pytest.MonkeyPatch
             time.sleep(0.01)
     assert "placing 8 ranks, seconds" in stream.getvalue()
     assert "0/600" in stream.getvalue()
-    # Threads that earlier tests left behind may end meanwhile; none may be new.
+    # Threads that earlier tests left behind may end meanwhile; none may be new. One that draws ends
+    # with its next look.
+    give_up = time.monotonic() + 30
+    while not set(threading.enumerate()) <= before and time.monotonic() < give_up:
+        time.sleep(0.01)
     assert set(threading.enumerate()) <= before
 
 

@@ -17,6 +17,7 @@ from toposeat.cli.command import (
     source_words,
     tell,
 )
+from toposeat.cli.machine import network_of
 from toposeat.errors import UsageError
 from toposeat.model.shell_words import shell_word
 
@@ -55,9 +56,7 @@ class AskCommand(Command):
                 "what is inside a node is not said",
                 hint="give it with --node: this, a topology file of one node, or a catalogue name",
             )
-        network = topology.read_network(args.topology)
-        if args.hosts is not None:
-            network = topology.allocated(network, topology.hosts_of(args.hosts))
+        network = network_of(args)
         node, traffic = read_machine(args.node), profile.read_traffic(args.traffic)
         asked = mapping.ask(network, node, traffic)
         devices: list[str] = []

@@ -12,6 +12,7 @@ from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
     from toposeat.mapping import Machine
+    from toposeat.model.network import Network
 
 
 def is_network(args: argparse.Namespace) -> bool:
@@ -29,7 +30,7 @@ def is_network(args: argparse.Namespace) -> bool:
 
 def machine_of(args: argparse.Namespace) -> Machine:
     """A node, a shape alone, or a network with what is inside its hosts."""
-    from toposeat import mapping, topology  # noqa: PLC0415
+    from toposeat import mapping  # noqa: PLC0415
     from toposeat.model.shape_text import is_shape  # noqa: PLC0415
 
     if not is_network(args):
@@ -43,10 +44,17 @@ def machine_of(args: argparse.Namespace) -> Machine:
             f"{args.topology} is a network of hosts, and the topology of a host is missing",
             hint="give it with --node: this, a topology file of one node, or a catalogue name",
         )
+    return mapping.Machine.of_network(network_of(args), read_machine(args.node, to_plan=True))
+
+
+def network_of(args: argparse.Namespace) -> Network:
+    """The network of `-t`, with the hosts of `--hosts`."""
+    from toposeat import topology  # noqa: PLC0415
+
     network = topology.read_network(args.topology)
-    if args.hosts is not None:
-        network = topology.allocated(network, topology.hosts_of(args.hosts))
-    return mapping.Machine.of_network(network, read_machine(args.node, to_plan=True))
+    if args.hosts is None:
+        return network
+    return topology.allocated(network, topology.hosts_of(args.hosts))
 
 
 def sources_of(args: argparse.Namespace) -> dict[str, str]:
