@@ -96,7 +96,9 @@ def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     line = ["run", "-p", str(place), "--dry-run", "--", "srun", "-n", "24", "true"]
     assert main(line) == 0
-    assert f"-m {place} -E MASTER_ADDR=n5 -- true" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"-m {place} -E MASTER_ADDR=n5 -E SLURM_JOB_NODELIST=n5,n1,n2 " in out
+    assert out.endswith(" -- true\n")
 
 
 @pytest.mark.parametrize(
