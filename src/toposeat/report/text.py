@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, repeat, zip_longest
 from operator import itemgetter
 from typing import Protocol, TypeGuard
 from unicodedata import category, east_asian_width
+
+from msgspec import Struct
 
 from toposeat.report.parts import Cell, Fact, Line, Note, Part, Table, Title, Words, text_of
 from toposeat.report.units import clean
@@ -18,8 +19,7 @@ PIPE_WIDTH = 100
 _MIN_WIDTH = 40
 
 
-@dataclass(frozen=True, slots=True)
-class TextStyle:
+class TextStyle(Struct, frozen=True):
     """What the output can show. The default suits files and pipes."""
 
     width: int = PIPE_WIDTH

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from toposeat.model.few import within
 from toposeat.model.quantity import Quantity
@@ -61,8 +62,7 @@ def lane_words(link: Link) -> str:
     return f"{link_medium(link)} x{link.count}" if link.count > 1 else link_medium(link)
 
 
-@dataclass(frozen=True)
-class LinkClass:
+class LinkClass(Struct, frozen=True):
     """Links that look alike: their medium with its lanes, and their rate each way."""
 
     medium: str
