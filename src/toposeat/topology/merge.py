@@ -94,8 +94,7 @@ class _Merge:
         self.origin = _origin(base, [part for _, part in of_rank])
         self.doubts: list[str] = []
         first, joined = identified(base, others, self.doubts)
-        labels = zip((d.id for d in first.devices), (d.id for d in base.devices), strict=True)
-        known = fold(sorted([first, *joined], key=rank_of), tuple(labels))
+        known = fold(sorted([first, *joined], key=rank_of))
         self.doubts += known.report
         known = _in_order(known, first)
         called = _names(known, first, base)

@@ -6,7 +6,7 @@ Nothing is drawn here and nothing is derived: what is missing in all sources is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.few import first_few
 from toposeat.model.topology import Device, Nic, Pair, PcieState, Topology, Vendor
 from toposeat.topology import products
-from toposeat.topology.merging.join import identity_of, join_devices, renamed
+from toposeat.topology.merging.join import join_devices, renamed
 from toposeat.topology.merging.nics import join_nics, merged_nic
 from toposeat.topology.told import Ends
 
@@ -26,15 +26,14 @@ MEMBERS = tuple(
 def identified(
     base: Topology, others: Sequence[Topology], report: list[str]
 ) -> tuple[Topology, list[Topology]]:
-    """The sources with common ids: bus ids or UUIDs, else the id in the first source.
+    """The sources with common ids: of devices those of the base.
 
     Sources that give each device an identity are joined before those that do not; the report takes
     joins that no identity proves.
     """
     nics = join_nics([base, *others])
-    ids = {device.id: identity_of(device, base.origin) for device in base.devices}
-    first = renamed(base, ids | nics[0])
-    told = {ids[device.id]: [(base.origin, device)] for device in base.devices}
+    first = renamed(base, nics[0])
+    told = {device.id: [(base.origin, device)] for device in base.devices}
     nics_of = {id(part): of_part for part, of_part in zip(others, nics[1:], strict=True)}
     joined: dict[int, Topology] = {}
     for part in sorted(others, key=lambda each: not _has_identities(each)):
@@ -42,7 +41,7 @@ def identified(
         id_of = join_devices(known, base.origin, part, report)
         joined[id(part)] = renamed(part, id_of | nics_of[id(part)])
         for device in part.devices:
-            told.setdefault(id_of[device.id], []).append((part.origin, device))
+            told[id_of[device.id]].append((part.origin, device))
     return first, [joined[id(part)] for part in others]
 
 
@@ -50,21 +49,20 @@ def _has_identities(part: Topology) -> bool:
     return all(d.pci_bus_id or d.uuid for d in part.devices)
 
 
-def fold(parts: Sequence[Topology], labels: Iterable[tuple[str, str]] = ()) -> Topology:
+def fold(parts: Sequence[Topology]) -> Topology:
     """All that several sources with common ids tell of one machine.
 
     A device, pair or number that only some tell is in the fold; of what several tell, the first
     counts, and the report says what the others tell otherwise. The fold is complete in a kind of
     fact where one of its sources is, and knows all its devices. The first part is the most
-    trusted; `labels` are what sentences call a device, by its id.
+    trusted.
     """
-    names = dict(labels)
     told: dict[str, list[Told]] = {}
     for part in parts:
         for device in part.devices:
             told.setdefault(device.id, []).append((part.origin, device))
     apart: Apart = {}
-    devices = tuple(merged_device(each, names.get(id, id), apart) for id, each in told.items())
+    devices = tuple(merged_device(each, id, apart) for id, each in told.items())
     report = sentences(apart)
     whole = (part for part in parts if len(part.devices) == len(devices))
     return replace(

@@ -12,11 +12,6 @@ from toposeat.model.topology import Device, Link, Topology, Vendor
 _HINT = "give files of one and the same machine, and at least one that lists the PCI bus ids"
 
 
-def identity_of(device: Device, origin: str) -> str:
-    """What a device is known by in a merge: its bus id or UUID, else its name in its source."""
-    return device.pci_bus_id or device.uuid or f"{origin}:{device.id}"
-
-
 def join_devices(
     known: Sequence[Device], origin: str, part: Topology, report: list[str]
 ) -> dict[str, str]:
