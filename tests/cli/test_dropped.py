@@ -21,6 +21,13 @@ from toposeat.cli.main import main
         (["lend", "--move=n1/0=n2/0", "--json"], "wrong results"),
         (["doctor", "--config"], "below every answer"),
         (["discover", "--traceback"], "TOPOSEAT_TRACEBACK=1"),
+        (["measure", "--protocols", "get,put"], "the receiver reads"),
+        (["measure", "-t", "this", "--raw", "f"], "the receiver reads"),
+        (["emulate", "-t", "k80-16", "--hide", "3", "true"], "TOPOSEAT_EMULATED_HIDDEN"),
+        (["emulate", "--truth=dgx-1v", "-t", "k80-16", "true"], "leave them out"),
+        (["discover", "-t", "a", "--format", "nccl", "--rename-by", "index"], "last of several -t"),
+        (["tune", "--html", "f.html", "./app"], "toposeat map PROFILE"),
+        (["tune", "--solver", "exact", "--", "./app"], "toposeat map PROFILE"),
         (["profile", "--watch", "--", "mpirun", "-n", "2", "true"], "toposeat report F"),
         (["profile", "--watch", "mpirun", "-n", "2", "true"], "toposeat report F"),
         (["profile", "--merge"], "--merge DIR"),
@@ -45,3 +52,8 @@ def test_a_dropped_call_says_what_to_use(
 
 def test_a_name_that_ends_like_a_dropped_option_is_none() -> None:
     refuse_dropped(["advise", "--repeats", "5", "-o", "run-t"])
+
+
+def test_an_option_of_the_user_s_own_program_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--dry-run", "true", "--watch", "--traceback", "--html", "f"]) == 0
+    assert capsys.readouterr().out.endswith("true --watch --traceback --html f\n")

@@ -70,10 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = _asked_for_help(list(sys.argv[1:] if argv is None else argv))
     traced = bool(os.environ.get("TOPOSEAT_TRACEBACK"))
     try:
-        refuse_dropped(words[: [*words, "--"].index("--")])
         _check_verb(words)
         parser = _parser(next(iter(words), ""))
         options, launch = _split_launch(words, parser)
+        refuse_dropped(options)
         args = _parse(options, parser)
         command: Command = args.command()
         if launch is not None and not command.wraps:
@@ -212,6 +212,7 @@ def _check_verb(words: Sequence[str]) -> None:
     """Refuse a first word that is neither a verb nor an option."""
     word = next(iter(words), "")
     if word and not word.startswith("-") and word not in (*VERBS, *_HIDDEN):
+        refuse_dropped(words)
         from toposeat.cli.meant import verb_meant  # noqa: PLC0415 - errors alone need it
 
         hint = verb_meant(words, VERBS) or f"one of {', '.join(VERBS)}"
