@@ -83,7 +83,7 @@ def test_the_search_sees_what_the_order_of_hosts_gains() -> None:
 def test_only_the_first_rank_on_each_host_orders_the_hosts() -> None:
     shape = shape_of_network(leaves_of_four(NAMES, 4), read_topology("hgx-h100"))
     evaluator = SlotEvaluator(shape, pattern_traffic("llm:tp=1,pp=1,dp=256"))
-    slots = evaluator.default.copy()
+    slots = np.array(evaluator.default)
     within = np.concatenate(
         [8 * host + np.random.default_rng(host).permutation(8) for host in range(32)]
     )
