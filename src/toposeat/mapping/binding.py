@@ -87,6 +87,7 @@ def seat_slots(
     seats: dict[int, Seat] = {}
     listed: dict[str, tuple[HostDevice, ...]] = {}
     bound: dict[tuple[int, ...], Placement] = {}  # most hosts are seated alike
+    last: tuple[HostDevice, ...] = ()
     for host, ranks in sorted(ranks_of_host.items()):
         devices = tuple(result.device_of_rank[rank] % result.slots_per_host for rank in ranks)
         if devices not in bound:
@@ -95,8 +96,10 @@ def seat_slots(
         name = result.hosts[host]
         for rank, seat in zip(ranks, bound[devices].seats, strict=True):
             seats[rank] = replace(seat, rank=rank, host=name, uuid=uuids.get(seat.index))
-        (any_list,) = bound[devices].devices_of_host.values()
-        listed[name] = tuple(replace(each, uuid=uuids.get(each.index)) for each in any_list)
+        if own or not listed:  # hosts that have said nothing share one list
+            (any_list,) = bound[devices].devices_of_host.values()
+            last = tuple(replace(each, uuid=uuids.get(each.index)) for each in any_list)
+        listed[name] = last
     any_host = next(iter(bound.values()))
     return Placement(
         seats=tuple(seats[rank] for rank in range(len(seats))),
