@@ -313,7 +313,10 @@ SlotTree ClusterMachine::tree() const {
   const std::uint32_t each = node_.devices;
   tree.parts.push_back({0, slots(), 0, 0});
   for (std::size_t k = 0; k < tree.parts.size(); ++k) { // grows meanwhile
-    auto [begin, end, level] = range[k];
+    // No structured binding: clang before 16 captures none.
+    const std::uint32_t begin = range[k].begin;
+    const std::uint32_t end = range[k].end;
+    std::size_t level = range[k].level;
     const auto one_group = [&] {
       return levels[level][order[begin]] == levels[level][order[end - 1]];
     };
