@@ -132,7 +132,8 @@ TEST_CASE("ranks that leave slots free are spread where that is faster") {
   // 16 nodes of 8 slots, whose uplinks are as fast as those of a slot.
   const LargeMachine machine = HierarchyMachine({8, 16}, {1, 10}, {1e9, 1e9}, {0, 0});
   const RankTraffic traffic = random_traffic(16, 8, 5);
-  LargeRequest request{traffic, machine};
+  LargeRequest request = requested(traffic, machine, Method::automatic, 10);
+  request.objective = Objective::time;
   const LargeAnswer answer = map_large(request);
   REQUIRE(one_to_one(answer.slot_of_rank, 128));
   REQUIRE(answer.placed.prediction.predicted_s < 0.5 * answer.home.prediction.predicted_s);
