@@ -49,7 +49,7 @@ def test_links_are_those_of_the_topology(machine: str, generation: int | None) -
         here = lanes.setdefault(gpu.bus, {})
         generations.add(gpu.device.pcie.max_generation)
         for link in gpu.links:
-            end = "switch" if link.to_switch else "cpu" if link.to_cpu else link.remote_pci
+            end = link.end if link.end in ("switch", "cpu") else link.remote_pci
             here[end] = here.get(end, 0) + 1
     print(json.dumps([lanes, list(generations)]))
     """
