@@ -352,8 +352,11 @@ def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
     lend()
     job = [sys.executable, "-c", CARELESS.replace("END", end)]
     with holding(environment | {"GO_ON": str(go_on)}, "-o", str(record), "--", *job) as holder:
-        for pid in proxies_of(environment):
+        killed = proxies_of(environment)
+        for pid in killed:
             os.kill(pid, signal.SIGKILL)
+        while not all(map(has_ended, killed)):
+            time.sleep(0.01)
         time.sleep(0.5 if end else 0)  # until somebody noticed
         go_on.touch()
         out, error = holder.communicate(timeout=_SECONDS)
@@ -371,6 +374,16 @@ def test_the_verdict_names_a_lost_device_first() -> None:
     wrong = replace(seat, devices=(lost,), verdict=Verdict.MISMATCH, differences=("lost a/0",))
     shown = render_borrowed_text(replace(RECORD, seats=(seat, replace(wrong, rank=1))))
     assert shown.startswith("Borrowed  1 device for 2 ranks: 1 of them lost a device\n")
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone with all its threads, which share its sockets."""
+    try:
+        tasks = [each.name for each in Path(f"/proc/{pid}/task").iterdir()]
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return tasks == [str(pid)] and state == "Z"
+    except OSError:
+        return True
 
 
 def proxies_of(environment: Mapping[str, str]) -> list[int]:
