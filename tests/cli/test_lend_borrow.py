@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -288,8 +288,12 @@ def holding(environment: Mapping[str, str], *words: str) -> Iterator[subprocess.
         text=True,
     ) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline()
-        yield holder
+        try:
+            assert holder.stdout.readline()
+            yield holder
+        except BaseException:
+            holder.terminate()  # a test that fails does not wait for what it never ends
+            raise
 
 
 def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(
@@ -354,7 +358,8 @@ def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
     with holding(environment | {"GO_ON": str(go_on)}, "-o", str(record), "--", *job) as holder:
         killed = proxies_of(environment)
         for pid in killed:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # of one whose parent went before
+                os.kill(pid, signal.SIGKILL)
         while not all(map(has_ended, killed)):
             time.sleep(0.01)
         time.sleep(0.5 if end else 0)  # until somebody noticed

@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -127,10 +128,11 @@ def test_what_killed_ranks_left_is_collected(
     program = compile_c(mpi, PROGRAMS / "crash.c", build_dir)
     words = [*elsewhere.words, program, how, tmp_path / "truth"]
     assert run_ranks(mpi, RANKS, words, tmp_path / "records").returncode != 0
-    for _ in range(5):  # no mpirun waits for those whom it kills, and a dying rank may leave a file
+    for _ in range(50):  # no mpirun waits for those whom it kills, and a dying rank may leave a file
         assert elsewhere.collect() == 0
         if not elsewhere.folders():
             break
+        time.sleep(0.1)
     assert elsewhere.folders() == []
     unpack_bundles(elsewhere.arrived, {})
     expected = read_truth(tmp_path / "truth", RANKS)[0]
