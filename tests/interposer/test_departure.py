@@ -128,7 +128,7 @@ def test_what_killed_ranks_left_is_collected(
     program = compile_c(mpi, PROGRAMS / "crash.c", build_dir)
     words = [*elsewhere.words, program, how, tmp_path / "truth"]
     assert run_ranks(mpi, RANKS, words, tmp_path / "records").returncode != 0
-    for _ in range(50):  # no mpirun waits for those whom it kills, and a dying rank may leave a file
+    for _ in range(50):  # no mpirun waits for those whom it kills, and one may leave a file
         assert elsewhere.collect() == 0
         if not elsewhere.folders():
             break
