@@ -62,7 +62,7 @@ def lay_out(parts: Iterable[Part], style: TextStyle) -> str:
 
 def height(parts: Iterable[Part]) -> int:
     """How many lines `parts` take in a pipe: what is said does not depend on the width."""
-    return lay_out(parts, PLAIN).count("\n")
+    return sum(len(_lines(part, PLAIN.width)) for part in parts)
 
 
 def fitting(blocks: Iterable[Sequence[Part]], most: int) -> list[Part]:
@@ -76,7 +76,7 @@ def fitting(blocks: Iterable[Sequence[Part]], most: int) -> list[Part]:
     return taken
 
 
-_Letters = list[tuple[str, str]]  # characters of a line, each with its look
+_Letters = list[tuple[str, str]]  # runs of characters of a line, each with its look
 
 _INKS = {
     **dict.fromkeys(("better", "as-placed", "ok"), "32"),
@@ -114,21 +114,29 @@ def _letters(words: Words | Line) -> _Letters:
         text, look = (cell.words, cell.look) if isinstance(cell, Cell) else (cell, "")
         if not text.isprintable():
             text = "".join(c if category(c) != "Cc" or c == "\n" else " " for c in text)
-        found += zip(text, repeat(look))
+        found.append((text, look))
     return found
 
 
+def _cut(letters: _Letters, begin: int, end: int = sys.maxsize) -> _Letters:
+    """The letters from one place to another."""
+    return [each for run, look in letters for each in zip(run, repeat(look))][begin:end]
+
+
 def _stripped(letters: _Letters) -> _Letters:
-    end = len(letters)
-    while end and letters[end - 1][0] == " ":
-        end -= 1
-    return letters[:end]
+    for at in reversed(range(len(letters))):
+        run, look = letters[at]
+        if text := run.rstrip(" "):
+            return [*letters[:at], (text, look)]
+    return []
 
 
 def _wide(letters: _Letters) -> int:
     """How many places the letters take."""
-    text = "".join(map(itemgetter(0), letters))
-    return len(text) if text.isascii() else sum(map(_places, text))
+    places = 0
+    for run, _ in letters:
+        places += len(run) if run.isascii() else sum(map(_places, run))
+    return places
 
 
 def _places(char: str) -> int:
@@ -149,7 +157,8 @@ def _lines(part: Part, width: int) -> list[_Letters]:
             text = "".join(map(text_of, part.cells))
             leads = len(text) - len(text.lstrip(_GUIDES))
             letters = _letters(part)
-            return _row([[letters[:leads]], _broken(letters[leads:], width - leads)], [leads, 0])
+            rest = _broken(_cut(letters, leads), width - leads)
+            return _row([[_cut(letters, 0, leads)], rest], [leads, 0])
         case _:
             return _folded(part.words if isinstance(part, Title) else part, width)
 
@@ -165,9 +174,10 @@ def _broken(letters: _Letters, width: int) -> list[_Letters]:
     text = "".join(map(itemgetter(0), letters))
     if "\n" in text:
         at = text.index("\n")
-        return _broken(letters[:at], width) + _broken(letters[at + 1 :], width)
+        return _broken(_cut(letters, 0, at), width) + _broken(_cut(letters, at + 1), width)
     if _wide(letters) <= width:
         return [letters]
+    letters = _cut(letters, 0)
     lines: list[_Letters] = [[]]
     room = width
     for word in _WORD.finditer(text):
@@ -199,8 +209,8 @@ def _row(
         line: _Letters = []
         for at, (each, wide) in enumerate(zip(across, widths, strict=True)):
             letters = _stripped(each)
-            blanks = [(" ", "")] * (wide - _wide(letters))
-            line += [(" ", "")] * (gap if at else 0)
+            blanks = [(" " * (wide - _wide(letters)), "")]
+            line += [(" " * gap, "")] if at else []
             line += blanks + letters if at in right else letters + blanks
         lines.append(line)
     return lines
@@ -212,7 +222,8 @@ def _table(shown: Table, width: int) -> list[_Letters]:
     if not columns:
         return []
     first, *others = columns
-    needed = {number: _needed(shown, number) + _GAP for number in columns}
+    cells = {number: [_cell(row[number]) for row in shown.rows] for number in columns}
+    needed = {number: _needed(shown, number, cells[number]) + _GAP for number in columns}
     blocks: list[list[int]] = [[first]]
     used = needed[first]
     for number in others:
@@ -225,13 +236,20 @@ def _table(shown: Table, width: int) -> list[_Letters]:
     for block in blocks:
         whole = sum(needed[number] for number in block) <= width + _GAP
         lines += [[]] if lines else []
-        lines += _columns(shown, block, width, whole=whole)
+        rows = [*zip(*(cells[number] for number in block), strict=True)]
+        lines += _columns(shown, block, rows, width, whole=whole)
     return lines
 
 
-def _columns(shown: Table, columns: Sequence[int], width: int, *, whole: bool) -> list[_Letters]:
+def _columns(
+    shown: Table,
+    columns: Sequence[int],
+    rows: list[tuple[_Letters, ...]],
+    width: int,
+    *,
+    whole: bool,
+) -> list[_Letters]:
     """Columns two blanks apart; each cell `whole`, but in columns that fold."""
-    rows = [[_cell(row[number]) for number in columns] for row in shown.rows]
     folds = [at for at, number in enumerate(columns) if not whole or number in set(shown.fold)]
     header = [_letters(Cell(shown.header[number], "strong")) for number in columns]
     marks = [
@@ -241,9 +259,9 @@ def _columns(shown: Table, columns: Sequence[int], width: int, *, whole: bool) -
     if any(marks):
         folds.append(len(columns))
         header.append([])
-        rows = [[*row, _letters(" ".join(of))] for row, of in zip(rows, marks, strict=True)]
+        rows = [(*row, _letters(" ".join(of))) for row, of in zip(rows, marks, strict=True)]
     if shown.has_header:
-        rows.insert(0, header)
+        rows = [tuple(header), *rows]
     widths = [max(map(_widest, column), default=0) or 1 for column in zip(*rows, strict=True)]
     excess = sum(widths) + _GAP * (len(widths) - 1) - width
     while excess > 0 and any(widths[at] > 1 for at in folds):
@@ -268,10 +286,10 @@ def _is_marked(words: Words) -> TypeGuard[Cell]:
     return isinstance(words, Cell) and bool(words.mark)
 
 
-def _needed(shown: Table, number: int) -> int:
+def _needed(shown: Table, number: int, cells: Sequence[_Letters]) -> int:
     """How wide a column has to be, the marks behind its cells with it."""
     header = [_letters(shown.header[number])] if shown.has_header else []
-    cells = [row[number] for row in shown.rows]
     most = _FOLDED if number in set(shown.fold) else sys.maxsize
-    widest = max(map(_widest, [*header, *map(_cell, cells)]), default=0)
-    return min(widest, most) + max((len(c.mark) + 5 for c in cells if _is_marked(c)), default=0)
+    widest = max(map(_widest, [*header, *cells]), default=0)
+    marked = (len(cell.mark) + 5 for row in shown.rows if _is_marked(cell := row[number]))
+    return min(widest, most) + max(marked, default=0)

@@ -17,6 +17,8 @@ def clean(text: str) -> str:
     Names come from files of other people: control, format (bidirectional overrides) and surrogate
     characters are replaced by U+FFFD; blanks of every kind become a plain blank.
     """
+    if text.isascii() and text.isprintable():
+        return text.strip()
     out = []
     for char in text:
         category = unicodedata.category(char)

@@ -377,7 +377,7 @@ def render_mapping_text(
         why = [*_subject(result, topology, traffic), *_why(result, topology, traffic)]
         doubts = [part for part in why if isinstance(part, Fact) and part.name in _doubts(result)]
         shown = [[part] for part in why if part not in doubts]
-        told = fitting(shown, max(room, _LEAST_WHY) - sum(height([part]) for part in doubts))
+        told = fitting(shown, max(room, _LEAST_WHY) - height(doubts))
         parts += [part for part in why if part in doubts or part in told]
         left = _LINES - height(parts)
         parts += fitting([[note] for note in said], max(left, _MOST_NOTES))
