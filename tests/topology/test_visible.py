@@ -43,6 +43,14 @@ def test_other_vendors_and_no_list(node: Topology) -> None:
     assert topology.visible_part(node, {}) is node
 
 
+@pytest.mark.parametrize(
+    ("source", "left"), [(None, 1), ("this", 1), ("p2p.txt -t this", 1), ("this.txt", 4), ("", 4)]
+)
+def test_a_list_is_of_this_machine(node: Topology, source: str | None, left: int) -> None:
+    part = topology.part_of_job(node, source, {"CUDA_VISIBLE_DEVICES": "2"})
+    assert len(part.devices) == left
+
+
 @pytest.mark.parametrize("text", ["GPU-", "", "NoDevFiles"])
 def test_a_list_that_leaves_nothing(node: Topology, text: str) -> None:
     with pytest.raises(UnavailableError, match="leave no GPU"):

@@ -97,8 +97,8 @@ def read_machine(source: str | None, *, to_plan: bool = False) -> Topology:
     from toposeat.topology.told import FOUND  # noqa: PLC0415
 
     machine = topology.read_topology("this" if source is None else source)
-    if to_plan and names_this(source):
-        machine = topology.visible_part(machine, os.environ)
+    if to_plan:
+        machine = topology.part_of_job(machine, source, os.environ)
     said = [line for line in machine.report if line.startswith(FOUND)]
     tell(*(f"Found{line[5:]}" for line in said))
     return replace(machine, report=tuple(line for line in machine.report if line not in said))
@@ -106,7 +106,7 @@ def read_machine(source: str | None, *, to_plan: bool = False) -> Topology:
 
 def environment_of(source: str | None) -> Mapping[str, str] | None:
     """The environment of this process, where the machine is this one: elsewhere it says nothing."""
-    return os.environ if source in (None, "this") else None
+    return os.environ if names_this(source) else None
 
 
 def source_words(source: str) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from toposeat import launch, pipeline, report, topology
 from toposeat.cli.command import (
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from toposeat.model.topology import Topology
     from toposeat.model.transport import NcclSetting
 
+_Found = TypeVar("_Found", PossibleGain, JobOrder)
+
 
 class DoctorCommand(Command):
     """Check a machine: its wiring, its faults, and what the order of ranks could gain."""
@@ -58,7 +60,7 @@ class DoctorCommand(Command):
         if machine is not None:
             around = environment_of(source)
             setting = nccl_setting(around or {})
-            part = _own_part(machine) if names_this(source) else machine
+            part = _own_part(machine, source)
             gains, orders = _gains(machine, part, setting)
             machine = replace(machine, metadata={**machine.metadata, **part.metadata})
             health = Health(
@@ -81,10 +83,10 @@ class DoctorCommand(Command):
         return 1 if doubtful or health.verdict is not Verdict.HEALTHY else 0
 
 
-def _own_part(machine: Topology) -> Topology:
+def _own_part(machine: Topology, source: str) -> Topology:
     """The job's devices; of a list that leaves none there is a finding."""
     try:
-        return topology.visible_part(machine, os.environ)
+        return topology.part_of_job(machine, source, os.environ)
     except UnavailableError:
         return topology.without_devices(machine, {device.id for device in machine.devices})
 
@@ -96,10 +98,11 @@ def _gains(
     gains, orders = pipeline.possible_gains(pipeline.as_nccl_is_set(part, setting))
     at = {device.id: position for position, device in enumerate(machine.devices)}
     whole = [at[device.id] for device in part.devices]
-    return (
-        tuple(replace(e, device_of_rank=tuple(whole[d] for d in e.device_of_rank)) for e in gains),
-        tuple(replace(e, device_of_rank=tuple(whole[d] for d in e.device_of_rank)) for e in orders),
-    )
+
+    def in_whole(found: _Found) -> _Found:
+        return replace(found, device_of_rank=tuple(whole[d] for d in found.device_of_rank))
+
+    return tuple(map(in_whole, gains)), tuple(map(in_whole, orders))
 
 
 def _question(source: str, health: Health) -> str:

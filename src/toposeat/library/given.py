@@ -14,6 +14,7 @@ from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import load_placement
+from toposeat.model.shell_words import joined_sources
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
@@ -61,17 +62,23 @@ def topology_from(
     if isinstance(given, str | PathLike):
         source = _source(given)
         try:
-            machine = topology.read_topology(source)
-            return topology.visible_part(machine, os.environ) if source == "this" else machine
+            return _of_job(topology.read_topology(source), [source])
         except UsageError:
             if _means(source) == "traffic":
                 raise misplaced("topology", source) from None
             raise
     if isinstance(given, list | tuple) and given and all(_is_source(each) for each in given):
-        return topology.read_topologies([_source(each) for each in given])
+        sources = [_source(each) for each in given]
+        return _of_job(topology.read_topologies(sources), sources)
     if _is_array(given):
         return topology.topology_of_rates(given)
     raise misplaced("topology", given)
+
+
+def _of_job(machine: Topology, sources: Sequence[str | Path]) -> Topology:
+    """What a job may use of the machine that the sources tell of."""
+    named = joined_sources([each for each in sources if isinstance(each, str)] or [""])
+    return topology.part_of_job(machine, named, os.environ)
 
 
 def traffic_from(given: object, ranks: int | None = None) -> Traffic:

@@ -17,7 +17,6 @@ from toposeat.model.few import first_few
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
 from toposeat.model.record import Record
-from toposeat.model.shell_words import names_this
 from toposeat.model.topology import Topology
 from toposeat.pipeline.node_discovery import discovery_command, nodes_of_answers
 from toposeat.report.units import plural
@@ -150,8 +149,7 @@ def _one(machine: Topology) -> JobMachine:
 
 def _own(source: str, environment: Mapping[str, str]) -> Topology:
     """The machine; of this one what is the job's."""
-    machine = topology.read_topology(source)
-    return topology.visible_part(machine, environment) if names_this(source) else machine
+    return topology.part_of_job(topology.read_topology(source), source, environment)
 
 
 def _this(line: LaunchLine, environment: Mapping[str, str]) -> Topology:

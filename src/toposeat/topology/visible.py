@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from toposeat.errors import UnavailableError
+from toposeat.model.shell_words import names_this
 from toposeat.model.topology import Device, Topology, Vendor
 from toposeat.model.visible_list import SECOND_LISTS, VARIABLES_OF_VENDOR, visible_number
 
@@ -19,6 +20,11 @@ def without_devices(machine: Topology, gone: Set[str]) -> Topology:
         pairs=tuple(p for p in machine.pairs if gone.isdisjoint((p.source, p.target))),
         routes=tuple(r for r in machine.routes if gone.isdisjoint((r.source, r.target))),
     )
+
+
+def part_of_job(machine: Topology, source: str | None, environment: Mapping[str, str]) -> Topology:
+    """What a job may use of the machine that `source` names: of this one its `visible_part`."""
+    return visible_part(machine, environment) if names_this(source) else machine
 
 
 def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
