@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from toposeat.errors import ApplicationError, MissingProgramError
-from toposeat.launch.child import StopSignals, run_child
+from toposeat.launch.child import StopSignals, answer_of, run_child
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -73,3 +73,16 @@ def test_a_signal_reaches_the_child_and_stops_what_follows() -> None:
             stop.check()
         assert raised.value.exit_code == 128 + signal.SIGTERM
     assert handlers() == before
+
+
+def test_who_stops_waiting_for_an_answer_leaves_no_program_behind(tmp_path: Path) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    started = tmp_path / "started"
+    asked = f"echo $$ > {started}.new; mv {started}.new {started}; kill -INT $PPID; exec sleep 100"
+    signal.signal(signal.SIGINT, stop)
+    with pytest.raises(KeyboardInterrupt):
+        answer_of(["sh", "-c", asked], 100)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)

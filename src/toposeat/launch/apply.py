@@ -149,9 +149,8 @@ def check_line(
     check_visibility(placement, visibility)
     line = torchrun_below(line) or line
     asked = ranks_asked(line, environment)
-    if placement.ranks in (line.ranks, asked) or (
-        line.ranks is None and placement.ranks > (asked or 0)
-    ):
+    fits = placement.ranks >= (asked or 0) if line.ranks is None else placement.ranks == asked
+    if fits:
         return
     if starts_own_ranks(line, placement, environment):
         command = unwrapped(line.program)

@@ -46,9 +46,12 @@ def answer_of(
     with process:
         try:
             said, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return ""
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)  # Ctrl-C does not reach its session
+            process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return ""
+            raise
     return said.decode(errors="replace") if process.returncode == 0 else ""
 
 

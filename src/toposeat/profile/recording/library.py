@@ -191,8 +191,8 @@ try:
     found = find_spec("mpi4py.MPI")
     file = found and found.origin or ""
 except Exception as error:
-    said = str(error).strip().splitlines()[-1:] or [repr(error)]
-    said = chr(9) + said[0]
+    lines = str(error).strip().splitlines() or [repr(error)]
+    said = chr(9) + lines[-1]
 print({_MARK!r} + file + said)
 """
 
