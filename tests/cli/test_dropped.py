@@ -35,6 +35,12 @@ from toposeat.cli.main import main
         (["profile", "-t", "k80-16", "--", "mpirun", "-n", "2", "true"], "map F -t SRC"),
         (["discover", "-t", "k80-16", "--format", "png"], "-o F.svg"),
         (["report", "a.csv", "--format=treematch"], "report F -o F.csv"),
+        (["map", "ring:4", "-t", "k80-16", "--solver", "scotch"], "search of our own"),
+        (["map", "ring:4", "-t", "k80-16", "--solver=multilevel"], "`auto` has this search"),
+        (["map", "ring:4", "-t", "topograph:f.json", "--node", "k80-16"], "topology.conf"),
+        (["export", "a.place", "--launcher", "ray"], "--launcher env"),
+        (["export", "a.place", "--launcher", "torchrun-toposeat"], "torchrun-c10d"),
+        (["export", "a.place", "--launcher=kubernetes", "--manifest", "m.yaml"], "pods"),
     ],
 )
 def test_a_dropped_call_says_what_to_use(

@@ -111,7 +111,7 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "--launcher env gives the line of variables for each node, --launcher script a seat.sh",
     ),
     (
-        r"--rdzv[-_]backend[ =]toposeat\b|--launcher[ =]torchrun-toposeat\b",
+        r"^export .*--launcher[ =]torchrun-toposeat\b",
         "a rendezvous of ours for torchrun",
         "use c10d, whose order of nodes `run` and --launcher torchrun-c10d lead by --local-addr",
     ),

@@ -55,7 +55,7 @@ VERBS = (
     "borrow",
     "demo",
 )
-_HIDDEN = ("completion",)  # the package installs what it prints
+_TYPED = (*VERBS, "completion")  # which --help leaves out: the package installs what it prints
 
 _MEMORY_HINT = "check that the files are what they should be; `ulimit -v` and cgroups set the limit"
 
@@ -211,7 +211,7 @@ def _starts_line(word: str, *, alone: bool) -> bool:
 def _check_verb(words: Sequence[str]) -> None:
     """Refuse a first word that is neither a verb nor an option."""
     word = next(iter(words), "")
-    if word and not word.startswith("-") and word not in (*VERBS, *_HIDDEN):
+    if word and not word.startswith("-") and word not in _TYPED:
         refuse_dropped(words)
         from toposeat.cli.meant import verb_meant  # noqa: PLC0415 - errors alone need it
 
@@ -256,7 +256,7 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
     if chosen in ("-V", "--version"):
         return parser
-    for name in [chosen] if chosen in (*VERBS, *_HIDDEN) else VERBS:
+    for name in [chosen] if chosen in _TYPED else VERBS:
         module = import_module(f"toposeat.cli.{name}")
         command: type[Command] = getattr(module, f"{name.title()}Command")
         text = (command.__doc__ or "").strip().splitlines()[0].rstrip(".")

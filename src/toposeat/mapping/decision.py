@@ -107,13 +107,10 @@ def result_of(
     **members: Any,
 ) -> MappingResult:
     """The default and a placement as a result; `members` are those that some machines have."""
-    named: dict[str, Any] = {}
     if isinstance(machine, Topology):
-        per_host = _devices_of_each(machine)
-        named = {"topology": machine.name, "hosts": machine.hosts, "slots_per_host": per_host}
+        name, per_host = machine.name, _devices_of_each(machine)
     else:
-        per_host = machine.slots_per_host
-        named = {"topology": machine.text, "hosts": machine.hosts, "slots_per_host": per_host}
+        name, per_host = machine.text, machine.slots_per_host
     return MappingResult(
         device_of_rank=placed.device_of_rank,
         default=default,
@@ -124,7 +121,9 @@ def result_of(
         solver=solver,
         solve_seconds=solve_seconds,
         seed=options.seed,
-        **named,
+        topology=name,
+        hosts=machine.hosts,
+        slots_per_host=per_host,
         **members,
     )
 
