@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.catalogue import CATALOGUE
 from toposeat.errors import InputError
 from toposeat.mapping import seat_ranks
 from toposeat.mapping.cpu_share import share_cpus
@@ -72,16 +75,16 @@ def test_threads_of_a_core_stay_together_where_ranks_do_not_divide_cores() -> No
     pool = parse_cpu_list("0-7,32-39")
     shares = share_cpus(dict.fromkeys(range(3), pool))
     assert [format_cpu_list(shares[rank]) for rank in range(3)] == [
-        "0-1,32-33",
-        "2-4,34-36",
-        "5-7,37-39",
+        "0-2,32-34",
+        "3-5,35-37",
+        "6-7,38-39",
     ]
 
 
 def test_cores_that_are_known_are_given_whole() -> None:
     cores = [frozenset((2 * core, 2 * core + 1)) for core in range(8)]  # neighbours, as on POWER
     shares = share_cpus(dict.fromkeys(range(3), tuple(range(16))), cores)
-    assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["0-3", "4-9", "10-15"]
+    assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["0-5", "6-11", "12-15"]
     overlapping = share_cpus({0: tuple(range(8)), 1: tuple(range(4, 12))}, cores)
     assert [format_cpu_list(overlapping[rank]) for rank in (0, 1)] == ["0-5", "6-11"]
 
@@ -89,7 +92,7 @@ def test_cores_that_are_known_are_given_whole() -> None:
 def test_more_ranks_than_cores_have_single_threads() -> None:
     cores = [frozenset((0, 4)), frozenset((1, 5))]
     shares = share_cpus(dict.fromkeys(range(3), (0, 1, 4, 5)), cores)
-    assert [shares[rank] for rank in range(3)] == [(0,), (4,), (1, 5)]
+    assert [shares[rank] for rank in range(3)] == [(0, 4), (1,), (5,)]
     unlike = share_cpus({0: (0, 1, 4, 5), 1: (1, 5), 2: (1, 5)}, cores)
     assert sorted(unlike.values()) == [(0, 4), (1,), (5,)]
 
@@ -110,6 +113,77 @@ def test_no_core_is_cut_where_there_are_enough(threads: int, ranges: list[tuple[
     if all(count >= len(ranges) for _, count in ranges):
         assert not cut
         assert len({cpu for s in shares.values() for cpu in s}) == sum(map(len, shares.values()))
+
+
+def test_whole_caches_where_they_divide_evenly() -> None:
+    pool = parse_cpu_list("0-7,16-23")
+    cores = [frozenset((cpu, cpu + 16)) for cpu in range(8)]
+    caches = [frozenset(parse_cpu_list(text)) for text in ("0-1,16-17", "2-7,18-23")]
+    for ranks, shares in (
+        (2, ["0-1,16-17", "2-7,18-23"]),  # a cache of which a site keeps some cores
+        (4, ["0,16", "1,17", "2-4,18-20", "5-7,21-23"]),
+        (3, ["0-2,16-18", "3-5,19-21", "6-7,22-23"]),
+    ):
+        given = share_cpus(dict.fromkeys(range(ranks), pool), cores, caches)
+        assert [format_cpu_list(given[rank]) for rank in range(ranks)] == shares
+
+
+def test_threads_of_overlapping_pools() -> None:
+    lists = ("0-3,8-11", "0-2,8-10", "2-3,10-11")
+    shares = share_cpus(dict(enumerate(map(parse_cpu_list, lists))))
+    assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["1,9", "0,8", "2-3,10-11"]
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=6),
+)
+def test_no_two_ranks_on_a_core_where_each_can_have_one(
+    threads: int, wanted: list[set[int]]
+) -> None:
+    """Any pools of whole cores, however they overlap; threads of a core are 12 apart."""
+    pools = {
+        rank: tuple(sorted(core + 12 * thread for core in cores for thread in range(threads)))
+        for rank, cores in enumerate(wanted)
+    }
+    known = [frozenset(core + 12 * thread for thread in range(threads)) for core in range(12)]
+    shares = share_cpus(pools, known)
+    taken = [{cpu % 12 for cpu in cpus} for cpus in shares.values()]
+    if any(len(set(chosen)) == len(wanted) for chosen in itertools.product(*wanted)):
+        assert sum(map(len, taken)) == len(set().union(*taken))
+        assert all(
+            len(cpus) == threads * len(cores)
+            for cpus, cores in zip(shares.values(), taken, strict=True)
+        )
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_no_two_ranks_on_a_core_of_the_catalogue(name: str) -> None:
+    machine = read_topology(name)
+    lists = {(c.host, c.numa_node): c.cpus for c in machine.components if c.cpus}
+    for ranks in range(1, 2 * len(machine.devices) + 1):
+        devices = [rank % len(machine.devices) for rank in range(ranks)]
+        taken: dict[tuple[str, int | None], list[set[int]]] = {}
+        for seat, at in zip(seat_ranks(machine, ranks, devices).seats, devices, strict=True):
+            device = machine.devices[at]
+            key = (device.host, device.numa_node)
+            listed = lists.get(key) or device.cpus
+            if seat.cpus and listed:
+                core_of = _cores_as_listed(listed, name)
+                taken.setdefault(key, []).append({core_of[c] for c in parse_cpu_list(seat.cpus)})
+        for key, cores in taken.items():
+            there = set(_cores_as_listed(lists[key] or "", name).values())
+            if len(cores) <= len(there):
+                assert sum(map(len, cores)) == len(set().union(*cores)), (key, ranks)
+
+
+def _cores_as_listed(listed: str, name: str) -> dict[int, int]:
+    """The core of each CPU: the second of two runs has second threads; POWER8 has eight."""
+    runs = [parse_cpu_list(run) for run in listed.split(",")]
+    if name in ("power9-4", "summit-6", "minsky-4"):
+        threads = 8 if name == "minsky-4" else 4
+        return {cpu: cpu // threads for run in runs for cpu in run}
+    return {cpu: at for run in runs for at, cpu in enumerate(run)}
 
 
 def test_fewer_cpus_than_ranks_are_shared_singly() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toposeat import evaluation
 from toposeat.errors import InputError
 from toposeat.mapping.cpu_share import share_cpus
-from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
+from toposeat.model.cpu_list import MAX_CPU, format_cpu_list, parse_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.nics import choose_nics
 from toposeat.model.placement import COSTS_KEY, OTHERS_KEY, HostDevice, Placement, Seat
+from toposeat.model.processor import CPU_NAME, processor_of
 from toposeat.model.topology import ComponentKind, Device, Topology
 
 
@@ -153,16 +154,26 @@ def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
             pool = _near_cpus(topology, device) if device.host == host else ()
             if pool:
                 pools[rank] = pool
-        cores = (
-            frozenset(parse_cpu_list(core))
-            for component in topology.components
-            if component.host == host
-            for core in component.cores
-        )
-        shares.update(
-            (rank, format_cpu_list(cpus)) for rank, cpus in share_cpus(pools, cores).items()
-        )
+        parts = [component for component in topology.components if component.host == host]
+        cores = _cpu_sets(core for part in parts for core in part.cores)
+        if not cores and (threads := _threads_in_a_row(topology)) > 1:
+            cores = [frozenset(range(at, at + threads)) for at in range(0, MAX_CPU, threads)]
+        caches = _cpu_sets(cache for part in parts for cache in part.caches)
+        shared = share_cpus(pools, cores, caches)
+        shares.update((rank, format_cpu_list(cpus)) for rank, cpus in shared.items())
     return shares
+
+
+def _cpu_sets(lists: Iterable[str]) -> list[frozenset[int]]:
+    return [frozenset(parse_cpu_list(each)) for each in lists]
+
+
+def _threads_in_a_row(topology: Topology) -> int:
+    """How many CPUs with neighbouring numbers are threads of one core: several on POWER."""
+    name, processor = topology.metadata.get(CPU_NAME, "").upper(), processor_of(topology)
+    if "POWER" not in name and (processor is None or processor.told[0] != "ppc64"):
+        return 1
+    return 8 if "POWER8" in name else 4
 
 
 def _near_cpus(topology: Topology, device: Device) -> tuple[int, ...]:

@@ -250,7 +250,8 @@ class Nic(Record, frozen=True, kw_only=True):
 class Component(Record, frozen=True, kw_only=True):
     """A vertex that only passes traffic on, or holds CPUs.
 
-    `cores` are the CPU lists of those of its cores that have several hardware threads: `0,32`.
+    `cores` are the CPU lists of its cores, `0,32` of one with two hardware threads; `caches` are
+    those of its last-level caches where it has several.
     """
 
     id: str
@@ -261,11 +262,12 @@ class Component(Record, frozen=True, kw_only=True):
     numa_node: int | None = None
     cpus: str | None = None
     cores: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_number("numa_node", self.numa_node, MAX_INDEX)
         _check_pci(self.pci_bus_id)
-        for cpus in (self.cpus, *self.cores):
+        for cpus in (self.cpus, *self.cores, *self.caches):
             _check_cpus(cpus)
 
 

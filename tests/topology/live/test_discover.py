@@ -169,7 +169,7 @@ def test_ranks_get_whole_cores(tmp_path: Path) -> None:
     assert (cores[0][:2], len(cores[0])) == (("0-1", "2-3"), 20)
     assert cores[1][-1] == "78-79"
     seats = seat_ranks(found, 3, (0, 1, 2))
-    assert [seat.cpus for seat in seats.seats] == ["0-11", "12-19,40-45", "46-59"]
+    assert [seat.cpus for seat in seats.seats] == ["0-13", "14-19,40-47", "48-59"]
 
 
 def test_pcie_speed_is_that_of_the_slower_end(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_devices_take_the_numbers_of_nvidia_smi() -> None:
     )
 
 
-def test_the_hardware_threads_of_a_core_are_known() -> None:
+def test_cores_and_their_hardware_threads_are_known() -> None:
     cores = (
         "".join(f'<object type="Core" cpuset="0x{3 << 2 * core:08x}"/>' for core in range(3))
         + '<object type="Core" cpuset="0x00000040"/>'
@@ -105,7 +105,7 @@ def test_the_hardware_threads_of_a_core_are_known() -> None:
     node = '<object type="NUMANode" os_index="0" cpuset="0x000000ff" gp_index="2"/>'
     topology = read(SAMPLE.replace(node, node + cores))
     of_node = {c.numa_node: c.cores for c in topology.components if c.kind is ComponentKind.NUMA}
-    assert of_node == {0: ("0-1", "2-3", "4-5"), 1: ()}
+    assert of_node == {0: ("0-1", "2-3", "4-5", "6"), 1: ()}
 
 
 def test_the_pci_tree_is_kept() -> None:

@@ -108,11 +108,22 @@ class Machine:
     adapters: tuple[NetworkAdapter, ...] = ()
     report: tuple[str, ...] = ()
     functions_per_link: int = 2
-    cores: tuple[frozenset[int], ...] = ()  # CPUs of those with several hardware threads
+    cores: tuple[frozenset[int], ...] = ()  # the CPUs of each
+    caches: tuple[frozenset[int], ...] = ()  # the CPUs of each last-level one
 
     def gpus(self, vendor: int) -> list[PciDevice]:
         """The GPUs of one vendor in PCI bus order."""
         return [d for _, d in sorted(self.pci.items()) if d.is_gpu and d.vendor == vendor]
+
+
+def cpu_groups(listed: str | None, machine: Machine) -> dict[str, tuple[str, ...]]:
+    """Cores, and caches where there are several, of a memory node with these CPUs."""
+    near = frozenset(parse_cpu_list(listed)) if listed else frozenset()
+    cores, caches = (
+        tuple(format_cpu_list(sorted(part)) for each in groups if (part := each & near))
+        for groups in (machine.cores, machine.caches)
+    )
+    return {"cores": cores, "caches": caches if len(caches) > 1 else ()}
 
 
 # ---- the graph
@@ -177,13 +188,8 @@ class PciGraphWriter:
             name=f"NUMA node {node}",
             numa_node=node,
             cpus=self.machine.cpus_of_node.get(node),
-            cores=self._cores(node),
+            **cpu_groups(self.machine.cpus_of_node.get(node), self.machine),
         )
-
-    def _cores(self, node: int) -> tuple[str, ...]:
-        listed = self.machine.cpus_of_node.get(node)
-        near = frozenset(parse_cpu_list(listed)) if listed else frozenset()
-        return tuple(format_cpu_list(sorted(core)) for core in self.machine.cores if core <= near)
 
     def _host_bridge(
         self, root: str, members: Sequence[Endpoint], numa: str, node: int | None

@@ -48,7 +48,8 @@ def read_sysfs(root: Path = Path("/sys")) -> Machine:
         },
         adapters=adapters,
         report=report,
-        cores=_cores(root, cpus_of_node.values()),
+        cores=_groups(root, cpus_of_node.values(), "topology/thread_siblings_list"),
+        caches=_groups(root, cpus_of_node.values(), "cache/index3/shared_cpu_list"),
     )
 
 
@@ -135,16 +136,16 @@ def _cpus_of_node(root: Path) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _cores(root: Path, lists: Iterable[str]) -> tuple[frozenset[int], ...]:
-    """The CPUs of each core that has several hardware threads."""
+def _groups(root: Path, lists: Iterable[str], file: str) -> tuple[frozenset[int], ...]:
+    """CPUs that share a core or a cache, by the file of each CPU that lists them."""
     found: list[frozenset[int]] = []
     left = {cpu for text in lists for cpu in parse_cpu_list(text)}
     while left:
-        path = root / "devices" / "system" / "cpu" / f"cpu{min(left)}" / "topology"
-        listed = _cpu_list(path / "thread_siblings_list")
-        core = frozenset(parse_cpu_list(listed)) if listed else frozenset()
-        found += [core] if len(core) > 1 else []
-        left -= core | {min(left)}
+        first = min(left)
+        listed = _cpu_list(root / "devices" / "system" / "cpu" / f"cpu{first}" / file)
+        group = frozenset(parse_cpu_list(listed)) if listed else frozenset()
+        found += [group] if group else []
+        left -= group | {first}
     return tuple(found)
 
 

@@ -129,6 +129,7 @@ class _Contents:
     cpus_of_node: dict[int, frozenset[int]] = field(default_factory=dict)
     cpus_of_package: dict[int, frozenset[int]] = field(default_factory=dict)
     cores: list[frozenset[int]] = field(default_factory=list)
+    caches: list[frozenset[int]] = field(default_factory=list)
     pci: dict[str, _Found] = field(default_factory=dict)
     roots: Counter[str] = field(default_factory=Counter)  # host bridges by domain and line
     ports: dict[str, PciDevice] = field(default_factory=dict)  # bridges
@@ -137,6 +138,8 @@ class _Contents:
 
 
 # ---- one pass over the file
+
+_OLD_L3 = ("Cache", "3")  # type and depth of hwloc 1
 
 
 def _walk(contents: _Contents, root: XmlElement) -> None:
@@ -157,8 +160,10 @@ def _walk(contents: _Contents, root: XmlElement) -> None:
             _function(contents, element, where)
         elif element.get("cpuset"):
             below = replace(where, cpus=_cpuset(element, contents.file))
-            if kind == "Core" and below.cpus is not None and len(below.cpus) > 1:
+            if below.cpus and kind == "Core":
                 contents.cores.append(below.cpus)
+            elif below.cpus and (kind == "L3Cache" or (kind, element.get("depth")) == _OLD_L3):
+                contents.caches.append(below.cpus)
         pending.extend((each, below) for each in element.named("object"))
 
 
@@ -272,6 +277,7 @@ def _machine(contents: _Contents) -> Machine:
             if cpus <= members or members <= cpus
         },
         cores=tuple(contents.cores),
+        caches=tuple(contents.caches),
     )
 
 
