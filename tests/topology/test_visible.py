@@ -38,6 +38,31 @@ def test_a_list(node: Topology, text: str, left: list[int]) -> None:
     assert sorted([*left, *(device.index for device in seen.others)]) == [0, 1, 2, 3]
 
 
+def test_what_a_list_leaves_out_is_said_once(node: Topology) -> None:
+    seen = topology.visible_part(node, {"CUDA_VISIBLE_DEVICES": "3,1"})
+    said = "CUDA_VISIBLE_DEVICES=3,1 leaves out D0, D2: no rank is placed there"
+    assert topology.said_of_lists(seen) == (said,)
+    assert topology.said_of_lists(node) == ()
+
+
+@pytest.mark.parametrize(
+    ("environment", "doubted"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "1,0,2,3"}, True),
+        ({"CUDA_VISIBLE_DEVICES": "1,0,2,3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, False),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-0,GPU-2,GPU-3"}, False),
+    ],
+)
+def test_cuda_counts_several_products_in_an_order_of_its_own(
+    node: Topology, environment: dict[str, str], doubted: bool
+) -> None:
+    first, *rest = node.devices
+    mixed = replace(node, devices=(replace(first, name="NVIDIA RTX A2000"), *rest))
+    said = topology.said_of_lists(topology.visible_part(mixed, environment))
+    assert [("CUDA_DEVICE_ORDER" in line) for line in said] == [True] * doubted
+    assert topology.said_of_lists(topology.visible_part(node, environment)) == ()
+
+
 def test_other_vendors_and_no_list(node: Topology) -> None:
     assert topology.visible_part(node, {"ROCR_VISIBLE_DEVICES": "0"}) is node
     assert topology.visible_part(node, {}) is node

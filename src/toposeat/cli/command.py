@@ -99,6 +99,7 @@ def read_machine(source: str | None, *, to_plan: bool = False) -> Topology:
     machine = topology.read_topology("this" if source is None else source)
     if to_plan:
         machine = topology.part_of_job(machine, source, os.environ)
+        tell(*topology.said_of_lists(machine))
     said = [line for line in machine.report if line.startswith(FOUND)]
     tell(*(f"Found{line[5:]}" for line in said))
     return replace(machine, report=tuple(line for line in machine.report if line not in said))

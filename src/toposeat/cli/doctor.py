@@ -86,7 +86,9 @@ class DoctorCommand(Command):
 def _own_part(machine: Topology, source: str) -> Topology:
     """The job's devices; of a list that leaves none there is a finding."""
     try:
-        return topology.part_of_job(machine, source, os.environ)
+        part = topology.part_of_job(machine, source, os.environ)
+        tell(*topology.said_of_lists(part))
+        return part
     except UnavailableError:
         return topology.without_devices(machine, {device.id for device in machine.devices})
 

@@ -144,7 +144,8 @@ def _shape(
 def _one(machine: Topology) -> JobMachine:
     devices = plural(len(machine.devices), "device")
     words = f"Topology  {machine.name}, {devices} ({machine.origin})"
-    return JobMachine(machine=mapping.Machine.of(machine), words=(words,))
+    said = topology.said_of_lists(machine)
+    return JobMachine(machine=mapping.Machine.of(machine), words=(words, *said))
 
 
 def _own(source: str, environment: Mapping[str, str]) -> Topology:

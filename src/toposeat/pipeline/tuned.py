@@ -25,6 +25,7 @@ from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic, save_traffic
+from toposeat.model.visible_list import DEVICE_VARIABLES
 from toposeat.pipeline.command_words import program_name
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
@@ -226,8 +227,10 @@ def _tuned_folder(command: Sequence[str]) -> Path:
     line = launch.parse_launch_line(command)
     words = [(word, not at) for program in line.programs for at, word in enumerate(program)]
     files = [_program_file(word, first=first) for word, first in words]
+    is_here = runs_here(line, os.environ)
     key = {
-        "host": os.uname().nodename if runs_here(line, os.environ) else "of the job",
+        "host": os.uname().nodename if is_here else "of the job",
+        "lists": [is_here and os.environ.get(name) for name in DEVICE_VARIABLES],
         "ranks": line.ranks or [os.environ.get(name) for name in _RANK_VARIABLES],
         "program": [
             str(path) if path else word for path, (word, _) in zip(files, words, strict=True)

@@ -39,6 +39,6 @@ if TYPE_CHECKING:
         topology_of_rates,
     )
     from toposeat.topology.untold import knowledge_of, untold_pairs
-    from toposeat.topology.visible import part_of_job, visible_part, without_devices
+    from toposeat.topology.visible import part_of_job, said_of_lists, visible_part, without_devices
 else:
     __getattr__ = door(__name__, __file__)

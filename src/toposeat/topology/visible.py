@@ -6,9 +6,15 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from toposeat.errors import UnavailableError
+from toposeat.model.few import few
 from toposeat.model.shell_words import names_this
 from toposeat.model.topology import Device, Topology, Vendor
-from toposeat.model.visible_list import SECOND_LISTS, VARIABLES_OF_VENDOR, visible_number
+from toposeat.model.visible_list import (
+    DEVICE_VARIABLES,
+    SECOND_LISTS,
+    VARIABLES_OF_VENDOR,
+    visible_number,
+)
 
 
 def without_devices(machine: Topology, gone: Set[str]) -> Topology:
@@ -27,6 +33,11 @@ def part_of_job(machine: Topology, source: str | None, environment: Mapping[str,
     return visible_part(machine, environment) if names_this(source) else machine
 
 
+def said_of_lists(part: Topology) -> tuple[str, ...]:
+    """What `visible_part` has to say of the lists: devices that are left out, and a doubt."""
+    return tuple(line for line in part.report if line.startswith(DEVICE_VARIABLES))
+
+
 def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
     """The node with the devices that the variables of their vendors leave, in the lists' order.
 
@@ -39,6 +50,8 @@ def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
     """
     left: list[Device] = []
     second: list[str] = []
+    lists: list[str] = []
+    report = machine.report
     for vendor in dict.fromkeys(device.vendor for device in machine.devices):
         own = [device for device in machine.devices if device.vendor is vendor]
         names = [name for name in VARIABLES_OF_VENDOR.get(vendor, ()) if name in environment]
@@ -47,6 +60,13 @@ def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
             own = _listed(text, dict(zip(numbers, own, strict=True)), vendor)
             numbers = [str(at) for at in range(len(own))]
         left += own
+        lists += [f"{name}={environment[name]}" for name in names]
+        if vendor is Vendor.NVIDIA and names and _may_count_otherwise(machine, environment):
+            report += (
+                "CUDA_VISIBLE_DEVICES is taken to count by PCI bus ids, but without"
+                " CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA puts the fastest product first: set it, or list"
+                " UUIDs",
+            )
         second += [name for name in names if name != VARIABLES_OF_VENDOR[vendor][0]]
     if not left:
         raise UnavailableError(
@@ -55,11 +75,23 @@ def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
         )
     if second:
         machine = replace(machine, metadata={**machine.metadata, SECOND_LISTS: " ".join(second)})
+    machine = replace(machine, report=report) if report != machine.report else machine
     if left == list(machine.devices):
         return machine
     others = tuple(device for device in machine.devices if device not in left)
     part = without_devices(machine, {device.id for device in others})
-    return replace(part, devices=tuple(left), others=(*machine.others, *others))
+    if others:
+        left_out = few(f"D{device.index}" for device in others)
+        report += (f"{', '.join(lists)} leaves out {left_out}: no rank is placed there",)
+    return replace(part, devices=tuple(left), others=(*machine.others, *others), report=report)
+
+
+def _may_count_otherwise(machine: Topology, environment: Mapping[str, str]) -> bool:
+    """Whether numbers in NVIDIA's list may be of another order than that of bus ids."""
+    own = [device for device in machine.devices if device.vendor is Vendor.NVIDIA]
+    counts = any(word.strip().isdigit() for word in environment["CUDA_VISIBLE_DEVICES"].split(","))
+    in_order = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    return counts and not in_order and len({device.name for device in own}) > 1
 
 
 def _listed(text: str, by_number: Mapping[str, Device], vendor: Vendor) -> list[Device]:
