@@ -7,6 +7,7 @@ import pytest
 from tests.report import samples
 from toposeat.model.evaluation import PhaseTime
 from toposeat.model.placement import HostDevice, Placement, Seat
+from toposeat.model.quantity import Premises
 from toposeat.report import (
     TextStyle,
     render_comparison_text,
@@ -82,7 +83,26 @@ def test_what_weakens_a_verdict_is_told_before_anything_else() -> None:
     text = " ".join(render_mapping_text(weak, tree, traffic).split())
     assert "the slowest alone unchanged (3.00 ms)" in text
     assert "data parallel 2.00 ms to 3.00 ms (costs 50 %)" in text
+    assert "Proof Proved optimal" in text
+    assert "expect at most about" in text
     assert "- note 0" in text
+
+
+def test_why_an_order_was_not_taken_is_told_however_long_that_is() -> None:
+    tree, traffic = samples.small_tree(), samples.stencil((4,))
+    why = (
+        "kept the default: a placement predicted 37 % faster was found, but " + "it is slower " * 30
+    )
+    kept = replace(
+        samples.mapping(tree, traffic, range(4)),
+        notes=("a note on the machine", "the traffic is that of a grid", why.strip()),
+        premises=Premises(gain_range=(0.0, 0.4)),
+    )
+    text = render_mapping_text(kept, tree, traffic)
+    assert "- kept the default: a placement" in text
+    assert " ".join(text.split()).count("it is slower") == 30
+    assert "Range     saves 0 % to 40 %" in text
+    assert "Proof     " in text
 
 
 def test_a_loss_is_not_green() -> None:

@@ -347,9 +347,10 @@ def _reach(topology: Topology, devices: Sequence[int]) -> str:
     return _REACH_WORDS.get(reach, "") if len(ids) > 1 else ""
 
 
-_LINES = 13  # of the whole answer, unless all is asked for
-_LEAST_WHY = 5  # of them for reasons, however long the order is
+_LINES = 13  # of the whole answer, unless all is asked for or more of them weaken the verdict
+_LEAST_MORE = 3  # of them for what does not, however long the order is
 _MOST_NOTES = 2  # of them for notes
+_IMPORTANT = ("Phases", "Topology", "Traffic", "Busiest", "Trees")
 
 
 def render_mapping_text(
@@ -362,8 +363,9 @@ def render_mapping_text(
 ) -> str:
     """What is gained, the order with the line to copy, and why, within 13 lines.
 
-    `topology` is None where devices are not listed. If `verbose`, also all figures, before and
-    after, the seats, loads by level, what was tried and the proof's reason.
+    What weakens the verdict is told whatever room there is, and of the rest what is more important
+    first. `topology` is None where devices are not listed. If `verbose`, also all figures, before
+    and after, the seats, loads by level, what was tried and the proof's reason.
     """
     parts: list[Part] = [*_answer(result, topology), ""]
     if verbose:
@@ -371,16 +373,18 @@ def render_mapping_text(
         parts += mapping_reasons(result, topology, traffic)
         parts += ["", *_details(result, topology, style)]
     else:
-        said = sentences(sorted(result.notes, key=_rank_of_note))
-        notes = fitting([[note] for note in said], _MOST_NOTES)
-        room = _LINES - height([*parts, *notes])
+        said = sorted(result.notes, key=_rank_of_note)
+        barred = sentences(note for note in said if _rank_of_note(note) == 0)
+        others = [[note] for note in sentences(said[len(barred) :])]
+        notes = [*barred, *fitting(others, _MOST_NOTES - height(barred))]
         why = [*_subject(result, topology, traffic), *_why(result, topology, traffic)]
-        doubts = [part for part in why if isinstance(part, Fact) and part.name in _doubts(result)]
-        shown = [[part] for part in why if part not in doubts]
-        told = fitting(shown, max(room, _LEAST_WHY) - height(doubts))
-        parts += [part for part in why if part in doubts or part in told]
-        left = _LINES - height(parts)
-        parts += fitting([[note] for note in said], max(left, _MOST_NOTES))
+        by_name = {part.name: part for part in why if isinstance(part, Fact)}
+        told: list[Part] = [by_name.pop(n) for n in _weakening(result) if n in by_name]
+        more = [[by_name[name]] for name in _IMPORTANT if name in by_name]
+        told += fitting(more, max(_LINES - height([*parts, *notes, *told]), _LEAST_MORE))
+        parts += [part for part in why if part in told]
+        left = max(_LINES - height(parts), _MOST_NOTES)
+        parts += [*barred, *fitting(others, left - height(barred))]
     if result.explanation is not None and topology is not None:
         from toposeat.report.view.explanation import explanation_parts  # noqa: PLC0415 - 7 ms
 
@@ -469,20 +473,19 @@ def _why(
     return facts(**{name: said[name] for name in order})
 
 
-def _doubts(result: MappingResult) -> set[str]:
-    """The facts that weaken the verdict: they are told whatever room there is."""
+def _weakening(result: MappingResult) -> list[str]:
+    """The facts that weaken the verdict, or say how far it holds: they are never left out."""
+    told = ["Range", "Proof", "Reach"]
     if outcome_word(result) == "loss" or result.kept_default:
-        return set()
-    premises = result.premises
+        return told
     both = result.default.phases, result.placed.phases
     before, after = ([phase.seconds for phase in phases] for phases in both)
     trees = [[phase.trees_s or 0.0 for phase in phases] for phases in both]
-    found = {
-        "Range": premises is not None and premises.is_open and premises.gain_range[0] <= 0,
-        "Phases": len(before) > 1 and max(after) >= max(before),
-        "Trees": any(new > old for old, new in zip(*trees, strict=True)),
-    }
-    return {name for name, doubts in found.items() if doubts}
+    if len(before) > 1 and max(after) >= max(before):
+        told.append("Phases")
+    if any(new > old for old, new in zip(*trees, strict=True)):
+        told.append("Trees")
+    return told
 
 
 def _how(result: MappingResult) -> str:
