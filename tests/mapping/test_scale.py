@@ -273,6 +273,30 @@ def test_the_same_placement_is_one_candidate_with_several_names():
     assert text.count("Morton") == 1
 
 
+def test_candidates_of_groups_have_the_time_of_the_phases_and_the_best_is_taken():
+    shape = read_shape("fattree:8:16:8,taper=4")
+    traffic = pattern_traffic("llm:model=llama-3.1-70b,tp=8,pp=4,dp=32")
+    result = map_to_shape(shape, traffic, MapOptions())
+    times = {each.name: each.predicted_s for each in result.candidates}
+    assert times["default"] == result.default.predicted_s
+    assert result.placed.predicted_s == min(filter(None, times.values()))
+    assert result.placed.predicted_s < 0.9 * result.default.predicted_s
+    assert result.placed.low_s <= result.default.low_s
+    by_cost = map_to_shape(shape, traffic, MapOptions(objective="cost"))
+    assert by_cost.candidates[0].predicted_s == result.default.predicted_s
+
+
+def test_of_many_candidates_with_groups_the_best_by_pairs_are_timed():
+    traffic = pattern_traffic("llm:tp=8,dp=1024")
+    result = map_to_shape(read_shape("fattree:32:32:8"), traffic, MapOptions())
+    known = {each.name for each in result.candidates if each.predicted_s is not None}
+    assert "default" in known
+    assert len(known) < len(result.candidates)
+    text = render_mapping_text(result, None, traffic, verbose=True)
+    (morton,) = [line.split() for line in text.splitlines() if line.startswith("Morton")]
+    assert morton[1] == "-"
+
+
 def test_few_pairs_are_no_grid():
     """Two ranks that talk lie near in any grid; that is no reason to speak of one."""
     table = PairTable.from_pairs([0, 200], [200, 0], [100, 50], [1, 1])

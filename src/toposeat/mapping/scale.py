@@ -6,14 +6,15 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.mapping.decision import certificate_of, result_of, why_keep_default
+from toposeat.mapping.decision import SAME, certificate_of, result_of, why_keep_default
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.host_order import in_host_order
 from toposeat.mapping.local_sets import with_local_sets
@@ -21,7 +22,7 @@ from toposeat.mapping.node_orders import Searched, search_orders
 from toposeat.mapping.rails_apart import rails_notes
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
-from toposeat.model.evaluation import KEPT, Certificate, Evaluation, MappingResult
+from toposeat.model.evaluation import KEPT, Candidate, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.traffic import Traffic
 
@@ -76,7 +77,10 @@ def map_to_shape(
     default, placed = (evaluator.evaluate(row) for row in (evaluator.default, answer.slot_of_rank))
     notes = [*shape.notes, *answer.notes]
     solver, searched = answer.placed.name, None
+    tried = _tried(evaluator, answer, (default, placed), options.objective)
+    others: list[tuple[str, Evaluation]] = []
     if traffic.groups and options.objective == "time" and options.solver == "auto":
+        begun = time.thread_time()
         searched = search_orders(
             shape,
             traffic,
@@ -84,18 +88,24 @@ def map_to_shape(
             cpu_s=ORDERS_BUDGET_S if options.budget_s is None else options.budget_s,
             seed=options.seed,
         )
-    if searched is not None:
-        found = evaluator.evaluate(searched.slots)
-        if found.predicted_s < min(placed.predicted_s, default.predicted_s) * (1 - _LATENCIES):
-            placed, solver = found, "orders of nodes"
-            notes = [note for note in notes if not note.startswith(KEPT)]
+        if searched is not None:
+            found = evaluator.evaluate(searched.slots)
+            cpu_s = time.thread_time() - begun
+            tried.append((_candidate("orders of nodes", found, cpu_s), found))
+            if found.predicted_s < min(placed.predicted_s, default.predicted_s) * (1 - _LATENCIES):
+                placed, solver = found, "orders of nodes"
+        if not shape.domain_of_host:
+            known = [(each.name, found) for each, found in tried if found is not None]
+            others = _faster(known, placed, default)
     if not options.is_fixed:
-        placed = _in_rank_order(shape.slots_per_host, evaluator, placed, options.objective)
-        if traffic.groups and options.objective == "time":
-            slots = np.array(placed.device_of_rank, np.uint32)
-            other = with_local_sets(shape, traffic, slots, seed=options.seed)
-            placed = _if_it_gains(evaluator, placed, other)
-        placed = _in_host_order(shape, evaluator, placed, options.objective)
+        refined = [
+            (name, _refined(shape, traffic, evaluator, each, options))
+            for name, each in [(solver, placed), *others]
+        ]
+        (solver, placed), *others = refined
+        solver, placed = [(solver, placed), *_faster(others, placed, default)][-1]
+    if placed.device_of_rank != default.device_of_rank:
+        notes = [note for note in notes if not note.startswith(KEPT)]
     why = why_keep_default(default, placed, options)
     if why and placed.device_of_rank != default.device_of_rank and not options.is_fixed:
         notes.append(why)
@@ -108,6 +118,8 @@ def map_to_shape(
                 notes.append(why)
         notes += what_must_cross(shape, traffic, evaluator, placed)
     notes += rails_notes(shape, traffic, placed.device_of_rank)
+    if all(candidate.predicted_s != placed.predicted_s for candidate, _ in tried):
+        tried.append((_candidate("placed", placed), placed))
     return result_of(
         shape,
         evaluator.with_trees(default),
@@ -118,9 +130,79 @@ def map_to_shape(
         solve_seconds=time.perf_counter() - begin,
         notes=tuple(notes),
         stages=evaluator.stages,
-        candidates=tuple(map(candidate_of, answer.candidates)),
+        candidates=tuple(candidate for candidate, _ in tried),
         peak_memory_bytes=_peak_memory_bytes(),
     )
+
+
+_Tried = tuple[Candidate, Evaluation | None]
+
+
+def _tried(
+    evaluator: SlotEvaluator,
+    answer: _core.LargeAnswer,
+    known: tuple[Evaluation, Evaluation],
+    objective: str,
+) -> list[_Tried]:
+    """The core's candidates, with what is predicted of them where it takes groups for pairs.
+
+    That costs time, so it is done for the best by pairs only; of the others no time is known.
+    `known` are the default and what the core placed.
+    """
+    found = [candidate_of(each) for each in answer.candidates]
+    if not evaluator.has_groups:
+        return [(each, None) for each in found]
+    seen = {found[0].name: known[0], answer.placed.name: known[1]}
+    most = max(1, _EVALUATED_RANKS // len(known[0].device_of_rank))
+    others = (at for at, each in enumerate(found) if each.name not in seen)
+    for at in sorted(others, key=lambda at: found[at].value(objective))[:most]:
+        seen[found[at].name] = evaluator.evaluate(answer.slots_of(at))
+    return [
+        (_candidate(each.name, seen[each.name], each.cpu_s, each.also), seen[each.name])
+        if each.name in seen
+        else (structs.replace(each, max_congestion_s=None, predicted_s=None), None)
+        for each in found
+    ]
+
+
+def _candidate(
+    name: str, found: Evaluation, cpu_s: float = 0.0, also: tuple[str, ...] = ()
+) -> Candidate:
+    return Candidate(
+        name=name,
+        cost=found.cost,
+        max_congestion_s=found.max_congestion_s,
+        predicted_s=found.predicted_s,
+        cpu_s=cpu_s,
+        also=also,
+    )
+
+
+def _faster(
+    found: Sequence[tuple[str, Evaluation]], placed: Evaluation, default: Evaluation
+) -> list[tuple[str, Evaluation]]:
+    """The fastest that is faster than what is placed; no phase takes longer than by default."""
+    able = [each for each in found if each[1].low_s <= default.low_s * (1 + SAME)]
+    best = min(able, key=lambda each: each[1].predicted_s, default=None)
+    if best is None or best[1].predicted_s >= placed.predicted_s * (1 - _WORTH):
+        return []
+    return [best]
+
+
+def _refined(
+    shape: Shape,
+    traffic: Traffic,
+    evaluator: SlotEvaluator,
+    placed: Evaluation,
+    options: MapOptions,
+) -> Evaluation:
+    """The same hosts, with the devices inside them and their order that are best."""
+    placed = _in_rank_order(shape.slots_per_host, evaluator, placed, options.objective)
+    if traffic.groups and options.objective == "time":
+        slots = np.array(placed.device_of_rank, np.uint32)
+        other = with_local_sets(shape, traffic, slots, seed=options.seed)
+        placed = _if_it_gains(evaluator, placed, other)
+    return _in_host_order(shape, evaluator, placed, options.objective)
 
 
 def _certificate(objective: str, placed: Evaluation, searched: Searched | None) -> Certificate:
@@ -141,6 +223,7 @@ def _certificate(objective: str, placed: Evaluation, searched: Searched | None) 
 
 _PROVED = 1e-5  # of the value: what latencies and rounded shares of bytes come to
 _LATENCIES = 1e-4  # share of the time for which no node is moved
+_EVALUATED_RANKS = 16_384  # of all candidates whose groups are evaluated: about half a second
 _WORTH = 1e-3  # share of the objective below which another order inside a host is not worth it
 
 

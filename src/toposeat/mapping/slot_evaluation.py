@@ -55,6 +55,11 @@ class SlotEvaluator:
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 
     @property
+    def has_groups(self) -> bool:
+        """Whether the traffic has groups, which the search takes for messages between pairs."""
+        return self._groups is not None
+
+    @property
     def default(self) -> range:
         """Rank i on slot i: hosts in order, devices in order."""
         return range(self._ranks)
