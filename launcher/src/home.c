@@ -37,6 +37,23 @@ long tps_now_ms(void) {
   return (long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* ---- the key ---- */
+
+static char remembered_key[4 * TPS_DIGEST_BYTES];
+
+void tps_home_remember_key(void) {
+  const char *key = getenv(KEY_VARIABLE);
+  if (key != NULL && strlen(key) < sizeof remembered_key)
+    strcpy(remembered_key, key);
+}
+
+static const char *job_key(void) {
+  const char *key = getenv(KEY_VARIABLE);
+  if (key == NULL)
+    key = remembered_key;
+  return *key == '\0' ? NULL : key;
+}
+
 /* ---- bytes and frames ---- */
 
 static bool wait_for(int peer, short events, long deadline_ms) {
@@ -158,7 +175,7 @@ long tps_home_patience_ms(const char *words) {
 
 void tps_home_describe(const char *words, char *text, size_t size) {
   struct home_words home;
-  if (getenv(KEY_VARIABLE) == NULL)
+  if (job_key() == NULL)
     snprintf(text, size, "cannot be asked: the launcher did not hand on " KEY_VARIABLE);
   else if (!split(words, &home))
     snprintf(text, size, "cannot be asked: its address is damaged");
@@ -177,8 +194,8 @@ struct greeting {
 
 static bool prove(const struct greeting *greeting, const char *who,
                   unsigned char digest[TPS_DIGEST_BYTES]) {
-  const char *key = getenv(KEY_VARIABLE);
-  if (key == NULL || *key == '\0')
+  const char *key = job_key();
+  if (key == NULL)
     return false;
   struct greeting said = *greeting;
   memcpy(said.who, who, sizeof said.who);
@@ -187,8 +204,8 @@ static bool prove(const struct greeting *greeting, const char *who,
 }
 
 bool tps_home_secret(const char *what, const char *text, unsigned char digest[TPS_DIGEST_BYTES]) {
-  const char *key = getenv(KEY_VARIABLE);
-  if (key == NULL || *key == '\0')
+  const char *key = job_key();
+  if (key == NULL)
     return false;
   tps_hmac(key, strlen(key), what, strlen(what), digest);
   tps_hmac(digest, TPS_DIGEST_BYTES, text, strlen(text), digest);
@@ -320,7 +337,7 @@ static int connect_home(const char *words, char *address, size_t address_size, l
   enum outcome outcome = BUSY;
   bool reached = false;
   long give_up_ms = tps_now_ms() + unreached_ms, until_ms = deadline_ms;
-  if (!split(words, &home) || getenv(KEY_VARIABLE) == NULL)
+  if (!split(words, &home) || job_key() == NULL)
     return -1;
   /* Home greets late while hundreds of nodes send to it, and drops who waits for its greeting
      where others crowd in: each time it is given longer, and asked again. */

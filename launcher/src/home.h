@@ -92,6 +92,9 @@ long tps_home_patience_ms(const char *words);
 /* For people: where home is and how long was waited for it, or what was missing to look for it. */
 void tps_home_describe(const char *words, char *text, size_t size);
 
+/* Keeps the job's key for a program that empties its environment. */
+void tps_home_remember_key(void);
+
 /* A digest that only processes with the job's key can tell, of two texts. False: there is no key.
  */
 bool tps_home_secret(const char *what, const char *text, unsigned char digest[TPS_DIGEST_BYTES]);

@@ -6,14 +6,13 @@
 #include "nic.h"
 #include "nic_state.h"
 #include "preload.h"
+#include "program.h"
 #include "report.h"
 #include "seating.h"
 #include "visibility.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,50 +241,6 @@ void tps_plan_apply(const struct tps_plan *plan, struct tps_messages *messages) 
   tps_binding_apply(&plan->binding, messages);
 }
 
-/* ---- the program ---- */
-
-/* Whether exec would find a program, as it looks for it; the first path at which it may. */
-static bool find_program(const char *program, char *path, size_t size) {
-  snprintf(path, size, "%s", program);
-  if (strchr(program, '/') != NULL)
-    return access(program, X_OK) == 0;
-  const char *folders = getenv("PATH");
-  if (folders == NULL)
-    folders = "/bin:/usr/bin";
-  for (const char *colon = folders; colon != NULL; folders = colon + 1) {
-    colon = strchr(folders, ':');
-    int length = (int)(colon == NULL ? strlen(folders) : (size_t)(colon - folders));
-    snprintf(path, size, "%.*s%s%s", length, folders, length > 0 ? "/" : "", program);
-    if (access(path, X_OK) == 0)
-      return true;
-    if (colon == NULL)
-      break;
-  }
-  return false;
-}
-
-/* Whether a program is an executable of this machine that names no loader, which would load the
-   rank probe. What cannot be read, and a script, is not. */
-static bool is_static(const char *program) {
-  char path[PATH_MAX];
-  ElfW(Ehdr) head;
-  ElfW(Phdr) part;
-  if (!find_program(program, path, sizeof path))
-    return false;
-  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    return false;
-  bool is_program = pread(file, &head, sizeof head, 0) == (ssize_t)sizeof head &&
-                    memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_phentsize == sizeof part;
-  bool loads = !is_program;
-  for (unsigned i = 0; !loads && i < head.e_phnum; i++) {
-    off_t at = (off_t)(head.e_phoff + i * sizeof part);
-    loads = pread(file, &part, sizeof part, at) != (ssize_t)sizeof part || part.p_type == PT_INTERP;
-  }
-  close(file);
-  return !loads;
-}
-
 /* ---- telling it ---- */
 
 static void report_identity(struct tps_report *report, const struct tps_identity *identity) {
@@ -340,7 +295,7 @@ static void make_report(struct tps_report *report, const struct tps_plan *plan,
   if (options->placement != NULL)
     report_seat(report, plan);
   tps_report_add_process(report);
-  if (is_static(options->program[0]))
+  if (tps_is_static(options->program[0]))
     tps_report_add(report, "linkage", "static");
   tps_text_add(&report->text, "%s", messages->lines.data);
 }
@@ -388,7 +343,7 @@ static void tell_without_home(const struct tps_plan *plan, const struct tps_opti
 bool tps_plan_may_start(struct tps_plan *plan, const struct tps_options *options,
                         struct tps_messages *messages) {
   char path[PATH_MAX];
-  if (plan->meeting->at_home && !find_program(options->program[0], path, sizeof path))
+  if (plan->meeting->at_home && !tps_find_program(options->program[0], path, sizeof path))
     tps_refuse(messages, NULL, "%.200s is not found, or cannot be executed", options->program[0]);
   struct tps_report report;
   make_report(&report, plan, options, messages);

@@ -7,9 +7,11 @@
 #include "home.h"
 #include "probe_children.h"
 #include "probe_mpi.h"
+#include "probe_programs.h"
 #include "report.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -32,6 +34,33 @@ enum {
 
 static int written;
 static jmp_buf without_memory;
+
+/* ---- what toposeat-exec has said ---- */
+
+static struct {
+  const char *name;
+  char value[PATH_MAX];
+} said[] = {{.name = "TOPOSEAT_RANK"},
+            {.name = "TOPOSEAT_PID"},
+            {.name = "TOPOSEAT_HOME"},
+            {.name = "TOPOSEAT_REPORT_DIR"}};
+
+/* A program may empty its environment, as env -i does before it becomes another one. */
+static void remember(void) {
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+    snprintf(said[i].value, sizeof said[i].value, "%s",
+             getenv(said[i].name) == NULL ? "" : getenv(said[i].name));
+  tps_home_remember_key();
+}
+
+/* NULL for what was not said. */
+static const char *value_of(const char *name) {
+  const char *value = getenv(name);
+  for (size_t i = 0; value == NULL && i < sizeof said / sizeof *said; i++)
+    if (strcmp(said[i].name, name) == 0 && said[i].value[0] != '\0')
+      value = said[i].value;
+  return value;
+}
 
 /* ---- the CUDA driver, if the program has loaded it ---- */
 
@@ -184,12 +213,12 @@ static void report_mpi(struct tps_report *report) {
 
 /* Of the processes a rank may start, those count that are the rank itself, use MPI or use a GPU. */
 static bool is_rank_itself(void) {
-  const char *pid = getenv("TOPOSEAT_PID");
+  const char *pid = value_of("TOPOSEAT_PID");
   return pid != NULL && strtol(pid, NULL, 10) == (long)getpid();
 }
 
-static void write_report(const char *folder, const char *rank, const char *when,
-                         bool before_finalize) {
+static void write_report(const char *when, bool before_finalize) {
+  const char *folder = value_of("TOPOSEAT_REPORT_DIR"), *rank = value_of("TOPOSEAT_RANK");
   unsigned long number;
   struct tps_report report;
   tps_report_init(&report, "# toposeat/probe/1");
@@ -207,7 +236,7 @@ static void write_report(const char *folder, const char *rank, const char *when,
       tps_parse_number(rank, 0x7fffffff, &number)) {
     char name[80];
     snprintf(name, sizeof name, "rank-%lu-%ld.probe", number, (long)getpid());
-    const char *home = getenv("TOPOSEAT_HOME");
+    const char *home = value_of("TOPOSEAT_HOME");
     if (home != NULL)
       written = tps_home_deliver(home, name, report.text.data, report.text.length, HOME_MS);
     if (folder != NULL && !written)
@@ -220,19 +249,60 @@ static void write_report(const char *folder, const char *rank, const char *when,
 static void give_up(void) { longjmp(without_memory, 1); }
 
 static void report_once(const char *when, bool before_finalize) {
-  const char *folder = getenv("TOPOSEAT_REPORT_DIR");
-  const char *rank = getenv("TOPOSEAT_RANK");
-  if (written || (folder == NULL && getenv("TOPOSEAT_HOME") == NULL) || rank == NULL ||
-      !tps_probe_may_speak())
+  bool may_tell = value_of("TOPOSEAT_REPORT_DIR") != NULL || value_of("TOPOSEAT_HOME") != NULL;
+  if (written || !may_tell || value_of("TOPOSEAT_RANK") == NULL || !tps_probe_may_speak())
     return;
   tps_out_of_memory = give_up;
   if (setjmp(without_memory) == 0)
-    write_report(folder, rank, when, before_finalize);
+    write_report(when, before_finalize);
 }
 
 static void begin_anew(void) { written = 0; }
 
-__attribute__((constructor)) static void begin(void) { tps_probe_watch_children(begin_anew); }
+/* ---- programs without this library ---- */
+
+static jmp_buf without_memory_to_tell;
+
+static void give_up_telling(void) { longjmp(without_memory_to_tell, 1); }
+
+/* Once per rank, under a number that no process has: it is not known who has told it before. */
+static void write_unheard(const char *program) {
+  unsigned long number;
+  const char *rank = value_of("TOPOSEAT_RANK");
+  if (rank == NULL || !tps_parse_number(rank, 0x7fffffff, &number))
+    return;
+  char name[64], path[PATH_MAX];
+  const char *home = value_of("TOPOSEAT_HOME"), *folder = value_of("TOPOSEAT_REPORT_DIR");
+  struct tps_report report;
+  snprintf(name, sizeof name, "rank-%lu-0.probe", number);
+  snprintf(path, sizeof path, "%s/%s", folder == NULL ? "" : folder, name);
+  if (home == NULL && access(path, F_OK) == 0)
+    return;
+  tps_report_init(&report, "# toposeat/probe/1");
+  tps_report_add(&report, "rank", rank);
+  tps_report_add(&report, "when", "exec");
+  tps_report_add(&report, "child", "unheard");
+  tps_report_add(&report, "program", program);
+  if (home != NULL)
+    tps_home_deliver(home, name, report.text.data, report.text.length, HOME_MS);
+  else if (folder != NULL)
+    tps_report_write(&report, folder, name);
+  tps_report_free(&report);
+}
+
+static void tell_unheard(const char *program) {
+  void (*former)(void) = tps_out_of_memory;
+  tps_out_of_memory = give_up_telling;
+  if (setjmp(without_memory_to_tell) == 0)
+    write_unheard(program);
+  tps_out_of_memory = former;
+}
+
+__attribute__((constructor)) static void begin(void) {
+  remember();
+  tps_probe_watch_children(begin_anew);
+  tps_probe_watch_programs(tell_unheard);
+}
 
 /* ---- the end of a program without MPI ---- */
 

@@ -131,6 +131,26 @@ def test_a_child_that_was_killed_is_told(rank: Rank, shell: str, end: str) -> No
     assert rank.code == 0
 
 
+_EXECS = ("execl", "execlp", "execle", "execv", "execvp", "execve", "execvpe", "fexecve")
+
+
+@pytest.mark.parametrize("cleared", [False, True], ids=["heard", "cleared"])
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        *((way, "env") for way in (*_EXECS, "vfork", "posix_spawn", "posix_spawnp")),
+        *(("system", "sh"), ("popen", "sh")),
+    ],
+)
+def test_a_program_that_is_started_without_the_probe_is_told(
+    rank: Rank, way: str, expected: str, cleared: bool
+) -> None:
+    found = rank.run(rank.programs / "starter", way, *(["cleared"] if cleared else []))
+    assert (rank.stdout, rank.code) == ("started\n", 0)
+    told = [each["program"] for each in found if each.get("child") == "unheard"]
+    assert {Path(name).name for name in told} == ({expected} if cleared else set())
+
+
 def test_an_end_without_handlers_is_not_waited_for_beyond_a_moment(rank: Rank) -> None:
     """A signal's handler ends the process while the report's own lock is held: no deadlock."""
     assert rank.application("locked") == []

@@ -7,6 +7,8 @@ As a program (`fooled.py HOW...`) it is one rank: it takes the device of its loc
     fork      uses the device in a child that is a fork
     _exit     ends without any handler
     killed    is killed once it has its device
+    cleared   uses the device in a child from which LD_PRELOAD was taken
+    helped    starts such a child that uses none first
     RANK=N    rank N alone does what follows, and the others do what came before
 """
 
@@ -27,7 +29,10 @@ LOCAL_RANKS = (
     "TOPOSEAT_RANK",
 )
 NOT_AS_PLANNED = 98
-FEW = ("honest", "a script with a list", "a finished sh", "one killed below a shell", "static")
+FEW = (
+    *("honest", "a script with a list", "a finished sh", "one killed below a shell", "static"),
+    *("a child without the probe", "with a helper that is not heard"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ def _shell(script: str, *how: str) -> tuple[str, ...]:
 _CHANGED = "the program changed its device list (CUDA_VISIBLE_DEVICES=0; it was given 0,2,"
 _KILLED = "a process that it started was killed, and could not be asked"
 _NO_PROBE = "the rank probe left no report: LD_PRELOAD was taken from the program"
+_UNHEARD = "without LD_PRELOAD, so that could not be asked"
 _RIGHT = "4 ranks as planned"
 _NONE = "the program loaded no CUDA driver"
 # {static} is a program that is linked statically.
@@ -64,6 +70,11 @@ JOBS: Mapping[str, Fooled] = MappingProxyType(
         "ends at once": Fooled(_rank("_exit"), 0, _RIGHT),
         "below a shell": Fooled(_shell('"$@"; true'), 0, _RIGHT),
         "in the background": Fooled(_shell('"$@" & wait'), 0, _RIGHT),
+        "with a helper that is not heard": Fooled(_rank("helped"), 0, _RIGHT),
+        "with a helper in an empty environment": Fooled(_shell('"$@" && env -i ls'), 0, _RIGHT),
+        "a static helper that is not heard": Fooled(
+            ("sh", "-c", 'LD_PRELOAD= "$0"; true', "{static}"), 0, _NONE
+        ),
         "no driver": Fooled((sys.executable, "-c", "pass"), 0, _NONE),
         "a finished sh": Fooled(("sh", "-c", "true"), 0, _NONE),
         "a script with a list": Fooled(
@@ -91,6 +102,18 @@ JOBS: Mapping[str, Fooled] = MappingProxyType(
             _shell('unset LD_PRELOAD TOPOSEAT_PID TOPOSEAT_REPORT_DIR; exec "$@"'),
             NOT_AS_PLANNED,
             _NO_PROBE,
+        ),
+        "a child without the probe": Fooled(_rank("cleared"), NOT_AS_PLANNED, _UNHEARD),
+        "a child with another device and without the probe": Fooled(
+            _rank("RANK=1", "cleared", "other"), NOT_AS_PLANNED, _UNHEARD
+        ),
+        "a child of a shell without the probe": Fooled(
+            _shell('LD_PRELOAD= "$@"; true'), NOT_AS_PLANNED, _UNHEARD
+        ),
+        "a child in an empty environment": Fooled(
+            _shell('env -i LD_LIBRARY_PATH="$LD_LIBRARY_PATH" LOCAL_RANK=0 "$@"; true'),
+            NOT_AS_PLANNED,
+            _UNHEARD,
         ),
         "static": Fooled(("{static}",), NOT_AS_PLANNED, "linked statically"),
         "killed below a shell": Fooled(_shell('"$@"; true', "killed"), NOT_AS_PLANNED, _KILLED),
@@ -154,6 +177,12 @@ def main(how: list[str]) -> None:
     if "again" in how:
         rest = [word for word in how if word not in ("again", "list")]
         os.execv(sys.executable, [sys.executable, "-S", __file__, *rest])
+    if "cleared" in how:
+        rest = " ".join(word for word in how if word != "cleared")
+        os.system(f"LD_PRELOAD= {sys.executable} -S {__file__} {rest}")
+        return
+    if "helped" in how:
+        subprocess.run(["ls", "/"], env={}, stdout=subprocess.DEVNULL, check=True)
     if "fork" not in how:
         _use(how, local)
     elif (child := os.fork()) == 0:

@@ -494,8 +494,11 @@ def _why_no_device(own: RankReports, exit_code: int) -> str:
         )
     if "asked" in words:
         return "the program made no context on any device"
-    if any("child" in probe for probe in own.probes):
+    if any("killed" in probe.get("child", ()) for probe in own.probes):
         return "a process that it started was killed, and could not be asked"
+    unheard = [name for probe in own.probes for name in probe.get("program", ())]
+    if unheard:
+        return f"it started {Path(unheard[0]).name} without LD_PRELOAD, so that could not be asked"
     drivers = [driver for probe in own.probes for driver in probe.get("driver", ())]
     if drivers:
         return f"{drivers[0]} is loaded, which cannot be asked"
