@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,13 @@ def test_patterns_have_one_rank_per_device(ranks: int) -> None:
     assert len({kind.words for kind in kinds}) == len(kinds)
     for pattern in (each for kind in kinds for each in kind.patterns):
         assert profile.pattern_traffic(pattern).ranks == ranks, pattern
+
+
+def test_the_page_has_the_patterns_of_eight() -> None:
+    page = Path(__file__).parents[2] / "docs/how-to/understand-a-machine.md"
+    rows = re.findall(r"^\| ([^|`]+) \| (`.+`) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    said = {kind: tuple(re.findall(r"`([^`]+)`", patterns)) for kind, patterns in rows}
+    assert said == {kind.words: kind.patterns for kind in kinds_for(8)}
 
 
 @pytest.mark.parametrize("name", ["dgx-a100", "mi300x-8", "full:6", "nvswitch:16"])

@@ -112,7 +112,7 @@ def _question(source: str, health: Health) -> str:
     patterns = [gain.pattern for gain in health.gains]
     if not patterns:
         return ""
-    asked = next((each for each in patterns if each.startswith("llm:tp=2")), patterns[0])
+    asked = min((p for p in patterns if p.startswith("llm:tp=2")), key=len, default=patterns[0])
     return f"toposeat map {asked}{'' if source == 'this' else source_words(source)}"
 
 

@@ -103,29 +103,43 @@ TOLERANCE = 1e-9  # of shares that are computed in another order
 class OrderEffect(Record, frozen=True, kw_only=True):
     """What an order saves of the default's time for one kind of job; below 0 it is slower.
 
-    `low` and `high` are the least and the largest share, over the patterns that stand for the kind
-    and over all machines that the sources allow; predicted.
+    `ranges` are the least and the largest share of each pattern that stands for the kind, over all
+    machines that the sources allow; predicted.
     """
 
     kind: str
     patterns: tuple[str, ...]
-    low: float
-    high: float
+    ranges: tuple[tuple[float, float], ...]
+
+    @property
+    def low(self) -> float:
+        """The least share of all patterns."""
+        return min(low for low, _ in self.ranges)
+
+    @property
+    def high(self) -> float:
+        """The largest share of all patterns."""
+        return max(high for _, high in self.ranges)
 
     @property
     def middle(self) -> float:
-        """Between the two."""
-        return (self.low + self.high) / 2
+        """The mean of all patterns, each between its two shares."""
+        return sum(low + high for low, high in self.ranges) / 2 / len(self.ranges)
 
     @property
-    def is_slower(self) -> bool:
-        """Whether the order is slower for a pattern, on any of the machines."""
-        return self.low < -TOLERANCE
+    def slower(self) -> tuple[tuple[float, float], ...]:
+        """Those of the patterns for which the order is or may be slower."""
+        return tuple(each for each in self.ranges if each[0] < -TOLERANCE)
+
+    @property
+    def faster(self) -> tuple[tuple[float, float], ...]:
+        """Those of the patterns for which it saves, or may save, what is worth saying."""
+        return tuple(each for each in self.ranges if each[1] >= WORTH_SAYING)
 
     @property
     def is_gain(self) -> bool:
-        """Whether it is slower nowhere, and saves what is worth saying for a pattern."""
-        return not self.is_slower and self.high >= WORTH_SAYING
+        """Whether it is slower for no pattern, and saves what is worth saying for one."""
+        return bool(self.faster) and not self.slower
 
 
 class JobOrder(Record, frozen=True, kw_only=True):
@@ -151,7 +165,7 @@ class JobOrder(Record, frozen=True, kw_only=True):
     @property
     def costs(self) -> tuple[OrderEffect, ...]:
         """The kinds for which it is or may be slower than the default."""
-        return tuple(each for each in self.effects if each.is_slower)
+        return tuple(each for each in self.effects if each.slower)
 
 
 class Health(Record, frozen=True, kw_only=True):

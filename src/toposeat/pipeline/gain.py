@@ -74,30 +74,54 @@ def possible_gains(
 
 
 def kinds_for(ranks: int, *, hosts: int = 1) -> Iterator[Kind]:
-    """The kinds of jobs; on one host a library orders the group of all devices itself."""
-    for size, words in ((2, "tensor-parallel pairs"), (4, "tensor-parallel groups of 4")):
-        if ranks % size == 0 and ranks > size:
-            rest = ranks // size
-            yield Kind(words=words, placed=(f"llm:tp={size},dp={rest}",))
-            yield Kind(words=f"{words} in a pipeline", judged=(_stages(size, rest),))
-    yield Kind(words="pipeline", placed=(_stages(1, ranks),), judged=(f"ring:{ranks}",))
-    if hosts > 1:
-        yield Kind(words="one group of all", judged=(f"llm:tp=1,dp={ranks}",))
-    for dimensions in (2, 3):
-        grid = _grid(ranks, dimensions)
-        if grid[0] > 1:
-            form = f"stencil{dimensions}d:{'x'.join(map(str, grid))}"
-            yield Kind(words=f"{dimensions}-D halo", placed=(form, f"{form},weight=3"))
-    sizes = [size for size in (2, 4) if ranks % size == 0 and ranks > size]
-    if sizes:
-        forms = tuple(f"alltoall:{size}x{ranks // size}" for size in sizes)
-        yield Kind(words="all-to-all in groups", placed=forms)
+    """The kinds of jobs that people run, as far as patterns of them have so many ranks.
+
+    On one host a library orders the group of all devices itself: no order changes its time.
+    """
+    groups = [(size, ranks // size) for size in (2, 4) if ranks % size == 0 and ranks > size]
+    parts = sorted({2, ranks // 2}) if ranks % 2 == 0 and ranks > 2 else []
+    grids = {dimensions: _grid(ranks, dimensions) for dimensions in (2, 3)}
+    halos = [
+        f"stencil{dimensions}d:{'x'.join(map(str, grid))}"
+        for dimensions, grid in grids.items()
+        if grid[0] > 1
+    ]
+
+    def each(form: str, at: slice = slice(None)) -> list[str]:
+        return [form.format(size, rest) for size, rest in groups[at]]
+
+    fsdp, first, last = "llm:tp={},dp={},fsdp", slice(1), slice(-1, None)
+    expert = f"llm:tp=1,dp={ranks},ep={{}},experts=8"
+    kinds: tuple[tuple[str, list[str], list[str]], ...] = (  # placed and judged
+        (
+            "tensor parallel",
+            each("llm:tp={},dp={}"),
+            [f"llm:tp={size},{_stages(rest)}" for size, rest in groups],
+        ),
+        (
+            "tensor parallel with FSDP",
+            each(fsdp, first),
+            [*each(f"llm:model=llama-3.1-8b,{fsdp[4:]}", first), *each(fsdp, slice(1, None))],
+        ),
+        (
+            "pipeline with data parallel",
+            [f"llm:tp=1,{_stages(ranks)}"],
+            [*(f"llm:tp=1,{_stages(n)},dp={ranks // n}" for n in parts), f"ring:{ranks}"],
+        ),
+        ("sharded data parallel", [], [f"llm:tp=1,dp={ranks},fsdp"] if hosts > 1 else []),
+        ("context and expert parallel", [], [*each("llm:tp=1,cp={},dp={}"), *each(expert, last)]),
+        ("decode on two and four GPUs", [], each("llm:tp={},dp={},mode=decode")),
+        ("2-D and 3-D halo", [f"{halo}{more}" for halo in halos for more in ("", ",weight=3")], []),
+        ("all-to-all in groups", each("alltoall:{}x{}"), []),
+    )
+    for words, placed, judged in kinds:
+        if placed or judged:
+            yield Kind(words=words, placed=tuple(placed), judged=tuple(judged))
 
 
-def _stages(tensor: int, stages: int) -> str:
-    """A language model in stages, of as many layers as stages divide."""
-    layers = "" if _LAYERS % stages == 0 else f",layers={4 * stages}"
-    return f"llm:tp={tensor},pp={stages}{layers}"
+def _stages(stages: int) -> str:
+    """Stages of a language model, of as many layers as they divide."""
+    return f"pp={stages}" if _LAYERS % stages == 0 else f"pp={stages},layers={4 * stages}"
 
 
 class _Job:
@@ -143,8 +167,7 @@ def _judged(
     for kind in kinds:
         ranges = [_ranges(jobs[pattern], untold, rows) for pattern in kind.patterns]
         for each, of_row in zip(effects, zip(*ranges, strict=True), strict=True):
-            low, high = min(low for low, _ in of_row), max(high for _, high in of_row)
-            each.append(OrderEffect(kind=kind.words, patterns=kind.patterns, low=low, high=high))
+            each.append(OrderEffect(kind=kind.words, patterns=kind.patterns, ranges=of_row))
     return [
         JobOrder(device_of_rank=row, effects=tuple(each))
         for row, each in zip(rows, effects, strict=True)
@@ -178,7 +201,11 @@ def _worth_a_line(found: Sequence[JobOrder]) -> tuple[JobOrder, ...]:
     Of orders that are as good for a kind, the one that costs the others least. An order that saves
     something for sure for no kind is not worth one: what it may save, it may also not.
     """
-    found = [order for order in found if any(e.low >= WORTH_SAYING for e in order.effects)]
+    found = [
+        order
+        for order in found
+        if any(low >= WORTH_SAYING for e in order.effects if not e.slower for low, _ in e.ranges)
+    ]
     if not found:
         return ()
     harmless = [order for order in found if not order.costs]

@@ -51,6 +51,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
         *("domain", "sources", "report", "hosts", "links"),
     ),
     "NetworkLink": ("ends", "level", "count", "bytes_per_s", "latency_s"),
+    "OrderEffect": ("*", "low", "high"),
     "Phase": ("index", "label", "begin_s", "end_s", "mpi_s", "active_s"),
     "Placement": ("ranks", "*"),
     "PossibleGain": (

@@ -31,8 +31,10 @@ GAIN = PossibleGain(
 ORDER = JobOrder(
     device_of_rank=(0, 2, 1, 3),
     effects=(
-        OrderEffect(kind="pipeline", patterns=("ring:4", "ring:4,wrap"), low=0.25, high=0.5),
-        OrderEffect(kind="2-D halo", patterns=("stencil2d:2x2",), low=-1.5, high=0.1),
+        OrderEffect(
+            kind="pipeline", patterns=("ring:4", "ring:4,wrap"), ranges=((0.25, 0.5), (0.0, 0.0))
+        ),
+        OrderEffect(kind="2-D halo", patterns=("stencil2d:2x2",), ranges=((-1.5, 0.1),)),
     ),
     kinds=("pipeline",),
 )
@@ -53,8 +55,8 @@ toposeat map ring:4 -t x
 Machine   small-tree, 4 x Tesla K80, 10 links nominal
 Wiring    switched: PCIe switches join D0-D1, D2-D3
 
-For       pipeline (ring:4 and ring:4,wrap): saves 25 % to 50 %
-Costs     2-D halo up to 150 %
+For       pipeline (1 of 2 patterns): saves 25 % to 50 %
+Costs     2-D halo up to 150 % (1 of 1 pattern)
 CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3
 
 predicted for  default  best found  saves  at most
@@ -77,7 +79,9 @@ def test_an_order_that_harms_no_job_stands_first() -> None:
     harmless = JobOrder(device_of_rank=ORDER.device_of_rank, effects=ORDER.effects[:1])
     text = render_health_text(samples.small_tree(), replace(HEALTH, orders=(harmless,)), "ask")
     lines = text.splitlines()
-    assert lines[1].startswith("Order     saves link time: 25 % to 50 % for pipeline (predicted;")
+    assert lines[1].startswith(
+        "Order     saves link time: 25 % to 50 % for pipeline (1 of 2 patterns)"
+    )
     assert lines[3:5] == [
         "          D0 D2 D1 D3 for ranks 0 to 3",
         "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3",
@@ -150,7 +154,8 @@ def test_json_is_for_fleets() -> None:
     assert order["line"].endswith("CUDA_VISIBLE_DEVICES=0,2,1,3")
     assert (order["kinds"], order["device_of_rank"]) == (["pipeline"], [0, 2, 1, 3])
     assert order["effects"][1] == {
-        "kind": "2-D halo", "patterns": ["stencil2d:2x2"], "low": -1.5, "high": 0.1
+        "kind": "2-D halo", "patterns": ["stencil2d:2x2"], "ranges": [[-1.5, 0.1]],
+        "low": -1.5, "high": 0.1
     }  # fmt: skip
     assert [f["code"] for f in document["findings"]] == ["pcie-width", "nic-far", "host"]
     assert document["findings"][0] == {

@@ -101,18 +101,27 @@ def _line_of(topology: Topology, order: JobOrder) -> list[Part]:
 def _labelled(topology: Topology, order: JobOrder) -> list[Part]:
     """The jobs that an order is for, what it costs others, and its line or else its devices."""
     said: list[Part] = [
-        Fact("For", f"{each.kind} ({' and '.join(each.patterns)}): saves {_range_words(each)}")
+        Fact("For", f"{each.kind} ({_count_words(each, each.faster)}): saves {_range_words(each)}")
         for each in order.saves
     ]
-    costs = [f"{each.kind} up to {format_percent(-each.low)}" for each in order.costs]
+    costs = [
+        f"{each.kind} up to {format_percent(-each.low)} ({_count_words(each, each.slower)})"
+        for each in order.costs
+    ]
     said.append(Fact("Costs", ", ".join(costs) if costs else "no other kind of job anything"))
     words = Fact("", order_words(topology, order.device_of_rank))
     return [*said, *(_line_of(topology, order) or [words])]
 
 
 def _range_words(effect: OrderEffect) -> str:
-    """`37 % to 64 %`."""
-    return span(format_percent(max(0.0, effect.low)), format_percent(effect.high))
+    """`37 % to 64 %`, of the patterns that gain."""
+    least = min(low for low, _ in effect.faster)
+    return span(format_percent(max(0.0, least)), format_percent(effect.high))
+
+
+def _count_words(effect: OrderEffect, those: Sequence[tuple[float, float]]) -> str:
+    """`2 of 4 patterns`."""
+    return f"{len(those)} of {plural(len(effect.patterns), 'pattern')}"
 
 
 def verdict_of_health(health: Health) -> str:
@@ -145,7 +154,10 @@ def gain_words(health: Health, wiring: Wiring) -> str:
             "which job is it for? An order that is faster for one kind of job is slower for another"
             " (predicted): ask for yours"
         )
-    saved = ", ".join(f"{_range_words(each)} for {each.kind}" for each in for_all.saves)
+    saved = ", ".join(
+        f"{_range_words(each)} for {each.kind} ({_count_words(each, each.faster)})"
+        for each in for_all.saves
+    )
     count = f"{len(for_all.saves)} of {plural(len(for_all.effects), 'kind')} of jobs gain from it"
     return f"saves link time: {saved} (predicted; {count}, none is slower)"
 
