@@ -184,7 +184,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="lscpu",
         command="lscpu > FILE",
-        tells="the processor's product, vendor, family and model; no GPU",
+        tells="the processor's product, sockets, memory nodes, cores and L3 caches; no GPU",
         reader="lscpu",
         words=r"^[\s#>*|]*(?:(?:architecture|model name|numa node\(s\))\s*:"
         r"|vendor[ _]id\s*:\s*[a-z])",

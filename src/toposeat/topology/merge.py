@@ -18,7 +18,7 @@ from toposeat.errors import InputError
 from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.processor import CPU_KEY, CPU_NAME
 from toposeat.model.quantity import Quantity
-from toposeat.model.topology import FactKind, Pair, PairNumbers, Topology
+from toposeat.model.topology import Component, FactKind, Pair, PairNumbers, Topology
 from toposeat.topology.drawn import drawn
 from toposeat.topology.fabric_domain import DOMAIN
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -33,6 +33,7 @@ from toposeat.topology.merging.bonds import (
 from toposeat.topology.merging.drawing import draw
 from toposeat.topology.merging.fold import MEMBERS, fold, identified
 from toposeat.topology.merging.join import renamed
+from toposeat.topology.merging.layout import lay_out, layout_of, with_nodes
 from toposeat.topology.merging.nics import draw_nics
 from toposeat.topology.readings import without_inferred_links
 from toposeat.topology.told import (
@@ -69,13 +70,14 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
         if key in part.metadata
     }
     remarks = tuple(line for part in parts if not part.devices for line in part.report)
+    layout = layout_of(parts)
     parts = [part for part in parts if part.devices]
-    if len(parts) == 1 and is_whole(parts[0]):
+    if len(parts) == 1 and is_whole(parts[0]) and not layout:
         machine = replace(parts[0], name=name)
     else:
         if any(FactKind.DEVICE_LINKS in part.tells or tells_bonds(part) for part in parts):
             parts = [without_inferred_links(part) for part in parts]
-        machine = _Merge(parts).facts(name)
+        machine = _Merge(parts, layout).facts(name)
     report = (*remarks, *machine.report)
     return replace(machine, metadata={**told, **machine.metadata}, report=report)
 
@@ -87,7 +89,8 @@ class _Merge:
     lists all of them, the most trusted first.
     """
 
-    def __init__(self, parts: Sequence[Topology]) -> None:
+    def __init__(self, parts: Sequence[Topology], layout: Sequence[Component]) -> None:
+        self.layout = layout
         of_rank = sorted(((part, part_of(part)) for part in parts), key=lambda p: rank_of(p[1]))
         self.source, base = _base(of_rank)
         others = [part for _, part in of_rank if part is not base]
@@ -102,11 +105,13 @@ class _Merge:
         self.base = base if is_whole(base) else renamed(first, names)
         others = [renamed(part, names) for part in joined]
         self.trust = sorted([self.base, *others], key=rank_of)
-        self.known = _numbered(renamed(known, names), dict(called.values()), base)
+        known = _numbered(renamed(known, names), dict(called.values()), base)
+        self.known = with_nodes(known, layout)
 
     def facts(self, name: str) -> Topology:
         """The facts of all parts in one tree."""
         builder = draw(self.base, self.known)
+        lay_out(builder, self.layout)
         builder.report += self.doubts
         builder.premises += [each for part in self.trust for each in part.premises]
         drawn_nics = draw_nics(builder, self.known)

@@ -132,7 +132,8 @@ def path_of(pair: Pair) -> PathClass | None:
 
 def is_whole(topology: Topology) -> bool:
     """Whether a source drew its links; else it is a table, which has no name of its own either."""
-    return bool(topology.name or topology.links or topology.components)
+    drew = topology.name or topology.links or topology.components
+    return bool(drew and topology.devices)
 
 
 def makes_machine(topology: Topology) -> bool:

@@ -193,7 +193,7 @@ def test_nics_of_another_socket(dgx: Topology) -> None:
     far = replace(far, nics=tuple(replace(n, numa_node=None) for n in far.nics))
     (finding,) = of_code(far, "nic-far")
     assert finding.subject == "D4, D5, D6, D7"
-    assert "the nearest NIC of 4 of 8 devices is on another socket: mlx5_" in finding.detail
+    assert "the nearest NIC of 4 of 8 devices is at another memory node: mlx5_" in finding.detail
     assert finding.detail.endswith("GB/s")
     gone = with_nics(dgx, mlx5_2={"active": False}, mlx5_3={"active": False})
     assert of_code(gone, "nic-far")[0].subject == "D4, D5, D6, D7"  # what is down is not near

@@ -37,6 +37,17 @@ CASES = {  # files: code, severity and subject of each finding; what readers say
     "31-acs-hang-2/topo.txt": [],
     "33-xml-hygon-dcu/topo.xml": [("vendor-unknown", DOUBT, "")],
     "35-idle-link-generation/topo.txt query.csv": [("pcie-generation", INFO, "D0")],
+    "41-measured-one-on-other-socket-mixed/p2p.txt": [],
+    "45-a100-4-nics-at-two-gpus/topo.txt list.txt": [("nic-far", DOUBT, "D0, D3")],
+    "49-p100-nic-on-second-socket/topo.txt": [("nic-far", DOUBT, "D0, D1, D2, D3")],
+    "61-b200-numa-0-2-3-5/topo.txt list.txt": [],
+    "65-l4-sys-numa-0-2/topo.txt list.txt": [],
+    "65-l4-sys-numa-0-2/topo.txt p2p.txt": [],
+    "67-pix-fours-node/topo.txt list.txt": [],
+    "75-gb200-numa-lists/topo.txt list.txt": [],
+    "77-pix-phb-14-cores/topo.txt": [],
+    "79-radeon-pro-vii-bridge/topo.txt": [],
+    "79-radeon-pro-vii-bridge/plain.txt": [],
 }
 VERDICTS = {FAULT: Verdict.UNHEALTHY, UNTOLD: Verdict.INCOMPLETE}
 

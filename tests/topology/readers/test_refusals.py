@@ -57,8 +57,7 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
         ('"GPU Device list": ["0:', '"GPU Device list": ["5:', "has gaps", 0),
     ),
     "lscpu": (
-        ("Architecture: x86_64\nVendor ID: AuthenticAMD\nModel name: AMD EPYC", "Model name: -\n",
-         "names the processor", None),
+        ("0-31\n", "0-31x\n", "not a CPU list", 0),
     ),
     "rocm-smi": (
         ("0            15 ", "0            1e9", "weight of GPU0 to GPU1: expected a number", 0),

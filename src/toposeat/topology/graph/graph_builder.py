@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from msgspec import Struct, field
@@ -178,6 +179,32 @@ class GraphBuilder(Struct):
         rate = self.assume(premise.nominal * k.GB_PER_S, premise)
         both = scaled(rate, unknown().sockets_both.nominal)
         return self.smp(a, b, bytes_per_s=rate, combined_bytes_per_s=both)
+
+    def join_nodes(
+        self,
+        packages: Mapping[int | str | None, Sequence[str]],
+        *,
+        die_bytes_per_s: float | Quantity,
+    ) -> None:
+        """Join NUMA nodes: over their socket's die where sockets hold several, else directly.
+
+        `packages` has the nodes of each socket by its number; of a node whose socket is not told
+        the key is a text.
+        """
+        has_dies = any(len(members) > 1 for members in packages.values())
+        joined: list[str] = []
+        for package, members in packages.items():
+            if not has_dies or isinstance(package, str):
+                joined += members
+                continue
+            die = self.component(
+                ComponentKind.PACKAGE, f"package{package}", name=f"socket {package}"
+            )
+            joined.append(die)
+            for id in members:
+                self.smp(id, die, bytes_per_s=die_bytes_per_s, name="on-die fabric")
+        for a, b in combinations(joined, 2):
+            self.sockets(a, b)
 
     def both_ways(self, rate: Quantity, duplex: Premise) -> Quantity:
         """The assumed limit on both directions of a link together."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.quantity import Quantity, nominal
@@ -281,30 +281,13 @@ class PciGraphWriter:
         return min(speeds, key=lambda each: each.value)
 
     def _sockets(self, nodes: Mapping[int | None, str]) -> None:
-        """Join NUMA nodes: over their socket's die where sockets hold several, else directly."""
+        """Join NUMA nodes by their sockets, as far as those are told."""
         generation = max(self.generations, default=k.DEFAULT_PCIE_GENERATION)
-        packages: dict[int | None, list[str]] = {}
+        packages: dict[int | str | None, list[str]] = {}
         for node, id in nodes.items():
             package = self.machine.package_of_node.get(node) if node is not None else None
             packages.setdefault(package if package is not None else node, []).append(id)
-        if all(len(members) == 1 for members in packages.values()):
-            joined = list(nodes.values())
-        else:
-            joined = []
-            for package, members in packages.items():
-                die = self.builder.component(
-                    ComponentKind.PACKAGE, f"package{package}", name=f"socket {package}"
-                )
-                joined.append(die)
-                for id in members:
-                    self.builder.smp(
-                        id,
-                        die,
-                        bytes_per_s=2 * k.pcie_bytes_per_s(generation),
-                        name="on-die fabric",
-                    )
-        for a, b in combinations(joined, 2):
-            self.builder.sockets(a, b)
+        self.builder.join_nodes(packages, die_bytes_per_s=2 * k.pcie_bytes_per_s(generation))
 
 
 def _board_name(function: PciDevice) -> str:

@@ -84,7 +84,8 @@ def pcie_levels(relations: Relations, report: list[str]) -> PcieLevels:
         if relation.path_class in _LEVEL
     }
     groups = _affinity_groups(relations)
-    empty, trusted = _judge_affinity(relations, known, groups, report)
+    same_node = _pairs_of_a_node(relations)
+    empty, trusted = _judge_affinity(relations, known, groups, same_node, report)
     if empty:
         known = {
             (i, j): level
@@ -97,8 +98,12 @@ def pcie_levels(relations: Relations, report: list[str]) -> PcieLevels:
             for pair, level in known.items()
             if level is not Level.NODE or pair[1] < relations.gpus
         }
+    if not empty:  # a number of a node is a fact, where a class is a word
+        torn = [pair for pair in same_node if known.get(pair) is Level.SYS]
+        known |= dict.fromkeys(torn, Level.NODE)
     count = len(relations.ids)
-    edges = {**known, **_assumed(relations, known, groups if trusted else [None] * count, report)}
+    open_groups: list[object] = groups if trusted else [None] * count
+    edges = {**known, **_assumed(relations, known, open_groups, same_node, report)}
     level = _closure(count, edges)
     _report_contradictions(relations, known, level, report)
     return PcieLevels(level, trusted, empty)
@@ -127,6 +132,18 @@ def _affinity_groups(relations: Relations) -> list[object]:
     return groups + [None] * len(relations.machine.nics)
 
 
+def _pairs_of_a_node(relations: Relations) -> frozenset[tuple[int, int]]:
+    """Pairs of devices that cells put on one memory node.
+
+    Where all cells name the same node the job's CPU set may have masked them.
+    """
+    nodes = [device.numa_node for device in relations.machine.devices]
+    if len(set(nodes) - {None}) < 2:
+        return frozenset()
+    pairs = combinations(range(len(nodes)), 2)
+    return frozenset((i, j) for i, j in pairs if nodes[i] is not None and nodes[i] == nodes[j])
+
+
 def _same(groups: list[object], i: int, j: int) -> bool:
     return groups[i] is not None and groups[i] == groups[j]
 
@@ -135,6 +152,7 @@ def _judge_affinity(
     relations: Relations,
     known: dict[tuple[int, int], Level],
     groups: list[object],
+    same_node: frozenset[tuple[int, int]],
     report: list[str],
 ) -> tuple[bool, bool]:
     """Whether relations carry no information, and whether affinity may be used."""
@@ -158,6 +176,15 @@ def _judge_affinity(
             " nodes are taken from the affinities, and distances inside them are not known"
         )
         return True, True
+    beside = [pair for pair in torn if pair in same_node]
+    torn = [pair for pair in torn if pair not in same_node]
+    if beside:
+        i, j = beside[0]
+        report.append(
+            f"{relations.ids[i]} and {relations.ids[j]} are SYS, but on memory node"
+            f" {relations.machine.devices[i].numa_node} ({len(beside)} such pairs): the number of"
+            " the node counts"
+        )
     for i, j in (torn or joined)[:1]:
         what = (
             "the same affinity but are SYS apart" if torn else "different affinities but are near"
@@ -195,6 +222,7 @@ def _assumed(
     relations: Relations,
     known: dict[tuple[int, int], Level],
     groups: list[object],
+    same_node: frozenset[tuple[int, int]],
     report: list[str],
 ) -> dict[tuple[int, int], Level]:
     """Levels for pairs that the known ones leave open."""
@@ -207,7 +235,8 @@ def _assumed(
         for j in range(i + 1, relations.gpus):
             if (i, j) in known:
                 continue
-            if bound[i][j] < Level.SYS or _must_be_sys(known, count, i, j):
+            far = (i, j) not in same_node and _must_be_sys(known, count, i, j)
+            if bound[i][j] < Level.SYS or far:
                 inferred += 1
             elif groups[i] is not None and groups[j] is not None:
                 assumed[i, j] = Level.NODE if groups[i] == groups[j] else Level.SYS
@@ -370,10 +399,13 @@ class _TreeWriter:
 
     def _numa(self, number: int, members: list[int]) -> str:
         node, cpus = self._affinity(members)
+        name = f"NUMA node {node}" if node is not None else ""
+        if min(members) >= len(self.devices):  # adapters alone: their node was never told
+            name = "NUMA node that is not told"
         id = self.builder.component(
             ComponentKind.NUMA,
             f"numa{number}",
-            name=f"NUMA node {node}" if node is not None else "",
+            name=name,
             numa_node=node,
             cpus=cpus,
         )

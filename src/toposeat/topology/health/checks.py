@@ -219,9 +219,9 @@ def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
 
 
 def _same_cpus(a: Device, b: Device) -> bool:
-    if a.numa_node is not None and b.numa_node is not None and a.numa_node != b.numa_node:
-        return False
-    return a.cpus is not None and a.cpus == b.cpus
+    """Whether near CPUs alone say that two devices are beside each other."""
+    untold = a.numa_node is None or b.numa_node is None
+    return untold and a.cpus is not None and a.cpus == b.cpus
 
 
 def _apart(a: Device, b: Device) -> bool:
@@ -318,8 +318,9 @@ def _far(
     topology: Topology, pairs: Pairs, choice: NicChoice, names: Mapping[str, str]
 ) -> Iterator[Finding]:
     far = [d for d in topology.devices if _nic_is_far(topology, d, choice)]
-    if not far:
-        return
+    placed = any(nic.numa_node is not None for nic in topology.nics)
+    if not far or (len(far) == len(topology.devices) and not placed):
+        return  # where none is near, and no adapter has a node, nobody told that one is far
     ways: dict[str, None] = {}
     for device in far:
         nic = choice.nic_of_device[device.id]

@@ -68,6 +68,7 @@ _FAILED = re.compile(
     re.IGNORECASE,
 )
 _COMMAND = re.compile(r"\btopo\s+(-mp?|--matrix(?:_pci)?)\b")
+_NODE = re.compile(r"\d{1,4}", re.ASCII)
 _OWN_NODES = (7, 8)  # memory nodes of one Grace GPU: eight, or those after its own NUMA id
 _PCIE_ONLY = ("-mp", "--matrix_pci")
 _LEGEND = re.compile(r"^\W*PIX\s*=\s*Connection", re.MULTILINE)
@@ -189,7 +190,8 @@ def _affinities(
     rows = {row.label: row for row in table.rows}
     told = {gpu: dict(zip(table.extras, rows[gpu].rest, strict=True)) for gpu in gpus}
     cpus = [cpu_affinity(told[g].get("cpu", ""), rows[g], file) for g in gpus]
-    nodes = [_numa_affinity(told[g], rows[g], file) for g in gpus]
+    own = [int(id) for g in gpus if re.fullmatch(_NODE, id := told[g].get("gpu", ""))]
+    nodes = [_numa_affinity(told[g], min(own, default=None), rows[g], file) for g in gpus]
     if table.extras and not all(told[gpu].get(kind) for gpu in gpus for kind in table.extras):
         report.append("affinity cells are empty or missing: CPU affinity is not fully known")
     if "numa" in table.extras and all(n is None for n in nodes):
@@ -197,13 +199,15 @@ def _affinities(
     return tuple(cpus), tuple(nodes)
 
 
-def _numa_affinity(told: Mapping[str, str], row: Row, file: FileText) -> int | None:
+def _numa_affinity(
+    told: Mapping[str, str], own: int | None, row: Row, file: FileText
+) -> int | None:
     """The memory node near a GPU; None where none is told, or several are near.
 
     Grace's GPUs have memory nodes of their own, which are listed too and numbered after those of
-    processors: "0,3-9" beside the GPU's own NUMA id 2.
+    processors: "0,3-9" beside the GPU's own NUMA id 2. `own` is the lowest such id of all GPUs.
     """
-    cell, own = told.get("numa", ""), told.get("gpu", "")
+    cell = told.get("numa", "")
     if cell in ("", "N/A"):
         return None
     with file.at(row.line, f"the NUMA affinity of {row.label} is damaged: "):
@@ -211,8 +215,7 @@ def _numa_affinity(told: Mapping[str, str], row: Row, file: FileText) -> int | N
     if len(near) > 1:
         run = parse_cpu_list(format_cpu_list(near).rpartition(",")[2])
         first = run[0] if len(run) in _OWN_NODES else 0
-        first = int(own) if re.fullmatch(r"\d{1,4}", own, re.ASCII) else first
-        near = tuple(node for node in near if node < first)
+        near = tuple(node for node in near if node < (first if own is None else own))
     return near[0] if len(near) == 1 else None
 
 

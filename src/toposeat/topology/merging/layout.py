@@ -1,0 +1,70 @@
+"""The processor that one source tells alone (lscpu), in the machine that others tell.
+
+Its memory nodes, sockets, cores and caches are components of a part without devices. Cells of
+tables and graphs without cores are completed by it; nodes of one socket are joined on its die.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.topology import Component, ComponentKind, Device, LinkKind, Topology
+from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.premises import scaled
+
+
+def layout_of(parts: Sequence[Topology]) -> tuple[Component, ...]:
+    """The components of the first part that tells a processor and no device."""
+    return next((part.components for part in parts if not part.devices and part.components), ())
+
+
+def with_nodes(machine: Topology, layout: Sequence[Component]) -> Topology:
+    """A machine whose devices have the memory node of their CPUs, or the CPUs of their node."""
+    nodes = {c.numa_node: c.cpus for c in layout if c.kind is ComponentKind.NUMA and c.cpus}
+
+    def placed(device: Device) -> Device:
+        if device.cpus is None:
+            return replace(device, cpus=nodes.get(device.numa_node))
+        near = set(parse_cpu_list(device.cpus))
+        own = [node for node, cpus in nodes.items() if near.issubset(parse_cpu_list(cpus or ""))]
+        is_found = device.numa_node is None and len(own) == 1
+        return replace(device, numa_node=own[0]) if is_found else device
+
+    return replace(machine, devices=tuple(map(placed, machine.devices)))
+
+
+def lay_out(builder: GraphBuilder, layout: Sequence[Component]) -> None:
+    """Give the memory nodes of a graph what is told of them, and join those of a socket."""
+    told = {c.numa_node: c for c in layout if c.kind is ComponentKind.NUMA}
+    for at, component in enumerate(builder.components):
+        known = told.get(component.numa_node)
+        if component.kind is ComponentKind.NUMA and known is not None:
+            builder.components[at] = replace(
+                component,
+                cpus=component.cpus or known.cpus,
+                cores=component.cores or known.cores,
+                caches=component.caches or known.caches,
+            )
+    nodes = {c.id: c for c in builder.components if c.kind is ComponentKind.NUMA}
+    between = [x for x in builder.links if x.kind is LinkKind.SMP and set(x.ends) <= nodes.keys()]
+    drawn = {c.kind for c in builder.components}
+    if ComponentKind.PACKAGE in drawn or not all(x.forward_bytes_per_s.premises for x in between):
+        return  # a source that knows them drew them
+    packages = [c for c in layout if c.kind is ComponentKind.PACKAGE]
+    socket_of = {
+        c.numa_node: number
+        for number, socket in enumerate(packages)
+        for c in told.values()
+        if set(parse_cpu_list(c.cpus or "")) <= set(parse_cpu_list(socket.cpus or ""))
+    }
+    sockets: dict[int | str | None, list[str]] = {}
+    for id, node in nodes.items():
+        socket = socket_of.get(node.numa_node) if node.numa_node is not None else None
+        sockets.setdefault(id if socket is None else socket, []).append(id)
+    if any(len(members) > 1 for members in sockets.values()):
+        builder.links = [link for link in builder.links if link not in between]
+        widest = max((x.forward_bytes_per_s for x in builder.links), key=lambda rate: rate.value)
+        builder.join_nodes(sockets, die_bytes_per_s=scaled(widest, 2))
+        builder.report = [line for line in builder.report if "NUMA nodes are joined" not in line]
