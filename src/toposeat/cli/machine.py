@@ -66,9 +66,13 @@ def sources_of(args: argparse.Namespace) -> dict[str, str]:
 def take_from_headers(
     args: argparse.Namespace, paths: Sequence[Path], headers: Sequence[Mapping[str, str]]
 ) -> None:
-    """The machine and the traffic that the placements were made for, where they are not given."""
+    """The machine and the traffic that the placements were made for, where they are not given.
+
+    Files are looked for beside the placements, too.
+    """
     from toposeat import topology  # noqa: PLC0415
 
+    headers = [_beside(path, header) for path, header in zip(paths, headers, strict=True)]
     if args.topology is None:
         sources = [header.get("source") or header.get("topology") for header in headers]
         args.topology = _only(sources, paths, "machine", "-t SRC")
@@ -89,6 +93,17 @@ def take_from_headers(
         traffic = [header.get("traffic") for header in headers]
         args.traffic = _only(traffic, paths, "traffic", "--traffic F")
     tell(f"For       {args.traffic} on {args.topology} (others: --traffic F, -t SRC)")
+
+
+def _beside(path: Path, header: Mapping[str, str]) -> dict[str, str]:
+    """Files that a header names beside its placement, where they are not where it says."""
+    found = dict(header)
+    for key in ("source", "node", "traffic"):
+        name = header.get(key, "")
+        near = [path.parent / name, path.parent / Path(name).name]
+        if name and not Path(name).exists():
+            found[key] = next((str(each) for each in near if each.is_file()), name)
+    return found
 
 
 def _only(found: Sequence[str | None], paths: Sequence[Path], what: str, option: str) -> str:

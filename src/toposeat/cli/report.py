@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _FORMS = ("text", "json", "html", "svg")
 _MATRICES = ("csv", "npy")
+_MOST_SEATS = 64  # of a placement on a network that stand behind its answer
 
 
 class ReportCommand(Command):
@@ -70,6 +71,8 @@ class ReportCommand(Command):
         stated = "json" if args.json else args.format
         form = output_form(args.output, stated, (*_FORMS, *_MATRICES)) or "text"
         found = ReportFiles.load(args)
+        if form != "json" or len(args.files) > 1 or args.traffic is not None:
+            found.read_headers(args)
         if form == "json":
             documents = [view.document() for view in _views(found)]
             several = {"schema": "toposeat/report/1", "parts": documents}
@@ -81,7 +84,7 @@ class ReportCommand(Command):
 
             content: str | bytes = json.dumps(document, allow_nan=False) + "\n"
         else:
-            content = _render(found, form, _style_for(args.output), args)
+            content = _render(found, form, _style_for(args.output))
         if args.output is None:
             write_result(content)
         else:
@@ -110,36 +113,35 @@ def _views(found: ReportFiles) -> Iterator[_View]:
     from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
 
     topology, traffic = found.topology, found.traffic
-    if topology is not None:
+    if topology is not None and found.names_machine:
         members = topology_document(topology)
         document = partial(report.document, members["schema"], members)
         yield _View(partial(report.render_topology_text, topology), document)
-    if traffic is not None:
+    if traffic is not None and found.names_traffic:
         yield _View(
             partial(report.render_traffic_text, traffic), partial(report.profile_json, traffic)
         )
-    is_network = found.machine is not None and found.machine.shape is not None
-    for _, each in found.placements:
-        text = partial(report.render_placement_text, each)
-        document = partial(report.document, PLACEMENT_SCHEMA, each)
-        # On a network levels and links say more.
-        yield _View(None if is_network and traffic is not None else text, document)
-    for result in found.mapping_results():
+    results = found.mapping_results()
+    for result in results:
         assert traffic is not None, "a result is shown with its traffic"
         nouns = (result, found.topology_of(result), traffic)
-        text = partial(report.render_mapping_text, *nouns, verbose=True)
+        text = partial(report.render_mapping_text, *nouns, verbose=not found.is_alone)
         yield _View(text, partial(report.mapping_json, *nouns))
+    answered = len(results) > len(found.results)
+    is_network = found.machine is not None and found.machine.shape is not None
+    for _, each in found.placements:
+        text = partial(report.render_placement_text, each, answered=answered)
+        document = partial(report.document, PLACEMENT_SCHEMA, each)
+        # On a network levels and links say more.
+        is_said = answered and is_network and each.ranks > _MOST_SEATS
+        yield _View(None if is_said else text, document)
     for record in found.runs:
         document = partial(report.document, RUN_SCHEMA, record)
         yield _View(partial(report.render_run_text, record), document)
 
 
-def _render(
-    found: ReportFiles, form: str, style: TextStyle, args: argparse.Namespace
-) -> str | bytes:
+def _render(found: ReportFiles, form: str, style: TextStyle) -> str | bytes:
     """Pages and drawings are written as UTF-8, which they declare, whatever the terminal uses."""
-    if form in {"html", "svg"}:
-        found.read_headers(args)
     if form == "html":
         return page_text(found.sections(), title="toposeat report").encode("utf-8", "replace")
     if form == "svg":
@@ -156,6 +158,11 @@ def _drawing(found: ReportFiles) -> str:
         return report.mapping_svg(results[0], on, found.traffic, created=today())
     if found.topology is not None:
         return report.topology_svg(found.topology, created=today())
+    if found.network is not None:
+        from toposeat import mapping  # noqa: PLC0415
+
+        stages, assumed = mapping.stages_of_network(found.network)
+        return report.network_file(found.network, stages, [*assumed], created=today())
     if found.traffic is not None:
         return report.traffic_svg(found.traffic)
     raise UsageError("SVG shows a machine or a profile", hint="add the file of one")

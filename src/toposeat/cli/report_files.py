@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toposeat.cli.command import tell
-from toposeat.cli.machine import machine_of, take_from_headers
-from toposeat.errors import InputError, UsageError
+from toposeat.cli.command import environment_of, tell
+from toposeat.cli.machine import is_network, machine_of, network_of, take_from_headers
+from toposeat.errors import InputError, ToposeatError, UsageError
 
 if TYPE_CHECKING:
     from toposeat.mapping import Machine
     from toposeat.model.evaluation import MappingResult
+    from toposeat.model.network import Network
     from toposeat.model.placement import Placement
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
@@ -23,11 +24,15 @@ class ReportFiles:
     """What the command line names: nouns in files, a machine, a traffic."""
 
     def __init__(self) -> None:
+        self.names_machine = self.names_traffic = False  # else the headers of placements do
+        self.network: Network | None = None  # of hosts, where nothing can be predicted on it
+        self.source: str | None = ""  # of the machine, as -t takes it; None is this one
         self.machine: Machine | None = None
         self.traffic: Traffic | None = None
         self.placements: list[tuple[Path, Placement]] = []
         self.runs: list[Any] = []
         self.results: list[tuple[Path, MappingResult]] = []
+        self._shown: list[MappingResult] | None = None
 
     @staticmethod
     def load(args: argparse.Namespace) -> ReportFiles:
@@ -36,7 +41,14 @@ class ReportFiles:
         for path in args.files:
             found.add(path)
         found._read_options(args)
+        found.names_machine = found.machine is not None
+        found.names_traffic = found.traffic is not None
         return found
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether placements are all that is named."""
+        return not (self.names_machine or self.names_traffic)
 
     def _read_options(self, args: argparse.Namespace) -> None:
         from toposeat import profile  # noqa: PLC0415
@@ -44,7 +56,7 @@ class ReportFiles:
         if args.traffic is not None:
             self._take(profile.read_traffic(args.traffic))
         if (args.topology, args.node, args.hosts) != (None, None, None):
-            self.machine = machine_of(args)
+            self.machine, self.source = machine_of(args), args.topology
 
     def _take(self, traffic: Traffic) -> None:
         if self.traffic is not None:
@@ -54,17 +66,29 @@ class ReportFiles:
         self.traffic = traffic
 
     def read_headers(self, args: argparse.Namespace) -> None:
-        """The machine and the traffic of placements that come alone, where both can be read."""
-        alone = self.machine is None and self.traffic is None
-        if not self.placements or not alone:
+        """The machine and the traffic of placements, where they are not given and can be read."""
+        from toposeat import profile  # noqa: PLC0415
+
+        machine, traffic = self.machine, self.traffic
+        if not self.placements or (machine is not None and traffic is not None):
             return
         given = argparse.Namespace(**vars(args))
+        given.traffic = None if traffic is None else traffic.origin
+        given.topology = None if machine is None else machine.name
+        paths, placements = zip(*self.placements, strict=True)
         try:
-            paths, placements = zip(*self.placements, strict=True)
             take_from_headers(given, paths, [each.metadata for each in placements])
-            self._read_options(given)
-        except (InputError, UsageError) as error:
-            self.traffic = None
+            if machine is None:
+                self.machine, self.source = machine_of(given), given.topology
+            if traffic is None:
+                self._take(profile.read_traffic(given.traffic))
+            self.mapping_results()
+        except ToposeatError as error:
+            if traffic is not None:
+                self.machine = machine
+            self.traffic = traffic
+            if self.machine is not None and self.machine.shape is not None and is_network(given):
+                self.network = network_of(given)
             tell(f"No predictions: {error} (say with -t SRC and --traffic F)")
 
     def add(self, path: Path) -> None:
@@ -99,7 +123,9 @@ class ReportFiles:
 
     def topology_of(self, result: MappingResult) -> Topology | None:
         """The devices that a result is shown on; None where it names its links itself."""
-        return self.listed if result.is_listed else None
+        if self.machine is None or not result.is_listed:
+            return None
+        return self.machine.listed(wanted=True)
 
     @property
     def topology(self) -> Topology | None:
@@ -108,18 +134,21 @@ class ReportFiles:
         return None if is_network else self.listed
 
     def mapping_results(self) -> list[MappingResult]:
-        """Results to show: saved ones, and given placements assessed on the given machine."""
+        """Results to show: saved ones, and placements as they were answered, on their machine."""
         from toposeat import pipeline  # noqa: PLC0415
 
+        if self._shown is not None:
+            return self._shown
         for path, result in self.results:
             self._check_result(path, result)
         results = [result for _, result in self.results]
         if self.machine is not None and self.traffic is not None:
-            rows = [
-                pipeline.positions_in(self.machine, placement, self.traffic, path)
+            around = environment_of(self.source)
+            results += [
+                pipeline.result_of_saved(self.machine, placement, self.traffic, path, around)
                 for path, placement in self.placements
             ]
-            results += pipeline.assess(self.machine, self.traffic, rows) if rows else ()
+        self._shown = results
         return results
 
     def _check_result(self, path: Path, result: MappingResult) -> None:
@@ -153,6 +182,7 @@ class ReportFiles:
 
     def sections(self) -> list[Section]:
         """What the page shows: machine, traffic and each result, then the runs."""
+        from toposeat import mapping  # noqa: PLC0415
         from toposeat.report import Section  # noqa: PLC0415
 
         complete = self.machine is not None and self.traffic is not None
@@ -166,6 +196,9 @@ class ReportFiles:
         ]
         if not sections and (self.topology is not None or self.traffic is not None):
             sections.append(Section(self.topology, self.traffic))
+        if self.network is not None:
+            stages, assumed = mapping.stages_of_network(self.network)
+            sections.append(Section(network=self.network, stages=stages, text="; ".join(assumed)))
         if not complete:
             sections += [Section(placement=placement) for _, placement in self.placements]
         return sections + [Section(run=record) for record in self.runs]

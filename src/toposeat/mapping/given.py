@@ -24,6 +24,7 @@ def assess(
     metric: str = "bandwidth",
     readings: Sequence[Topology] = (),
     shape: Shape | None = None,
+    default: Sequence[int] | None = None,
 ) -> tuple[MappingResult, ...]:
     """Given placements beside the default, in the form of mapping results without a proof.
 
@@ -34,24 +35,27 @@ def assess(
         metric: of the pairwise cost.
         readings: other machines that its sources allow, on which gains depend.
         shape: of a listed machine whose hosts are equal.
+        default: what they stand beside, where options made it another than the usual one.
     """
     options = MapOptions(metric=metric, seed=0)
     members: list[dict[str, Any]]
     if isinstance(machine, Topology):
         listed = Evaluator(machine, traffic, metric=metric)
         evaluator: Evaluating = listed
-        rows = [listed.default, *map(tuple, placements)]
+        rows = [tuple(default or listed.default), *map(tuple, placements)]
         _, *premises = premises_of_gains(machine, listed, rows, readings)
         members = [{"premises": each} for each in premises]
     else:
         by_slots = evaluator = SlotEvaluator(machine, traffic)
         members = [{"notes": machine.notes, "stages": by_slots.stages}] * len(placements)
-    default, *found = map(evaluator.evaluate, (evaluator.default, *placements))
+    before, *found = map(evaluator.evaluate, (default or evaluator.default, *placements))
+    if isinstance(evaluator, SlotEvaluator):
+        before, *found = map(evaluator.with_trees, (before, *found))
     why = "a placement that was given, not searched for"
     results = tuple(
         result_of(
             machine,
-            default,
+            before,
             placed,
             options,
             certificate_of("time", placed, reason=why),

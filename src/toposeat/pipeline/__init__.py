@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         positions_in,
     )
     from toposeat.pipeline.rehosting import rehosted
+    from toposeat.pipeline.saved import result_of_saved
     from toposeat.pipeline.stack_path import (
         StackPath,
         assess,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # `run` names a node, and needs none of them
     from toposeat.model.evaluation import MappingResult
     from toposeat.model.map_options import MapOptions
     from toposeat.model.placement import Placement
-    from toposeat.model.quantity import Premises
     from toposeat.model.topology import Topology
     from toposeat.model.traffic import Traffic
 
@@ -67,6 +66,8 @@ def placement_of(
         stack: name of the stack that the predictions are for; "" if it is not known.
         own: what is inside each host of a network, where each of them has said it.
     """
+    from toposeat.pipeline.answer import answer_lines  # noqa: PLC0415 - `run` needs none of it
+
     if not isinstance(machine, mapping.Machine):
         machine = mapping.Machine.of(machine)
     shape = machine.shape
@@ -87,7 +88,7 @@ def placement_of(
         **({"stack": stack} if stack else {}),
         "predicted_s_default": f"{result.default.predicted_s:.6g}",
         "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
-        **_range_of(result.premises),
+        **answer_lines(result, machine.topology if result.is_listed else None),
         **({} if node is None else _nics_left_out(node)),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -111,21 +112,6 @@ def _nics_left_out(machine: Topology) -> dict[str, str]:
         if nic.id in left_out
     ]
     return {"nics_left_out": ", ".join(named)} if named else {}
-
-
-def _range_of(premises: Premises | None) -> dict[str, str]:
-    """Metadata of the placement about a gain that depends on what is assumed."""
-    if premises is None or not premises.is_open:
-        return {}
-    low, high = premises.gain_range
-    decided_by = ["overlap of phases"] if premises.of_phases else []
-    decided_by += [each.what for each in premises.deciding]
-    if premises.untold_pairs:
-        decided_by.append("untold device links")
-    return {
-        "gain_range": f"{low:.3f} to {high:.3f} of the default's time",
-        "gain_depends_on": ", ".join(decided_by) or "assumed numbers",
-    }
 
 
 def positions_in(

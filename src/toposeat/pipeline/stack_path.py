@@ -191,19 +191,31 @@ def assess(
     *,
     path: StackPath | None = None,
     metric: str = "bandwidth",
+    default: Sequence[int] | None = None,
+    wanted: bool = False,
 ) -> tuple[MappingResult, ...]:
     """Given placements beside the default, in the form of mapping results without a proof.
 
-    Without a `path` copies go straight between GPUs.
+    Without a `path` copies go straight between GPUs. `default` is one that options made another
+    than the usual one; `wanted`: on listed devices, wherever there are any.
     """
     path = path or StackPath()
-    topology, shape = path.listed(machine, MapOptions(metric=metric)), machine.shape
+    shape = machine.shape
+    topology = machine.topology if wanted else path.listed(machine, MapOptions(metric=metric))
     if topology is None:
         assert shape is not None, "a machine has one form or both"
         return mapping.assess(shape, traffic, placements)
     used = path.machine_for(topology, traffic)
     readings = path.untold_for(untold_of(topology), traffic).readings
-    return mapping.assess(used, traffic, placements, metric=metric, readings=readings, shape=shape)
+    return mapping.assess(
+        used,
+        traffic,
+        placements,
+        metric=metric,
+        readings=readings,
+        shape=shape if used is topology else None,
+        default=default,
+    )
 
 
 def path_of_stack(

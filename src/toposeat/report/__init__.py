@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from toposeat.report.view.machine import remarks, render_catalogue_text
     from toposeat.report.view.mapping import (
         certificate_words,
+        range_words,
         render_mapping_text,
-        render_placement_text,
         verdict_words,
     )
     from toposeat.report.view.measurement import render_measurement_text
     from toposeat.report.view.network import render_network_text
+    from toposeat.report.view.placement import render_placement_text
     from toposeat.report.view.runs import (
         environment_lines,
         render_advice_text,

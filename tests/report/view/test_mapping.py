@@ -152,11 +152,11 @@ def test_placement_leaves_out_what_nobody_knows() -> None:
         ),
         devices_of_host={"*": (HostDevice(index=0), HostDevice(index=2))},
         vendor="nvidia",
-        metadata={"objective": "time"},
+        metadata={"objective": "time", "verdict": "Predicted gain.", "costs": "100"},
     )
     assert render_placement_text(placement) == (
+        "Verdict   Predicted gain.\n"
         "Placement 2 ranks on 1 host, nvidia\n"
-        "          objective: time\n"
         "\n"
         "rank  host  local rank  device  pci           cpus\n"
         "   0  any            0      D2  0000:07:00.0  0-7\n"

@@ -21,10 +21,10 @@ from toposeat.report.view.mapping import (
     before_after,
     certificate_words,
     figures_of,
-    placement_table,
     range_words,
     verdict_words,
 )
+from toposeat.report.view.placement import placement_facts, placement_table
 from toposeat.report.view.topology import topology_overview
 from toposeat.report.view.traffic import profile_tables, traffic_sentence
 
@@ -58,7 +58,8 @@ def _(placement: Placement) -> str:
     words = plural(placement.ranks, "rank")
     if placement.ranks > _MOST_SEATS:
         words += f", the first {_MOST_SEATS} shown"
-    return _fragment(words, placement_table(placement, _MOST_SEATS))
+    said = placement_facts(placement)[:-1]
+    return _fragment(words, *said, placement_table(placement, _MOST_SEATS))
 
 
 @notebook_html.register

@@ -14,7 +14,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from toposeat.installed import VERSION
 from toposeat.model.evaluation import HostGroup, MappingResult
 from toposeat.model.network import Network
-from toposeat.model.placement import Placement
+from toposeat.model.placement import VERDICT_KEY, Placement
 from toposeat.model.runs import RunRecord
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
@@ -54,11 +54,11 @@ from toposeat.report.view.mapping import (
     line_to_copy,
     mapping_reasons,
     outcome_word,
-    placement_table,
     seat_rows,
     verdict_words,
 )
 from toposeat.report.view.network import network_parts
+from toposeat.report.view.placement import placement_facts, placement_table
 from toposeat.report.view.runs import run_parts
 from toposeat.report.view.topology import (
     link_list,
@@ -176,7 +176,7 @@ def _section(section: Section, key: str) -> View:
         "text": section.text,
         "facts": grouped(_facts(section)),
         "commands": section.commands,
-        "verdict": "" if mapping is None else verdict_words(mapping),
+        "verdict": _verdict(section),
         "mapping": None,
         "machine": None,
         "traffic": None,
@@ -207,6 +207,13 @@ def _section(section: Section, key: str) -> View:
     return view
 
 
+def _verdict(section: Section) -> str:
+    """Of a mapping, or of a placement as it was saved."""
+    if section.mapping is not None:
+        return verdict_words(section.mapping)
+    return "" if section.placement is None else section.placement.metadata.get(VERDICT_KEY, "")
+
+
 def _facts(section: Section) -> list[Part]:
     parts: list[Part] = []
     if section.network is not None:
@@ -217,6 +224,8 @@ def _facts(section: Section) -> list[Part]:
         hosts = f"{plural(len(section.mapping.hosts), 'host')} of"
         words = f"{hosts} {plural(section.mapping.slots_per_host, 'device')}"
         parts.append(Fact("Topology", f"{section.mapping.topology}: {words}"))
+    if section.placement is not None and section.mapping is None:
+        parts += placement_facts(section.placement)
     return parts + ([] if section.traffic is None else traffic_summary(section.traffic))
 
 

@@ -10,6 +10,7 @@ from toposeat.report.svg.machine import mapping_pictures, origin_words
 from toposeat.report.svg.network import network_sheet
 from toposeat.report.units import clean
 from toposeat.report.view.machine import device_code, topology_sentence
+from toposeat.report.view.mapping import said_of
 from toposeat.report.view.traffic import traffic_sentence
 
 
@@ -26,6 +27,8 @@ def mapping_svg(
     picture = mapping_pictures(result, topology)[0]
     sheet = Sheet(topology_sentence(topology), max(drawn_size(picture.svg)[0] + 32, 480.0))
     sheet.line(traffic_sentence(traffic))
+    for words in said_of(result):
+        sheet.line(words)
     sheet.line(origin_words(topology, created), "axis")
     sheet.picture(picture)
     sheet.list_line(topology_sentence(topology), "title")

@@ -35,6 +35,7 @@ from toposeat.report.view.loads import (
     placements_of,
     times_words,
 )
+from toposeat.report.view.mapping import said_of
 from toposeat.report.view.network import network_words, rate_lines
 from toposeat.report.view.traffic import traffic_sentence
 
@@ -407,6 +408,8 @@ def network_sheet(result: MappingResult, traffic: Traffic, created: str = "") ->
     shown = placements_of(result)
     sheet = Sheet(clean(result.topology), WIDTH + 32)
     sheet.line(traffic_sentence(traffic))
+    for words in said_of(result):
+        sheet.line(words)
     if created:
         sheet.line(f"Drawn {created}", "axis")
     for name, each in shown:

@@ -15,9 +15,8 @@ from toposeat.model.evaluation import (
     MappingResult,
     PhaseTime,
 )
-from toposeat.model.placement import Placement
 from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premises
-from toposeat.model.topology import ANY_HOST, PathClass, Topology, Vendor
+from toposeat.model.topology import PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
 from toposeat.report.parts import Cell, Fact, Line, Part, Table, facts, sentences, to_copy
@@ -186,6 +185,13 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
         return start + "."
     at_most = 1 / (1 - share * (1 - after / before)) if share < 1 or after > 0 else float("inf")
     return f"{start}, so expect at most about {three_digits(at_most)}x."
+
+
+def said_of(result: MappingResult) -> list[str]:
+    """Verdict, range and proof, as they stand on a picture."""
+    proof = certificate_words(result.certificate, result.metric, reasoned=False)
+    said = (verdict_words(result), range_words(result.premises), proof)
+    return [words for words in said if words]
 
 
 def verdict_words(result: MappingResult) -> str:
@@ -586,33 +592,3 @@ def _candidate_name(candidate: Candidate) -> str:
     if len(also) > _SHOWN_NAMES:
         also[_SHOWN_NAMES:] = [f"{len(also) - _SHOWN_NAMES} more"]
     return f"{clean(candidate.name)} (also: {', '.join(also)})"
-
-
-def render_placement_text(placement: Placement, style: TextStyle = PLAIN) -> str:
-    """The placement table and its metadata."""
-    hosts = len({seat.host for seat in placement.seats})
-    words = f"{plural(placement.ranks, 'rank')} on {plural(hosts, 'host')}, {placement.vendor}"
-    data = (f"{clean(key)}: {clean(value)}" for key, value in placement.metadata.items())
-    parts = [Fact("Placement", words), *(Fact("", each) for each in data)]
-    return lay_out([*parts, "", placement_table(placement)], style)
-
-
-def placement_table(placement: Placement, most: int | None = None) -> Table:
-    """The first `most` seats; columns that hold nothing are left out."""
-    rows = [
-        (
-            str(seat.rank),
-            "any" if seat.host == ANY_HOST else seat.host,
-            str(seat.local_rank),
-            f"D{seat.index}",
-            seat.pci_bus_id or "-",
-            seat.uuid or "-",
-            seat.cpus or "-",
-            known(seat.memory_node),
-            seat.nic or "-",
-        )
-        for seat in placement.seats[:most]
-    ]
-    header = ("rank", "host", "local rank", "device", "pci", "uuid", "cpus", "memory node", "nic")
-    numbers = (0, 2, 3, 7)
-    return Table(header, rows, numbers, fold=(6,), only_used=True, caption="Placement")

@@ -1,0 +1,113 @@
+"""A saved placement is reported as `map` answered, wherever and however it is read again."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from toposeat.cli.main import main
+from toposeat.model.placement_file import load_placement
+
+LINES = [
+    "stencil2d:4x4 -t k80-16",  # proved
+    "llm:tp=2,dp=2 -t rtx-4-crossed-bridges",  # untold
+    "stencil2d:2x4 -t l40s-8 --objective cost --metric hybrid",
+    "stencil2d:2x4 -t l40s-8 --stack openmpi-ucx",
+    "stencil2d:2x2 -t dgx-1v --devices 2-7",  # another default
+    "stencil2d:4x4 -t dgx-1v --slots 2",
+    "llm:tp=2,dp=4 -t dgx-1v --solver random",
+    "llm:tp=8,dp=2 -t fattree:8:2,taper=4 --node hgx-h100",
+    "stencil2d:4x4 -t fattree:8:2,taper=4 --node dgx-1v --solver exact",
+    "llm:tp=8,dp=32 -t fattree:8:16:8,taper=4",  # a shape alone
+]
+
+
+def said(line: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(line) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_report_says_what_map_said(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(tmp_path / "a.place")
+    mapped = said(["map", *line.split(), "-o", place], capsys)
+    reported = said(["report", place], capsys)
+    assert reported.startswith(mapped)
+    assert not re.search(r"^ *[a-z_]+: ", reported, re.MULTILINE)  # no keys of the file
+    header = load_placement(place).metadata
+    proof = header["proof"]
+    assert f"Verdict   {header['verdict']}"[:60] in mapped
+    for form in ("html", "svg"):
+        written = tmp_path / f"a.{form}"
+        said(["report", place, "-o", str(written)], capsys)
+        words = " ".join(unescape(re.sub("<[^>]*>", " ", written.read_text())).split())
+        assert header["verdict"] in words
+        assert proof.rstrip(".") in words
+        assert header.get("range", "") in words
+
+
+def test_a_profile_beside_it_is_found_and_documents_have_the_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / "t.csv").write_text("0,9,0,1\n9,0,3,3\n1,1,0,900000\n5,5,900000,0\n")
+    monkeypatch.chdir(job)
+    mapped = said(["map", "t.csv", "-t", "dgx-1v", "-o", "a.place"], capsys)
+    monkeypatch.chdir(tmp_path)
+    assert said(["report", "job/a.place"], capsys).startswith(mapped)
+    document = json.loads(said(["report", "job/a.place", "job/t.csv", "--json"], capsys))
+    traffic, mapping, placement = document["parts"]
+    assert traffic["schema"].startswith("toposeat/traffic/")
+    assert mapping["certificate"]["word"] == placement["metadata"]["certificate"]
+    assert mapping["solver"] != "given"
+    alone = json.loads(said(["report", "job/a.place", "--json"], capsys))
+    assert alone["metadata"]["verdict"] == placement["metadata"]["verdict"]
+
+
+@pytest.mark.parametrize("machine", ["-t k80-16", "-t fattree:8:2,taper=4 --node dgx-1v"])
+def test_without_its_traffic_it_says_what_was_said_and_shows_the_machine(
+    machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traffic, place, page = tmp_path / "t.csv", str(tmp_path / "a.place"), tmp_path / "a.html"
+    traffic.write_text("0,9,0,9000000\n9,0,9000000,3\n1,9000000,0,9\n9000000,5,9,0\n")
+    mapped = said(["map", str(traffic), *machine.split(), "-o", place], capsys)
+    traffic.unlink()
+    assert main(["report", place]) == 0
+    captured = capsys.readouterr()
+    assert "No predictions: " in captured.err
+    assert captured.out.splitlines()[0] == mapped.splitlines()[0]
+    assert "\nProof     " in captured.out
+    assert "\nTraffic   " in captured.out
+    assert "\nPlacement 4 ranks on " in captured.out
+    said(["report", place, "-o", str(page)], capsys)
+    assert load_placement(place).metadata["verdict"] in page.read_text()
+    assert page.read_text().count("<svg") > 0
+
+
+def test_another_traffic_order_or_damage_claims_no_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "a.place"
+    said(["map", "stencil2d:4x4", "-t", "k80-16", "-o", str(place)], capsys)
+    text = place.read_text()
+    other = " ".join(said(["report", str(place), "--traffic", "ring:16"], capsys).split())
+    assert "Proved" not in other
+    assert "another when this was saved: Predicted gain from moving 8" in other
+    head, columns, *rows = re.split(r"^(?=rank\t|[0-9])", text, flags=re.MULTILINE)
+    first, second = (row.split("\t", 3) for row in (rows[0], rows[9]))
+    rows[0], rows[9] = "\t".join([*first[:3], second[3]]), "\t".join([*second[:3], first[3]])
+    place.write_text("".join([head, columns, *rows]))
+    edited = said(["report", str(place)], capsys)
+    assert "Proved" not in edited
+    assert "another when this was saved" in " ".join(edited.split())
+    place.write_text(text.replace('# answer: {"certificate"', '# answer: {"certain"'))
+    damaged = said(["report", str(place)], capsys)
+    assert damaged.startswith("Verdict   Predicted gain from moving 8 of 16 ranks")
+    assert "Proved" not in damaged
