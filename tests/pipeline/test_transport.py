@@ -18,7 +18,9 @@ from toposeat.model.processor import CPU_NAME
 from toposeat.model.topology import Topology
 from toposeat.model.transport import Staging, nccl_setting
 from toposeat.profile import pattern_traffic
+from toposeat.report.view.transport import transport_words
 from toposeat.topology import read_topologies, read_topology, with_peer_access
+from toposeat.topology.topology_file import save_topology
 
 TOPOSEAT = (str(Path(sys.executable).with_name("toposeat")),)
 TOPO = """\
@@ -93,6 +95,74 @@ def test_cards_without_peer_access_are_staged_unless_told(sources: list[Path]) -
     found = pipeline.transport_of(read_topologies([*sources, told]))
     assert found is not None
     assert found.staging is Staging.NCCL
+
+
+MEASURED = """\
+[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
+Device: 0, NVIDIA L40S, pciBusID: 1, pciDeviceID: 0, pciDomainID:0
+Device: 1, NVIDIA L40S, pciBusID: 41, pciDeviceID: 0, pciDomainID:0
+Device: 2, NVIDIA L40S, pciBusID: 81, pciDeviceID: 0, pciDomainID:0
+Device: 3, NVIDIA L40S, pciBusID: c1, pciDeviceID: 0, pciDomainID:0
+"""
+
+
+def matrix_of(title: str, rate: float) -> str:
+    rows = ["   D\\D" + "".join(f"{i:7}" for i in range(4))]
+    rows += [
+        f"{i:6}" + "".join(f"{700 if i == j else rate:7.2f}" for j in range(4)) for i in range(4)
+    ]
+    return f"Unidirectional {title} Bandwidth Matrix (GB/s)\n" + "\n".join(rows) + "\n"
+
+
+def with_measured(sources: list[Path], direct: float, staged: float) -> Topology:
+    peers = [
+        f"Device={i} CAN Access Peer Device={j}\n" for i in range(4) for j in range(4) if i != j
+    ]
+    path = sources[0].with_name("measured.txt")
+    tables = matrix_of("P2P=Disabled", staged), matrix_of("P2P=Enabled", direct)
+    path.write_text(MEASURED + "".join([*peers, *tables]))
+    sources[2].write_text("Model name: Intel(R) Xeon(R) Gold 6430\n")  # where pairs are staged, too
+    return read_topologies([*sources, path])
+
+
+def test_measured_rates_beat_the_table(sources: list[Path]) -> None:
+    """A group is no better off than its pairs, and nobody is sent to ask for peer access."""
+    machine = with_measured(sources, 20.0, 10.0)
+    found = pipeline.transport_of(machine, [0, 1])
+    save_topology(machine, path := sources[0].with_name("machine.json"))
+    assert pipeline.transport_of(read_topology(path), [0, 1]) == found
+    assert found is not None
+    assert found.is_told
+    assert found.low == found.nominal == pytest.approx(2)
+    assert "topo -p2p r" not in transport_words(found)
+
+
+@pytest.mark.parametrize("direct", [9.9, 20.0, 22.0])
+def test_staging_that_was_measured_as_fast_or_faster_stays(
+    sources: list[Path], direct: float
+) -> None:
+    assert pipeline.transport_of(with_measured(sources, direct, 22.0), [0, 1]) is None
+
+
+def test_no_line_to_copy_where_staging_may_be_as_fast(sources: list[Path]) -> None:
+    """Neither product nor processor is told, and some of them stage as fast as they copy."""
+    found = pipeline.transport_of(read_topology(sources[0]), [0, 1])
+    assert found is not None
+    assert found.low < 1 < found.nominal < found.high
+    assert "NCCL_P2P_LEVEL" not in transport_words(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "direct", "staged"),
+    [("turin-pro6000-8-nps4", range(4), 39.82, 13.17), ("l40s-4", range(2), 21.11, 17.28)],
+)
+def test_the_range_holds_what_was_published(
+    shared_dir: Path, name: str, devices: range, direct: float, staged: float
+) -> None:
+    machine = read_topology(shared_dir / "field/machines" / f"{name}.txt")
+    found = pipeline.transport_of(machine, devices)
+    assert found is not None
+    assert found.low <= direct / staged <= found.high
 
 
 def test_it_is_the_first_line_of_all_three(

@@ -80,7 +80,7 @@ class GroupRates:
         self._searched: dict[tuple[object, ...], _core.RingRate] = {}
         self._forwarded: set[tuple[int, ...]] = set()  # what needs devices outside of the group
         self._arrays = arrays = network_arrays(topology)
-        self._ends: tuple[GroupRates, ...] | None = None  # all premises low, all high
+        self._ends: dict[frozenset[str], tuple[GroupRates, ...]] = {}  # of `range_of`
         self._staged = np.array([r is None or r.staged for r in device_routes(topology)])
         self._pairs: GroupRates | None = None  # of two devices, which NCCL never stages on AMD
         # What a variable of NCCL says holds for two as well.
@@ -115,8 +115,8 @@ class GroupRates:
     def at(self, arrays: NetworkArrays) -> GroupRates:
         """The rates with other numbers of the same machine."""
         found = copy.copy(self)
-        found._known, found._alone, found._arrays = {}, {}, arrays
-        found._ends = found._pairs = None
+        found._known, found._alone, found._ends, found._arrays = {}, {}, {}, arrays
+        found._pairs = None
         found._routes = copy.copy(self._routes)
         found._cap, found._routes.cap = arrays.ring, arrays.ring.tolist()
         found._capacity = found._capacities(arrays.capacity, arrays.pair_limits)
@@ -175,15 +175,21 @@ class GroupRates:
             self._pairs = self.at(replace(arrays, ring=ring))
         return self._pairs
 
-    def range_of(self, devices: tuple[int, ...]) -> tuple[float, float]:
-        """The least and the most of a set's rate on any machine that the premises allow."""
-        if self._ends is None:
-            premises = list(enumerate(each.premise for each in self._arrays.premises))
+    def range_of(
+        self, devices: tuple[int, ...], still: frozenset[str] = frozenset()
+    ) -> tuple[float, float]:
+        """The least and the most of a set's rate on any machine that the premises allow.
+
+        Those that `still` names keep their nominal values.
+        """
+        if still not in self._ends:
+            of_all = enumerate(each.premise for each in self._arrays.premises)
+            premises = [(at, each) for at, each in of_all if each.what not in still]
             lows = {at: each.low / each.nominal for at, each in premises}
             highs = {at: each.high / each.nominal for at, each in premises}
             ends = (lows, highs) if premises and not self._nccl else ()
-            self._ends = tuple(self.at(self._arrays.scaled(factors)) for factors in ends)
-        found = [each.of(devices).bytes_per_s for each in (self, *self._ends)]
+            self._ends[still] = tuple(self.at(self._arrays.scaled(factors)) for factors in ends)
+        found = [each.of(devices).bytes_per_s for each in (self, *self._ends[still])]
         return min(found), max(found)
 
     def path_load(

@@ -117,7 +117,8 @@ class Route(Record, frozen=True, kw_only=True):
     (None: only the links do); `combined_bytes_per_s` all that the two devices exchange with each
     other in both directions together (one of the two routes may state it for both; the smaller
     counts); `ring_bytes_per_s` a step of a collective library's ring, where that has a way of its
-    own. `latency_s` is what one message waits (None: the sum over the links). `curve` states
+    own. `staged_bytes_per_s` is what a copy was measured at that went through host memory although
+    the two have peer access. `latency_s` is what one message waits (None: the sum over the links). `curve` states
     latency and bandwidth by message size: its latency replaces `latency_s`, and the cap limits its
     bandwidth.
     """
@@ -131,6 +132,7 @@ class Route(Record, frozen=True, kw_only=True):
     latency_s: Quantity | None = None
     combined_bytes_per_s: Quantity | None = None
     ring_bytes_per_s: Quantity | None = None
+    staged_bytes_per_s: Quantity | None = None
     staged: bool = False
     curve: RouteCurve | None = None
 
@@ -140,6 +142,7 @@ class Route(Record, frozen=True, kw_only=True):
         check_bandwidth(self.cap_bytes_per_s)
         check_bandwidth(self.combined_bytes_per_s)
         check_bandwidth(self.ring_bytes_per_s)
+        check_bandwidth(self.staged_bytes_per_s)
         check_latency(self.latency_s)
 
 

@@ -22,7 +22,8 @@ class Transport(Record, frozen=True, kw_only=True):
     """What direct copies may give to a group that is staged in host memory; predicted.
 
     `low` and `high` are how many times as fast the group is then, on any machine that the sources
-    allow; `nominal` with nominal numbers. `setting` is the variable that says so here, if one does.
+    allow, below 1 where staging may be faster; `nominal` with nominal numbers. `setting` is the
+    variable that says so here, if one does; `is_told` says whether a source tells peer access.
     """
 
     staging: Staging
@@ -31,6 +32,7 @@ class Transport(Record, frozen=True, kw_only=True):
     nominal: float
     high: float
     setting: str = ""
+    is_told: bool = False
 
     def outweighs(self, share: float) -> bool:
         """Whether it is worth more than an order that saves this share of the time."""

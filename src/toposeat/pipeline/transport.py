@@ -7,7 +7,8 @@ from itertools import pairwise, permutations
 
 from toposeat import evaluation, topology
 from toposeat.model.processor import is_amd
-from toposeat.model.topology import Route, Topology, Vendor
+from toposeat.model.quantity import quantity_fields
+from toposeat.model.topology import Link, Route, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.transport import NcclSetting, Staging, Transport, nccl_setting
 
@@ -28,23 +29,20 @@ def transport_of(
     environment: Mapping[str, str] | None = None,
     traffic: Traffic | None = None,
 ) -> Transport | None:
-    """What a group of NCCL would gain if its members copied to each other directly.
+    """What a staged group of NCCL would gain by direct copies; None where that is nothing.
 
     Args:
         machine: one node.
         devices: the members, as positions in `machine.devices`; None: all.
         environment: of the job, where the machine is this one; else None.
         traffic: of the job; what NCCL does plays no part where no group exchanges anything.
-
-    Returns:
-        None where nothing is staged, or what is makes no difference.
     """
-    members = tuple(sorted({*range(len(machine.devices))} if devices is None else {*devices}))
-    ids = [machine.devices[at].id for at in members]
+    members = tuple(sorted({*(range(len(machine.devices)) if devices is None else devices)}))
+    names = {machine.devices[at].id: at for at in members}
     vendors = {machine.devices[at].vendor for at in members}
     if len(members) < 2 or len(machine.hosts) > 1 or vendors != {Vendor.NVIDIA}:
         return None
-    routes = [r for ends in permutations(ids, 2) if (r := machine.route_of_pair.get(ends))]
+    routes = [r for ends in permutations(names, 2) if (r := machine.route_of_pair.get(ends))]
     stageable = [route for route in routes if route.ring_bytes_per_s is not None]
     staging, setting = _why(machine, stageable, len(members), environment or {})
     of_nccl = staging in (Staging.NCCL, Staging.SET)
@@ -52,25 +50,29 @@ def transport_of(
         return None
     rings = evaluation.CompiledMachine(machine).rates.of(members).rings
     hops = {(a, b) for ring in rings for a, b in pairwise((*ring, ring[0]))}
-    places = {machine.devices[at].id: at for at in members}
-    if hops.isdisjoint((places[r.source], places[r.target]) for r in stageable):
+    if hops.isdisjoint((names[route.source], names[route.target]) for route in stageable):
         return None  # device links carry all of it
-    fast, slow = (
+    direct, staged = (
         evaluation.CompiledMachine(topology.with_peer_access(machine, peer_access=on)).rates
         for on in (True, False)
     )
-    fast_rate, slow_rate = fast.of(members).bytes_per_s, slow.of(members).bytes_per_s
-    slow_low, slow_high = slow.range_of(members)
-    nominal = fast_rate / slow_rate
+    both = [(r.cap_bytes_per_s, r.staged_bytes_per_s) for r in stageable]
+    measured = [cap.value / way.value for cap, way in both if cap and way]
+    nominal = min([direct.of(members).bytes_per_s / staged.of(members).bytes_per_s, *measured])
     if nominal < _WORTH_SAYING:
         return None
+    # What links carry is alike in both ways.
+    numbers = [getattr(link, name) for link in machine.links for name in quantity_fields(Link)]
+    still = frozenset(what for number in numbers if number for what in number.premises)
+    (slowest, fastest), (least, most) = (each.range_of(members, still) for each in (direct, staged))
     return Transport(
         staging=staging,
         devices=members,
-        low=max(1.0, fast_rate / slow_high),
+        low=min(slowest / most, nominal),
         nominal=nominal,
-        high=max(nominal, fast.range_of(members)[1] / slow_low),
+        high=fastest / least,
         setting=setting,
+        is_told=all(route.peer_access for route in stageable),
     )
 
 
@@ -82,12 +84,7 @@ def _why(
         return Staging.TOLD, ""
     if any(route.staged for route in routes):
         return Staging.PRODUCT, ""
-    if not routes:
-        return None, ""
-    setting = nccl_setting(environment)
-    if setting is not None:
-        refused = any(route.path_class not in setting.direct for route in routes)
-        return (Staging.SET, setting.text) if refused else (None, "")
-    if size == 2 and is_amd(machine):
-        return None, ""
-    return Staging.NCCL, ""
+    if routes and (setting := nccl_setting(environment)):
+        is_staged = any(route.path_class not in setting.direct for route in routes)
+        return (Staging.SET, setting.text) if is_staged else (None, "")
+    return (Staging.NCCL if routes and not (size == 2 and is_amd(machine)) else None), ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from toposeat.model.transport import Staging, Transport
 from toposeat.report.parts import Fact, Part
 
-_CHECK = "nvidia-smi topo -p2p r says OK, IOMMU and ACS are off"
+_AS_FAST = 1.05  # printed as 1.0
 _WHAT = {
     Staging.TOLD: "staged in host memory, since the driver gives these GPUs no peer access",
     Staging.PRODUCT: "staged in host memory: NVIDIA's driver gives these cards no peer access over"
@@ -14,10 +14,10 @@ _WHAT = {
     Staging.SET: "staged in host memory, as the environment says",
 }
 _SETTLES = {
-    Staging.TOLD: "a driver, BIOS (IOMMU, ACS, NPS) or virtual machine that allows it",
-    Staging.PRODUCT: "a driver that allows it, or `nvidia-smi topo -p2p r` if yours does,",
+    Staging.TOLD: "A driver, BIOS (IOMMU, ACS, NPS) or virtual machine that allows it",
+    Staging.PRODUCT: "A driver that allows it, or `nvidia-smi topo -p2p r` if yours does,",
     Staging.NCCL: "NCCL_P2P_LEVEL=SYS",
-    Staging.SET: "the job without that variable",
+    Staging.SET: "The job without that variable",
 }
 
 
@@ -26,10 +26,14 @@ def transport_words(transport: Transport) -> str:
     what = _WHAT[transport.staging]
     if transport.setting:
         what = f"{transport.setting} is set here: groups are staged in host memory"
-    gain = f"{transport.low:.1f} to {transport.high:.0f} times as fast"
-    settles = _SETTLES[transport.staging]
-    check = f"; first see that {_CHECK}" if transport.staging is Staging.NCCL else ""
-    return f"{what}. {settles[0].upper()}{settles[1:]} may make them {gain} (predicted{check})"
+    gain = f"{transport.low:.1f} to {transport.high:.0f} times as fast (predicted"
+    check = ""
+    if transport.low < _AS_FAST:
+        return f"{what}. Direct copies may be {gain}), so staging may be as fast"
+    if transport.staging is Staging.NCCL:
+        access = "" if transport.is_told else "nvidia-smi topo -p2p r says OK, "
+        check = f"; first see that {access}IOMMU and ACS are off"
+    return f"{what}. {_SETTLES[transport.staging]} may make them {gain}{check})"
 
 
 def transport_first(transport: Transport | None, share: float) -> list[Part]:

@@ -42,7 +42,12 @@ from toposeat.topology.graph.rates import (
     copy_rates,
     settled,
 )
-from toposeat.topology.graph.staged_routes import paths_over, with_staged_routes
+from toposeat.topology.graph.staged_routes import (
+    OVER_PCIE,
+    paths_over,
+    with_nccl_copies,
+    with_staged_routes,
+)
 
 DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK})
 
@@ -123,17 +128,22 @@ def _kept(before: Route, now: Route) -> Route:
 
 
 def with_peer_access(topology: Topology, *, peer_access: bool) -> Topology:
-    """The machine as if its devices had peer access over PCIe, or had none; nothing measured.
+    """The machine as if its devices copied over PCIe directly, NCCL too, or through host memory.
 
-    It answers what the other way to copy would give; what device links join stays.
+    It answers what the other way to copy would give: a pair keeps what was measured of it in this
+    way. What device links join stays.
     """
     devices = {device.id for device in topology.devices}
     told = dict(topology.pair_of_ends)
     for ends, route in topology.route_of_pair.items():
         if devices.issuperset(ends) and route.ring_bytes_per_s is not None:
+            cap = None if peer_access else route.staged_bytes_per_s
+            if route.staged is not peer_access and is_of_this_machine(route.cap_bytes_per_s):
+                cap = route.cap_bytes_per_s
             pair = told.get(ends) or Pair(source=ends[0], target=ends[1])
-            told[ends] = replace(pair, peer_access=peer_access, cap_bytes_per_s=None)
-    return rerouted(replace(topology, routes=(), pairs=tuple(told.values())))
+            told[ends] = replace(pair, peer_access=peer_access, cap_bytes_per_s=cap)
+    found = rerouted(replace(topology, routes=(), pairs=tuple(told.values())))
+    return with_nccl_copies(found, OVER_PCIE) if peer_access else found
 
 
 def shortest_routes(topology: Topology) -> tuple[list[Route], list[Ends]]:

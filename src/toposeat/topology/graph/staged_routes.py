@@ -26,7 +26,7 @@ from toposeat.topology import constants as k
 from toposeat.topology.graph.rates import StagedRates, between_sockets
 from toposeat.topology.products import has_peer_access
 
-_OVER_PCIE = (PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE, PathClass.SYS)
+OVER_PCIE = frozenset((PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE, PathClass.SYS))
 
 
 def with_staged_routes(topology: Topology) -> Topology:
@@ -90,7 +90,7 @@ def _is_refused(
     if route.peer_access is not None:
         return not route.peer_access
     return (
-        route.path_class in _OVER_PCIE
+        route.path_class in OVER_PCIE
         and not is_of_this_machine(route.cap_bytes_per_s)
         and (route.source, route.target) not in measured
         and devices[route.source].host == devices[route.target].host
@@ -112,7 +112,7 @@ def with_nccl_copies(topology: Topology, direct: Set[PathClass]) -> Topology:
 
     def step(route: Route) -> Route:
         ends = (route.source, route.target)
-        if route.staged or not devices.issuperset(ends) or route.path_class not in _OVER_PCIE:
+        if route.staged or not devices.issuperset(ends) or route.path_class not in OVER_PCIE:
             return route
         if route.path_class in direct:
             return replace(route, ring_bytes_per_s=None)

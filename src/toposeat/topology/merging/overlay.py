@@ -150,6 +150,9 @@ def _lay_pair_numbers(machine: Numbered, matrices: Sequence[PairNumbers]) -> Non
     }
     report = machine.report
     rate = _best(matrices, access, report, what=BANDWIDTH)
+    without = [each for each in matrices if each.peer is False]
+    of_all = _best(without, dict.fromkeys(access, False), [], what=BANDWIDTH)
+    staged = {ends: quantity for ends, quantity in of_all.items() if access.get(ends)}
     both = _best(matrices, access, report, what=BANDWIDTH, both_ways=True)
     latency = _best(matrices, access, report, what=LATENCY)
     _report_slow_access(matrices, report)
@@ -167,6 +170,7 @@ def _lay_pair_numbers(machine: Numbered, matrices: Sequence[PairNumbers]) -> Non
             cap_bytes_per_s=rate.get(ends, route.cap_bytes_per_s),
             combined_bytes_per_s=both.get(ends, route.combined_bytes_per_s),
             ring_bytes_per_s=_ring(route, rate.get(ends)),
+            staged_bytes_per_s=staged.get(ends, route.staged_bytes_per_s),
             latency_s=latency.get(ends, route.latency_s),
         )
     machine.devices = [
