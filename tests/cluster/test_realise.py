@@ -188,7 +188,7 @@ def test_mpich_under_srun_keeps_its_node(
     [
         (plan(SCATTERED), ["srun", "--mpi=pmi2", "-n16"], "cyclic or plane order", []),
         (plan(SCATTERED), ["srun", "--mpi=pmix", "-n16"],
-         r"is for tb\[3-4\], and SLURM_JOB_NODELIST has tb\[1-2\]",
+         r"is for tb\[1-4\], and SLURM_JOB_NODELIST has tb\[1-2\]",
          ["salloc", "-w", "tb[1-2]", "--ntasks-per-node=8"]),
         (plan(SCATTERED), ["mpirun.openmpi", "-n", "16"], "too few places for ranks",
          ["salloc", "-N4", "-n16"]),

@@ -252,7 +252,9 @@ def test_a_port_that_is_closed_to_a_node_costs_seconds(
         cluster.on("tb2", ["sh", "-c", mend])
     assert done.returncode == 1
     assert "2 of 8 ranks have no record: ranks 2-3" in done.stderr
-    if inside:
-        assert "home (TOPOSEAT_PORTS=FROM-TO names ports that are open)" in done.stderr
+    assert "on tb2" not in done.stderr  # which node it was is not known: none of its ranks spoke
+    assert f"cannot connect to 10.88.0.10, port {port}: " in done.stderr
+    assert "TOPOSEAT_PORTS=FROM-TO" in done.stderr
+    assert "allocation has ended" not in done.stderr
     assert left_on_nodes(cluster).count("toposeat-records-") == 1
     forget(cluster)

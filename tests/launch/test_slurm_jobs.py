@@ -15,8 +15,9 @@ import pytest
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.launch import LauncherKind, LaunchLine, check_ready, parse_launch_line
 from toposeat.launch.allocation import allocation_of
-from toposeat.launch.apply import check_line, refuse_fewer
+from toposeat.launch.apply import check_line
 from toposeat.launch.launchers import slurm
+from toposeat.launch.ledger import refuse_fewer
 from toposeat.launch.realise import realise
 from toposeat.model.placement import Placement
 

@@ -164,10 +164,10 @@ def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exi
 
 def _warn_of_fewer(args: argparse.Namespace, traffic: Traffic) -> None:
     """Say it where ranks that the line starts are in no world: they may be meant to run alone."""
-    try:
-        launch.refuse_fewer(launch.parse_launch_line(args.launch), traffic.ranks, os.environ)
-    except ToposeatError as error:
-        tell(f"warning: {error.message}", f"hint:  {error.hint}")
+    line = launch.parse_launch_line(args.launch)
+    fault = launch.worlds_fault(line, traffic.ranks, os.environ, alone=traffic.worlds_of_one)
+    if fault is not None:
+        tell(f"warning: {fault.cause}", f"hint:  {fault.hint}")
 
 
 def _phases(text: str) -> str | float:

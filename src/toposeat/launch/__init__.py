@@ -8,7 +8,6 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.launch.allocation import all_here, allocation_of
-    from toposeat.launch.apply import refuse_fewer
     from toposeat.launch.borrow import (
         borrowed_line,
         hosts_of_ranks,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
     from toposeat.launch.launchers.seats import Allocation, Export
     from toposeat.launch.launchers.wrappers import Command, unwrapped
+    from toposeat.launch.ledger import refuse_fewer, worlds_fault
     from toposeat.launch.lending import lend
     from toposeat.launch.lent_files import (
         borrowing,

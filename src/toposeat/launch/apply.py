@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from toposeat.errors import ToposeatError, UsageError
+from toposeat.errors import UsageError
 from toposeat.installed import native_path
 from toposeat.launch.allocation import ranks_asked
 from toposeat.launch.export import export_placement
@@ -166,24 +166,6 @@ def check_line(
         f"the placement is for {_ranks(placement.ranks)}, the launch line starts"
         f" {_ranks(asked)}{'' if line.ranks else f' ({line.family.job_ranks})'}",
         hint=_hint_for_ranks(line, placement, asked),
-    )
-
-
-def refuse_fewer(line: LaunchLine, ranks: int, environment: Mapping[str, str]) -> None:
-    """Refuse a world of `ranks` ranks, as the program had it, where the line starts more."""
-    line = torchrun_below(line) or line
-    asked = ranks_asked(line, environment)
-    if asked is None or ranks >= asked:
-        return
-    if ranks > 1:
-        raise ToposeatError(
-            f"the line starts {_ranks(asked)}, and the largest world of the program had {ranks}",
-            hint=f"start {ranks}, if that is what is meant",
-        )
-    raise ToposeatError(
-        f"the line starts {_ranks(asked)}, and each was a world of its own: the program's MPI does"
-        f" not know {line.launcher[0] if line.launcher else line.kind}",
-        hint=line.family.singletons,
     )
 
 

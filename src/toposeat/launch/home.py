@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +101,7 @@ class Home:
 
     Attributes:
         words: how its address is said in a launch line. No secret.
+        heard: whether a process of the job has spoken.
         environment: the job's key, for the environment of the ranks and nothing else.
 
     Raises:
@@ -138,12 +139,18 @@ class Home:
         self._thread = threading.Thread(target=self._serve, name="toposeat-home", daemon=True)
         self._open = ExitStack()
         self.words = ""
+        self.heard = False
         self.environment = {KEY_VARIABLE: self._key}
 
     @property
     def decision(self) -> Decision:
         """What the ranks were told so far."""
         return self._start.decision
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """How many files came that this host could not keep, by cause."""
+        return self._files.lost
 
     @property
     def verdicts(self) -> Verdicts:
@@ -403,7 +410,7 @@ class Home:
             challenge = own + proof(self._key, b"home", told, own)
             self._send(connection, Kind.CHALLENGE, VERSION, challenge)
         elif is_proof(told, self._key, b"node", *connection.nonces):
-            connection.greeted = True
+            connection.greeted = self.heard = True
             self._ungreeted.pop(connection.socket, None)
             self._send(connection, Kind.WELCOME, VERSION)
         else:

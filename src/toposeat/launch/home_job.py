@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -263,6 +264,7 @@ class HomeFiles:
         self._count = 0
         self._senders: dict[str, int] = {}
         self._files_of: dict[str, int] = {}
+        self.lost: Counter[str] = Counter()  # files that this host could not keep, by cause
 
     @property
     def most_bytes(self) -> int:
@@ -281,7 +283,10 @@ class HomeFiles:
         expected = self._expected
         if expected is None or not self._match(name) or count >= expected.max_files:
             return arriving
-        if length > min(self._bytes_left, expected.max_bytes) or not self._has_room(length):
+        if length > min(self._bytes_left, expected.max_bytes):
+            return arriving
+        if not self._has_room(length):
+            self.lost[os.strerror(errno.ENOSPC)] += 1
             return arriving
         if expected.by_sender:
             number = self._senders.setdefault(sender, len(self._senders))
@@ -315,7 +320,8 @@ class HomeFiles:
         if arriving.file is not None:
             try:
                 arriving.file.write(part)
-            except OSError:  # the disk is full
+            except OSError as error:  # the disk is full
+                self.lost[os.strerror(error.errno or errno.EIO)] += 1
                 self.abandon(arriving)
 
     def finish(self, arriving: Arriving) -> bool:

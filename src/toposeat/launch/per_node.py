@@ -15,6 +15,7 @@ from toposeat.launch.child import run_child
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
 from toposeat.launch.launchers.launcher import Launch, LauncherKind, LaunchLine
+from toposeat.launch.ledger import OPEN_PORTS, REFUSED_ON_NODES, Fault, Ledger
 from toposeat.launch.line import hand_on, parse_launch_line
 from toposeat.model.job_folder import job_folder
 
@@ -78,7 +79,7 @@ def node_answers(
         home = _open_home(stack, folder, hosts, here=all_here(line, environment))
         step = per_node_line(
             line,
-            command(home.words),
+            (*_BY_SHELL, *command(home.words)),
             {**environment, **home.environment},
             as_job=True,
             handed_on=tuple(home.environment),
@@ -94,14 +95,29 @@ def node_answers(
             if not path.name.startswith(".")
         }
     if code != 0 or not answers:
-        raise ToposeatError(
-            f"the nodes of the job cannot be asked: {line.launcher[0]} ended with exit code {code}"
-            if code
-            else "no node of the job could send its answer here",
-            hint="toposeat must be installed under the same path on all nodes, and nodes must reach"
-            " this host; or give the machine with -t NETWORK --node SRC",
-        )
+        ledger = Ledger.of(line, code, home)
+        fault = ledger.not_kept(folder) or _unanswered(ledger, command("")[0], len(answers))
+        raise ToposeatError(f"the nodes of the job cannot be asked: {fault.cause}", hint=fault.hint)
     return answers
+
+
+# The shell of a node ends with a code of its own where the program is not there.
+_BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
+_NOT_FOUND = 127
+
+
+def _unanswered(ledger: Ledger, program: str, answers: int) -> Fault:
+    if ledger.exit_code == _NOT_FOUND:
+        return Fault(
+            f"{program} is missing on a node", "install toposeat under the same path on all nodes"
+        )
+    if answers and ledger.exit_code == REFUSED_ON_NODES:
+        return Fault(f"{answers} answered, others cannot reach {ledger.address}", OPEN_PORTS)
+    if ledger.exit_code in (0, REFUSED_ON_NODES) and (fault := ledger.unreached()):
+        return fault
+    return ledger.ended() or Fault(
+        f"{ledger.starter} ended with exit code {ledger.exit_code}", "what it said is above"
+    )
 
 
 def _open_home(stack: ExitStack, folder: Path, hosts: Sequence[str], *, here: bool) -> Home:

@@ -212,7 +212,7 @@ def _renamed(
     if missing and other_machine and len(allocation.hosts) >= len(plan.hosts):
         return dict(zip(plan.hosts, allocation.hosts, strict=False))
     if missing:
-        misfit.hosts(missing, allocation)
+        misfit.hosts(allocation)
     return {host: name or host for host, name in named.items()}
 
 
@@ -280,12 +280,13 @@ class Misfit:
         if hint and hint not in self._hints:
             self._hints.append(hint)
 
-    def hosts(self, missing: Sequence[str], allocation: Allocation) -> None:
+    def hosts(self, allocation: Allocation) -> None:
         """Hosts of the plan that the launcher may not use."""
         self.names_hosts = True
         hosts = compress_hostlist(allocation.hosts)
         self.add(
-            f"the placement is for {_few(missing)}, and {allocation.source} has {cut(hosts, 80)}",
+            f"the placement is for {_few(self._plan.hosts)}, and {allocation.source} has"
+            f" {cut(hosts, 80)}",
             f"map for these hosts: toposeat map {self._traffic} -t NETWORK --node SRC --hosts"
             f" {shell_word(hosts)} -o PLACE; --other-machine takes them in this order",
         )

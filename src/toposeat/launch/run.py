@@ -21,10 +21,11 @@ from toposeat.launch.apply import ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Decision, Expected, Verdicts
-from toposeat.launch.home_wire import KEY_VARIABLE, PORTS_VARIABLE
+from toposeat.launch.home_wire import KEY_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
 from toposeat.launch.launchers.wrappers import unwrapped
+from toposeat.launch.ledger import OPEN_PORTS, REFUSED_ON_NODES, Ledger
 from toposeat.launch.lent_files import KEY_VARIABLE as LENT_KEY_VARIABLE
 from toposeat.launch.line import check_ready, hand_on, parse_launch_line, wrap_with_exec
 from toposeat.launch.order_readers import agree
@@ -41,6 +42,7 @@ from toposeat.launch.verification import (
 )
 from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import read_input, write_atomically
+from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
 from toposeat.model.runs import RealisedSeat, RunRecord, verdict_of_job
@@ -56,8 +58,6 @@ _RECORDED_PREFIXES = (
 _SECRETS = (KEY_VARIABLE, LENT_KEY_VARIABLE)
 
 _PROBE_NAME = re.compile(r"rank-(?P<rank>[0-9]{1,9})-[0-9]{1,9}\.probe", re.ASCII)
-
-_REFUSED_ON_NODES = 125  # what toposeat-exec ends with where it starts nothing
 
 # Launcher options with which a relative path of the program is not relative to this process.
 _DIRECTORY_OPTIONS = frozenset(
@@ -372,24 +372,24 @@ class _Home:
             reports={plan.rank_of(slot): text for slot, text in verdicts.reports.items()},
             unseated=frozenset(plan.rank_of(slot) for slot in verdicts.unseated),
         )
-        self._refusal = refusal_error(own, ranks, strict=self._strict)
+        hosts = {plan.rank_of(slot): seat.host for slot, seat in enumerate(plan.seating.seats)}
+        silent = set(hosts.values()) - {hosts.get(rank) for rank in own.reports}
+        hint = f"nothing came from {compress_hostlist(silent)}: {OPEN_PORTS}" if silent else ""
+        self._refusal = refusal_error(own, ranks, strict=self._strict, unheard=hint)
         if self._tell is not None:
-            hosts = {plan.rank_of(slot): seat.host for slot, seat in enumerate(plan.seating.seats)}
             self._tell(*refusal_lines(own, ranks, hosts))
 
     def close(self, code: int) -> tuple[str, ...]:
-        """Once the job has ended; what to tell where no node has reached this host."""
+        """Once the job has ended; what to tell where no rank has said that it has its seat."""
         self._home.close()
         if self._home.decision is Decision.STOP and self._refusal is not None:
             raise self._refusal
-        if self.reports or self._home.verdicts.nameless:
+        fault = Ledger.of(self._plan.line, code, self._home).unreached()
+        if fault is None or code not in (0, REFUSED_ON_NODES):
             return ()
-        port, _, addresses = self.words.split(":", 2)
-        where = f"no node has reached this host at {addresses}, port {port}"
-        remedy = f"let that port through, or name open ones here: {PORTS_VARIABLE}=FROM-TO"
-        if code == _REFUSED_ON_NODES:
-            raise ToposeatError(f"no rank was started: {where}", hint=remedy)
-        return (f"{where}: if ranks were started, their seats are unverified ({remedy})",)
+        if code:
+            raise ToposeatError(f"no rank was started: {fault.cause}", hint=fault.hint)
+        return (f"{fault.cause}: the seats of ranks are unverified ({fault.hint})",)
 
 
 def _verified(

@@ -183,7 +183,7 @@ def refusal_lines(
     causes = _causes(verdicts, hosts or {})
     missing = sorted(set(range(ranks)) - set(verdicts.reports))
     if missing and not causes:
-        causes["was not heard: its node cannot reach this host"] = missing
+        causes["was not heard"] = missing
     lines = [f"Not started: {_heading(verdicts, ranks)}"]
     ordered = sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[1]))
     lines += [f"  {ranks_in_words(own)}: {cause}" for cause, own in ordered[:_MAX_CAUSES]]
@@ -193,18 +193,20 @@ def refusal_lines(
     return lines
 
 
-def refusal_error(verdicts: Verdicts, ranks: int, *, strict: bool = False) -> ToposeatError:
-    """The error that ends `run` after `refusal_lines` were told."""
+def refusal_error(
+    verdicts: Verdicts, ranks: int, *, strict: bool = False, unheard: str = ""
+) -> ToposeatError:
+    """The error that ends `run` after `refusal_lines` were told; `unheard`: a hint for silence."""
     cause = f"no rank was started: {_heading(verdicts, ranks)}"
     if verdicts.unseated and all(each.endswith(_NO_PROGRAM) for each in _causes(verdicts, {})):
         hint = "check the name of the program, or load its module"
         return ToposeatError(cause, hint=hint)
-    kind = NotAsPlannedError if strict else ToposeatError
-    return kind(
-        cause,
-        hint="make a placement for the nodes and devices of this job with toposeat map, or give the"
-        " job those that it was made for",
+    hint = (
+        "make a placement for the nodes and devices of this job with toposeat map, or give the job"
+        " those that it was made for"
     )
+    kind = NotAsPlannedError if strict else ToposeatError
+    return kind(cause, hint=hint if verdicts.unseated or verdicts.nameless else unheard)
 
 
 def _heading(verdicts: Verdicts, ranks: int) -> str:

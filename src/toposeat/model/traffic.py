@@ -41,6 +41,7 @@ __all__ = [
     "TrafficKind",
 ]
 
+WORLDS_OF_ONE = "worlds_of_one"  # key of the metadata
 HISTOGRAM_BUCKETS = 65  # bucket 0: empty messages; bucket k: sizes with bit length k
 
 MAX_TOTAL = 2.0**62  # bytes, or messages, of a whole job
@@ -159,6 +160,11 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
         yield from self.tables.items()
         for phase in self.phases:
             yield from phase.tables.items()
+
+    @property
+    def worlds_of_one(self) -> int:
+        """How many processes were a world of one rank each, if all were and there were several."""
+        return int(self.metadata.get(WORLDS_OF_ONE, "0"))
 
     @property
     def device_choice(self) -> DeviceChoice:

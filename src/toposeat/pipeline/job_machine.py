@@ -7,6 +7,7 @@ import socket
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from msgspec import field
 
@@ -72,7 +73,7 @@ def machine_of_job(
         progress("Topology  asking the nodes of the job")
         nodes = discovered_nodes(line, environment, named)
         order = allocation.hosts if allocation is not None else tuple(nodes)
-        hosts = _hosts_of(named or order, nodes, source)
+        hosts = _hosts_of(named or order, nodes)
     else:
         hosts = named or _network_hosts(source)
         node = _own(source.node, environment)
@@ -197,19 +198,15 @@ def _network_hosts(source: MachineSource) -> tuple[str, ...]:
     return topology.read_network(source.topology).host_names
 
 
-def _hosts_of(
-    wanted: Sequence[str], nodes: dict[str, Topology], source: MachineSource
-) -> tuple[str, ...]:
+def _hosts_of(wanted: Sequence[str], nodes: dict[str, Topology]) -> tuple[str, ...]:
     """The wanted hosts, each of which has answered; nodes get their names."""
     by_name = {short_name(host): node for host, node in nodes.items()}
     silent = [host for host in wanted if short_name(host) not in by_name]
     if silent:
         raise InputError(
-            f"no answer from {compress_hostlist(silent)}: the job runs on"
+            f"no answer from {compress_hostlist(silent)}: the nodes that answered are called"
             f" {compress_hostlist(nodes)}",
-            hint="name hosts of the job with --hosts"
-            if source.hosts is not None
-            else "toposeat must be installed under the same path on all nodes",
+            hint="name the hosts of the job with --hosts",
         )
     nodes.update({host: by_name[short_name(host)] for host in wanted})
     return tuple(wanted)
@@ -225,7 +222,8 @@ def discovered_nodes(
     line: LaunchLine, environment: Mapping[str, str], hosts: Sequence[str]
 ) -> dict[str, Topology]:
     """What the nodes of a job say that they are, by host name; see `launch.node_answers`."""
-    answers = launch.node_answers(line, discovery_command, environment, hosts=hosts)
+    command = partial(discovery_command, named_by=line.family.named_by)
+    answers = launch.node_answers(line, command, environment, hosts=hosts)
     found = nodes_of_answers(answers)
     ordered = sorted(found, key=lambda host: (len(host), host))
     return {host: found[host] for host in ordered}

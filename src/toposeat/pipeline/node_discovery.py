@@ -13,6 +13,7 @@ from pathlib import Path
 
 from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.launch.home_wire import send_home
+from toposeat.launch.ledger import REFUSED_ON_NODES
 from toposeat.model.topology import Device, Topology
 from toposeat.topology.live.discover import discover_this
 from toposeat.topology.topology_file import parse_topology, topology_text
@@ -21,9 +22,9 @@ from toposeat.topology.visible import visible_part
 _ERROR = ".error"
 
 
-def discovery_command(home: str) -> list[str]:
-    """What to start on every node; `home` is `Home.words`."""
-    return [sys.executable, "-P", "-m", __name__, home]
+def discovery_command(home: str, named_by: str = "") -> list[str]:
+    """What to start on every node; `home` is `Home.words`, `named_by` of the line's launcher."""
+    return [sys.executable, "-P", "-m", __name__, home, named_by]
 
 
 def nodes_of_answers(answers: Mapping[str, bytes]) -> dict[str, Topology]:
@@ -56,13 +57,13 @@ def _on(host: str, devices: Iterable[Device]) -> tuple[Device, ...]:
 
 def main() -> int:
     """Discover this node and send it home."""
-    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", os.environ.get(sys.argv[2]) or socket.gethostname())
     try:
         machine = visible_part(discover_this(), os.environ)
         name, data = host, topology_text(machine).encode("utf-8")
     except ToposeatError as error:
         name, data = host + _ERROR, json.dumps([error.message, error.hint]).encode("utf-8")
-    return 0 if send_home(sys.argv[1], name, data) else 1
+    return 0 if send_home(sys.argv[1], name, data) else REFUSED_ON_NODES
 
 
 if __name__ == "__main__":

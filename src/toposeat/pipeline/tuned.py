@@ -106,7 +106,7 @@ def tune(
                 hint="run it alone first; a profile of a failed run is not kept",
                 exit_code=exit_code,
             )
-        launch.refuse_fewer(line, traffic.ranks, os.environ)
+        _refuse_fewer(line, traffic)
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
     path = path_of_stack(stack, command, machine.topology, traffic.ranks, environment=os.environ)
@@ -130,6 +130,10 @@ def tune(
     )
 
 
+def _refuse_fewer(line: launch.LaunchLine, traffic: Traffic) -> None:
+    launch.refuse_fewer(line, traffic.ranks, os.environ, alone=traffic.worlds_of_one)
+
+
 def _cached(line: launch.LaunchLine, path: Path) -> Traffic | None:
     """The profile of an earlier run; None where there is none, or its job was not what is asked."""
     if not path.exists():
@@ -137,7 +141,7 @@ def _cached(line: launch.LaunchLine, path: Path) -> Traffic | None:
     private_folder(path.parent, _RESULTS)
     traffic = load_traffic(path)
     try:
-        launch.refuse_fewer(line, traffic.ranks, os.environ)
+        _refuse_fewer(line, traffic)
     except ToposeatError:
         return None
     return traffic

@@ -26,7 +26,9 @@ def test_ranks_are_grouped_by_host_and_cause(tmp_path: Path) -> None:
         " ... (5 such groups)"
     )
     why = "the job's allocation has ended with it"
-    assert f"ranks 4, 7-8 ({why})" in missing_ranks(traffic, [tmp_path], why)
+    told = missing_ranks(traffic, [tmp_path], why)
+    assert f"ranks 1-2 on n1 ({why})" in told
+    assert "ranks 4, 7-8 (nothing came from its node)" in told
 
 
 def test_names_of_hosts_that_are_none(tmp_path: Path) -> None:

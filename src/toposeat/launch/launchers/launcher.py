@@ -317,6 +317,7 @@ class Launcher:
             of others.
         job_files: variables of schedulers that name a file of the job's hosts, which it reads.
         slurm_places: the variable that says how many ranks a node of a Slurm job takes.
+        named_by: the variable by which it calls a node, where that may be another than its host's.
         job_ranks: the variable of a job that says how many ranks a line starts which does not say.
         singletons: what to do where the program's MPI does not know it, and each of its tasks is a
             world of one rank.
@@ -361,6 +362,7 @@ class Launcher:
     host_variables: Words = ()
     job_files: Words = ()
     slurm_places: str = "SLURM_TASKS_PER_NODE"
+    named_by: str = ""
     job_ranks: str = ""
     singletons: str = "start it by the launcher of the program's own MPI"
     limits_slots: bool = False

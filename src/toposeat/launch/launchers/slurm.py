@@ -359,6 +359,7 @@ LAUNCHERS = (
         on_one_host=("-N", "1"),
         any_host=True,
         slurm_places="SLURM_JOB_CPUS_PER_NODE",  # every CPU of the job
+        named_by="SLURMD_NODENAME",
         job_ranks="SLURM_NTASKS",
         singletons="name the program's PMI: srun --mpi=pmix ... (Open MPI) or srun --mpi=pmi2 ..."
         " (MPICH); `srun --mpi=list` says which there are",

@@ -14,8 +14,8 @@ import secrets
 import struct
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -115,6 +115,7 @@ def _damaged(bundle: Path, why: str) -> InputError:
 
 RUN_VARIABLE = "TOPOSEAT_PROFILE_RUN"
 HOME_VARIABLE = "TOPOSEAT_PROFILE_HOME"
+ALLOCATION_ENDED = "the job's allocation has ended with it"
 _COLLECTING_S = 120.0
 _BUNDLE_NAME = re.compile(r"node-[A-Za-z0-9_.-]{0,64}-[0-9]{1,9}-[0-9]{1,19}\.tpsnode", re.ASCII)
 _MAX_BYTES = 1 << 36  # of a job
@@ -131,6 +132,7 @@ class Gathering:
     home: str  # empty: nothing comes over the network
     here: bool = True  # all ranks are on this node, and see the folder
     environment: Mapping[str, str] = field(default_factory=dict)  # for the ranks; secret
+    opened: Home | None = None
     _senders: dict[str, str] = field(default_factory=dict)  # by file name
 
     def line(
@@ -154,18 +156,13 @@ class Gathering:
     def collect(self, line: LaunchLine, environment: Mapping[str, str]) -> str:
         """Fetch what is still on the nodes of a job that has ended; why not, or ""."""
         if not self.home:
-            return "this host can open no port for records to arrive at"
+            return "this host could open no port for records to arrive at"
         command = [str(native_path("bin/toposeat-exec")), "--collect", f"{self.run}:{self.home}"]
-        found = per_node_line(
-            line,
-            command,
-            {**environment, **self.environment},
-            handed_on=tuple(self.environment),
-        )
+        variables = {**environment, **self.environment}
+        found = per_node_line(line, command, variables, handed_on=tuple(self.environment))
         if found is None:
-            if line.kind is LauncherKind.SRUN:
-                return "the job's allocation has ended with it"
-            return f"{line.kind} has no known way to start one process per node"
+            no_way = f"{line.kind} has no known way to start one process per node"
+            return ALLOCATION_ENDED if line.kind is LauncherKind.SRUN else no_way
         try:
             done = subprocess.run(
                 found.argv,
@@ -204,14 +201,12 @@ def gathering(
             max_all_bytes=min(_MAX_BYTES, (line.ranks or _MANY_RANKS) * _MAX_RANK_BYTES),
             by_sender=True,
         )
-        words, key = "", dict[str, str]()
-        try:
-            hosts = known_hosts(line, environment)
-            home = stack.enter_context(Home(folder, hosts=hosts, expected=expected))
-            words, key = home.words, home.environment
-        except OSError:  # then they come where the folder is seen
-            pass
-        yield Gathering(folder=folder, run=run, home=words, here=False, environment=key)
+        home = Home(folder, hosts=known_hosts(line, environment), expected=expected)
+        own = Gathering(folder=folder, run=run, home="", here=False)
+        with suppress(OSError):  # else they come where the folder is seen
+            stack.enter_context(home)
+            own = replace(own, home=home.words, environment=home.environment, opened=home)
+        yield own
 
 
 def planned_gathering(folder: Path, line: LaunchLine, environment: Mapping[str, str]) -> Gathering:

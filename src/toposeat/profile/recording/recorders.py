@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine, unwrapped
+from toposeat.launch.ledger import Fault, Ledger
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.hostlist import compress_hostlist
+from toposeat.profile.recording.gathering import ALLOCATION_ENDED
 from toposeat.profile.recording.library import as_python_program, choose_library, inspect_linkage
 from toposeat.profile.records.merge import noted_hosts
 from toposeat.profile.records.segment import CAUSE_SUFFIX
@@ -82,15 +84,11 @@ def why_no_hook(line: LaunchLine, environment: Mapping[str, str]) -> str:
     return ""
 
 
-_HOME_HINT = (
-    "run it inside an allocation (salloc, sbatch), or name a folder that the nodes share:"
-    " --keep-records DIR; what ranks left is in /dev/shm/toposeat-records-* of their nodes"
+_ON_NODES = "what ranks left is in /dev/shm/toposeat-records-* of their nodes"
+_ENDED = (
+    "run it inside an allocation (salloc, sbatch), or name a folder that the nodes share: toposeat"
+    f" profile --keep-records DIR; {_ON_NODES}"
 )
-_NO_WAY_HINT = (
-    "if its nodes cannot connect to this host, name ports that are open (TOPOSEAT_PORTS=FROM-TO),"
-    " or a folder that they share: --keep-records DIR"
-)
-_SEE_ABOVE = "lines that start with 'toposeat:' above, if there are any, give another reason"
 
 
 def why_nothing(
@@ -98,59 +96,63 @@ def why_nothing(
     environment: Mapping[str, str],
     recorders: Recorders,
     *,
+    ledger: Ledger,
     folder: Path,
-    exit_code: int,
     not_fetched: str,
-) -> tuple[str, str]:
-    """The probable cause, and a hint.
+) -> Fault:
+    """The first entry that does not add up, where no rank has left a record.
 
     `not_fetched` says why records of other nodes could not be fetched; empty if they could.
     """
-    command = unwrapped(line.program)
-    name = command.program[0]
-    found = command.which(environment, line.through)
-    linkage = inspect_linkage(found, environment) if found else None
+    name = unwrapped(line.program).program[0]
     cause = next((path.name for path in folder.glob(f"*{CAUSE_SUFFIX}*")), "").rpartition("-")[2]
     hosts = sorted(set(noted_hosts([folder]).values()))
     if cause.isdecimal():
-        message = f"no rank could keep its record in {folder}: {os.strerror(int(cause[:9]))}"
-        hint = "make room there, or name a folder elsewhere: --keep-records DIR"
-    elif not_fetched and hosts:
-        message = f"no records were sent back by {compress_hostlist(hosts)}: {not_fetched}"
-        hint = _HOME_HINT
-    elif exit_code != 0:
-        message = f"{name} ended with exit code {exit_code}, and no rank recorded anything"
-        hint = f"run it without toposeat first; {_SEE_ABOVE}"
-    elif recorders.hooks_torch and (deaf := why_no_hook(line, environment)):
-        message = f"no rank recorded anything: {deaf}"
+        return Fault(
+            f"no rank could keep its record in {folder}: {os.strerror(int(cause[:9]))}",
+            "make room there, or name a folder elsewhere: toposeat profile --keep-records DIR",
+        )
+    if fault := ledger.not_kept(folder) or ledger.ended():
+        return fault
+    if not_fetched and hosts:
+        return Fault(
+            f"no records were sent back by {compress_hostlist(hosts)}: {not_fetched}",
+            _ENDED if not_fetched == ALLOCATION_ENDED else _ON_NODES,
+        )
+    if ledger.exit_code != 0:
+        cause = f"{name} ended with exit code {ledger.exit_code}, and no rank recorded anything"
+        return Fault(cause, "what it said is above")
+    fault = next(_deaf(line, environment, recorders), None) or ledger.unreached()
+    return fault or Fault(f"no rank recorded anything: {name} made no MPI call")
+
+
+def _deaf(
+    line: LaunchLine, environment: Mapping[str, str], recorders: Recorders
+) -> Iterator[Fault]:
+    """Why this program records nothing whatever it does, the gravest first."""
+    command = unwrapped(line.program)
+    name = command.program[0]
+    found = command.which(environment, line.through)
+    none = f"no rank recorded anything: {name}"
+    if recorders.hooks_torch and (deaf := why_no_hook(line, environment)):
         hint = "leave the option out to profile what it sends with torch.distributed"
-    elif recorders.library is None:
-        message = (
-            f"no rank recorded anything: no process of {name} made a process group with"
-            " torch.distributed, and no MPI of it is known"
+        yield Fault(f"no rank recorded anything: {deaf}", hint)
+    if recorders.library is None:
+        yield Fault(f"{none} made no process group with torch.distributed, and no MPI is known")
+    if found is None:
+        return
+    linkage = inspect_linkage(found, environment)
+    if linkage.is_static:
+        yield Fault(
+            f"{none} is linked statically, and loads no library", "link it with shared ones"
         )
-        hint = f"Python started with -I, -E or -S is not recorded; {_SEE_ABOVE}"
-    elif linkage is not None and linkage.is_static:
-        message = f"no rank recorded anything: {name} is linked statically, and loads no library"
-        hint = f"link it with shared libraries; {_SEE_ABOVE}"
-    elif linkage is not None and linkage.is_elf and linkage.mpi_library is None:
-        message = (
-            f"no rank recorded anything: {name} is not linked to an MPI library, and none of its"
-            " processes made an MPI call"
+    if found.stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
+        cause = f"{none} is setuid, so that LD_PRELOAD has no effect on it"
+        yield Fault(cause, "profile a copy without the setuid bit")
+    if not linkage.is_elf:
+        yield Fault(f"{none} (a script) started no MPI program that can be recorded")
+    elif linkage.mpi_library is None:
+        cause = (
+            f"{none} is not linked to an MPI library, and none of its processes made an MPI call"
         )
-        hint = f"profile the MPI program itself, which must not be linked statically; {_SEE_ABOVE}"
-    elif found is not None and found.stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
-        message = (
-            f"no rank recorded anything: {name} is setuid, so that LD_PRELOAD has no effect on it"
-        )
-        hint = "profile a copy without the setuid bit"
-    elif linkage is not None and not linkage.is_elf:
-        message = f"no rank recorded anything: {name} (a script) started no MPI program"
-        hint = "an MPI of another family than the launcher's, or a static one, cannot be recorded"
-    elif not_fetched:
-        message = f"no records were sent back by the nodes of the job: {not_fetched}"
-        hint = _NO_WAY_HINT
-    else:
-        message = f"no rank recorded anything: {name} made no MPI call"
-        hint = _SEE_ABOVE
-    return message, hint
+        yield Fault(cause, "profile the MPI program itself")

@@ -23,6 +23,7 @@ from toposeat.launch import (
     wrap_with_exec,
     wrapped_tasks,
 )
+from toposeat.launch.ledger import OPEN_PORTS, Ledger
 from toposeat.launch.python_hook import own_folders
 from toposeat.launch.run import assignments
 from toposeat.model.files import write_atomically
@@ -35,6 +36,7 @@ from toposeat.profile.recording.gathering import Gathering, gathering, planned_g
 from toposeat.profile.recording.recorders import Recorders, choose_recorders, why_nothing
 from toposeat.profile.records.merge import (
     LEFT_NO_RECORD,
+    NO_WORD,
     Progress,
     a_record,
     missing_ranks,
@@ -278,22 +280,39 @@ def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic
     noted = sum(1 for _ in run.folder.glob(f"*{HOST_SUFFIX}"))
     elsewhere = not run.gathered.here
     elsewhere &= run.line.ranks is None or noted < run.line.ranks
+    why = ""
     try:
         run.gathered.unpack()
         traffic = _read(run.folder, progress)
         missing = "all" if traffic is None else missing_ranks(traffic, [run.folder])
-        why = ""
         if (missing or run.left_dead(traffic)) and elsewhere:
             why = run.gathered.collect(run.line, run.environment)
             run.gathered.unpack()
             traffic = _read(run.folder, progress)
     except ToposeatError as error:
         raise NothingRecordedError(str(error), hint=error.hint, exit_code=run.exit_code) from error
+    ledger = Ledger.of(run.line, run.exit_code, run.gathered.opened)
     if traffic is None:
-        raise _nothing_recorded(run, why)
-    missing = missing_ranks(traffic, [run.folder], why)
+        fault = why_nothing(
+            run.line,
+            run.environment,
+            run.recorders,
+            ledger=ledger,
+            folder=run.folder,
+            not_fetched=why,
+        )
+        raise NothingRecordedError(fault.cause, hint=fault.hint, exit_code=run.exit_code)
+    lost = ledger.not_kept(run.folder)
+    missing = missing_ranks(traffic, [run.folder], why if lost is None else lost.cause)
     if missing and not partial:
-        raise _missing_records(run, missing)
+        kept = keep_records(run.folder) if run.is_temporary else run.folder
+        hint = (
+            f"the other ranks' records are kept: toposeat profile --merge {shell_word(str(kept))}"
+            " --partial -o F makes a profile of them"
+        )
+        if NO_WORD in missing and ledger.address and not run.exit_code and lost is None:
+            hint = f"if that node cannot connect to {ledger.address}: {OPEN_PORTS}; {hint}"
+        raise MissingRecordsError(missing, hint=hint, exit_code=run.exit_code)
     return _saying(traffic, missing)
 
 
@@ -307,16 +326,6 @@ def _saying(traffic: Traffic, missing: str) -> Traffic:
         return traffic
     rest = (line for line in traffic.report if not line.endswith(LEFT_NO_RECORD))
     return replace(traffic, report=(missing, *rest))
-
-
-def _missing_records(run: _Run, missing: str) -> MissingRecordsError:
-    kept = keep_records(run.folder) if run.is_temporary else run.folder
-    return MissingRecordsError(
-        missing,
-        hint=f"the other ranks' records are kept: toposeat profile --merge {shell_word(str(kept))}"
-        " --partial -o F makes a profile of them",
-        exit_code=run.exit_code,
-    )
 
 
 @contextmanager
@@ -333,16 +342,3 @@ def _record_folder(directory: str | Path | None) -> Iterator[Path]:
         return
     with job_folder("profile", memory=True) as folder:
         yield folder
-
-
-def _nothing_recorded(run: _Run, why: str) -> NothingRecordedError:
-    """The probable cause of a run without records; `why`: why none could be fetched."""
-    message, hint = why_nothing(
-        run.line,
-        run.environment,
-        run.recorders,
-        folder=run.folder,
-        exit_code=run.exit_code,
-        not_fetched=why,
-    )
-    return NothingRecordedError(message, hint=hint, exit_code=run.exit_code)

@@ -18,7 +18,7 @@ from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
-from toposeat.model.traffic import Traffic
+from toposeat.model.traffic import WORLDS_OF_ONE, Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
 from toposeat.profile.records.torch_job import joined, read_torch_records
@@ -26,6 +26,7 @@ from toposeat.profile.records.world import WorldSum
 from toposeat.profile.records.world_traffic import make_traffic
 
 LEFT_NO_RECORD = "left no record"
+NO_WORD = "nothing came from its node"
 _LISTED, _LISTED_GROUPS = 8, 4  # ranks, and groups of them, that a sentence names
 _NAME = re.compile(r"rank-(\d{1,9})-(\d{1,19})(.*)", re.ASCII | re.DOTALL)
 _MAX_HOST_NAME = 256
@@ -34,7 +35,7 @@ _MAX_HOST_NAME = 256
 def missing_ranks(traffic: Traffic, folders: Sequence[Path], why: str = "") -> str:
     """The ranks without a record, grouped by host and cause; empty if there are none.
 
-    `why` is what is known of ranks that left nothing at all in the folders.
+    `why` is what is known of what ranks left on nodes that have told that they started there.
     """
     missing = set(range(traffic.ranks)).difference(info.rank for info in traffic.rank_info)
     if not missing:
@@ -54,12 +55,8 @@ def missing_ranks(traffic: Traffic, folders: Sequence[Path], why: str = "") -> s
     groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for rank in sorted(missing):
         host = host_of.get(rank, "")
-        unknown = (
-            "it made no MPI call, or its record was removed"
-            if host
-            else "nothing came from its node"
-        )
-        groups[host, cause_of.get(rank, why or unknown)].append(rank)
+        told = why or "it made no MPI call, or its record was removed"
+        groups[host, cause_of.get(rank, told if host else NO_WORD)].append(rank)
     parts = [_group(ranks, host, cause) for (host, cause), ranks in groups.items()]
     more = f" ({len(parts)} such groups)" if len(parts) > _LISTED_GROUPS else ""
     listed = first_few(parts, _LISTED_GROUPS, "; ")
@@ -133,6 +130,12 @@ class _Merger:
             self.own[key] = WorldSum(record)
         self.repeated += not self.own[key].add(record)
 
+    @property
+    def alone(self) -> int:
+        """How many processes were a world of one rank each, if all were; 0 for a single one."""
+        processes = sum(len(world.seen) for world in self.own.values()) + self.repeated
+        return processes if processes > 1 and all(size == 1 for _, size in self.own) else 0
+
     def sentences(self) -> Iterator[str]:
         """What the report says of records that are left out, the gravest first."""
         if self.damaged:
@@ -147,12 +150,9 @@ class _Merger:
             )
         if self.repeated:
             yield f"{self.repeated} ranks left a second record: several MPI runs; the first is used"
-        if sum(len(w.seen) for w in self.own.values()) > 1 and all(n == 1 for _, n in self.own):
-            yield (
-                "every process was a job of one rank: do launcher and program belong to"
-                " different MPIs?"
-            )
-        if len(self.own) > 1:
+        if self.alone:
+            yield f"{self.alone} processes, each a world of one rank; the first is used"
+        elif len(self.own) > 1:
             yield f"records of {len(self.own)} MPI jobs found; the largest one is used"
 
 
@@ -180,7 +180,9 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
     told = (_missing(chosen), _lost(chosen), _devices(chosen))
     report = [*merger.sentences(), *(line for lines in told for line in lines)]
     try:
-        return make_traffic(chosen, report, len(merger.damaged))
+        traffic = make_traffic(chosen, report, len(merger.damaged))
+        alone = {WORLDS_OF_ONE: str(merger.alone)} if merger.alone else {}
+        return replace(traffic, metadata={**traffic.metadata, **alone})
     except (ValueError, OverflowError) as error:  # each record is sound, their sum is not
         raise InputError(
             f"the records contradict each other: {error}",

@@ -68,8 +68,11 @@ def _verdict(record: RunRecord) -> str:
         return f"No rank reported what it got: the launcher ended with code {record.exit_code}"
     if unknown == ranks:
         return f"{plural(ranks, 'rank')}{where}, not all of the plan checked"
-    rest = f", not all of the plan checked for {unknown}" if unknown else ""
-    return f"{plural(ranks, 'rank')} as planned{where}{rest}"
+    silent = sum(not seat.host for seat in record.seats)
+    rest = f", {silent} not heard" if silent else ""
+    rest += f", not all of the plan checked for {unknown - silent}" if unknown > silent else ""
+    heard = f"{ranks - silent} of " if silent else ""
+    return f"{heard}{plural(ranks, 'rank')} as planned{where}{rest}"
 
 
 def render_run_text(record: RunRecord, style: TextStyle = PLAIN) -> str:
