@@ -117,8 +117,8 @@ class Route(Record, frozen=True, kw_only=True):
     (None: only the links do); `combined_bytes_per_s` all that the two devices exchange with each
     other in both directions together (one of the two routes may state it for both; the smaller
     counts); `ring_bytes_per_s` a step of a collective library's ring, where that has a way of its
-    own. `staged_bytes_per_s` is what a copy was measured at that went through host memory although
-    the two have peer access. `latency_s` is what one message waits (None: the sum over the links). `curve` states
+    own; `staged_bytes_per_s` a copy through host memory, measured although the two have peer
+    access. `latency_s` is what one message waits (None: the sum over the links). `curve` states
     latency and bandwidth by message size: its latency replaces `latency_s`, and the cap limits its
     bandwidth.
     """
