@@ -8,13 +8,16 @@ node's c-th. C is the least number of such NICs of any node (docs/explanation/gr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toposeat.model.nics import choose_nics
 from toposeat.model.pair_table import Messages, PairTable
+from toposeat.model.topology import ComponentKind, Topology
 from toposeat.model.traffic import Exchange, Traffic
 
 Unit = tuple[int, ...]  # members of a group on one node, ascending
@@ -117,6 +120,41 @@ class Channels:
             for out, into in (ends, ends[::-1]):
                 for (_, last), (first, _) in zip(doors[out], doors[into], strict=True):
                     yield last, first, 2 * channels
+
+
+def channels_of(topology: Topology) -> Channels:
+    """The channels of groups of devices, given as positions in `topology.devices`.
+
+    Hosts whose devices share an NVSwitch are one node; a device without a NIC is its own.
+    """
+    devices = topology.devices
+    hosts = {host: number for number, host in enumerate(topology.hosts)}
+    chosen = choose_nics(topology).nic_of_device if len(hosts) > 1 else {}
+    nics: dict[str, dict[str, int]] = {host: {} for host in hosts}
+    nic = []
+    for device in devices:
+        own = nics[device.host]
+        name = chosen[device.id].id if device.id in chosen else f"alone {device.id}"
+        nic.append((hosts[device.host], own.setdefault(name, len(own))))
+    node_of_host = _nodes(topology)
+    node = [hosts[node_of_host[device.host]] for device in devices]
+    return Channels(node.__getitem__, nic.__getitem__)
+
+
+def _nodes(topology: Topology) -> dict[str, str]:
+    """For each host the first of those whose devices are all on an NVSwitch with its own."""
+    host_of = {device.id: device.host for device in topology.devices}
+    on_host = Counter(host_of.values())
+    found = {host: host for host in on_host}
+    for part in topology.components:
+        if part.kind is ComponentKind.NVSWITCH:
+            joined = {
+                end for link in topology.links if part.id in link.ends for end in link.ends
+            } & set(host_of)
+            here = Counter(each.host for each in topology.devices if each.id in joined)
+            whole = [host for host, count in here.items() if count == on_host[host]]
+            found |= dict.fromkeys(whole, whole[0]) if whole else {}
+    return found
 
 
 def double_tree(nodes: int) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,7 @@ from toposeat.evaluation.network import NetworkArrays, network_arrays
 from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:
+    from toposeat.evaluation.channels import Channels
     from toposeat.evaluation.group_rate import GroupRates
 
 _MOST_MOVED = 80  # machines that are kept: as many as one traffic is looked at on
@@ -63,6 +64,13 @@ class CompiledMachine:
         if self._nominal is not None:  # which knows sets that are wired alike
             return self._nominal.rates.at(self.arrays)
         return GroupRates(self.topology)
+
+    @cached_property
+    def channels(self) -> Channels:
+        """Of groups of its devices."""
+        from toposeat.evaluation.channels import channels_of  # noqa: PLC0415 - 2 ms
+
+        return channels_of(self.topology)
 
     def costs(self, metric: str) -> PairCosts:
         """What a byte and a message between devices cost by a metric, with nominal numbers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,10 +64,12 @@ class Evaluator:
         machine: CompiledMachine | None = None,
     ) -> None:
         """Compile a traffic, and the machine unless it is compiled already."""
-        self._topology = topology
+        self._topology, self._traffic = topology, traffic
         self._ranks, self._metric = traffic.ranks, metric
-        self.table, self.cost_table = _tables(topology, traffic)
         self.machine = CompiledMachine(topology) if machine is None else machine
+        self.table = traffic.mapped_table()
+        if traffic.groups and len(topology.hosts) > 1:
+            self.table = self._searched(even=False)
         self.flows = compile_traffic(traffic, self.table)
         self.groups: GroupModel | None = None
         if traffic.groups:
@@ -74,6 +77,19 @@ class Evaluator:
             from toposeat.evaluation.group_time import GroupModel, phases_of  # noqa: PLC0415
 
             self.groups = GroupModel(self.machine, phases_of(traffic))
+
+    @cached_property
+    def cost_table(self) -> PairTable:
+        """See above."""
+        is_table = not self._traffic.groups or not self._topology.devices
+        return self.table if is_table else self._searched(even=True)
+
+    def _searched(self, *, even: bool) -> PairTable:
+        """The pairs of the channels that groups have in the default placement."""
+        from toposeat.evaluation.channels import search_table  # noqa: PLC0415 - 2 ms
+
+        channels = self.machine.channels.renumbered(self.default)
+        return search_table(channels, self._traffic, even=even)
 
     @property
     def costs(self) -> PairCosts:
@@ -144,24 +160,6 @@ class Evaluator:
             messages = table.messages.astype(np.float64)
             cost += float(messages @ self.costs.per_message[pairs])
         return cost
-
-
-def _tables(topology: Topology, traffic: Traffic) -> tuple[PairTable, PairTable]:
-    """The pairs that placement should serve, and those that are charged a cost.
-
-    With groups over several hosts the former are the channels of the default placement.
-    """
-    table = traffic.mapped_table()
-    if not traffic.groups or not topology.devices:
-        return table, table
-    from toposeat.evaluation.channels import search_table  # noqa: PLC0415 - 2 ms
-    from toposeat.evaluation.group_time import channels_of  # noqa: PLC0415 - 17 ms
-
-    place = default_placement(traffic.ranks, topology)
-    channels = channels_of(topology).renumbered(place)
-    if len(topology.hosts) > 1:
-        table = search_table(channels, traffic)
-    return table, search_table(channels, traffic, even=True)
 
 
 def evaluate(

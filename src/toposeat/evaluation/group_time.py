@@ -8,7 +8,6 @@ overlap is not known: their sum is what is minimised, the slowest alone is the l
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,12 +16,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluation.channels import Channels, Unit
+from toposeat.evaluation.channels import Unit
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.network import compile_traffic
 from toposeat.model.evaluation import GroupUse, PhaseTime
-from toposeat.model.nics import choose_nics
-from toposeat.model.topology import ComponentKind, Topology
+from toposeat.model.topology import Topology
 from toposeat.model.traffic import Exchange, GroupLoad, PairTable, Phase, Traffic
 
 Floats = NDArray[np.float64]
@@ -59,7 +57,7 @@ class GroupModel:
         """The phases of a traffic (`phases_of`) on a machine."""
         self.machine = machine
         self._names = [link.id for link in machine.topology.links]
-        self._channels = channels_of(machine.topology)
+        self._channels = machine.channels
         self.nodes = len(self._channels.units(range(machine.arrays.devices)))
         self.phases = phases
 
@@ -168,41 +166,6 @@ class GroupModel:
             alone = share[between] / self.machine.isolated_rate[between]
             slowest = max(slowest, float(alone.max()))
         return max(slowest, self._busiest(load)), load
-
-
-def channels_of(topology: Topology) -> Channels:
-    """The channels of groups of devices, given as positions in `topology.devices`.
-
-    Hosts whose devices share an NVSwitch are one node; a device without a NIC is its own.
-    """
-    devices = topology.devices
-    hosts = {host: number for number, host in enumerate(topology.hosts)}
-    chosen = choose_nics(topology).nic_of_device if len(hosts) > 1 else {}
-    nics: dict[str, dict[str, int]] = {host: {} for host in hosts}
-    nic = []
-    for device in devices:
-        own = nics[device.host]
-        name = chosen[device.id].id if device.id in chosen else f"alone {device.id}"
-        nic.append((hosts[device.host], own.setdefault(name, len(own))))
-    node_of_host = _nodes(topology)
-    node = [hosts[node_of_host[device.host]] for device in devices]
-    return Channels(node.__getitem__, nic.__getitem__)
-
-
-def _nodes(topology: Topology) -> dict[str, str]:
-    """For each host the first of those whose devices are all on an NVSwitch with its own."""
-    host_of = {device.id: device.host for device in topology.devices}
-    on_host = Counter(host_of.values())
-    found = {host: host for host in on_host}
-    for part in topology.components:
-        if part.kind is ComponentKind.NVSWITCH:
-            joined = {
-                end for link in topology.links if part.id in link.ends for end in link.ends
-            } & set(host_of)
-            here = Counter(each.host for each in topology.devices if each.id in joined)
-            whole = [host for host, count in here.items() if count == on_host[host]]
-            found |= dict.fromkeys(whole, whole[0]) if whole else {}
-    return found
 
 
 def phases_of(traffic: Traffic) -> tuple[PhaseParts, ...]:
