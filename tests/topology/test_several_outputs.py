@@ -31,7 +31,7 @@ OUTPUTS = {  # of tables
     **{
         kind.name: (kind.command.partition(" > ")[0], SAMPLES[kind.name].text)
         for kind in FORMATS
-        if kind.heading and kind.reader != "sysfs_snapshot:text"
+        if kind.heading and kind.reader not in ("sysfs_snapshot:text", "lspci")
     },
     "topo": ("nvidia-smi topo -m", TOPO),
     "pcie": ("nvidia-smi topo -mp", PCIE),

@@ -191,6 +191,15 @@ FORMATS: tuple[Format, ...] = (
         heading=r"^[\s#>*|]*(?:(?:architecture|model name)\s*:\s*\S|vendor[ _]id\s*:\s*[a-z])",
     ),
     Format(
+        name="lspci",
+        command="lspci -tv > FILE (or, by root, lspci -vv)",
+        tells="PCIe tree, names and PCI bus ids of GPUs; -vv: speeds, widths, memory nodes, ACS",
+        reader="lspci",
+        heading=r"^\s*[-+\\|][-+ |\\]*\[[0-9a-f]{4}(?::[0-9a-f]{2}(?:-[0-9a-f]{2})?)?\]-"
+        r"|^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"|[A-Z0-9][\w /-]{3,40}"
+        r"(?: \[[0-9a-f]{4}\])?: )|^\s*LnkSta:\s",
+    ),
+    Format(
         name="nvidia-smi topo -p2p",
         command="nvidia-smi topo -p2p r > FILE",
         tells="which pairs have peer access",

@@ -32,8 +32,8 @@ from toposeat.topology.merging.bonds import (
 )
 from toposeat.topology.merging.drawing import draw
 from toposeat.topology.merging.fold import MEMBERS, fold, identified
-from toposeat.topology.merging.join import renamed
-from toposeat.topology.merging.layout import lay_out, layout_of, with_nodes
+from toposeat.topology.merging.join import fitted, renamed
+from toposeat.topology.merging.layout import lay_out, layout_of, place_bridges, with_nodes
 from toposeat.topology.merging.nics import draw_nics
 from toposeat.topology.readings import without_inferred_links
 from toposeat.topology.told import (
@@ -69,6 +69,7 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
         for key in (CPU_KEY, CPU_NAME, DOMAIN)
         if key in part.metadata
     }
+    parts = [fitted(part, parts) for part in parts]
     remarks = tuple(line for part in parts if not part.devices for line in part.report)
     layout = layout_of(parts)
     parts = [part for part in parts if part.devices]
@@ -111,6 +112,7 @@ class _Merge:
     def facts(self, name: str) -> Topology:
         """The facts of all parts in one tree."""
         builder = draw(self.base, self.known)
+        place_bridges(builder)
         lay_out(builder, self.layout)
         builder.report += self.doubts
         builder.premises += [each for part in self.trust for each in part.premises]
@@ -263,6 +265,7 @@ _RANK_OF_ORIGIN = (
     ("NCCL", Rank.NCCL),
     ("RCCL", Rank.NCCL),
     ("hwloc", Rank.HWLOC),
+    ("lspci", Rank.HWLOC),
     ("catalogue", Rank.CATALOGUE),
     ("machine file", Rank.CATALOGUE),
     ("synthetic", Rank.CATALOGUE),

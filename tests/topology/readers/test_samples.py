@@ -218,6 +218,14 @@ SAMPLES: dict[str, Sample] = {
             "cpu_name": "AMD EPYC 7302 16-Core Processor",
         },
     ),
+    "lspci": Sample(
+        text="-+-[0000:80]---01.0-[81]----00.0  NVIDIA Corporation AD104GL [L4]\n"
+        " \\-[0000:00]-+-00.0  Intel Corporation Device 09a2\n"
+        "             \\-01.0-[01]----00.0  NVIDIA Corporation AD104GL [L4]\n",
+        bus=["0000:01:00.0", "0000:81:00.0"],
+        names=["NVIDIA L4"] * 2,
+        report="the NUMA node of gpu0 is not known",
+    ),
     "toposeat topology JSON": Sample(
         text="minsky-4", links={"nvlink": 6, "smp": 1}, names=["Tesla P100-SXM2-16GB"] * 4
     ),

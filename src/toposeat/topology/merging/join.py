@@ -8,8 +8,29 @@ from dataclasses import replace
 
 from toposeat.errors import InputError
 from toposeat.model.topology import Device, Link, Topology, Vendor
+from toposeat.topology.visible import without_devices
 
+_ALL = "lspci"  # the source that lists devices which others leave out
 _HINT = "give files of one and the same machine, and at least one that lists the PCI bus ids"
+
+
+def fitted(part: Topology, parts: Sequence[Topology]) -> Topology:
+    """A part; of lspci's the GPUs that the others list too, or none if nothing tells which.
+
+    lspci lists what a job may not use as well, and of a tree without names not only GPUs.
+    """
+    devices = [device for each in parts if each.origin != _ALL for device in each.devices]
+    if part.origin != _ALL or not devices:
+        return part
+    known = {device.pci_bus_id for device in devices} - {None}
+    most = max(len(each.devices) for each in parts if each.origin != _ALL)
+    own = {device.pci_bus_id for device in part.devices}
+    if len(own) == most or own <= known:
+        return part
+    if len(known) == most and known <= own:
+        return without_devices(part, {d.id for d in part.devices if d.pci_bus_id not in known})
+    line = f"{_ALL} lists {len(own)} GPUs, and other sources {most}: it is not used"
+    return Topology(origin=_ALL, devices=(), report=(line,))
 
 
 def join_devices(

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toposeat.model.cpu_list import parse_cpu_list
-from toposeat.model.topology import Component, ComponentKind, Device, LinkKind, Topology
+from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.merging.join import with_ends
 from toposeat.topology.premises import scaled
 
 
@@ -33,6 +34,39 @@ def with_nodes(machine: Topology, layout: Sequence[Component]) -> Topology:
         return replace(device, numa_node=own[0]) if is_found else device
 
     return replace(machine, devices=tuple(map(placed, machine.devices)))
+
+
+def place_bridges(builder: GraphBuilder) -> None:
+    """Put host bridges whose memory node their source did not tell where their devices are."""
+    nodes = {c.numa_node: c.id for c in builder.components if c.kind is ComponentKind.NUMA}
+    untold = nodes.pop(None, "")
+    fabric = [x for x in builder.links if untold in x.ends and x.kind is LinkKind.PCIE]
+    for link in fabric:
+        below = _devices_below(builder, link, untold)
+        told = {device.numa_node: device.cpus for device in below}
+        if len(told) != 1 or None in told:
+            continue
+        ((node, cpus),) = told.items()
+        if node not in nodes:
+            id = builder.component(ComponentKind.NUMA, f"numa-{node}", numa_node=node, cpus=cpus)
+            for other in (*nodes.values(), untold):
+                builder.sockets(id, other)
+            nodes[node] = id
+        a, b = (nodes[node] if end == untold else end for end in link.ends)
+        builder.links[builder.links.index(link)] = with_ends(link, a, b)
+    if fabric and not any(untold in x.ends for x in builder.links if x.kind is LinkKind.PCIE):
+        builder.links = [link for link in builder.links if untold not in link.ends]
+        builder.components = [each for each in builder.components if each.id != untold]
+        builder.report = [line for line in builder.report if "NUMA node of" not in line]
+
+
+def _devices_below(builder: GraphBuilder, link: Link, node: str) -> list[Device]:
+    """The devices that a link of a memory node leads to over PCIe."""
+    pending = [end for end in link.ends if end != node]
+    for id in pending:
+        ends = [x.ends for x in builder.links if id in x.ends and x.kind is LinkKind.PCIE]
+        pending += [end for pair in ends for end in pair if end not in (node, *pending)]
+    return [device for device in builder.devices if device.id in pending]
 
 
 def lay_out(builder: GraphBuilder, layout: Sequence[Component]) -> None:
