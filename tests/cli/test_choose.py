@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +35,20 @@ def test_a_known_traffic_decides(capsys: pytest.CaptureFixture[str]) -> None:
 def test_another_number_of_ranks_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["choose", "2", "-t", "dgx-1v", "--for", "ring:4"]) == 2
     assert "the traffic has 4 ranks" in capsys.readouterr().err
+
+
+def test_a_set_that_mixes_products_says_so(
+    shared_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two RTX 5090 and three RTX 4090: any four of them are mixed."""
+    case = shared_dir / "cases/topology/57-mixed-5090-4090-x8"
+    words = ["choose", "4", "-t", str(case / "topo.txt"), "-t", str(case / "gpus.csv")]
+    assert main(words) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Mixed 2 products: NVIDIA GeForce RTX 5090 (D" in said
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    named = [index for own in document["products"].values() for index in own]
+    assert sorted(named) == sorted(document["devices"])
+    assert main(["choose", "4", "-t", "l40s-8"]) == 0
+    assert "Mixed" not in capsys.readouterr().out

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.record import Record
+from toposeat.model.topology import Topology
 from toposeat.model.transport import Transport
 
 
@@ -45,3 +48,15 @@ class DeviceSet(Record, frozen=True, kw_only=True):
     def is_exact(self) -> bool:
         """Whether every set of free devices was looked at."""
         return self.sets_tried == self.sets
+
+
+def products_in(topology: Topology, devices: Iterable[int]) -> dict[str, tuple[int, ...]]:
+    """The devices of each product, by its name; a set that mixes products has more than one.
+
+    Devices whose name no source tells are left out: they may be of any product.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for device in devices:
+        if name := topology.devices[device].name:
+            found[name] = (*found.get(name, ()), device)
+    return found

@@ -208,6 +208,7 @@ def _tables(tables: Mapping[TableKey, PairTable], ranks: int) -> Json:
 
 def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
     """Devices to take by index, in the order of local ranks; the rates are predicted."""
+    from toposeat.model.device_set import products_in  # noqa: PLC0415 - 3 ms, for one verb
 
     def indices(devices: Iterable[int]) -> list[int | None]:
         return [topology.devices[device].index for device in devices]
@@ -217,6 +218,9 @@ def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
         {
             "devices": indices(chosen.devices),
             "line": visible_line(topology, chosen.devices),
+            "products": {
+                name: indices(own) for name, own in products_in(topology, chosen.devices).items()
+            },
             "ring_bytes_per_s": chosen.bytes_per_s,
             "ring_range": [chosen.low, chosen.high],
             "transport": chosen.transport,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from toposeat.model.device_set import DeviceSet, Left
+from toposeat.model.device_set import DeviceSet, Left, products_in
 from toposeat.model.few import few
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
 from toposeat.report.parts import Fact, Part, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import format_rate, format_rates, format_seconds, plural
+from toposeat.report.units import clean, format_rate, format_rates, format_seconds, plural
 from toposeat.report.view.machine import device_code
 from toposeat.report.view.transport import transport_first
 
@@ -27,10 +27,22 @@ def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextSty
         *transport_first(chosen.transport, share),
         Fact("Take", _take(chosen, topology)),
         to_copy(visible_line(topology, chosen.devices)),
+        *_mixed(chosen, topology),
         *(Fact("Left", _left(left, topology)) for left in chosen.left),
         Fact("Tried", f"{tried} of free devices"),
     ]
     return lay_out(parts, style)
+
+
+def _mixed(chosen: DeviceSet, topology: Topology) -> list[Part]:
+    """Which products a set mixes."""
+    products = products_in(topology, chosen.devices)
+    names = (f"{clean(name)} ({_names(own, topology)})" for name, own in products.items())
+    return (
+        [Fact("Mixed", f"{len(products)} products: {', '.join(names)}")]
+        if len(products) > 1
+        else []
+    )
 
 
 def _take(chosen: DeviceSet, topology: Topology) -> str:
