@@ -199,14 +199,12 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *data) {
   return search->found != NULL;
 }
 
-static void report_mpi(struct tps_report *report) {
-  static const char name[] = "PMPI_Get_library_version";
-  struct search search = {.symbol = name, .found = dlsym(RTLD_NEXT, name)};
+/* From the program on: it may hold the library's data itself, by a copy relocation. */
+static void *find_in_mpi(const char *name) {
+  struct search search = {.symbol = name, .found = dlsym(RTLD_DEFAULT, name)};
   if (search.found == NULL)
     dl_iterate_phdr(search_object, &search);
-  int (*library_version)(char *, int *);
-  memcpy((void *)&library_version, (const void *)&search.found, sizeof library_version);
-  tps_probe_add_mpi(report, library_version);
+  return search.found;
 }
 
 /* ---- the report ---- */
@@ -226,7 +224,7 @@ static void write_report(const char *when, bool before_finalize) {
   tps_report_add(&report, "when", when);
   tps_report_add_process(&report);
   if (before_finalize)
-    report_mpi(&report);
+    tps_probe_add_mpi(&report, find_in_mpi);
   bool uses_gpu = report_cuda(&report);
   dl_iterate_phdr(add_driver, &report);
   report_lists(&report);

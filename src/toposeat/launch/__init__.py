@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
     from toposeat.launch.launchers.seats import Allocation, Export
     from toposeat.launch.launchers.wrappers import Command, unwrapped
-    from toposeat.launch.ledger import refuse_fewer, worlds_fault
+    from toposeat.launch.ledger import deciding_worlds, refuse_fewer, worlds_fault
     from toposeat.launch.lending import lend
     from toposeat.launch.lent_files import (
         borrowing,

@@ -14,7 +14,7 @@ from toposeat.errors import ToposeatError
 from toposeat.launch.allocation import ranks_asked
 from toposeat.launch.home import Home
 from toposeat.launch.home_wire import PORTS_VARIABLE
-from toposeat.launch.launchers.launcher import LaunchLine
+from toposeat.launch.launchers.launcher import LaunchLine, version_of
 from toposeat.launch.line import torchrun_below
 
 REFUSED_ON_NODES = 125  # what toposeat-exec ends with where it starts nothing
@@ -119,6 +119,14 @@ def worlds_fault(
         f"{asks}, and each was a world of its own: the program's MPI does not know {starter}",
         line.family.singletons,
     )
+
+
+def deciding_worlds(line: LaunchLine, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What decides, beside the program, of what worlds the ranks of a line are."""
+    line = torchrun_below(line) or line
+    if line.family.worlds is not None:
+        return line.family.worlds(line, environment)
+    return tuple(map(str, version_of(line.launcher[0]))) if line.family.answer else ()
 
 
 def refuse_fewer(

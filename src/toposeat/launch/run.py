@@ -25,7 +25,7 @@ from toposeat.launch.home_wire import KEY_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
 from toposeat.launch.launchers.wrappers import unwrapped
-from toposeat.launch.ledger import OPEN_PORTS, REFUSED_ON_NODES, Ledger
+from toposeat.launch.ledger import OPEN_PORTS, REFUSED_ON_NODES, Ledger, worlds_fault
 from toposeat.launch.lent_files import KEY_VARIABLE as LENT_KEY_VARIABLE
 from toposeat.launch.line import check_ready, hand_on, parse_launch_line, wrap_with_exec
 from toposeat.launch.order_readers import agree
@@ -39,6 +39,7 @@ from toposeat.launch.verification import (
     read_reports,
     refusal_error,
     refusal_lines,
+    world_of,
 )
 from toposeat.launch.verification import verify as verify_seats
 from toposeat.model.files import read_input, write_atomically
@@ -155,6 +156,7 @@ def run_placed(
             if strict and code and any(map(is_stopped, reports.ranks.values())):
                 code = NOT_AS_PLANNED  # the launcher's own code says no more than that one failed
             seats, notes = _verified(plan, reports, verify=verify, remote=remote, exit_code=code)
+            notes = (*_world_notes(plan, reports, variables), *notes)
     return _record(
         argv,
         (*assignments(added), *command.argv),
@@ -390,6 +392,16 @@ class _Home:
         if code:
             raise ToposeatError(f"no rank was started: {fault.cause}", hint=fault.hint)
         return (f"{fault.cause}: the seats of ranks are unverified ({fault.hint})",)
+
+
+def _world_notes(
+    plan: Realisation, reports: ReportFolder, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """What to say where the program's world is not the one that was planned."""
+    worlds = [size for own in reports.ranks.values() if (size := world_of(own)) is not None]
+    ranks = plan.seating.ranks
+    fault = worlds_fault(plan.line, max(worlds, default=ranks), environment, alone=ranks)
+    return () if fault is None else (f"{fault.cause} ({fault.hint})",)
 
 
 def _verified(

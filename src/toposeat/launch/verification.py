@@ -313,7 +313,11 @@ def _verify_rank(
         _compare_memory(nearby, own, final, findings)
         _compare_nic(nearby, own, findings)
         _compare_device(seat, own, placement.vendor, exit_code, findings)
-        _compare_neighbours(neighbours, findings)
+        world = world_of(own)
+        if world is not None and world < placement.ranks:
+            findings.mismatches.append(f"its MPI_COMM_WORLD has {world} of {placement.ranks} ranks")
+        else:
+            _compare_neighbours(neighbours, findings)
         findings.remarks += left_out(own.seat).values()
         findings.mismatches += [each for each in _warnings(own) if each not in findings.mismatches]
     return RealisedSeat(
@@ -443,6 +447,12 @@ def _compare_neighbours(neighbours: tuple[int, int] | None, findings: _Findings)
             "MPICH shares memory with {} of the {} other ranks of its node: its launcher told it a"
             " wrong map of the job".format(*neighbours)
         )
+
+
+def world_of(own: RankReports) -> int | None:
+    """How many ranks the largest MPI_COMM_WORLD of its processes had, as far as one told."""
+    told = (_number(first_value(probe, "world")) for probe in own.probes)
+    return max((size for size in told if size is not None), default=None)
 
 
 def _itself(own: RankReports) -> Mapping[str, tuple[str, ...]] | None:

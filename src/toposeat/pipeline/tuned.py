@@ -223,16 +223,17 @@ def _tuned_folder(command: Sequence[str]) -> Path:
     """One folder per machine, program with arguments, and rank count.
 
     A job that runs elsewhere has one wherever it is started: on a login node, in its allocation.
-    The launcher's own options stay out of the key: `mpirun --bind-to none -n 8 ./app` is the same
-    job as `mpirun -n 8 ./app`. Programs and scripts in the line count with their place and time of
-    modification, so that a rebuilt application is profiled again, and two `python app.py` in two
-    folders are two applications.
+    The launcher's own options stay out of the key, but those that decide what worlds there are:
+    `mpirun --bind-to none -n 8 ./app` is the same job as `mpirun -n 8 ./app`. Programs and scripts
+    in the line count with their place and time of modification, so that a rebuilt application is
+    profiled again, and two `python app.py` in two folders are two applications.
     """
     line = launch.parse_launch_line(command)
     words = [(word, not at) for program in line.programs for at, word in enumerate(program)]
     files = [_program_file(word, first=first) for word, first in words]
     is_here = runs_here(line, os.environ)
     key = {
+        "launcher": [line.kind, *launch.deciding_worlds(line, os.environ)],
         "host": os.uname().nodename if is_here else "of the job",
         "lists": [is_here and os.environ.get(name) for name in DEVICE_VARIABLES],
         "ranks": line.ranks or [os.environ.get(name) for name in _RANK_VARIABLES],

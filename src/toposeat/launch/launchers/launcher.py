@@ -319,6 +319,7 @@ class Launcher:
         slurm_places: the variable that says how many ranks a node of a Slurm job takes.
         named_by: the variable by which it calls a node, where that may be another than its host's.
         job_ranks: the variable of a job that says how many ranks a line starts which does not say.
+        worlds: what decides whether the ranks are of one world, if more than its version does.
         singletons: what to do where the program's MPI does not know it, and each of its tasks is a
             world of one rank.
         limits_slots: its line says how many ranks a host takes.
@@ -364,6 +365,7 @@ class Launcher:
     slurm_places: str = "SLURM_TASKS_PER_NODE"
     named_by: str = ""
     job_ranks: str = ""
+    worlds: Callable[[LaunchLine, Mapping[str, str]], Words] | None = None
     singletons: str = "start it by the launcher of the program's own MPI"
     limits_slots: bool = False
     oversubscribes: Callable[[LaunchLine, Mapping[str, str]], bool] | None = None

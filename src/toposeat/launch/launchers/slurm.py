@@ -361,6 +361,7 @@ LAUNCHERS = (
         slurm_places="SLURM_JOB_CPUS_PER_NODE",  # every CPU of the job
         named_by="SLURMD_NODENAME",
         job_ranks="SLURM_NTASKS",
+        worlds=lambda line, environment: (_pmi(line, environment), configured("SLURM_VERSION")),
         singletons="name the program's PMI: srun --mpi=pmix ... (Open MPI) or srun --mpi=pmi2 ..."
         " (MPICH); `srun --mpi=list` says which there are",
         oversubscribes=lambda line, _: line.has({"O", "overcommit"}),
