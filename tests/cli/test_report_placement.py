@@ -111,3 +111,15 @@ def test_another_traffic_order_or_damage_claims_no_proof(
     damaged = said(["report", str(place)], capsys)
     assert damaged.startswith("Verdict   Predicted gain from moving 8 of 16 ranks")
     assert "Proved" not in damaged
+
+
+def test_a_gain_is_green_and_a_loss_is_red_on_pictures_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for solver, look in (("auto", "better"), ("random", "worse"), ("default", "")):
+        picture = tmp_path / f"{solver}.svg"
+        place = str(tmp_path / f"{solver}.place")
+        said(["map", "stencil2d:4x4", "-t", "k80-16", "--solver", solver, "-o", place], capsys)
+        said(["report", place, "-o", str(picture)], capsys)
+        looks = set(re.findall(r'<text class="(better|worse)"', picture.read_text()))
+        assert looks == ({look} if look else set())

@@ -78,7 +78,7 @@ def test_what_the_clock_shows_is_recommended(installation: MpiInstallation, tmp_
     ]
     text = render_advice_text(advice)
     assert "export UCX_TLS='^cuda_ipc'" in text
-    assert "through the host: verified, +50.0 % of the time saved" in text
+    assert "through the host: verified, saves 50.0 % of the time" in text
     assert "-x UCX_RNDV_SCHEME -x UCX_TLS" in text
     assert "EMULATED" not in text
     assert advice_json(advice)["recommended"]["variables"] == STAGED

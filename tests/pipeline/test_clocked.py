@@ -46,7 +46,7 @@ def test_the_last_time_that_is_printed_counts(tmp_path: Path) -> None:
     assert "no measurable difference" in text
     assert "measured" in text
     assert "emulated" not in text
-    assert "+25.0 %" in text  # the prediction, in a column of its own
+    assert " 25.0 %" in text  # the prediction, in a column of its own
     assert form_of(result)["orders"][0]["is_noise"] is True
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_NO_SHARE = 0.0005  # of what is saved: below it nothing is
 _RATE_UNITS = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 
 
@@ -96,22 +97,22 @@ def format_percent(share: float) -> str:
     return f"{value:.0f} %"
 
 
-def format_gain(before: float, after: float, *, loss: str = "costs ") -> str:
-    """What is saved of `before`: `saves 48 %`, `costs 3 %`, `0 %`; with `loss="-"` as a number.
-
-    `-` where `before` is nothing; of what grows tenfold the factor, `x12.5`.
-    """
+def format_gain(before: float, after: float) -> str:
+    """What is saved of `before`, as `format_share` says it; `-` where `before` is nothing."""
     if before == after:
         return "0 %"
     if before == 0 or not (math.isfinite(before) and math.isfinite(after)):
         return "-"
-    saved = (before - after) / before
-    if abs(saved) < 0.0005:
+    return format_share((before - after) / before)
+
+
+def format_share(saved: float, percent: Callable[[float], str] = format_percent) -> str:
+    """What is saved: `saves 48 %`, `costs 3 %`, `0 %`; from twice as much on, `costs 12.5x`."""
+    if saved <= -1:
+        return f"costs {three_digits(1 - saved)}x"
+    if abs(saved) < _NO_SHARE:
         return "0 %"
-    if saved <= -9.995:
-        return f"x{three_digits(after / before)}"
-    gain = "saves " if loss == "costs " else ""
-    return (gain if saved > 0 else loss) + format_percent(abs(saved))
+    return ("saves " if saved > 0 else "costs ") + percent(abs(saved))
 
 
 def format_power_of_two(exponent: int) -> str:

@@ -38,8 +38,8 @@ def test_the_story_has_one_line_for_each_thing_to_know() -> None:
     assert lines[0].startswith("k80-16    Predicted gain from moving 14 of 16 ranks")
     assert "CUDA_VISIBLE_DEVICES=0,2,4,6,8,10,12,14,1,3,5,7,9,11,13,15" in text
     clock = next(line for line in lines if line.startswith("Clocked "))
-    assert "emulated gain of +50.0 % (+48.0 to +52.0 %)" in clock
-    assert clock.endswith("predicted for these runs +60.0 %")
+    assert "saves 50.0 %, emulated (+48.0 to +52.0 %)" in clock
+    assert clock.endswith("; predicted for these runs: saves 60.0 %")
     assert "\nsmall-tree" in text.partition("Clocked")[2]
     assert "No gain: the default placement is kept" in text
     assert text.count("VISIBLE_DEVICES") == 1
@@ -49,5 +49,5 @@ def test_noise_is_called_noise_and_no_clock_is_left_out() -> None:
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     gained = [(tree, samples.mapping(tree, traffic, samples.K80_PLACED))]
     noise = render_demo_text(gained, clocked(0.01, -0.02, 0.04))
-    assert "no measurable difference, predicted for these runs +60.0 %" in noise
+    assert "no measurable difference; predicted for these runs: saves 60.0 %" in noise
     assert "Clocked" not in render_demo_text(gained, None)

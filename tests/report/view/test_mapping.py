@@ -174,15 +174,15 @@ def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
         "Verdict   No gain: default is predicted to be the fastest (210 us).\n\n"
     )
     lines = text.splitlines()[2:]
-    assert lines[3].startswith("predicted  link time  relative")
-    assert lines[4].split()[:4] == ["default", "210", "us", "1.00"]
-    assert lines[5].split()[:4] == ["bad.place", "629", "us", "3.00"]
+    assert lines[3].startswith("predicted  link time        saves")
+    assert lines[4].split()[:4] == ["default", "210", "us", "0", "%"][:4]
+    assert lines[5].split()[:4] == ["bad.place", "629", "us", "costs", "3.00x"][:4]
     assert lines[6] == "Busiest link"
     assert lines[8].split() == [
         "bad.place",
         *["cross-socket:", "package", "0", "-", "package", "1"],
     ]
-    assert lines[-1] == "relative: link time over that of default; nothing was measured"
+    assert lines[-1] == "saves: of the link time of default; nothing was measured"
     assert "measured" not in "\n".join(lines[:-1])
     better = render_comparison_text(
         [("bad.place", result.placed), ("default", result.default)], tree, traffic

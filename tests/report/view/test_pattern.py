@@ -49,14 +49,14 @@ def test_measured_and_predicted_have_columns_of_their_own() -> None:
     top = next(i for i, line in enumerate(lines) if "message" in line)
     assert lines[top].split() == ["message", *(["measured"] * 6), "predicted"]
     (row,) = [line for line in lines if line.startswith("1.00 MiB")]
-    assert "+50.0 %" in row
-    assert row.endswith("+55.0 %")
+    assert " 50.0 % " in row
+    assert row.endswith(" 55.0 %")
 
 
 def test_noise_is_named() -> None:
     text = render_pattern_text(RESULT)
-    assert "+1.0 % ?" in text
-    assert "measured gain of +50.0 % at 1.00 MiB; no measurable difference at 1 of 2 sizes" in (
+    assert " 1.0 % ?" in text
+    assert "saves 50.0 % at 1.00 MiB, measured; no measurable difference at 1 of 2 sizes" in (
         " ".join(text.split())
     )
     noise = replace(RESULT, sizes=(1,), results=(NOISY,))

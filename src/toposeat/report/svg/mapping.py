@@ -27,8 +27,8 @@ def mapping_svg(
     picture = mapping_pictures(result, topology)[0]
     sheet = Sheet(topology_sentence(topology), max(drawn_size(picture.svg)[0] + 32, 480.0))
     sheet.line(traffic_sentence(traffic))
-    for words in said_of(result):
-        sheet.line(words)
+    for said in said_of(result):
+        sheet.line(said.words, said.look)
     sheet.line(origin_words(topology, created), "axis")
     sheet.picture(picture)
     sheet.list_line(topology_sentence(topology), "title")

@@ -408,8 +408,8 @@ def network_sheet(result: MappingResult, traffic: Traffic, created: str = "") ->
     shown = placements_of(result)
     sheet = Sheet(clean(result.topology), WIDTH + 32)
     sheet.line(traffic_sentence(traffic))
-    for words in said_of(result):
-        sheet.line(words)
+    for said in said_of(result):
+        sheet.line(said.words, said.look)
     if created:
         sheet.line(f"Drawn {created}", "axis")
     for name, each in shown:

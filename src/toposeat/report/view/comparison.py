@@ -8,9 +8,9 @@ from toposeat.model.evaluation import Evaluation
 from toposeat.model.quantity import Premises
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.parts import Cell, Fact, Part, Table, sentences
+from toposeat.report.parts import Cell, Fact, Part, Table, Words, gain_cell, sentences
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, three_digits
+from toposeat.report.units import clean, format_gain
 from toposeat.report.view.loads import busiest_words, levels_and_links
 from toposeat.report.view.machine import topology_sentence
 from toposeat.report.view.mapping import fastest_words, figures_of, range_words
@@ -34,12 +34,13 @@ def render_comparison_text(
     there is no topology whose devices are listed; `premises` are those of each gain.
     """
     times = [(name, each.predicted_s) for name, each in evaluations]
-    base, rows = times[0][1], []
+    base = times[0][1]
+    rows: list[tuple[Words, ...]] = []
     for name, each in evaluations:
         time, *others = (figure.form(figure.of(each)) for figure in figures_of(metric).values())
-        relative = three_digits(each.predicted_s / base if base > 0 else 1.0)
-        rows.append((name, time, relative, *others))
-    header = ("predicted", "link time", "relative", "worst link", "mean link", "hop-bytes", "cost")
+        change = gain_cell(format_gain(base, each.predicted_s))
+        rows.append((name, time, change, *others))
+    header = ("predicted", "link time", "saves", "worst link", "mean link", "hop-bytes", "cost")
     words = clean(machine) if topology is None else topology_sentence(topology)
     parts: list[Part] = [
         Fact("Verdict", fastest_words(times, "link time")),
@@ -55,7 +56,7 @@ def render_comparison_text(
             (f"  {clean(name)}", busiest_words(topology, each)) for name, each in evaluations
         ]
         parts += ["Busiest link", _without_header(busiest)]
-    parts.append(f"relative: link time over that of {clean(times[0][0])}; nothing was measured")
+    parts.append(f"saves: of the link time of {clean(times[0][0])}; nothing was measured")
     ranges = [
         (f"  {clean(name)}", said)
         for (name, _), each in zip(evaluations, premises, strict=False)

@@ -175,7 +175,7 @@ def _gain_table(gains: Sequence[PossibleGain]) -> Table:
             gain.pattern,
             format_seconds(gain.default_s),
             format_seconds(gain.placed_s),
-            format_percent(gain.share),
+            Cell(format_percent(gain.share), "better"),
             gain_range_words(gain.premises)
             if gain.premises is not None and gain.premises.is_doubtful
             else "-",

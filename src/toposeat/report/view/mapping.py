@@ -19,7 +19,17 @@ from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premises
 from toposeat.model.topology import PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
-from toposeat.report.parts import Cell, Fact, Line, Part, Table, facts, sentences, to_copy
+from toposeat.report.parts import (
+    Cell,
+    Fact,
+    Line,
+    Part,
+    Table,
+    facts,
+    gain_cell,
+    sentences,
+    to_copy,
+)
 from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
     clean,
@@ -187,11 +197,12 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
     return f"{start}, so expect at most about {three_digits(at_most)}x."
 
 
-def said_of(result: MappingResult) -> list[str]:
-    """Verdict, range and proof, as they stand on a picture."""
+def said_of(result: MappingResult) -> list[Cell]:
+    """Verdict, in the colour of a gain or a loss, range and proof, as they stand on a picture."""
+    look = {"gain": "better", "loss": "worse"}.get(outcome_word(result), "")
     proof = certificate_words(result.certificate, result.metric, reasoned=False)
-    said = (verdict_words(result), range_words(result.premises), proof)
-    return [words for words in said if words]
+    said = [Cell(words) for words in (range_words(result.premises), proof) if words]
+    return [Cell(verdict_words(result), "" if result.kept_default else look), *said]
 
 
 def verdict_words(result: MappingResult) -> str:
@@ -528,11 +539,9 @@ def before_after(result: MappingResult) -> Table:
     shown = []
     for name, figure in figures_of(result.metric).items():
         before, after = figure.of(result.default), figure.of(result.placed)
-        change = format_gain(before, after, loss="-")
-        look = "worse" if change.startswith(("-", "x")) else "better"
-        look = "" if change in ("0 %", "-") else look
+        change = gain_cell(format_gain(before, after))
         name_cell = Cell(figure.name, mark="objective" if name == result.objective else "")
-        shown.append((name_cell, figure.form(before), figure.form(after), Cell(change, look)))
+        shown.append((name_cell, figure.form(before), figure.form(after), change))
     header = ("predicted", "default", "placed", "saves")
     return Table(header, shown, right=(1, 2, 3), caption="Predicted (nothing here was measured)")
 

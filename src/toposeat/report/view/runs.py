@@ -18,22 +18,31 @@ from toposeat.model.runs import (
 )
 from toposeat.model.shell_words import shell_line, shell_word
 from toposeat.model.topology import Topology
-from toposeat.report.parts import Cell, Fact, Part, Table, Words, facts, sentences, to_copy
+from toposeat.report.parts import (
+    Cell,
+    Fact,
+    Part,
+    Table,
+    Words,
+    facts,
+    gain_cell,
+    sentences,
+    to_copy,
+)
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import (
     clean,
     format_bytes,
     format_seconds,
-    known,
+    format_share,
     plural,
-    three_digits,
 )
 from toposeat.report.view.differences import rank_differences
 from toposeat.report.view.mapping import line_to_copy, verdict_words
 
 _MOST = 9  # causes that are told after a run
 _NO_SPREAD = "one repeat only: no spread, so {}; use --repeats 5"
-_MEANING = "gain = mean of paired ratios, with its 95 % interval; A/A = the {} against itself"
+_MEANING = "saves = mean of paired ratios, with its 95 % interval; A/A = the {} against itself"
 
 
 def render_verdict(record: RunRecord, style: TextStyle = PLAIN) -> str:
@@ -147,7 +156,7 @@ def pattern_verdict(result: ClockedPattern) -> str:
         return "no measurable difference at any size; keep the default"
     best = max(clear, key=lambda size: clear[size])
     return (
-        f"{_word(result.results[0])} gain of {percent(clear[best])} at {format_bytes(best)};"
+        f"{gain_words(clear[best])} at {format_bytes(best)}, {_word(result.results[0])};"
         f" no measurable difference at {len(placed) - len(clear)} of {plural(len(placed), 'size')}"
     )
 
@@ -162,15 +171,15 @@ def _size_table(result: ClockedPattern) -> Table:
                 format_bytes(size),
                 _median((*each.default_s, *each.again_s)),
                 _median(placed.seconds),
-                gain_cell(placed.gain.mean, is_noise=each.is_noise(placed)),
+                _measured(placed.gain.mean, is_noise=each.is_noise(placed)),
                 interval(placed.gain),
                 spread(each.control),
                 spread(random[0].gain if random else None),
-                known(placed.predicted, gain_words),
+                "-" if placed.predicted is None else _predicted(placed.predicted),
             ]
         )
-    clocked = ("default", "placed", "gain", "95 % interval", "A/A", f"{result.randoms} random")
-    header = ["\nmessage", *(f"{each}\n{word}" for each in clocked), "gain\npredicted"]
+    clocked = ("default", "placed", "saves", "95 % interval", "A/A", f"{result.randoms} random")
+    header = ["\nmessage", *(f"{each}\n{word}" for each in clocked), "saves\npredicted"]
     return Table(header, rows, right=range(len(header)), only_used=True)
 
 
@@ -179,8 +188,8 @@ def _word(result: ClockedResult) -> str:
 
 
 def gain_words(share: float) -> str:
-    """A gain as percent with a sign; what takes twice as long or longer as `12.5x slower`."""
-    return f"{three_digits(1 - share)}x slower" if share <= -1 else percent(share)
+    """`saves 26.8 %`, `costs 3.1 %`, with a decimal, which a clock tells."""
+    return format_share(share, "{:.1%}".format).replace("%", " %")
 
 
 def percent(share: float) -> str:
@@ -189,11 +198,14 @@ def percent(share: float) -> str:
     return "0.0 %" if value == 0 else f"{value:+.1f} %"
 
 
-def gain_cell(gain: float, *, is_noise: bool) -> Cell:
-    """A gain as percent, green or red; `?` where it is not told apart from noise."""
-    if is_noise:
-        return Cell(f"{gain_words(gain)} ?", "noise")
-    return Cell(gain_words(gain), "better" if gain > 0 else "worse" if gain < 0 else "")
+def _measured(gain: float, *, is_noise: bool) -> Cell:
+    """A gain in its colour; `?` where it is not told apart from noise."""
+    found = _predicted(gain)
+    return Cell(f"{found.words} ?", "noise") if is_noise else found
+
+
+def _predicted(gain: float) -> Cell:
+    return gain_cell(gain_words(gain))
 
 
 def interval(gain: Gain) -> str:
@@ -234,9 +246,7 @@ def clocked_verdict(result: ClockedResult) -> str:
         if result.is_noise(order):
             said.append(f"{clean(order.name)}: no measurable difference")
         else:
-            change = "gain of " if order.gain.mean > 0 else "loss of "
-            change = "" if order.gain.mean <= -1 else change
-            said.append(f"{clean(order.name)}: {word} {change}{gain_words(order.gain.mean)}")
+            said.append(f"{clean(order.name)}: {gain_words(order.gain.mean)}, {word}")
     return "; ".join(said)
 
 
@@ -263,17 +273,18 @@ def _table(result: ClockedResult, word: str) -> Table:
         [
             clean(order.name),
             _median(order.seconds),
-            gain_cell(order.gain.mean, is_noise=result.is_noise(order)),
+            _measured(order.gain.mean, is_noise=result.is_noise(order)),
             interval(order.gain),
         ]
         for order in result.orders
     ]
-    header = ["\n", f"median\n{word}", f"gain\n{word}", f"95 % interval\n{word}"]
+    header = ["\n", f"median\n{word}", f"saves\n{word}", f"95 % interval\n{word}"]
     forecast = [order.predicted for order in result.orders if order.predicted is not None]
     if forecast:
-        header.append("gain\npredicted")
-        for row, words in zip(rows, ["", *map(gain_words, forecast)], strict=True):
-            row.append(words)
+        header.append("saves\npredicted")
+        rows[0].append("")
+        for row, share in zip(rows[1:], forecast, strict=True):
+            row.append(_predicted(share))
     if result.predicted_s:
         header += ["link time\npredicted", f"{word} /\npredicted"]
         clocked = [both, *(order.seconds for order in result.orders)]
@@ -307,11 +318,11 @@ def render_demo_text(
 
 
 def _clocked(result: ClockedResult) -> str:
-    """`placed: emulated gain of +55 % (+54 to +56 %), predicted for these runs +56 %`."""
+    """`placed: saves 55.0 %, emulated (+54.0 to +56.0 %); predicted for these runs: ...`."""
     order = result.orders[0]
     spread = "" if result.is_noise(order) else f" ({interval(order.gain)})"
     forecast = "" if order.predicted is None else gain_words(order.predicted)
-    return f"{clocked_verdict(result)}{spread}, predicted for these runs {forecast}"
+    return f"{clocked_verdict(result)}{spread}; predicted for these runs: {forecast}"
 
 
 def render_advice_text(advice: Advice, style: TextStyle = PLAIN) -> str:
@@ -341,7 +352,7 @@ def advice_verdict(advice: Advice) -> str:
     if advice.recommended is None:
         return f"no measurable gain{where}; keep the environment as it is"
     order = next(each for each in clocked.orders if each.name == advice.recommended.name)
-    verified = f"{clean(order.name)}: verified{where}, {percent(order.gain.mean)} of the time saved"
+    verified = f"{clean(order.name)}: verified{where}, {gain_words(order.gain.mean)} of the time"
     if clocked.emulated:
         return f"{verified}. This holds for the stand-in only; do not set it on a real machine"
     return verified
