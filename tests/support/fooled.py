@@ -2,6 +2,7 @@
 
 As a program (`fooled.py HOW...`) it is one rank: it takes the device of its local rank, or
     other     that of another local rank
+    zero      always device 0
     list      sets its list of devices itself before it begins
     again     starts itself anew first
     fork      uses the device in a child that is a fork
@@ -31,7 +32,7 @@ LOCAL_RANKS = (
 NOT_AS_PLANNED = 98
 FEW = (
     *("honest", "a script with a list", "a finished sh", "one killed below a shell", "static"),
-    *("a child without the probe", "with a helper that is not heard"),
+    *("a child without the probe", "with a helper that is not heard", "device 0"),
 )
 
 
@@ -92,6 +93,7 @@ JOBS: Mapping[str, Fooled] = MappingProxyType(
             "the program removed its device list",
         ),
         "swapped": Fooled(_rank("other"), NOT_AS_PLANNED, "the program took another one of its"),
+        "device 0": Fooled(_rank("zero"), NOT_AS_PLANNED, "run it with --visibility mask"),
         "swapped in a fork": Fooled(_rank("other", "fork"), NOT_AS_PLANNED, "took another one"),
         "swapped, ends at once": Fooled(_rank("other", "_exit"), NOT_AS_PLANNED, "took another"),
         "one rank elsewhere": Fooled(_rank("RANK=1", "other"), NOT_AS_PLANNED, "took another one"),
@@ -160,7 +162,7 @@ def _device(index: int) -> None:
 
 
 def _use(how: Sequence[str], local: int) -> None:
-    _device(3 - local if "other" in how else local)
+    _device(3 - local if "other" in how else 0 if "zero" in how else local)
     if "killed" in how:
         os.kill(os.getpid(), signal.SIGKILL)
     if "_exit" in how:

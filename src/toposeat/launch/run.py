@@ -33,6 +33,7 @@ from toposeat.launch.realise import SEATS_NAME, Realisation, realise, seats_file
 from toposeat.launch.reorder import reorder_words
 from toposeat.launch.verification import (
     ReportFolder,
+    advice,
     is_stopped,
     left_out,
     ranks_in_words,
@@ -415,7 +416,8 @@ def _verified(
         return (), (*notes, *_left_out(plan, reports), *remarks)
     seats = verify_seats(plan.seating, reports, remote=remote, exit_code=exit_code)
     seats = tuple(replace(seat, rank=plan.rank_of(seat.rank)) for seat in seats)
-    return tuple(sorted(seats, key=lambda seat: seat.rank)), (*notes, *remarks)
+    notes = (*advice(plan.seating, reports), *notes, *remarks)
+    return tuple(sorted(seats, key=lambda seat: seat.rank)), notes
 
 
 def _left_out(plan: Realisation, reports: ReportFolder) -> list[str]:

@@ -478,6 +478,32 @@ def _used_none(own: RankReports, vendor: str) -> bool:
     )
 
 
+_OF_ITS_LIST = ": the program took another one of its list"
+
+
+def advice(placement: Placement, reports: ReportFolder) -> tuple[str, ...]:
+    """What mends a mismatch, where that is sure."""
+    told = [
+        (seat, own)
+        for seat in placement.seats
+        if (own := reports.ranks.get(seat.rank)) and own.value("visibility") == "permute"
+    ]
+    first = {seat.host: seat.pci_bus_id for seat, own in told if own.value("local_rank") == "0"}
+    elsewhere = [
+        seat.rank
+        for seat, own in told
+        if seat.pci_bus_id != first.get(seat.host) and _why_another_device(own) == _OF_ITS_LIST
+    ]
+    if not elsewhere or any(
+        own.probes and _used_devices(own) != {first.get(seat.host)} for seat, own in told
+    ):
+        return ()
+    return (
+        "every rank took the first device of its list: if the program always takes device 0, run it"
+        " with --visibility mask",
+    )
+
+
 def _why_another_device(own: RankReports) -> str:
     """Whether the program made its list of devices anew; by its processes that had a device."""
     name, planned = own.value("visible_variable"), own.value("visible_devices")
@@ -487,7 +513,7 @@ def _why_another_device(own: RankReports) -> str:
         lists = dict(each.split("=", 1) for each in probe.get("list", ()) if "=" in each)
         now = lists.get(name)
         if now == planned:
-            return ": the program took another one of its list"
+            return _OF_ITS_LIST
         given = "none" if planned is None else planned
         if now is None:
             return f": the program removed its device list ({name}; it was given {given})"
@@ -506,15 +532,20 @@ def _why_no_device(own: RankReports, exit_code: int) -> str:
         )
     if "asked" in words:
         return "the program made no context on any device"
-    if any("killed" in probe.get("child", ()) for probe in own.probes):
-        return "a process that it started was killed, and could not be asked"
-    unheard = [name for probe in own.probes for name in probe.get("program", ())]
-    if unheard:
-        return f"it started {Path(unheard[0]).name} without LD_PRELOAD, so that could not be asked"
+    if any("child" in probe for probe in own.probes):
+        return _why_child_unheard(own)
     drivers = [driver for probe in own.probes for driver in probe.get("driver", ())]
     if drivers:
         return f"{drivers[0]} is loaded, which cannot be asked"
     return next((_NO_CUDA[word] for word in words if word in _NO_CUDA), f"CUDA driver: {words[0]}")
+
+
+def _why_child_unheard(own: RankReports) -> str:
+    for probe in own.probes:
+        if "program" in probe:
+            name = Path(probe["program"][0]).name
+            return f"it started {name} without LD_PRELOAD, so that could not be asked"
+    return "a process that it started was killed, and could not be asked"
 
 
 def _why_no_probe(own: RankReports, exit_code: int) -> str:
