@@ -168,6 +168,16 @@ static void plan_probe(struct tps_plan *plan, const struct tps_options *options,
   tps_environment_set(&plan->environment, "TOPOSEAT_RANK", number);
   snprintf(number, sizeof number, "%ld", (long)getpid());
   tps_environment_set(&plan->environment, "TOPOSEAT_PID", number);
+  if (plan->variable == NULL || plan->seat == NULL || plan->seat->device.pci == NULL)
+    return;
+  tps_environment_set(&plan->environment, "TOPOSEAT_DEVICE", plan->seat->device.pci);
+  const char *list = tps_environment_get(&plan->environment, plan->variable);
+  struct tps_text given;
+  tps_text_init(&given);
+  tps_text_add(&given, "%s=%s", plan->variable, list == NULL ? "" : list);
+  if (list != NULL)
+    tps_environment_set(&plan->environment, "TOPOSEAT_LIST", given.data);
+  tps_text_free(&given);
 }
 
 void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,

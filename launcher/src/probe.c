@@ -4,8 +4,11 @@
    and only the CUDA driver knows which device was really used.
 
    It must never harm the program: no threads, no output, nothing loaded, nothing initialised. */
+#include "cpu_list.h"
 #include "home.h"
+#include "probe_calls.h"
 #include "probe_children.h"
+#include "probe_cuda.h"
 #include "probe_mpi.h"
 #include "probe_programs.h"
 #include "report.h"
@@ -15,11 +18,13 @@
 #include <link.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -27,23 +32,26 @@
 enum {
   HOME_MS = 400,
   GUARD_S = 2,
-  MAX_DEVICES = 256,
-  CUDA_NOT_INITIALIZED = 3,
-  CUDA_DEINITIALIZED = 4
+  MAX_LOOKS = 64,
 };
 
 static int written;
+static int looks; /* at this process where it had come to a fixed point */
 static jmp_buf without_memory;
+
+/* ISO C has no conversion from an object pointer to a function pointer; POSIX wants it to work. */
+static void load_next(const char *name, void *target) {
+  void *symbol = dlsym(RTLD_NEXT, name);
+  memcpy(target, (const void *)&symbol, sizeof symbol);
+}
 
 /* ---- what toposeat-exec has said ---- */
 
 static struct {
   const char *name;
   char value[PATH_MAX];
-} said[] = {{.name = "TOPOSEAT_RANK"},
-            {.name = "TOPOSEAT_PID"},
-            {.name = "TOPOSEAT_HOME"},
-            {.name = "TOPOSEAT_REPORT_DIR"}};
+} said[] = {{.name = "TOPOSEAT_RANK"}, {.name = "TOPOSEAT_PID"},  {.name = "TOPOSEAT_DEVICE"},
+            {.name = "TOPOSEAT_LIST"}, {.name = "TOPOSEAT_HOME"}, {.name = "TOPOSEAT_REPORT_DIR"}};
 
 /* A program may empty its environment, as env -i does before it becomes another one. */
 static void remember(void) {
@@ -60,96 +68,6 @@ static const char *value_of(const char *name) {
     if (strcmp(said[i].name, name) == 0 && said[i].value[0] != '\0')
       value = said[i].value;
   return value;
-}
-
-/* ---- the CUDA driver, if the program has loaded it ---- */
-
-struct cuda {
-  int (*device_count)(int *);
-  int (*device_get)(int *, int);
-  int (*primary_state)(int, unsigned *, int *);
-  int (*pci_bus_id)(char *, int, int);
-  int (*context_device)(int *);
-};
-
-/* ISO C has no conversion from an object pointer to a function pointer; POSIX wants it to work. */
-static void load_symbol(void *library, const char *name, void *target) {
-  void *symbol = dlsym(library, name);
-  memcpy(target, (const void *)&symbol, sizeof symbol);
-}
-
-static bool find_cuda(struct cuda *cuda) {
-  void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == NULL)
-    return false;
-  load_symbol(library, "cuDeviceGetCount", (void *)&cuda->device_count);
-  load_symbol(library, "cuDeviceGet", (void *)&cuda->device_get);
-  load_symbol(library, "cuDevicePrimaryCtxGetState", (void *)&cuda->primary_state);
-  load_symbol(library, "cuDeviceGetPCIBusId", (void *)&cuda->pci_bus_id);
-  load_symbol(library, "cuCtxGetDevice", (void *)&cuda->context_device);
-  return cuda->device_count != NULL && cuda->device_get != NULL && cuda->primary_state != NULL &&
-         cuda->pci_bus_id != NULL;
-}
-
-/* A device is in use if its primary context is active (runtime API) or it belongs to the calling
-   thread's context (driver API). */
-static int add_device(const struct cuda *cuda, int device, int current, struct tps_text *list) {
-  unsigned flags = 0;
-  int active = 0;
-  int error = cuda->primary_state(device, &flags, &active);
-  if (error != 0 || (!active && device != current))
-    return error;
-  char pci[32] = "";
-  error = cuda->pci_bus_id(pci, (int)sizeof pci, device);
-  pci[sizeof pci - 1] = '\0';
-  if (error == 0)
-    tps_text_add(list, "%s%s", list->length == 0 ? "" : ",", pci);
-  return error;
-}
-
-static int list_devices(const struct cuda *cuda, struct tps_text *list) {
-  int count = 0;
-  int error = cuda->device_count(&count);
-  if (error != 0)
-    return error;
-  int current = -1;
-  if (cuda->context_device == NULL || cuda->context_device(&current) != 0)
-    current = -1;
-  for (int i = 0; i < count && i < MAX_DEVICES && error == 0; i++) {
-    int device = -1;
-    error = cuda->device_get(&device, i);
-    if (error == 0)
-      error = add_device(cuda, device, current, list);
-  }
-  return error;
-}
-
-/* Adds "cuda" (a word about the driver) and, if it answered, "cuda_devices". True if any is used.
- */
-static bool report_cuda(struct tps_report *report) {
-  struct cuda cuda = {0};
-  if (!find_cuda(&cuda)) {
-    tps_report_add(report, "cuda", "not loaded");
-    return false;
-  }
-  struct tps_text list;
-  tps_text_init(&list);
-  int error = list_devices(&cuda, &list);
-  bool used = error == 0 && list.length > 0;
-  if (error == CUDA_DEINITIALIZED) {
-    tps_report_add(report, "cuda", "already shut down");
-  } else if (error == CUDA_NOT_INITIALIZED) {
-    tps_report_add(report, "cuda", "not initialised");
-  } else if (error != 0) {
-    char text[32];
-    snprintf(text, sizeof text, "error %d", error);
-    tps_report_add(report, "cuda", text);
-  } else {
-    tps_report_add(report, "cuda", "asked");
-    tps_report_add(report, "cuda_devices", list.data);
-  }
-  tps_text_free(&list);
-  return used;
 }
 
 /* ---- other drivers, and the lists of devices ---- */
@@ -181,32 +99,6 @@ static void report_lists(struct tps_report *report) {
   }
 }
 
-/* ---- the MPI library ---- */
-
-struct search {
-  const char *symbol;
-  void *found;
-};
-
-static int search_object(struct dl_phdr_info *info, size_t size, void *data) {
-  (void)size;
-  struct search *search = data;
-  if (info->dlpi_name == NULL || strstr(info->dlpi_name, "libmpi") == NULL)
-    return 0;
-  void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (library != NULL)
-    search->found = dlsym(library, search->symbol);
-  return search->found != NULL;
-}
-
-/* From the program on: it may hold the library's data itself, by a copy relocation. */
-static void *find_in_mpi(const char *name) {
-  struct search search = {.symbol = name, .found = dlsym(RTLD_DEFAULT, name)};
-  if (search.found == NULL)
-    dl_iterate_phdr(search_object, &search);
-  return search.found;
-}
-
 /* ---- the report ---- */
 
 /* Of the processes a rank may start, those count that are the rank itself, use MPI or use a GPU. */
@@ -215,40 +107,56 @@ static bool is_rank_itself(void) {
   return pid != NULL && strtol(pid, NULL, 10) == (long)getpid();
 }
 
-static void write_report(const char *when, bool before_finalize) {
-  const char *folder = value_of("TOPOSEAT_REPORT_DIR"), *rank = value_of("TOPOSEAT_RANK");
+static void begin_report(struct tps_report *report, const char *when) {
+  tps_report_init(report, "# toposeat/probe/1");
+  tps_report_add(report, "rank", value_of("TOPOSEAT_RANK"));
+  tps_report_add(report, "when", when);
+}
+
+/* Sends it home, or leaves it in the folder, under a name that no other has, and whose last number
+   is higher for what the same process tells later. False: it is lost. */
+static bool deliver(const struct tps_report *report) {
   unsigned long number;
+  struct timespec now;
+  char name[96];
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const char *home = value_of("TOPOSEAT_HOME"), *folder = value_of("TOPOSEAT_REPORT_DIR");
+  if (!tps_parse_number(value_of("TOPOSEAT_RANK"), 0x7fffffff, &number))
+    return false;
+  snprintf(name, sizeof name, "rank-%lu-%ld-%ld%09ld.probe", number, (long)getpid(),
+           (long)now.tv_sec, now.tv_nsec);
+  return (home != NULL &&
+          tps_home_deliver(home, name, report->text.data, report->text.length, HOME_MS)) ||
+         (folder != NULL && tps_report_write(report, folder, name));
+}
+
+static void write_report(const char *when, bool before_finalize) {
   struct tps_report report;
-  tps_report_init(&report, "# toposeat/probe/1");
-  tps_report_add(&report, "rank", rank);
-  tps_report_add(&report, "when", when);
+  bool elsewhere;
+  begin_report(&report, when);
   tps_report_add_process(&report);
   if (before_finalize)
-    tps_probe_add_mpi(&report, find_in_mpi);
-  bool uses_gpu = report_cuda(&report);
+    tps_probe_add_mpi(&report, tps_probe_find_mpi);
+  bool uses_gpu = tps_probe_add_cuda(&report, NULL, &elsewhere);
   dl_iterate_phdr(add_driver, &report);
   report_lists(&report);
   if (tps_probe_child_was_killed())
     tps_report_add(&report, "child", "killed");
-  if ((before_finalize || uses_gpu || is_rank_itself()) &&
-      tps_parse_number(rank, 0x7fffffff, &number)) {
-    char name[80];
-    snprintf(name, sizeof name, "rank-%lu-%ld.probe", number, (long)getpid());
-    const char *home = value_of("TOPOSEAT_HOME");
-    if (home != NULL)
-      written = tps_home_deliver(home, name, report.text.data, report.text.length, HOME_MS);
-    if (folder != NULL && !written)
-      written = tps_report_write(&report, folder, name);
-    written |= home != NULL; /* once more at exit would only cost time */
-  }
+  tps_report_add_number(&report, "looks", looks);
+  if (before_finalize || uses_gpu || is_rank_itself()) /* once more at exit would only cost time */
+    written = deliver(&report) || value_of("TOPOSEAT_HOME") != NULL;
   tps_report_free(&report);
 }
 
 static void give_up(void) { longjmp(without_memory, 1); }
 
+static bool may_tell(void) {
+  return value_of("TOPOSEAT_RANK") != NULL && tps_probe_may_speak() &&
+         (value_of("TOPOSEAT_REPORT_DIR") != NULL || value_of("TOPOSEAT_HOME") != NULL);
+}
+
 static void report_once(const char *when, bool before_finalize) {
-  bool may_tell = value_of("TOPOSEAT_REPORT_DIR") != NULL || value_of("TOPOSEAT_HOME") != NULL;
-  if (written || !may_tell || value_of("TOPOSEAT_RANK") == NULL || !tps_probe_may_speak())
+  if (written || !may_tell())
     return;
   tps_out_of_memory = give_up;
   if (setjmp(without_memory) == 0)
@@ -256,6 +164,67 @@ static void report_once(const char *when, bool before_finalize) {
 }
 
 static void begin_anew(void) { written = 0; }
+
+/* ---- fixed points: where MPI or PyTorch has begun, or made a communicator ---- */
+
+static struct {
+  struct tps_text told; /* the last difference, so that none is told twice */
+  struct tps_cpus cpus; /* at the start of the program */
+  bool has_cpus;
+} known;
+
+static void learn(void) {
+  tps_text_init(&known.told);
+  known.has_cpus = tps_cpus_read_affinity(&known.cpus);
+}
+
+static bool is_bound_anew(void) {
+  struct tps_cpus now;
+  return known.has_cpus && tps_cpus_read_affinity(&now) && !tps_cpus_equal(&known.cpus, &now);
+}
+
+/* Whether the list of devices is another one than "NAME=VALUE", which toposeat-exec has made. */
+static bool is_list_changed(const char *given) {
+  char name[64];
+  const char *equals = given == NULL ? NULL : strchr(given, '=');
+  if (equals == NULL || (size_t)(equals - given) >= sizeof name)
+    return false;
+  snprintf(name, sizeof name, "%.*s", (int)(equals - given), given);
+  const char *now = getenv(name);
+  return now == NULL || strcmp(now, equals + 1) != 0;
+}
+
+/* Nothing is sent where all is as toposeat-exec made it. */
+static void look(const char *when) {
+  struct tps_report report;
+  begin_report(&report, when);
+  size_t begin = report.text.length;
+  bool elsewhere;
+  tps_report_add_process(&report);
+  tps_probe_add_cuda(&report, value_of("TOPOSEAT_DEVICE"), &elsewhere);
+  report_lists(&report);
+  bool differs = elsewhere || is_bound_anew() || is_list_changed(value_of("TOPOSEAT_LIST"));
+  if (differs && strcmp(report.text.data + begin, known.told.data) != 0) {
+    tps_text_free(&known.told);
+    tps_text_init(&known.told);
+    tps_text_add(&known.told, "%s", report.text.data + begin);
+    deliver(&report);
+  }
+  tps_report_free(&report);
+}
+
+EXPORTED void toposeat_probe_look(const char *when);
+
+void toposeat_probe_look(const char *when) {
+  static atomic_flag busy = ATOMIC_FLAG_INIT; /* communicators may be made by several threads */
+  if (written || looks >= MAX_LOOKS || !may_tell() || atomic_flag_test_and_set(&busy))
+    return;
+  looks++;
+  tps_out_of_memory = give_up;
+  if (setjmp(without_memory) == 0)
+    look(when);
+  atomic_flag_clear(&busy);
+}
 
 /* ---- programs without this library ---- */
 
@@ -298,6 +267,7 @@ static void tell_unheard(const char *program) {
 
 __attribute__((constructor)) static void begin(void) {
   remember();
+  learn();
   tps_probe_watch_children(begin_anew);
   tps_probe_watch_programs(tell_unheard);
 }
@@ -312,7 +282,7 @@ EXPORTED _Noreturn void exit(int code);
 void exit(int code) {
   report_once("exit", false);
   void (*next)(int);
-  load_symbol(RTLD_NEXT, "exit", (void *)&next);
+  load_next("exit", (void *)&next);
   if (next != NULL)
     next(code);
   _exit(code);
@@ -355,7 +325,7 @@ void _Exit(int code) { _exit(code); }
 void quick_exit(int code) {
   report_once("exit", false);
   void (*next)(int);
-  load_symbol(RTLD_NEXT, "quick_exit", (void *)&next);
+  load_next("quick_exit", (void *)&next);
   if (next != NULL)
     next(code);
   _exit(code);
@@ -380,7 +350,7 @@ EXPORTED start_function __libc_start_main;
 int __libc_start_main(main_function *program, int count, char **words, void (*init)(void),
                       void (*fini)(void), void (*loader_fini)(void), void *stack_end) {
   start_function *next;
-  load_symbol(RTLD_NEXT, "__libc_start_main", (void *)&next);
+  load_next("__libc_start_main", (void *)&next);
   if (next == NULL) /* no C library to start the program with */
     _exit(127);
   main_of_program = program;
@@ -400,43 +370,6 @@ void toposeat_probe_tell(const char *when) {
   written = 1; /* at exit the driver is gone */
 }
 
-/* ---- MPI_Finalize ---- */
+/* ---- calls of MPI ---- */
 
-/* The function behind ours. Behind it in the usual order of search; else, for an MPI library that
-   was loaded privately (an extension module of Python), among what the caller depends on; else in
-   any loaded MPI library. */
-static void *find_next(const char *name, const void *caller) {
-  static const char own[] = "PMPI_Finalize";
-  void *next = dlsym(RTLD_NEXT, name);
-  Dl_info object;
-  if (next == NULL && dladdr(caller, &object) != 0 && object.dli_fname != NULL) {
-    void *library = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (library != NULL)
-      next = dlsym(library, own);
-    if (next == dlsym(RTLD_DEFAULT, own)) /* the caller is the program: that is us again */
-      next = NULL;
-  }
-  if (next == NULL) {
-    struct search search = {.symbol = own};
-    dl_iterate_phdr(search_object, &search);
-    next = search.found;
-  }
-  return next;
-}
-
-/* Fortran's bindings call one or the other. No name of Fortran is exported: a program may ask for
-   it, and its MPI may have none. */
-EXPORTED int MPI_Finalize(void);
-EXPORTED int PMPI_Finalize(void);
-
-static int finalize(const char *name, const void *caller) {
-  report_once("MPI_Finalize", true);
-  void *symbol = find_next(name, caller);
-  int (*next)(void);
-  memcpy((void *)&next, (const void *)&symbol, sizeof symbol);
-  return next == NULL ? 0 : next();
-}
-
-int MPI_Finalize(void) { return finalize("MPI_Finalize", __builtin_return_address(0)); }
-
-int PMPI_Finalize(void) { return finalize("PMPI_Finalize", __builtin_return_address(0)); }
+void tps_probe_before_finalize(void) { report_once("MPI_Finalize", true); }

@@ -63,7 +63,8 @@ class PlacedCommand:
 
 
 SEAT_VARIABLE = "TOPOSEAT_SEAT"  # words of toposeat-exec, as JSON
-_STARTERS = re.compile(r"(python|pypy)[\d.]*t?|(ba|da|z|k)?sh|env", re.ASCII)
+_PYTHON = re.compile(r"(python|pypy)[\d.]*t?", re.ASCII)
+_STARTERS = re.compile(rf"{_PYTHON.pattern}|(ba|da|z|k)?sh|env", re.ASCII)
 
 
 def placed_command(
@@ -94,6 +95,8 @@ def placed_command(
     ending = line.family.ending if options.strict else ()
     own = line.changed((*ending, *binding, *ordering))
     below = torchrun_below(own)
+    hook = _looking_hook(below or line, options, environment)
+    options = replace(options, variables={**options.variables, **hook})
     words = exec_words((below or line).family, placement_path, options)
     words += ["--elastic"] if torchrun.is_elastic(below or line, environment) else []
     tasks = wrapped_tasks(own, words)
@@ -108,6 +111,15 @@ def placed_command(
         environment=variables,
         files=() if tasks is None else (LaunchFile(name=TASK_FILE, text=tasks),),
     )
+
+
+def _looking_hook(
+    line: LaunchLine, options: ExecOptions, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """What lets ranks of PyTorch be asked where they make a process group."""
+    names = [Path(unwrapped(words).program[0]).name for words in line.programs]
+    is_python = line.kind is LauncherKind.TORCHRUN or any(map(_PYTHON.fullmatch, names))
+    return hooked_path(environment) if is_python and options.report_dir is not None else {}
 
 
 def exec_folders(placement_path: str | Path, options: ExecOptions) -> list[Path]:

@@ -61,10 +61,12 @@ def run_child(
     *,
     stdout: IO[bytes] | None = None,
     stdin: int | None = None,
+    attach: Callable[[Callable[[int], None]], None] | None = None,
 ) -> int:
     """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
 
     Its standard output goes to `stdout`, else where this process's own does; likewise `stdin`.
+    `attach` is told how to send it a signal while it runs, from any thread.
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
     If this process is killed, or its thread that called ends, the child gets SIGTERM.
@@ -92,6 +94,8 @@ def run_child(
                 f"cannot start {argv[0]!r}: {error.strerror or error}", hint="check permissions"
             ) from error
         forwarder.attach(child)
+        if attach is not None:
+            attach(forwarder.send)
         code = child.wait()
     return 128 - code if code < 0 else code
 
@@ -211,7 +215,7 @@ class _Forwarder(_Handling):
     def attach(self, child: subprocess.Popen[bytes]) -> None:
         self._child = child
         for number in self._early:
-            self._send(number)
+            self.send(number)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
@@ -221,10 +225,13 @@ class _Forwarder(_Handling):
         if self._child is None:
             self._early.append(number)
         else:
-            self._send(number)
+            self.send(number)
 
-    def _send(self, number: int) -> None:
+    def send(self, number: int) -> None:
+        """Send the child a signal, unless it has ended."""
         assert self._child is not None  # only called once attached
+        if self._child.returncode is not None:
+            return
         try:
             if self._own_group:
                 os.killpg(self._child.pid, number)

@@ -17,7 +17,7 @@ from typing import IO, Any
 from toposeat.errors import NOT_AS_PLANNED, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch.allocation import all_here, is_here, known_hosts
-from toposeat.launch.apply import ExecOptions, check_line, placed_command
+from toposeat.launch.apply import SEAT_VARIABLE, ExecOptions, check_line, placed_command
 from toposeat.launch.child import run_child
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Decision, Expected, Verdicts
@@ -40,9 +40,11 @@ from toposeat.launch.verification import (
     read_reports,
     refusal_error,
     refusal_lines,
+    when_asked,
     world_of,
 )
 from toposeat.launch.verification import verify as verify_seats
+from toposeat.launch.watching import Watch, wait_for_last_reports
 from toposeat.model.files import read_input, write_atomically
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.job_folder import job_folder
@@ -59,7 +61,7 @@ _RECORDED_PREFIXES = (
 
 _SECRETS = (KEY_VARIABLE, LENT_KEY_VARIABLE)
 
-_PROBE_NAME = re.compile(r"rank-(?P<rank>[0-9]{1,9})-[0-9]{1,9}\.probe", re.ASCII)
+_PROBE_NAME = re.compile(r"rank-(?P<rank>[0-9]{1,9})-[0-9]{1,9}(-[0-9]{1,19})?\.probe", re.ASCII)
 
 # Launcher options with which a relative path of the program is not relative to this process.
 _DIRECTORY_OPTIONS = frozenset(
@@ -146,14 +148,20 @@ def run_placed(
         command = placed_command(plan, seats_path, options, variables, folder=within)
         _write(command.files, folder)
         added = {**plan.environment, **command.environment}
-        if not dry_run:
-            code = run_child(command.argv, {**variables, **added, **secrets}, stdout=stdout)
+        watch = None
+        if folder is not None and verify:
+            told = dict[int, str] if home is None else home.seats
+            watch = Watch(folder, plan, seats=told, strict=strict, tell=tell)
+        if folder is not None:
+            code = _run(command.argv, {**variables, **added, **secrets}, watch, stdout)
         wall_s = time.perf_counter() - clock
         unheard = () if home is None else home.close(code)
         seats: tuple[RealisedSeat, ...] = ()
         notes: tuple[str, ...] = ()
         if folder is not None:
-            reports = read_reports(folder, None if home is None else home.reports)
+            if SEAT_VARIABLE in command.environment:
+                wait_for_last_reports(folder)
+            reports = read_reports(folder, None if home is None else home.seats())
             if strict and code and any(map(is_stopped, reports.ranks.values())):
                 code = NOT_AS_PLANNED  # the launcher's own code says no more than that one failed
             seats, notes = _verified(plan, reports, verify=verify, remote=remote, exit_code=code)
@@ -172,6 +180,20 @@ def run_placed(
         notes=(*plan.notes, *(said if tell is None else ()), *command.notes, *unheard, *notes),
         launch_files={file.name: file.text for file in (*plan.files, *command.files)},
     )
+
+
+def _run(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    watch: Watch | None,
+    stdout: IO[bytes] | None,
+) -> int:
+    """The exit code of a job that is watched as long as it runs."""
+    if watch is None:
+        return run_child(argv, environment, stdout=stdout)
+    with watch:
+        code = run_child(argv, environment, stdout=stdout, attach=watch.attach)
+    return NOT_AS_PLANNED if watch.has_ended else code
 
 
 def run_reordered(
@@ -362,9 +384,8 @@ class _Home:
             ) from error
         self.words, self.secrets = self._home.words, self._home.environment
 
-    @property
-    def reports(self) -> Mapping[int, str]:
-        """What every rank said of its seat."""
+    def seats(self) -> Mapping[int, str]:
+        """What every rank said of its seat so far."""
         return self._home.verdicts.reports
 
     def _stopped(self, verdicts: Verdicts) -> None:
@@ -416,7 +437,7 @@ def _verified(
         return (), (*notes, *_left_out(plan, reports), *remarks)
     seats = verify_seats(plan.seating, reports, remote=remote, exit_code=exit_code)
     seats = tuple(replace(seat, rank=plan.rank_of(seat.rank)) for seat in seats)
-    notes = (*advice(plan.seating, reports), *notes, *remarks)
+    notes = (*advice(plan.seating, reports), *when_asked(seats, reports), *notes, *remarks)
     return tuple(sorted(seats, key=lambda seat: seat.rank)), notes
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toposeat.errors import NotAsPlannedError, ToposeatError
@@ -68,7 +69,7 @@ def read_reports(folder: Path, told: Mapping[int, str] | None = None) -> ReportF
     `told` are seat reports by rank that came home instead.
     """
     seats: dict[int, Mapping[str, tuple[str, ...]]] = {}
-    probes: dict[int, list[Mapping[str, tuple[str, ...]]]] = {}
+    probes: dict[int, dict[str | None, Mapping[str, tuple[str, ...]]]] = {}
     unreadable: list[str] = []
     for told_rank, text in (told or {}).items():
         seat = parse_seat_report(text)
@@ -76,7 +77,7 @@ def read_reports(folder: Path, told: Mapping[int, str] | None = None) -> ReportF
             unreadable.append(f"of rank {told_rank}")
         else:
             seats[told_rank] = seat
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir(), key=_in_time):
         if path.suffix not in {".seat", ".probe"} or path.name.startswith("."):
             continue
         schema = REPORT_SCHEMA if path.suffix == ".seat" else PROBE_SCHEMA
@@ -87,13 +88,53 @@ def read_reports(folder: Path, told: Mapping[int, str] | None = None) -> ReportF
         elif path.suffix == ".seat":
             seats[rank] = report
         else:
-            probes.setdefault(rank, []).append(report)
+            _take(probes.setdefault(rank, {}), report)
     return ReportFolder(
         ranks={
-            rank: RankReports(seat=seats[rank], probes=tuple(probes.get(rank, ())))
+            rank: RankReports(seat=seats[rank], probes=tuple(probes.get(rank, {}).values()))
             for rank in sorted(seats)
         },
         unreadable=tuple(unreadable),
+    )
+
+
+def _take(
+    own: dict[str | None, Mapping[str, tuple[str, ...]]], report: Mapping[str, tuple[str, ...]]
+) -> None:
+    """The last word of a process counts, but that before MPI_Finalize for more than any other."""
+    process = first_value(report, "pid")
+    if first_value(own.get(process, {}), "when") != "MPI_Finalize":
+        own[process] = report
+
+
+def _in_time(path: Path) -> tuple[str, int]:
+    """Of several reports of a process the later one is behind: `rank-R-PID-TIME.probe`."""
+    begin, _, time = path.stem.rpartition("-")
+    return (begin, int(time)) if begin.count("-") > 1 and time.isdecimal() else (path.stem, 0)
+
+
+def rank_so_far(path: Path, told: Mapping[int, str]) -> tuple[int, RankReports] | None:
+    """A rank, with what it told at one point while it runs; None for any other report.
+
+    `told` are seat reports by rank that came home, others lie beside `path`.
+    """
+    probe = _read(path, PROBE_SCHEMA)
+    rank = None if probe is None else _number(first_value(probe, "rank"))
+    if probe is None or rank is None or not is_point(probe):
+        return None
+    if rank in told:
+        seat = parse_seat_report(told[rank])
+    else:
+        beside = path.with_name(f"rank-{rank}.seat")
+        seat = _read(beside, REPORT_SCHEMA) if beside.exists() else None
+    return None if seat is None else (rank, RankReports(seat=seat, probes=(probe,)))
+
+
+def is_point(probe: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a process told this where MPI or PyTorch had begun: it goes on after that."""
+    when = first_value(probe, "when") or ""
+    return when in ("init_process_group", "new_group") or (
+        when.startswith("MPI_") and when != "MPI_Finalize"
     )
 
 
@@ -424,8 +465,11 @@ def _compare_device(
     seat: Seat, own: RankReports, vendor: str, exit_code: int, findings: _Findings
 ) -> None:
     used = _used_devices(own)
+    lost = not used and _lost_device(seat, own)
     findings.used_device = True if used else False if _used_none(own, vendor) else None
-    if not used:
+    if lost:
+        findings.mismatches.append(lost)
+    elif not used:
         findings.unknown.append(f"device ({_why_no_device(own, exit_code)})")
     elif seat.pci_bus_id is None:
         findings.unknown.append("device (the placement does not know its PCI bus id)")
@@ -439,6 +483,38 @@ def _compare_device(
             f"used device {', '.join(sorted(used))}, placed on {seat.pci_bus_id}"
             f"{_why_another_device(own)}"
         )
+
+
+def _lost_device(seat: Seat, own: RankReports) -> str:
+    """That a driver has taken a list without the rank's device, and keeps it; else nothing."""
+    for probe in filter(is_point, own.probes):
+        taken = _devices(probe, "cuda_list")
+        if taken and seat.pci_bus_id is not None and seat.pci_bus_id not in taken:
+            return (
+                f"its driver has begun with a list without its device {seat.pci_bus_id}"
+                f"{_why_another_device(own)}"
+            )
+    return ""
+
+
+def difference_so_far(placement: Placement, rank: int, own: RankReports) -> tuple[str, bool]:
+    """What differs from the seat of a rank that runs, "" for nothing; whether that is final.
+
+    It may still bind itself, and take its device: a library often takes another one before.
+    """
+    if not 0 <= rank < placement.ranks or own.value("seated") != "yes":
+        return "", False
+    seat, probe = placement.seats[rank], own.probes[0]
+    lost, used = _lost_device(seat, own), _used_devices(own)
+    findings = _Findings()
+    _compare_cpus(_nearby(placement, own, seat), own, probe, findings)
+    is_list_known = bool(_devices(probe, "cuda_list"))  # then it has the device, or is `lost`
+    said = [lost, "" if is_list_known else _list_difference(own), *findings.mismatches]
+    if used and seat.pci_bus_id is not None and seat.pci_bus_id not in used:
+        devices = ", ".join(sorted(used))
+        said.insert(1, f"has used {devices} alone so far, is placed on {seat.pci_bus_id}")
+    first = next(filter(None, said), "")
+    return first and f"{first} (asked at {first_value(probe, 'when')})", bool(lost)
 
 
 def _compare_neighbours(neighbours: tuple[int, int] | None, findings: _Findings) -> None:
@@ -461,9 +537,6 @@ def _itself(own: RankReports) -> Mapping[str, tuple[str, ...]] | None:
     return next((each for each in own.probes if first_value(each, "pid") == pid), None)
 
 
-_AT_START = "init_process_group"  # of torch.distributed: the program goes on after that
-
-
 def _used_none(own: RankReports, vendor: str) -> bool:
     """Whether no process of the rank had a driver of the placed devices, as far as it can be known.
 
@@ -471,7 +544,7 @@ def _used_none(own: RankReports, vendor: str) -> bool:
     """
     return _itself(own) is not None and all(
         first_value(each, "cuda") in ("not loaded", "not initialised")
-        and first_value(each, "when") != _AT_START
+        and not is_point(each)
         and (vendor == Vendor.NVIDIA or "driver" not in each)
         and "child" not in each
         for each in own.probes
@@ -479,6 +552,20 @@ def _used_none(own: RankReports, vendor: str) -> bool:
 
 
 _OF_ITS_LIST = ": the program took another one of its list"
+
+
+def when_asked(seats: Iterable[RealisedSeat], reports: ReportFolder) -> tuple[str, ...]:
+    """That a mismatch could be known at the end only."""
+    probes = [probe for own in reports.ranks.values() for probe in own.probes]
+    if all(each.verdict is not Verdict.MISMATCH or not each.pid for each in seats) or any(
+        is_point(each) or first_value(each, "looks") not in (None, "0") for each in probes
+    ):
+        return ()
+    told = [each for each in probes if first_value(each, "looks") == "0"]
+    words = (
+        "no rank came to MPI_Init or to a process group of PyTorch: they were asked at their end"
+    )
+    return (words,) if told else ()
 
 
 def advice(placement: Placement, reports: ReportFolder) -> tuple[str, ...]:
@@ -506,19 +593,27 @@ def advice(placement: Placement, reports: ReportFolder) -> tuple[str, ...]:
 
 def _why_another_device(own: RankReports) -> str:
     """Whether the program made its list of devices anew; by its processes that had a device."""
+    asked = [probe for probe in own.probes if first_value(probe, "cuda_devices")]
+    asked = asked or [probe for probe in own.probes if first_value(probe, "cuda_list")]
+    if not asked or own.value("visible_variable") is None:
+        return ""
+    changed = _list_difference(replace(own, probes=(asked[0],)))
+    return f": {changed}" if changed else _OF_ITS_LIST
+
+
+def _list_difference(own: RankReports) -> str:
+    """How the list of devices of a rank's first process differs from what it was given."""
     name, planned = own.value("visible_variable"), own.value("visible_devices")
-    for probe in own.probes:
-        if name is None or not first_value(probe, "cuda_devices"):
-            continue
-        lists = dict(each.split("=", 1) for each in probe.get("list", ()) if "=" in each)
-        now = lists.get(name)
-        if now == planned:
-            return _OF_ITS_LIST
-        given = "none" if planned is None else planned
-        if now is None:
-            return f": the program removed its device list ({name}; it was given {given})"
-        return f": the program changed its device list ({name}={now}; it was given {given})"
-    return ""
+    if name is None:
+        return ""
+    lists = dict(each.split("=", 1) for each in own.probes[0].get("list", ()) if "=" in each)
+    now = lists.get(name)
+    given = "none" if planned is None else planned
+    if now == planned:
+        return ""
+    if now is None:
+        return f"the program removed its device list ({name}; it was given {given})"
+    return f"the program changed its device list ({name}={now}; it was given {given})"
 
 
 def _why_no_device(own: RankReports, exit_code: int) -> str:
@@ -526,10 +621,9 @@ def _why_no_device(own: RankReports, exit_code: int) -> str:
     if not own.probes or (itself is None and exit_code == 0):
         return f"the rank probe left no report: {_why_no_probe(own, exit_code)}"
     words = [first_value(probe, "cuda") or "" for probe in own.probes]
-    if all(first_value(probe, "when") == _AT_START for probe in own.probes):
-        return (
-            "asked when it joined its process group, where it had none; the rank was killed later"
-        )
+    if all(map(is_point, own.probes)):
+        when = first_value(own.probes[-1], "when")
+        return f"asked at {when}, where it had none; the rank was killed later"
     if "asked" in words:
         return "the program made no context on any device"
     if any("child" in probe for probe in own.probes):
@@ -560,14 +654,15 @@ def _why_no_probe(own: RankReports, exit_code: int) -> str:
 
 def _used_devices(own: RankReports) -> set[str]:
     """PCI bus ids on which processes of the rank had a context."""
-    used: set[str] = set()
-    for probe in own.probes:
-        for text in (first_value(probe, "cuda_devices") or "").split(","):
-            try:
-                used.add(canonical_pci(text))
-            except ValueError:
-                continue
-    return used
+    return set().union(*(_devices(probe, "cuda_devices") for probe in own.probes))
+
+
+def _devices(probe: Mapping[str, tuple[str, ...]], key: str) -> set[str]:
+    found: set[str] = set()
+    for text in (first_value(probe, key) or "").split(","):
+        with suppress(ValueError):
+            found.add(canonical_pci(text))
+    return found
 
 
 def _cpus(text: str) -> frozenset[int]:

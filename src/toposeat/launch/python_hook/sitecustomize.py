@@ -7,7 +7,8 @@ there. Only the standard library is used, and of toposeat what uses nothing else
 Python may be another one. No error of this file reaches the program.
 
 Under `run` a process that has a LOCAL_RANK starts anew through toposeat-exec, which seats it;
-another one is seated when it joins a process group of PyTorch (`own_rank.py`). Under `profile` the
+another one is seated when it joins a process group of PyTorch (`own_rank.py`). A rank that is
+seated is looked at where it has made one (`looking.py`). Under `profile` the
 recorder is let into `torch.distributed` when that is imported, and where toposeat-exec keeps the
 records on this node, a Python that ends sends them home if it is the last one.
 """
@@ -76,7 +77,11 @@ def _module_at(path: str, name: str) -> Any:
 
 def _watch(module: ModuleType) -> None:
     """Let the recorder, and what seats ranks, into `torch.distributed`, or say why not."""
-    files = {"TOPOSEAT_PROFILE_DIR": "recorder", "TOPOSEAT_SEAT": "own_rank"}
+    files = {
+        "TOPOSEAT_PROFILE_DIR": "recorder",
+        "TOPOSEAT_SEAT": "own_rank",
+        "TOPOSEAT_RANK": "looking",
+    }
     for variable, name in files.items():
         if not os.environ.get(variable):
             continue
@@ -155,7 +160,7 @@ def _leave_at_end() -> None:
 
 
 _take_seat()
-if os.environ.get("TOPOSEAT_PROFILE_DIR") or os.environ.get("TOPOSEAT_SEAT"):
+if any(os.environ.get(f"TOPOSEAT_{name}") for name in ("PROFILE_DIR", "SEAT", "RANK")):
     sys.meta_path.insert(0, _Finder())
 _leave_at_end()
 _run_own()
