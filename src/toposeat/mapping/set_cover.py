@@ -69,10 +69,9 @@ class SetCover:
         self._ranks = range(len(allowed))
         phases = model.phases
         groups = [(at, group) for at, phase in enumerate(phases) for group in phase.groups]
-        self._of_rank = [
-            [at for at, (_, group) in enumerate(groups) if rank in group.ranks]
-            for rank in self._ranks
-        ]
+        self._of_rank = np.array(
+            [[rank in group.ranks for _, group in groups] for rank in self._ranks], np.int64
+        ).reshape(len(allowed), len(groups))
         self._bytes = np.array([group.bytes for _, group in groups], np.float64)
         self._size = np.array([len(group.ranks) for _, group in groups], np.int64)
         self._in_phase = np.array(
@@ -83,7 +82,8 @@ class SetCover:
         self._count = _counts(len(self.devices))
         rings = {len(group.ranks) for _, group in groups if group.exchange is Exchange.RING}
         sizes = sorted(rings)
-        self._rate = np.array([*map(self._fastest, sizes), np.full(self._all + 1, np.inf)])
+        with np.errstate(divide="ignore"):  # seconds per byte
+            self._pace = 1 / np.array([*map(self._fastest, sizes), np.full(self._all + 1, np.inf)])
         self._table = np.array(
             [
                 sizes.index(len(group.ranks)) if group.exchange is Exchange.RING else len(sizes)
@@ -101,14 +101,13 @@ class SetCover:
 
     def _bounds(self, placement: Sequence[int], bits: Sequence[int]) -> Floats:
         """The bound with each of some devices (by bit, 0: none) for the next rank."""
-        masks = np.zeros((len(bits), len(self._bytes)), np.int64)
-        for rank, device in enumerate(placement):
-            masks[:, self._of_rank[rank]] |= self._bit[device]
-        free = self._all & ~sum(self._bit[device] for device in placement)
-        next_bit = np.array(bits, np.int64)
-        if len(placement) < len(self._of_rank):
-            masks[:, self._of_rank[len(placement)]] |= next_bit[:, None]
-        found: Floats = self._phases(masks, free & ~next_bit).sum(axis=1)
+        own, next_bit = [self._bit[device] for device in placement], np.array(bits, np.int64)
+        masks = np.array(own, np.int64) @ self._of_rank[: len(own)]  # no device has two ranks
+        if len(own) < len(self._of_rank):
+            masks = masks | next_bit[:, None] * self._of_rank[len(own)]
+        found: Floats = self._phases(np.atleast_2d(masks), self._all & ~sum(own) & ~next_bit).sum(
+            axis=1
+        )
         return found
 
     def run(self, best: float, offer: Callable[[tuple[int, ...]], float]) -> bool:
@@ -123,8 +122,7 @@ class SetCover:
 
     def _phases(self, masks: Masks, free: Masks) -> Floats:
         """Least seconds of each phase: (cases, phases), of masks (cases, groups)."""
-        with np.errstate(divide="ignore"):
-            alone = self._bytes / self._rate[self._table, masks]
+        alone = self._bytes * self._pace[self._table, masks]
         slowest = (self._in_phase * alone[:, None]).max(axis=2, initial=0.0)
         if len(self._sides):
             of_group = masks[:, :, None]
