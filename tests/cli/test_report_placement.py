@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.catalogue import CATALOGUE
+from toposeat import pipeline, report
 from toposeat.cli.main import main
+from toposeat.mapping import Machine
 from toposeat.model.placement_file import load_placement
+from toposeat.profile import pattern_traffic
+from toposeat.topology import read_topology
 
 LINES = [
     "stencil2d:4x4 -t k80-16",  # proved
@@ -50,6 +55,24 @@ def test_report_says_what_map_said(
         assert header["verdict"] in words
         assert proof.rstrip(".") in words
         assert header.get("range", "") in words
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_report_says_it_of_every_machine(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verdict, order, range and proof are those of `map`."""
+    machine = read_topology(name)
+    count = len(machine.devices)
+    for pattern in (f"ring:{count}", f"llm:tp=2,dp={count // 2}"):
+        place = tmp_path / f"{pattern.partition(':')[0]}.place"
+        mapped = said(["map", pattern, "-t", name, "-o", str(place)], capsys)
+        assert said(["report", str(place)], capsys).startswith(mapped)
+        result = pipeline.result_of_saved(
+            Machine.of(machine), load_placement(place), pattern_traffic(pattern), place
+        )
+        assert report.verdict_words(result) == load_placement(place).metadata["verdict"]
+        assert result.solver != "given"
 
 
 def test_a_profile_beside_it_is_found_and_documents_have_the_certificate(
@@ -99,14 +122,14 @@ def test_another_traffic_order_or_damage_claims_no_proof(
     text = place.read_text()
     other = " ".join(said(["report", str(place), "--traffic", "ring:16"], capsys).split())
     assert "Proved" not in other
-    assert "another when this was saved: Predicted gain from moving 8" in other
+    assert "others when this was saved: Predicted gain from moving 8" in other
     head, columns, *rows = re.split(r"^(?=rank\t|[0-9])", text, flags=re.MULTILINE)
     first, second = (row.split("\t", 3) for row in (rows[0], rows[9]))
     rows[0], rows[9] = "\t".join([*first[:3], second[3]]), "\t".join([*second[:3], first[3]])
     place.write_text("".join([head, columns, *rows]))
     edited = said(["report", str(place)], capsys)
     assert "Proved" not in edited
-    assert "another when this was saved" in " ".join(edited.split())
+    assert "others when this was saved" in " ".join(edited.split())
     place.write_text(text.replace('# answer: {"certificate"', '# answer: {"certain"'))
     damaged = said(["report", str(place)], capsys)
     assert damaged.startswith("Verdict   Predicted gain from moving 8 of 16 ranks")

@@ -48,7 +48,7 @@ def result_of_saved(
     result = replace(result, objective=answer.objective)
     if not answer.is_of(result):
         said = placement.metadata.get(VERDICT_KEY, "")
-        note = f"the machine, the traffic or the order was another when this was saved: {said}"
+        note = f"machine, traffic, order or settings were others when this was saved: {said}"
         return replace(result, notes=(note, *result.notes))
     return replace(
         result,
