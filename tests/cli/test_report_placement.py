@@ -146,3 +146,17 @@ def test_a_gain_is_green_and_a_loss_is_red_on_pictures_too(
         said(["report", place, "-o", str(picture)], capsys)
         looks = set(re.findall(r'<text class="(better|worse)"', picture.read_text()))
         assert looks == ({look} if look else set())
+
+
+def test_of_several_each_stands_below_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places, mapped = [], []
+    for solver in ("auto", "random"):
+        places.append(str(tmp_path / f"{solver}.place"))
+        line = ["map", "stencil2d:2x4", "-t", "dgx-1v", "--solver", solver, "-o", places[-1]]
+        mapped.append(said(line, capsys))
+    both = said(["report", *places], capsys)
+    assert both.startswith(f"auto.place\n{mapped[0]}")
+    assert f"\n\nrandom.place\n{mapped[1]}" in both
+    assert len(json.loads(said(["report", *places, "--json"], capsys))["parts"]) == 4

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from toposeat.cli.report_files import ReportFiles
 from toposeat.errors import UsageError
 
 if TYPE_CHECKING:
+    from toposeat.model.evaluation import MappingResult
     from toposeat.report import TextStyle
 
 
@@ -122,22 +124,34 @@ def _views(found: ReportFiles) -> Iterator[_View]:
             partial(report.render_traffic_text, traffic), partial(report.profile_json, traffic)
         )
     results = found.mapping_results()
-    for result in results:
-        assert traffic is not None, "a result is shown with its traffic"
-        nouns = (result, found.topology_of(result), traffic)
-        text = partial(report.render_mapping_text, *nouns, verbose=not found.is_alone)
-        yield _View(text, partial(report.mapping_json, *nouns))
-    answered = len(results) > len(found.results)
+    count = len(found.results)
+    for result in results[:count]:
+        yield _of_result(found, result)
     is_network = found.machine is not None and found.machine.shape is not None
-    for _, each in found.placements:
-        text = partial(report.render_placement_text, each, answered=answered)
+    for (path, each), answer in zip_longest(found.placements, results[count:]):
+        name = path.name if len(found.placements) > 1 else ""
+        if answer is not None:
+            yield _of_result(found, answer, name)
+        text = partial(report.render_placement_text, each, answered=answer is not None)
         document = partial(report.document, PLACEMENT_SCHEMA, each)
         # On a network levels and links say more.
-        is_said = answered and is_network and each.ranks > _MOST_SEATS
-        yield _View(None if is_said else text, document)
+        is_said = answer is not None and is_network and each.ranks > _MOST_SEATS
+        yield _View(None if is_said else text if answer else _titled(text, name), document)
     for record in found.runs:
         document = partial(report.document, RUN_SCHEMA, record)
         yield _View(partial(report.render_run_text, record), document)
+
+
+def _of_result(found: ReportFiles, result: MappingResult, name: str = "") -> _View:
+    """A mapping, or a placement as it was answered, below the name of its file if there is one."""
+    assert found.traffic is not None, "a result is shown with its traffic"
+    nouns = (result, found.topology_of(result), found.traffic)
+    text = partial(report.render_mapping_text, *nouns, verbose=not found.is_alone)
+    return _View(_titled(text, name), partial(report.mapping_json, *nouns))
+
+
+def _titled(text: Callable[[TextStyle], str], name: str) -> Callable[[TextStyle], str]:
+    return lambda style: f"{name}\n{text(style)}" if name else text(style)
 
 
 def _render(found: ReportFiles, form: str, style: TextStyle) -> str | bytes:
