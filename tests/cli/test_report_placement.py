@@ -130,10 +130,20 @@ def test_another_traffic_order_or_damage_claims_no_proof(
     edited = said(["report", str(place)], capsys)
     assert "Proved" not in edited
     assert "others when this was saved" in " ".join(edited.split())
-    place.write_text(text.replace('# answer: {"certificate"', '# answer: {"certain"'))
-    damaged = said(["report", str(place)], capsys)
-    assert damaged.startswith("Verdict   Predicted gain from moving 8 of 16 ranks")
-    assert "Proved" not in damaged
+    for old, new in (
+        ('{"certificate"', '{"certain"'),
+        ('"metric": "bandwidth"', '"metric": "beauty"'),
+        ('"seconds": [', '"seconds": [[['),
+        ('"seconds": [', '"seconds": [1e-3, '),
+    ):
+        assert old in text
+        place.write_text(text.replace(old, new))
+        damaged = said(["report", str(place)], capsys)
+        assert damaged.startswith("Verdict   Predicted gain from moving 8 of 16 ranks")
+        assert "Proved" not in damaged
+    for default in ("[99]", "[-1" + ", 3" * 15 + "]"):  # what no machine has is not looked at
+        place.write_text(text.replace('"default": null', f'"default": {default}'))
+        assert "Proved" in said(["report", str(place)], capsys)
 
 
 def test_a_gain_is_green_and_a_loss_is_red_on_pictures_too(

@@ -16,6 +16,7 @@ from toposeat import evaluation, report
 from toposeat.errors import InputError
 from toposeat.model.evaluation import Certificate, MappingResult
 from toposeat.model.files import parse_json
+from toposeat.model.map_options import METRICS, OBJECTIVES
 from toposeat.model.placement import ANSWER_KEY, PROOF_KEY, RANGE_KEY, VERDICT_KEY, Placement
 from toposeat.model.quantity import Premises
 from toposeat.model.record import Record
@@ -49,6 +50,16 @@ class Answer(Record, frozen=True, kw_only=True):
     premises: Premises | None = None
     transport: Transport | None = None
     default: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES or self.metric not in METRICS:
+            raise ValueError("no objective or metric of ours")
+
+    def default_on(self, ranks: int, devices: int) -> tuple[int, ...] | None:
+        """The default of the answer, where a machine of so many devices can have it."""
+        row = self.default
+        fits = row is not None and len(row) == ranks and all(0 <= each < devices for each in row)
+        return row if fits else None
 
     def is_of(self, result: MappingResult) -> bool:
         """Whether machine, traffic and order are still those of the answer."""

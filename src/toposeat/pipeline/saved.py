@@ -36,13 +36,15 @@ def result_of_saved(
     if answer is None:
         return assess(machine, traffic, [row])[0]
     stack = _stack_of(placement, machine, traffic, answer, environment)
+    listed = machine.topology if answer.is_listed else None
+    devices = 0 if listed is None else len(listed.devices)
     result = assess(
         machine,
         traffic,
         [row],
         path=stack,
         metric=answer.metric,
-        default=answer.default,
+        default=answer.default_on(traffic.ranks, devices),
         wanted=answer.is_listed,
     )[0]
     result = replace(result, objective=answer.objective)
