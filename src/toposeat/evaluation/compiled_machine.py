@@ -28,6 +28,7 @@ class CompiledMachine:
         topology: the machine.
         arrays: its numbers; all else follows from them.
         loads: of groups (`group_time.GroupModel`), by how they exchange and their devices.
+        fastest: by size of groups and devices what sets of these reach (`mapping.set_cover`).
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class CompiledMachine:
             network_arrays(topology) if nominal is None else nominal.arrays.scaled(factors or {})
         )
         self.loads: dict[tuple[object, ...], tuple[float, NDArray[np.float64]]] = {}
+        self.fastest: dict[tuple[int, tuple[int, ...]], NDArray[np.float64]] = {}
         self._nominal = nominal
         self._costs: dict[str, PairCosts] = {}
         self._moved: dict[tuple[tuple[int, float], ...], CompiledMachine] = {}

@@ -51,6 +51,8 @@ class GroupModel:
         machine: the machine.
         phases: what runs together: families of groups, then the pairs.
         nodes: how many nodes the groups' library sees.
+        after: by what ranks may have, which have lesser devices (`mapping.set_cover`): alike on
+            every machine.
     """
 
     def __init__(self, machine: CompiledMachine, phases: tuple[PhaseParts, ...]) -> None:
@@ -60,6 +62,7 @@ class GroupModel:
         self._channels = machine.channels
         self.nodes = len(self._channels.units(range(machine.arrays.devices)))
         self.phases = phases
+        self.after: dict[tuple[tuple[int, ...], ...], list[list[int]]] = {}
 
     def at(self, machine: CompiledMachine) -> GroupModel:
         """The same groups on the same machine with other numbers."""

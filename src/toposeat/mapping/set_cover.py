@@ -91,7 +91,9 @@ class SetCover:
             ],
             np.int64,
         )
-        self._after = _after(model, allowed)
+        if tuple(allowed) not in model.after:
+            model.after[tuple(allowed)] = _after(model, allowed)
+        self._after = model.after[tuple(allowed)]
         self._symmetry = _symmetry(model, allowed)
         self._first_of: dict[tuple[int, ...], list[int]] = {}
 
@@ -140,18 +142,19 @@ class SetCover:
 
     def _fastest(self, size: int) -> Floats:
         """By mask, the most that the rate of a superset of `size` devices can be."""
-        count = len(self.devices)
+        known, key = self._model.machine.fastest, (size, tuple(self.devices))
+        if key in known:
+            return known[key]
         rate = np.full(self._all + 1, -np.inf)
-        if comb(count, size) <= _MOST_SETS:
-            for own in combinations(self.devices, size):
-                mask = sum(self._bit[device] for device in own)
-                if time.perf_counter() > self._deadline:
-                    rate = self._by_cuts(size)
-                    break
-                rate[mask] = self._model.machine.rates.bytes_per_s(own)
-        else:
-            rate = self._by_cuts(size)
-        return self._of_supersets(rate)
+        if comb(len(self.devices), size) > _MOST_SETS:
+            return self._of_supersets(self._by_cuts(size))
+        for own in combinations(self.devices, size):
+            if time.perf_counter() > self._deadline:
+                return self._of_supersets(self._by_cuts(size))
+            rate[sum(self._bit[device] for device in own)] = self._model.machine.rates.bytes_per_s(
+                own
+            )
+        return known.setdefault(key, self._of_supersets(rate))
 
     def _by_cuts(self, size: int) -> Floats:
         """By mask of `size` devices what its cuts and what leaves its devices allow."""
