@@ -111,7 +111,7 @@ def kinds_for(ranks: int, *, hosts: int = 1) -> Iterator[Kind]:
         ("sharded data parallel", [], [f"llm:tp=1,dp={ranks},fsdp"] if hosts > 1 else []),
         ("context and expert parallel", [], [*each("llm:tp=1,cp={},dp={}"), *each(expert, last)]),
         ("decode on two and four GPUs", [], each("llm:tp={},dp={},mode=decode")),
-        ("2-D and 3-D halo", [f"{halo}{more}" for halo in halos for more in ("", ",weight=3")], []),
+        ("2-D and 3-D halo", [*halos[:1], *(f"{halo},weight=3" for halo in halos)], halos[1:]),
         ("all-to-all in groups", each("alltoall:{}x{}"), []),
     )
     for words, placed, judged in kinds:
