@@ -120,6 +120,40 @@ def test_sys_within_a_memory_node_is_no_other_socket(tmp_path: Path) -> None:
     assert LinkKind.SMP not in {found.link_of_id[link].kind for link in route.links}
 
 
+CUT = ["0,2,4,6,8,10\t0", "0,2,4,6,8,10\t0", "1,3,5,7,9,11\t1", "1,3,5,7,9,11\t1"]
+
+
+@pytest.mark.parametrize(
+    "cells", [CUT, ["4,6,8,10,12\t0"] * 4, ["0-15,\t0"] * 2 + ["16-31,48-\t1"] * 2]
+)
+def test_a_list_that_a_tool_cut_is_not_used(cells: list[str], tmp_path: Path) -> None:
+    text = table(["nss", "ss", "n"] if cells[0] != cells[-1] else ["nnn", "nn", "n"], *cells)
+    found = machine(tmp_path, text)
+    assert {seat.cpus for seat in seat_ranks(found, 4, range(4)).seats} == {None}
+    assert [d.numa_node for d in found.devices] == [int(cell[-1]) for cell in cells]
+    (doubt,) = [f for f in findings_of(found) if f.code == "cpus-cut"]
+    assert cells[0].partition("\t")[0] in doubt.detail
+    even, odd = (",".join(map(str, range(at, 32, 2))) for at in range(2))
+    whole = machine(tmp_path, text, lscpu_text((even, odd), sockets=2))
+    assert not [f for f in findings_of(whole) if f.code.startswith("cpus-")]
+    cpus = seat_ranks(whole, 4, range(4)).seats[0].cpus
+    assert cpus == ("0,2,16,18" if cells[0] == cells[-1] else "0,2,4,6,16,18,20,22")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["6,14,22,30\t3", "4,12,20,28\t1", "7,15,23,31\t7", "5,13,21,29\t5"],
+        ["0,2,4,6,8,10,12,14\t0", "1,3,5,7,9,11,13,15\t1"],
+        ["0-5\t0", "6-11\t1"],
+    ],
+)
+def test_a_list_that_is_whole_is_used(cells: list[str], tmp_path: Path) -> None:
+    words = ["s" * at for at in range(len(cells) - 1, 0, -1)]
+    found = machine(tmp_path, table(words, *cells))
+    assert [d.cpus for d in found.devices] == [cell.partition("\t")[0] for cell in cells]
+
+
 def test_nodes_of_grace_begin_below_the_lowest_of_all_gpus(tmp_path: Path) -> None:
     heads = "CPU Affinity\tNUMA Affinity\tGPU NUMA ID"
     cells = ("0-71\t0,3-9,11-17\t\t2", "0-71\t0,3-9,11-17\t\t10", "72-143\t1,19-25\t\t18")

@@ -25,6 +25,7 @@ from toposeat.model.topology import (
 )
 from toposeat.topology.relation import Relation
 
+CUT_LISTS = "cut_cpu_lists"  # metadata: lists of near CPUs that a tool cut, and are not used
 FOUND = "found in "  # begins the remark that says what a text held, and what of it was not used
 Ends = tuple[str, str]
 Place = tuple[int, int]  # row and column of a table

@@ -156,6 +156,9 @@ def test_nics_that_are_of_no_use(dgx: Topology) -> None:
     (finding,) = of_code(replace(dgx, nics=(*dgx.nics, extra)), "nic-other-network")
     assert (finding.severity, finding.subject) == (Severity.INFO, "mlx5_bond_0")
     assert "mlx5_0 is beside a GPU, and named otherwise" in finding.detail
+    several = [replace(extra, id=f"x{at}", index=4 + at, name=f"mlx5_bond_{at}") for at in range(3)]
+    (finding,) = of_code(replace(dgx, nics=(*dgx.nics, *several)), "nic-other-network")
+    assert finding.subject == "mlx5_bond_0, mlx5_bond_1, mlx5_bond_2"
 
 
 def test_nics_that_carry_less_than_they_could(dgx: Topology) -> None:
@@ -176,6 +179,9 @@ def test_gpus_that_share_a_nic_while_another_idles(dgx: Topology) -> None:
     (finding,) = of_code(with_routes(dgx, change), "nic-shared")
     assert (finding.severity, finding.subject) == (Severity.DOUBT, "D0, D1, D2, D3")
     assert finding.detail == "4 GPUs share mlx5_0 (3.12 GB/s each); nearest to none: mlx5_1"
+    idle = replace(dgx.nics[0], id="x", index=9, name="mlx5_9", numa_node=None)
+    (both,) = of_code(replace(dgx, nics=(*dgx.nics, idle)), "nic-shared")
+    assert both.detail.startswith("8 GPUs share mlx5_0 (6.25 GB/s each), mlx5_1 (6.25 GB/s each), ")
     parts = with_devices(dgx, lambda d: replace(d, parent="board"))
     assert of_code(with_routes(parts, change), "nic-shared") == []  # of one GPU
 

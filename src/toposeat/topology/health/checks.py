@@ -17,6 +17,7 @@ from toposeat.topology.health.findings import finding
 from toposeat.topology.health.wiring import NEARNESS, Pairs, rate_of, says_nothing
 from toposeat.topology.health.yardstick import directions, slow_copies
 from toposeat.topology.products import products_named
+from toposeat.topology.told import CUT_LISTS
 from toposeat.topology.untold import is_denied, untold_affinities, untold_pairs
 
 
@@ -202,13 +203,16 @@ def near_cpus(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
                 cpus=cpus,
                 count=len(members),
             )
-    hosts = {device.host for device in topology.devices if device.cpus is not None}
+    cut = topology.metadata.get(CUT_LISTS)
+    hosts = {device.host for device in topology.devices if cut or device.cpus is not None}
     without = {
         device: device.numa_node
         for device in topology.devices
         if device.host in hosts and device.cpus is None and device.numa_node is not None
     }
-    if without:
+    if cut and without:
+        yield finding("cpus-cut", listed(pairs.name[device.id] for device in without), lists=cut)
+    elif without:
         yield finding(
             "cpus-masked",
             listed(pairs.name[device.id] for device in without),
@@ -264,10 +268,13 @@ def _left_out(left_out: Mapping[str, LeftOut], names: Mapping[str, str]) -> Iter
     down = [names[id] for id, left in left_out.items() if left.fault is NicFault.DOWN]
     if down:
         yield finding("nic-down", listed(down), count=len(down), total=len(names))
+    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
     for id, left in left_out.items():
         if left.fault is not NicFault.DOWN:
             row = "nic-slow" if left.fault is NicFault.SLOW else "nic-other-network"
-            yield finding(row, names[id], why=left.why)
+            alike[row, left.why].append(names[id])
+    for (row, why), members in alike.items():
+        yield finding(row, listed(members), why=why)
 
 
 def _throttled(nic: Nic, names: Mapping[str, str]) -> Iterator[Finding]:
@@ -298,20 +305,23 @@ def _shared(
     for host in topology.hosts:
         of_host = [n for n in topology.nics if n.host == host and n.id not in choice.left_out]
         idle = [names[nic.id] for nic in of_host if nic.id not in users]
-        busiest = max(of_host, key=lambda nic: len(users.get(nic.id, ())), default=None)
-        sharing = users.get(busiest.id, {}) if busiest is not None else {}
-        if busiest is None or len(sharing) < 2 or not idle:
+        most = max((len(users.get(nic.id, {})) for nic in of_host), default=0)
+        shared = [(nic, own) for nic in of_host if len(own := users.get(nic.id, {})) == most]
+        if most < 2 or not idle:
             continue
-        rate = busiest.bytes_per_s
-        share = f" ({rate.value / len(sharing) / 1e9:.3g} GB/s each)" if rate is not None else ""
+        sharing = [pairs.name[id] for _, own in shared for id in own.values()]
         yield finding(
             "nic-shared",
-            listed(pairs.name[id] for id in sharing.values()),
+            listed(sharing),
             count=len(sharing),
-            nic=names[busiest.id],
-            share=share,
+            nic=listed(names[nic.id] + _share(nic, own) for nic, own in shared),
             idle=listed(idle),
         )
+
+
+def _share(nic: Nic, users: Mapping[str, str]) -> str:
+    rate = nic.bytes_per_s
+    return f" ({rate.value / len(users) / 1e9:.3g} GB/s each)" if rate is not None else ""
 
 
 def _far(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf, isfinite, nan
 
 import numpy as np
@@ -25,6 +26,7 @@ NUMBER_CELLS = "a number or N/A"
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?(?:E[+-]?\d{1,3})?", re.ASCII)
 _COLLIDED = re.compile(r"(?:\d{1,9}\.\d\d){2,}", re.ASCII)
 _NOT_KNOWN = frozenset({"", "N/A", "[N/A]", "NAN", "-NAN", "INF", "-"})
+_OPEN = (",", "-")
 _SHOWN = 4  # words in a message
 Pair = tuple[int, int]
 
@@ -104,9 +106,36 @@ def cpu_affinity(cell: str, row: Row, file: FileText) -> str | None:
     """The CPUs near a device; None where they are not stated."""
     if cell in ("", "N/A"):
         return None
+    if len(cell) > 1 and cell.endswith(_OPEN):
+        return cell  # `cut_lists` finds it
     with file.at(row.line, f"the CPU affinity of {row.label} is damaged: "):
         parse_cpu_list(cell)
     return cell
+
+
+_CUT = 12  # characters behind which nvidia-smi ends a list of single CPUs, at a comma
+_FEW = 16  # CPUs that a node with GPUs has at least
+
+
+def cut_lists(lists: Sequence[str | None]) -> set[str]:
+    """Lists of devices that leave out what their pattern has: every second CPU, then nothing.
+
+    Such a list is as long as its cell may be, and has fewer CPUs than its node must have. Others
+    end with a comma or a dash.
+    """
+    found = {each for each in lists if each and each.endswith(_OPEN)}
+    told = {each: parse_cpu_list(each) for each in lists if each and each not in found}
+    most = max((cpus[-1] + 1 for cpus in told.values()), default=0)
+    for text, cpus in told.items():
+        steps = {b - a for a, b in pairwise(cpus)}
+        if len(cpus) < 3 or len(steps) > 1 or steps == {1}:
+            continue
+        (step,) = steps
+        ends_there = len(text) <= _CUT < len(f"{text},{cpus[-1] + step}")
+        is_short = most < _FEW or len(cpus) < 4 * lists.count(text) or 2 * len(cpus) * step < most
+        if ends_there and is_short:
+            found.add(text)
+    return found
 
 
 # ---- numbers

@@ -25,7 +25,13 @@ from toposeat.model.topology import (
     Topology,
     Vendor,
 )
-from toposeat.topology.readers.cells import check_symmetric, cpu_affinity, unknown_pairs, words_of
+from toposeat.topology.readers.cells import (
+    check_symmetric,
+    cpu_affinity,
+    cut_lists,
+    unknown_pairs,
+    words_of,
+)
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.readers.tables import (
     Line,
@@ -44,7 +50,7 @@ from toposeat.topology.relation import (
     Relation,
     relation_of_token,
 )
-from toposeat.topology.told import told_machine
+from toposeat.topology.told import CUT_LISTS, told_machine
 
 _LABEL = r"(?!NV\d)[A-Za-z][\w.\-]*\d\w*"
 MATRIX = TableSpec(  # of -p2p as well, with other words
@@ -124,6 +130,9 @@ def parse(file: FileText) -> Topology:
     nics = tuple(c for c in table.columns if c not in gpus)
     relations = _relations(table, (*gpus, *nics), len(gpus), file, report)
     cpus, nodes = _affinities(table, gpus, file, report)
+    cut = cut_lists(cpus)
+    cpus = tuple(None if each in cut else each for each in cpus)
+    words = {WORDS: OLD_WORDS} if any("SOC" in row.cells for row in table.rows) else {}
     nic_names = _nic_names(lines[table.end :], nics, report)
     _report_cut(text, lines, table, report)
     is_pcie = _is_pcie_only(text, relations)
@@ -150,7 +159,7 @@ def parse(file: FileText) -> Topology:
         relations=None if is_pcie else relations,
         pcie_relations=relations if is_pcie else None,
         tells=tells,
-        metadata={WORDS: OLD_WORDS} if any("SOC" in row.cells for row in table.rows) else {},
+        metadata=words | ({CUT_LISTS: " ".join(sorted(cut))} if cut else {}),
         report=report,
     )
 
