@@ -11,6 +11,7 @@ from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.shell_words import joined_sources
 from toposeat.model.topology import PathClass
+from toposeat.model.visible_list import numbering_note
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.formats import FORMATS, Format, parse_outputs
 from toposeat.topology.readers.file_text import FileText
@@ -170,6 +171,35 @@ def test_pastes_that_are_no_machine(text: str, what: str, instead: str) -> None:
     assert what in machine.report[0].partition("; not used: ")[2]
 
 
+@pytest.mark.parametrize(
+    ("text", "maker", "instead"),
+    [
+        (
+            "| HL-SMI Version:  hl-1.21.3 |\n|   0  HL-225  N/A  | 0000:19:00.0 |",
+            "Habana",
+            "by hand",
+        ),
+        ("modID\tCPU Affinity\n0\t0-39", "Habana", "by hand"),
+        ("| npu-smi 24.1.rc2   Version: 24.1.rc2 |", "Ascend", "by hand"),
+        ("\tNPU0\tNPU1\nNPU0\tX\tHCCS\nNPU1\tHCCS\tX\n", "Ascend", "by hand"),
+        ("GPU0\tX\tMX\nGPU1\tMX\tX\n", "MetaX", "by hand"),
+        ('<graphs version="1">\n<graph id="0"/>\n</graphs>\n', "graphs", "NCCL_TOPO_DUMP_FILE"),
+    ],
+)
+def test_other_makers_are_named(text: str, maker: str, instead: str) -> None:
+    with pytest.raises(
+        InputError, match=f"this is .*{maker}|this is {maker}|NCCL's {maker}"
+    ) as caught:
+        parse_topology_text(text, Path("paste.txt"))
+    assert instead in caught.value.hint
+
+
+def test_a_message_instead_of_a_matrix_names_the_command(cases: Path) -> None:
+    with pytest.raises(InputError, match="a message of nvidia-smi topo") as caught:
+        read_topology(str(cases / "69-topo-message-only/topo.txt"))
+    assert "nvidia-smi topo -m" in caught.value.hint
+
+
 def test_a_text_without_any_table_says_what_to_paste() -> None:
     with pytest.raises(InputError, match="unknown format") as caught:
         parse_topology_text("ROCm 6.2 hangs", Path("paste.txt"))
@@ -216,6 +246,12 @@ def test_the_processor_before_or_behind_every_format(kind: Format) -> None:
         told = {part.metadata[CPU_NAME] for part in parts if CPU_NAME in part.metadata}
         assert "AMD EPYC 9554 64-Core Processor" in told or kind.reader == "lscpu"
         assert any(part.devices for part in parts) or kind.reader == "lscpu"
+
+
+def test_numbers_of_a_benchmark_alone_are_those_of_cuda(cases: Path) -> None:
+    alone = read_topology(str(cases / "41-measured-one-on-other-socket-mixed/p2p.txt"))
+    assert numbering_note(alone).endswith("by PCI bus id: D3 is 5, D4 is 3, D5 is 4")
+    assert numbering_note(read_topology("dgx-1v")) == ""
 
 
 def test_names_peer_access_and_rates_beside_a_matrix(cases: Path) -> None:

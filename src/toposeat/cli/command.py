@@ -94,12 +94,15 @@ def read_machine(source: str | None, *, to_plan: bool = False) -> Topology:
     `to_plan`: of this machine the part that is the job's, by the lists that it inherited.
     """
     from toposeat import topology  # noqa: PLC0415
+    from toposeat.model.visible_list import numbering_note  # noqa: PLC0415
     from toposeat.topology.told import FOUND  # noqa: PLC0415
 
     machine = topology.read_topology("this" if source is None else source)
     if to_plan:
         machine = topology.part_of_job(machine, source, os.environ)
         tell(*topology.said_of_lists(machine))
+    if note := numbering_note(machine):
+        tell(note)
     said = [line for line in machine.report if line.startswith(FOUND)]
     tell(*(f"Found{line[5:]}" for line in said))
     return replace(machine, report=tuple(line for line in machine.report if line not in said))

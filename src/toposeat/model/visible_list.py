@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from toposeat.model.few import few
 from toposeat.model.topology import Device, Topology, Vendor
 
 # By vendor the variables that list devices. AMD's later ones count within ROCR's, of which all
@@ -19,6 +20,7 @@ VARIABLES_OF_VENDOR: Mapping[Vendor, tuple[str, ...]] = {
 DEVICE_VARIABLES = tuple(dict.fromkeys(n for own in VARIABLES_OF_VENDOR.values() for n in own))
 # Metadata of a machine: the variables that count within AMD's first list and are set, by words.
 SECOND_LISTS = "second lists"
+_BENCHMARKS = ("p2pBandwidthLatencyTest", "nvbandwidth")  # origins that number as CUDA does
 _BY_PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 # Level Zero lists devices in its own order, whatever the order of its mask (specification, section
 # on ZE_AFFINITY_MASK): the variable can choose devices, not order them.
@@ -68,6 +70,15 @@ def visible_line(machine: Topology, chosen: Sequence[int]) -> str:
     numbers = [visible_number(present, machine.devices[at]) for at in chosen]
     known = Vendor.NVIDIA if vendor is Vendor.UNKNOWN else vendor
     return _line(machine, visible_variables(known, numbers), len(chosen))
+
+
+def numbering_note(machine: Topology) -> str:
+    """Which number a list has for each device that its source numbers otherwise; "" for none."""
+    numbers = {d.number: visible_number(machine.devices, d) for d in machine.devices}
+    moved = [f"D{own} is {listed}" for own, listed in numbers.items() if str(own) != listed]
+    if not moved or not machine.origin.startswith(_BENCHMARKS):
+        return ""
+    return f"Numbers D0, D1, ... are CUDA's in this table; lists count by PCI bus id: {few(moved)}"
 
 
 def order_line(topology: Topology, device_of_rank: Sequence[int]) -> str | None:

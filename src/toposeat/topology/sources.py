@@ -12,7 +12,7 @@ from toposeat.model.files import path_exists
 from toposeat.model.pair import BANDWIDTH, PairNumbers
 from toposeat.model.shape_text import is_shape
 from toposeat.model.shell_words import shell_word, sources_in
-from toposeat.model.topology import Device, FactKind, Topology
+from toposeat.model.topology import Device, FactKind, Topology, Vendor
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 from toposeat.topology.drawn import drawn
 from toposeat.topology.told import is_whole, makes_machine
@@ -196,9 +196,19 @@ def _check_enough(parts: Sequence[Topology], path: Path) -> None:
     raise InputError(
         f"{names}: says too little to be a machine by itself",
         path=path,
-        hint="save what joins the GPUs as well: nvidia-smi topo -m > topo.txt (AMD: amd-smi"
-        f" topology); then: toposeat discover -t topo.txt -t {shell_word(path)}",
+        hint=f"save what joins the GPUs as well: {_command(parts)}; then: toposeat discover"
+        f" -t topo.txt -t {shell_word(path)}",
     )
+
+
+def _command(parts: Sequence[Topology]) -> str:
+    """What shows how GPUs are joined, of their own maker as far as it is told."""
+    makers = {device.vendor for part in parts for device in part.devices}
+    if makers == {Vendor.AMD}:
+        return "amd-smi topology > topo.txt"
+    if makers == {Vendor.INTEL}:
+        return "xpu-smi topology -m > topo.txt"
+    return "nvidia-smi topo -m > topo.txt (AMD: amd-smi topology)"
 
 
 def _hint() -> str:

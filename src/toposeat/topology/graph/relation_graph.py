@@ -22,7 +22,7 @@ from enum import IntEnum
 from itertools import combinations
 
 from toposeat.model.quantity import nominal
-from toposeat.model.topology import ComponentKind, Device, Nic, Pair, PathClass, Topology
+from toposeat.model.topology import ComponentKind, Device, Nic, Pair, PathClass, Topology, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import add_nvlinks
@@ -249,9 +249,15 @@ def _assumed(
         report.append(
             f"PCIe is hidden for {by_affinity + guessed + inferred} GPU pairs: {inferred} inferred"
             f" from NICs, {by_affinity} assumed from affinity, {guessed} guessed; each such GPU is"
-            " taken to have its own host bridge (`nvidia-smi topo -mp` or discovery would know)"
+            f" taken to have its own host bridge (`{_tree_of(relations)}` or discovery would know)"
         )
     return assumed
+
+
+def _tree_of(relations: Relations) -> str:
+    """A command that shows the PCIe tree, of the machine's own maker."""
+    vendors = {device.vendor for device in relations.machine.devices}
+    return "nvidia-smi topo -mp" if vendors <= {Vendor.NVIDIA, Vendor.UNKNOWN} else "lspci -tv"
 
 
 def _must_be_sys(known: dict[tuple[int, int], Level], count: int, i: int, j: int) -> bool:
