@@ -70,6 +70,8 @@ def sample_texts() -> dict[str, str]:
         "nccl.xml": test_nccl_xml.SAMPLE,
         "lscpu": "Architecture: x86_64\nVendor ID: AuthenticAMD\nModel name: AMD EPYC 7543\n"
         "CPU family: 25\nModel: 1\nNUMA node(s): 2\nNUMA node0 CPU(s): 0-31\n",
+        "lspci": "-+-[0000:80]---01.0-[81]----00.0  NVIDIA Corporation AD104GL [L4]\n"
+        " \\-[0000:00]---01.0-[01]----00.0  Intel Corporation Ethernet X710\n",
         "cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n"
         "model\t\t: 143\nmodel name\t: Intel(R) Xeon(R) Platinum 8480C\n",
     }

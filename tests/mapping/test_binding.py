@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogue import CATALOGUE
-from toposeat.errors import InputError
-from toposeat.mapping import seat_ranks
+from toposeat.errors import InputError, UsageError
+from toposeat.mapping import seat_ranks, with_reserved_cpus
 from toposeat.mapping.cpu_share import share_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.quantity import nominal
@@ -265,6 +265,20 @@ def test_seats_follow_the_device() -> None:
     assert [seat.memory_node for seat in placement.seats] == [1, 0, 1, 0]
     assert [seat.nic for seat in placement.seats] == ["mlx5_2", "mlx5_0", "mlx5_2", "mlx5_1"]
     assert [device.index for device in placement.devices_of_host["n1"]] == [0, 1, 2, 3]
+
+
+def test_no_rank_is_bound_to_cpus_that_a_site_keeps() -> None:
+    """The first core of each cache of a Frontier node, and what somebody names."""
+    frontier = read_topology("mi250x-8")
+    cpus = [seat.cpus for seat in seat_ranks(frontier, 2, (0, 4)).seats]
+    assert cpus == ["49-55,113-119", "1-7,65-71"]
+    less = with_reserved_cpus(frontier, "1-2,65-66")
+    assert seat_ranks(less, 1, (4,)).seats[0].cpus == "3-7,67-71"
+    seats = seat_ranks(with_reserved_cpus(read_topology("aurora-12"), "1-3"), 6, range(6)).seats
+    cores = [{cpu % 104 for cpu in parse_cpu_list(seat.cpus or "")} for seat in seats]
+    assert sum(map(len, cores)) == len(set().union(*cores)) == 51
+    with pytest.raises(UsageError, match="not a CPU list"):
+        with_reserved_cpus(frontier, "first")
 
 
 def test_unknown_stays_unknown() -> None:

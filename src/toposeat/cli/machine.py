@@ -13,6 +13,7 @@ from toposeat.errors import UsageError
 if TYPE_CHECKING:
     from toposeat.mapping import Machine
     from toposeat.model.network import Network
+    from toposeat.model.topology import Topology
 
 
 def is_network(args: argparse.Namespace) -> bool:
@@ -34,7 +35,7 @@ def machine_of(args: argparse.Namespace) -> Machine:
     from toposeat.model.shape_text import is_shape  # noqa: PLC0415
 
     if not is_network(args):
-        return mapping.Machine.of(read_machine(args.topology, to_plan=True))
+        return mapping.Machine.of(_node(args, args.topology))
     if args.topology is None:
         raise UsageError("--node and --hosts need a network", hint="name the network with -t")
     if args.node is None:
@@ -44,7 +45,15 @@ def machine_of(args: argparse.Namespace) -> Machine:
             f"{args.topology} is a network of hosts, and the topology of a host is missing",
             hint="give it with --node: this, a topology file of one node, or a catalogue name",
         )
-    return mapping.Machine.of_network(network_of(args), read_machine(args.node, to_plan=True))
+    return mapping.Machine.of_network(network_of(args), _node(args, args.node))
+
+
+def _node(args: argparse.Namespace, source: str | None) -> Topology:
+    """A node to plan on, without the CPUs that are reserved."""
+    from toposeat import mapping  # noqa: PLC0415
+
+    node, reserved = read_machine(source, to_plan=True), getattr(args, "reserve_cpus", None)
+    return mapping.with_reserved_cpus(node, reserved) if reserved else node
 
 
 def network_of(args: argparse.Namespace) -> Network:

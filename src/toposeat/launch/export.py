@@ -8,8 +8,10 @@ from toposeat.errors import UsageError
 from toposeat.launch.launchers import EXPORTERS
 from toposeat.launch.launchers.seats import DEFAULT_PROGRAM, Export, Job
 from toposeat.launch.order_readers import meeting_note
+from toposeat.model.cpu_list import RESERVED
 from toposeat.model.placement import Placement
 
+_KEPT = "CPUs that the site keeps (Slurm: CoreSpecCount) may be among these: map --reserve-cpus"
 # Their programs find the host where they meet themselves.
 _ONE_PROCESS_A_RANK = ("openmpi", "openmpi4", "mpich", "intel", "slurm", "flux", "cray", "pals")
 
@@ -33,7 +35,9 @@ def export_placement(
     job = Job.of(placement, visibility, program)
     export = EXPORTERS[launcher][1](job)
     said = meeting_note(job.hosts) if launcher in _ONE_PROCESS_A_RANK else ""
-    return replace(export, notes=(*export.notes, said)) if said else export
+    binds = any(seat.cpus for seat in placement) and RESERVED not in placement.metadata
+    notes = (*export.notes, *filter(None, (said, _KEPT if binds else "")))
+    return replace(export, notes=notes)
 
 
 def rank_environment(placement: Placement, rank: int, visibility: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.mapping.asking import ask
-    from toposeat.mapping.binding import seat_ranks, seat_slots
+    from toposeat.mapping.binding import seat_ranks, seat_slots, with_reserved_cpus
     from toposeat.mapping.borrowing import Ways, nearest_devices, price_of, uses_of, with_ways
     from toposeat.mapping.choose import choose_by_placements, choose_devices, free_devices
     from toposeat.mapping.cluster import shape_of_network, stages_of_network

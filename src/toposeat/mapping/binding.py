@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toposeat import evaluation
-from toposeat.errors import InputError
-from toposeat.mapping.cpu_share import share_cpus
-from toposeat.model.cpu_list import MAX_CPU, format_cpu_list, parse_cpu_list
+from toposeat.errors import InputError, UsageError
+from toposeat.mapping.cpu_share import cores_by_number, share_cpus
+from toposeat.model.cpu_list import MAX_CPU, RESERVED, format_cpu_list, parse_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.nics import choose_nics
 from toposeat.model.placement import COSTS_KEY, OTHERS_KEY, HostDevice, Placement, Seat
@@ -62,8 +62,28 @@ def seat_ranks(
         seats=tuple(seats),
         devices_of_host=_devices_of_hosts(topology),
         vendor=vendors.pop() if len(vendors) == 1 else "unknown",
-        metadata={**(metadata or {}), **_costs(topology), **_others(topology)},
+        metadata={
+            **(metadata or {}),
+            **_costs(topology),
+            **_others(topology),
+            **{key: topology.metadata[key] for key in (RESERVED,) if key in topology.metadata},
+        },
     )
+
+
+def with_reserved_cpus(topology: Topology, cpus: str) -> Topology:
+    """The machine with CPUs that no rank is bound to, beside those that are known.
+
+    Raises:
+        UsageError: not a list of CPUs.
+    """
+    known = topology.metadata.get(RESERVED)
+    try:
+        every = {*parse_cpu_list(cpus), *(parse_cpu_list(known) if known else ())}
+    except ValueError as error:
+        raise UsageError(str(error), hint="CPUs by number: 0,8-9") from error
+    listed = format_cpu_list(sorted(every))
+    return replace(topology, metadata={**topology.metadata, RESERVED: listed})
 
 
 def seat_slots(
@@ -158,6 +178,10 @@ def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
         cores = _cpu_sets(core for part in parts for core in part.cores)
         if not cores and (threads := _threads_in_a_row(topology)) > 1:
             cores = [frozenset(range(at, at + threads)) for at in range(0, MAX_CPU, threads)]
+        if not cores:  # by the whole lists: what a site keeps of a core is no reason to cut it
+            whole = dict.fromkeys(part.cpus for part in parts if part.cpus)
+            each = (cores_by_number(parse_cpu_list(listed)) for listed in whole)
+            cores = [frozenset(core) for of_node in each for core in of_node]
         caches = _cpu_sets(cache for part in parts for cache in part.caches)
         shared = share_cpus(pools, cores, caches)
         shares.update((rank, format_cpu_list(cpus)) for rank, cpus in shared.items())
@@ -177,9 +201,19 @@ def _threads_in_a_row(topology: Topology) -> int:
 
 
 def _near_cpus(topology: Topology, device: Device) -> tuple[int, ...]:
-    """CPUs near a device and inside its NUMA node, as far as both are known."""
-    near = parse_cpu_list(device.cpus) if device.cpus else ()
-    node = _cpus_of_node(topology, device)
+    """CPUs near a device and inside its NUMA node, as far as both are known.
+
+    Those that the site keeps for itself are left out.
+    """
+    reserved = topology.metadata.get(RESERVED)
+    kept = frozenset(parse_cpu_list(reserved)) if reserved else frozenset()
+    near, node = (
+        tuple(cpu for cpu in cpus if cpu not in kept)
+        for cpus in (
+            parse_cpu_list(device.cpus) if device.cpus else (),
+            _cpus_of_node(topology, device),
+        )
+    )
     if near and node:
         return tuple(cpu for cpu in near if cpu in set(node)) or node
     return near or node

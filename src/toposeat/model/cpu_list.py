@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 MAX_CPU = 65535
+RESERVED = "reserved_cpus"  # metadata of a machine: a list of CPUs that its site keeps for itself
 _MAX_NAMED = 4 * (MAX_CPU + 1)
 
 

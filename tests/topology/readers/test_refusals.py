@@ -59,6 +59,9 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
     "lscpu": (
         ("0-31\n", "0-31x\n", "not a CPU list", 0),
     ),
+    "lspci": (
+        ("NVIDIA Corporation AD104GL [L4]", "ASPEED Graphics", "no GPU among", 0),
+    ),
     "rocm-smi": (
         ("0            15 ", "0            1e9", "weight of GPU0 to GPU1: expected a number", 0),
         ("0            15 ", "0            16 ", "asymmetric", 1),

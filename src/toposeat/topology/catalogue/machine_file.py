@@ -159,7 +159,7 @@ class Pairs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Remarks(Struct, frozen=True, forbid_unknown_fields=True):
-    """Remarks on the numbers, for the reader of a topology."""
+    """Remarks on the numbers, for the reader of a topology; `reserved_cpus` is used, a list."""
 
     assumed: str = ""
     invented: str = ""
@@ -167,6 +167,7 @@ class Remarks(Struct, frozen=True, forbid_unknown_fields=True):
     nics: str = ""
     pcie: str = ""
     x_bus: str = ""
+    reserved_cpus: str = ""
 
 
 class MachineFile(Struct, frozen=True, forbid_unknown_fields=True):
