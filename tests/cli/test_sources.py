@@ -56,6 +56,12 @@ def test_a_placement_names_all_sources(
     capsys.readouterr()
     assert main(["compare", place]) == 0
     assert f"on '{files[0]}' -t {files[1]} (others" in capsys.readouterr().err
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in (*files, place):
+        Path(name).rename(moved / Path(name).name)
+    assert main(["report", str(moved / "app.place")]) == 0  # they are found beside it
+    assert f"on '{moved / Path(files[0]).name}' -t {moved}" in capsys.readouterr().err
 
 
 def test_a_node_of_a_network_may_have_several_sources(

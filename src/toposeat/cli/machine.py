@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from toposeat.cli.command import read_machine, tell
 from toposeat.errors import UsageError
+from toposeat.model.shell_words import joined_sources, sources_in
 
 if TYPE_CHECKING:
     from toposeat.mapping import Machine
@@ -106,13 +107,15 @@ def take_from_headers(
 
 def _beside(path: Path, header: Mapping[str, str]) -> dict[str, str]:
     """Files that a header names beside its placement, where they are not where it says."""
-    found = dict(header)
-    for key in ("source", "node", "traffic"):
-        name = header.get(key, "")
+
+    def found(name: str) -> str:
         near = [path.parent / name, path.parent / Path(name).name]
-        if name and not Path(name).exists():
-            found[key] = next((str(each) for each in near if each.is_file()), name)
-    return found
+        is_there = not name or Path(name).exists()
+        return name if is_there else next((str(each) for each in near if each.is_file()), name)
+
+    read = {key: sources_in(text) for key, text in header.items() if key in ("source", "node")}
+    read |= {"traffic": [header["traffic"]]} if "traffic" in header else {}
+    return {**header, **{key: joined_sources([*map(found, names)]) for key, names in read.items()}}
 
 
 def _only(found: Sequence[str | None], paths: Sequence[Path], what: str, option: str) -> str:
