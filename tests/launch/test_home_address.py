@@ -20,10 +20,13 @@ def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("TOPOSEAT_PORTS", f"{port}-{min(port + 40, 65535)}")
         with Home(tmp_path) as home:
             assert port <= int(home.words.partition(":")[0]) <= port + 40
+        monkeypatch.setenv("TOPOSEAT_PORTS", f"127.0.0.1:{port}-{min(port + 40, 65535)}")
+        with Home(tmp_path) as home:
+            assert home.words.endswith(":127.0.0.1")
         monkeypatch.setenv("TOPOSEAT_PORTS", f"{port}-{port}")
         with pytest.raises(OSError, match="in use"), Home(tmp_path):
             pass
-    for wrong in ("60001", "2-1", "1-70000", "a-b"):
+    for wrong in ("60001", "2-1", "1-70000", "a-b", "node1:1-2"):
         monkeypatch.setenv("TOPOSEAT_PORTS", wrong)
         with pytest.raises(ToposeatError, match=f"TOPOSEAT_PORTS is '{wrong}'"), Home(tmp_path):
             pass

@@ -93,7 +93,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of plugins of a Slurm of the distribution, with PMIx."""
     folder = tmp_path / "usr" / "lib" / "slurm-wlm"
     folder.mkdir(parents=True)
-    (folder / "mpi_pmix.so").touch()
+    (folder / "mpi_pmix.so").write_bytes(b"\0_libpmix\0libpmix.so\0pmixp_libpmix\0")
     monkeypatch.setattr(slurm, "_DISTRIBUTION", folder.parent)
     monkeypatch.setattr(slurm, "configured", {"PluginDir": str(folder), "MpiDefault": ""}.get)
     return folder
@@ -101,16 +101,23 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_pmix_without_its_library(plugins: Path) -> None:
     line = parse("srun --mpi=pmix -n 4 ./app")
-    with pytest.raises(UsageError, match="needs libpmix, which is not installed") as caught:
+    with pytest.raises(UsageError, match=r"needs libpmix\.so, which is not installed") as caught:
         check_ready(line, {})
-    assert "apt-get install libpmix2" in caught.value.hint
-    with pytest.raises(UsageError, match="needs libpmix"):
-        check_ready(parse("srun -n 4 ./app"), {"SLURM_MPI_TYPE": "pmix_v4"})
-    check_ready(parse("srun --mpi=pmi2 -n 4 ./app"), {})
+    assert "apt-get install libpmix-dev " in caught.value.hint
     library = plugins.parent / "pmix2" / "lib" / "libpmix.so.2"
     library.parent.mkdir(parents=True)
     library.touch()
+    with pytest.raises(UsageError, match=r"needs libpmix\.so, "):
+        check_ready(line, {})
+    (plugins / "mpi_pmix.so").write_bytes(b"libpmix.so.2\0")
     check_ready(line, {})
+    library.unlink()
+    with pytest.raises(UsageError, match=r"needs libpmix\.so\.2, ") as caught:
+        check_ready(line, {})
+    assert "apt-get install libpmix2 " in caught.value.hint
+    with pytest.raises(UsageError, match="needs libpmix"):
+        check_ready(parse("srun -n 4 ./app"), {"SLURM_MPI_TYPE": "pmix_v4"})
+    check_ready(parse("srun --mpi=pmi2 -n 4 ./app"), {})
     (plugins / "mpi_pmix.so").unlink()
     with pytest.raises(UsageError, match="no PMIx here"):
         check_ready(line, {})

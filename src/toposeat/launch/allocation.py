@@ -27,7 +27,7 @@ def allocation_of(line: LaunchLine, environment: Mapping[str, str]) -> Allocatio
         return own or job
     # A line inside a job takes some of its hosts; the job's order and limits stay.
     named = {short_name(host) for host in own.hosts}
-    left = tuple(host for host in job.hosts if short_name(host) in named)
+    left = tuple(host for host in job.hosts if short_name(host) in named) or own.hosts
     slots = {host: job.slots[host] for host in left if host in job.slots}
     return Allocation(hosts=left, source=own.source, in_job=True, slots=slots)
 

@@ -22,7 +22,7 @@ _MAX_NAMELESS = 64
 _GATHERING_S = 0.3
 # Ranks that never connect: their nodes cannot reach this host, or the job is smaller than its plan.
 PATIENCE_S = 20.0
-_STRICT_PATIENCE_S = 8.0
+_STRICT_PATIENCE_S = 6.0  # less than nodes wait for home: the verdict comes before they end
 
 
 class Decision(Enum):

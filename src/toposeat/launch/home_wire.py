@@ -140,8 +140,8 @@ def _exactly(peer: socket.socket, length: int) -> bytes:
     return received
 
 
-PORTS_VARIABLE = "TOPOSEAT_PORTS"  # FROM-TO: ports of this host that the nodes can connect to
-_PORTS = re.compile(r"(\d{1,5})-(\d{1,5})", re.ASCII)
+PORTS_VARIABLE = "TOPOSEAT_PORTS"  # what nodes can connect to: [ADDRESS:]FROM-TO
+_PORTS = re.compile(r"(?:([0-9A-Fa-f.:]{2,45}):)?(\d{1,5})-(\d{1,5})", re.ASCII)
 _LAST_PORT = 65535
 _MAX_ADDRESSES = 6
 _BACKLOG = 4096
@@ -162,9 +162,10 @@ def listening_sockets(hosts: Iterable[str]) -> tuple[list[socket.socket], list[s
     Raises:
         OSError: there is none.
     """
-    addresses = own_addresses(hosts)
+    address, ports = _told()
+    addresses = [address] if address else own_addresses(hosts)
     cause = OSError("no port")
-    for port in _open_ports():
+    for port in ports:
         for _ in range(1 if port else _ATTEMPTS):
             try:
                 return _listen(addresses, port)
@@ -262,18 +263,20 @@ def _global_six() -> list[str]:
     return found
 
 
-def _open_ports() -> range:
-    """The ports that may be used, 0 for any: as the variable says, else as Slurm does.
+def _told() -> tuple[str, range]:
+    """The address and ports to use, "" and 0 for any: as the variable says, else as Slurm does.
 
     A site whose firewall lets nodes reach srun on some ports only names these to Slurm.
     """
     told = os.environ.get(PORTS_VARIABLE, "")
     match = _PORTS.fullmatch(told or configured("SrunPortRange"))
     if match is None and not told:
-        return range(1)
-    ports = range(int(match[1]), int(match[2]) + 1) if match else range(0)
+        return "", range(1)
+    ports = range(int(match[2]), int(match[3]) + 1) if match else range(0)
     if not ports or ports[-1] > _LAST_PORT:
         raise InputError(
-            f"{PORTS_VARIABLE} is {told!r}", hint="two port numbers, for example 60001-60100"
+            f"{PORTS_VARIABLE} is {told!r}",
+            hint="two port numbers, for example 60001-60100, behind an address if there are several"
+            " networks: 10.1.0.1:60001-60100",
         )
-    return ports
+    return (match[1] or "" if match else ""), ports

@@ -205,8 +205,7 @@ def _hosts_of(wanted: Sequence[str], nodes: dict[str, Topology]) -> tuple[str, .
     if silent:
         raise InputError(
             f"no answer from {compress_hostlist(silent)}: the nodes that answered are called"
-            f" {compress_hostlist(nodes)}",
-            hint="name the hosts of the job with --hosts",
+            f" {compress_hostlist(nodes)}"
         )
     nodes.update({host: by_name[short_name(host)] for host in wanted})
     return tuple(wanted)

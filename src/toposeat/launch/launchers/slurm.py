@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,7 @@ from toposeat.launch.launchers.seats import (
     host_per_rank,
     in_natural_order,
 )
+from toposeat.model.files import beginning
 from toposeat.model.hostlist import compress_hostlist
 
 _TABLE = OptionTable(
@@ -82,7 +84,9 @@ _TABLE = OptionTable(
 
 _ASK_S = 10.0
 _DISTRIBUTION = Path("/usr/lib")
-_PMIX_LIBRARIES = ("libpmix.so*", "pmix*/lib/libpmix.so*", "pmix*/libpmix.so*")
+_PMIX_FOLDERS = ("", "pmix*/lib/", "pmix*/")
+_PMIX_NAME = re.compile(rb"libpmix\.so(?:\.[0-9]{1,3})*")  # that the plugin opens: Debians differ
+_MAX_PLUGIN = 1 << 24  # bytes
 _MOUNTS = "container-mounts"
 PMI2 = "pmi2"  # under which an MPI knows the ranks of its node only where srun deals them out
 _REPLACED = (
@@ -93,7 +97,7 @@ _NOTHING = ("NONE", "NIL")  # of --export
 _NO_BINDING = ("--cpu-bind=none",)
 _NODES_OF_JOB = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES")
 # Of a job's line, for one process on every node: what says which job it is,
-_OF_JOB = "jobid M clusters"
+_OF_JOB = "jobid M clusters het-group"
 # what decides about the devices that a step sees,
 _OF_DEVICES = "G export gpus gpus-per-node gres task-prolog tres-per-node"
 # and outside of an allocation the words that are needed to get one like the job's.
@@ -224,16 +228,21 @@ def _ready(line: LaunchLine, environment: Mapping[str, str]) -> None:
     plugins = Path(configured("PluginDir") or "/nowhere")
     if not _pmi(line, environment).startswith("pmix") or _DISTRIBUTION not in plugins.parents:
         return
-    if not any(plugins.glob("mpi_pmix*.so")):
+    found = [beginning(path, _MAX_PLUGIN) for path in plugins.glob("mpi_pmix*.so")]
+    if not found:
         raise UsageError(
             f"srun has no PMIx here: no mpi_pmix.so in {plugins}",
             hint="`srun --mpi=list` says what it has; or start it by mpirun inside the job",
         )
-    if not any(any(plugins.parent.glob(where)) for where in _PMIX_LIBRARIES):
+    opened = {name.decode() for plugin in found for name in _PMIX_NAME.findall(plugin)}
+    there = {each for each in opened for at in _PMIX_FOLDERS if any(plugins.parent.glob(at + each))}
+    if opened and not there:
+        name = min(opened)
+        package = "libpmix-dev" if name.endswith(".so") else f"libpmix{name.split('.')[2]}"
         raise UsageError(
-            "srun --mpi=pmix needs libpmix, which is not installed here: it fails, or waits for"
+            f"srun --mpi=pmix needs {name}, which is not installed here: it fails, or waits for"
             " ever",
-            hint="on every node: apt-get install libpmix2 libevent-pthreads-2.1-7; or start it by"
+            hint=f"on every node: apt-get install {package} libevent-pthreads-2.1-7; or start it by"
             " mpirun inside the job",
         )
 
@@ -265,6 +274,8 @@ def _per_node(launch: Launch, as_job: bool) -> list[str] | None:
     """Outside of an allocation srun has one of its own for each job: only the job's own will do."""
     line, variables = launch.line, launch.environment
     nodes = next((variables[name] for name in _NODES_OF_JOB if variables.get(name)), None)
+    if "SLURM_HET_SIZE" in variables and launch.allocation is not None:
+        nodes = str(len(launch.allocation.hosts))  # of one component
     if nodes is not None:
         words = [*line.words_of(_OF_JOB), "--overlap", "--mpi=none"]
         words += [*(() if as_job else _NO_BINDING), "-N", nodes, "-n", nodes]

@@ -281,6 +281,7 @@ def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic
     elsewhere = not run.gathered.here
     elsewhere &= run.line.ranks is None or noted < run.line.ranks
     why = ""
+    ledger = Ledger.of(run.line, run.exit_code, run.gathered.opened)  # before others speak
     try:
         run.gathered.unpack()
         traffic = _read(run.folder, progress)
@@ -291,7 +292,6 @@ def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic
             traffic = _read(run.folder, progress)
     except ToposeatError as error:
         raise NothingRecordedError(str(error), hint=error.hint, exit_code=run.exit_code) from error
-    ledger = Ledger.of(run.line, run.exit_code, run.gathered.opened)
     if traffic is None:
         fault = why_nothing(
             run.line,
