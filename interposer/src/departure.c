@@ -15,10 +15,12 @@
 #define HOME_VARIABLE "TOPOSEAT_PROFILE_HOME"
 
 static char node_folder[PATH_MAX]; /* empty: records go straight to where they are read */
+static pid_t owner;                /* forks are no ranks */
 static bool has_left;
 
 const char *tps__record_folder(const char *directory) {
   const char *run = getenv(RUN_VARIABLE);
+  owner = getpid();
   if (run == NULL || *run == '\0' || tps_is_folder_of_run(directory, run))
     return directory;
   if (tps_node_folder(run, true, node_folder, sizeof node_folder))
@@ -35,11 +37,13 @@ void tps__tell_start(void) {
 
 void tps__depart(void) {
   const struct tps_header *header = tps__process.header;
-  if (node_folder[0] == '\0' || header == NULL || header->pid != (int32_t)getpid() ||
+  if (node_folder[0] == '\0' || owner != getpid() ||
       __atomic_exchange_n(&has_left, true, __ATOMIC_RELAXED))
     return;
   const char *home = getenv(HOME_VARIABLE);
-  if (tps_leave(node_folder, header->rank) && home != NULL)
+  /* Without a record there is the cause of that to be sent. */
+  bool is_last = header == NULL ? tps_all_left(node_folder) : tps_leave(node_folder, header->rank);
+  if (is_last && home != NULL)
     tps_carry_home(node_folder, home, false);
 }
 

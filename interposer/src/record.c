@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "carry.h"
 #include "counters.h"
 #include "trust.h"
 
@@ -223,8 +224,8 @@ bool tps__segment_create(struct tps_segment *segment, int thread) {
   void *mapping = map_new_file(path, length);
   if (mapping == MAP_FAILED) {
     int cause = errno;
-    if (thread == TPS_MAIN_SEGMENT)
-      tps__warn(&said, "cannot create %.300s (%s): not recording", path, strerror(errno));
+    if (thread == TPS_MAIN_SEGMENT && tps_may_say(folder))
+      tps__warn(&said, "cannot create %.300s (%s): not recording", path, strerror(cause));
     leave_cause(thread, cause);
     return false;
   }

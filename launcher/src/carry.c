@@ -15,13 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_RUN = 64, BOOT_DIGITS = 8, NAME_BYTES = 64, PATIENCE_MS = 120000, TELLING_MS = 500 };
+enum { MAX_RUN = 64, BOOT_DIGITS = 8, NAME_BYTES = 64, PATIENCE_MS = 30000, TELLING_MS = 500 };
 #define RECORD ".tpsrec"
 #define TORCH_RECORD ".tpstorch"
 #define STARTED ".host"
 #define LEFT ".left"
 #define SENDING ".sending"
 #define TOLD ".told"
+#define GIVEN_UP ".given-up"
+#define SAID ".said"
 
 /* ---- folders ---- */
 
@@ -253,6 +255,14 @@ static void forget_first(const char *folder, const char *name) {
     unlink(path);
 }
 
+bool tps_may_say(const char *folder) {
+  int file = make_mark(folder, SAID);
+  if (file < 0)
+    return errno != EEXIST; /* no room for the mark either */
+  close(file);
+  return true;
+}
+
 bool tps_note_start(const char *folder, long rank) {
   char host[HOST_NAME_MAX + 1] = "";
   if (gethostname(host, sizeof host - 1) != 0)
@@ -396,28 +406,30 @@ static void bundle_name(char *name, size_t size) {
   snprintf(name, size, "node-%.64s-%ld-%ld" TPS_BUNDLE_SUFFIX, host, (long)getpid(), tps_now_ms());
 }
 
-static bool send_parts(struct part *parts, size_t count, const char *folder, const char *words,
-                       int patience_ms) {
+static enum tps_carried send_parts(struct part *parts, size_t count, const char *folder,
+                                   const char *words, int patience_ms) {
   uint64_t length = 0;
   for (size_t i = 0; i < count; i++)
     length += length_of(&parts[i]);
   char name[TPS_MAX_BUNDLE_NAME];
   bundle_name(name, sizeof name);
   int peer = tps_bundle_open(words, name, length, tps_now_ms() + patience_ms);
-  bool sent = peer >= 0;
+  if (peer < 0)
+    return TPS_UNREACHED;
+  bool sent = true;
   for (size_t i = 0; sent && i < count; i++) {
     sent = open_part(&parts[i], folder) && send_part(peer, &parts[i]);
     if (parts[i].file >= 0)
       close(parts[i].file);
   }
-  if (peer >= 0 && !sent)
+  if (!sent)
     close(peer);
-  return sent && tps_bundle_close(peer, tps_now_ms() + patience_ms);
+  return sent && tps_bundle_close(peer, tps_now_ms() + patience_ms) ? TPS_CARRIED : TPS_NOT_KEPT;
 }
 
 /* Only notes of starts where home may keep no rank waiting. */
-static bool carry(const struct listing *listing, const char *folder, const char *words,
-                  bool only_starts) {
+static enum tps_carried carry(const struct listing *listing, const char *folder, const char *words,
+                              bool only_starts) {
   struct part *parts = calloc(listing->count + 1, sizeof *parts);
   size_t count = 0;
   bool sent = parts != NULL;
@@ -433,11 +445,13 @@ static bool carry(const struct listing *listing, const char *folder, const char 
     count += 1;
   }
   int patience_ms = only_starts ? TELLING_MS : PATIENCE_MS;
-  sent = sent && (count == 0 || send_parts(parts, count, folder, words, patience_ms));
+  enum tps_carried carried = sent ? TPS_CARRIED : TPS_NOT_KEPT;
+  if (sent && count > 0)
+    carried = send_parts(parts, count, folder, words, patience_ms);
   for (size_t i = 0; parts != NULL && i < count; i++)
     free(parts[i].extents);
   free(parts);
-  return sent;
+  return carried;
 }
 
 static void remove_entries(const struct listing *listing, const char *folder, bool all) {
@@ -452,15 +466,23 @@ static void remove_entries(const struct listing *listing, const char *folder, bo
   }
   forget_first(folder, TOLD);
   forget_first(folder, SENDING);
+  forget_first(folder, GIVEN_UP);
+  forget_first(folder, SAID);
   rmdir(folder); /* stays if there is still something in it */
 }
 
-bool tps_carry_home(const char *folder, const char *words, bool all) {
+/* A node that has not reached home once may have many programs yet, none of which waits again. */
+enum tps_carried tps_carry_home(const char *folder, const char *words, bool all) {
   struct listing listing;
+  char path[PATH_MAX];
   if (!list_folder(&listing, folder))
-    return false;
-  bool carried = carry(&listing, folder, words, false);
-  if (carried)
+    return TPS_NOT_KEPT;
+  enum tps_carried carried = TPS_GIVEN_UP;
+  if (all || !join(path, sizeof path, folder, GIVEN_UP) || access(path, F_OK) != 0)
+    carried = carry(&listing, folder, words, false);
+  if (carried == TPS_UNREACHED)
+    is_first(folder, GIVEN_UP);
+  if (carried == TPS_CARRIED)
     remove_entries(&listing, folder, all);
   else
     forget_first(folder, SENDING);

@@ -38,6 +38,9 @@ bool tps_node_folder(const char *run, bool make, char *folder, size_t size);
 /* Notes that `rank` was started on this node. False: errno tells why. */
 bool tps_note_start(const char *folder, long rank);
 
+/* Whether nobody has said yet, of those whose records are in this folder, that there is no room. */
+bool tps_may_say(const char *folder);
+
 /* Tells home, once per node, which ranks were started here: if they die and the node cannot be
    reached any more, their host is known. Waits for home at most a moment. */
 void tps_tell_starts(const char *folder, const char *words);
@@ -49,8 +52,15 @@ bool tps_leave(const char *folder, long rank);
 /* The second half of that, for a process that has marked itself, or keeps no record. */
 bool tps_all_left(const char *folder);
 
+enum tps_carried {
+  TPS_CARRIED,
+  TPS_UNREACHED, /* no connection within some seconds */
+  TPS_NOT_KEPT,  /* home was reached, and did not take it */
+  TPS_GIVEN_UP,  /* not tried: this node has not reached home before */
+};
+
 /* Sends everything in a node's own folder to the home that `words` name. What no process writes to
-   any more is removed then; with `all`, everything is. False: nothing was removed. */
-bool tps_carry_home(const char *folder, const char *words, bool all);
+   any more is removed then; with `all`, which always tries, everything is. */
+enum tps_carried tps_carry_home(const char *folder, const char *words, bool all);
 
 #endif

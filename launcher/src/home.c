@@ -26,7 +26,7 @@ enum {
   /* An address that drops packets must not use up the time of those behind it. */
   ADDRESS_MS = 1500,
   /* A firewall that drops packets must not hold a job up that has ended but for its records. */
-  UNREACHED_MS = 5000,
+  UNREACHED_MS = 3500,
 };
 
 #define KEY_VARIABLE "TOPOSEAT_HOME_KEY"

@@ -97,11 +97,15 @@ static int collect(const char *words, bool at_once, const struct tps_messages *m
   const char *home = split_run(words, run, sizeof run);
   if (home == NULL || !tps_node_folder(run, false, folder, sizeof folder))
     return 0; /* nothing was left here */
-  if ((!at_once && !tps_all_left(folder)) || tps_carry_home(folder, home, at_once))
+  if (!at_once && !tps_all_left(folder))
     return 0;
-  tps_error(messages, "cannot send %s home (TOPOSEAT_PORTS=FROM-TO names ports that are open)",
-            folder);
-  return 1;
+  enum tps_carried carried = tps_carry_home(folder, home, at_once);
+  if (carried == TPS_UNREACHED)
+    tps_error(messages, "cannot send %s home (TOPOSEAT_PORTS=FROM-TO names ports that are open)",
+              folder);
+  if (carried == TPS_NOT_KEPT)
+    tps_error(messages, "%s stays on this node: it was not kept at home", folder);
+  return carried == TPS_CARRIED ? 0 : 1;
 }
 
 /* Whether the rank is started, and with what exit code it ends otherwise. */
