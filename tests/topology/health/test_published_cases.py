@@ -38,6 +38,11 @@ CASES = {  # files: code, severity and subject of each finding; what readers say
     "33-xml-hygon-dcu/topo.xml": [("vendor-unknown", DOUBT, "")],
     "35-idle-link-generation/topo.txt query.csv": [("pcie-generation", INFO, "D0")],
     "41-measured-one-on-other-socket-mixed/p2p.txt": [],
+    "43-bridge-nv3-of-4/topo.txt list.txt": [("lanes-unequal", DOUBT, "D0-D1")],
+    "43-bridge-nv3-of-4/topo.txt nvlink.txt": [
+        ("lanes-inactive", DOUBT, "D0"),
+        ("lanes-inactive", DOUBT, "D1"),
+    ],
     "45-a100-4-nics-at-two-gpus/topo.txt list.txt": [("nic-far", DOUBT, "D0, D3")],
     "49-p100-nic-on-second-socket/topo.txt": [("nic-far", DOUBT, "D0, D1, D2, D3")],
     "61-b200-numa-0-2-3-5/topo.txt list.txt": [],

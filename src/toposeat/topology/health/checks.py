@@ -123,6 +123,25 @@ def unequal_lanes(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
         )
 
 
+def short_bridges(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
+    """Pairs that fewer lanes join than one bridge of their product has."""
+    told = {d.id for d in topology.devices if d.inactive_lanes}
+    short: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for i, j in pairs.all:
+        first, second = topology.devices[i], topology.devices[j]
+        pair = topology.pair_of_ends.get((first.id, second.id))
+        known = products_named(first.name)
+        ways = {way for product in known for way in product.ways}
+        if pair is None or not pair.lanes or first.id in told or second.id in told:
+            continue
+        if first.name == second.name and ways and all(way.startswith("bridge") for way in ways):
+            most = min(product.lanes for product in known)
+            if pair.lanes % min(_LANES_OF_BRIDGE, most):
+                short[pair.lanes, most].append(f"{pairs.name[first.id]}-{pairs.name[second.id]}")
+    for (count, most), names in short.items():
+        yield finding("lanes-unequal bridge", listed(names), count=count, most=most)
+
+
 def partitions(topology: Topology, _: Pairs) -> Iterator[Finding]:
     """Devices that are parts of one: they share its PCIe link, MIG slices have no peer access."""
     parts = Counter(d.parent for d in topology.devices if d.parent)
@@ -394,6 +413,7 @@ def information(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
 
 
 _MOST_PRODUCTS = 4
+_LANES_OF_BRIDGE = 4  # of one of the bridges that a pair of cards may have several of
 
 
 def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -447,6 +467,7 @@ _CHECKS = (
     link_width,
     inactive_lanes,
     unequal_lanes,
+    short_bridges,
     peer_access,
     slow_copies,
     directions,
