@@ -200,6 +200,20 @@ def test_a_message_instead_of_a_matrix_names_the_command(cases: Path) -> None:
     assert "nvidia-smi topo -m" in caught.value.hint
 
 
+def test_a_table_behind_a_long_log() -> None:
+    log = "".join(f"2026-01-02 step {step} loss {step % 7}.25\n" for step in range(30_000))
+    for head in ("", "GPU0 is an NVIDIA A40\nGPU 0: 33 C\n", "Architecture: transformer\n"):
+        machine = parse_topology_text(head + 2 * log + MATRIX, Path("train.log"))
+        assert [device.cpus for device in machine.devices] == ["0-15", "16-31"]
+    with pytest.raises(InputError, match="missing") as caught:
+        parse_topology_text(
+            log + MATRIX.replace("GPU1    NV4      X      16-31   1\n", "\n\n"), Path("x")
+        )
+    assert caught.value.line == 30_003
+    with pytest.raises(InputError, match="unknown format"):
+        parse_topology_text(log, Path("train.log"))
+
+
 def test_a_text_without_any_table_says_what_to_paste() -> None:
     with pytest.raises(InputError, match="unknown format") as caught:
         parse_topology_text("ROCm 6.2 hangs", Path("paste.txt"))

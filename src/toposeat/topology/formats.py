@@ -19,7 +19,12 @@ from toposeat.model.topology import Topology
 from toposeat.topology.networks.formats import network_format_of
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.registry import Registered
-from toposeat.topology.several_outputs import contents, outputs_of, without_repetitions
+from toposeat.topology.several_outputs import (
+    contents,
+    outputs_of,
+    without_log,
+    without_repetitions,
+)
 from toposeat.topology.told import is_whole
 
 
@@ -295,6 +300,7 @@ def unread_in(file: FileText, when: str) -> list[tuple[int, str, str]]:
 
 def parse_outputs(file: FileText) -> list[Topology]:
     """The facts of a file, one part for each command whose output it holds."""
+    file = without_log(file)
     outputs = outputs_of(file, FORMATS)
     parts = [parse_file(output) for output in outputs]
     said = [(each.begins, part.origin) for each, part in zip(outputs, parts, strict=True)]

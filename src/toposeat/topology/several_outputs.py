@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from toposeat.model.topology import Topology
@@ -28,6 +29,10 @@ from toposeat.topology.told import FOUND, Ends, told_pairs
 MAX_OUTPUTS = 32
 MAX_LINES = 20_000  # a longer file is no terminal's text, but one output of a large machine
 
+_MARKS = ("GPU 0:", "NVSMI LOG", "P2P=", "memcpy CE", "between two GPUs", "LINK TYPE TABLE")
+_MATRIX = re.compile(r"GPU0[ \t|].*")
+_TREE = "nodes/"  # of sysfs, as text, which may be long
+_BEFORE, _BEHIND = 400, 1_000_000  # characters around the first mark
 _MAX_TRIED = 100  # lines that may begin XML or JSON
 _QUOTED = re.compile(  # in a letter, in the log of a build, by docker compose
     r"^(?:(?:> ?)+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S* |[\w.-]+[-_]\d+ +\| )", re.ASCII
@@ -58,7 +63,8 @@ def outputs_of(file: FileText, formats: Sequence[Registered]) -> list[FileText]:
     if file.is_json or file.xml is not None or len(file.lines) > MAX_LINES:
         return [file]
     if any(map(_QUOTED.match, file.lines)):
-        file = FileText("\n".join(_QUOTED.sub("", line) for line in file.lines), file.path)
+        text = "\n".join(_QUOTED.sub("", line) for line in file.lines)
+        file = FileText(text, file.path, above=file.above)
     texts = [line + "\n" for line in file.lines]
     texts[-1] = texts[-1][:-1]
     documents = _documents(texts, file, formats)
@@ -80,7 +86,21 @@ def outputs_of(file: FileText, formats: Sequence[Registered]) -> list[FileText]:
 
 
 def _part(texts: Sequence[str], start: int, end: int, begins: int, file: FileText) -> FileText:
-    return FileText("\n" * start + "".join(texts[start:end]), file.path, begins=begins)
+    text = "\n" * start + "".join(texts[start:end])
+    return FileText(text, file.path, begins=begins + file.above, above=file.above)
+
+
+def without_log(file: FileText) -> FileText:
+    """A long text from its first table on, or its beginning; other files as they are."""
+    text = file.text
+    if file.is_json or file.declares_xml or text.count("\n") <= MAX_LINES or _TREE in file.start:
+        return file
+    places = [at for mark in _MARKS if (at := text.find(mark)) >= 0]
+    lines = (m.start() for m in _MATRIX.finditer(text) if _begins_matrix(m[0]))
+    for matrix in islice(lines, 1):  # what is said of GPUs long before is of the log
+        places = [matrix, *(at for at in places if matrix - at < _BEHIND // 2)]
+    start = text.rfind("\n", 0, max(0, min(places, default=0) - _BEFORE)) + 1
+    return FileText(text[start : start + _BEHIND], file.path, above=text.count("\n", 0, start))
 
 
 def _documents(

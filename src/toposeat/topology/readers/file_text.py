@@ -34,7 +34,8 @@ _Type = TypeVar("_Type")
 class FileText:
     """The text of one file; `path` is for names and messages, `hint` says how to get it again.
 
-    `begins` is the line in which an output among several begins. Texts of terminals come with
+    `begins` is the line in which an output among several begins, `above` are lines of the file that
+    were left out above the text. Texts of terminals come with
     carriage returns, a byte-order mark and blank lines before the first word: `text` keeps all of
     them, `lines` and `start` do not.
     """
@@ -43,9 +44,11 @@ class FileText:
     path: Path
     hint: str = _HINT
     begins: int = 1
+    above: int = 0
 
     def refusal(self, message: str, line: int | None = None, *, hint: str = "") -> InputError:
         """The error of a file that is damaged, or of a kind that no reader knows."""
+        line = None if line is None else line + self.above
         return InputError(message, path=self.path, line=line, hint=hint or self.hint)
 
     @contextmanager
