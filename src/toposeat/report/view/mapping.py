@@ -200,8 +200,9 @@ def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
 def said_of(result: MappingResult) -> list[Cell]:
     """Verdict, in the colour of a gain or a loss, range and proof, as they stand on a picture."""
     look = {"gain": "better", "loss": "worse"}.get(outcome_word(result), "")
-    proof = certificate_words(result.certificate, result.metric, reasoned=False)
-    said = [Cell(words) for words in (range_words(result.premises), proof) if words]
+    said = [Cell(certificate_words(result.certificate, result.metric, reasoned=False))]
+    if words := range_words(result.premises):
+        said = [Cell(f"Range: {words}"), *said]
     return [Cell(verdict_words(result), "" if result.kept_default else look), *said]
 
 
