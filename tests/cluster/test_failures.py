@@ -159,6 +159,11 @@ TABLE = {
     "fewer-run": Row(
         RUN, (*PMIX[:-1], "-n8", "APP"), ("the launch line starts 8 ranks",), (MAP,), code=2
     ),
+    "rankfile-run": Row(
+        STRICT,
+        ("mpirun", "-n", "16", "--map-by", "rankfile:file=rf", "APP"),
+        ("the line says --map-by rankfile:file=rf, and the placement says which rank goes where",),
+    ),
     # A port that answers nobody, or not everybody.
     "port-tune": Row(
         TUNE, (*PMIX, "APP"), (f"no node has reached this host at {AT}",), (PORTS,), none_reach

@@ -138,7 +138,9 @@ def _deaf(
         hint = "leave the option out to profile what it sends with torch.distributed"
         yield Fault(f"no rank recorded anything: {deaf}", hint)
     if recorders.library is None:
-        yield Fault(f"{none} made no process group with torch.distributed, and no MPI is known")
+        yield Fault(
+            f"{none} made no process group with torch.distributed, and no MPI of it is known"
+        )
     if found is None:
         return
     linkage = inspect_linkage(found, environment)
