@@ -172,12 +172,7 @@ TABLE = {
         PROFILE, (*PMIX, "APP"), (f"no node has reached this host at {AT}",), (PORTS,), none_reach
     ),
     "port-run": Row(
-        STRICT,
-        (*PMIX, "APP"),
-        (f"no node has reached this host at {AT}",),
-        (PORTS,),
-        none_reach,
-        None,
+        RUN, (*PMIX, "APP"), (f"no node has reached this host at {AT}",), (PORTS,), none_reach, 0
     ),
     "port-of-one-tune": Row(
         TUNE, (*PMIX, "APP"), (f"3 answered, others cannot reach {AT}",), (PORTS,), one_does_not
