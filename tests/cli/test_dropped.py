@@ -19,6 +19,7 @@ from toposeat.cli.main import main
         (["advise", "-p", "a.place", "-t", "k80-16", "--", "true"], "every setting is clocked"),
         (["lend", "--move", "n1/0=n2/0"], "wrong results"),
         (["lend", "--move=n1/0=n2/0", "--json"], "wrong results"),
+        (["map", "ring:4", "-t", "k80-16", "--seed", "2"], "MapOptions(seed=2)"),
         (["doctor", "--config"], "below every answer"),
         (["discover", "--traceback"], "TOPOSEAT_TRACEBACK=1"),
         (["measure", "--protocols", "get,put"], "the receiver reads"),

@@ -53,10 +53,10 @@ def test_an_option_beats_the_environment_and_the_file(
 def test_options_have_the_defaults_that_are_set(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    of_user(project, 'machine = "dgx-1v"\nmin-gain = 99\nseed = 7\n')
+    of_user(project, 'machine = "dgx-1v"\nmin-gain = 99\nmetric = "latency"\n')
     assert main(MAP) == 0
     kept = json.loads(capsys.readouterr().out)
-    assert kept["seed"] == 7
+    assert kept["metric"] == "latency"
     assert kept["device_of_rank"] == list(range(8))
     assert main([*MAP, "--min-gain", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["device_of_rank"] != list(range(8))
@@ -74,12 +74,12 @@ def test_a_network_and_its_nodes(project: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('seed = 1\nmashine = "dgx-1v"', "config.toml:2: there is no setting 'mashine'"),
+        ('budget = 1\nmashine = "dgx-1v"', "config.toml:2: there is no setting 'mashine'"),
         ('solver = "autos"', "config.toml:1: solver cannot be 'autos'"),
         ("budget = -1", "config.toml:1: budget cannot be '-1'"),
-        ("seed = [1]", "config.toml:1: seed is no word and no number"),
+        ("budget = [1]", "config.toml:1: budget is no word and no number"),
         ('machine = "\\u001b[2J"', "config.toml:1: machine is no word and no number"),
-        ("seed = ", "config.toml:1: no TOML"),
+        ("budget = ", "config.toml:1: no TOML"),
         ("a" * 40000, "too long for settings"),
     ],
 )

@@ -181,7 +181,6 @@ def add_solver_options(group: argparse._ActionsContainer) -> None:
     """How a placement is searched for."""
     add_metric_option(group)
     group.add_argument("--solver", choices=SOLVERS, default="auto", help="default: auto")
-    group.add_argument("--seed", metavar="N", type=natural, default=1, help="default: 1")
 
 
 def add_metric_option(group: argparse._ActionsContainer) -> None:
@@ -223,7 +222,7 @@ def map_options(
     explained: bool = False,
 ) -> MapOptions:
     """The options of `add_goal_options`, `add_solver_options` where a verb has them, and others."""
-    searched = {name: getattr(args, name) for name in ("metric", "solver", "seed") if name in args}
+    searched = {name: getattr(args, name) for name in ("metric", "solver") if name in args}
     return MapOptions(
         objective=args.objective,
         budget_s=args.budget,

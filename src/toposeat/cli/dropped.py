@@ -81,6 +81,11 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "toposeat map PROFILE has them: tune prints the profile's name",
     ),
     (
+        r"^map .*(?<= )--seed\b",
+        "map --seed",
+        "leave it out: the same call gives the same answer, and MapOptions(seed=2) another search",
+    ),
+    (
         r" --traceback\b",
         "--traceback",
         "TOPOSEAT_TRACEBACK=1 in the environment shows where an error comes from",

@@ -29,12 +29,11 @@ KEYS = {
     "metric": "--metric",
     "solver": "--solver",
     "budget": "--budget",
-    "seed": "--seed",
     "min-gain": "--min-gain",
     "wrappers": "commands that start the command behind them: NAME, or NAME=N with N words between",
     "cache": "the folder of what tune found",
 }
-_OPTIONS = ("objective", "metric", "solver", "budget", "seed", "min-gain", "launcher")
+_OPTIONS = ("objective", "metric", "solver", "budget", "min-gain", "launcher")
 _FILES = frozenset({"machine", "network", "hosts"})
 _HANDED_ON = frozenset({"cache", "wrappers"})  # read from the environment, where they are used
 _VARIABLES = {"cache": "TOPOSEAT_CACHE_DIR"}
