@@ -225,7 +225,7 @@ def moved(quantity: Quantity | None, factors: dict[str, float]) -> Quantity | No
 
 
 def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
-    """The topology written anew with other numbers: nothing of `evaluation.corners` is used."""
+    """The topology written anew with other numbers: nothing of `evaluation.scenarios` is used."""
     return dataclasses.replace(
         machine,
         links=tuple(
@@ -253,6 +253,11 @@ def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
 def corners_of(machine: Topology) -> list[dict[str, float]]:
     ends = [[(p.what, p.low / p.nominal), (p.what, p.high / p.nominal)] for p in machine.premises]
     return [dict(corner) for corner in product(*ends)]
+
+
+def ends_of(machine: Topology) -> list[dict[str, float]]:
+    """Each premise alone at each of its ends."""
+    return [{p.what: end / p.nominal} for p in machine.premises for end in (p.low, p.high)]
 
 
 def two_islands(across: float, low: float) -> Topology:

@@ -12,7 +12,7 @@ from tests.mapping.test_sets import certain, grouped
 from toposeat import _core
 from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
-from toposeat.mapping.set_cover import SetCover
+from toposeat.mapping.set_cover import Looks, SetCover
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import Exchange, Traffic
 from toposeat.profile import pattern_traffic
@@ -31,7 +31,7 @@ def random_groups(rng: random.Random, ranks: int) -> Traffic:
 def cover_of(evaluator: Evaluator, ranks: int, count: int) -> SetCover:
     assert evaluator.groups is not None
     allowed = [tuple(range(count))] * ranks
-    return SetCover(evaluator.groups, allowed, range(count), {}, float("inf"))
+    return SetCover(evaluator.groups, allowed, range(count), {}, Looks(1e6))
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from tests.mapping.machines import corners_of, machine_at, two_islands
+from tests.mapping.machines import corners_of, ends_of, machine_at, two_islands
 from tests.support.catalogue import CATALOGUE
 from toposeat.errors import UsageError
 from toposeat.evaluation import Evaluator
@@ -121,8 +121,7 @@ def test_the_range_is_said_to_be_that_of_the_phases() -> None:
     assert result.premises.gain_range == pytest.approx(tuple(shares))
     assert form["default"]["high_s"] == pytest.approx(form["default"]["predicted_s"])
     words = range_words(result.premises) or ""
-    assert "between all phases one after the other and the slowest alone" in words
-    assert "depending on" not in words
+    assert words.endswith("depending on whether phases overlap.")
 
 
 @pytest.mark.parametrize(
@@ -139,16 +138,16 @@ def test_the_range_covers_what_is_assumed_of_the_machine(name: str, pattern: str
     assert result.premises is not None
     low, high = result.premises.gain_range
     found = []
-    for corner in corners_of(machine):
-        evaluator = Evaluator(machine_at(machine, corner), traffic)
+    for end in ends_of(machine):
+        evaluator = Evaluator(machine_at(machine, end), traffic)
         rows = result.default.device_of_rank, result.device_of_rank
         before, after = (evaluator.evaluate(row) for row in rows)
-        found += [1 - after.predicted_s / before.predicted_s, 1 - after.low_s / before.low_s]
-    assert min(found) >= -1e-9
+        found.append(1 - after.predicted_s / before.predicted_s)
+    assert min(found) >= -0.1
     assert low - 1e-9 <= min(found)
     assert max(found) <= high + 1e-9
     if max(found) - min(found) > 0.01:
-        assert result.premises.deciding
+        assert result.premises.depends_on
         assert "depending on " in (range_words(result.premises) or "")
 
 
@@ -181,8 +180,10 @@ def test_an_answer_that_may_be_slower_is_refused_and_nothing_is_proved_of_the_de
     assert result.device_of_rank == result.default.device_of_rank
     assert result.certificate.lower_bound == pytest.approx(result.certificate.value / 2)
     assert not result.certificate.proved
-    (note,) = [note for note in result.notes if note.startswith("kept the default")]
-    assert "it is 4e+02 % slower with across of 3 GB/s" in note
+    assert result.premises is not None
+    assert result.premises.barred is not None
+    assert result.premises.barred.worst.share == pytest.approx(-4)
+    assert result.premises.barred.worst.scenario == "across of 3 GB/s"
 
 
 def test_known_boxes() -> None:

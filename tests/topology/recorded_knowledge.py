@@ -16,14 +16,14 @@ from pathlib import Path
 
 from toposeat.errors import ToposeatError
 from toposeat.model.health import Health, Severity
-from toposeat.topology import findings_of, knowledge_of, read_topology, readings_of, wiring_of
+from toposeat.topology import facts_of, findings_of, knowledge_of, read_topology, wiring_of
 
 EXPECTED = Path(__file__).with_name("recorded_knowledge.tsv")
 # Trees of thousands of files, which take seconds to unpack: `test_sysfs_snapshot.py` does, and has
 # them refused.
 NO_MACHINES = {"40intel64-4n10c+pci-conflicts.tar.bz2", "nvidia-dgx-gb10.tar.bz2"}
 HEAD = (
-    "file", "pairs", "told", "inferred", "untold", "affinities untold", "readings",
+    "file", "pairs", "told", "inferred", "untold", "affinities untold", "open facts",
     "wiring", "verdict", "doubts", "links", "routes",
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ def rows(machines: Path) -> Iterator[tuple[str, ...]]:
             ", ".join(f"{n} {what}" for what, n in known.inferred.items()) or "0",
             str(len(known.untold_pairs)),
             str(len(known.untold_affinities)),
-            str(len(readings_of(machine))),
+            ", ".join(f"{len(fact.choices)} of {fact.what}" for fact in facts_of(machine)),
             health.wiring.shape.value,
             health.verdict.value,
             ", ".join(sorted({f.code for f in findings if f.severity is not Severity.INFO})),

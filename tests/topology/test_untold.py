@@ -25,11 +25,12 @@ from toposeat.model.topology import (
 from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merge import merge_topologies
-from toposeat.topology.readings import readings_of, with_inferred_links, without_inferred_links
+from toposeat.topology.scenarios import facts_of, with_inferred_links, without_inferred_links
 from toposeat.topology.told import told_machine
 from toposeat.topology.topology_file import save_topology
 from toposeat.topology.untold import untold_affinities, untold_pairs
 
+LINKS = "which device links join the GPUs"
 BOX = "tree:2:2:2"  # eight GPUs below switches, no device links
 
 
@@ -49,6 +50,12 @@ def box(name: str, *, tells: bool = False, count: int = 8) -> Topology:
         routes=tuple(r for r in machine.routes if not ids & {r.source, r.target}),
         tells=(FactKind.DEVICE_LINKS,) if tells else (),
     )
+
+
+def readings_of(machine: Topology) -> tuple[Topology, ...]:
+    """The machines with the device links that it may have otherwise."""
+    choices = [c for fact in facts_of(machine) if fact.what == LINKS for c in fact.choices]
+    return tuple(choice.draw(machine) for choice in choices if choice.draw)
 
 
 def _maker(name: str) -> Vendor:
@@ -72,6 +79,7 @@ def test_the_catalogue_is_told(name: str) -> None:
         ("GB100 [B200]", 18),
         ("AMD Instinct MI300X", 7),
         ("gfx942", 7),
+        ("sm_90", 18),
     ],
 )
 def test_modules_that_are_always_joined_are_drawn_so(name: str, lanes: int) -> None:
@@ -89,7 +97,7 @@ def test_modules_that_are_always_joined_are_drawn_so(name: str, lanes: int) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["", "NVIDIA A100-PCIE-40GB", "sm_90", "gfx908", "Tesla V100-SXM2-16GB", "NVIDIA New 9000"],
+    ["", "NVIDIA A100-PCIE-40GB", "gfx908", "Tesla V100-SXM2-16GB", "NVIDIA New 9000"],
 )
 def test_what_no_product_settles_is_untold(name: str) -> None:
     machine = with_inferred_links(box(name))

@@ -70,7 +70,8 @@ class ChooseCommand(Command):
 
 def _chosen(args: argparse.Namespace, machine: Topology, free: list[int] | None) -> DeviceSet:
     if args.traffic is None:
-        return mapping.choose_devices(machine, args.count, free)
+        machines = pipeline.open_machine(machine)
+        return mapping.choose_devices(machine, args.count, free, machine=machines)
 
     traffic = profile.read_traffic(args.traffic)
     if traffic.ranks != args.count:

@@ -8,7 +8,6 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.evaluation.compiled_machine import CompiledMachine
-    from toposeat.evaluation.corners import premises_of_gains
     from toposeat.evaluation.evaluation import (
         Evaluator,
         default_placement,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         typical_bytes,
     )
     from toposeat.evaluation.route_numbers import walk
+    from toposeat.evaluation.scenarios import OpenMachine, Outlook, Scenarios
     from toposeat.evaluation.schedule import ScheduleEvaluator, ScheduleTime
 else:
     __getattr__ = door(__name__, __file__)

@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     from toposeat.mapping.borrowing import Ways, nearest_devices, price_of, uses_of, with_ways
     from toposeat.mapping.choose import choose_by_placements, choose_devices, free_devices
     from toposeat.mapping.cluster import shape_of_network, stages_of_network
-    from toposeat.mapping.decision import why_keep_default
     from toposeat.mapping.given import assess
     from toposeat.mapping.joined import MOST_DEVICES, join_hosts
     from toposeat.mapping.machine import Machine, needs_devices
     from toposeat.mapping.mapper import map_traffic, with_hosts
     from toposeat.mapping.problem import problem_of
-    from toposeat.mapping.robust import Untold
     from toposeat.mapping.scale import check_scale, map_to_shape
     from toposeat.mapping.shapes import Shape, is_shape, read_shape
     from toposeat.mapping.slot_evaluation import SlotEvaluator

@@ -4,38 +4,73 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from toposeat.errors import ToposeatError, UsageError
+from toposeat.evaluation import Evaluator
+from toposeat.evaluation.scenarios import OpenMachine, Scenarios
+from toposeat.mapping.decision import premises_of, taken
 from toposeat.mapping.left_whole import SetRates, without
 from toposeat.model.device_set import DeviceSet
-from toposeat.model.topology import Topology
+from toposeat.model.map_options import MIN_GAIN
+from toposeat.model.topology import PathClass, Topology
+from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 
 _MOST_SETS = 4000  # looked at one by one; of more, those that grow from each device
+_MOST_COMPARED = 48  # in all scenarios: the fastest nominally
 _SAME = 1e-6  # rates that differ by a smaller share are the same
 _SIZES = (2, 4)  # groups that the next jobs may want, in the order of their weight
+_MIXED = 0.1  # share by which a set of several products has to be faster than one of one product
+_BYTES = 1 << 30  # of the all-reduce that a set is chosen for
+
+Row = tuple[int, ...]
 
 
-def choose_devices(topology: Topology, count: int, free: Sequence[int] | None = None) -> DeviceSet:
+def choose_devices(
+    topology: Topology,
+    count: int,
+    free: Sequence[int] | None = None,
+    *,
+    machine: OpenMachine | None = None,
+) -> DeviceSet:
     """Choose devices for a job of which only their number is known, as its all-reduce wants them.
 
-    First counts the rate of a ring over the chosen devices, then how well the others divide into
-    pairs, then into fours, then how fast the pairs within are, then low numbers.
+    The rule (`decision.taken`) decides by the time of a ring over the chosen devices; the lowest
+    free numbers are its yardstick. Of equals count one product, one memory node and one switch,
+    then how well the others divide into pairs, then into fours, then how fast the pairs within are,
+    then low numbers.
 
     Args:
         topology: one node.
         count: of devices, at least 1.
         free: positions in `topology.devices`; None: all of them.
+        machine: the same node with what its sources leave open; None: nothing.
     """
+    machine = machine or OpenMachine(topology)
     usable = free_devices(topology, count, free)
-    rates = SetRates(topology)
+    rates = SetRates(topology, machine.nominal.rates)
     sets = _sets_of(usable, count, rates)
-    return device_set(rates, usable, _leaves_most(_fastest(sets, rates), usable, rates), len(sets))
+    pool = _compared(sets, usable[:count], machine, rates)
+    traffic = _all_reduce(count)
+    scenarios = Scenarios(Evaluator(topology, traffic, machine=machine.nominal), machine, pool)
+    outlook = scenarios.outlook(pool)
+    left = {row: key for key, row in enumerate(_by_what_is_left(pool, usable, rates))}
+    at = taken(
+        outlook,
+        MIN_GAIN,
+        lambda each: (*_spread(pool[each], machine), left[pool[each]]),
+        is_yardstick=True,
+    )
+    premises = premises_of(outlook, at, machine, MIN_GAIN)
+    return replace(
+        device_set(rates, usable, pool[at], len(sets), outlook.times_of(at)), premises=premises
+    )
 
 
 def choose_by_placements(
     topology: Topology,
-    placed: Iterable[tuple[int, ...]],
+    placed: Iterable[Row],
     free: Sequence[int] | None = None,
 ) -> DeviceSet:
     """Of placements that are as good as each other the one that leaves most to other jobs.
@@ -49,30 +84,76 @@ def choose_by_placements(
     usable = free_devices(topology, len(orders[0]), free)
     rates = SetRates(topology)
     order_of = {tuple(sorted(order)): order for order in reversed(orders)}
-    best = _leaves_most(sorted(order_of), usable, rates)
+    best = _by_what_is_left(sorted(order_of), usable, rates)[0]
     return device_set(rates, usable, order_of[best], len(order_of))
 
 
 def device_set(
-    rates: SetRates, free: tuple[int, ...], devices: tuple[int, ...], tried: int
+    rates: SetRates,
+    free: Row,
+    devices: Row,
+    tried: int,
+    times: Sequence[float] = (1.0,),
 ) -> DeviceSet:
-    """A choice with what there is to say about it."""
+    """A choice with what there is to say about it; `times` are nominal, then in each scenario."""
     chosen = tuple(sorted(devices))
     lowest = free[: len(devices)]
     rest = without(free, chosen)
-    low, high = rates.range_of(chosen)
+    rate = rates.of(chosen)
+    scaled = [rate * times[0] / each if each else rate for each in times]
     return DeviceSet(
         devices=devices,
         free=free,
-        bytes_per_s=rates.of(chosen),
-        low=low,
-        high=high,
+        bytes_per_s=rate,
+        low=min(scaled),
+        high=max(scaled),
         lowest=lowest,
         lowest_bytes_per_s=rates.of(lowest),
         left=tuple(left for size in _SIZES if (left := rates.division(size, rest)).groups),
         sets_tried=tried,
         sets=math.comb(len(free), len(devices)),
     )
+
+
+def _all_reduce(ranks: int) -> Traffic:
+    """One all-reduce of a library that orders the ranks itself."""
+    group = Communicator(id=0, ranks=tuple(range(ranks)))
+    load = GroupLoad(
+        communicator=0, library="nccl", exchange=Exchange.RING, bytes=_BYTES, messages=1
+    )
+    return Traffic(
+        ranks=ranks, origin="all-reduce", tables={}, communicators=(group,), groups=(load,)
+    )
+
+
+def _compared(sets: Sequence[Row], lowest: Row, machine: OpenMachine, rates: SetRates) -> list[Row]:
+    """The lowest free numbers, and the sets that are compared with them in all scenarios.
+
+    Sets of one product are preferred, unless one of several is a tenth faster nominally.
+    """
+    yardstick = rates.of(lowest) * (1 - _SAME)
+    able = [each for each in sets if rates.of(each) >= yardstick]
+    pure = [each for each in able if _products(each, machine) == 1]
+    mixed = [each for each in able if _products(each, machine) > 1]
+    if pure and mixed:
+        best = max(map(rates.of, mixed)) > max(map(rates.of, pure)) * (1 + _MIXED)
+        able = mixed if best else pure
+    able.sort(key=lambda each: (-rates.of(each), _spread(each, machine), each))
+    return [lowest, *(each for each in able[:_MOST_COMPARED] if each != lowest)]
+
+
+def _products(devices: Row, machine: OpenMachine) -> int:
+    return len({machine.kinds[each] for each in devices})
+
+
+def _spread(devices: Row, machine: OpenMachine) -> tuple[int, int, int]:
+    """How many products and memory nodes a set has, and how far apart its devices are by PCIe."""
+    topology = machine.nominal.topology
+    own = [topology.devices[each] for each in devices]
+    ways = (topology.route_of_pair.get((a.id, b.id)) for a, b in combinations(own, 2))
+    classes = [*PathClass]
+    farthest = max((classes.index(way.path_class) for way in ways if way), default=0)
+    return _products(devices, machine), len({each.numa_node for each in own}), farthest
 
 
 def free_devices(topology: Topology, count: int, free: Sequence[int] | None) -> tuple[int, ...]:
@@ -113,21 +194,13 @@ def _sets_of(free: tuple[int, ...], count: int, rates: SetRates) -> list[tuple[i
     return list(found)
 
 
-def _fastest(sets: list[tuple[int, ...]], rates: SetRates) -> list[tuple[int, ...]]:
-    best = max(map(rates.of, sets))
-    return [each for each in sets if rates.of(each) >= best * (1 - _SAME)]
+def _by_what_is_left(sets: Sequence[Row], free: Row, rates: SetRates) -> list[Row]:
+    """Sets by how well the rest divides into pairs and fours; then the fastest pairs within."""
 
+    def worth(each: Row) -> tuple[float, ...]:
+        rest = without(free, each)
+        left = [rates.division(size, rest).bytes_per_s for size in _SIZES]
+        within = sum(map(rates.of, combinations(each, 2)))
+        return tuple(-float(f"{value:.6g}") for value in (*left, within))
 
-def _leaves_most(
-    sets: list[tuple[int, ...]], free: tuple[int, ...], rates: SetRates
-) -> tuple[int, ...]:
-    """The set whose rest divides best, also when the busy devices are free; the first of equals."""
-    for size in _SIZES:
-        worth = {each: rates.division(size, without(free, each)).bytes_per_s for each in sets}
-        most = max(worth.values())
-        sets = [each for each in sets if worth[each] >= most * (1 - _SAME)]
-    if len(sets) > 1:  # the more fast pairs are within, the fewer are cut
-        within = {each: sum(map(rates.of, combinations(each, 2))) for each in sets}
-        most = max(within.values())
-        sets = [each for each in sets if within[each] >= most * (1 - _SAME)]
-    return sets[0]
+    return sorted(sets, key=lambda each: (worth(each), each))

@@ -1,15 +1,17 @@
-"""Default or another placement, on listed devices and on slots alike: guard, proof and result.
-
-What differs between the two is behind an evaluator: what a placement takes, and the default.
-"""
+"""Default or another placement, of listed devices, sets and slots alike: the rule, the result."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toposeat.model.evaluation import Certificate, Evaluation, MappingResult
+import numpy as np
+
+from toposeat.evaluation.scenarios import Floats, OpenMachine, Outlook
+from toposeat.model.evaluation import KEPT, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import MapOptions
+from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premise, Premises
+from toposeat.model.scenario import Barred, ScenarioGain, Settling, Verdict
 from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:  # one node needs none of them
@@ -29,42 +31,191 @@ class Evaluating(Protocol):
         """What a placement is predicted to take."""
 
 
-# ---- the guard
+# ---- the rule
+
+NEAR = 0.01  # largest regrets that differ by less are equal
+MOST_LOST = 0.1  # share of the default's time that an order may cost in a scenario
+WORTH_TELLING = 0.1  # a saving in some scenario that is named where nothing is gained nominally
 
 
-def why_slower(default: Evaluation, placed: Evaluation) -> str:
-    """Why the default is kept where phases take longer, at one end of their range; "" else."""
-    limit = 1 + SAME
-    if placed.phases and placed.predicted_s > default.predicted_s * limit:
-        return "kept the default: its phases one after the other take less"
-    if placed.phases and placed.low_s > default.low_s * limit:
-        return "kept the default: its slowest phase takes less"
-    return ""
+def taken(
+    outlook: Outlook,
+    min_gain: float,
+    order: Callable[[int], tuple[Any, ...]] = lambda at: (at,),
+    *,
+    is_yardstick: bool = False,
+    same: float = SAME,
+) -> int:
+    """The column to take: of the allowed placements the one with the smallest largest regret.
 
+    The regret of a placement in a scenario is its time over that of the best one there, minus one
+    (Savage's criterion of decisions without probabilities). See docs/adr/0066-one-decision.md.
 
-def gains(default: Evaluation, placed: Evaluation, objective: str) -> bool:
-    """Whether a placement is better by the objective; by time also with all phases at once."""
-    values = [tuple(each.value(objective) for each in (placed, default))]
-    if objective == "time":
-        values.append((placed.low_s, default.low_s))
-    return any(new < old * (1 - SAME) for new, old in values)
-
-
-def why_keep_default(default: Evaluation, placed: Evaluation, options: MapOptions) -> str:
-    """Why the default is kept: it is faster at one end of the range of phases, or too little less.
-
-    "" where the placement is to be taken.
+    Args:
+        outlook: of all candidates; column 0 is the default.
+        min_gain: share of the default's value that has to be saved.
+        order: a key that decides between equals, the least first.
+        is_yardstick: the default is a candidate like the others, which need not save anything.
+        same: share by which the nominally faster one has to be faster.
     """
-    if why := why_slower(default, placed):
-        return why
-    if placed.phases and not gains(default, placed, options.objective):
-        return "kept the default: groups gain nothing by another order"
-    return too_little(default, placed, options)
+    first = 0 if is_yardstick else 1
+    allowed = [
+        at
+        for at in range(first, outlook.times.shape[1])
+        if is_allowed(outlook, at, min_gain)
+        or (is_yardstick and outlook.gains()[0, at] >= -SAME and _is_harmless(outlook, at))
+    ]
+    rows = np.concatenate([outlook.times, outlook.ends])
+    allowed = [at for at in allowed if not any(_beats(rows, other, at) for other in allowed)]
+    regrets = largest_regrets(outlook.times)
+    allowed = [at for at in allowed if regrets[at] <= regrets[0] + NEAR]
+    if not allowed:
+        return 0
+    least = min(regrets[at] for at in allowed)
+    near = [at for at in allowed if regrets[at] <= least + NEAR]
+    nominal = outlook.times[0]
+    fastest = min(nominal[at] for at in near)
+    return min((at for at in near if nominal[at] <= fastest * (1 + same)), key=order)
 
 
-def too_little(default: Evaluation, placed: Evaluation, options: MapOptions) -> str:
-    """Why what a placement saves is not worth it; "" where it is."""
-    return options.why_keep_default(*(each.value(options.objective) for each in (default, placed)))
+def is_allowed(outlook: Outlook, at: int, min_gain: float) -> bool:
+    """Whether a placement may be taken: nominally worth it, and nowhere much slower."""
+    gains = outlook.gains()[:, at]
+    return _is_harmless(outlook, at) and verdict(gains, min_gain) is not Verdict.NONE
+
+
+def _is_harmless(outlook: Outlook, at: int) -> bool:
+    """Whether a placement is nowhere slower by more than may be lost."""
+    return float(outlook.gains()[:, at].min()) >= -MOST_LOST
+
+
+def verdict(gains: Floats, min_gain: float) -> Verdict:
+    """What a placement is worth, by the shares it saves: nominal, in scenarios, at ends."""
+    nominal, least, most = float(gains[0]), float(gains.min()), float(gains.max())
+    is_slower = least < -SAME
+    if nominal > SAME and nominal >= min_gain - SAME:
+        return Verdict.POSSIBLE if is_slower else Verdict.GAIN
+    if abs(nominal) <= SAME and not is_slower and most > SAME and most >= min_gain - SAME:
+        return Verdict.POSSIBLE
+    return Verdict.NONE
+
+
+def largest_regrets(times: Floats) -> Floats:
+    """The largest regret of each placement, (placements,)."""
+    best = times.min(axis=1, keepdims=True)
+    found: Floats = np.divide(times, best, out=np.ones_like(times), where=best > 0).max(axis=0) - 1
+    return found
+
+
+def _beats(rows: Floats, other: int, at: int) -> bool:
+    """Whether one placement is as fast as another everywhere, and faster somewhere."""
+    mine, theirs = rows[:, at], rows[:, other]
+    return bool((theirs <= mine * (1 + SAME)).all() and (theirs < mine * (1 - SAME)).any())
+
+
+def premises_of(
+    outlook: Outlook,
+    at: int,
+    machine: OpenMachine | None,
+    min_gain: float,
+    *,
+    of_phases: bool = False,
+) -> Premises:
+    """The verdict on the placement of a column, with what is for it, against it, and settles it.
+
+    Args:
+        outlook: column 0 is the default.
+        at: the column that is taken; 0: the default is kept.
+        machine: what is open; None: nothing but how libraries work.
+        min_gain: as for `taken`.
+        of_phases: whether the traffic has several phases.
+    """
+    gains, names = outlook.gains(), outlook.names
+    mine = gains[:, at]
+    word = verdict(mine, min_gain) if at else Verdict.NONE
+    losses = np.argsort(mine, kind="stable")
+    against = tuple(
+        ScenarioGain(names[row], float(mine[row])) for row in losses if mine[row] < -SAME
+    )
+    open_gain = None
+    deciding: Sequence[int] = ()
+    if word is Verdict.GAIN:
+        deciding = np.flatnonzero(mine < min(min_gain, mine[0])).tolist()
+    elif word is Verdict.POSSIBLE:
+        deciding = np.flatnonzero(mine < -SAME if against else mine > SAME).tolist()
+    elif word is Verdict.NONE and gains.shape[1] > 1:
+        best = gains[1:].max(axis=1)
+        if best.max(initial=0.0) > WORTH_TELLING:
+            top = int(best.argmax())
+            open_gain = ScenarioGain(names[1 + top], float(best[top]))
+            deciding = (1 + np.flatnonzero(best > WORTH_TELLING)).tolist()
+    return Premises(
+        untold_pairs=() if machine is None else machine.untold_pairs,
+        assumed=() if machine is None else outlook.assumed(machine.nominal.topology, at),
+        gain_range=(float(mine.min()), float(mine.max())),
+        of_phases=of_phases,
+        verdict=word,
+        scenarios=len(outlook.scenarios),
+        depends_on=outlook.depends_on(at),
+        against=against,
+        settles=_settling(outlook, deciding),
+        open_gain=open_gain,
+        barred=None if at else _barred(outlook, min_gain),
+    )
+
+
+def _settling(outlook: Outlook, rows: Sequence[int]) -> tuple[Settling, ...]:
+    """The facts that decide: those that do so alone, else all of the first of these rows."""
+    every = (*outlook.scenarios, *outlook.at_ends)
+    alone = [every[row] for row in rows if len(every[row].changed) < 2]
+    found: dict[str, Settling] = {}
+    for each in alone or [every[row] for row in rows[:1]]:
+        for fact in each.changed:
+            found.setdefault(fact.what, Settling(fact.what, fact.settle))
+        if each.premise is not None:
+            found.setdefault(each.premise.what, settling_of(each.premise))
+    return tuple(found.values())
+
+
+def settling_of(premise: Premise) -> Settling:
+    """What tells an independent number."""
+    if premise.what in (PORT_PREMISE, UPLINK_PREMISE):
+        return Settling("the network's rates in GB/s", "-t NETWORK,bandwidth=PORT:UPLINK")
+    return Settling(premise.what, "toposeat measure")
+
+
+def _barred(outlook: Outlook, min_gain: float) -> Barred | None:
+    """The nominally best placement that only its loss in some scenario keeps from being taken."""
+    gains = outlook.gains()
+    able = [
+        at
+        for at in range(1, gains.shape[1])
+        if gains[0, at] > SAME and gains[0, at] >= min_gain - SAME
+        if gains[:, at].min() < -MOST_LOST
+    ]
+    if not able:
+        return None
+    best = max(able, key=lambda at: gains[0, at])
+    worst = int(gains[:, best].argmin())
+    return Barred(
+        device_of_rank=outlook.rows[best],
+        share=float(gains[0, best]),
+        worst=ScenarioGain(outlook.names[worst], float(gains[worst, best])),
+    )
+
+
+def kept_notes(outlook: Outlook, at: int, options: MapOptions) -> list[str]:
+    """Why the default is kept though another placement saves something."""
+    if at or options.is_fixed:
+        return []
+    nominal = outlook.gains()[0, 1:]
+    most = float(nominal.max(initial=0.0))
+    if SAME < most < options.min_gain:
+        return [
+            f"{KEPT}: a placement with {100 * most:.2g} % less {options.objective} was found, but"
+            f" less than {100 * options.min_gain:.2g} % is not worth moving ranks for"
+        ]
+    return []
 
 
 # ---- the result

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toposeat.evaluation import Evaluator, premises_of_gains
-from toposeat.mapping.decision import Evaluating, certificate_of, result_of
+from toposeat.evaluation import Evaluator
+from toposeat.evaluation.scenarios import OpenMachine, Scenarios
+from toposeat.mapping.decision import Evaluating, certificate_of, premises_of, result_of
 from toposeat.mapping.mapper import with_hosts
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.model.evaluation import MappingResult
-from toposeat.model.map_options import MapOptions
+from toposeat.model.map_options import MIN_GAIN, MapOptions
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 
@@ -22,7 +23,7 @@ def assess(
     placements: Sequence[Sequence[int]],
     *,
     metric: str = "bandwidth",
-    readings: Sequence[Topology] = (),
+    open_machine: OpenMachine | None = None,
     shape: Shape | None = None,
     default: Sequence[int] | None = None,
 ) -> tuple[MappingResult, ...]:
@@ -33,18 +34,24 @@ def assess(
         traffic: bytes between ranks.
         placements: the device of each rank, of each placement.
         metric: of the pairwise cost.
-        readings: other machines that its sources allow, on which gains depend.
+        open_machine: the same machine with what its sources leave open; None: nothing.
         shape: of a listed machine whose hosts are equal.
         default: what they stand beside, where options made it another than the usual one.
     """
     options = MapOptions(metric=metric, seed=0)
     members: list[dict[str, Any]]
     if isinstance(machine, Topology):
-        listed = Evaluator(machine, traffic, metric=metric)
+        compiled = None if open_machine is None else open_machine.nominal
+        listed = Evaluator(machine, traffic, metric=metric, machine=compiled)
         evaluator: Evaluating = listed
         rows = [tuple(default or listed.default), *map(tuple, placements)]
-        _, *premises = premises_of_gains(machine, listed, rows, readings)
-        members = [{"premises": each} for each in premises]
+        machines = open_machine or OpenMachine(machine, compiled=listed.machine)
+        outlook = Scenarios(listed, machines, rows).outlook(rows)
+        of_phases = listed.groups is not None and len(listed.groups.phases) > 1
+        members = [
+            {"premises": premises_of(outlook, at, machines, MIN_GAIN, of_phases=of_phases)}
+            for at in range(1, len(rows))
+        ]
     else:
         by_slots = evaluator = SlotEvaluator(machine, traffic)
         members = [{"notes": machine.notes, "stages": by_slots.stages}] * len(placements)

@@ -15,18 +15,14 @@ _MOST_DIVIDED = 12  # devices that are divided into pairs in every way; else the
 class SetRates:
     """Rates and divisions of the sets of devices of one machine, each computed once."""
 
-    def __init__(self, topology: Topology) -> None:
-        """Sets are positions in `topology.devices`, ascending."""
-        self._rates = GroupRates(topology)
+    def __init__(self, topology: Topology, rates: GroupRates | None = None) -> None:
+        """Sets are positions in `topology.devices`, ascending; `rates` are known ones."""
+        self._rates = rates or GroupRates(topology)
         self._division: dict[tuple[int, tuple[int, ...]], Left] = {}
 
     def of(self, devices: tuple[int, ...]) -> float:
         """Bytes per second of a ring over the devices; infinite for one device."""
         return self._rates.of(devices).bytes_per_s
-
-    def range_of(self, devices: tuple[int, ...]) -> tuple[float, float]:
-        """The least and the most of that rate on any machine that the sources allow."""
-        return self._rates.range_of(devices)
 
     def division(self, size: int, devices: tuple[int, ...]) -> Left:
         """The division into groups of `size` whose rates have the largest sum.

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from toposeat import _core
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.network import compile_traffic
+from toposeat.evaluation.scenarios import OpenMachine, Outlook, Row, Scenarios
+from toposeat.mapping.candidates import (
+    MOST_SEARCHED_DEVICES,
+    Asked,
+    candidates,
+    is_solvable,
+    with_fewer_moves,
+)
 from toposeat.mapping.decision import (
     SAME,
     certificate_of,
-    gains,
+    kept_notes,
+    premises_of,
     result_of,
-    too_little,
-    why_slower,
+    taken,
 )
 from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
-from toposeat.mapping.robust import Asked, Choice, Untold, choose
 from toposeat.mapping.sets import map_sets, searches_sets
 from toposeat.model.evaluation import KEPT, OF_SEARCH, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
@@ -30,8 +39,8 @@ from toposeat.model.traffic import Traffic
 if TYPE_CHECKING:
     from toposeat.mapping.shapes import Shape
 
+_OPTIMAL = "default is already optimal"  # as the core says it
 BUDGET_S = 1.0  # where the options name none
-_Answer = _core.MapAnswer | Answer
 
 
 def map_traffic(
@@ -39,22 +48,22 @@ def map_traffic(
     traffic: Traffic,
     options: MapOptions | None = None,
     *,
-    untold: Untold | None = None,
+    machine: OpenMachine | None = None,
     evaluator: Evaluator | None = None,
     shape: Shape | None = None,
 ) -> MappingResult:
     """Choose a device for every rank.
 
-    Except with `random`, the placement is never predicted to be slower than the default one on any
-    machine that the premises of this one allow, and it is the default one if nothing is gained by
-    the objective asked for.
+    Except with `random`, the placement is never predicted slower than the default one with nominal
+    numbers, nor more than a tenth slower on any machine that the sources allow; it is the default
+    one if nothing is gained by the objective asked for (`mapping.decision.taken`).
 
     Args:
         topology: the machine. Of more devices than ranks the best are used; fewer are refused
             unless the constraints give slots.
         traffic: who talks to whom.
         options: what to minimise, how to search, what to keep to; None: the defaults.
-        untold: other machines that the sources allow; None: there are none.
+        machine: the same machine with what its sources leave open; None: nothing.
         evaluator: of the two by the metric asked for, where there is one.
         shape: of the same machine, where its hosts are equal: what is found on it counts too, and
             the result tells loads by level and host.
@@ -62,73 +71,151 @@ def map_traffic(
     options = options or MapOptions()
     budget_s = BUDGET_S if options.budget_s is None else options.budget_s
     problem = problem_of(topology, traffic.ranks, options.constraints)
-    evaluator = evaluator or Evaluator(topology, traffic, metric=options.metric)
+    if evaluator is None:
+        compiled = None if machine is None else machine.nominal
+        evaluator = Evaluator(topology, traffic, metric=options.metric, machine=compiled)
+    machine = machine or OpenMachine(topology, compiled=evaluator.machine)
     request = problem.request(evaluator, options, budget_s=budget_s)
     check_seating(topology, problem, request)
     default = evaluator.evaluate(_core.default_ranks(request))
     begin = time.perf_counter()
-    if evaluator.groups is None:
-        answer: _Answer = _solved(request)
-    elif searches_sets(evaluator, problem, options):
-        answer = map_sets(
-            evaluator, problem, default.device_of_rank, budget_s=budget_s, seed=options.seed
-        )
-    elif options.objective == "cost":
-        flows = compile_traffic(traffic, evaluator.cost_table)
-        answer = _solved(problem.request(evaluator, options, budget_s=budget_s, flows=flows))
-    else:
-        answer = _by_pairs(evaluator, _solved(request), options)
-    row: Sequence[int] = answer.device_of_rank
-    why = ""
-    if evaluator.groups is not None and not options.is_fixed:
-        row, why = _gaining(evaluator, default, row, options)
-    solver, notes = answer.solver, tuple(answer.notes)
-    of_machine: Sequence[str] = () if shape is None else shape.notes
+    answer = _answered(evaluator, problem, default.device_of_rank, traffic, options)
+    home = default.device_of_rank
+    rows: list[Row] = [home, tuple(answer.device_of_rank), *answer.also]
+    of_hosts = None
     if shape is not None and options.solver == "auto" and options.constraints == Constraints():
         of_hosts = _on_shape(shape, traffic, options, budget_s)
-        of_machine = of_hosts.notes
-        row = _better(evaluator, default, (of_hosts.device_of_rank, row), options)
-        if tuple(row) == of_hosts.device_of_rank:
-            solver, notes = of_hosts.solver, of_hosts.notes
-    row = _in_host_order(topology, evaluator, row, options, proved=answer.proved, shape=shape)
+        rows.insert(1, of_hosts.device_of_rank)
+    if not options.is_fixed:
+        ordered = (_in_host_order(topology, evaluator, row, options, shape=shape) for row in rows)
+        rows = [home, *ordered]
     asked = Asked(
-        topology=topology,
         problem=problem,
         evaluator=evaluator,
         options=options,
-        untold=untold or Untold(),
-        deadline=begin + budget_s,
+        scenarios=Scenarios(
+            evaluator,
+            machine,
+            _rows_that_count(problem, rows),
+            objective=options.objective,
+            trees=None if shape is None else _by_trees(shape, traffic, evaluator),
+        ),
     )
-    choice = choose(asked, default.device_of_rank, row, proved=answer.proved)
+    outlook, least = candidates(asked, rows, proved=answer.proved)
+    at = outlook.rows.index(rows[-1] if options.is_fixed else home)
+    if not options.is_fixed:
+        at = taken(outlook, options.min_gain, lambda each: _order_of(outlook.rows[each], home))
+    row = outlook.rows[at]
+    is_movable = options.objective == "time" and not options.is_fixed and len(topology.hosts) == 1
+    if at and is_movable:
+        row = with_fewer_moves(asked, row, home)
     seconds = time.perf_counter() - begin
-    placed, kept = _worth_moving(evaluator, default, choice, options)
+    placed = default if row == home else evaluator.evaluate(row)
+    is_everywhere = not machine.untold_pairs and _is_best(asked, outlook, at, least)
     explanation = None
     if options.explained:
         from toposeat.mapping.explain import explain  # noqa: PLC0415 - 1 ms
 
         explanation = explain(topology, evaluator, (default, placed))
+    is_of_hosts = of_hosts is not None and row == of_hosts.device_of_rank
+    source = of_hosts if is_of_hosts and of_hosts is not None else answer
+    premises = premises_of(
+        outlook, at, machine, options.min_gain, of_phases=len(default.phases) > 1
+    )
     result = result_of(
         topology,
         default,
         placed,
         options,
-        _certificate(options.objective, answer, placed, everywhere=choice.everywhere),
-        solver=_solver_name(options.solver, solver),
+        _certificate(options.objective, answer, placed, everywhere=is_everywhere),
+        solver=_solver_name(options.solver, source.solver),
         solve_seconds=seconds,
         notes=(
             *_constraint_notes(problem, traffic.ranks, options),
-            *notes,
-            *([why] if why and tuple(row) == default.device_of_rank else []),
+            *(note for note in source.notes if premises.open_gain is None or note != _OPTIMAL),
             *_number_notes(topology),
-            *kept,
+            *kept_notes(outlook, at, options),
         ),
-        uniform=answer.uniform and choice.everywhere,
-        premises=choice.premises_of(placed.device_of_rank, default.device_of_rank),
+        uniform=answer.uniform and is_everywhere,
+        premises=premises,
         explanation=explanation,
     )
     if shape is None:
         return result
+    of_machine = shape.notes if of_hosts is None else of_hosts.notes
     return with_hosts(shape, traffic, result, of_machine)
+
+
+def _rows_that_count(problem: Problem, rows: Sequence[Row]) -> Sequence[Row]:
+    """Where all devices are used, any pair of them may carry bytes in some order."""
+    return () if len(problem.devices) <= MOST_SEARCHED_DEVICES else rows
+
+
+def _answered(
+    evaluator: Evaluator,
+    problem: Problem,
+    default: Row,
+    traffic: Traffic,
+    options: MapOptions,
+) -> Answer:
+    """What the solver of the objective finds with nominal numbers."""
+    budget_s = BUDGET_S if options.budget_s is None else options.budget_s
+    request = problem.request(evaluator, options, budget_s=budget_s)
+    if evaluator.groups is None:
+        return answer_of(_solved(request))
+    if searches_sets(evaluator, problem, options):
+        return map_sets(
+            evaluator,
+            problem,
+            default,
+            budget_s=budget_s,
+            is_clocked=options.budget_s is not None,
+            seed=options.seed,
+        )
+    if options.objective == "cost":
+        flows = compile_traffic(traffic, evaluator.cost_table)
+        request = problem.request(evaluator, options, budget_s=budget_s, flows=flows)
+        return answer_of(_solved(request))
+    return _by_pairs(evaluator, _solved(request), options)
+
+
+def _by_trees(
+    shape: Shape, traffic: Traffic, evaluator: Evaluator
+) -> Callable[[Row], tuple[float, ...]] | None:
+    """Seconds of each phase where all-reduces between nodes go by trees; None: they cannot."""
+    if not traffic.groups:
+        return None
+    from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
+
+    by_slots = SlotEvaluator(shape, traffic)
+    default = by_slots.with_trees(by_slots.evaluate(evaluator.default))
+    if all(phase.trees_s is None for phase in default.phases):
+        return None
+    return by_slots.seconds_by_trees
+
+
+def _order_of(row: Row, home: Row) -> tuple[object, ...]:
+    """Of equals the placement that moves fewer ranks, and not rank 0; then low numbers."""
+    moved = sum(a != b for a, b in zip(row, home, strict=True))
+    return moved, row[:1] != home[:1], row
+
+
+def _is_best(asked: Asked, outlook: Outlook, at: int, least: Sequence[float]) -> bool:
+    """Whether a placement has the least value of the objective in every scenario.
+
+    For the pairwise cost this is so where its metric uses none of the assumed numbers.
+    """
+    options, is_open = asked.options, bool(asked.evaluator.machine.arrays.premises)
+    if options.objective == "cost":
+        return not is_open or options.metric in ("latency", "distance")
+    if not any(map(is_solvable, (*outlook.scenarios[1:], *outlook.at_ends))):
+        return True
+    if not least:
+        return False
+    solved = [*np.concatenate([outlook.times, outlook.ends])[:, at]]
+    every = (*outlook.scenarios, *outlook.at_ends)
+    mine = [value for value, each in zip(solved, every, strict=True) if is_solvable(each)]
+    return all(value <= best * (1 + SAME) for value, best in zip(mine, least, strict=True))
 
 
 def _on_shape(
@@ -148,13 +235,12 @@ def _in_host_order(
     row: Sequence[int],
     options: MapOptions,
     *,
-    proved: bool,
     shape: Shape | None,
-) -> Sequence[int]:
+) -> Row:
     """The placement on its hosts in order, where that is as good by all that is compared."""
     hosts = topology.hosts
-    if len(hosts) < 2 or options.is_fixed or options.constraints != Constraints():
-        return row
+    if len(hosts) < 2 or options.constraints != Constraints():
+        return tuple(row)
     from toposeat.mapping.host_order import WORTH, in_host_order  # noqa: PLC0415 - several hosts
 
     number = {host: at for at, host in enumerate(hosts)}
@@ -164,22 +250,8 @@ def _in_host_order(
         evaluator,
         options.objective,
         shape,
-        worth=SAME if proved else WORTH,
+        worth=WORTH,
     )
-
-
-def _better(
-    evaluator: Evaluator,
-    default: Evaluation,
-    rows: Sequence[Sequence[int]],
-    options: MapOptions,
-) -> Sequence[int]:
-    """The best by the objective; of equals the first, and none that groups lose by."""
-    if evaluator.groups is not None:
-        rows = [_gaining(evaluator, default, row, options)[0] for row in rows]
-    values = [evaluator.evaluate(row).value(options.objective) for row in rows]
-    least = min(values) * (1 + SAME)
-    return next(row for row, value in zip(rows, values, strict=True) if value <= least)
 
 
 def with_hosts(
@@ -204,14 +276,17 @@ def with_hosts(
     )
 
 
-def _gaining(
-    evaluator: Evaluator, default: Evaluation, row: Sequence[int], options: MapOptions
-) -> tuple[Sequence[int], str]:
-    """An answer that pairs stood for, if the groups gain by it; else the default, and why."""
-    found = evaluator.evaluate(row)
-    why = why_slower(default, found)
-    is_better = not why and gains(default, found, options.objective)
-    return row if is_better else default.device_of_rank, why
+def answer_of(found: _core.MapAnswer) -> Answer:
+    """The core's answer in our form."""
+    return Answer(
+        device_of_rank=tuple(found.device_of_rank),
+        value=found.value,
+        solver=found.solver,
+        notes=tuple(found.notes),
+        lower_bound=found.lower_bound,
+        proved=found.proved,
+        uniform=found.uniform,
+    )
 
 
 def _solved(request: _core.MapRequest) -> _core.MapAnswer:
@@ -226,23 +301,12 @@ def _by_pairs(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions
         device_of_rank=tuple(answer.device_of_rank),
         value=found.value(options.objective),
         solver="pairs of groups",
-        notes=tuple(note for note in answer.notes if note != "default is already optimal"),
+        notes=tuple(note for note in answer.notes if note != _OPTIMAL),
     )
 
 
-def _worth_moving(
-    evaluator: Evaluator, default: Evaluation, choice: Choice, options: MapOptions
-) -> tuple[Evaluation, list[str]]:
-    """The chosen placement, or the default where it saves too little; and why that is kept."""
-    if list(default.device_of_rank) == list(choice.device_of_rank):
-        return default, [choice.note] if choice.note else []
-    found = evaluator.evaluate(choice.device_of_rank)
-    why = "" if options.is_fixed else too_little(default, found, options)
-    return (default, [why]) if why else (found, [])
-
-
 def _certificate(
-    objective: str, answer: _Answer, placed: Evaluation, *, everywhere: bool
+    objective: str, answer: Answer, placed: Evaluation, *, everywhere: bool
 ) -> Certificate:
     """What the core proved."""
     value = placed.value(objective)
@@ -267,7 +331,7 @@ _PROOFS = {  # by solver of the core
 }
 
 
-def _reason(objective: str, answer: _Answer) -> str:
+def _reason(objective: str, answer: Answer) -> str:
     if answer.uniform:
         return "all devices are interchangeable, so every order is as good"
     if answer.proved:

@@ -56,11 +56,12 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What was found by a search outside of the core, in the form of `_core.MapAnswer`."""
+    """What a search found; `also` are other placements that may be better in some scenario."""
 
     device_of_rank: tuple[int, ...]
     value: float
     solver: str
+    also: tuple[tuple[int, ...], ...] = ()
     notes: tuple[str, ...] = ()
     lower_bound: float | None = None
     proved: bool = False

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.mapping.decision import SAME, certificate_of, result_of, why_keep_default
+from toposeat.evaluation.scenarios import Outlook, Scenario, ways_of_working
+from toposeat.mapping.decision import certificate_of, kept_notes, premises_of, result_of, taken
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.host_order import in_host_order
 from toposeat.mapping.local_sets import with_local_sets
@@ -49,9 +50,9 @@ def map_to_shape(
 
     Ctrl-C in the main thread ends the search; the best so far is returned, with a note.
 
-    Except with `random`, the placement is never predicted slower than the default, rank i on slot
-    i, and it is the default where nothing is gained. Memory grows with ranks, slots and pairs that
-    exchange messages, never with ranks squared.
+    Except with `random`, the placement is the one that `mapping.decision.taken` takes: nominally
+    not slower than the default, rank i on slot i, which is kept where nothing is gained. Memory
+    grows with ranks, slots and pairs that exchange messages, never with ranks squared.
 
     Args:
         shape: the machine.
@@ -74,11 +75,14 @@ def map_to_shape(
         progress=progress,
         interruptible=threading.current_thread() is threading.main_thread(),
     )
-    default, placed = (evaluator.evaluate(row) for row in (evaluator.default, answer.slot_of_rank))
+    default, placed = (
+        evaluator.with_trees(evaluator.evaluate(row))
+        for row in (evaluator.default, answer.slot_of_rank)
+    )
     notes = [*shape.notes, *answer.notes]
-    solver, searched = answer.placed.name, None
+    searched = None
     tried = _tried(evaluator, answer, (default, placed), options.objective)
-    others: list[tuple[str, Evaluation]] = []
+    pool = [("default", default), (answer.placed.name, placed)]
     if traffic.groups and options.objective == "time" and options.solver == "auto":
         begun = time.thread_time()
         searched = search_orders(
@@ -92,24 +96,30 @@ def map_to_shape(
             found = evaluator.evaluate(searched.slots)
             cpu_s = time.thread_time() - begun
             tried.append((_candidate("orders of nodes", found, cpu_s), found))
-            if found.predicted_s < min(placed.predicted_s, default.predicted_s) * (1 - _LATENCIES):
-                placed, solver = found, "orders of nodes"
+            pool.append(("orders of nodes", evaluator.with_trees(found)))
         if not shape.domain_of_host:
-            known = [(each.name, found) for each, found in tried if found is not None]
-            others = _faster(known, placed, default)
+            known = {each.device_of_rank for _, each in pool}
+            pool += [
+                (each.name, evaluator.with_trees(found))
+                for each, found in tried
+                if found is not None and found.device_of_rank not in known
+            ]
+    at = 1
     if not options.is_fixed:
-        refined = [
-            (name, _refined(shape, traffic, evaluator, each, options))
-            for name, each in [(solver, placed), *others]
+        at = _taken(pool, options)
+        fastest = min(range(1, len(pool)), key=lambda each: pool[each][1].predicted_s)
+        pool += [
+            (pool[each][0], _refined(shape, traffic, evaluator, pool[each][1], options))
+            for each in dict.fromkeys((at or fastest, fastest, 1 if searched is None else 2))
         ]
-        (solver, placed), *others = refined
-        solver, placed = [(solver, placed), *_faster(others, placed, default)][-1]
-    if placed.device_of_rank != default.device_of_rank:
+        at = _taken(pool, options)
+    solver, placed = pool[at] if at else pool[1]
+    placed = pool[at][1]
+    if at and placed.device_of_rank != default.device_of_rank:
         notes = [note for note in notes if not note.startswith(KEPT)]
-    why = why_keep_default(default, placed, options)
-    if why and placed.device_of_rank != default.device_of_rank and not options.is_fixed:
-        notes.append(why)
-        placed = default
+    outlook = _outlook(pool, options.objective)
+    notes += kept_notes(outlook, at, options)
+    premises = premises_of(outlook, at, None, options.min_gain, of_phases=len(default.phases) > 1)
     if shape.domain_of_host and traffic.groups:
         if not options.is_fixed:
             placed, why = keep_inside(shape, traffic, evaluator, placed)
@@ -122,7 +132,7 @@ def map_to_shape(
         tried.append((_candidate("placed", placed), placed))
     return result_of(
         shape,
-        evaluator.with_trees(default),
+        default,
         evaluator.with_trees(placed),
         options,
         _certificate(options.objective, placed, searched),
@@ -130,6 +140,7 @@ def map_to_shape(
         solve_seconds=time.perf_counter() - begin,
         notes=tuple(notes),
         stages=evaluator.stages,
+        premises=premises,
         candidates=tuple(candidate for candidate, _ in tried),
         peak_memory_bytes=_peak_memory_bytes(),
     )
@@ -178,15 +189,38 @@ def _candidate(
     )
 
 
-def _faster(
-    found: Sequence[tuple[str, Evaluation]], placed: Evaluation, default: Evaluation
-) -> list[tuple[str, Evaluation]]:
-    """The fastest that is faster than what is placed; no phase takes longer than by default."""
-    able = [each for each in found if each[1].low_s <= default.low_s * (1 + SAME)]
-    best = min(able, key=lambda each: each[1].predicted_s, default=None)
-    if best is None or best[1].predicted_s >= placed.predicted_s * (1 - _WORTH):
-        return []
-    return [best]
+_Pool = Sequence[tuple[str, Evaluation]]
+
+
+def _taken(pool: _Pool, options: MapOptions) -> int:
+    """Which one the rule takes; of equals the last, whose ranks and hosts are in order."""
+    outlook = _outlook(pool, options.objective)
+    return taken(outlook, options.min_gain, lambda each: (-each,), same=_WORTH)
+
+
+def _outlook(pool: _Pool, objective: str) -> Outlook:
+    """What is predicted of placements by each way of working; the first is the default."""
+    rows = [each for _, each in pool]
+    ways = [Scenario(name="nominal")]
+    if objective == "time" and rows[0].phases:
+        trees = any(phase.trees_s for phase in rows[0].phases)
+        ways += ways_of_working(phases=len(rows[0].phases), trees=trees)
+    times = [[_seconds(way, each, objective) for each in rows] for way in ways]
+    return Outlook(
+        rows=tuple(each.device_of_rank for each in rows),
+        scenarios=tuple(ways),
+        at_ends=(),
+        times=np.array(times, np.float64),
+        ends=np.empty((0, len(rows))),
+    )
+
+
+def _seconds(way: Scenario, placed: Evaluation, objective: str) -> float:
+    if not way.changed:
+        return placed.value(objective)
+    by_rings = [phase.seconds for phase in placed.phases]
+    seconds = placed.phases_by_trees if way.trees else by_rings
+    return max(seconds) if way.overlap else sum(seconds)
 
 
 def _refined(
@@ -202,7 +236,7 @@ def _refined(
         slots = np.array(placed.device_of_rank, np.uint32)
         other = with_local_sets(shape, traffic, slots, seed=options.seed)
         placed = _if_it_gains(evaluator, placed, other)
-    return _in_host_order(shape, evaluator, placed, options.objective)
+    return evaluator.with_trees(_in_host_order(shape, evaluator, placed, options.objective))
 
 
 def _certificate(objective: str, placed: Evaluation, searched: Searched | None) -> Certificate:
@@ -222,7 +256,6 @@ def _certificate(objective: str, placed: Evaluation, searched: Searched | None) 
 
 
 _PROVED = 1e-5  # of the value: what latencies and rounded shares of bytes come to
-_LATENCIES = 1e-4  # share of the time for which no node is moved
 _EVALUATED_RANKS = 16_384  # of all candidates whose groups are evaluated: about half a second
 _WORTH = 1e-3  # share of the objective below which another order inside a host is not worth it
 

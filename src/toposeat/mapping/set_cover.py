@@ -35,7 +35,29 @@ Masks = NDArray[np.int64]
 
 MOST_DEVICES = 16  # tables have an entry for each set of devices
 _MOST_SETS = 2500  # of one size, whose rates are searched; of more the cuts alone are a bound
+_LOOKS_A_SECOND = 20_000
 _SAME = 1e-9  # times that differ by a smaller share are the same
+
+
+class Looks:
+    """How much a search looks at: as much as seconds stand for, so that load changes no answer.
+
+    Seconds that a user named also end it by the clock.
+    """
+
+    def __init__(self, budget_s: float, *, is_clocked: bool = False) -> None:
+        """Give looks for a number of seconds."""
+        self._left = int(budget_s * _LOOKS_A_SECOND)
+        self._end = time.perf_counter() + budget_s if is_clocked else float("inf")
+
+    def take(self, count: int) -> None:
+        """Take as many as a search would that was made before."""
+        self._left -= count
+
+    def are_over(self) -> bool:
+        """Take one; whether there was none left."""
+        self._left -= 1
+        return self._left < 0 or time.perf_counter() > self._end
 
 
 class SetCover:
@@ -51,7 +73,7 @@ class SetCover:
         allowed: Sequence[tuple[int, ...]],
         devices: Sequence[int],
         pairs_s: Seconds,
-        deadline: float,
+        looks: Looks,
     ) -> None:
         """Prepare the bounds.
 
@@ -60,10 +82,10 @@ class SetCover:
             allowed: the devices that each rank may have.
             devices: all of these, `MOST_DEVICES` at most.
             pairs_s: what the messages between pairs take at least, by phase.
-            deadline: of `time.perf_counter`; rates that are not searched by then are bounded.
+            looks: at placements and rates; those that are not searched are bounded.
         """
         self.devices = sorted(devices)
-        self._model, self._allowed, self._deadline = model, allowed, deadline
+        self._model, self._allowed, self._looks = model, allowed, looks
         self._bit = {device: 1 << at for at, device in enumerate(self.devices)}
         self._all = (1 << len(self.devices)) - 1
         self._ranks = range(len(allowed))
@@ -144,12 +166,13 @@ class SetCover:
         """By mask, the most that the rate of a superset of `size` devices can be."""
         known, key = self._model.machine.fastest, (size, tuple(self.devices))
         if key in known:
+            self._looks.take(comb(len(self.devices), size))  # as if it were searched here
             return known[key]
         rate = np.full(self._all + 1, -np.inf)
         if comb(len(self.devices), size) > _MOST_SETS:
             return self._of_supersets(self._by_cuts(size))
         for own in combinations(self.devices, size):
-            if time.perf_counter() > self._deadline:
+            if self._looks.are_over():
                 return self._of_supersets(self._by_cuts(size))
             rate[sum(self._bit[device] for device in own)] = self._model.machine.rates.bytes_per_s(
                 own
@@ -186,7 +209,7 @@ class SetCover:
         able = [d for d in self._first(placement) if d > least and d in self._allowed[rank]]
         bounds = self._bounds(placement, [self._bit[device] for device in able]) if able else ()
         for device, bound in zip(able, bounds, strict=True):
-            if time.perf_counter() > self._deadline:
+            if self._looks.are_over():
                 return False
             if bound < self._best * (1 - _SAME) and not self._extend((*placement, device)):
                 return False

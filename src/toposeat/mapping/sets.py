@@ -8,7 +8,6 @@ starts until the time is over.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from msgspec import Struct, field
 from toposeat import _core
 from toposeat.evaluation import Evaluator
 from toposeat.mapping.problem import Answer, Problem
-from toposeat.mapping.set_cover import MOST_DEVICES, Seconds, SetCover
+from toposeat.mapping.set_cover import MOST_DEVICES, Looks, Seconds, SetCover
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import Exchange
 
@@ -45,29 +44,33 @@ def map_sets(
     default: Sequence[int],
     *,
     budget_s: float,
+    is_clocked: bool = False,
     seed: int,
     model: GroupModel | None = None,
     also: Sequence[Sequence[int]] = (),
 ) -> Answer:
-    """The placement with the least sum of phases that is nowhere slower than the default.
+    """The placement with the least sum of phases.
 
-    Of equal sums the one whose slowest phase is least; of those the default.
+    Of equal sums the one whose slowest phase is least; of those the default. Beside it the best one
+    whose slowest phase is no slower than the default's, and the one whose slowest phase is least.
 
     Args:
         evaluator: of a traffic with groups on one node.
         problem: the checked constraints; one rank per device.
         default: the placement to beat.
-        budget_s: seconds after which the search ends with what it has.
+        budget_s: seconds that the search stands for.
+        is_clocked: whether it also ends then.
         seed: of random starts.
         model: of the groups where the machine has other numbers than those of the evaluator.
         also: placements that are perhaps the best already.
     """
     model = model or evaluator.groups
     assert model is not None
+    looks = Looks(budget_s, is_clocked=is_clocked)
     search = _Search(
         model=model,
         allowed=_allowed(problem, len(default)),
-        deadline=time.perf_counter() + budget_s,
+        looks=looks,
     )
     search.offer(tuple(default))
     search.limit = search.best_low
@@ -77,12 +80,12 @@ def map_sets(
     bound = _least_of_links(model, problem.devices, pairs_s)
     cover = None
     if search.best_sum > bound * (1 + _SAME) and len(problem.devices) <= MOST_DEVICES:
-        cover = SetCover(model, search.allowed, problem.devices, pairs_s, search.deadline)
+        cover = SetCover(model, search.allowed, problem.devices, pairs_s, looks)
         bound = max(bound, cover.bound())
     proved = search.best_sum <= bound * (1 + _SAME)
     if not proved:  # else each phase takes its least time, and the slowest does
         if cover is not None:
-            proved = cover.run(search.best_sum, search.beaten_by) and not search.was_refused()
+            proved = cover.run(search.best_sum, search.beaten_by)
         if not (proved and also):
             search.improve(search.best)  # of equal sums the least slowest phase
         proved = proved or search.best_sum <= bound * (1 + _SAME)
@@ -94,6 +97,7 @@ def map_sets(
         lower_bound=search.best_sum if proved else bound,
         proved=proved,
         solver="sets",
+        also=search.others(),
     )
 
 
@@ -146,17 +150,16 @@ class _Search(Struct):
 
     model: GroupModel
     allowed: list[tuple[int, ...]]
-    deadline: float
+    looks: Looks
     best: tuple[int, ...] = ()
     best_sum: float = float("inf")
     best_low: float = float("inf")
-    limit: float = float("inf")  # the slowest phase may not take longer
-    refused: float = float("inf")  # least sum of a placement that is over the limit
+    limit: float = float("inf")  # of the slowest phase: the default's
     known: dict[tuple[int, ...], tuple[float, float]] = field(default_factory=dict)
 
     def is_over(self) -> bool:
         """Whether the time for the search is used up."""
-        return time.perf_counter() > self.deadline
+        return self.looks.are_over()
 
     def value(self, placement: tuple[int, ...]) -> tuple[float, float]:
         """Sum of the phases, and the slowest."""
@@ -169,9 +172,7 @@ class _Search(Struct):
     def offer(self, placement: tuple[int, ...]) -> tuple[float, float]:
         """Take a placement if it is better; its value."""
         total, low = found = self.value(placement)
-        if low > self.limit * (1 + _SAME):
-            self.refused = min(self.refused, total)
-        elif total < self.best_sum * (1 - _SAME) or (
+        if total < self.best_sum * (1 - _SAME) or (
             total <= self.best_sum * (1 + _SAME) and low < self.best_low * (1 - _SAME)
         ):
             self.best, self.best_sum, self.best_low = placement, total, low
@@ -182,9 +183,12 @@ class _Search(Struct):
         self.offer(placement)
         return self.best_sum
 
-    def was_refused(self) -> bool:
-        """Whether a better placement is over the limit."""
-        return self.refused < self.best_sum * (1 - _SAME)
+    def others(self) -> tuple[tuple[int, ...], ...]:
+        """What was met with the least sum within the limit, and with the least slowest phase."""
+        within = [row for row, (_, low) in self.known.items() if low <= self.limit * (1 + _SAME)]
+        by_sum = min(within, key=lambda row: self.known[row], default=self.best)
+        by_low = min(self.known, key=lambda row: self.known[row][::-1])
+        return tuple(row for row in dict.fromkeys((by_sum, by_low)) if row != self.best)
 
     def improve(self, placement: tuple[int, ...]) -> None:
         """Swap two ranks, or move one to a free device, while that makes the sum smaller."""

@@ -121,6 +121,10 @@ class SlotEvaluator:
         slots = np.array(found.device_of_rank, np.uint32)
         return replace(found, phases=self._groups.with_trees(found.phases, slots))
 
+    def seconds_by_trees(self, slots: Sequence[int]) -> tuple[float, ...]:
+        """Seconds of each phase where all-reduces between nodes go by trees."""
+        return tuple(self.with_trees(self.evaluate(slots)).phases_by_trees)
+
     def with_levels(self, found: Evaluation) -> Evaluation:
         """An evaluation of listed devices, with what levels and hosts carry, and trees take."""
         loads = self.with_trees(self.evaluate(found.device_of_rank))

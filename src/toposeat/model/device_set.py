@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.quantity import Premises
 from toposeat.model.record import Record
 from toposeat.model.topology import Topology
 from toposeat.model.transport import Transport
@@ -28,7 +29,7 @@ class DeviceSet(Record, frozen=True, kw_only=True):
     `bytes_per_s` is the rate at which a ring over them carries an all-reduce (infinite for one
     device), `low` and `high` its ends on any machine that the sources allow. `lowest` are the free
     devices with the lowest numbers, `left` is what the others divide into; `sets_tried` of `sets`
-    sets were looked at.
+    sets were looked at. `premises` are those of the gain over the lowest numbers.
     """
 
     devices: tuple[int, ...]
@@ -43,6 +44,7 @@ class DeviceSet(Record, frozen=True, kw_only=True):
     sets: int
     placement: MappingResult | None = None
     transport: Transport | None = None
+    premises: Premises | None = None
 
     @property
     def is_exact(self) -> bool:

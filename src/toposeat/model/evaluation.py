@@ -110,6 +110,11 @@ class Evaluation(Noun, Record, frozen=True, kw_only=True):
         """The least that it can take: the slowest phase, if all others hide behind it."""
         return max((phase.seconds for phase in self.phases), default=self.predicted_s)
 
+    @property
+    def phases_by_trees(self) -> list[float]:
+        """Seconds of each phase where all-reduces between nodes go by trees."""
+        return [p.seconds if p.trees_s is None else p.trees_s for p in self.phases]
+
     def value(self, objective: str) -> float:
         """The value that an objective, one of `map_options.OBJECTIVES`, minimises."""
         return {

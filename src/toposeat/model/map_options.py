@@ -24,7 +24,7 @@ METRICS = ("latency", "bandwidth", "distance", "hybrid")  # of the pairwise cost
 # random: a random placement (for comparisons: may be slower than the default).
 SOLVERS = ("auto", "exact", "search", "default", "random")
 
-_TOLERANCE = 1e-9  # shares that differ by less are the same share
+MIN_GAIN = 0.01  # share of the default's value: numbers of links are hardly known better
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -73,8 +73,7 @@ class MapOptions(Noun):
         budget_s: seconds after which the best placement so far is returned; None: 1 s, and 10 s for
             the shape of a large machine.
         seed: same seed, same answer, unless the budget cuts a search short.
-        min_gain: keep the default if less than this share of its objective's value is saved; for
-            users of nominal numbers, who cannot tell such placements apart.
+        min_gain: keep the default if less than this share of its objective's value is saved.
         constraints: which device may take which ranks, and how many.
         explained: also say why, in the result's `explanation`.
     """
@@ -84,7 +83,7 @@ class MapOptions(Noun):
     solver: str = "auto"
     budget_s: float | None = None
     seed: int = 1
-    min_gain: float = 0.0
+    min_gain: float = MIN_GAIN
     constraints: Constraints = field(default_factory=Constraints)
     explained: bool = False
 
@@ -116,24 +115,6 @@ class MapOptions(Noun):
     def is_fixed(self) -> bool:
         """Whether the solver has one placement only, which is returned even where it is slower."""
         return self.solver in ("default", "random")
-
-    def why_keep_default(self, default: float | None, placed: float | None) -> str:
-        """Why the default is kept though a placement that is not slower was found.
-
-        Args:
-            default: value of the default placement by the objective, None if not known.
-            placed: that of the placement found.
-
-        Returns:
-            A sentence, or nothing where the placement saves `min_gain`.
-        """
-        saved = 0.0 if not default or placed is None else 1 - placed / default
-        if saved >= self.min_gain - _TOLERANCE:
-            return ""
-        return (
-            f"kept the default: a placement with {100 * saved:.2g} % less {self.objective} was"
-            f" found, but less than {100 * self.min_gain:.2g} % is not worth moving ranks for"
-        )
 
 
 _FORMS = {

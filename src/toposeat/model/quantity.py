@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from toposeat.model.record import Record
+from toposeat.model.scenario import Barred, ScenarioGain, Settling, Verdict
 
 
 class Source(StrEnum):
@@ -107,36 +108,35 @@ class Assumed(Premise, frozen=True, kw_only=True):
 
 
 class Premises(Record, frozen=True, kw_only=True):
-    """What the predicted gain of a placement depends on.
+    """The verdict on an order, and what its predicted gain depends on.
 
     `gain_range` is the least and the largest share of the default's time that it saves on any
-    machine that the sources allow. `untold_pairs` are pairs of device ids of which no source tells
-    whether device links join them. Each premise in `assumed` says whether it `decides` the gain;
-    where the default was kept, this is the gain of the placement that was not taken.
-    `of_phases`: how far phases overlap is a part of the range too, which has all of them one after
-    the other and the slowest alone.
+    machine that the sources allow, and `against` what it saves where it is slower, the worst first;
+    `depends_on` names what moves the gain, `settles` the facts that decide. `scenarios` counts the
+    machines and ways of working that were compared. `untold_pairs` are pairs of device ids of which
+    no source tells whether device links join them. Each premise in `assumed` says whether it
+    `decides` the gain. Where the default was kept, `open_gain` is the most that another order saves
+    in a scenario, and `barred` an order that is better nominally and costs too much elsewhere.
+    `of_phases`: how far phases overlap is a part of the range too.
     """
 
     untold_pairs: tuple[tuple[str, str], ...] = ()
     assumed: tuple[Assumed, ...] = ()
     gain_range: tuple[float, float]
     of_phases: bool = False
+    verdict: Verdict = Verdict.NONE
+    scenarios: int = 1
+    depends_on: tuple[str, ...] = ()
+    against: tuple[ScenarioGain, ...] = ()
+    settles: tuple[Settling, ...] = ()
+    open_gain: ScenarioGain | None = None
+    barred: Barred | None = None
 
     @property
     def is_doubtful(self) -> bool:
         """Whether the gain range is wider than 1 % of the default's time."""
         low, high = self.gain_range
         return high - low > WORTH_SAYING
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the gain is in doubt, or device links that it may depend on are untold."""
-        return self.is_doubtful or bool(self.untold_pairs)
-
-    @property
-    def deciding(self) -> tuple[Assumed, ...]:
-        """The premises that move the gain."""
-        return tuple(each for each in self.assumed if each.decides)
 
 
 def assumed(value: float, *premises: Premise, of: Quantity | None = None) -> Quantity:

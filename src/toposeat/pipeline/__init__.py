@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toposeat.pipeline.placing import (
         map_traffic,
         nominal_ids,
+        open_machine,
         placement_of,
         positions_in,
     )

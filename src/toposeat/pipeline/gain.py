@@ -10,19 +10,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from toposeat import evaluation, mapping, profile
-from toposeat.evaluation.corners import Machines
 from toposeat.model.health import TOLERANCE, JobOrder, OrderEffect, PossibleGain
 from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.record import Record
 from toposeat.model.topology import Topology
-from toposeat.pipeline.placing import untold_of
+from toposeat.pipeline.placing import open_machine
 
 MAX_DEVICES = 128  # beyond, a verdict would take minutes
-_BUDGET_S = 0.2
 _LAYERS = 32  # of a language model whose pattern names none
 
 Row = tuple[int, ...]
@@ -42,13 +38,12 @@ class Kind(Record, frozen=True, kw_only=True):
 
 
 def possible_gains(
-    machine: Topology, *, budget_s: float = _BUDGET_S
+    machine: Topology,
 ) -> tuple[tuple[PossibleGain, ...], tuple[JobOrder, ...]]:
     """Place one rank per device for common patterns, and judge what was found by all of them.
 
     Args:
         machine: 2 to `MAX_DEVICES` devices; others have no gains.
-        budget_s: of search per pattern.
 
     Returns:
         One gain per pattern, the largest first; and the orders that are worth a line, that for all
@@ -57,19 +52,13 @@ def possible_gains(
     count = len(machine.devices)
     if not 2 <= count <= MAX_DEVICES or not machine.routes:
         return (), ()
-    untold, compiled = untold_of(machine), evaluation.CompiledMachine(machine)
+    machines = open_machine(machine)
     kinds = tuple(kinds_for(count, hosts=len(machine.hosts)))
-    jobs = {
-        pattern: _Job(machine, compiled, pattern) for kind in kinds for pattern in kind.patterns
-    }
-    gains = [
-        _gain(jobs[pattern], untold, kind.words, budget_s)
-        for kind in kinds
-        for pattern in kind.placed
-    ]
+    jobs = {pattern: _Job(machines, pattern) for kind in kinds for pattern in kind.patterns}
+    gains = [_gain(jobs[pattern], kind.words) for kind in kinds for pattern in kind.placed]
     gains.sort(key=lambda gain: -gain.share)
     rows = dict.fromkeys(gain.device_of_rank for gain in gains if gain.share >= WORTH_SAYING)
-    orders = _worth_a_line(_judged(jobs, untold, kinds, list(rows))) if rows else ()
+    orders = _worth_a_line(_judged(jobs, kinds, list(rows))) if rows else ()
     return tuple(gains), orders
 
 
@@ -127,20 +116,19 @@ def _stages(stages: int) -> str:
 class _Job:
     """A pattern on a machine, compiled once for all that is asked of it."""
 
-    def __init__(
-        self, machine: Topology, compiled: evaluation.CompiledMachine, pattern: str
-    ) -> None:
-        self.machine, self.pattern = machine, pattern
+    def __init__(self, machines: evaluation.OpenMachine, pattern: str) -> None:
+        self.machines, self.pattern = machines, pattern
+        self.machine = machines.nominal.topology
         self.traffic = profile.pattern_traffic(pattern)
-        self.evaluator = evaluation.Evaluator(machine, self.traffic, machine=compiled)
+        self.evaluator = evaluation.Evaluator(self.machine, self.traffic, machine=machines.nominal)
 
 
-def _gain(job: _Job, untold: mapping.Untold, kind: str, budget_s: float) -> PossibleGain:
+def _gain(job: _Job, kind: str) -> PossibleGain:
     result = mapping.map_traffic(
         job.machine,
         job.traffic,
-        MapOptions(budget_s=budget_s),
-        untold=untold,
+        MapOptions(),
+        machine=job.machines,
         evaluator=job.evaluator,
     )
     certificate = result.certificate
@@ -158,14 +146,13 @@ def _gain(job: _Job, untold: mapping.Untold, kind: str, budget_s: float) -> Poss
 
 def _judged(
     jobs: Mapping[str, _Job],
-    untold: mapping.Untold,
     kinds: Sequence[Kind],
     rows: Sequence[Row],
 ) -> list[JobOrder]:
     """What each order does to each kind of job."""
     effects: list[list[OrderEffect]] = [[] for _ in rows]
     for kind in kinds:
-        ranges = [_ranges(jobs[pattern], untold, rows) for pattern in kind.patterns]
+        ranges = [_ranges(jobs[pattern], rows) for pattern in kind.patterns]
         for each, of_row in zip(effects, zip(*ranges, strict=True), strict=True):
             each.append(OrderEffect(kind=kind.words, patterns=kind.patterns, ranges=of_row))
     return [
@@ -174,7 +161,7 @@ def _judged(
     ]
 
 
-def _ranges(job: _Job, untold: mapping.Untold, rows: Sequence[Row]) -> list[tuple[float, float]]:
+def _ranges(job: _Job, rows: Sequence[Row]) -> list[tuple[float, float]]:
     """The least and the largest share that each order saves, on all machines that are allowed.
 
     Rings are searched anew for every set of devices and every machine, which costs more than all
@@ -189,9 +176,12 @@ def _ranges(job: _Job, untold: mapping.Untold, rows: Sequence[Row]) -> list[tupl
             if seconds > base * (1 + TOLERANCE):
                 found[row] = (1 - seconds / base,) * 2
     rest = [row for row in rows if row not in found]
-    placements = np.array([default, *rest], np.uint32)
-    outlook = Machines(evaluator, placements, untold.readings).outlook(placements)
-    found |= {row: outlook.gain_range(at) for at, row in enumerate(rest, start=1)}
+    every = [default, *rest]
+    gains = evaluation.Scenarios(evaluator, job.machines, every).outlook(every).gains()
+    found |= {
+        row: (float(gains[:, at].min()), float(gains[:, at].max()))
+        for at, row in enumerate(rest, start=1)
+    }
     return [found[row] for row in rows]
 
 

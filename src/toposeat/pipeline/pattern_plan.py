@@ -18,7 +18,7 @@ from toposeat.model.pair_table import Schedule
 from toposeat.model.runs import GridExchange
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.pipeline.placing import untold_of
+from toposeat.pipeline.placing import open_machine
 from toposeat.pipeline.stack_path import StackPath
 
 Devices = tuple[int, ...]
@@ -94,12 +94,12 @@ def plan_pattern(
     )
     few = {round(at) for at in np.linspace(0, len(model.traffics) - 1, _MAPPED_SIZES)}
     found = []
-    untold = untold_of(machine)
+    machines = open_machine(machine)
     for at in sorted(few):
         traffic = model.traffics[at]
         schedule = model.schedules[at] if model.schedules else None
-        used = path.untold_for(untold, traffic, schedule)
-        result = mapping.map_traffic(model.machines[at], traffic, options, untold=used)
+        used = path.open_for(machines, traffic, schedule)
+        result = mapping.map_traffic(used.nominal.topology, traffic, options, machine=used)
         found.append(result.device_of_rank)
     return _with_placed(plan, found)
 

@@ -23,10 +23,14 @@ if TYPE_CHECKING:  # `run` names a node, and needs none of them
 NOMINAL_KEY = "nominal"  # metadata of a placement: the catalogue machine whose ids it has
 
 
-def untold_of(machine: Topology) -> mapping.Untold:
-    """What the sources of a machine leave open, apart from numbers."""
-    pairs = topology.untold_pairs(machine)
-    return mapping.Untold(readings=topology.readings_of(machine), pairs=pairs)
+def open_machine(machine: Topology) -> evaluation.OpenMachine:
+    """A machine with what its sources leave open."""
+    return evaluation.OpenMachine(
+        machine,
+        topology.facts_of(machine),
+        untold_pairs=topology.untold_pairs(machine),
+        kinds=[topology.kind_of(device) for device in machine.devices],
+    )
 
 
 def map_traffic(
@@ -34,9 +38,9 @@ def map_traffic(
 ) -> MappingResult:
     """Choose a device for every rank, for all machines that the sources of this one allow.
 
-    See `mapping.map_traffic`, to which this gives the other readings of the sources.
+    See `mapping.map_traffic`, to which this gives what the sources leave open.
     """
-    return mapping.map_traffic(machine, traffic, options, untold=untold_of(machine))
+    return mapping.map_traffic(machine, traffic, options, machine=open_machine(machine))
 
 
 def nominal_ids(node: Topology | None) -> dict[str, str]:

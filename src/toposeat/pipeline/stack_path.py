@@ -20,7 +20,7 @@ from toposeat.model.quantity import WORTH_SAYING, Assumed
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.transport import NcclSetting, nccl_setting
-from toposeat.pipeline.placing import untold_of
+from toposeat.pipeline.placing import open_machine
 from toposeat.pipeline.transport import as_nccl_is_set
 
 DIRECT = "direct"  # the name for copies straight between GPUs, without a stack
@@ -82,12 +82,16 @@ class StackPath(Struct, frozen=True, kw_only=True):
         _, factor, _ = self._staging_times(traffic, schedule)
         return evaluation.slowed(topology.through_host_memory(machine), factor)
 
-    def untold_for(
-        self, untold: mapping.Untold, traffic: Traffic, schedule: Schedule | None = None
-    ) -> mapping.Untold:
-        """What the sources leave open, with readings as `machine_for` makes them."""
-        readings = (self.machine_for(each, traffic, schedule) for each in untold.readings)
-        return replace(untold, readings=tuple(readings))
+    def open_for(
+        self,
+        machine: evaluation.OpenMachine,
+        traffic: Traffic,
+        schedule: Schedule | None = None,
+    ) -> evaluation.OpenMachine:
+        """A machine with what its sources leave open, as `machine_for` makes each of them."""
+        return machine.used_as(
+            lambda each: self.machine_for(each, traffic, schedule), of_groups=self.nccl is None
+        )
 
     def _staging_times(
         self, traffic: Traffic, schedule: Schedule | None = None
@@ -172,10 +176,10 @@ def map_on_path(
     if topology is None:
         assert machine.shape is not None, "a machine has one form or both"
         return mapping.map_to_shape(machine.shape, traffic, options, progress=progress)
-    used = path.machine_for(topology, traffic)
-    untold = path.untold_for(untold_of(topology), traffic)
+    machines = path.open_for(open_machine(topology), traffic)
+    used = machines.nominal.topology
     shape = machine.shape if used is topology else None  # whose links carry what is staged, too
-    result = mapping.map_traffic(used, traffic, options, untold=untold, shape=shape)
+    result = mapping.map_traffic(used, traffic, options, machine=machines, shape=shape)
     premises = result.premises
     assert premises is not None, "a placement that was searched for has its premises"
     assumed = path.assumed(topology, traffic, result)
@@ -205,15 +209,14 @@ def assess(
     if topology is None:
         assert shape is not None, "a machine has one form or both"
         return mapping.assess(shape, traffic, placements)
-    used = path.machine_for(topology, traffic)
-    readings = path.untold_for(untold_of(topology), traffic).readings
+    machines = path.open_for(open_machine(topology), traffic)
     return mapping.assess(
-        used,
+        machines.nominal.topology,
         traffic,
         placements,
         metric=metric,
-        readings=readings,
-        shape=shape if used is topology else None,
+        open_machine=machines,
+        shape=shape if machines.nominal.topology is topology else None,
         default=default,
     )
 

@@ -223,6 +223,7 @@ def device_set_json(chosen: DeviceSet, topology: Topology) -> Json:
             },
             "ring_bytes_per_s": chosen.bytes_per_s,
             "ring_range": [chosen.low, chosen.high],
+            "premises": chosen.premises,
             "transport": chosen.transport,
             "lowest": {
                 "devices": indices(chosen.lowest),

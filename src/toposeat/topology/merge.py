@@ -35,7 +35,7 @@ from toposeat.topology.merging.fold import MEMBERS, fold, identified
 from toposeat.topology.merging.join import fitted, renamed
 from toposeat.topology.merging.layout import lay_out, layout_of, place_bridges, with_nodes
 from toposeat.topology.merging.nics import draw_nics
-from toposeat.topology.readings import without_inferred_links
+from toposeat.topology.scenarios import without_inferred_links
 from toposeat.topology.told import (
     Ends,
     is_whole,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from toposeat.model.open_fact import PCIE_PREMISE
 from toposeat.model.quantity import Premise, Quantity, Source, quantity_fields
 from toposeat.model.topology import Topology
 from toposeat.topology import constants as k
@@ -26,8 +27,9 @@ _LANES = {
     k.NVLINK4.name: (k.NVLINK4.data_sheet, k.NVLINK5.data_sheet),
     k.NVLINK_UNKNOWN.name: (k.NVLINK3_BRIDGE.data_sheet, k.NVLINK5.data_sheet),
 }
+LANE_PREMISE = "device links of an unknown product"
 PCIE_RATE = Premise(
-    what="PCIe of an unknown generation",
+    what=PCIE_PREMISE,
     low=k.PCIE_X16[3] / _GB,
     nominal=k.PCIE_X16[k.DEFAULT_PCIE_GENERATION] / _GB,
     high=k.PCIE_X16[5] / _GB,
@@ -40,7 +42,7 @@ def lane_of_untold_product(lane: k.DeviceLink) -> Premise:
     """What a lane carries in one direction, where only the number of lanes suggests `lane`."""
     low, high = _LANES.get(lane.name, _LANES[k.NVLINK_UNKNOWN.name])
     return Premise(
-        what="device links of an unknown product",
+        what=LANE_PREMISE,
         low=low / _GB,
         nominal=lane.data_sheet / _GB,
         high=high / _GB,

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from toposeat.model.open_fact import FLOW_PREMISE, OF_X16, SOCKETS_PREMISE
 from toposeat.model.quantity import Premise, median
 from toposeat.topology.constants import GB_PER_S, pcie_bytes_per_s
 
@@ -67,17 +68,17 @@ class Family(Struct, frozen=True):
         return {name: getattr(self, name) for name in _WHAT}
 
 
-_ONE_WAY, _X16 = "x one direction", "of an x16 link"
+_ONE_WAY = "x one direction"
 _WHAT = {
-    "flow_across": ("one copy between sockets", "GB/s"),
+    "flow_across": (FLOW_PREMISE, "GB/s"),
     "flow_across_both": ("both directions of a copy between sockets", _ONE_WAY),
-    "sockets": ("capacity between sockets", "GB/s"),
+    "sockets": (SOCKETS_PREMISE, "GB/s"),
     "sockets_both": ("both directions between sockets", _ONE_WAY),
-    "copied_within": ("staged copies in a socket", _X16),
-    "copied_across": ("staged copies between sockets", _X16),
+    "copied_within": ("staged copies in a socket", OF_X16),
+    "copied_across": ("staged copies between sockets", OF_X16),
     "copied_both": ("both directions of staged copies", _ONE_WAY),
-    "staged_within": ("NCCL's staging in a socket", _X16),
-    "staged_across": ("NCCL's staging between sockets", _X16),
+    "staged_within": ("NCCL's staging in a socket", OF_X16),
+    "staged_across": ("NCCL's staging between sockets", OF_X16),
     "host_bridge": ("copies across host bridges", "of the links"),
     "pcie_both": ("both directions of PCIe", _ONE_WAY),
 }

@@ -45,6 +45,7 @@ class Product(Struct, frozen=True):
         always: whether every device of it is on such a board; else it may have bridges.
         ids: its PCI device ids, four digits of base 16.
         forwards: whether it relays the traffic of others.
+        geforce: whether GeForce or TITAN cards are among it (`has_peer_access`).
     """
 
     name: str
@@ -58,6 +59,7 @@ class Product(Struct, frozen=True):
     always: bool = False
     ids: tuple[str, ...] = ()
     forwards: bool = False
+    geforce: bool = False
 
     @property
     def lane(self) -> k.DeviceLink | None:
@@ -91,6 +93,11 @@ def products_of(device: Device) -> tuple[Product, ...]:
     """All products that a device may be; that of its maker without a name where it is untold."""
     known = products_named(device.name)
     return known or tuple(x for x in products() if not x.name and x.vendor is device.vendor)
+
+
+def kind_of(device: Device) -> str:
+    """What devices that are alike in their links are called: its product, or as it is named."""
+    return " or ".join(product.name for product in products_named(device.name)) or device.name
 
 
 def name_of_pci(vendor: int, device: int) -> str:

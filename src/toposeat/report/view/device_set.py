@@ -8,10 +8,11 @@ from toposeat.model.device_set import DeviceSet, Left, products_in
 from toposeat.model.few import few
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
-from toposeat.report.parts import Fact, Part, to_copy
+from toposeat.report.parts import Fact, Part, facts, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, format_rate, format_rates, format_seconds, plural
 from toposeat.report.view.machine import device_code
+from toposeat.report.view.mapping import against_words, settling_words
 from toposeat.report.view.transport import transport_first
 
 _MOST_GROUPS = 4  # of one size that are named
@@ -29,6 +30,7 @@ def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextSty
         to_copy(visible_line(topology, chosen.devices)),
         *_mixed(chosen, topology),
         *(Fact("Left", _left(left, topology)) for left in chosen.left),
+        *facts(Against=against_words(chosen.premises), Settles=settling_words(chosen.premises)),
         Fact("Tried", f"{tried} of free devices"),
     ]
     return lay_out(parts, style)

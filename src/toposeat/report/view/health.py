@@ -21,7 +21,7 @@ from toposeat.model.visible_list import order_line
 from toposeat.report.parts import Cell, Fact, Line, Part, Table, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural, span
-from toposeat.report.view.machine import order_words, premise_words, topology_sentence
+from toposeat.report.view.machine import order_words, topology_sentence
 from toposeat.report.view.mapping import gain_range_words
 from toposeat.report.view.transport import transport_first
 
@@ -164,8 +164,7 @@ def gain_words(health: Health, wiring: Wiring) -> str:
 
 def _depends(gains: Sequence[PossibleGain]) -> list[Part]:
     """What the ranges of gains depend on."""
-    premises = [each for gain in gains if gain.premises for each in gain.premises.deciding]
-    words = dict.fromkeys(premise_words(each) for each in premises)
+    words = dict.fromkeys(x for gain in gains if gain.premises for x in gain.premises.depends_on)
     return [f"Ranges depend on {'; '.join(words)}."] if words else []
 
 

@@ -15,7 +15,8 @@ from toposeat.model.evaluation import (
     MappingResult,
     PhaseTime,
 )
-from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premises
+from toposeat.model.quantity import Premises
+from toposeat.model.scenario import Verdict
 from toposeat.model.topology import PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
@@ -38,6 +39,7 @@ from toposeat.report.units import (
     format_percent,
     format_rate,
     format_seconds,
+    format_share,
     known,
     plural,
     three_digits,
@@ -143,32 +145,56 @@ def _tried_words(certificate: Certificate) -> str:
 
 def range_words(premises: Premises | None) -> str | None:
     """The range of the gain, and what it depends on; None where neither is in doubt."""
-    if premises is None or not premises.is_open:
+    if premises is None or not premises.is_doubtful:
         return None
-    what = [premise_words(each) for each in premises.deciding]
-    if premises.untold_pairs:
-        pairs = plural(len(premises.untold_pairs), "pair")
-        what.append(f"whether device links join {pairs} of GPUs, which no source states")
-    saves = f"saves {gain_range_words(premises)} of the default's link time"
-    if premises.gain_range == (0.0, 0.0):
-        saves = "another order may gain or lose"
-    if premises.of_phases:
-        saves += ", between all phases one after the other and the slowest alone"
-    if premises.of_phases and not what:
-        return f"{saves}."
+    words = {each.what: premise_words(each) for each in premises.assumed}
+    what = [words.get(each, clean(each)) for each in premises.depends_on]
     depends = f", depending on {'; '.join(what)}" if what else ""
-    return f"{saves}{depends}. {_settling(premises)}"
+    number = f" in {premises.scenarios} scenarios" if premises.scenarios > 1 else ""
+    low, high = premises.gain_range
+    span = f"{format_share(low)} to {format_share(high)}"
+    if low >= 0:
+        span = f"saves {gain_range_words(premises)}"
+    saves = f"{span} of the default's link time{number}"
+    return f"{saves}{depends}."
 
 
-def _settling(premises: Premises) -> str:
-    """What a user can do about a doubt."""
-    of_network = [each.what in (PORT_PREMISE, UPLINK_PREMISE) for each in premises.deciding]
-    rates = "the network's rates in GB/s: -t NETWORK,bandwidth=PORT:UPLINK"
-    if not any(of_network):
-        return "`toposeat measure` settles it."
-    if all(of_network) and not premises.untold_pairs:
-        return f"State {rates}."
-    return f"`toposeat measure` settles it, and {rates}."
+def against_words(premises: Premises | None) -> str | None:
+    """Where an order is slower, the worst first; None where it is so nowhere."""
+    if premises is None or not premises.against:
+        return None
+    worst, *others = premises.against
+    more = f"; slower in {plural(len(others), 'more scenario')}" if others else ""
+    return f"costs {format_percent(-worst.share)} with {clean(worst.scenario)}{more}"
+
+
+def other_order_words(premises: Premises | None) -> str | None:
+    """What another order may save where the default is kept; None: nothing."""
+    if premises is None or premises.open_gain is None:
+        return None
+    gain = premises.open_gain
+    return f"another order saves {format_percent(gain.share)} with {clean(gain.scenario)}"
+
+
+def _barred(result: MappingResult, topology: Topology | None) -> list[Part]:
+    """The order that only its loss in some scenario keeps from being taken, with its line."""
+    barred = None if result.premises is None else result.premises.barred
+    if barred is None:
+        return []
+    saves = f"saves {format_percent(barred.share)} with nominal numbers"
+    costs = f"costs {format_percent(-barred.worst.share)} with {clean(barred.worst.scenario)}"
+    if topology is None:
+        return [Fact("Barred", f"another order of nodes {saves}, but {costs}")]
+    order = order_words(topology, barred.device_of_rank)
+    line = order_line(topology, barred.device_of_rank)
+    return [Fact("Barred", f"{order} {saves}, but {costs}"), *([to_copy(line)] if line else [])]
+
+
+def settling_words(premises: Premises | None) -> str | None:
+    """What settles a doubt, each with its command; None where nothing is to be settled."""
+    if premises is None or not premises.settles:
+        return None
+    return "; ".join(f"{clean(each.what)}: {each.command}" for each in premises.settles)
 
 
 def gain_range_words(premises: Premises) -> str:
@@ -217,17 +243,24 @@ def verdict_words(result: MappingResult) -> str:
                 f"No gain: the default placement is kept, because it is proved optimal for {goal}."
             )
         why = f"nothing better was found for {goal}"
-        if result.certificate.orders_tried:
+        if result.certificate.proved:
+            why = f"it is proved optimal for {goal} with nominal numbers"
+        elif result.certificate.orders_tried:
             bound = result.certificate.lower_bound
             why = f"none is better for {goal}: {_tried_words(result.certificate)}"
             if bound is not None:
                 why += f", best bound {form(bound)}"
-        if result.premises is not None and any(note.startswith(KEPT) for note in result.notes):
-            why = "no gain is certain"
+        if result.premises is not None and result.premises.barred is not None:
+            why = "what saves time with nominal numbers costs too much otherwise"
         return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(result.moved_ranks)} of {plural(len(result.device_of_rank), 'rank')}"
     changes = ", ".join(_change_words(n, b, a, form) for n, b, a, form in _told(result))
-    return f"Predicted {outcome_word(result)} from moving {ranks}: {changes}."
+    is_possible = result.premises is not None and result.premises.verdict is Verdict.POSSIBLE
+    if is_possible and result.premises is not None and outcome_word(result) != "gain":
+        most = format_percent(result.premises.gain_range[1])
+        changes += f" with nominal numbers, saves up to {most} otherwise"
+    word = "Possible gain" if is_possible else f"Predicted {outcome_word(result)}"
+    return f"{word} from moving {ranks}: {changes}."
 
 
 _Change = tuple[str, float, float, Callable[[float], str]]  # name, before, after, form
@@ -428,7 +461,8 @@ def _answer(result: MappingResult, topology: Topology | None) -> list[Part]:
     parts.append(Fact("Verdict", verdict_words(result)))
     if topology is None:
         order = f"nodes by first rank: {host_words(result.hosts_by_first_rank)}"
-        return [*parts, Fact("Order", f"{order} ({moved_words(result)})")]
+        parts.append(Fact("Order", f"{order} ({moved_words(result)})"))
+        return [*parts, *_barred(result, topology)]
     order = order_words(topology, result.device_of_rank)
     parts += [Fact("Order", f"{order} ({moved_words(result)})")]
     line = line_to_copy(result, topology)
@@ -439,7 +473,7 @@ def _answer(result: MappingResult, topology: Topology | None) -> list[Part]:
         and topology.devices[result.device_of_rank[0]].vendor is Vendor.INTEL
     ):
         parts.append("(no line to copy: ZE_AFFINITY_MASK keeps Level Zero's own order)")
-    return parts
+    return [*parts, *_barred(result, topology)]
 
 
 def _subject(result: MappingResult, topology: Topology | None, traffic: Traffic) -> list[Part]:
@@ -481,19 +515,23 @@ def _why(
         "Busiest": busiest_change(result, topology),
         "Proof": proof,
         "Range": range_words(result.premises),
+        "Against": against_words(result.premises),
+        "Others": other_order_words(result.premises),
+        "Settles": settling_words(result.premises),
         "Reach": run_share_words(result, traffic),
         "Phases": phases,
         "Trees": tree_words(before, after) or None,
     }
     order = [*said]
     if result.certificate.word == "heuristic" and result.stages:  # what is known comes first
-        order = ["Busiest", "Phases", "Range", "Proof", "Reach", "Trees"]
+        order.remove("Phases")
+        order.insert(1, "Phases")
     return facts(**{name: said[name] for name in order})
 
 
 def _weakening(result: MappingResult) -> list[str]:
     """The facts that weaken the verdict, or say how far it holds: they are never left out."""
-    told = ["Range", "Proof", "Reach"]
+    told = ["Range", "Against", "Others", "Settles", "Proof", "Reach"]
     if outcome_word(result) == "loss" or result.kept_default:
         return told
     both = result.default.phases, result.placed.phases
