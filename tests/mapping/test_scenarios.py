@@ -16,10 +16,12 @@ from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.open_fact import Choice, Fact
 from toposeat.model.scenario import Verdict
-from toposeat.model.topology import ComponentKind, Device, FactKind, Topology
+from toposeat.model.topology import ComponentKind, Device, FactKind, Topology, Vendor
 from toposeat.profile import pattern_traffic
 from toposeat.topology import facts_of, read_topologies, read_topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.scenarios import with_inferred_links
+from toposeat.topology.topology_file import save_topology
 
 EPSILON = 1e-9
 MOST_LOST = 0.1
@@ -286,6 +288,36 @@ def test_a_told_fact_settles_the_answer(shared_dir: Path) -> None:
     told = pipeline.map_traffic(named, traffic)
     assert told.device_of_rank == untold.device_of_rank
     assert least <= 1 - told.placed.predicted_s / told.default.predicted_s <= most
+
+
+def test_eight_that_may_be_modules_are_so_nominally() -> None:
+    """A compute capability is that of modules and of cards: one line settles which they are."""
+    box = read_topology("tree:2:2:2")
+    devices = tuple(replace(d, name="sm_90", vendor=Vendor.NVIDIA) for d in box.devices)
+    machine = with_inferred_links(replace(box, devices=devices, tells=()))
+    words = {}
+    for pattern in ("llm:tp=2,dp=4,fsdp", "stencil2d:2x4"):
+        premises = pipeline.map_traffic(machine, pattern_traffic(pattern)).premises
+        assert premises is not None
+        assert [each.command for each in premises.settles] == ["nvidia-smi -L"]
+        words[premises.verdict] = premises
+    assert set(words) == {Verdict.NONE, Verdict.POSSIBLE}
+    open_gain = words[Verdict.NONE].open_gain
+    assert open_gain is not None
+    assert open_gain.share > 0.1
+    assert "cards without links" in open_gain.scenario
+    assert not words[Verdict.POSSIBLE].against
+
+
+def test_a_saved_machine_keeps_what_is_open(shared_dir: Path, tmp_path: Path) -> None:
+    table = shared_dir / "machines/nvidia-smi-topo/4gpu-3090-nvlink-pairs-cross.txt"
+    machine, traffic = read_topology(table), pattern_traffic("llm:tp=2,dp=2")
+    save_topology(machine, tmp_path / "m.json")
+    again = read_topology(tmp_path / "m.json")
+    before, after = (pipeline.map_traffic(each, traffic) for each in (machine, again))
+    assert [f.what for f in facts_of(again)] == [f.what for f in facts_of(machine)]
+    assert after.device_of_rank == before.device_of_rank
+    assert after.premises == before.premises
 
 
 def test_min_gain_is_one_percent_everywhere() -> None:

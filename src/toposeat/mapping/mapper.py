@@ -33,13 +33,15 @@ from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
 from toposeat.mapping.sets import map_sets, searches_sets
 from toposeat.model.evaluation import KEPT, OF_SEARCH, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.scenario import Verdict
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
 
 if TYPE_CHECKING:
     from toposeat.mapping.shapes import Shape
 
-_OPTIMAL = "default is already optimal"  # as the core says it
+# As the core says it of the nominal machine.
+_OPTIMAL = ("default is already optimal", "nothing to gain from order")
 BUDGET_S = 1.0  # where the options name none
 
 
@@ -122,6 +124,7 @@ def map_traffic(
     premises = premises_of(
         outlook, at, machine, options.min_gain, of_phases=len(default.phases) > 1
     )
+    is_settled = premises.verdict is Verdict.NONE and premises.open_gain is None
     result = result_of(
         topology,
         default,
@@ -132,7 +135,7 @@ def map_traffic(
         solve_seconds=seconds,
         notes=(
             *_constraint_notes(problem, traffic.ranks, options),
-            *(note for note in source.notes if premises.open_gain is None or note != _OPTIMAL),
+            *(note for note in source.notes if is_settled or not note.startswith(_OPTIMAL)),
             *_number_notes(topology),
             *kept_notes(outlook, at, options),
         ),
@@ -301,7 +304,7 @@ def _by_pairs(evaluator: Evaluator, answer: _core.MapAnswer, options: MapOptions
         device_of_rank=tuple(answer.device_of_rank),
         value=found.value(options.objective),
         solver="pairs of groups",
-        notes=tuple(note for note in answer.notes if note != _OPTIMAL),
+        notes=tuple(note for note in answer.notes if not note.startswith(_OPTIMAL)),
     )
 
 

@@ -147,7 +147,7 @@ class Certificate(Noun, Record, frozen=True, kw_only=True):
     """What was proved about the placement for one objective, on the nominal machine.
 
     `gap` is value / lower_bound - 1 (0 when proved, None when no bound is known). `everywhere` says
-    whether it is proved at every corner of what is assumed as well. `orders_tried` counts orders of
+    whether it is proved in every scenario as well. `orders_tried` counts orders of
     nodes that were looked at, where they were searched for by the time of phases.
     """
 
@@ -162,7 +162,7 @@ class Certificate(Noun, Record, frozen=True, kw_only=True):
 
     @property
     def word(self) -> str:
-        """`proved` (at every corner), `bounded` (on the nominal machine), `gap` or `heuristic`."""
+        """`proved` (in every scenario), `bounded` (nominally), `gap` or `heuristic`."""
         if self.proved:
             return "proved" if self.everywhere else "bounded"
         return "heuristic" if self.gap is None else "gap"

@@ -68,7 +68,7 @@ class PossibleGain(Record, frozen=True, kw_only=True):
 
     `kind` is the kind of job that the pattern stands for.
     `bound_s` is a time that no placement can beat with nominal numbers, None where none is known;
-    `proved` says whether the best found is the best at every corner of what is assumed.
+    `proved` says whether the best found is the best in every scenario.
     `device_of_rank` is the best found: positions in `Topology.devices`.
     """
 
