@@ -18,11 +18,11 @@ from toposeat.model.health import (
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
-from toposeat.report.parts import Cell, Fact, Line, Part, Table, to_copy
+from toposeat.report.parts import Cell, Fact, Line, Part, Table, facts, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, format_percent, format_seconds, plural, span
 from toposeat.report.view.machine import order_words, topology_sentence
-from toposeat.report.view.mapping import gain_range_words
+from toposeat.report.view.mapping import gain_range_words, settling_words
 from toposeat.report.view.transport import transport_first
 
 _MOST_GAINS = 5
@@ -53,6 +53,8 @@ def render_health_text(
             ]
         elif command and _is_a_question(health, health.wiring):
             parts.append(to_copy(command))
+        if best < WORTH_SAYING:  # which a fact may change
+            parts += facts(Settles=settling_words(*(gain.premises for gain in health.gains)))
         parts.append("")
     if topology is not None:
         parts.append(Fact("Machine", topology_sentence(topology)))
@@ -163,9 +165,11 @@ def gain_words(health: Health, wiring: Wiring) -> str:
 
 
 def _depends(gains: Sequence[PossibleGain]) -> list[Part]:
-    """What the ranges of gains depend on."""
-    words = dict.fromkeys(x for gain in gains if gain.premises for x in gain.premises.depends_on)
-    return [f"Ranges depend on {'; '.join(words)}."] if words else []
+    """What the ranges of gains depend on, and what settles them."""
+    known = [gain.premises for gain in gains if gain.premises is not None]
+    words = dict.fromkeys(what for premises in known for what in premises.depends_on)
+    depends = [f"Ranges depend on {'; '.join(words)}."] if words else []
+    return [*depends, *facts(Settles=settling_words(*known))]
 
 
 def _gain_table(gains: Sequence[PossibleGain]) -> Table:

@@ -190,11 +190,10 @@ def _barred(result: MappingResult, topology: Topology | None) -> list[Part]:
     return [Fact("Barred", f"{order} {saves}, but {costs}"), *([to_copy(line)] if line else [])]
 
 
-def settling_words(premises: Premises | None) -> str | None:
-    """What settles a doubt, each with its command; None where nothing is to be settled."""
-    if premises is None or not premises.settles:
-        return None
-    return "; ".join(f"{clean(each.what)}: {each.command}" for each in premises.settles)
+def settling_words(*premises: Premises | None) -> str | None:
+    """What settles doubts, each with its command; None where nothing is to be settled."""
+    told = (each for of_gain in premises if of_gain is not None for each in of_gain.settles)
+    return "; ".join(dict.fromkeys(f"{clean(x.what)}: {x.command}" for x in told)) or None
 
 
 def gain_range_words(premises: Premises) -> str:
