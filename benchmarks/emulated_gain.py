@@ -52,7 +52,7 @@ def clock(name: str, pattern: str, paper: str, mpi: GpuAwareMpi, repeats: int) -
             pattern,
             machine,
             replace(PROGRAM, sizes=(size,)),
-            options=MapOptions(),
+            options=MapOptions(min_gain=0),
             randoms=repeats,
             algorithm=algorithm,
         )

@@ -175,7 +175,7 @@ def _predicted(machine: Topology, traffic: str, what: str) -> Span:
         return Span(rate, *sorted(_BYTES / s for s in _seconds(found)))
     pattern = toposeat.read_traffic(traffic)
     if what in ("map", "default"):
-        result = toposeat.map_traffic(machine, pattern)
+        result = toposeat.map_traffic(machine, pattern, toposeat.MapOptions(min_gain=0))
         found = result.placed if what == "map" else result.default
     else:
         found = toposeat.evaluate(machine, pattern, list(map(int, what.split(","))))

@@ -81,7 +81,7 @@ def _plan(name: str, sizes: tuple[int, ...]) -> pipeline.PatternPlan:
         PATTERNS[name],
         read_topology("k80-16"),
         MicrobenchOptions(sizes=sizes, iterations=1, warmup=0, batch_bytes=2**20),
-        options=MapOptions(),
+        options=MapOptions(min_gain=0),
         randoms=4,
     )
 
@@ -128,7 +128,7 @@ def _congestion_rows() -> list[Row]:
         ("3D weighted", (89, 330, 1004, 1600), None, "level 3: 1600 -> 264"),
     ):
         traffic = normalised(name)
-        result = map_traffic(machine, traffic, MapOptions(objective="cost"))
+        result = map_traffic(machine, traffic, MapOptions(objective="cost", min_gain=0))
         default, placed = levels(result.default), levels(result.placed)
         shown = f"levels 0-3: {default} -> {placed}"
         if after is not None:
@@ -271,7 +271,7 @@ def _metric_rows() -> list[Row]:
         time = {}
         for metric in ("bandwidth", "latency", "distance"):
             order = map_traffic(
-                machine, traffic, MapOptions(objective="cost", metric=metric)
+                machine, traffic, MapOptions(objective="cost", metric=metric, min_gain=0)
             ).device_of_rank
             time[metric] = Evaluator(machine, traffic).evaluate(order).predicted_s
         worst = max(worst, time["bandwidth"] / min(time["latency"], time["distance"]) - 1)

@@ -147,7 +147,9 @@ def optimised(extents: Router, pattern: str, budget_s: float) -> list[int]:
         f"bandwidth={':'.join(map(str, LINK_GBS))},node-bandwidth={INJECTION_GBS},"
         f"device-bandwidth={INJECTION_GBS},latency=1:0.1,ends=open"
     )
-    result = map_to_shape(shape, pattern_traffic(pattern), MapOptions(budget_s=budget_s))
+    result = map_to_shape(
+        shape, pattern_traffic(pattern), MapOptions(budget_s=budget_s, min_gain=0)
+    )
     return [int(slot) for slot in np.array(result.device_of_rank)]
 
 

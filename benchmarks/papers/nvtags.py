@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
+from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import LinkKind, Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.topology import read_topology
@@ -132,7 +133,7 @@ def _ours_rows(machine: Topology) -> list[Row]:
         key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
         traffic = Traffic(ranks=8, origin="CHROMA", tables={key: PairTable.from_dense(volume)})
         evaluator = Evaluator(machine, traffic)
-        ours = map_traffic(machine, traffic)
+        ours = map_traffic(machine, traffic, MapOptions(min_gain=0))
         published = evaluator.evaluate(PUBLISHED)
         default = evaluator.evaluate(DEFAULT)
         placed = ours.placed

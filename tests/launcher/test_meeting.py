@@ -28,7 +28,7 @@ from toposeat.launch.verification import parse_seat_report, refusal_error, refus
 FOUR = placement_text([seat_line(rank, 3 - rank) for rank in range(4)])
 NOWHERE = "9:1:127.0.0.1"  # nobody listens at the port of `discard`
 KEY = {"TOPOSEAT_HOME_KEY": "0" * 64}
-PROBES = Expected(name=re.compile(r"rank-(?P<rank>[0-9]+)-[0-9]+\.probe"), ranks=4)
+PROBES = Expected(name=re.compile(r"rank-(?P<rank>[0-9]+)-[0-9]+-[0-9]+\.probe"), ranks=4)
 
 
 def job(rank: int, local_rank: int | None = None, **variables: str) -> dict[str, str]:
