@@ -510,13 +510,14 @@ def _why(
     before, after = result.default.phases, result.placed.phases
     proof = certificate_words(result.certificate, result.metric, reasoned=reasoned)
     phases = phase_words(before, after) if after else None
+    judged = None if outcome_word(result) == "loss" else result.premises  # it was asked for
     said = {
         "Busiest": busiest_change(result, topology),
         "Proof": proof,
         "Range": range_words(result.premises),
-        "Against": against_words(result.premises),
-        "Others": other_order_words(result.premises),
-        "Settles": settling_words(result.premises),
+        "Against": against_words(judged),
+        "Others": other_order_words(judged),
+        "Settles": settling_words(judged),
         "Reach": run_share_words(result, traffic),
         "Phases": phases,
         "Trees": tree_words(before, after) or None,
