@@ -269,6 +269,17 @@ class Scenarios:
         self.at_ends = tuple(self._ends())[: self._most]
         self.scenarios = self._drawn(rows)
 
+    @property
+    def solvable(self) -> list[Scenario]:
+        """Those whose value a solver has for its objective, not the slowest phase alone.
+
+        Where the ends of few numbers are combined in every way, these corners stand for all.
+        """
+        corners = [each for each in self.at_ends if each.premise is None]
+        numbers = {each.premise.what for each in self.at_ends if each.premise is not None}
+        ends = corners if len(corners) == 2 ** len(numbers) else self.at_ends
+        return [each for each in (*self.scenarios, *ends) if not each.overlap and not each.trees]
+
     def outlook(self, rows: Sequence[Row]) -> Outlook:
         """Predict every placement in every scenario; the first one is the default."""
         return Outlook(

@@ -69,17 +69,12 @@ def candidates(asked: Asked, rows: Sequence[Row], *, proved: bool) -> tuple[Outl
     return outlook, least
 
 
-def is_solvable(scenario: Scenario) -> bool:
-    """Whether a solver has the scenario's value for its objective: not the slowest phase alone."""
-    return not scenario.overlap and not scenario.trees
-
-
 def _solved_scenarios(asked: Asked, rows: list[Row]) -> tuple[list[Row], list[float]]:
     """The best placements of all that is solvable, ends too, and their values if all are proved."""
     found = dict.fromkeys(rows)
     least: list[float] = []
     is_proved = True
-    for each in filter(is_solvable, (*asked.scenarios.scenarios, *asked.scenarios.at_ends)):
+    for each in asked.scenarios.solvable:
         answer = _solved(asked, each, rows[0], [*found][1:])
         found[tuple(answer.device_of_rank)] = None
         is_proved = is_proved and answer.proved

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from toposeat import _core
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.network import compile_traffic
@@ -18,7 +16,6 @@ from toposeat.mapping.candidates import (
     MOST_SEARCHED_DEVICES,
     Asked,
     candidates,
-    is_solvable,
     with_fewer_moves,
 )
 from toposeat.mapping.decision import (
@@ -211,13 +208,15 @@ def _is_best(asked: Asked, outlook: Outlook, at: int, least: Sequence[float]) ->
     options, is_open = asked.options, bool(asked.evaluator.machine.arrays.premises)
     if options.objective == "cost":
         return not is_open or options.metric in ("latency", "distance")
-    if not any(map(is_solvable, (*outlook.scenarios[1:], *outlook.at_ends))):
+    solvable = asked.scenarios.solvable
+    if len(solvable) == 1:
         return True
     if not least:
         return False
-    solved = [*np.concatenate([outlook.times, outlook.ends])[:, at]]
+    solved = {id(each) for each in solvable}
     every = (*outlook.scenarios, *outlook.at_ends)
-    mine = [value for value, each in zip(solved, every, strict=True) if is_solvable(each)]
+    values = zip(every, outlook.times_of(at), strict=True)
+    mine = [value for each, value in values if id(each) in solved]
     return all(value <= best * (1 + SAME) for value, best in zip(mine, least, strict=True))
 
 
