@@ -17,6 +17,7 @@ from toposeat.cli.main import main
 from toposeat.evaluation import Evaluator, Scenarios
 from toposeat.mapping.choose import _all_reduce
 from toposeat.model.topology import Topology
+from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topologies, read_topology
 
 RECORDED = (
@@ -130,6 +131,9 @@ def test_what_was_seen_of_choose(shared_dir: Path) -> None:
         return mapping.choose_devices(machine, count, free, machine=machines).devices
 
     assert chosen(l40s, 4, [0, 1, 2, 4, 5, 6, 7]) == (4, 5, 6, 7)
+    pairs = pattern_traffic("llm:tp=2,dp=2")
+    for_pairs = pipeline.choose_for_traffic(l40s, pairs, [0, 1, 2, 4, 5, 6, 7])
+    assert for_pairs.devices == (4, 5, 6, 7)
     folder = shared_dir / "cases" / "topology"
     cells = read_topology(folder / "77-pix-phb-14-cores" / "topo.txt")
     assert chosen(cells, 2, [1, 2, 3]) == (2, 3)

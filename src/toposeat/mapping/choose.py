@@ -72,19 +72,24 @@ def choose_by_placements(
     topology: Topology,
     placed: Iterable[Row],
     free: Sequence[int] | None = None,
+    *,
+    machine: OpenMachine | None = None,
 ) -> DeviceSet:
-    """Of placements that are as good as each other the one that leaves most to other jobs.
+    """Of placements that are as good as each other the nearest devices, then what leaves most.
 
     Args:
         topology: one node.
         placed: the device of each rank, at least one placement.
         free: as for `choose_devices`.
+        machine: as for `choose_devices`.
     """
+    machine = machine or OpenMachine(topology)
     orders = list(placed)
     usable = free_devices(topology, len(orders[0]), free)
-    rates = SetRates(topology)
-    order_of = {tuple(sorted(order)): order for order in reversed(orders)}
-    best = _by_what_is_left(sorted(order_of), usable, rates)[0]
+    rates = SetRates(topology, machine.nominal.rates)
+    order_of = {tuple(sorted(order)): order for order in sorted(orders, reverse=True)}
+    ordered = _by_what_is_left(sorted(order_of), usable, rates)
+    best = min(ordered, key=lambda each: _spread(each, machine))
     return device_set(rates, usable, order_of[best], len(order_of))
 
 

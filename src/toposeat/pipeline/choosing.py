@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, islice
 
 from toposeat import mapping
+from toposeat.evaluation import OpenMachine
 from toposeat.model.device_set import DeviceSet
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.pipeline.placing import map_traffic
+from toposeat.pipeline.placing import open_machine
 
-_BUDGET_S = 1.0  # for other sets than the one that the mapper takes
-_MOST_SETS = 200
+_MOST_SETS = 40  # besides the one that the mapper takes
 _SAME = 1e-9  # predicted times that differ by a smaller share are the same
 
 
@@ -31,19 +30,17 @@ def choose_for_traffic(
         free: positions in `machine.devices`; None: all.
     """
     usable = mapping.free_devices(machine, traffic.ranks, free)
-    best = _placed(machine, traffic, usable)
+    machines = open_machine(machine)
+    best = _placed(machines, traffic, usable)
     results = {best.device_of_rank: best}
-    end = time.perf_counter() + _BUDGET_S
     for devices in islice(combinations(usable, traffic.ranks), _MOST_SETS):
-        if time.perf_counter() > end:
-            break
-        found = _placed(machine, traffic, devices)
+        found = _placed(machines, traffic, devices)
         if found.placed.predicted_s <= best.placed.predicted_s * (1 + _SAME):
             results[found.device_of_rank] = found
-    chosen = mapping.choose_by_placements(machine, list(results), usable)
+    chosen = mapping.choose_by_placements(machine, list(results), usable, machine=machines)
     return replace(chosen, placement=results[chosen.devices])
 
 
-def _placed(machine: Topology, traffic: Traffic, devices: Sequence[int]) -> MappingResult:
-    constraints = Constraints(devices=list(devices))
-    return map_traffic(machine, traffic, MapOptions(constraints=constraints))
+def _placed(machines: OpenMachine, traffic: Traffic, devices: Sequence[int]) -> MappingResult:
+    options = MapOptions(constraints=Constraints(devices=list(devices)))
+    return mapping.map_traffic(machines.nominal.topology, traffic, options, machine=machines)
