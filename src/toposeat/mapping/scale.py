@@ -113,27 +113,28 @@ def map_to_shape(
             for each in dict.fromkeys((at or fastest, fastest, 1 if searched is None else 2))
         ]
         at = _taken(pool, options)
-    solver, placed = pool[at] if at else pool[1]
-    placed = pool[at][1]
+    solver, placed = pool[at or 1][0], pool[at][1]
     if at and placed.device_of_rank != default.device_of_rank:
         notes = [note for note in notes if not note.startswith(KEPT)]
-    outlook = _outlook(pool, options.objective)
-    notes += kept_notes(outlook, at, options)
-    premises = premises_of(outlook, at, None, options.min_gain, of_phases=len(default.phases) > 1)
+    notes += kept_notes(_outlook(pool, options.objective), at, options)
     if shape.domain_of_host and traffic.groups:
         if not options.is_fixed:
             placed, why = keep_inside(shape, traffic, evaluator, placed)
             if why:
                 notes = [note for note in notes if not note.startswith(KEPT)]
                 notes.append(why)
+                placed, at = evaluator.with_trees(placed), len(pool)
+                pool.append((solver, placed))
         notes += what_must_cross(shape, traffic, evaluator, placed)
     notes += rails_notes(shape, traffic, placed.device_of_rank)
     if all(candidate.predicted_s != placed.predicted_s for candidate, _ in tried):
         tried.append((_candidate("placed", placed), placed))
+    outlook = _outlook(pool, options.objective)
+    premises = premises_of(outlook, at, None, options.min_gain, of_phases=len(default.phases) > 1)
     return result_of(
         shape,
         default,
-        evaluator.with_trees(placed),
+        placed,
         options,
         _certificate(options.objective, placed, searched),
         solver=f"{options.solver} ({solver})",
