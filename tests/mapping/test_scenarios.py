@@ -135,14 +135,7 @@ def test_no_allowed_order_has_a_much_smaller_largest_regret(seed: int) -> None:
     result = map_traffic(machines.nominal.topology, traffic, machine=machines)
     default = result.default.device_of_rank
     orders = [default, *(o for o in permutations(range(count)) if o != default)]
-    drawn = [
-        machines.nominal.topology,
-        *(
-            c.draw(machine)
-            for c in machines.facts[0].choices[1:]
-            if (machine := machines.nominal.topology) and c.draw
-        ),
-    ]
+    drawn = [machines.at((at,)).topology for at in range(4)]
     times = np.array(
         [[Evaluator(machine, traffic).predicted_s(order) for order in orders] for machine in drawn]
     )

@@ -57,10 +57,6 @@ _TREES = Fact(
 )
 
 
-def _as_it_is(machine: Topology) -> Topology:
-    return machine
-
-
 class OpenMachine:
     """A machine and the facts that its sources leave open; each machine they allow is made once.
 
@@ -78,7 +74,7 @@ class OpenMachine:
         *,
         untold_pairs: tuple[tuple[str, str], ...] = (),
         kinds: Sequence[str] = (),
-        used: Callable[[Topology], Topology] = _as_it_is,
+        used: Callable[[Topology], Topology] = lambda machine: machine,
         compiled: CompiledMachine | None = None,
     ) -> None:
         """Compile a machine; `used` makes of each machine the one that predictions are made on."""
@@ -95,11 +91,16 @@ class OpenMachine:
 
         Facts that are of groups alone are open no more without `of_groups`.
         """
-        if of_groups and used(self._base) is self._base:
+        nominal = used(self._base)
+        if of_groups and nominal is self._base:
             return self
-        facts = [fact for fact in self.facts if of_groups or not fact.of_groups]
         return OpenMachine(
-            self._base, facts, untold_pairs=self.untold_pairs, kinds=self.kinds, used=used
+            self._base,
+            [fact for fact in self.facts if of_groups or not fact.of_groups],
+            untold_pairs=self.untold_pairs,
+            kinds=self.kinds,
+            used=used,
+            compiled=CompiledMachine(nominal),
         )
 
     def at(self, chosen: Chosen, *, groups: bool = True) -> CompiledMachine:
@@ -179,28 +180,25 @@ class Outlook(Struct, frozen=True, kw_only=True):
     times: Floats
     ends: Floats
 
-    def gains(self) -> Floats:
-        """Shares of the default's value that each placement saves: scenarios, then ends."""
-        both = np.concatenate([self.times, self.ends])
-        base = both[:, [0]]
-        found: Floats = 1 - np.divide(both, base, out=np.ones_like(both), where=base > 0)
-        return found
-
-    def times_of(self, placement: int) -> list[float]:
-        """What a placement takes: nominally, in the scenarios, at the ends."""
-        found: list[float] = np.concatenate([self.times, self.ends])[:, placement].tolist()
-        return found
+    @property
+    def every(self) -> tuple[Scenario, ...]:
+        """The scenarios, then the ends."""
+        return (*self.scenarios, *self.at_ends)
 
     @property
-    def names(self) -> list[str]:
-        """Those of the rows of `gains`."""
-        return [each.name for each in (*self.scenarios, *self.at_ends)]
+    def everywhere(self) -> Floats:
+        """The values in all of `every`: (scenarios and ends, placements)."""
+        return np.concatenate([self.times, self.ends])
+
+    def gains(self) -> Floats:
+        """Shares of the default's value that each placement saves in all of `every`."""
+        return gains_of(self.everywhere)
 
     def depends_on(self, placement: int) -> tuple[str, ...]:
         """The facts and numbers that alone move the gain of a placement, by name."""
         gain = self.gains()[:, placement].tolist()
         moved: dict[str, list[float]] = {}
-        for each, value in zip((*self.scenarios, *self.at_ends), gain, strict=True):
+        for each, value in zip(self.every, gain, strict=True):
             alone = [fact.what for fact in each.changed] if len(each.changed) == 1 else []
             alone += [each.premise.what] if each.premise else []
             for what in alone:
@@ -218,6 +216,13 @@ class Outlook(Struct, frozen=True, kw_only=True):
             Assumed(**{name: getattr(each, name) for name in names}, decides=each.what in deciding)
             for each in topology.premises
         )
+
+
+def gains_of(values: Floats) -> Floats:
+    """Shares of the first column that each column saves, row by row; 0 where that is nothing."""
+    base = values[:, [0]]
+    found: Floats = 1 - np.divide(values, base, out=np.ones_like(values), where=base > 0)
+    return found
 
 
 class Scenarios:
@@ -245,24 +250,20 @@ class Scenarios:
             objective: whose values are predicted; the pairwise cost is nominal.
             trees: None where trees play no part.
         """
-        self._evaluator, self._open = (
-            evaluator,
-            machine or OpenMachine(evaluator.machine.topology, compiled=evaluator.machine),
-        )
+        compiled = evaluator.machine
+        self._evaluator = evaluator
+        self._open = machine or OpenMachine(compiled.topology, compiled=compiled)
         self._objective, self._trees = objective, trees
         self._models: dict[int, GroupModel] = {}
         self._seconds: dict[tuple[int, Row], tuple[float, ...]] = {}
         self._facts: list[tuple[int | None, Fact]] = [*self._open_facts()]  # by number in `_open`
-        uses = evaluator.machine.arrays.premises
-        self._moved = {
-            use.premise.what
-            for use in uses
-            if objective != "cost" and (evaluator.groups or use.is_of_flows)
-        }
+        uses = () if objective == "cost" else compiled.arrays.premises
+        uses = tuple(each for each in uses if evaluator.groups or each.is_of_flows)
         if rows and uses:
             used = _used_pairs(evaluator, np.array(rows, np.uint32))
-            self._moved &= {use.premise.what for use in uses if used[use.pairs].any()}
-        work = evaluator.machine.arrays.devices**2 + _FLOW_WORK * len(evaluator.table.source)
+            uses = tuple(each for each in uses if used[each.pairs].any())
+        self._moved = {use.premise.what for use in uses}
+        work = compiled.arrays.devices**2 + _FLOW_WORK * len(evaluator.table.source)
         if evaluator.groups is not None:
             work += _MEMBER_WORK * sum(map(len, evaluator.groups.members()))
         self._most = min(MOST_SCENARIOS, max(2, _WORK // work))
@@ -380,8 +381,7 @@ class Scenarios:
         """The two facts that move the gain most; the first ones where nothing tells."""
         moved = [0.0] * len(self._facts)
         if len(rows) > 1:
-            times = self._of(alone, rows[:2])
-            gain = 1 - times[:, 1] / np.where(times[:, 0] > 0, times[:, 0], 1.0)
+            gain = gains_of(self._of(alone, rows[:2]))[:, 1]
             for each, value in zip(alone[1:], gain[1:].tolist(), strict=True):
                 at = next(n for n, (_, fact) in enumerate(self._facts) if fact is each.changed[0])
                 moved[at] = max(moved[at], abs(value - float(gain[0])))

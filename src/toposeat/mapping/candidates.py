@@ -1,22 +1,24 @@
 """The placements among which the rule decides: the same for every verb, whatever it prints.
 
 They are the default, the solver's answer, the best placement of each scenario where few devices let
-it be found and proved, and what a descent by swaps on the largest regret finds.
+it be found and proved, and by the largest regret the best of all orders of few devices, or of more
+what a descent by swaps finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
+from operator import contains
 
 import numpy as np
 from msgspec import Struct
 
 from toposeat import _core
 from toposeat.evaluation import Evaluator
-from toposeat.evaluation.scenarios import Floats, Outlook, Row, Scenario, Scenarios
-from toposeat.mapping.decision import MOST_LOST, NEAR, SAME, is_allowed, largest_regrets
-from toposeat.mapping.problem import Answer, Problem
+from toposeat.evaluation.scenarios import Floats, Outlook, Row, Scenario, Scenarios, gains_of
+from toposeat.mapping.decision import NEAR, SAME, allowed_among, largest_regrets
+from toposeat.mapping.problem import Answer, Problem, swapped
 from toposeat.mapping.sets import map_sets, searches_sets
 from toposeat.model.map_options import MapOptions
 
@@ -108,34 +110,33 @@ def _solved(
 def _start(outlook: Outlook, min_gain: float) -> int:
     """The column of the default or an allowed placement whose largest regret is smallest."""
     regrets = largest_regrets(outlook.times)
-    able = [at for at in range(1, len(outlook.rows)) if is_allowed(outlook, at, min_gain)]
+    able = np.flatnonzero(allowed_among(outlook.gains(), min_gain)).tolist()
     return min([0, *able], key=lambda at: regrets[at])
 
 
 def _every_order(problem: Problem, ranks: int) -> list[Row]:
     """All placements where there are few of them; else none."""
-    devices = problem.devices
-    if len(devices) > _MOST_ORDERED or max(problem.slots) > 1:
+    if len(problem.devices) > _MOST_ORDERED or max(problem.slots) > 1:
         return []
-    pins = dict(problem.pins)
-    return [
-        row
-        for row in permutations(devices, ranks)
-        if all(row[rank] == device for rank, device in pins.items())
-        if all(not own or row[rank] in own for rank, own in enumerate(problem.allowed))
-    ]
+    able = problem.devices_of_ranks(ranks)
+    rows = permutations(problem.devices, ranks)
+    return [row for row in rows if all(map(contains, able, row))]
 
 
 def _of_all(asked: Asked, outlook: Outlook, rows: Sequence[Row]) -> Outlook:
     """The candidates with the best of all placements: in each scenario, and by regret."""
-    times = asked.scenarios.times([outlook.rows[0], *rows])
-    best = times.min(axis=1)
-    regret = (times[:, 1:] / np.where(best > 0, best, 1.0)[:, None]).max(axis=0) - 1
-    allowed = _allowed(times, asked.options.min_gain)
-    able = [at for at in np.argsort(regret, kind="stable").tolist() if allowed[at]][:_FEW]
-    found = [rows[at - 1] for at in times.argmin(axis=1).tolist() if at]
-    found += [rows[at] for at in able]
+    every = [outlook.rows[0], *rows]
+    times = asked.scenarios.times(every)
+    able = _by_regret(asked, times, times.min(axis=1))
+    found = (every[at] for at in (*times.argmin(axis=1).tolist(), *able[:_FEW]))
     return asked.scenarios.outlook([*dict.fromkeys((*outlook.rows, *found))])
+
+
+def _by_regret(asked: Asked, times: Floats, best: Floats) -> list[int]:
+    """Columns that are allowed, the ends of numbers left out, by largest regret."""
+    allowed = allowed_among(gains_of(times), asked.options.min_gain)
+    order = np.argsort(largest_regrets(times, best), kind="stable").tolist()
+    return [at for at in order if allowed[at]]
 
 
 def _descended(asked: Asked, outlook: Outlook) -> Outlook:
@@ -145,19 +146,16 @@ def _descended(asked: Asked, outlook: Outlook) -> Outlook:
         start = _start(outlook, asked.options.min_gain)
         least = largest_regrets(outlook.times)[start]
         known = set(outlook.rows)
-        near = [row for row in _neighbours(asked.problem, outlook.rows[start]) if row not in known]
-        near = near[:left]
+        near = [row for row in asked.problem.near(outlook.rows[start]) if row not in known][:left]
         left -= len(near)
         if least <= NEAR or not near:
             break
-        best = outlook.times.min(axis=1)
-        times = asked.scenarios.times([outlook.rows[0], *near])
-        allowed = _allowed(times, asked.options.min_gain)
-        regret = (times[:, 1:] / np.where(best > 0, best, 1.0)[:, None]).max(axis=0) - 1
-        order = [at for at in np.argsort(regret, kind="stable").tolist() if allowed[at]]
-        if not order or regret[order[0]] >= least - SAME:
+        every = [outlook.rows[0], *near]
+        times, best = asked.scenarios.times(every), outlook.times.min(axis=1)
+        able = _by_regret(asked, times, best)
+        if not able or largest_regrets(times, best)[able[0]] >= least - SAME:
             break
-        outlook = asked.scenarios.outlook([*outlook.rows, near[order[0]]])
+        outlook = asked.scenarios.outlook([*outlook.rows, every[able[0]]])
     return outlook
 
 
@@ -167,69 +165,25 @@ def _looks(asked: Asked) -> int:
     return min(_LOOKS, _FLOWS // max(1, len(asked.evaluator.table.source))) // scenarios
 
 
-def _allowed(times: Floats, min_gain: float) -> list[bool]:
-    """Whether each column but the first may be taken, the ends of numbers left out."""
-    gains = 1 - times[:, 1:] / np.where(times[:, [0]] > 0, times[:, [0]], 1.0)
-    least, most, few = gains.min(axis=0), gains.max(axis=0), max(min_gain - SAME, SAME)
-    is_equal = (abs(gains[0]) <= SAME) & (least >= -SAME) & (most >= few)
-    found: list[bool] = (((gains[0] >= few) & (least >= -MOST_LOST)) | is_equal).tolist()
-    return found
-
-
-def _neighbours(problem: Problem, row: Row) -> Iterator[Row]:
-    """Two ranks change places, or one moves to a free device; pinned ranks stay."""
-    pinned = dict(problem.pins)
-    taken: dict[int, int] = {}
-    for device in row:
-        taken[device] = taken.get(device, 0) + 1
-    free = [
-        device
-        for device, slots in zip(problem.devices, problem.slots, strict=True)
-        if taken.get(device, 0) < slots
-    ]
-    movable = [rank for rank in range(len(row)) if rank not in pinned]
-
-    def may(rank: int, device: int) -> bool:
-        own = problem.allowed[rank] if problem.allowed else []
-        return not own or device in own
-
-    for place, rank in enumerate(movable):
-        for other in movable[:place]:
-            if row[rank] != row[other] and may(rank, row[other]) and may(other, row[rank]):
-                yield _swapped(row, rank, other)
-        for device in free:
-            if may(rank, device):
-                yield (*row[:rank], device, *row[rank + 1 :])
-
-
-def _swapped(row: Row, rank: int, other: int) -> Row:
-    moved = list(row)
-    moved[rank], moved[other] = row[other], row[rank]
-    return tuple(moved)
-
-
 # ---- fewer moves
 
 
 def with_fewer_moves(asked: Asked, row: Row, default: Row) -> Row:
     """The placement with ranks back on their own devices, as far as every scenario stays equal."""
-    limit = _everywhere(asked.scenarios, [row])[:, 0] * (1 + SAME)
+    limit = asked.scenarios.outlook([row]).everywhere[:, 0] * (1 + SAME)
     left = _looks(asked)
     for _ in range(_MOST_MOVES):
-        now = _moves(row, default)
-        rows = {
-            each: None
-            for each in (*_going_back(asked.problem, row, default), *_alike(asked.problem, row))
-            if _moves(each, default) < now
-        }
+        now = moves(row, default)
+        near = (*_going_back(asked.problem, row, default), *_alike(asked.problem, row))
+        rows = [*dict.fromkeys(each for each in near if moves(each, default) < now)]
         left -= len(rows)
         if not rows or left < 0:
             break
-        times = _everywhere(asked.scenarios, [*rows])
-        same = [each for at, each in enumerate(rows) if (times[:, at] <= limit).all()]
+        values = asked.scenarios.outlook(rows).everywhere
+        same = [each for at, each in enumerate(rows) if (values[:, at] <= limit).all()]
         if not same:
             break
-        row = min(same, key=lambda each: _moves(each, default))
+        row = min(same, key=lambda each: moves(each, default))
     return row
 
 
@@ -258,25 +212,20 @@ def _turns(count: int) -> Iterator[list[int]]:
 
 
 def _going_back(problem: Problem, row: Row, default: Row) -> Iterator[Row]:
-    """A rank takes its own device, and who has that takes the rank's, where both may."""
+    """A rank takes its own device, and who has that takes the rank's, where it may."""
     at = {device: rank for rank, device in enumerate(row)}
-    pinned = dict(problem.pins)
+    able = problem.devices_of_ranks(len(row))
     for rank, (device, own) in enumerate(zip(row, default, strict=True)):
         other = at.get(own)
-        if device == own or rank in pinned or other in pinned or max(problem.slots) > 1:
+        if device == own or max(problem.slots) > 1:
             continue
         if other is None:
             yield (*row[:rank], own, *row[rank + 1 :])
-        elif not problem.allowed or not problem.allowed[other] or device in problem.allowed[other]:
-            yield _swapped(row, rank, other)
+        elif device in able[other]:
+            yield swapped(row, rank, other)
 
 
-def _everywhere(scenarios: Scenarios, rows: Sequence[Row]) -> Floats:
-    outlook = scenarios.outlook(rows)
-    return np.concatenate([outlook.times, outlook.ends])
-
-
-def _moves(row: Row, default: Row) -> tuple[int, bool]:
+def moves(row: Row, default: Row) -> tuple[int, bool]:
     """How many ranks move, and whether rank 0 does."""
     moved = sum(a != b for a, b in zip(row, default, strict=True))
     return moved, row[:1] != default[:1]

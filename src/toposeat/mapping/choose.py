@@ -9,7 +9,7 @@ from itertools import combinations
 
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluation import Evaluator
-from toposeat.evaluation.scenarios import OpenMachine, Scenarios
+from toposeat.evaluation.scenarios import OpenMachine, Row, Scenarios
 from toposeat.mapping.decision import premises_of, taken
 from toposeat.mapping.left_whole import SetRates, without
 from toposeat.model.device_set import DeviceSet
@@ -23,8 +23,6 @@ _SAME = 1e-6  # rates that differ by a smaller share are the same
 _SIZES = (2, 4)  # groups that the next jobs may want, in the order of their weight
 _MIXED = 0.1  # share by which a set of several products has to be faster than one of one product
 _BYTES = 1 << 30  # of the all-reduce that a set is chosen for
-
-Row = tuple[int, ...]
 
 
 def choose_devices(
@@ -64,7 +62,8 @@ def choose_devices(
     )
     premises = premises_of(outlook, at, machine, MIN_GAIN)
     return replace(
-        device_set(rates, usable, pool[at], len(sets), outlook.times_of(at)), premises=premises
+        device_set(rates, usable, pool[at], len(sets), outlook.everywhere[:, at].tolist()),
+        premises=premises,
     )
 
 

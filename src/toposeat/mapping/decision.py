@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toposeat.evaluation.scenarios import Floats, OpenMachine, Outlook
 from toposeat.model.evaluation import KEPT, Certificate, Evaluation, MappingResult
@@ -16,6 +17,8 @@ from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:  # one node needs none of them
     from toposeat.mapping.shapes import Shape
+
+Flags = NDArray[np.bool_]
 
 SAME = 1e-9  # share by which values differ that are computed in another order
 
@@ -58,14 +61,11 @@ def taken(
         is_yardstick: the default is a candidate like the others, which need not save anything.
         same: share by which the nominally faster one has to be faster.
     """
-    first = 0 if is_yardstick else 1
-    allowed = [
-        at
-        for at in range(first, outlook.times.shape[1])
-        if is_allowed(outlook, at, min_gain)
-        or (is_yardstick and outlook.gains()[0, at] >= -SAME and _is_harmless(outlook, at))
-    ]
-    rows = np.concatenate([outlook.times, outlook.ends])
+    gains, rows = outlook.gains(), outlook.everywhere
+    is_able = allowed_among(gains, min_gain)
+    if is_yardstick:
+        is_able |= _are_harmless(gains) & (gains[0] >= -SAME)
+    allowed = np.flatnonzero(is_able).tolist()
     allowed = [at for at in allowed if not any(_beats(rows, other, at) for other in allowed)]
     regrets = largest_regrets(outlook.times)
     allowed = [at for at in allowed if regrets[at] <= regrets[0] + NEAR]
@@ -78,31 +78,40 @@ def taken(
     return min((at for at in near if nominal[at] <= fastest * (1 + same)), key=order)
 
 
-def is_allowed(outlook: Outlook, at: int, min_gain: float) -> bool:
-    """Whether a placement may be taken: nominally worth it, and nowhere much slower."""
-    gains = outlook.gains()[:, at]
-    return _is_harmless(outlook, at) and verdict(gains, min_gain) is not Verdict.NONE
+def allowed_among(gains: Floats, min_gain: float) -> Flags:
+    """Which placements may be taken: worth it by what they save, and nowhere much slower.
+
+    The default (column 0), which saves nothing, is not among them.
+    """
+    least, most = gains.min(axis=0), gains.max(axis=0)
+    is_equal = (abs(gains[0]) <= SAME) & (least >= -SAME) & _are_saved(most, min_gain)
+    found: Flags = _are_harmless(gains) & (_are_saved(gains[0], min_gain) | is_equal)
+    return found
 
 
-def _is_harmless(outlook: Outlook, at: int) -> bool:
-    """Whether a placement is nowhere slower by more than may be lost."""
-    return float(outlook.gains()[:, at].min()) >= -MOST_LOST
+def _are_saved(shares: Floats, min_gain: float) -> Flags:
+    """Which shares are worth a move."""
+    return (shares > SAME) & (shares >= min_gain - SAME)
+
+
+def _are_harmless(gains: Floats) -> Flags:
+    """Which placements are nowhere slower by more than may be lost."""
+    found: Flags = gains.min(axis=0) >= -MOST_LOST
+    return found
 
 
 def verdict(gains: Floats, min_gain: float) -> Verdict:
     """What a placement is worth, by the shares it saves: nominal, in scenarios, at ends."""
-    nominal, least, most = float(gains[0]), float(gains.min()), float(gains.max())
-    is_slower = least < -SAME
-    if nominal > SAME and nominal >= min_gain - SAME:
+    is_slower = gains.min() < -SAME
+    if _are_saved(gains[0], min_gain):
         return Verdict.POSSIBLE if is_slower else Verdict.GAIN
-    if abs(nominal) <= SAME and not is_slower and most > SAME and most >= min_gain - SAME:
-        return Verdict.POSSIBLE
-    return Verdict.NONE
+    is_equal = abs(gains[0]) <= SAME and not is_slower
+    return Verdict.POSSIBLE if is_equal and _are_saved(gains.max(), min_gain) else Verdict.NONE
 
 
-def largest_regrets(times: Floats) -> Floats:
-    """The largest regret of each placement, (placements,)."""
-    best = times.min(axis=1, keepdims=True)
+def largest_regrets(times: Floats, best: Floats | None = None) -> Floats:
+    """The largest regret of each placement, (placements,); `best` of the scenarios, if known."""
+    best = times.min(axis=1, keepdims=True) if best is None else best[:, None]
     found: Floats = np.divide(times, best, out=np.ones_like(times), where=best > 0).max(axis=0) - 1
     return found
 
@@ -130,7 +139,7 @@ def premises_of(
         min_gain: as for `taken`.
         of_phases: whether the traffic has several phases.
     """
-    gains, names = outlook.gains(), outlook.names
+    gains, names = outlook.gains(), [each.name for each in outlook.every]
     mine = gains[:, at]
     word = verdict(mine, min_gain) if at else Verdict.NONE
     losses = np.argsort(mine, kind="stable")
@@ -166,10 +175,10 @@ def premises_of(
 
 def _settling(outlook: Outlook, rows: Sequence[int]) -> tuple[Settling, ...]:
     """The facts that decide: those that do so alone, else all of the first of these rows."""
-    every = (*outlook.scenarios, *outlook.at_ends)
-    alone = [every[row] for row in rows if len(every[row].changed) < 2]
+    deciding = [outlook.every[row] for row in rows]
+    alone = [each for each in deciding if len(each.changed) < 2]
     found: dict[str, Settling] = {}
-    for each in alone or [every[row] for row in rows[:1]]:
+    for each in alone or deciding[:1]:
         for fact in each.changed:
             found.setdefault(fact.what, Settling(fact.what, fact.settle))
         if each.premise is not None:
@@ -187,20 +196,15 @@ def settling_of(premise: Premise) -> Settling:
 def _barred(outlook: Outlook, min_gain: float) -> Barred | None:
     """The nominally best placement that only its loss in some scenario keeps from being taken."""
     gains = outlook.gains()
-    able = [
-        at
-        for at in range(1, gains.shape[1])
-        if gains[0, at] > SAME and gains[0, at] >= min_gain - SAME
-        if gains[:, at].min() < -MOST_LOST
-    ]
-    if not able:
+    barred = np.flatnonzero(_are_saved(gains[0], min_gain) & ~_are_harmless(gains))
+    if not barred.size:
         return None
-    best = max(able, key=lambda at: gains[0, at])
+    best = max(barred.tolist(), key=lambda at: gains[0, at])
     worst = int(gains[:, best].argmin())
     return Barred(
         device_of_rank=outlook.rows[best],
         share=float(gains[0, best]),
-        worst=ScenarioGain(outlook.names[worst], float(gains[worst, best])),
+        worst=ScenarioGain(outlook.every[worst].name, float(gains[worst, best])),
     )
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toposeat import _core
@@ -16,6 +17,7 @@ from toposeat.mapping.candidates import (
     MOST_SEARCHED_DEVICES,
     Asked,
     candidates,
+    moves,
     with_fewer_moves,
 )
 from toposeat.mapping.decision import (
@@ -78,16 +80,16 @@ def map_traffic(
     check_seating(topology, problem, request)
     default = evaluator.evaluate(_core.default_ranks(request))
     begin = time.perf_counter()
-    answer = _answered(evaluator, problem, default.device_of_rank, traffic, options)
     home = default.device_of_rank
+    answer = _answered(evaluator, problem, request, options, default=home, traffic=traffic)
     rows: list[Row] = [home, tuple(answer.device_of_rank), *answer.also]
     of_hosts = None
     if shape is not None and options.solver == "auto" and options.constraints == Constraints():
         of_hosts = _on_shape(shape, traffic, options, budget_s)
         rows.insert(1, of_hosts.device_of_rank)
     if not options.is_fixed:
-        ordered = (_in_host_order(topology, evaluator, row, options, shape=shape) for row in rows)
-        rows = [home, *ordered]
+        in_order = partial(_in_host_order, topology, evaluator, shape=shape)
+        rows = [home, *(in_order(row, options) for row in rows)]
     asked = Asked(
         problem=problem,
         evaluator=evaluator,
@@ -103,7 +105,8 @@ def map_traffic(
     outlook, least = candidates(asked, rows, proved=answer.proved)
     at = outlook.rows.index(rows[-1] if options.is_fixed else home)
     if not options.is_fixed:
-        at = taken(outlook, options.min_gain, lambda each: _order_of(outlook.rows[each], home))
+        ranked = [(moves(row, home), row) for row in outlook.rows]  # fewer moves, low numbers
+        at = taken(outlook, options.min_gain, ranked.__getitem__)
     row = outlook.rows[at]
     is_movable = options.objective == "time" and not options.is_fixed and len(topology.hosts) == 1
     if at and is_movable:
@@ -154,13 +157,14 @@ def _rows_that_count(problem: Problem, rows: Sequence[Row]) -> Sequence[Row]:
 def _answered(
     evaluator: Evaluator,
     problem: Problem,
+    request: _core.MapRequest,
+    options: MapOptions,
+    *,
     default: Row,
     traffic: Traffic,
-    options: MapOptions,
 ) -> Answer:
-    """What the solver of the objective finds with nominal numbers."""
+    """What the solver of the objective finds with nominal numbers; `request` is for pairs."""
     budget_s = BUDGET_S if options.budget_s is None else options.budget_s
-    request = problem.request(evaluator, options, budget_s=budget_s)
     if evaluator.groups is None:
         return answer_of(_solved(request))
     if searches_sets(evaluator, problem, options):
@@ -194,12 +198,6 @@ def _by_trees(
     return by_slots.seconds_by_trees
 
 
-def _order_of(row: Row, home: Row) -> tuple[object, ...]:
-    """Of equals the placement that moves fewer ranks, and not rank 0; then low numbers."""
-    moved = sum(a != b for a, b in zip(row, home, strict=True))
-    return moved, row[:1] != home[:1], row
-
-
 def _is_best(asked: Asked, outlook: Outlook, at: int, least: Sequence[float]) -> bool:
     """Whether a placement has the least value of the objective in every scenario.
 
@@ -214,8 +212,7 @@ def _is_best(asked: Asked, outlook: Outlook, at: int, least: Sequence[float]) ->
     if not least:
         return False
     solved = {id(each) for each in solvable}
-    every = (*outlook.scenarios, *outlook.at_ends)
-    values = zip(every, outlook.times_of(at), strict=True)
+    values = zip(outlook.every, outlook.everywhere[:, at].tolist(), strict=True)
     mine = [value for each, value in values if id(each) in solved]
     return all(value <= best * (1 + SAME) for value, best in zip(mine, least, strict=True))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -24,6 +25,30 @@ class Problem(Struct, frozen=True, kw_only=True):
     pins: list[tuple[int, int]]
     allowed: list[list[int]]  # by rank, empty: all; no entry at all if no rank is restricted
     hosts: list[int]  # of every device of the topology
+
+    def devices_of_ranks(self, ranks: int) -> list[tuple[int, ...]]:
+        """The devices that each rank may have, in the order of the problem."""
+        pins, every = dict(self.pins), tuple(self.devices)
+        found = []
+        for rank in range(ranks):
+            own = self.allowed[rank] if self.allowed else []
+            able = tuple(device for device in every if device in own) if own else every
+            found.append((pins[rank],) if rank in pins else able)
+        return found
+
+    def near(self, row: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """What `row` becomes where a rank takes a free device, or two change places."""
+        able = self.devices_of_ranks(len(row))
+        taken = Counter(row)
+        pairs = zip(self.devices, self.slots, strict=True)
+        free = {device for device, slots in pairs if taken[device] < slots}
+        for rank, device in enumerate(row):
+            for other in able[rank]:
+                if other in free and other != device:
+                    yield (*row[:rank], other, *row[rank + 1 :])
+            for other in range(rank):
+                if device != row[other] and row[other] in able[rank] and device in able[other]:
+                    yield swapped(row, rank, other)
 
     def request(
         self,
@@ -53,6 +78,13 @@ class Problem(Struct, frozen=True, kw_only=True):
             budget_s=budget_s,
             seed=options.seed,
         )
+
+
+def swapped(row: tuple[int, ...], rank: int, other: int) -> tuple[int, ...]:
+    """The placement in which two ranks have changed places."""
+    moved = list(row)
+    moved[rank], moved[other] = row[other], row[rank]
+    return tuple(moved)
 
 
 class Answer(Struct, frozen=True, kw_only=True):

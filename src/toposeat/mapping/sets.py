@@ -69,7 +69,7 @@ def map_sets(
     looks = Looks(budget_s, is_clocked=is_clocked)
     search = _Search(
         model=model,
-        allowed=_allowed(problem, len(default)),
+        problem=problem,
         looks=looks,
     )
     search.offer(tuple(default))
@@ -80,7 +80,8 @@ def map_sets(
     bound = _least_of_links(model, problem.devices, pairs_s)
     cover = None
     if search.best_sum > bound * (1 + _SAME) and len(problem.devices) <= MOST_DEVICES:
-        cover = SetCover(model, search.allowed, problem.devices, pairs_s, looks)
+        allowed = problem.devices_of_ranks(len(default))
+        cover = SetCover(model, allowed, problem.devices, pairs_s, looks)
         bound = max(bound, cover.bound())
     proved = search.best_sum <= bound * (1 + _SAME)
     if not proved:  # else each phase takes its least time, and the slowest does
@@ -99,20 +100,6 @@ def map_sets(
         solver="sets",
         also=search.others(),
     )
-
-
-def _allowed(problem: Problem, ranks: int) -> list[tuple[int, ...]]:
-    """The devices that each rank may have, in the order of the problem."""
-    pins = dict(problem.pins)
-    found = []
-    for rank in range(ranks):
-        own = problem.allowed[rank] if problem.allowed and problem.allowed[rank] else None
-        found.append(
-            (pins[rank],)
-            if rank in pins
-            else tuple(d for d in problem.devices if own is None or d in own)
-        )
-    return found
 
 
 def _least_of_links(model: GroupModel, devices: Sequence[int], pairs_s: Seconds) -> float:
@@ -149,7 +136,7 @@ class _Search(Struct):
     """The best placement so far, and swaps that improve one."""
 
     model: GroupModel
-    allowed: list[tuple[int, ...]]
+    problem: Problem
     looks: Looks
     best: tuple[int, ...] = ()
     best_sum: float = float("inf")
@@ -196,27 +183,13 @@ class _Search(Struct):
         improved = True
         while improved and not self.is_over():
             improved = False
-            for other in self._neighbours(placement):
+            for other in self.problem.near(placement):
                 if self.is_over():
                     break
                 found = self.offer(other)
                 if found < (value[0] * (1 - _SAME), value[1]):
                     placement, value, improved = other, found, True
                     break
-
-    def _neighbours(self, placement: tuple[int, ...]) -> list[tuple[int, ...]]:
-        found = []
-        taken = set(placement)
-        for rank, device in enumerate(placement):
-            for free in self.allowed[rank]:
-                if free not in taken:
-                    found.append((*placement[:rank], free, *placement[rank + 1 :]))
-            for other in range(rank):
-                if placement[other] in self.allowed[rank] and device in self.allowed[other]:
-                    moved = list(placement)
-                    moved[rank], moved[other] = placement[other], device
-                    found.append(tuple(moved))
-        return found
 
     def wander(self, rng: random.Random) -> None:
         """Improve placements that some random swaps make of the best."""
@@ -225,5 +198,5 @@ class _Search(Struct):
                 break
             placement = self.best
             for _ in range(3):
-                placement = rng.choice(self._neighbours(placement) or [placement])
+                placement = rng.choice([*self.problem.near(placement)] or [placement])
             self.improve(placement)
