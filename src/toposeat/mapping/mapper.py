@@ -88,7 +88,7 @@ def map_traffic(
         of_hosts = _on_shape(shape, traffic, options, budget_s)
         rows.insert(1, of_hosts.device_of_rank)
     if not options.is_fixed:
-        in_order = partial(_in_host_order, topology, evaluator, shape=shape)
+        in_order = partial(_in_host_order, topology, evaluator, proved=answer.proved, shape=shape)
         rows = [home, *(in_order(row, options) for row in rows)]
     asked = Asked(
         problem=problem,
@@ -97,7 +97,8 @@ def map_traffic(
         scenarios=Scenarios(
             evaluator,
             machine,
-            _rows_that_count(problem, rows),
+            # Where all are searched, any pair of devices may carry bytes in some order.
+            () if len(problem.devices) <= MOST_SEARCHED_DEVICES else rows,
             objective=options.objective,
             trees=None if shape is None else _by_trees(shape, traffic, evaluator),
         ),
@@ -147,11 +148,6 @@ def map_traffic(
         return result
     of_machine = shape.notes if of_hosts is None else of_hosts.notes
     return with_hosts(shape, traffic, result, of_machine)
-
-
-def _rows_that_count(problem: Problem, rows: Sequence[Row]) -> Sequence[Row]:
-    """Where all devices are used, any pair of them may carry bytes in some order."""
-    return () if len(problem.devices) <= MOST_SEARCHED_DEVICES else rows
 
 
 def _answered(
@@ -234,6 +230,7 @@ def _in_host_order(
     row: Sequence[int],
     options: MapOptions,
     *,
+    proved: bool,
     shape: Shape | None,
 ) -> Row:
     """The placement on its hosts in order, where that is as good by all that is compared."""
@@ -249,7 +246,7 @@ def _in_host_order(
         evaluator,
         options.objective,
         shape,
-        worth=WORTH,
+        worth=SAME if proved else WORTH,
     )
 
 
