@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, islice
+from itertools import combinations, compress, islice
+from operator import le
 
 from toposeat import mapping
-from toposeat.evaluation import OpenMachine
+from toposeat.evaluation import Evaluator, OpenMachine, Scenarios
 from toposeat.model.device_set import DeviceSet
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
@@ -22,7 +23,7 @@ _SAME = 1e-9  # predicted times that differ by a smaller share are the same
 def choose_for_traffic(
     machine: Topology, traffic: Traffic, free: Sequence[int] | None = None
 ) -> DeviceSet:
-    """The devices on which the traffic is predicted to be fastest; of equals, what leaves most.
+    """Those that the mapper takes, or others as fast in every scenario that leave most.
 
     Args:
         machine: one node.
@@ -35,8 +36,12 @@ def choose_for_traffic(
     results = {best.device_of_rank: best}
     for devices in islice(combinations(usable, traffic.ranks), _MOST_SETS):
         found = _placed(machines, traffic, devices)
-        if found.placed.predicted_s <= best.placed.predicted_s * (1 + _SAME):
-            results[found.device_of_rank] = found
+        results.setdefault(found.device_of_rank, found)
+    evaluator = Evaluator(machine, traffic, machine=machines.nominal)
+    everywhere = Scenarios(evaluator, machines).outlook([*results]).everywhere
+    limit = (everywhere[:, 0] * (1 + _SAME)).tolist()
+    is_as_fast = (all(map(le, values, limit)) for values in everywhere.T.tolist())
+    results = dict(compress(results.items(), is_as_fast))
     chosen = mapping.choose_by_placements(machine, list(results), usable, machine=machines)
     return replace(chosen, placement=results[chosen.devices])
 
