@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isclose
 
 import msgspec
@@ -26,15 +27,8 @@ from toposeat.model.transport import Transport
 _SAME = 1e-6  # share by which a prediction differs that is computed again
 
 
-class Answer(Record, frozen=True, kw_only=True):
-    """Of a mapping result what its machine, its traffic and its order do not say.
-
-    Attributes:
-        is_listed: whether it is of listed devices, or of slots.
-        seconds: predicted of the default and of the placement: of others this is not the answer.
-        order: a digest of the device of each rank.
-        default: the device of each rank by default, where options made that another one.
-    """
+class Kept(Record, frozen=True, kw_only=True):
+    """Members of a mapping result that its machine, its traffic and its order do not say."""
 
     certificate: Certificate
     objective: str
@@ -43,12 +37,24 @@ class Answer(Record, frozen=True, kw_only=True):
     solve_seconds: float
     seed: int
     uniform: bool
-    is_listed: bool
-    seconds: tuple[float, float]
-    order: str
     notes: tuple[str, ...] = ()
     premises: Premises | None = None
     transport: Transport | None = None
+
+
+class Answer(Kept, frozen=True, kw_only=True):
+    """What is kept of a mapping result, and by what it is known again.
+
+    Attributes:
+        is_listed: whether it is of listed devices, or of slots.
+        seconds: predicted of the default and of the placement: of others this is not the answer.
+        order: a digest of the device of each rank.
+        default: the device of each rank by default, where options made that another one.
+    """
+
+    is_listed: bool
+    seconds: tuple[float, float]
+    order: str
     default: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +73,10 @@ class Answer(Record, frozen=True, kw_only=True):
         is_same = self.order == _digest(result.device_of_rank)
         return is_same and all(isclose(old, new, rel_tol=_SAME) for old, new in pairs)
 
+    def given_by(self, result: MappingResult) -> MappingResult:
+        """The same order on the same machine, with what was kept."""
+        return replace(result, **{name: getattr(self, name) for name in Kept.__struct_fields__})
+
 
 def answer_lines(result: MappingResult, machine: Topology | None) -> dict[str, str]:
     """Metadata of the placement that a result is saved as; `machine` where devices are listed."""
@@ -74,19 +84,10 @@ def answer_lines(result: MappingResult, machine: Topology | None) -> dict[str, s
     usual = range(ranks) if machine is None else evaluation.default_placement(ranks, machine)
     default = result.default.device_of_rank
     answer = Answer(
-        certificate=result.certificate,
-        objective=result.objective,
-        metric=result.metric,
-        solver=result.solver,
-        solve_seconds=result.solve_seconds,
-        seed=result.seed,
-        uniform=result.uniform,
+        **{name: getattr(result, name) for name in Kept.__struct_fields__},
         is_listed=result.is_listed,
         seconds=_seconds(result),
         order=_digest(result.device_of_rank),
-        notes=result.notes,
-        premises=result.premises,
-        transport=result.transport,
         default=None if default == tuple(usual) else default,
     )
     text = json.dumps(msgspec.to_builtins(answer), allow_nan=False).replace("\x7f", "\\u007f")

@@ -10,9 +10,9 @@ from toposeat.mapping import Machine
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import VERDICT_KEY, Placement
 from toposeat.model.traffic import Traffic
-from toposeat.pipeline.answer import Answer, answer_in
+from toposeat.pipeline.answer import answer_in
 from toposeat.pipeline.placing import positions_in
-from toposeat.pipeline.stack_path import StackPath, assess, path_of_stack
+from toposeat.pipeline.stack_path import assess, path_of_stack
 
 
 def result_of_saved(
@@ -35,45 +35,23 @@ def result_of_saved(
     answer = answer_in(placement)
     if answer is None:
         return assess(machine, traffic, [row])[0]
-    stack = _stack_of(placement, machine, traffic, answer, environment)
     listed = machine.topology if answer.is_listed else None
+    name, around = placement.metadata.get("stack"), environment or {}
+    way = path_of_stack(name, None, listed, traffic.ranks, environment=around)
+    if not name and environment is not None:
+        way = way.in_environment(environment)
     devices = 0 if listed is None else len(listed.devices)
     result = assess(
         machine,
         traffic,
         [row],
-        path=stack,
+        path=way,
         metric=answer.metric,
         default=answer.default_on(traffic.ranks, devices),
         wanted=answer.is_listed,
     )[0]
-    result = replace(result, objective=answer.objective)
-    if not answer.is_of(result):
-        said = placement.metadata.get(VERDICT_KEY, "")
-        note = f"machine, traffic, order or settings were others when this was saved: {said}"
-        return replace(result, notes=(note, *result.notes))
-    return replace(
-        result,
-        certificate=answer.certificate,
-        solver=answer.solver,
-        solve_seconds=answer.solve_seconds,
-        seed=answer.seed,
-        uniform=answer.uniform,
-        notes=answer.notes,
-        premises=answer.premises,
-        transport=answer.transport,
-    )
-
-
-def _stack_of(
-    placement: Placement,
-    machine: Machine,
-    traffic: Traffic,
-    answer: Answer,
-    environment: Mapping[str, str] | None,
-) -> StackPath:
-    """The path that the answer was predicted for."""
-    name = placement.metadata.get("stack")
-    listed = machine.topology if answer.is_listed else None
-    found = path_of_stack(name, None, listed, traffic.ranks, environment=environment or {})
-    return found if name or environment is None else found.in_environment(environment)
+    if answer.is_of(result):
+        return answer.given_by(result)
+    said = placement.metadata.get(VERDICT_KEY, "")
+    note = f"machine, traffic, order or settings were others when this was saved: {said}"
+    return replace(result, objective=answer.objective, notes=(note, *result.notes))
