@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_NO_SHARE = 0.0005  # of what is saved: below it nothing is
+NO_SHARE = 0.0005  # of what is saved: below it nothing is
 _RATE_UNITS = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 
 
@@ -110,7 +110,7 @@ def format_share(saved: float, percent: Callable[[float], str] = format_percent)
     """What is saved: `saves 48 %`, `costs 3 %`, `0 %`; from twice as much on, `costs 12.5x`."""
     if saved <= -1:
         return f"costs {three_digits(1 - saved)}x"
-    if abs(saved) < _NO_SHARE:
+    if abs(saved) < NO_SHARE:
         return "0 %"
     return ("saves " if saved > 0 else "costs ") + percent(abs(saved))
 

@@ -15,7 +15,7 @@ from toposeat.report import (
     render_placement_text,
 )
 from toposeat.report.parts import Cell
-from toposeat.report.view.mapping import before_after
+from toposeat.report.view.mapping import before_after, range_words
 
 K80 = """\
 Verdict   Predicted gain from moving 14 of 16 ranks: link time 5.03 ms to 1.68 ms (saves 67 %),
@@ -103,6 +103,16 @@ def test_why_an_order_was_not_taken_is_told_however_long_that_is() -> None:
     assert " ".join(text.split()).count("it is slower") == 30
     assert "Range     saves 0 % to 40 %" in text
     assert "Proof     " in text
+
+
+@pytest.mark.parametrize(
+    ("least", "said"),
+    [(0.1, "saves 10 %"), (-1e-12, "saves 0 %"), (-0.2, "costs 20 %"), (-1.5, "costs 2.50x")],
+)
+def test_a_range_begins_with_what_is_saved_or_lost_at_least(least: float, said: str) -> None:
+    words = range_words(Premises(gain_range=(least, 0.4))) or ""
+    saves = "saves " if least < -0.1 else ""
+    assert words == f"{said} to {saves}40 % of the default's link time."
 
 
 def test_a_loss_is_not_green() -> None:

@@ -179,7 +179,7 @@ def _gain_table(gains: Sequence[PossibleGain]) -> Table:
             format_seconds(gain.default_s),
             format_seconds(gain.placed_s),
             Cell(format_percent(gain.share), "better"),
-            gain_range_words(gain.premises)
+            gain_range_words(gain.premises).removeprefix("saves ")
             if gain.premises is not None and gain.premises.is_doubtful
             else "-",
             "?" if gain.share_bound is None else format_percent(gain.share_bound),

@@ -33,6 +33,7 @@ from toposeat.report.parts import (
 )
 from toposeat.report.text import PLAIN, TextStyle, fitting, height, lay_out
 from toposeat.report.units import (
+    NO_SHARE,
     clean,
     format_bytes,
     format_gain,
@@ -151,12 +152,7 @@ def range_words(premises: Premises | None) -> str | None:
     what = [words.get(each, clean(each)) for each in premises.depends_on]
     depends = f", depending on {'; '.join(what)}" if what else ""
     number = f" in {premises.scenarios} scenarios" if premises.scenarios > 1 else ""
-    low, high = premises.gain_range
-    span = f"{format_share(low)} to {format_share(high)}"
-    if low >= 0:
-        span = f"saves {gain_range_words(premises)}"
-    saves = f"{span} of the default's link time{number}"
-    return f"{saves}{depends}."
+    return f"{gain_range_words(premises)} of the default's link time{number}{depends}."
 
 
 def against_words(premises: Premises | None) -> str | None:
@@ -182,7 +178,7 @@ def _barred(result: MappingResult, topology: Topology | None) -> list[Part]:
     if barred is None:
         return []
     saves = f"saves {format_percent(barred.share)} with nominal numbers"
-    costs = f"costs {format_percent(-barred.worst.share)} with {clean(barred.worst.scenario)}"
+    costs = f"{format_share(barred.worst.share)} with {clean(barred.worst.scenario)}"
     if topology is None:
         return [Fact("Barred", f"another order of nodes {saves}, but {costs}")]
     order = order_words(topology, barred.device_of_rank)
@@ -197,11 +193,11 @@ def settling_words(*premises: Premises | None) -> str | None:
 
 
 def gain_range_words(premises: Premises) -> str:
-    """`8 % to 50 %`; a negative share is a loss."""
+    """`saves 8 % to 50 %`; where the least is a loss `costs 3 % to saves 20 %`."""
     low, high = premises.gain_range
-    if not premises.is_doubtful:
-        return format_percent(high)
-    return f"{format_percent(low)} to {format_percent(high)}"
+    if low <= -NO_SHARE:
+        return f"{format_share(low)} to {format_share(high)}"
+    return f"saves {format_percent(max(0.0, low))} to {format_percent(high)}"
 
 
 def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
