@@ -39,12 +39,10 @@ def render_device_set_text(chosen: DeviceSet, topology: Topology, style: TextSty
 def _mixed(chosen: DeviceSet, topology: Topology) -> list[Part]:
     """Which products a set mixes."""
     products = products_in(topology, chosen.devices)
+    if len(products) < 2:
+        return []
     names = (f"{clean(name)} ({_names(own, topology)})" for name, own in products.items())
-    return (
-        [Fact("Mixed", f"{len(products)} products: {', '.join(names)}")]
-        if len(products) > 1
-        else []
-    )
+    return [Fact("Mixed", f"{len(products)} products: {', '.join(names)}")]
 
 
 def _take(chosen: DeviceSet, topology: Topology) -> str:

@@ -250,12 +250,13 @@ def verdict_words(result: MappingResult) -> str:
         return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(result.moved_ranks)} of {plural(len(result.device_of_rank), 'rank')}"
     changes = ", ".join(_change_words(n, b, a, form) for n, b, a, form in _told(result))
-    is_possible = result.premises is not None and result.premises.verdict is Verdict.POSSIBLE
-    if is_possible and result.premises is not None and outcome_word(result) != "gain":
-        most = format_percent(result.premises.gain_range[1])
+    outcome, premises = outcome_word(result), result.premises
+    if premises is None or premises.verdict is not Verdict.POSSIBLE:
+        return f"Predicted {outcome} from moving {ranks}: {changes}."
+    if outcome != "gain":
+        most = format_percent(premises.gain_range[1])
         changes += f" with nominal numbers, saves up to {most} otherwise"
-    word = "Possible gain" if is_possible else f"Predicted {outcome_word(result)}"
-    return f"{word} from moving {ranks}: {changes}."
+    return f"Possible gain from moving {ranks}: {changes}."
 
 
 _Change = tuple[str, float, float, Callable[[float], str]]  # name, before, after, form
@@ -438,15 +439,9 @@ def render_mapping_text(
     return lay_out(parts, style)
 
 
-# How notes on the search begin; they come after those on the machine and the traffic.
-_LAST = (OF_SEARCH, f"{KEPT}: no better")
-
-
 def _rank_of_note(note: str) -> int:
     """Why nothing changes comes first, what is said of the search last."""
-    if note.startswith(_LAST):
-        return 2
-    return 0 if note.startswith(KEPT) else 1
+    return 0 if note.startswith(KEPT) else 2 if note.startswith(OF_SEARCH) else 1
 
 
 def _answer(result: MappingResult, topology: Topology | None) -> list[Part]:
