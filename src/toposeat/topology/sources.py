@@ -15,7 +15,7 @@ from toposeat.model.shell_words import shell_word, sources_in
 from toposeat.model.topology import Device, FactKind, Topology, Vendor
 from toposeat.topology.catalogue import hint_for_name, machine_path, read_machine_file
 from toposeat.topology.drawn import drawn
-from toposeat.topology.told import is_whole, makes_machine
+from toposeat.topology.told import is_whole, makes_machine, told_machine
 from toposeat.topology.visible import without_devices
 
 if TYPE_CHECKING:
@@ -69,8 +69,6 @@ def topology_of_rates(rates: ArrayLike) -> Topology:
         InputError: another shape, or numbers that are no rates.
     """
     import numpy as np  # noqa: PLC0415 - 66 ms
-
-    from toposeat.topology.told import told_machine  # noqa: PLC0415
 
     what = "array of rates"
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.topology import (
@@ -23,7 +23,9 @@ from toposeat.model.topology import (
     PathClass,
     Topology,
 )
-from toposeat.topology.relation import Relation
+
+if TYPE_CHECKING:  # of those who give it: `map` on a whole machine needs none
+    from toposeat.topology.relation import Relation
 
 CUT_LISTS = "cut_cpu_lists"  # metadata: lists of near CPUs that a tool cut, and are not used
 FOUND = "found in "  # begins the remark that says what a text held, and what of it was not used
