@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,9 @@ def test_what_was_seen_of_choose(shared_dir: Path) -> None:
         return mapping.choose_devices(machine, count, free, machine=machines).devices
 
     assert chosen(l40s, 4, [0, 1, 2, 4, 5, 6, 7]) == (4, 5, 6, 7)
+    d0, d1, *others = l40s.devices
+    two_products = replace(l40s, devices=(d0, replace(d1, name="NVIDIA L4"), *others))
+    assert chosen(two_products, 4) == (4, 5, 6, 7)
     pairs = pattern_traffic("llm:tp=2,dp=2")
     for_pairs = pipeline.choose_for_traffic(l40s, pairs, [0, 1, 2, 4, 5, 6, 7])
     assert for_pairs.devices == (4, 5, 6, 7)

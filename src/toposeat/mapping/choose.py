@@ -12,7 +12,7 @@ from toposeat.evaluation import Evaluator
 from toposeat.evaluation.scenarios import OpenMachine, Row, Scenarios
 from toposeat.mapping.decision import premises_of, taken
 from toposeat.mapping.left_whole import SetRates, without
-from toposeat.model.device_set import DeviceSet
+from toposeat.model.device_set import DeviceSet, products_in
 from toposeat.model.map_options import MIN_GAIN
 from toposeat.model.topology import PathClass, Topology
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
@@ -137,17 +137,13 @@ def _compared(sets: Sequence[Row], lowest: Row, machine: OpenMachine, rates: Set
     """
     yardstick = rates.of(lowest) * (1 - _SAME)
     able = [each for each in sets if rates.of(each) >= yardstick]
-    pure = [each for each in able if _products(each, machine) == 1]
-    mixed = [each for each in able if _products(each, machine) > 1]
-    if pure and mixed:
+    is_pure = {each: len({machine.kinds[at] for at in each}) == 1 for each in able}
+    pure, mixed = ([e for e in able if is_pure[e] is wanted] for wanted in (True, False))
+    if pure and mixed:  # by what decides how fast they are: products of one kind may differ yet
         best = max(map(rates.of, mixed)) > max(map(rates.of, pure)) * (1 + _MIXED)
         able = mixed if best else pure
     able.sort(key=lambda each: (-rates.of(each), _spread(each, machine), each))
     return [lowest, *(each for each in able[:_MOST_COMPARED] if each != lowest)]
-
-
-def _products(devices: Row, machine: OpenMachine) -> int:
-    return len({machine.kinds[each] for each in devices})
 
 
 def _spread(devices: Row, machine: OpenMachine) -> tuple[int, int, int]:
@@ -157,7 +153,8 @@ def _spread(devices: Row, machine: OpenMachine) -> tuple[int, int, int]:
     ways = (topology.route_of_pair.get((a.id, b.id)) for a, b in combinations(own, 2))
     classes = [*PathClass]
     farthest = max((classes.index(way.path_class) for way in ways if way), default=0)
-    return _products(devices, machine), len({each.numa_node for each in own}), farthest
+    products = len(products_in(topology, devices))
+    return products, len({each.numa_node for each in own}), farthest
 
 
 def free_devices(topology: Topology, count: int, free: Sequence[int] | None) -> tuple[int, ...]:
