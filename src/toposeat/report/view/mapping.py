@@ -439,9 +439,15 @@ def render_mapping_text(
     return lay_out(parts, style)
 
 
+# How notes on the search begin, as the core makes them: they come after all others.
+_LAST = (OF_SEARCH, f"{KEPT}: no better")
+
+
 def _rank_of_note(note: str) -> int:
     """Why nothing changes comes first, what is said of the search last."""
-    return 0 if note.startswith(KEPT) else 2 if note.startswith(OF_SEARCH) else 1
+    if note.startswith(_LAST):
+        return 2
+    return 0 if note.startswith(KEPT) else 1
 
 
 def _answer(result: MappingResult, topology: Topology | None) -> list[Part]:
