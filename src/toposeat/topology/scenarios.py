@@ -21,6 +21,7 @@ from toposeat.model.topology import (
     Component,
     ComponentKind,
     Device,
+    FactKind,
     Link,
     Pair,
     PathClass,
@@ -40,7 +41,7 @@ from toposeat.topology.graph.staged_routes import with_nccl_copies
 from toposeat.topology.premises import LANE_PREMISE
 from toposeat.topology.processors import families, unknown
 from toposeat.topology.products import Product, products, products_named, products_of
-from toposeat.topology.untold import BY_PRODUCT, is_denied, untold_pairs
+from toposeat.topology.untold import BY_PRODUCT, untold_pairs
 
 if TYPE_CHECKING:
     from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -275,7 +276,9 @@ def with_inferred_links(topology: Topology) -> Topology:
 
     Facts stay facts; a whole machine is routed over them.
     """
-    settled = [g for g in _groups(topology) if g.is_settled and not _are_denied(topology, g)]
+    if FactKind.DEVICE_LINKS in topology.tells:
+        return topology
+    settled = [group for group in _groups(topology) if group.is_settled]
     machine = topology
     for group in settled:
         product, way = group.ways[0]
@@ -401,10 +404,6 @@ def _can_join(product: Product, way: str, boards: int, devices: int) -> bool:
     if word in ("like", "as"):
         return len(_machine(what).devices) == devices
     return True
-
-
-def _are_denied(topology: Topology, group: _Group) -> bool:
-    return any(is_denied(topology, device) for device in group.devices)
 
 
 # ---- drawing

@@ -39,7 +39,8 @@ Ends = tuple[str, str]
 def untold_pairs(topology: Topology) -> tuple[Ends, ...]:
     """Pairs of GPUs of one host, by id, of which neither source nor product tells device links.
 
-    Also those of modules that always have links, of which a source says that they have none.
+    Where a source lists all device links they are those of modules that always have some, and of
+    which it has none.
     """
     return tuple(ends for ends, word in _not_told(topology) if not word)
 
@@ -69,11 +70,6 @@ def knowledge_of(topology: Topology) -> Knowledge:
         untold_pairs=tuple(ends for ends, word in state.items() if not word),
         untold_affinities=untold_affinities(topology),
     )
-
-
-def is_denied(topology: Topology, device: Device) -> bool:
-    """Whether a source that lists all device links has none of a module that always has some."""
-    return FactKind.DEVICE_LINKS in topology.tells and device.id in _denied(topology)
 
 
 def _members(topology: Topology) -> list[list[Device]]:

@@ -10,7 +10,15 @@ from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.few import listed
 from toposeat.model.health import Finding, Severity
 from toposeat.model.nics import LeftOut, NicChoice, NicFault, choose_nics
-from toposeat.model.topology import Device, Nic, PathClass, PcieState, Topology, Vendor
+from toposeat.model.topology import (
+    Device,
+    FactKind,
+    Nic,
+    PathClass,
+    PcieState,
+    Topology,
+    Vendor,
+)
 from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.health.findings import finding
@@ -18,7 +26,7 @@ from toposeat.topology.health.wiring import NEARNESS, Pairs, rate_of, says_nothi
 from toposeat.topology.health.yardstick import directions, slow_copies
 from toposeat.topology.products import products_named
 from toposeat.topology.told import CUT_LISTS
-from toposeat.topology.untold import is_denied, untold_affinities, untold_pairs
+from toposeat.topology.untold import untold_affinities, untold_pairs
 
 
 def link_width(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
@@ -419,13 +427,13 @@ _LANES_OF_BRIDGE = 4  # of one of the bridges that a pair of cards may have seve
 def untold_links(topology: Topology, pairs: Pairs) -> Iterator[Finding]:
     """Pairs that may have NVLink, xGMI or Xe Link, one finding for each kind of device."""
     device_of = {device.id: device for device in topology.devices}
-    kinds: dict[tuple[Vendor, str, bool], list[str]] = defaultdict(list)
+    denied = FactKind.DEVICE_LINKS in topology.tells
+    kinds: dict[tuple[Vendor, str], list[str]] = defaultdict(list)
     for a, b in untold_pairs(topology):
         first, second = device_of[a], device_of[b]
-        denied = is_denied(topology, first)
-        key = (first.vendor, _which(first if first.name else second), denied)
-        kinds[key].append(f"{pairs.name[a]}-{pairs.name[b]}")
-    for (vendor, which, denied), names in kinds.items():
+        which = _which(first if first.name else second)
+        kinds[first.vendor, which].append(f"{pairs.name[a]}-{pairs.name[b]}")
+    for (vendor, which), names in kinds.items():
         every = len(names) == len(pairs.all)
         count = f"all {len(names)} pairs" if every else f"{len(names)} of {len(pairs.all)} pairs"
         yield finding(
