@@ -25,6 +25,7 @@ from toposeat.model.topology import (
 from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merge import merge_topologies
+from toposeat.topology.premises import PCIE_RATE
 from toposeat.topology.scenarios import facts_of, with_inferred_links, without_inferred_links
 from toposeat.topology.told import told_machine
 from toposeat.topology.topology_file import save_topology
@@ -115,6 +116,16 @@ def test_products_without_links_are_inferred_to_have_none(name: str) -> None:
     machine = with_inferred_links(box(name))
     assert knowledge_of(machine).inferred == {"no links": 28}
     assert readings_of(machine) == ()
+
+
+def test_choices_are_in_the_order_of_the_devices() -> None:
+    """A set of products has another order in each run, and so had the scenarios."""
+    machine = box("NVIDIA L40S")
+    names = ("NVIDIA H100 PCIe", "Tesla M2090", "Tesla K80", "NVIDIA L40S")
+    devices = [replace(d, name=n) for d, n in zip(machine.devices, names * 2, strict=True)]
+    machine = replace(machine, devices=tuple(devices), premises=(PCIE_RATE,))
+    fact = next(fact for fact in facts_of(machine) if fact.what == "the PCIe generation")
+    assert [c.name for c in fact.choices] == ["PCIe 4", "PCIe 5", "PCIe 2", "PCIe 3"]
 
 
 def test_a_source_that_denies_the_links_of_modules_is_not_believed_alone() -> None:

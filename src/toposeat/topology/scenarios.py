@@ -154,7 +154,7 @@ def _product(topology: Topology) -> Fact | None:
     if lane is None and pcie is None:
         return None
     vendors = {device.vendor for device in topology.devices}
-    named = {each for device in topology.devices for each in products_named(device.name)}
+    named = dict.fromkeys(p for device in topology.devices for p in products_named(device.name))
     rows = [
         each
         for each in (named or products())
