@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toposeat import evaluation
 from toposeat.errors import InputError, UsageError
 from toposeat.mapping.cpu_share import cores_by_number, share_cpus
-from toposeat.model.cpu_list import MAX_CPU, RESERVED, format_cpu_list, parse_cpu_list
+from toposeat.model.cpu_list import MAX_CPU, RESERVED, cpus_of, format_cpu_list, parse_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.nics import choose_nics
 from toposeat.model.placement import COSTS_KEY, OTHERS_KEY, HostDevice, Placement, Seat
@@ -77,13 +77,11 @@ def with_reserved_cpus(topology: Topology, cpus: str) -> Topology:
     Raises:
         UsageError: not a list of CPUs.
     """
-    known = topology.metadata.get(RESERVED)
     try:
-        every = {*parse_cpu_list(cpus), *(parse_cpu_list(known) if known else ())}
+        every = cpus_of(topology.metadata.get(RESERVED)).union(parse_cpu_list(cpus))
     except ValueError as error:
         raise UsageError(str(error), hint="CPUs by number: 0,8-9") from error
-    listed = format_cpu_list(sorted(every))
-    return replace(topology, metadata={**topology.metadata, RESERVED: listed})
+    return replace(topology, metadata={**topology.metadata, RESERVED: format_cpu_list(every)})
 
 
 def seat_slots(
@@ -175,21 +173,17 @@ def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
             if pool:
                 pools[rank] = pool
         parts = [component for component in topology.components if component.host == host]
-        cores = _cpu_sets(core for part in parts for core in part.cores)
+        cores = [cpus_of(core) for part in parts for core in part.cores]
         if not cores and (threads := _threads_in_a_row(topology)) > 1:
             cores = [frozenset(range(at, at + threads)) for at in range(0, MAX_CPU, threads)]
         if not cores:  # by the whole lists: what a site keeps of a core is no reason to cut it
             whole = dict.fromkeys(part.cpus for part in parts if part.cpus)
             each = (cores_by_number(parse_cpu_list(listed)) for listed in whole)
             cores = [frozenset(core) for of_node in each for core in of_node]
-        caches = _cpu_sets(cache for part in parts for cache in part.caches)
+        caches = [cpus_of(cache) for part in parts for cache in part.caches]
         shared = share_cpus(pools, cores, caches)
         shares.update((rank, format_cpu_list(cpus)) for rank, cpus in shared.items())
     return shares
-
-
-def _cpu_sets(lists: Iterable[str]) -> list[frozenset[int]]:
-    return [frozenset(parse_cpu_list(each)) for each in lists]
 
 
 def _threads_in_a_row(topology: Topology) -> int:
@@ -205,23 +199,14 @@ def _near_cpus(topology: Topology, device: Device) -> tuple[int, ...]:
 
     Those that the site keeps for itself are left out.
     """
-    reserved = topology.metadata.get(RESERVED)
-    kept = frozenset(parse_cpu_list(reserved)) if reserved else frozenset()
-    near, node = (
-        tuple(cpu for cpu in cpus if cpu not in kept)
-        for cpus in (
-            parse_cpu_list(device.cpus) if device.cpus else (),
-            _cpus_of_node(topology, device),
-        )
-    )
-    if near and node:
-        return tuple(cpu for cpu in near if cpu in set(node)) or node
-    return near or node
+    kept = cpus_of(topology.metadata.get(RESERVED))
+    near, node = cpus_of(device.cpus) - kept, _cpus_of_node(topology, device) - kept
+    return tuple(sorted(near & node or node or near))
 
 
-def _cpus_of_node(topology: Topology, device: Device) -> tuple[int, ...]:
+def _cpus_of_node(topology: Topology, device: Device) -> frozenset[int]:
     if device.numa_node is None:
-        return ()
+        return frozenset()
     for component in topology.components:
         if (
             component.kind is ComponentKind.NUMA
@@ -229,8 +214,8 @@ def _cpus_of_node(topology: Topology, device: Device) -> tuple[int, ...]:
             and component.numa_node == device.numa_node
             and component.cpus
         ):
-            return parse_cpu_list(component.cpus)
-    return ()
+            return cpus_of(component.cpus)
+    return frozenset()
 
 
 def _nics_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, str]:

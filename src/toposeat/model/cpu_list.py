@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 MAX_CPU = 65535
@@ -30,20 +30,24 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     return tuple(sorted(cpus))
 
 
-def format_cpu_list(cpus: Sequence[int]) -> str:
-    """The shortest Linux CPU list for ascending `cpus`."""
-    parts: list[str] = []
-    start = 0
-    for i, cpu in enumerate(cpus):
-        if i + 1 < len(cpus) and cpus[i + 1] == cpu + 1:
-            continue
-        parts.append(f"{cpus[start]}-{cpu}" if i > start else f"{cpu}")
-        start = i + 1
-    return ",".join(parts)
+def cpus_of(text: str | None) -> frozenset[int]:
+    """The CPUs of a list; none where it is empty or not told."""
+    return frozenset(parse_cpu_list(text)) if text else frozenset()
+
+
+def format_cpu_list(cpus: Iterable[int]) -> str:
+    """The shortest Linux CPU list."""
+    runs: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if runs and cpu == runs[-1][-1] + 1:
+            runs[-1][1:] = [cpu]
+        else:
+            runs.append([cpu])
+    return ",".join("-".join(map(str, run)) for run in runs)
 
 
 def cpu_list_of_mask(words: list[int], bits: int = 64) -> str:
     """The CPU list of an affinity mask given as words, least significant first."""
     return format_cpu_list(
-        tuple(w * bits + b for w, word in enumerate(words) for b in range(bits) if word >> b & 1)
+        w * bits + b for w, word in enumerate(words) for b in range(bits) if word >> b & 1
     )

@@ -98,7 +98,7 @@ class _Shown:
     def listed(self, host: int) -> str:
         """The ranks of a host, in ranges."""
         ranks = self.ranks_of_host[host] if self.ranks_of_host else ()
-        return format_cpu_list(sorted(rank for rank in ranks if rank >= 0))
+        return format_cpu_list(rank for rank in ranks if rank >= 0)
 
 
 def network_svg(result: MappingResult, name: str, *, label: str) -> Markup:

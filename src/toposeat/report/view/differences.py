@@ -32,7 +32,7 @@ def rank_differences(
         who = "rank" if len(ranks) == 1 else "ranks"
         own = {d for seat in seats for d in seat.differences if _NAMES.sub("#", d) == cause}
         example = f" (rank {ranks[0]}; the others alike)" if alike and len(own) > 1 else ""
-        shown = format_cpu_list(sorted(ranks)).replace(",", ", ")
+        shown = format_cpu_list(ranks).replace(",", ", ")
         said.append(f"{who} {shown}: {first[cause]}{example}")
     return said
 

@@ -236,7 +236,7 @@ def group_rows(traffic: Traffic) -> list[tuple[str, ...]]:
 
 def _ranks(ranks: Iterable[int]) -> str:
     """`0-3 8-11`; of more than eight stretches the first seven and the last."""
-    stretches = format_cpu_list(sorted(ranks)).split(",")
+    stretches = format_cpu_list(ranks).split(",")
     if len(stretches) > 8:
         stretches[7:-1] = ["..."]
     return " ".join(stretches)

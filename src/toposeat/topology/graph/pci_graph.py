@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
+from toposeat.model.cpu_list import cpus_of, format_cpu_list
 from toposeat.model.quantity import Quantity, nominal
 from toposeat.model.topology import ComponentKind, LinkLayer, Nic, PcieState
 from toposeat.topology import constants as k
@@ -118,9 +118,9 @@ class Machine:
 
 def cpu_groups(listed: str | None, machine: Machine) -> dict[str, tuple[str, ...]]:
     """Cores, and caches where there are several, of a memory node with these CPUs."""
-    near = frozenset(parse_cpu_list(listed)) if listed else frozenset()
+    near = cpus_of(listed)
     cores, caches = (
-        tuple(format_cpu_list(sorted(part)) for each in groups if (part := each & near))
+        tuple(format_cpu_list(part) for each in groups if (part := each & near))
         for groups in (machine.cores, machine.caches)
     )
     return {"cores": cores, "caches": caches if len(caches) > 1 else ()}

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.cpu_list import cpus_of
 from toposeat.model.few import listed
 from toposeat.model.health import Finding, Severity
 from toposeat.model.nics import LeftOut, NicChoice, NicFault, choose_nics
@@ -260,7 +260,7 @@ def _apart(a: Device, b: Device) -> bool:
         return a.numa_node != b.numa_node
     if a.cpus is None or b.cpus is None:
         return False
-    return not set(parse_cpu_list(a.cpus)) & set(parse_cpu_list(b.cpus))
+    return cpus_of(a.cpus).isdisjoint(cpus_of(b.cpus))
 
 
 def uneven_nodes(topology: Topology, _: Pairs) -> Iterator[Finding]:

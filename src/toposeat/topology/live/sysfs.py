@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, parse_cpu_list
+from toposeat.model.cpu_list import MAX_CPU, cpu_list_of_mask, cpus_of, parse_cpu_list
 from toposeat.model.few import first_few
 from toposeat.model.files import open_input
 from toposeat.model.processor import processor_metadata
@@ -119,10 +119,8 @@ def _proc_of_driver(path: Path) -> Path | None:
 
 def _node_of_cpus(cpus: str, cpus_of_node: dict[int, str]) -> int | None:
     """The memory node that all of these CPUs belong to."""
-    wanted = set(parse_cpu_list(cpus))
-    return next(
-        (node for node, near in cpus_of_node.items() if wanted <= set(parse_cpu_list(near))), None
-    )
+    wanted = cpus_of(cpus)
+    return next((node for node, near in cpus_of_node.items() if wanted <= cpus_of(near)), None)
 
 
 def _cpus_of_node(root: Path) -> dict[int, str]:
@@ -139,11 +137,10 @@ def _cpus_of_node(root: Path) -> dict[int, str]:
 def _groups(root: Path, lists: Iterable[str], file: str) -> tuple[frozenset[int], ...]:
     """CPUs that share a core or a cache, by the file of each CPU that lists them."""
     found: list[frozenset[int]] = []
-    left = {cpu for text in lists for cpu in parse_cpu_list(text)}
+    left = set().union(*map(cpus_of, lists))
     while left:
         first = min(left)
-        listed = _cpu_list(root / "devices" / "system" / "cpu" / f"cpu{first}" / file)
-        group = frozenset(parse_cpu_list(listed)) if listed else frozenset()
+        group = cpus_of(_cpu_list(root / "devices" / "system" / "cpu" / f"cpu{first}" / file))
         found += [group] if group else []
         left -= group | {first}
     return tuple(found)

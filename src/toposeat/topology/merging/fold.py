@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.cpu_list import cpus_of
 from toposeat.model.few import first_few
 from toposeat.model.topology import Device, Nic, Pair, PcieState, Topology, Vendor
 from toposeat.topology import products
@@ -206,7 +206,7 @@ def merged_device(told: Sequence[Told], label: str, apart: Apart) -> Device:
 
 def _disagree(field: str, taken: object, other: object) -> bool:
     if field == "cpus":  # a job's mask shows some of the near CPUs
-        mine, theirs = (set(parse_cpu_list(str(text))) for text in (taken, other))
+        mine, theirs = (cpus_of(str(text)) for text in (taken, other))
         return not (mine <= theirs or theirs <= mine)
     if field == "uuid":
         return str(taken).lower() != str(other).lower()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toposeat.model.cpu_list import parse_cpu_list
+from toposeat.model.cpu_list import cpus_of
 from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.merging.join import with_ends
@@ -28,8 +28,8 @@ def with_nodes(machine: Topology, layout: Sequence[Component]) -> Topology:
     def placed(device: Device) -> Device:
         if device.cpus is None:
             return replace(device, cpus=nodes.get(device.numa_node))
-        near = set(parse_cpu_list(device.cpus))
-        own = [node for node, cpus in nodes.items() if near.issubset(parse_cpu_list(cpus or ""))]
+        near = cpus_of(device.cpus)
+        own = [node for node, cpus in nodes.items() if near <= cpus_of(cpus)]
         is_found = device.numa_node is None and len(own) == 1
         return replace(device, numa_node=own[0]) if is_found else device
 
@@ -91,7 +91,7 @@ def lay_out(builder: GraphBuilder, layout: Sequence[Component]) -> None:
         c.numa_node: number
         for number, socket in enumerate(packages)
         for c in told.values()
-        if set(parse_cpu_list(c.cpus or "")) <= set(parse_cpu_list(socket.cpus or ""))
+        if cpus_of(c.cpus) <= cpus_of(socket.cpus)
     }
     sockets: dict[int | str | None, list[str]] = {}
     for id, node in nodes.items():

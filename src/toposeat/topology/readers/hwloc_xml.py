@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from toposeat.model.cpu_list import cpu_list_of_mask, format_cpu_list, parse_cpu_list
+from toposeat.model.cpu_list import cpu_list_of_mask, cpus_of, format_cpu_list
 from toposeat.model.processor import processor_metadata
 from toposeat.model.topology import (
     ANY_HOST,
@@ -249,8 +249,7 @@ def _cpuset(element: XmlElement, file: FileText) -> frozenset[int]:
     ):
         raise file.refusal(f"cpuset {text[:40]!r} is no mask", element.line)
     values = [int(word, 16) if word not in ("", "0x") else 0 for word in reversed(words)]
-    listed = cpu_list_of_mask(values, bits=32)
-    return frozenset(parse_cpu_list(listed)) if listed else frozenset()
+    return cpus_of(cpu_list_of_mask(values, bits=32))
 
 
 def _info(element: XmlElement, name: str) -> str:
@@ -268,7 +267,7 @@ def _machine(contents: _Contents) -> Machine:
             **{bus: _located(contents, each) for bus, each in contents.pci.items()},
         },
         cpus_of_node={
-            n: format_cpu_list(sorted(cpus)) for n, cpus in sorted(contents.cpus_of_node.items())
+            n: format_cpu_list(cpus) for n, cpus in sorted(contents.cpus_of_node.items())
         },
         package_of_node={
             node: package
@@ -284,9 +283,7 @@ def _machine(contents: _Contents) -> Machine:
 def _located(contents: _Contents, found: _Found) -> PciDevice:
     node = _node(contents, found.where)
     cpus = contents.cpus_of_node.get(node) if node is not None else found.where.cpus
-    return replace(
-        found.function, numa_node=node, cpus=format_cpu_list(sorted(cpus)) if cpus else None
-    )
+    return replace(found.function, numa_node=node, cpus=format_cpu_list(cpus) if cpus else None)
 
 
 def _node(contents: _Contents, where: _Where) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.processor import processor_metadata
@@ -56,13 +57,13 @@ def _parts(told: Mapping[str, str], nodes: Mapping[int, tuple[int, ...]]) -> tup
                 numa_node=node,
                 cpus=format_cpu_list(cpus),
                 cores=tuple(map(format_cpu_list, cores)),
-                caches=tuple(format_cpu_list(_joined(block)) for block in blocks),
+                caches=tuple(format_cpu_list(chain(*block)) for block in blocks),
             )
         )
     sockets = _count(told, "socket(s)")
     if sockets and nodes and len(nodes) % sockets == 0:
         for at, own in enumerate(_blocks([nodes[n] for n in sorted(nodes)], len(nodes) // sockets)):
-            listed = format_cpu_list(_joined(own))
+            listed = format_cpu_list(chain(*own))
             parts.append(Component(id=f"package{at}", kind=ComponentKind.PACKAGE, cpus=listed))
     return tuple(parts)
 
@@ -89,7 +90,3 @@ def _count(told: Mapping[str, str], key: str) -> int:
 
 def _blocks(members: Sequence[tuple[int, ...]], each: int) -> list[Sequence[tuple[int, ...]]]:
     return [members[at : at + each] for at in range(0, len(members), each)]
-
-
-def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(sorted(cpu for part in parts for cpu in part))
