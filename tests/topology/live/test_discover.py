@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -335,17 +336,29 @@ def test_nvlink_to_the_cpu(tmp_path: Path) -> None:
     assert {c.numa_node for c in found.components if c.kind.value == "numa"} == {0, 8}
 
 
-def test_numa_nodes_of_a_socket_meet_on_its_die(tmp_path: Path) -> None:
+def box_of_nodes(tmp_path: Path, nodes: Sequence[int]) -> Topology:
+    """A GPU on each of these memory nodes, of which two make a socket; of -1 nothing is told."""
     sysfs = FakeSysfs(tmp_path)
     gpus = []
-    for node in range(4):
-        sysfs.numa(node, f"{8 * node}-{8 * node + 7}", node // 2)
-        port = f"pci0000:{32 * node:02x}/0000:{32 * node:02x}:01.0"
+    for at, node in enumerate(nodes):
+        if node >= 0:
+            sysfs.numa(node, f"{8 * node}-{8 * node + 7}", node // 2)
+        port = f"pci0000:{32 * at:02x}/0000:{32 * at:02x}:01.0"
         sysfs.pci(port, vendor="0x1022", pci_class="0x060400", node=node)
-        address = bus(f"{32 * node + 1:02x}")
+        address = bus(f"{32 * at + 1:02x}")
         sysfs.pci(f"{port}/{address}", vendor=NVIDIA, pci_class=GPU_CLASS, node=node)
         gpus.append(FakeGpu(address))
-    found = discover_this(sysfs=tmp_path, nvml=FakeNvml(gpus))
+    return discover_this(sysfs=tmp_path, nvml=FakeNvml(gpus))
+
+
+def test_a_node_that_is_not_told_is_no_socket(tmp_path: Path) -> None:
+    found = box_of_nodes(tmp_path, (0, 1, 2, 3, -1))
+    assert {c.id for c in found.components if c.kind.value == "package"} == {"package0", "package1"}
+    assert len(found.route_of_pair["gpu0", "gpu4"].links) == 6
+
+
+def test_numa_nodes_of_a_socket_meet_on_its_die(tmp_path: Path) -> None:
+    found = box_of_nodes(tmp_path, range(4))
     smp = [set(x.ends) for x in found.links if x.kind.value == "smp"]
     assert {"package0", "package1"} in smp
     assert len(smp) == 5

@@ -182,7 +182,7 @@ class GraphBuilder(Struct):
 
     def join_nodes(
         self,
-        packages: Mapping[int | str | None, Sequence[str]],
+        packages: Mapping[int | str, Sequence[str]],
         *,
         die_bytes_per_s: float | Quantity,
     ) -> None:

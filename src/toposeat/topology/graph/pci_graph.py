@@ -283,10 +283,10 @@ class PciGraphWriter:
     def _sockets(self, nodes: Mapping[int | None, str]) -> None:
         """Join NUMA nodes by their sockets, as far as those are told."""
         generation = max(self.generations, default=k.DEFAULT_PCIE_GENERATION)
-        packages: dict[int | str | None, list[str]] = {}
+        packages: dict[int | str, list[str]] = {}
         for node, id in nodes.items():
-            package = self.machine.package_of_node.get(node) if node is not None else None
-            packages.setdefault(package if package is not None else node, []).append(id)
+            package = self.machine.package_of_node.get(node, id) if node is not None else id
+            packages.setdefault(package, []).append(id)
         self.builder.join_nodes(packages, die_bytes_per_s=2 * k.pcie_bytes_per_s(generation))
 
 

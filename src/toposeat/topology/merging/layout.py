@@ -93,10 +93,9 @@ def lay_out(builder: GraphBuilder, layout: Sequence[Component]) -> None:
         for c in told.values()
         if cpus_of(c.cpus) <= cpus_of(socket.cpus)
     }
-    sockets: dict[int | str | None, list[str]] = {}
+    sockets: dict[int | str, list[str]] = {}
     for id, node in nodes.items():
-        socket = socket_of.get(node.numa_node) if node.numa_node is not None else None
-        sockets.setdefault(id if socket is None else socket, []).append(id)
+        sockets.setdefault(socket_of.get(node.numa_node, id), []).append(id)
     if any(len(members) > 1 for members in sockets.values()):
         builder.links = [link for link in builder.links if link not in between]
         widest = max((x.forward_bytes_per_s for x in builder.links), key=lambda rate: rate.value)
