@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toposeat.model.cpu_list import cpus_of
+from toposeat.model.graph import neighbours, shortest
 from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.merging.join import with_ends
@@ -62,11 +63,9 @@ def place_bridges(builder: GraphBuilder) -> None:
 
 def _devices_below(builder: GraphBuilder, link: Link, node: str) -> list[Device]:
     """The devices that a link of a memory node leads to over PCIe."""
-    pending = [end for end in link.ends if end != node]
-    for id in pending:
-        ends = [x.ends for x in builder.links if id in x.ends and x.kind is LinkKind.PCIE]
-        pending += [end for pair in ends for end in pair if end not in (node, *pending)]
-    return [device for device in builder.devices if device.id in pending]
+    near = neighbours(x.ends for x in builder.links if x.kind is LinkKind.PCIE)
+    below = shortest({*link.ends} - {node}, near, passes=lambda id: id != node)
+    return [device for device in builder.devices if device.id in below]
 
 
 def lay_out(builder: GraphBuilder, layout: Sequence[Component]) -> None:
