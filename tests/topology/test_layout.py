@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.topology.readers.recorded import machine_of
 from toposeat.errors import InputError
 from toposeat.mapping import seat_ranks
-from toposeat.model.topology import Component, ComponentKind, LinkKind, PathClass, Topology
-from toposeat.topology import findings_of, read_topologies
+from toposeat.model.topology import Component, ComponentKind, LinkKind, PathClass
+from toposeat.topology import findings_of
 from toposeat.topology.readers import lscpu
 from toposeat.topology.readers.file_text import FileText
 
@@ -41,13 +42,6 @@ def table(words: list[str], *cells: str, heads: str = "CPU Affinity\tNUMA Affini
 
 def parts_of(text: str) -> dict[str, Component]:
     return {c.id: c for c in lscpu.parse(FileText(text, Path("lscpu.txt"))).components}
-
-
-def machine(tmp_path: Path, *texts: str) -> Topology:
-    paths = [tmp_path / f"{at}.txt" for at in range(len(texts))]
-    for path, text in zip(paths, texts, strict=True):
-        path.write_text(text)
-    return read_topologies(paths)
 
 
 def test_lscpu_tells_nodes_sockets_threads_and_caches() -> None:
@@ -82,7 +76,7 @@ def test_a_damaged_list_of_lscpu() -> None:
 def test_nodes_of_a_socket_are_joined_on_its_die(tmp_path: Path) -> None:
     rows = [f"{cpus}\t{node}" for node, cpus in enumerate(NODES)]
     text = table(["sss", "ss", "s"], *rows)
-    apart, joined = machine(tmp_path, text), machine(tmp_path, text, lscpu_text())
+    apart, joined = machine_of(tmp_path, text), machine_of(tmp_path, text, lscpu_text())
     assert [x.kind for x in apart.links].count(LinkKind.SMP) == 6
     dies = [c.id for c in joined.components if c.kind is ComponentKind.PACKAGE]
     smp = [link for link in joined.links if link.kind is LinkKind.SMP]
@@ -90,7 +84,7 @@ def test_nodes_of_a_socket_are_joined_on_its_die(tmp_path: Path) -> None:
     assert len(smp) == 4
     assert all(dies[0] in link.ends for link in smp)
     assert all(route.path_class is PathClass.SYS for route in joined.routes)
-    two = machine(tmp_path, text, lscpu_text(sockets=2))
+    two = machine_of(tmp_path, text, lscpu_text(sockets=2))
     assert [c.kind for c in two.components].count(ComponentKind.PACKAGE) == 2
     seats = seat_ranks(joined, 6, [0, 0, 0, 1, 2, 3]).seats
     assert [seat.cpus for seat in seats[:3]] == ["0-5,64-69", "6-10,70-74", "11-15,75-79"]
@@ -98,10 +92,13 @@ def test_nodes_of_a_socket_are_joined_on_its_die(tmp_path: Path) -> None:
 
 def test_lscpu_completes_cells(tmp_path: Path) -> None:
     text = table(["s"], "16-31,80-95", "", heads="CPU Affinity")
-    found = machine(tmp_path, text, lscpu_text())
+    found = machine_of(tmp_path, text, lscpu_text())
     assert [d.numa_node for d in found.devices] == [1, None]
     text = table(["s"], "\t1", "\t3")
-    assert [d.cpus for d in machine(tmp_path, text, lscpu_text()).devices] == [NODES[1], NODES[3]]
+    assert [d.cpus for d in machine_of(tmp_path, text, lscpu_text()).devices] == [
+        NODES[1],
+        NODES[3],
+    ]
 
 
 def test_sys_within_a_memory_node_is_no_other_socket(tmp_path: Path) -> None:
@@ -110,11 +107,11 @@ def test_sys_within_a_memory_node_is_no_other_socket(tmp_path: Path) -> None:
     mixed = table(["sns", "sn", "s"], "0-15\t0", "16-31\t1", "0-15\t0", "16-31\t1")
     half = table(["sss", "ss", "n"], "0-15\t0", "0-15\t0", "16-31\t1", "16-31\t1")
     for each in (text, mixed, half):
-        found = machine(tmp_path, each)
+        found = machine_of(tmp_path, each)
         nodes = [c for c in found.components if c.kind is ComponentKind.NUMA]
         assert sorted(c.numa_node or 0 for c in nodes) == [0, 1]
         assert not [f for f in findings_of(found) if f.code == "affinity-contradiction"]
-    found = machine(tmp_path, half)
+    found = machine_of(tmp_path, half)
     route = found.route_of_pair["gpu0", "gpu1"]
     assert route.path_class is PathClass.SYS  # the word stays, the way is within the node
     assert LinkKind.SMP not in {found.link_of_id[link].kind for link in route.links}
@@ -128,13 +125,13 @@ CUT = ["0,2,4,6,8,10\t0", "0,2,4,6,8,10\t0", "1,3,5,7,9,11\t1", "1,3,5,7,9,11\t1
 )
 def test_a_list_that_a_tool_cut_is_not_used(cells: list[str], tmp_path: Path) -> None:
     text = table(["nss", "ss", "n"] if cells[0] != cells[-1] else ["nnn", "nn", "n"], *cells)
-    found = machine(tmp_path, text)
+    found = machine_of(tmp_path, text)
     assert {seat.cpus for seat in seat_ranks(found, 4, range(4)).seats} == {None}
     assert [d.numa_node for d in found.devices] == [int(cell[-1]) for cell in cells]
     (doubt,) = [f for f in findings_of(found) if f.code == "cpus-cut"]
     assert cells[0].partition("\t")[0] in doubt.detail
     even, odd = (",".join(map(str, range(at, 32, 2))) for at in range(2))
-    whole = machine(tmp_path, text, lscpu_text((even, odd), sockets=2))
+    whole = machine_of(tmp_path, text, lscpu_text((even, odd), sockets=2))
     assert not [f for f in findings_of(whole) if f.code.startswith("cpus-")]
     cpus = seat_ranks(whole, 4, range(4)).seats[0].cpus
     assert cpus == ("0,2,16,18" if cells[0] == cells[-1] else "0,2,4,6,16,18,20,22")
@@ -150,12 +147,12 @@ def test_a_list_that_a_tool_cut_is_not_used(cells: list[str], tmp_path: Path) ->
 )
 def test_a_list_that_is_whole_is_used(cells: list[str], tmp_path: Path) -> None:
     words = ["s" * at for at in range(len(cells) - 1, 0, -1)]
-    found = machine(tmp_path, table(words, *cells))
+    found = machine_of(tmp_path, table(words, *cells))
     assert [d.cpus for d in found.devices] == [cell.partition("\t")[0] for cell in cells]
 
 
 def test_nodes_of_grace_begin_below_the_lowest_of_all_gpus(tmp_path: Path) -> None:
     heads = "CPU Affinity\tNUMA Affinity\tGPU NUMA ID"
     cells = ("0-71\t0,3-9,11-17\t\t2", "0-71\t0,3-9,11-17\t\t10", "72-143\t1,19-25\t\t18")
-    found = machine(tmp_path, table(["vv", "v"], *cells, heads=heads))
+    found = machine_of(tmp_path, table(["vv", "v"], *cells, heads=heads))
     assert [d.numa_node for d in found.devices] == [0, 0, 1]

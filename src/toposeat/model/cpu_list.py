@@ -39,15 +39,13 @@ def format_cpu_list(cpus: Iterable[int]) -> str:
     """The shortest Linux CPU list."""
     runs: list[list[int]] = []
     for cpu in sorted(cpus):
-        if runs and cpu == runs[-1][-1] + 1:
-            runs[-1][1:] = [cpu]
-        else:
-            runs.append([cpu])
+        if not runs or cpu != runs[-1][-1] + 1:
+            runs.append([])
+        runs[-1][1:] = [cpu]
     return ",".join("-".join(map(str, run)) for run in runs)
 
 
 def cpu_list_of_mask(words: list[int], bits: int = 64) -> str:
     """The CPU list of an affinity mask given as words, least significant first."""
-    return format_cpu_list(
-        w * bits + b for w, word in enumerate(words) for b in range(bits) if word >> b & 1
-    )
+    cpus = (w * bits + b for w, word in enumerate(words) for b in range(bits) if word >> b & 1)
+    return format_cpu_list(cpus)

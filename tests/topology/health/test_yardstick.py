@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.topology.readers.recorded import machine_of
 from toposeat.model.health import Finding, Severity
 from toposeat.model.topology import Topology
-from toposeat.topology import findings_of, parse_topology_text, read_topologies
+from toposeat.topology import findings_of, parse_topology_text
 
 Rates = Sequence[Sequence[float]]
 
@@ -122,7 +123,6 @@ SUM {way}_memcpy_ce {total}
 
 def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
     def found(rates: Sequence[float]) -> list[Finding]:
-        (tmp_path / "topo.txt").write_text(MATRIX)
         ways = (("host_to_device", "->"), ("device_to_host", "<-"))
         text = "\n".join(
             HOST.format(
@@ -133,8 +133,7 @@ def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
             )
             for way, arrow in ways
         )
-        (tmp_path / "host.txt").write_text(text)
-        return slow(read_topologies([tmp_path / "topo.txt", tmp_path / "host.txt"]))
+        return slow(machine_of(tmp_path, MATRIX, text))
 
     assert found([24.5, 24.5, 24.5]) == []
     (one,) = found([24.5, 6.2, 24.5])
@@ -147,7 +146,7 @@ def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
 
 def test_the_host_tells_which_of_two_is_slow(tmp_path: Path) -> None:
     """Both ends of a pair are slow; copies of the host are of one device each."""
-    (tmp_path / "topo.txt").write_text(
+    matrix = (
         "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
         "GPU0\t X \tPHB\t0-31\t0\nGPU1\tPHB\t X \t0-31\t0\n"
     )
@@ -164,7 +163,6 @@ def test_the_host_tells_which_of_two_is_slow(tmp_path: Path) -> None:
         "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)\n"
         "           0         1\n 0       N/A     6.30\n 1     6.30       N/A\n"
     )
-    (tmp_path / "nvbandwidth.txt").write_text(head + host + pair)
-    (found,) = slow(read_topologies([tmp_path / "topo.txt", tmp_path / "nvbandwidth.txt"]))
+    (found,) = slow(machine_of(tmp_path, matrix, head + host + pair))
     assert (found.severity, found.subject) == (Severity.DOUBT, "D0")
     assert "copies over the own PCIe link" in found.detail

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from toposeat.model.topology import Bond, Device, PcieState, Topology
+from toposeat.topology import read_topologies
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers import nvidia_smi_topo
 from toposeat.topology.readers.file_text import FileText, read_file
@@ -27,6 +28,14 @@ def facts_of_text(text: str, name: str = "f.txt") -> Topology:
 def matrix_of_text(text: str, path: str | Path = "f.txt") -> Topology:
     """What a text says as output of `nvidia-smi topo -m`, whatever the registry takes it for."""
     return nvidia_smi_topo.parse(FileText(text, Path(path)))
+
+
+def machine_of(folder: Path, *texts: str) -> Topology:
+    """The machine of these outputs together, each saved in a file of its own."""
+    paths = [folder / f"{at}.txt" for at in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    return read_topologies(paths)
 
 
 def as_facts(parsed: Topology) -> Topology:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.topology.readers.recorded import machine_of
 from toposeat.errors import InputError
 from toposeat.model.topology import ComponentKind, PathClass, PcieState, Topology
 from toposeat.topology import findings_of, read_topologies
@@ -57,13 +59,7 @@ GPU2\tSYS\tPIX\t X \t16-31\t1
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    def read(*texts: str) -> Topology:
-        paths = [tmp_path / f"{at}.txt" for at in range(len(texts))]
-        for path, text in zip(paths, texts, strict=True):
-            path.write_text(text)
-        return read_topologies(paths)
-
-    return read
+    return partial(machine_of, tmp_path)
 
 
 def classes(machine: Topology) -> dict[str, str]:
