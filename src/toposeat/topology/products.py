@@ -78,7 +78,7 @@ def products() -> tuple[Product, ...]:
 # RTX 2080 to RTX 5090 and TITAN RTX, with or without the word GeForce; no workstation card.
 _NO_PEER_ACCESS = r"GEFORCE (RTX|GTX 16)|TITAN RTX|\bRTX [2-5]0[5-9]0|\bGTX 16[56]0"
 _ISA = re.compile(r"sm_\d+|gfx[0-9a-f]+", re.ASCII)
-_VENDOR_IDS = {0x10DE: Vendor.NVIDIA, 0x1002: Vendor.AMD, 0x8086: Vendor.INTEL}
+VENDORS = {0x10DE: Vendor.NVIDIA, 0x1002: Vendor.AMD, 0x8086: Vendor.INTEL}
 
 
 @cache
@@ -102,7 +102,7 @@ def kind_of(device: Device) -> str:
 
 def name_of_pci(vendor: int, device: int) -> str:
     """The product of PCI vendor and device ids; "" where it is not known."""
-    maker = _VENDOR_IDS.get(vendor)
+    maker = VENDORS.get(vendor)
     return next((p.name for p in products() if p.vendor is maker and f"{device:04x}" in p.ids), "")
 
 

@@ -31,9 +31,7 @@ from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import CountedLanes
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.pci_graph import (
-    VENDOR_AMD,
     VENDOR_INTEL,
-    VENDOR_NVIDIA,
     Endpoint,
     Machine,
     NetworkAdapter,
@@ -43,7 +41,6 @@ from toposeat.topology.graph.pci_graph import (
 )
 from toposeat.topology.readers.file_text import FileText, XmlElement
 
-_VENDORS = {VENDOR_NVIDIA: Vendor.NVIDIA, VENDOR_AMD: Vendor.AMD, VENDOR_INTEL: Vendor.INTEL}
 _PCI_TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\]", re.IGNORECASE | re.ASCII)
 _SPEED = re.compile(r"\d{1,4}\.\d{1,9}", re.ASCII)
 # How tools number devices, best first: nvidia-smi's, rocm-smi's, CUDA's, Level Zero's. Not the
@@ -385,7 +382,7 @@ def _device(contents: _Contents, found: _Found, id: str, index: int, *, alone: b
         id=id,
         index=index,
         host=contents.host,
-        vendor=_VENDORS.get(found.function.vendor, Vendor.UNKNOWN),
+        vendor=products.VENDORS.get(found.function.vendor, Vendor.UNKNOWN),
         name=name,
         pci_bus_id=found.function.pci_bus_id if alone else None,
         parent=None if alone else found.function.pci_bus_id,

@@ -27,10 +27,10 @@ from toposeat.topology.readers.tables import clean_lines
 from toposeat.topology.told import told_machine
 
 _MAKERS = {
-    "NVIDIA": (pci_graph.VENDOR_NVIDIA, Vendor.NVIDIA),
-    "AMD": (pci_graph.VENDOR_AMD, Vendor.AMD),
-    "Intel": (pci_graph.VENDOR_INTEL, Vendor.INTEL),
-    "": (0, Vendor.UNKNOWN),
+    "NVIDIA": pci_graph.VENDOR_NVIDIA,
+    "AMD": pci_graph.VENDOR_AMD,
+    "Intel": pci_graph.VENDOR_INTEL,
+    "": 0,
 }
 _MAKER = re.compile(r"(NVIDIA) Corporation|\[(AMD)/ATI\]|(Intel) Corporation")
 _GRAPHICS = re.compile(r"(?:VGA compatible|3D |Display |Processing accel)[^:]*: ")
@@ -85,7 +85,7 @@ class _Function(Struct):
             return f"{self.maker} {brackets[-1]}"
         number = _NUMBER.search(self.text)
         id = int(number[1] or number[2], 16) if number else 0
-        return products.name_of_pci(_MAKERS[self.maker][0], id)
+        return products.name_of_pci(_MAKERS[self.maker], id)
 
 
 def parse(file: FileText) -> Topology:
@@ -189,7 +189,7 @@ def _device(function: _Function, at: int) -> Device:
     return Device(
         id=f"gpu{at}",
         index=at,
-        vendor=_MAKERS[function.maker][1],
+        vendor=products.VENDORS.get(_MAKERS[function.maker], Vendor.UNKNOWN),
         name=function.name if function.maker else "",
         pci_bus_id=function.bus_id,
         numa_node=function.node,
@@ -202,7 +202,7 @@ def _pci_device(function: _Function, bridges: tuple[str, ...]) -> pci_graph.PciD
         pci_bus_id=function.bus_id,
         root=f"pci{(bridges[0] if bridges else function.bus_id)[:7]}",
         bridges=bridges,
-        vendor=_MAKERS[function.maker][0],
+        vendor=_MAKERS[function.maker],
         device=0,
         class_code=0x030000 if _GRAPHICS.match(function.text) else 0,
         numa_node=function.node,
