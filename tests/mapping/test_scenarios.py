@@ -20,7 +20,7 @@ from toposeat.model.topology import ComponentKind, Device, FactKind, Topology, V
 from toposeat.profile import pattern_traffic
 from toposeat.topology import facts_of, read_topologies, read_topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.scenarios import with_inferred_links
+from toposeat.topology.product_links import with_inferred_links
 from toposeat.topology.topology_file import save_topology
 
 EPSILON = 1e-9

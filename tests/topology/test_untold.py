@@ -26,7 +26,8 @@ from toposeat.topology import catalogue_names, knowledge_of, read_topologies, re
 from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.premises import PCIE_RATE
-from toposeat.topology.scenarios import facts_of, with_inferred_links, without_inferred_links
+from toposeat.topology.product_links import with_inferred_links, without_inferred_links
+from toposeat.topology.scenarios import facts_of
 from toposeat.topology.told import told_machine
 from toposeat.topology.topology_file import save_topology
 from toposeat.topology.untold import untold_affinities, untold_pairs

@@ -19,12 +19,7 @@ from toposeat.model.topology import Topology
 from toposeat.topology.networks.formats import network_format_of
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.registry import Registered
-from toposeat.topology.several_outputs import (
-    contents,
-    outputs_of,
-    without_log,
-    without_repetitions,
-)
+from toposeat.topology.several_outputs import contents, outputs_of, without_log, without_repetitions
 from toposeat.topology.told import is_whole
 
 

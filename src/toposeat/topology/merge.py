@@ -35,14 +35,8 @@ from toposeat.topology.merging.fold import MEMBERS, fold, identified
 from toposeat.topology.merging.join import fitted, renamed
 from toposeat.topology.merging.layout import lay_out, layout_of, place_bridges, with_nodes
 from toposeat.topology.merging.nics import draw_nics
-from toposeat.topology.scenarios import without_inferred_links
-from toposeat.topology.told import (
-    Ends,
-    is_whole,
-    makes_machine,
-    tells_bonds,
-    tells_paths,
-)
+from toposeat.topology.product_links import without_inferred_links
+from toposeat.topology.told import Ends, is_whole, makes_machine, tells_bonds, tells_paths
 
 _HINT = "give what lists the links as well: nvidia-smi topo -m, amd-smi topology, hwloc or NCCL XML"
 

@@ -149,7 +149,7 @@ def _machine(parts: Sequence[Topology], source: str | Path) -> Topology:
     try:
         facts = parts[0] if is_one else _merged(parts, path)
         if FactKind.DEVICE_LINKS not in facts.tells:
-            from toposeat.topology.scenarios import with_inferred_links  # noqa: PLC0415 - 20 ms
+            from toposeat.topology.product_links import with_inferred_links  # noqa: PLC0415 - 20 ms
 
             facts = with_inferred_links(facts)
         return _without_displays(facts if is_one and facts.routes else drawn(facts))

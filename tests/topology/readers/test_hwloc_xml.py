@@ -18,7 +18,7 @@ from toposeat.model.topology import (
     Vendor,
 )
 from toposeat.topology import parse_topology_text, read_topology
-from toposeat.topology.scenarios import without_inferred_links
+from toposeat.topology.product_links import without_inferred_links
 
 # One socket of two memory nodes: two GPUs behind a switch beside node 0, a third beside node 1.
 SAMPLE = """\

@@ -17,14 +17,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
-from toposeat.model.topology import (
-    Device,
-    FactKind,
-    Nic,
-    PathClass,
-    Topology,
-    Vendor,
-)
+from toposeat.model.topology import Device, FactKind, Nic, PathClass, Topology, Vendor
 from toposeat.topology.readers.cells import (
     check_symmetric,
     cpu_affinity,
@@ -33,14 +26,7 @@ from toposeat.topology.readers.cells import (
     words_of,
 )
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.readers.tables import (
-    Line,
-    Row,
-    Table,
-    TableSpec,
-    clean_lines,
-    find_table,
-)
+from toposeat.topology.readers.tables import Line, Row, Table, TableSpec, clean_lines, find_table
 from toposeat.topology.relation import (
     KNOWN_TOKENS,
     OLD_WORDS,
