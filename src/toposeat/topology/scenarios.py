@@ -29,13 +29,14 @@ from toposeat.topology.untold import untold_pairs
 
 _MOST_WAYS = 8  # how GPUs of one product may be joined
 _OWN_LINKS = ("POWER8", "POWER9", "Grace")  # they join GPUs by links of their own: always told
+_OTHERS = (Vendor.AMD, Vendor.INTEL)
 _ONE_SOCKET = ("Threadripper", "desktop")
-_NAMES = {
-    Vendor.NVIDIA: "nvidia-smi -L",
-    Vendor.AMD: "amd-smi static --asic",
-    Vendor.INTEL: "xpu-smi discovery",
-}
-_GENERATION = "nvidia-smi --query-gpu=name,pci.bus_id,pcie.link.gen.max --format=csv"
+# What tells it on NVIDIA's machines, and on others: outputs that are read.
+_NAMES = ("nvidia-smi -L", "lspci -tv")
+_GENERATION = (
+    "nvidia-smi --query-gpu=name,pci.bus_id,pcie.link.gen.max --format=csv",
+    "sudo lspci -vv",
+)
 
 
 def facts_of(topology: Topology) -> tuple[Fact, ...]:
@@ -152,7 +153,7 @@ def _product(topology: Topology) -> Fact | None:
     staged = partial(with_peer_access, peer_access=False)
     return Fact(
         what="the PCIe generation" if named else "the product",
-        settle=_GENERATION if named else _NAMES.get(min(vendors), _NAMES[Vendor.NVIDIA]),
+        settle=(_GENERATION if named else _NAMES)[min(vendors) in _OTHERS],
         choices=tuple(
             Choice(
                 name=_name_of_product(dict(values), names, lane is None, is_staged),
@@ -210,10 +211,9 @@ def _links(topology: Topology) -> Fact | None:
         named = next(each for each in way_of if each is not None)
         draw = partial(product_links.joined, groups=tuple(groups), ways=tuple(way_of))
         choices.append(Choice(name=_name_of_way(*named), draw=draw))
-    vendor = groups[0].devices[0].vendor
     return Fact(
         what="which device links join the GPUs",
-        settle=_NAMES.get(vendor, _NAMES[Vendor.NVIDIA]),
+        settle=_NAMES[groups[0].devices[0].vendor in _OTHERS],
         choices=tuple(choices),
     )
 

@@ -12,7 +12,7 @@ import pytest
 from tests.topology.readers.recorded import machine_of
 from toposeat.errors import InputError
 from toposeat.model.topology import ComponentKind, PathClass, PcieState, Topology
-from toposeat.topology import findings_of, read_topologies
+from toposeat.topology import facts_of, findings_of, read_topologies
 
 Read = Callable[..., Topology]
 CARD = "NVIDIA Corporation GA102 [GeForce RTX 3090]"
@@ -146,6 +146,24 @@ def test_more_gpus_than_a_job_sees(read: Read) -> None:
 def test_names(read: Read, line: str, name: str) -> None:
     (device,) = read(f"{line}\n").devices
     assert name in device.name
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("rocm-smi-topo/2gpu-mi100-pcie-minimal.txt",
+         "Advanced Micro Devices, Inc. [AMD/ATI] Arcturus GL-XL [Instinct MI100]"),
+        ("xpu-smi-topo/2gpu-max1100-xl24.txt",
+         "Intel Corporation Ponte Vecchio XL (1 Tile) [Data Center GPU Max 1100]"),
+    ],
+)  # fmt: skip
+def test_it_settles_the_product(read: Read, shared_dir: Path, table: str, name: str) -> None:
+    """The command that a fact names has an output that is read, whoever made the GPUs."""
+    text = (shared_dir / "machines" / table).read_text()
+    (open_fact,) = [fact for fact in facts_of(read(text)) if fact.what == "the product"]
+    assert open_fact.settle == "lspci -tv"
+    tree = "".join(f"+-[0000:{bus}]-+-00.0-[{bus[0]}1]----00.0  {name}\n" for bus in ("20", "90"))
+    assert not [f for f in facts_of(read(text, f"-{tree}")) if f.what == open_fact.what]
 
 
 @pytest.mark.parametrize(
