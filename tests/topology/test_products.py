@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import LinkKind, Topology, Vendor
 from toposeat.topology import catalogue_names, products, read_topology
 from toposeat.topology.catalogue import built_in_machines
-from toposeat.topology.graph.routes import DEVICE_LINKS
 
 
 def _lanes(machine: Topology) -> dict[str, int]:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.topology import recorded_knowledge
 from toposeat.model.pair import BANDWIDTH
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import (
     Device,
     FactKind,
@@ -23,7 +24,6 @@ from toposeat.model.topology import (
     Vendor,
 )
 from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
-from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.premises import PCIE_RATE
 from toposeat.topology.product_links import with_inferred_links, without_inferred_links

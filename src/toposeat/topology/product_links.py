@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from toposeat.model.graph import components
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import Component, ComponentKind, Device, FactKind, Link, Pair, Topology
 from toposeat.topology import constants as k
-from toposeat.topology.graph.routes import DEVICE_LINKS, rerouted
+from toposeat.topology.graph.routes import rerouted
 from toposeat.topology.products import Product, products_of
 from toposeat.topology.untold import BY_PRODUCT, untold_pairs
 

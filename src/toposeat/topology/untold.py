@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from toposeat.model.pair import BANDWIDTH
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import (
     ComponentKind,
     Device,
@@ -24,7 +25,7 @@ from toposeat.model.topology import (
     Route,
     Topology,
 )
-from toposeat.topology.graph.routes import DEVICE_LINKS, shortest_routes
+from toposeat.topology.graph.routes import shortest_routes
 from toposeat.topology.products import Product, products_named, products_of
 
 if TYPE_CHECKING:

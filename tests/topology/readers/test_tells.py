@@ -12,9 +12,9 @@ from tests.topology.readers.test_samples import SAMPLES
 from tests.topology.readers.test_sysfs_snapshot import write_nodes
 from tests.topology.recorded_knowledge import NO_MACHINES
 from toposeat.errors import ToposeatError
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import FactKind, PathClass, Topology
 from toposeat.topology.formats import FORMATS, TREES, Format, format_of, parse_outputs
-from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.readers.file_text import read_file
 
 

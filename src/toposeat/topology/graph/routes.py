@@ -7,13 +7,14 @@ that were told otherwise before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
 
 from msgspec import Struct
 
+from toposeat.model.path_class import DEVICE_LINKS, class_of_route
 from toposeat.model.quantity import (
     Quantity,
     Source,
@@ -23,9 +24,7 @@ from toposeat.model.quantity import (
     quantity_fields,
 )
 from toposeat.model.topology import (
-    ComponentKind,
     Device,
-    Link,
     LinkKind,
     Nic,
     Pair,
@@ -48,8 +47,6 @@ from toposeat.topology.graph.staged_routes import (
     with_nccl_copies,
     with_staged_routes,
 )
-
-DEVICE_LINKS = frozenset({LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK})
 
 # Drivers take device links wherever they lead to the target, whatever the latency: routing prefers
 # them by a weight that no sum of latencies reaches.
@@ -275,36 +272,3 @@ class _Flows(Struct, frozen=True):
     def both_ways(self, cap: Quantity | None) -> Quantity | None:
         """What a pair reaches both ways together, where one flow is held between sockets."""
         return None if self.copies is None or cap is None else self.copies.both_ways(cap)
-
-
-def class_of_route(
-    source: str, links: Sequence[Link], kinds: Mapping[str, ComponentKind]
-) -> PathClass:
-    """The nvidia-smi word for a route, from what it passes through."""
-    used = {link.kind for link in links}
-    if LinkKind.NETWORK in used:
-        return PathClass.NET
-    if LinkKind.SMP in used:
-        return PathClass.SYS
-    if not kinds and used <= DEVICE_LINKS:  # a ring of 256 has 4 million steps to walk
-        return PathClass.NVL
-    walk = [source]
-    for link in links:
-        walk.append(link.ends[1] if walk[-1] == link.ends[0] else link.ends[0])
-    passed = [kinds[v] for v in walk[1:-1] if v in kinds]
-    relays = len(walk) - 2 - len(passed)  # devices that forward
-    if used <= DEVICE_LINKS and not set(passed) - {ComponentKind.NVSWITCH}:
-        return PathClass.NVL
-    if used <= {LinkKind.C2C}:
-        return PathClass.C2C
-    return _class_inside_numa_node(passed, relays)
-
-
-def _class_inside_numa_node(passed: Sequence[ComponentKind], relays: int) -> PathClass:
-    bridges = passed.count(ComponentKind.HOST_BRIDGE)
-    if bridges > 1:
-        return PathClass.NODE
-    if bridges == 1 or ComponentKind.NUMA in passed or ComponentKind.PACKAGE in passed:
-        return PathClass.PHB
-    near = passed.count(ComponentKind.SWITCH) <= 1 and not relays
-    return PathClass.PIX if near else PathClass.PXB

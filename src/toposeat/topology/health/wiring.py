@@ -12,6 +12,7 @@ from toposeat.model.few import listed
 from toposeat.model.flow_rate import flow_rate
 from toposeat.model.graph import components
 from toposeat.model.health import Shape, Wiring
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.quantity import Source
 from toposeat.model.topology import (
     MEASURED_PORTS,
@@ -21,7 +22,7 @@ from toposeat.model.topology import (
     Route,
     Topology,
 )
-from toposeat.topology.graph.routes import DEVICE_LINKS, shortest_routes
+from toposeat.topology.graph.routes import shortest_routes
 from toposeat.topology.untold import untold_pairs
 
 _MAX_NAMED = 4

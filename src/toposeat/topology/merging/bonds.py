@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toposeat.model.few import first_few
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     Bond,
@@ -26,7 +27,6 @@ from toposeat.topology import constants as k
 from toposeat.topology import products
 from toposeat.topology.graph.device_bonds import CountedLanes, add_nvlinks
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.join import with_ends
 from toposeat.topology.relation import Relations
 from toposeat.topology.told import tells_bonds

@@ -15,6 +15,7 @@ from itertools import permutations
 from toposeat.evaluation.route_numbers import walk
 from toposeat.model.few import first_few
 from toposeat.model.pair import BANDWIDTH, LATENCY
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import (
     MEASURED_PORTS,
@@ -33,7 +34,6 @@ from toposeat.model.topology import (
 )
 from toposeat.topology import constants as k
 from toposeat.topology.graph.rates import NCCL_TRANSPORT
-from toposeat.topology.graph.routes import DEVICE_LINKS
 from toposeat.topology.merging.bonds import is_bond
 from toposeat.topology.untold import BY_PRODUCT
 
