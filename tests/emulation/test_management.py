@@ -100,3 +100,13 @@ def test_a_switch_joins_all_of_its_devices() -> None:
     """
     assert output_of(program, machine="hgx-h100").split() == ["0", "1", "1"]
     assert output_of(program, machine="l40s-8").split() == ["1", "1", "0"]
+
+
+def test_pairs_with_nvlink_have_a_pcie_distance_too() -> None:
+    program = """
+    import pynvml
+    from toposeat.topology.live.nvidia import read_nvml
+    told = read_nvml(pynvml).distances
+    print(*(told[0, other].value for other in (1, 2, 3)))
+    """
+    assert output_of(program, machine="rtx-4-crossed-bridges").split() == ["PHB", "NODE", "NODE"]

@@ -16,6 +16,7 @@ from typing import Any
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.graph import neighbours, shortest
+from toposeat.model.path_class import class_of_route
 from toposeat.model.quantity import quantity_fields
 from toposeat.model.topology import (
     Component,
@@ -111,7 +112,11 @@ class _Writer:
         self.topology = topology
         self.scale = scale
         self.component_of = {each.id: each for each in topology.components}
+        self.kind_of = {each.id: each.kind for each in topology.components}
         self.host = HostPaths(topology)
+        devices = {each.id for each in topology.devices}
+        apart = tuple(link for link in topology.links if not devices.issuperset(link.ends))
+        self.bus = HostPaths(replace(topology, links=apart))
         self.channel_of: dict[tuple[str, str], int] = {}
         self.rates: list[float] = []
         for link in topology.links:
@@ -202,7 +207,7 @@ class _Writer:
         yield f"stage-down {i} {j} {self._path(down, None)}"
         if route.peer_access is not False and not route.staged:
             yield f"peer {i} {j}"
-        yield f"ancestor {i} {j} {_ANCESTOR.get(route.path_class, 50)}"
+        yield f"ancestor {i} {j} {_ANCESTOR[self._level(route)]}"
         lanes = [
             self.topology.link_of_id[link].count
             for link in route.links
@@ -211,6 +216,14 @@ class _Writer:
         ]
         if lanes:
             yield f"nvlink {i} {j} {min(sum(lanes), MAX_LANES)}"
+
+    def _level(self, route: Route) -> PathClass:
+        """How near two devices are over PCIe: NVML tells it of pairs with device links too."""
+        found = route.path_class
+        if found not in _ANCESTOR:
+            links = [link for link, _ in self.bus.way(route.source, route.target)]
+            found = class_of_route(route.source, links, self.kind_of)
+        return found if found in _ANCESTOR else PathClass.SYS
 
     def _stages(
         self, route: Route, a: Device, b: Device, homes: dict[str, str]
@@ -294,13 +307,20 @@ class HostPaths:
 
     def links(self, source: str, target: str) -> _Hops:
         """Links of the shortest path between two vertices."""
-        reach = self._reach(source)
-        if target not in reach:
+        hops = self.way(source, target)
+        if not hops:
             raise InputError(
                 f"no path from {source} to {target} in {self._topology.name}",
                 hint="emulate a topology whose devices and host memory are connected by links",
             )
+        return hops
+
+    def way(self, source: str, target: str) -> _Hops:
+        """Those links; none where none lead there."""
+        reach = self._reach(source)
         hops: _Hops = []
+        if target not in reach:
+            return hops
         here = target
         while here != source:
             _, before, number = reach[here]
