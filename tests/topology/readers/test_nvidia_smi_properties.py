@@ -49,6 +49,45 @@ def test_reads_back_what_was_written(
     check(matrix_of_text(RENDERERS[form](cells, gpus, cpus)), cells, gpus, cpus)
 
 
+@st.composite
+def damages(draw: st.DrawFn, count: int) -> list[tuple[int, int, str]]:
+    """Rows, places of cells, and what happens there: what one row alone cannot show is in one."""
+    at = st.integers(0, count - 1)
+    ways = st.sampled_from(["lost", "fused", "doubled"])
+    several = st.lists(st.tuples(at, at, ways), min_size=1, max_size=3)
+    return draw(several | st.tuples(at, at, st.just("swapped")).map(lambda each: [each]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), drawn=matrices())
+def test_of_damaged_rows_nothing_wrong_is_read(
+    data: st.DataObject, drawn: tuple[list[list[str]], int, list[str]]
+) -> None:
+    cells, gpus, cpus = drawn
+    head, *rows = RENDERERS["spaces_old"](cells, gpus, cpus).splitlines()
+    damage = data.draw(damages(len(cells)))
+    for row, at, way in damage:
+        words = rows[row].split()
+        if way == "fused":
+            words[at + 1 : at + 3] = ["".join(words[at + 1 : at + 3])]
+        else:
+            piece = words[at + 1 : at + 3]
+            words[at + 1 : at + 3] = {
+                "lost": piece[1:], "swapped": piece[::-1], "doubled": [*piece, *piece[1:]]
+            }[way]  # fmt: skip
+        rows[row] = " ".join(words)
+    try:
+        matrix = matrix_of_text("\n".join([head, *rows]) + "\n")
+    except InputError:
+        return  # a word of two halves against each other, or no row is whole
+    for i, j in combinations(range(len(cells)), 2):
+        assert relation(matrix, i, j) in (UNKNOWN, relation_of_token(cells[i][j]))
+    assert all(d.cpus in (None, cpu) for d, cpu in zip(matrix.devices, cpus, strict=True))
+    if len(damage) == 1 and damage[0][2] in ("lost", "fused") and len(cells) == gpus > 1:
+        row, at, _ = damage[0]
+        assert (matrix.devices[row].cpus is None) <= (at == row or at + 1 == len(cells))
+
+
 @settings(max_examples=60, deadline=None)
 @given(drawn=matrices())
 def test_any_matrix_becomes_a_routed_graph(drawn: tuple[list[list[str]], int, list[str]]) -> None:

@@ -394,6 +394,65 @@ def test_known_words_that_ran_together_are_cut_apart(glued: str) -> None:
     assert [d.cpus for d in matrix.devices] == ["0-7"] * 4
 
 
+def damaged(*rows: tuple[int, str]) -> Topology:
+    """A table of four GPUs of which these rows are as here."""
+    lines = (
+        "      GPU0 GPU1 GPU2 GPU3 CPU Affinity NUMA Affinity\n"
+        "GPU0   X  NV12 SYS PIX 0-7 0\nGPU1 NV12 X NODE PXB 0-7 0\n"
+        "GPU2 SYS NODE X PHB 8-15 1\nGPU3 PIX PXB PHB X 8-15 1\n"
+    ).splitlines(keepends=True)
+    for at, row in rows:
+        lines[at + 1] = f"GPU{at} {row}\n"
+    return matrix_of_text("".join(lines))
+
+
+MENDED = "damaged rows that are mended, since one reading is left: "
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ([(2, "SYS NODEXPHB 8-15 1")], "GPU2 in line 4"),
+        ([(2, "SYS X PHB 8-15 1")], "GPU2 in line 4"),
+        ([(2, "NODE X PHB8-15 1")], "GPU2 in line 4"),
+        ([(0, "NV12SYSPIX 0-7 0"), (1, "NV12XNODEPXB0-7 0")], "GPU1 in line 3"),
+        ([(1, "X NODE PXB 0-7 0"), (2, "SYS NODE X 8-15 1")], "GPU1 in line 3, GPU2 in line 4"),
+    ],
+    ids=["three fused", "one lost", "lost, and fused with CPUs", "beside another", "two rows"],
+)
+def test_a_damaged_row_with_one_reading_is_mended(rows: list[tuple[int, str]], named: str) -> None:
+    matrix, whole = damaged(*rows), damaged()
+    assert relations(matrix) == relations(whole)
+    assert f"{MENDED}{named}" in matrix.report
+    for row, device in enumerate(whole.devices):
+        if f"GPU{row} in" in named:
+            assert matrix.devices[row] == device
+
+
+@pytest.mark.parametrize("row", ["SYS X NODE PHB 8-15 1", "SYS", "SYS NODE X PHB 8-15 1 2"])
+def test_a_damaged_row_without_one_reading_is_untold_and_others_tell_its_pairs(row: str) -> None:
+    """The diagonal's mark moved; a row that is cut; one cell more than columns."""
+    matrix = damaged((2, row))
+    assert relations(matrix) == relations(damaged())
+    assert (matrix.devices[2].cpus, matrix.devices[2].numa_node) == (None, None)
+    assert matrix.report[0] == "damaged rows that are untold: GPU2 in line 4"
+
+
+def test_of_two_readings_none_is_taken() -> None:
+    """The cell of GPU2 and GPU3 is lost in both rows, or another one in each."""
+    matrix = damaged((2, "SYS SYS X 8-15 1"), (3, "SYS SYS X 8-15 1"))
+    assert relation(matrix, 2, 3) == UNKNOWN
+    assert matrix.report[0] == "damaged rows that are untold: GPU2 in line 4, GPU3 in line 5"
+    assert "1 pairs have empty cells, first GPU2 - GPU3" in doubts(matrix)
+
+
+def test_a_table_without_a_whole_row_is_refused() -> None:
+    rows = [(0, "X"), (1, "X"), (2, "X"), (3, "X")]
+    with pytest.raises(InputError, match="row GPU0 has 1 of 4 cells") as caught:
+        damaged(*rows)
+    assert caught.value.line == 2
+
+
 P2P = {  # GPUs, peer access of all pairs, words of the report
     "2gpu-5090-gns.txt": (2, False, ("GPU not supported (GNS) for 2 ordered pairs",)),
     "2gpu-l4-cns.txt": (2, False, ("chipset not supported (CNS) for 2 ordered pairs",)),

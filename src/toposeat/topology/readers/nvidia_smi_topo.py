@@ -1,8 +1,8 @@
 """Readers of `nvidia-smi topo`: relations (-m, -mp) of every header generation, and -p2p.
 
-The rule: what the text says is taken exactly, what it lacks is reported, what is damaged is
-refused. NVIDIA prints a full symmetric matrix with one row per column, so anything else is damage;
-only hand-made markdown tables may leave the NIC rows out.
+The rule: what the text says is taken exactly, what it lacks is reported, a table that is damaged
+beyond its rows is refused. NVIDIA prints a full symmetric matrix with one row per column, so
+anything else is damage; only hand-made markdown tables may leave the NIC rows out.
 
 `-p2p` prints one of five capabilities (r, w, n, a, p), and the output does not say which. Where the
 command itself was saved too, it decides; else reading (r) is assumed, and said so.
@@ -26,6 +26,7 @@ from toposeat.topology.readers.cells import (
     words_of,
 )
 from toposeat.topology.readers.file_text import FileText
+from toposeat.topology.readers.mending import with_damaged_rows
 from toposeat.topology.readers.tables import Line, Row, Table, TableSpec, clean_lines, find_table
 from toposeat.topology.relation import (
     KNOWN_TOKENS,
@@ -53,6 +54,7 @@ MATRIX = TableSpec(  # of -p2p as well, with other words
         (r"gpu\s*numa\s*id", "gpu"),
     ),
     empty="cpu",  # in a job whose CPU set has none that is near
+    mends=True,
 )
 _FAILED = re.compile(
     r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|command not found"
@@ -78,6 +80,7 @@ _P2P = replace(
     MATRIX,
     is_cell=MEANINGS.__contains__,
     cells=f"a state ({', '.join(MEANINGS)})",
+    mends=False,  # states may differ by direction
 )
 _P2P_COMMAND = re.compile(r"topo\s+(?:-p2p|--p2pstatus)\s+([rwnap]{1,2})\b")
 _CAPABILITIES = {
@@ -112,6 +115,7 @@ def parse(file: FileText) -> Topology:
     if table is None:
         _refuse_without_matrix(lines, file)
     report: list[str] = []
+    table = with_damaged_rows(table, MATRIX, file, report)
     gpus = tuple(c for c in table.columns if re.fullmatch(r"GPU\d+", c, re.ASCII))
     nics = tuple(c for c in table.columns if c not in gpus)
     relations = _relations(table, (*gpus, *nics), len(gpus), file, report)

@@ -5,8 +5,8 @@ r"""One engine for the tables that tools print: a reader specifies its table.
 
 Terminal escapes, web pastes, markdown and lines that a terminal wrapped are understood. Tabs and
 bars separate cells where there are any, and an empty cell tells nothing. A table that is cut,
-shifted or has unknown cells is refused with its line; after the complete rows of all devices it may
-be cut.
+shifted or has unknown cells is refused with its line, or its damaged rows are named as such (see
+`mending`); after the complete rows of all devices it may be cut.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MARKS = re.compile(r"^[\s#>*|]+")
 _NUMBER = re.compile(r"\d{1,4}|N/A", re.ASCII)
 _REST_CELL = re.compile(r"[\d,\-]+|N/A", re.ASCII)
 WORD = re.compile(r"[A-Z][A-Z0-9?*+_-]{0,15}", re.ASCII)  # what a tool may print for a pair
-_LONGEST = 16  # word that may be two of them
+LONGEST_WORD = 16  # word that may be two of them
 _BLANK = "\0"  # inside a label, until labels and cells are told apart
 
 _Title = TypeVar("_Title")
@@ -60,6 +60,7 @@ class TableSpec:
         empty: the kind of the only one that the tool leaves empty; it writes N/A in the others.
         joined: a name of those that may run together in the header.
         square: there is a row for each column; else the table ends with its last row.
+        mends: damaged rows are kept as such, since both halves of the table say the same.
         split: splits words that ran together into cells.
     """
 
@@ -76,6 +77,7 @@ class TableSpec:
     empty: str = ""
     joined: re.Pattern[str] | None = None
     square: bool = True
+    mends: bool = False
     split: Callable[[str], list[str]] | None = None
 
     def tokens(self, text: str) -> list[str]:
@@ -91,7 +93,7 @@ class TableSpec:
         """The known words in a word: two where they ran together."""
         if self.holds(word):
             return [word]
-        ways = [(word[:cut], word[cut:]) for cut in range(1, min(len(word), _LONGEST))]
+        ways = [(word[:cut], word[cut:]) for cut in range(1, min(len(word), LONGEST_WORD))]
         known = [way for way in ways if all(map(self.holds, way))]
         return list(known[0]) if len(known) == 1 else [word]
 
@@ -120,15 +122,34 @@ class TableSpec:
         cells = [self.tokens(cell) for cell in text.split(separator)]
         return None if any(len(cell) > 1 for cell in cells) else ["".join(cell) for cell in cells]
 
+    def with_empty(self, rest: tuple[str, ...], extras: Sequence[str]) -> tuple[str, ...]:
+        """What stands behind the cells, by column; an empty cell among them looks like blanks.
+
+        With fewer words than columns nobody knows which is empty, but of what the tool says so.
+        """
+        if len(rest) == len(extras):
+            return rest
+        if rest and len(rest) == len(extras) - 1 and self.empty in extras:
+            place = extras.index(self.empty)
+            if all(_NUMBER.fullmatch(word) for word in rest[place:]):
+                return (*rest[:place], "", *rest[place:])
+        return ("",) * len(extras)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its cells in column order, then one for each further column; "" is untold."""
+    """One row: its cells in column order, then one for each further column; "" is untold.
+
+    Of a damaged one, which has no cells, `damage` says what is wrong, `rest` is what stands before
+    its label, and `words` are all behind it.
+    """
 
     label: str
     cells: tuple[str, ...]
     rest: tuple[str, ...]
     line: int
+    damage: str = ""
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +372,7 @@ class _Finder:
             full = len(cells) == count > 1
             if name != str(len(rows)) or not all(good):
                 if full and any(good) and name == str(len(rows)):
-                    self._refuse_cell(cells[good.index(False)], line)
+                    self.refuse(self._no_cell(cells[good.index(False)]), line)
                 if full and all(good) and name.isdigit() and len(rows) < int(name) < count:
                     self.refuse(f"row {len(rows)} is missing: the table is truncated", line)
                 break
@@ -381,7 +402,7 @@ class _Finder:
                 here += 1
                 continue
             taken, row = self._row(here, header, width)
-            if len(row.cells) == len(header.columns):
+            if row.damage or len(row.cells) == len(header.columns):
                 rows.append(row)
             elif self._needs(row, header, rows):
                 self._refuse_length(row.label, len(row.cells), len(header.columns), row.line)
@@ -464,32 +485,25 @@ class _Finder:
         label, count = name.replace(_BLANK, " "), len(header.columns)
         cells = [token.upper() for token in behind[:count]]
         good = next((i for i, c in enumerate(cells) if not self.spec.may_hold(c)), len(cells))
-        if good < len(cells) and not _REST_CELL.fullmatch(cells[good]):
-            self._refuse_cell(cells[good], line, f" ({label}, {header.columns[good]})")
-        if good < count:
-            return Row(label, tuple(cells[:good]), (), line)
+        rest = (*leading, *behind[count:])
         marks = self._marks(cells, header)
-        if self.spec.mark and marks != [name]:
+        if good < len(cells) and not _REST_CELL.fullmatch(cells[good]):
+            damage = self._no_cell(cells[good], f" ({label}, {header.columns[good]})")
+        elif good < count and not self.spec.mends:
+            return Row(label, tuple(cells[:good]), (), line)
+        elif good < count:
+            damage = f"row {label} has {good} of {count} cells"
+        elif self.spec.mark and marks != [name]:
             where = f"in the columns of {', '.join(marks)}" if marks else "nowhere"
             where = where.replace(_BLANK, " ")
-            self.refuse(f"row {label} has its {self.spec.mark} {where}: columns are shifted", line)
-        rest = (*leading, *behind[count:])
-        if len(rest) > len(header.extras):
-            self.refuse(f"row {label} has more cells than the header has columns", line)
-        return Row(label, tuple(cells), self._with_empty(rest, header.extras), line)
-
-    def _with_empty(self, rest: tuple[str, ...], extras: Sequence[str]) -> tuple[str, ...]:
-        """What stands behind the cells, by column; an empty cell among them looks like blanks.
-
-        With fewer words than columns nobody knows which is empty, but of what the tool says so.
-        """
-        if len(rest) == len(extras):
-            return rest
-        if rest and len(rest) == len(extras) - 1 and self.spec.empty in extras:
-            place = extras.index(self.spec.empty)
-            if all(_NUMBER.fullmatch(word) for word in rest[place:]):
-                return (*rest[:place], "", *rest[place:])
-        return ("",) * len(extras)
+            damage = f"row {label} has its {self.spec.mark} {where}: columns are shifted"
+        elif len(rest) > len(header.extras):
+            damage = f"row {label} has more cells than the header has columns"
+        else:
+            return Row(label, tuple(cells), self.spec.with_empty(rest, header.extras), line)
+        if not self.spec.mends:
+            self.refuse(damage, line)
+        return Row(label, (), tuple(leading), line, damage, tuple(behind))
 
     def _separated(
         self, text: str, header: _Header
@@ -517,12 +531,11 @@ class _Finder:
 
     def _marks(self, cells: Sequence[str], header: _Header) -> list[str]:
         """The columns in which a row has the mark of the diagonal."""
-        named = zip(header.columns, cells, strict=True)
+        named = zip(header.columns, cells, strict=False)
         return [column for column, cell in named if cell == self.spec.mark]
 
-    def _refuse_cell(self, cell: str, line: int, where: str = "") -> NoReturn:
-        where = where.replace(_BLANK, " ")
-        self.refuse(f"{cell[:40]!r} where {self.spec.cells} belongs{where}", line)
+    def _no_cell(self, cell: str, where: str = "") -> str:
+        return f"{cell[:40]!r} where {self.spec.cells} belongs{where.replace(_BLANK, ' ')}"
 
     def _refuse_length(self, label: str, found: int, count: int, line: int) -> NoReturn:
         self.refuse(f"row {label} has {found} of {count} cells: the table is truncated", line)
