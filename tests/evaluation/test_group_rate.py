@@ -19,6 +19,8 @@ from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.group_rate import GroupRates, group_rate
+from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation.route_numbers import device_routes
 from toposeat.model.processor import Processor
 from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
@@ -233,6 +235,25 @@ def test_rings_pass_every_member_once_and_fit_on_the_links(name: str) -> None:
                     machine.links[link].backward_bytes_per_s,
                 )
                 assert uses * found.bytes_per_s <= both[direction].value * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["a100-pcie-8-bridged", "c2050-8", "k40-4"])
+def test_all_rings_together_cross_sockets_at_the_rate_of_the_best_pair_there(name: str) -> None:
+    """NCCL first gives all rings one order, so that they share the pair that crosses."""
+    machine = read_topology(name)
+    arrays = network_arrays(machine)
+    crossing = [
+        pair
+        for pair, route in enumerate(device_routes(machine))
+        if route is not None and not machine.between_sockets.isdisjoint(route.links)
+    ]
+    best = max(arrays.cap[pair] for pair in crossing)
+    n = arrays.devices
+    for devices in (each for count in (3, 4, n) for each in combinations(range(n), count)):
+        if not {a * n + b for a in devices for b in devices}.isdisjoint(crossing):
+            found = rates(name).of(devices)
+            assert found.is_best
+            assert found.bytes_per_s <= best * (1 + 1e-9)
 
 
 def test_one_device_has_nothing_to_send() -> None:

@@ -4,10 +4,10 @@ NCCL and RCCL look for rings over the members of a communicator on one node; the
 plays no part. `core/include/toposeat/groups/ring_rate.hpp` has the equations and the search.
 A group sees the machine without the other devices: two members that no direct link joins go through
 one member that has a link to both (NCCL's NVB), else by the machine's route. All rings that go from
-one member to another share what a flow of the two reaches, and all that leave a member through host
-memory. Rings do not go through a device outside of the group. Where that leaves none, although the
-hardware forwards (MI250X), one ring of forwarded hops is counted: how RCCL forms rings there is not
-recorded.
+one member to another share what a flow of the two reaches, and so do all that leave a member
+through host memory, and all that go from one socket to another over PCIe. Rings do not go through a
+device outside of the group. Where that leaves none, although the hardware forwards (MI250X), one
+ring of forwarded hops is counted: how RCCL forms rings there is not recorded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from toposeat import _core
 from toposeat.errors import UsageError
 from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.network import NetworkArrays, network_arrays
-from toposeat.evaluation.route_numbers import device_routes
+from toposeat.evaluation.route_numbers import device_routes, walk
 from toposeat.model.group_rate import GroupRate
 from toposeat.model.processor import is_amd
 from toposeat.model.route import PathClass
@@ -348,6 +348,7 @@ class _Routes:
         self._switched = [False] * (n * n)
         self._by_nccl = [False] * (n * n)  # which NCCL copies in a way of its own
         self._passes: list[frozenset[int]] = [frozenset()] * (n * n)
+        self._crosses: list[list[tuple[str, bool]]] = [[] for _ in range(n * n)]
         self._relays = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
         for (source, target), route in topology.route_of_pair.items():
             if source not in place or target not in place:
@@ -360,6 +361,11 @@ class _Routes:
             self._by_nccl[pair] = route.ring_bytes_per_s is not None
             self._direct[pair] = len(links) == 1 and links[0].kind in _DIRECT
             self._switched[pair] = bool(links) and bool(ends) and ends <= switches
+            self._crosses[pair] = [
+                (link.id, is_reverse)
+                for link, is_reverse in walk(topology.link_of_id, route)
+                if link.id in topology.between_sockets
+            ]
         # The resources whose numbers decide which member relays for two others.
         ways = zip(uses, self._direct, strict=True)
         direct = {of_pair[0] for of_pair, is_direct in ways if is_direct and of_pair}
@@ -368,7 +374,8 @@ class _Routes:
     def held_by_flow(self) -> list[list[int]]:
         """Pairs of which all rings together carry no more than the fastest flow of one reaches.
 
-        Each pair by itself, and all that a device sends, or may send, through host memory.
+        All that cross from one socket to another, because NCCL first gives all rings one order;
+        each pair by itself, and all that a device sends, or may send, through host memory.
         """
         pairs = [
             pair
@@ -378,7 +385,11 @@ class _Routes:
         staged: dict[int, list[int]] = {}
         for pair in filter(self._by_nccl.__getitem__, pairs):
             staged.setdefault(pair // self._n, []).append(pair)
-        return [*([pair] for pair in pairs), *staged.values()]
+        crossing: dict[tuple[str, bool], list[int]] = {}
+        for pair in pairs:
+            for way in self._crosses[pair]:
+                crossing.setdefault(way, []).append(pair)
+        return [*crossing.values(), *([pair] for pair in pairs), *staged.values()]
 
     def share_ports(self, capacity: NDArray[np.float64]) -> None:
         """A cap of device links alone is what their ports carry, for all flows together."""

@@ -437,6 +437,16 @@ class Topology(Noun, Record, frozen=True, kw_only=True, dict=True):
         """Links by id."""
         return {link.id: link for link in self.links}
 
+    @cached_property
+    def between_sockets(self) -> frozenset[str]:
+        """Ids of the links that lead from one socket to another: not those within a package."""
+        packages = {c.id for c in self.components if c.kind is ComponentKind.PACKAGE}
+        return frozenset(
+            link.id
+            for link in self.links
+            if link.kind is LinkKind.SMP and len(packages.intersection(link.ends)) != 1
+        )
+
     @property
     def hosts(self) -> tuple[str, ...]:
         """Host names in the order in which devices name them."""

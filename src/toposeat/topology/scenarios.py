@@ -16,7 +16,6 @@ from toposeat.model.transport import NCCL_IS_SET
 from toposeat.topology import constants as k
 from toposeat.topology.graph.rates import (
     NCCL_TRANSPORT,
-    between_sockets,
     family_of_machine,
     generation_of,
 )
@@ -64,7 +63,7 @@ def _processor(topology: Topology) -> Fact | None:
     open_numbers = {premise.what for premise in topology.premises}
     if mine.name != unknown().name or not open_numbers & {p.what for p in mine.numbers.values()}:
         return None
-    several = bool(between_sockets(topology))
+    several = bool(topology.between_sockets)
     is_open = PCIE_PREMISE in open_numbers
     nominal = {p.what: p.nominal for p in mine.numbers.values()}
     choices = [Choice(name="a processor in the middle", values=nominal)]

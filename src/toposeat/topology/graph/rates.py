@@ -23,7 +23,7 @@ from toposeat.model.quantity import (
     nominal,
     quantity_fields,
 )
-from toposeat.model.topology import ComponentKind, Device, Link, LinkKind, Nic, PathClass, Topology
+from toposeat.model.topology import Device, Link, LinkKind, Nic, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.premises import PCIE_RATE, scaled
 from toposeat.topology.processors import Family, family_of, unknown
@@ -136,16 +136,6 @@ def _own_link(link: Link, ends: Mapping[str, Device | Nic]) -> Link:
 
 
 # ---- copies between devices that share no switch
-
-
-def between_sockets(topology: Topology) -> set[str]:
-    """Ids of the links that lead from one socket to another: not those within a package."""
-    packages = {c.id for c in topology.components if c.kind is ComponentKind.PACKAGE}
-    return {
-        link.id
-        for link in topology.links
-        if link.kind is LinkKind.SMP and len(packages.intersection(link.ends)) != 1
-    }
 
 
 class CopyRates(Struct, frozen=True):

@@ -36,7 +36,6 @@ from toposeat.model.topology import (
 )
 from toposeat.topology.graph.rates import (
     CopyRates,
-    between_sockets,
     copy_premises,
     copy_rates,
     settled,
@@ -223,7 +222,7 @@ class _Flows(Struct, frozen=True):
 
     @classmethod
     def of(cls, topology: Topology) -> _Flows:
-        links, between = topology.links, between_sockets(topology)
+        links, between = topology.links, topology.between_sockets
         of_link = [x.flow_bytes_per_s or x.forward_bytes_per_s for x in links]
         flow = [each.value for each in of_link]
         pcie = [x.kind is LinkKind.PCIE for x in links]

@@ -23,7 +23,7 @@ from toposeat.model.topology import (
 )
 from toposeat.model.transport import NCCL_IS_SET
 from toposeat.topology import constants as k
-from toposeat.topology.graph.rates import StagedRates, between_sockets
+from toposeat.topology.graph.rates import StagedRates
 from toposeat.topology.products import has_peer_access
 
 OVER_PCIE = frozenset((PathClass.PIX, PathClass.PXB, PathClass.PHB, PathClass.NODE, PathClass.SYS))
@@ -47,7 +47,7 @@ def with_staged_routes(topology: Topology) -> Topology:
     if not refused:
         return topology
     ways = ways_to_memory(topology)
-    between = between_sockets(topology)
+    between = topology.between_sockets
     rates = StagedRates.of_machine(topology)
     new = {
         (r.source, r.target): _staged(r, way, rates, across=not between.isdisjoint(way))
@@ -107,7 +107,7 @@ def with_nccl_copies(topology: Topology, direct: Set[PathClass]) -> Topology:
             are staged.
     """
     devices = {device.id for device in topology.devices}
-    ways, between = ways_to_memory(topology), between_sockets(topology)
+    ways, between = ways_to_memory(topology), topology.between_sockets
     rates = StagedRates.of_machine(topology)
 
     def step(route: Route) -> Route:
