@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -256,7 +257,7 @@ def two_sockets() -> Topology:
 def test_seats_follow_the_device() -> None:
     placement = seat_ranks(two_sockets(), 4, [2, 0, 3, 1], metadata={"why": "test"})
     assert placement.vendor == "nvidia"
-    assert placement.metadata == {"why": "test"}
+    assert placement.metadata["why"] == "test"
     assert [seat.index for seat in placement.seats] == [2, 0, 3, 1]
     assert [seat.local_rank for seat in placement.seats] == [0, 1, 2, 3]
     assert [seat.uuid for seat in placement.seats] == ["GPU-2", "GPU-0", "GPU-3", "GPU-1"]
@@ -279,6 +280,37 @@ def test_no_rank_is_bound_to_cpus_that_a_site_keeps() -> None:
     assert sum(map(len, cores)) == len(set().union(*cores)) == 51
     with pytest.raises(UsageError, match="not a CPU list"):
         with_reserved_cpus(frontier, "first")
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "words"),
+    [
+        ("dgx-a100", 8, "the second of two runs"),
+        ("power9-4", 4, "4 CPUs in a row"),
+        ("dgx-a100", 1, ""),  # a whole list, however its cores are numbered
+    ],
+)
+def test_it_is_said_how_cores_were_guessed(name: str, ranks: int, words: str) -> None:
+    guess = seat_ranks(read_topology(name), ranks, range(ranks)).metadata.get("cores", "")
+    assert words in guess
+    assert bool(words) == guess.startswith("guessed from CPU numbers")
+
+
+def test_cores_that_a_source_tells_are_not_guessed() -> None:
+    machine = two_sockets()
+    assert "each CPU is one" in seat_ranks(machine, 4, range(4)).metadata["cores"]
+    told = tuple(
+        replace(part, cores=tuple(f"{at},{at + 8}" for at in range(16 * i, 16 * i + 8)))
+        for i, part in enumerate(machine.components)
+    )
+    placement = seat_ranks(replace(machine, components=told), 4, range(4))
+    assert "cores" not in placement.metadata
+    assert [seat.cpus for seat in placement] == [
+        "0-3,8-11",
+        "4-7,12-15",
+        "16-19,24-27",
+        "20-23,28-31",
+    ]
 
 
 def test_unknown_stays_unknown() -> None:

@@ -9,7 +9,7 @@ from toposeat.launch.launchers import EXPORTERS
 from toposeat.launch.launchers.seats import DEFAULT_PROGRAM, Export, Job
 from toposeat.launch.order_readers import meeting_note
 from toposeat.model.cpu_list import RESERVED
-from toposeat.model.placement import Placement
+from toposeat.model.placement import CORES_KEY, Placement
 
 _KEPT = "CPUs that the site keeps (Slurm: CoreSpecCount) may be among these: map --reserve-cpus"
 # Their programs find the host where they meet themselves.
@@ -36,7 +36,9 @@ def export_placement(
     export = EXPORTERS[launcher][1](job)
     said = meeting_note(job.hosts) if launcher in _ONE_PROCESS_A_RANK else ""
     binds = any(seat.cpus for seat in placement) and RESERVED not in placement.metadata
-    notes = (*export.notes, *filter(None, (said, _KEPT if binds else "")))
+    cores = placement.metadata.get(CORES_KEY, "")
+    guess = f"cores are {cores}; lscpu > FILE as another -t tells" if cores else ""
+    notes = (*export.notes, *filter(None, (said, _KEPT if binds else "", guess)))
     return replace(export, notes=notes)
 
 

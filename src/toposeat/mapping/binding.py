@@ -12,7 +12,7 @@ from toposeat.mapping.cpu_share import cores_by_number, share_cpus
 from toposeat.model.cpu_list import MAX_CPU, RESERVED, cpus_of, format_cpu_list, parse_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.nics import choose_nics
-from toposeat.model.placement import COSTS_KEY, OTHERS_KEY, HostDevice, Placement, Seat
+from toposeat.model.placement import CORES_KEY, COSTS_KEY, OTHERS_KEY, HostDevice, Placement, Seat
 from toposeat.model.processor import CPU_NAME, processor_of
 from toposeat.model.topology import ComponentKind, Device, Topology
 
@@ -27,9 +27,10 @@ def seat_ranks(
     """Complete a mapping to a placement.
 
     CPUs are the near CPUs of the rank's device, within one NUMA node, shared out evenly and
-    disjointly among the ranks that have the same ones. The memory node is the device's. The NIC is
-    that of the device among all devices that are used (`choose_nics`). What the topology does not
-    know stays None. Where devices of a host are not all equally near, the metadata says how near.
+    disjointly among the ranks that have the same ones; where cores had to be guessed for that, the
+    metadata says how. The memory node is the device's. The NIC is that of the device among all
+    devices that are used (`choose_nics`). What the topology does not know stays None. Where devices
+    of a host are not all equally near, the metadata says how near.
 
     Args:
         topology: the machine.
@@ -38,7 +39,7 @@ def seat_ranks(
         metadata: kept in the placement.
     """
     devices = _devices_of_ranks(topology, traffic_ranks, device_of_rank)
-    cpus = _cpus_of_ranks(topology, devices)
+    cpus, guessed = _cpus_of_ranks(topology, devices)
     nics = _nics_of_ranks(topology, devices)
     on_host: Counter[str] = Counter()
     seats = []
@@ -66,6 +67,7 @@ def seat_ranks(
             **(metadata or {}),
             **_costs(topology),
             **_others(topology),
+            **({CORES_KEY: guessed} if guessed else {}),
             **{key: topology.metadata[key] for key in (RESERVED,) if key in topology.metadata},
         },
     )
@@ -164,8 +166,10 @@ def _devices_of_hosts(topology: Topology) -> dict[str, tuple[HostDevice, ...]]:
     }
 
 
-def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, str]:
+def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> tuple[dict[int, str], str]:
+    """The CPUs of each rank, and in words what was taken for a core, if that decides them."""
     shares: dict[int, str] = {}
+    guessed = ""
     for host in topology.hosts:
         pools = {}
         for rank, device in enumerate(devices):
@@ -174,16 +178,23 @@ def _cpus_of_ranks(topology: Topology, devices: Sequence[Device]) -> dict[int, s
                 pools[rank] = pool
         parts = [component for component in topology.components if component.host == host]
         cores = [cpus_of(core) for part in parts for core in part.cores]
+        guess = ""
         if not cores and (threads := _threads_in_a_row(topology)) > 1:
+            guess = f"{threads} CPUs in a row are taken for one, as on POWER"
             cores = [frozenset(range(at, at + threads)) for at in range(0, MAX_CPU, threads)]
         if not cores:  # by the whole lists: what a site keeps of a core is no reason to cut it
+            guess = (
+                "the second of two runs of one length holds second threads, else each CPU is one"
+            )
             whole = dict.fromkeys(part.cpus for part in parts if part.cpus)
             each = (cores_by_number(parse_cpu_list(listed)) for listed in whole)
             cores = [frozenset(core) for of_node in each for core in of_node]
         caches = [cpus_of(cache) for part in parts for cache in part.caches]
         shared = share_cpus(pools, cores, caches)
+        if guess and shared != pools:
+            guessed = f"guessed from CPU numbers, since no source tells: {guess}"
         shares.update((rank, format_cpu_list(cpus)) for rank, cpus in shared.items())
-    return shares
+    return shares, guessed
 
 
 def _threads_in_a_row(topology: Topology) -> int:

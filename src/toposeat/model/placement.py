@@ -15,6 +15,7 @@ from toposeat.model.topology import ANY_HOST
 
 COSTS_KEY = "costs"  # of the metadata: how near devices of a host are, read by toposeat-exec
 OTHERS_KEY = "others"  # of the metadata: numbers of devices that a list left to other jobs
+CORES_KEY = "cores"  # of the metadata: what was taken for a core where no source tells
 # Of the metadata: what was predicted and proved of the placement in words, and all of it as JSON.
 VERDICT_KEY, RANGE_KEY, PROOF_KEY, ANSWER_KEY = "verdict", "range", "proof", "answer"
 _SHOWN = 16  # devices in a repr

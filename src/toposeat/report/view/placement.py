@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toposeat.model.placement import PROOF_KEY, RANGE_KEY, VERDICT_KEY, Placement
+from toposeat.model.placement import CORES_KEY, PROOF_KEY, RANGE_KEY, VERDICT_KEY, Placement
 from toposeat.model.topology import ANY_HOST
 from toposeat.report.parts import Fact, Part, Table
 from toposeat.report.text import PLAIN, TextStyle, lay_out
@@ -18,6 +18,7 @@ _NAMES = {
     "settings": "Settings",
     "visibility": "Visible",
     "nics_left_out": "NICs out",
+    CORES_KEY: "Cores",
     "made": "Made",
 }
 _SAID_BY_ANSWER = (VERDICT_KEY, RANGE_KEY, PROOF_KEY, "topology", "traffic")
