@@ -13,10 +13,11 @@ Int64Array = NDArray[np.int64]
 
 
 class TrafficKind(StrEnum):
-    """The kind of MPI call that moved the bytes."""
+    """The kind of MPI call that moved the bytes; exact: of collectives that say who sends whom."""
 
     POINT_TO_POINT = "point-to-point"
     COLLECTIVE = "collective"
+    EXACT_COLLECTIVE = "exact collective"
     ONE_SIDED = "one-sided"
 
 

@@ -192,12 +192,12 @@ class NcclJob:
         notes = list(report)
         messages = MessageList(self.ranks, self.space)
         has_sets = self._has_sets(notes)
-        direct = TrafficKind.POINT_TO_POINT if has_sets else TrafficKind.COLLECTIVE
         unplaced = sum(
             self._expand(number, messages, has_sets=has_sets) for number in range(len(self.groups))
         )
         source, target, size, count = _columns(self.exchanged)
-        messages.add_sum(direct, source, target, np.multiply(size, count, dtype=object), count)
+        nbytes = np.multiply(size, count, dtype=object)
+        messages.add_sum(TrafficKind.EXACT_COLLECTIVE, source, target, nbytes, count)
         modelled = len(messages) > 0
         messages.add(TrafficKind.POINT_TO_POINT, *_columns(self._reported()))
         _check(messages)

@@ -129,7 +129,7 @@ def test_all_to_all_with_splits_counts_each_pair(tmp_path: Path) -> None:
         for splits in ([1, 2, 3, 4], [4, 3, 2, 1], [10, 0, 0, 0], [])
     ]
     write(tmp_path, [trace(rank, [call]) for rank, call in enumerate(calls)])
-    matrix = read_traffic(tmp_path).table(kind=TrafficKind.POINT_TO_POINT).dense_bytes(4)
+    matrix = read_traffic(tmp_path).table(kind=TrafficKind.EXACT_COLLECTIVE).dense_bytes(4)
     assert matrix[0].tolist() == [0, 8, 12, 16]
     assert matrix[1].tolist() == [16, 0, 8, 4]
     assert matrix[2].tolist() == [40, 0, 0, 0]

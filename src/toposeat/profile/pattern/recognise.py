@@ -1,260 +1,178 @@
-"""Which regular pattern a traffic has, as one sentence for the report.
+"""What a traffic is, as one sentence for the report: its messages, then its collectives.
 
-A pattern is claimed only of pairs that are all used and that carry at least 95 % of the bytes
-(`PairSet.claim`); what fits none is called irregular, with figures.
+A shape is claimed of *exact* messages alone: point-to-point, one-sided, and collectives whose
+messages the program gives. What an MPI makes of other collectives is modelled, and the edges of an
+algorithm look like a grid; so these are said by operation and by who takes part.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from toposeat.model.traffic import Communicator, Int64Array, Traffic, TrafficKind
-from toposeat.profile.pattern.halo import (
-    EVEN,
-    MIN_SHARE,
-    PairSet,
-    Pattern,
-    find_halo,
-    percent,
-)
-
-
-def find_all_to_all(pairs: PairSet) -> Pattern | None:
-    """Every rank with every other."""
-    n = pairs.ranks
-    if len(pairs) < n * (n - 1):
-        return None
-    # A full matrix whose bytes are mostly elsewhere, say a grid with few other bytes, is none.
-    heavy = np.sort(pairs.bytes)[::-1][: len(pairs) // 2]
-    if heavy.sum() > 0.9 * pairs.total:
-        return None
-    even = "" if pairs.bytes.max() <= (1 + EVEN) * pairs.bytes.min() else ", uneven"
-    words = f"all-to-all among all ranks{even}: {{share}} of the bytes on {{pairs}}"
-    return pairs.claim("all-to-all", words, pairs.keys)
-
-
-def find_ring(pairs: PairSet) -> Pattern | None:
-    """Every rank to the one a fixed distance on, one way only."""
-    n = pairs.ranks
-    distance = (pairs.target - pairs.source) % n
-    weight = np.bincount(distance, weights=pairs.bytes, minlength=n)
-    step = int(np.argmax(weight))
-    if np.gcd(step, n) != 1 or weight[step] < MIN_SHARE * pairs.total:
-        return None
-    rank = np.arange(n, dtype=np.int64)
-    to = "the next" if step == 1 else "the one before" if step == n - 1 else f"rank + {step}"
-    words = f"ring: {{share}} of the bytes from each rank to {to}, on {{pairs}}"
-    return pairs.claim("ring", words, rank * n + (rank + step) % n)
-
-
-def components(pairs: PairSet) -> Int64Array:
-    """For each rank the lowest rank that it is connected with, over any number of pairs."""
-    label = np.arange(pairs.ranks, dtype=np.int64)
-    source, target = pairs.source, pairs.target
-    while True:
-        lowest = np.minimum(label[source], label[target])
-        after = label.copy()
-        np.minimum.at(after, label[source], lowest)
-        np.minimum.at(after, label[target], lowest)
-        after = after[after]  # halves the way to the lowest
-        if np.array_equal(after, label):
-            return label
-        label = after
-
-
-def find_groups(pairs: PairSet) -> Pattern | None:
-    """All-to-all inside groups of ranks between which there is no traffic."""
-    for kept in (pairs, pairs.heaviest(MIN_SHARE)):
-        label = components(kept)
-        size = np.bincount(label, minlength=pairs.ranks)
-        sizes = size[size > 0]
-        if len(sizes) < 2 or sizes.min() < 2:
-            continue
-        members = [np.flatnonzero(label == first) for first in np.flatnonzero(size)]
-        if len(kept) != int((sizes * (sizes - 1)).sum()):
-            continue
-        inside = "exchange in pairs" if sizes.max() == 2 else "all-to-all"
-        words = f"{inside} in {_groups_words(members)}: {{share}} of the bytes on {{pairs}}"
-        found = pairs.claim("groups", words, kept.keys)
-        if found is not None:
-            return found
-    return None
-
-
-def _groups_words(members: Sequence[Int64Array]) -> str:
-    """`4 groups of 4 ranks (ranks 4 apart)`."""
-    low, high = min(map(len, members)), max(map(len, members))
-    size = str(low) if low == high else f"{low} to {high}"
-    steps = {int(step) for group in members for step in np.diff(group)}
-    if steps == {1}:
-        order = " consecutive ranks"
-    elif len(steps) == 1:
-        order = f" ranks, {steps.pop()} apart"
-    else:
-        order = " ranks"
-    return f"{len(members)} groups of {size}{order}"
-
-
-def find_process_groups(
-    pairs: PairSet, collective: PairSet, communicators: Sequence[Communicator]
-) -> Pattern | None:
-    """The groups of a machine learning job: tensor, data and pipeline parallel, by their place.
-
-    `collective` are the pairs with the bytes of collectives only, which must be most.
-    """
-    if 2 * collective.total < pairs.total:
-        return None
-    by_collectives = collective.bytes_of(pairs.keys) * 2 > pairs.bytes
-    taken = np.zeros(len(pairs), bool)
-    parts, keys = [], []
-    # Small groups first: what is in several belongs to the smallest.
-    for family in _families(communicators, pairs.ranks):
-        label = np.empty(pairs.ranks, np.int64)
-        for number, group in enumerate(family):
-            label[list(group)] = number
-        inside = label[pairs.source] == label[pairs.target]
-        inside &= by_collectives & ~taken
-        if inside.any():
-            groups = [np.array(members) for members in family]
-            share = pairs.bytes[inside].sum() / pairs.total
-            consecutive = all(len(g) == g[-1] - g[0] + 1 for g in groups)
-            like = "tensor" if consecutive else "data"
-            where = f"in {_groups_words(groups)} (where {like} parallelism sits)"
-            where = "elsewhere among all ranks" if len(groups) == 1 else where
-            parts.append(f"{percent(share)} {where}")
-            keys.append(pairs.keys[inside])
-            taken |= inside
-    stages = _stages(pairs, taken)
-    if stages is not None:
-        count, inside = stages
-        share = pairs.bytes[inside].sum() / pairs.total
-        parts.append(f"{percent(share)} between {count} pipeline stages")
-        keys.append(pairs.keys[inside])
-    if len(parts) < 2:
-        return None
-    words = "collectives in process groups, {share} of the bytes: "
-    return pairs.claim("process groups", words + ", ".join(parts), np.concatenate(keys))
-
-
-def _families(communicators: Sequence[Communicator], ranks: int) -> Iterator[list[tuple[int, ...]]]:
-    """Communicators of one size that share out all ranks, with equal steps between members."""
-    alike: dict[tuple[int, int], set[tuple[int, ...]]] = defaultdict(set)
-    for communicator in communicators:
-        if 1 < len(communicator.ranks) <= ranks:
-            members = tuple(sorted(communicator.ranks))
-            alike[len(members), members[1] - members[0]].add(members)
-    for _, family in sorted(alike.items()):
-        everyone = [rank for members in family for rank in members]
-        if len(everyone) == ranks == len(set(everyone)):
-            yield sorted(family)
-
-
-def _stages(pairs: PairSet, taken: np.ndarray) -> tuple[int, np.ndarray] | None:
-    """Pairs that are left over and all lie one stage apart: how many stages, and which pairs."""
-    n = pairs.ranks
-    rest = ~taken
-    if not rest.any():
-        return None
-    distance = np.abs(pairs.target - pairs.source)
-    step = int(np.bincount(distance[rest], weights=pairs.bytes[rest]).argmax())
-    if n % step or n // step < 2:
-        return None
-    if 2 * (n - step) > len(pairs):  # before they are made: a record may name millions of ranks
-        return None
-    first = np.arange(n - step, dtype=np.int64) * (n + 1)
-    if not pairs.all_used(np.concatenate([first + step, first + step * n])):
-        return None
-    return n // step, rest & (distance == step)
-
+from toposeat.model.traffic import Exchange, PairTable, Traffic, TrafficKind
+from toposeat.profile.pattern.halo import EVEN, MIN_SHARE, Axis, PairSet, Shape, halos, neighbours
+from toposeat.profile.records.collectives import EXACT
 
 MIN_RANKS = 3
-MAX_PAIRS = 1 << 23  # with more, it takes longer than a sentence is worth
+_MAX_PAIRS = 1 << 23  # with more, it takes longer than a sentence is worth
 _MAX_ORDERS = 8  # communicators whose order is tried
-
-# The first that fits is the answer: the most specific patterns come first.
-_FINDERS: tuple[Callable[[PairSet], Pattern | None], ...] = (
-    find_ring,
-    find_all_to_all,
-    find_halo,
-    find_groups,
-)
-
-
-def recognise(traffic: Traffic) -> Pattern | None:
-    """The pattern of the traffic that is mapped; None for too few ranks or pairs.
-
-    Known are halo exchanges on grids of up to six dimensions, open or periodic in each, with or
-    without diagonals, in rank order or in the order of a communicator; rings; all-to-all among all
-    ranks and in groups; the process groups of a machine learning job.
-    """
-    table = traffic.mapped_table()
-    if traffic.ranks < MIN_RANKS or len(table) > MAX_PAIRS:
-        return None
-    pairs = PairSet.of(table, traffic.ranks)
-    if not len(pairs):
-        return None
-    found = find_process_groups(pairs, _collective(traffic), traffic.communicators)
-    for finder in _FINDERS:
-        found = found or finder(pairs)
-    return found or _in_another_order(pairs, traffic) or _irregular(pairs)
+_MAX_COLLECTIVES = 3  # that are named
+_TO_EVERYONE = frozenset({"allgather", "allgatherv", "alltoall", "reduce_scatter_block"})
 
 
 def with_pattern(traffic: Traffic) -> Traffic:
     """The same traffic with what was recognised in its metadata, for the reports."""
-    found = recognise(traffic)
-    words = {} if found is None else {"pattern": found.words}
-    return replace(traffic, metadata={**traffic.metadata, **words})
+    words = recognise(traffic)
+    return replace(traffic, metadata={**traffic.metadata, **({"pattern": words} if words else {})})
 
 
-def _collective(traffic: Traffic) -> PairSet:
-    space = traffic.mapped_space
-    return PairSet.of(traffic.table(kind=TrafficKind.COLLECTIVE, space=space), traffic.ranks)
+def recognise(traffic: Traffic) -> str | None:
+    """The pattern of the traffic that is mapped; None for too few ranks or too many pairs."""
+    pairs = _pairs(traffic, {*TrafficKind} - {TrafficKind.COLLECTIVE})
+    loads = _collectives(traffic).most_common()
+    total = pairs.total + sum(size for _, size in loads)
+    if traffic.ranks < MIN_RANKS or len(pairs.keys) > _MAX_PAIRS or not total:
+        return None
+    if rest := sum(size for _, size in loads[_MAX_COLLECTIVES:]):
+        loads[_MAX_COLLECTIVES:] = [("other collectives", rest)]
+    parts = [f"{name}: {percent(size / total)}" for name, size in loads]
+    if pairs.total:
+        shape = pairs.claim(_shapes(pairs, traffic)) or _in_another_order(pairs, traffic)
+        heavier = sum(size > pairs.total for _, size in loads) if shape is None else 0
+        parts.insert(heavier, _words(pairs, shape, total))
+    if "of the bytes" not in parts[0]:
+        parts[0] += " of the bytes"
+    return "; ".join(parts)
 
 
-def _in_another_order(pairs: PairSet, traffic: Traffic) -> Pattern | None:
+def percent(share: float) -> str:
+    """Never rounded up to all of it, nor down to nothing: `97 %`, `99.9 %`, `0.3 %`, `<0.1 %`."""
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    near = 0 < share < 0.0095 or 0.995 <= share < 1
+    return f"{min(100 * share, 99.9):.1f} %" if near else f"{100 * share:.0f} %"
+
+
+def _pairs(traffic: Traffic, kinds: set[TrafficKind]) -> PairSet:
+    table = PairTable.total(traffic.table(kind=kind, space=traffic.mapped_space) for kind in kinds)
+    return PairSet.of(table, traffic.ranks)
+
+
+def _shapes(pairs: PairSet, traffic: Traffic) -> Iterator[Shape]:
+    """What the messages may be in rank order."""
+    n, (source, target) = pairs.ranks, pairs.ends()
+    step = int(np.bincount((target - source) % n, weights=pairs.bytes).argmax())
+    if np.gcd(step, n) == 1:
+        to = {1: "the next", n - 1: "the one before"}.get(step, f"rank + {step}")
+        rank = np.arange(n, dtype=np.int64)
+        yield Shape(f"ring, each rank to {to}", rank * n + (rank + step) % n)
+    # A full matrix whose bytes are mostly elsewhere, say a grid with few other bytes, is none.
+    heavy = np.sort(pairs.bytes)[::-1][: len(pairs.keys) // 2]
+    if len(pairs.keys) == n * (n - 1) and heavy.sum() <= 0.9 * pairs.total:
+        uneven = "" if pairs.bytes.max() <= (1 + EVEN) * pairs.bytes.min() else ", uneven"
+        yield Shape(f"all-to-all among all ranks{uneven}", pairs.keys)
+    yield from halos(pairs)
+    weight = np.bincount(np.abs(target - source), weights=pairs.bytes, minlength=n)
+    divisors = (np.flatnonzero(n % np.arange(1, n) == 0) + 1).tolist()
+    # Messages between ranks far apart are those of a pipeline beside groups that have collectives.
+    kinds = {kind for (kind, _), table in traffic.tables.items() if table.bytes.any()}
+    staged = kinds <= {TrafficKind.POINT_TO_POINT, TrafficKind.COLLECTIVE}
+    staged &= any(where.startswith("in ") for where in _families(traffic).values())
+    for stride in divisors if len(pairs.keys) >= n else ():
+        if stride > 1 and staged:
+            words = f"point-to-point between {n // stride} pipeline stages of {stride} ranks"
+            yield Shape(words, neighbours(n, [Axis(stride, n // stride)]))
+        for span in (d for d in [*divisors, n] if stride < d < n * stride and d % stride == 0):
+            if weight[stride:span:stride].sum() >= MIN_SHARE * pairs.total:
+                group = source // span * stride + source % stride
+                keys = pairs.keys[group == target // span * stride + target % stride]
+                if len(keys) == n * (span // stride - 1):
+                    how = "exchange in pairs" if span == 2 * stride else "all-to-all"
+                    yield Shape(f"{how} {_who(n // span * stride, span // stride, stride)}", keys)
+
+
+def _in_another_order(pairs: PairSet, traffic: Traffic) -> Shape | None:
     """A halo in the order of a communicator, as MPI_Cart_create with reordering makes it."""
-    for communicator in _orders(traffic):
-        members = communicator.ranks
-        found = find_halo(pairs.within(members))
-        if found is None:
-            continue
-        name = f" {communicator.name}" if communicator.name else f" {communicator.id}"
-        some = "" if len(members) == pairs.ranks else f"the {len(members)} ranks of "
-        world = np.asarray(members, np.int64)
-        source, target = world[found.keys // len(members)], world[found.keys % len(members)]
-        return replace(
-            found,
-            words=f"{found.words}; ranks in the order of {some}communicator{name}",
-            keys=np.sort(source * pairs.ranks + target),
-        )
+    orders = {c.ranks: c.name or c.id for c in traffic.communicators if len(c.ranks) >= MIN_RANKS}
+    orders.pop(tuple(range(traffic.ranks)), None)
+    for members in sorted(orders, key=len, reverse=True)[:_MAX_ORDERS]:
+        place, world = np.full(pairs.ranks, -1, np.int64), np.array(members, np.int64)
+        place[world] = np.arange(len(members))
+        rows = np.stack([*place[np.stack(pairs.ends())], pairs.bytes, pairs.bytes])
+        table = PairTable.from_pairs(*rows[:, (rows[:2] >= 0).all(axis=0)])
+        inside = PairSet.of(table, len(members))._replace(total=pairs.total)
+        found = inside.claim(halos(inside))
+        if found is not None:
+            some = "" if len(members) == pairs.ranks else f"the {len(members)} ranks of "
+            more = f"{found.more}; ranks in the order of {some}communicator {orders[members]}"
+            source, target = world[np.stack(np.divmod(found.keys, len(members)))]
+            return Shape(found.words, source * pairs.ranks + target, more)
     return None
 
 
-def _orders(traffic: Traffic) -> Iterator[Communicator]:
-    seen = {tuple(range(traffic.ranks))}
-    largest_first = sorted(traffic.communicators, key=lambda c: (-len(c.ranks), c.id))
-    for communicator in largest_first:
-        distinct = len(set(communicator.ranks)) == len(communicator.ranks)
-        if len(communicator.ranks) >= MIN_RANKS and distinct and communicator.ranks not in seen:
-            seen.add(communicator.ranks)
-            yield communicator
-        if len(seen) > _MAX_ORDERS:
-            return
+def _words(pairs: PairSet, shape: Shape | None, total: int) -> str:
+    if shape is not None:
+        size = int(pairs.bytes_of(shape.keys).sum())
+        off = f", {percent((pairs.total - size) / total)} elsewhere" if size < pairs.total else ""
+        of = f"of the bytes on {len(shape.keys)} directed pairs"
+        return f"{shape.words}: {percent(size / total)} {of}{off}{shape.more}"
+    heavy = np.sort(pairs.bytes)[::-1].cumsum()
+    most = int(np.searchsorted(heavy, pairs.total / 2)) + 1
+    some, share = f"{most} of the ", percent(int(heavy[most - 1]) / total)
+    if pairs.total < total or most == len(heavy):
+        some, share = "", percent(pairs.total / total)
+    partners = np.bincount(pairs.ends()[0], minlength=pairs.ranks)
+    each = " to ".join(map(str, sorted({int(partners.min()), int(partners.max())})))
+    on = f"{some}{len(heavy)} directed pair{'s' * (len(heavy) > 1)} in use"
+    return f"irregular: {share} of the bytes on {on}; ranks send to {each} others"
 
 
-def _irregular(pairs: PairSet) -> Pattern:
-    heavy = pairs.heaviest(0.5)
-    partners = np.bincount(pairs.source, minlength=pairs.ranks)
-    low, high = int(partners.min()), int(partners.max())
-    each = f"{low}" if low == high else f"{low} to {high}"
-    share = pairs.share(heavy.keys)
-    where = f"{len(heavy)} of the " if len(heavy) < len(pairs) else ""
-    words = (
-        f"irregular: {percent(share)} of the bytes on {where}{len(pairs)} directed pairs that are"
-        f" used; ranks send to {each} others"
-    )
-    return Pattern("irregular", words, heavy.keys, share)
+def _collectives(traffic: Traffic) -> Counter[str]:
+    """Bytes of collectives by operation and who takes part, which add up to those in the tables.
+
+    What a group moves that a library orders itself is told; the others have the rest. Operations
+    share these by the bytes that their ranks give, times how often they are sent.
+    """
+    where, size_of = _families(traffic), {c.id: len(c.ranks) for c in traffic.communicators}
+    pools: Counter[int] = Counter()
+    pools[-1] = _pairs(traffic, {TrafficKind.COLLECTIVE}).total
+    for load in traffic.groups if pools[-1] else ():
+        n = size_of[load.communicator]
+        size = load.bytes * n * (n - 1 if load.exchange is Exchange.PAIRWISE else 1)
+        pools.update({load.communicator: size, -1: -size})
+    given: dict[int, Counter[str]] = defaultdict(Counter)
+    for event in [e for e in traffic.collectives if e.algorithm] or traffic.collectives:
+        own, operation = event.communicator, event.operation
+        seen = own in where and traffic.mapped_space in (None, event.space)
+        if seen and operation not in EXACT:
+            sent = size_of[own] - 1 if operation in _TO_EVERYONE else 1 + (operation == "allreduce")
+            pool = given[own if own in pools else -1]
+            pool[f"{operation} {where[own]}"] += event.bytes * event.calls * sent
+    said = Counter[str]()
+    for number, size in pools.items():
+        shares = +given[number] or {f"collectives {where.get(number, '')}".rstrip(): 1}
+        for name, share in shares.items():
+            said[name] += max(size, 0) * share // sum(shares.values())
+    return +said
+
+
+def _families(traffic: Traffic) -> dict[int, str]:
+    """Each communicator that has collectives, with its like: `in 4 groups of 4 ranks, 4 apart`."""
+    used = {each.communicator for each in traffic.groups}
+    used |= {each.communicator for each in traffic.collectives}
+    members = {c.id: tuple(sorted(set(c.ranks))) for c in traffic.communicators if c.id in used}
+    steps = {ranks: set(np.diff(ranks).tolist()) for ranks in members.values()}
+    alike = {ranks: (len(ranks), sum(own) if len(own) == 1 else 0) for ranks, own in steps.items()}
+    number = Counter(alike.values())
+    words = {each: _who(number[each], *each) for each in number}
+    words[traffic.ranks, 1] = "among all ranks"
+    return {id: words[alike[ranks]] for id, ranks in members.items()}
+
+
+def _who(number: int, size: int, step: int) -> str:
+    order = " consecutive ranks" if step == 1 else f" ranks, {step} apart" if step else " ranks"
+    return f"in {number} groups of {size}{order}" if number > 1 else f"among {size}{order}"

@@ -94,10 +94,11 @@ class Kind(IntEnum):
     ONE_SIDED_FROM = 3
 
 
-# By their numbers: what the bytes of a pair, and the time inside MPI calls, were spent on.
+# By their numbers: what the bytes of a pair, and the time inside MPI calls, were spent on. Of
+# collectives the interposer counts only the messages that are known.
 TRAFFIC_KINDS = (
     TrafficKind.POINT_TO_POINT,
-    TrafficKind.COLLECTIVE,
+    TrafficKind.EXACT_COLLECTIVE,
     TrafficKind.ONE_SIDED,
     TrafficKind.ONE_SIDED,
 )
