@@ -218,9 +218,7 @@ class Bed:
         job = ["salloc", "-N4", "--ntasks-per-node=4"] if inside else []
         own = [str(self.program) if word == "APP" else word for word in words]
         return until_no_crash(
-            lambda: self.cluster.on(
-                LOGIN, [*job, toposeat(), *own], environment=self.environment, seconds=90
-            )
+            lambda: self.cluster.on(LOGIN, [*job, toposeat(), *own], environment=self.environment)
         )
 
 

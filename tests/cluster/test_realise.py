@@ -166,8 +166,8 @@ def test_a_batch_script_places_as_the_plan_says(
         f"#!/bin/sh\ncd /tmp\n{toposeat()} run -p {path} -- srun --mpi=pmix {program(pmix)}\n"
     )
     environment = {**pmix.env, **cluster.emulated("polaris-4")}
-    words = ["sbatch", "--wait", "-N4", "--ntasks-per-node=4", "-o", out, script]
-    done = until_no_crash(lambda: cluster.on(LOGIN, words, environment=environment))
+    words = ["-N4", "--ntasks-per-node=4", "-o", out, script]
+    done = until_no_crash(lambda: cluster.batch(words, environment=environment))
     assert done.returncode == 0, out.read_text()
     assert told(out.read_text()) == wanted(placement)
 

@@ -152,8 +152,8 @@ def test_in_a_batch_script(cluster: Cluster, mpi: MpiToolchain, ring: Path, cras
     script = cluster.share / "job.sh"
     script.write_text("#!/bin/sh\n" + "\n".join(lines) + "\n")
     output = cluster.share / "job.out"
-    words = ["sbatch", "-W", "-N4", f"-n{RANKS}", "-D", "/tmp", "-o", output, script]
-    cluster.on(LOGIN, words, environment=mpi.env)
+    words = ["-N4", f"-n{RANKS}", "-D", "/tmp", "-o", output, script]
+    cluster.batch(words, environment=mpi.env)
     said = output.read_text()
     assert "well 0\n" in said, said
     assert "killed 0\n" not in said
@@ -247,7 +247,7 @@ def test_a_port_that_is_closed_to_a_node_costs_seconds(
     words = [*job, toposeat(), "profile", "-f", "-o", "lost.prof", "--", *line]
     assert cluster.on("tb2", ["sh", "-ec", lost]).returncode == 0
     try:
-        done = until_no_crash(lambda: cluster.on(LOGIN, words, environment=environment, seconds=60))
+        done = until_no_crash(lambda: cluster.on(LOGIN, words, environment=environment))
     finally:
         cluster.on("tb2", ["sh", "-c", mend])
     assert done.returncode == 1

@@ -61,7 +61,7 @@ def run(
     cluster: Cluster, place: Path, *options: str, launcher: Sequence[str] = ("srun", "-n8")
 ) -> subprocess.CompletedProcess[str]:
     words = [toposeat(), "run", *options, "-p", place, "--", *launcher, *TELL]
-    return cluster.on(LOGIN, words, environment=cluster.emulated("polaris-4"), seconds=60)
+    return cluster.on(LOGIN, words, environment=cluster.emulated("polaris-4"))
 
 
 @pytest.mark.parametrize(

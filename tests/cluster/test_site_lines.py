@@ -55,8 +55,8 @@ def test_a_srun_below_one_task_of_srun(cluster: Cluster, folder: Path) -> None:
 def test_each_task_of_an_array_is_placed(cluster: Cluster, folder: Path) -> None:
     run = f"{toposeat()} run -p p.place srun -N2 -n2 ./tell > out.$SLURM_ARRAY_TASK_ID"
     (folder / "job.sh").write_text(f"#!/bin/sh\n{run}\n")
-    words = ["sbatch", "--wait", "--array=0-1", *JOB, "job.sh"]
-    done = cluster.on(LOGIN, words, environment=cluster.emulated("polaris-4"), cwd=folder)
+    words = ["--array=0-1", *JOB, "job.sh"]
+    done = cluster.batch(words, environment=cluster.emulated("polaris-4"), cwd=folder)
     logs = "".join(path.read_text() for path in folder.glob("slurm-*"))
     assert done.returncode == 0, (done.stderr, logs)
     for task in (0, 1):

@@ -91,9 +91,10 @@ def srun(
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """16 tasks, each on the node of the plan."""
-    line = ["env", f"SLURM_HOSTFILE={cluster.share}/host_of_task", "srun", "-N4", "-n16", "-m"]
-    return cluster.on(LOGIN, [*line, "arbitrary", *words], environment=environment, cwd=cwd)
+    """16 tasks, each on the node of the plan; srun says nothing of waiting for the nodes."""
+    hosts = f"SLURM_HOSTFILE={cluster.share}/host_of_task"
+    line = ["env", hosts, "srun", "--quiet", "-N4", "-n16", "-m", "arbitrary"]
+    return cluster.on(LOGIN, [*line, *words], environment=environment, cwd=cwd)
 
 
 @pytest.mark.parametrize("visibility", ["permute", "mask"])

@@ -245,8 +245,8 @@ def test_in_a_script_of_a_job(
     script, said = cluster.share / "job.sh", cluster.share / "job.out"
     line = f"-- {mpi.mpirun} -n {RANKS} {program}"
     script.write_text(f"#!/bin/sh\n{toposeat()} tune {line} && {toposeat()} run --strict {line}\n")
-    words = ["sbatch", "--wait", "-N4", "--ntasks-per-node=4", "-o", said, script]
-    done = cluster.on(LOGIN, words, environment=environment)
+    words = ["-N4", "--ntasks-per-node=4", "-o", said, script]
+    done = cluster.batch(words, environment=environment)
     assert done.returncode == 0, said.read_text()
     assert "16 ranks as planned on 4 nodes" in said.read_text()
 

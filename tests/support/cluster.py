@@ -23,7 +23,19 @@ LOGIN = "tb0"
 UNSHARED = {"OMPI_MCA_btl": "self,tcp"}
 _SEGMENTATION_FAULT = 139
 _ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 120.0  # no command of a test takes so long
+_SECONDS = 300.0  # no command of a test takes so long, on a loaded machine either
+# `sbatch --wait` looks at its job after up to 32 seconds.
+_BATCH = """
+job=$(sbatch --parsable "$@") || exit
+while told=$(scontrol --oneliner show job "$job"); do
+  case $told in
+  *JobState=PENDING*|*JobState=CONFIGURING*|*JobState=RUNNING*|*JobState=COMPLETING*) sleep .3 ;;
+  *) break ;;
+  esac
+done
+code=${told##*ExitCode=}; code=${code%% *}
+exit $((${code%:*} + ${code#*:}))
+"""
 
 
 @dataclass(frozen=True)
@@ -54,14 +66,33 @@ class Cluster:
             words: the command.
             environment: of the command; this process's own by default.
             cwd: its folder, `share` by default; "/tmp" is another one on every node.
-            seconds: after which it is killed, which is an error.
+            seconds: after which it is killed, which is an error that says what ran on the node.
         """
-        return ran(
-            self._words(node, words),
-            env=self._environment(environment),
-            cwd=cwd or self.share,
-            timeout=seconds,
-        )
+        try:
+            return ran(
+                self._words(node, words),
+                env=self._environment(environment),
+                cwd=cwd or self.share,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired as error:
+            for each in (LOGIN, *self.nodes):
+                running = ran(self._words(each, ["ps", "-eo", "stat,wchan:20,etimes,time,args"]))
+                error.add_note(f"{each}:\n{running.stdout}")
+            # what follows it must not find its jobs, nor its ports
+            ran(self._words(LOGIN, ["scancel", "--user=root"]), env=self._environment(None))
+            ran(self._words(LOGIN, ["pkill", "-9", "-f", toposeat()]))
+            raise
+
+    def batch(
+        self,
+        words: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a job by `sbatch WORDS` to its end: its exit code."""
+        return self.on(LOGIN, ["sh", "-c", _BATCH, "sh", *words], environment=environment, cwd=cwd)
 
     def start(
         self,
