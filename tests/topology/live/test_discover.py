@@ -22,7 +22,7 @@ from tests.topology.live.fake_machine import (
 )
 from toposeat.errors import UnavailableError
 from toposeat.mapping import seat_ranks
-from toposeat.model.topology import Topology, Vendor
+from toposeat.model.topology import FactKind, Topology, Vendor
 from toposeat.topology import discover_this, nccl_xml, read_topology
 
 GPU, CPU, SWITCH = 0, 1, 2  # NVML's remote device types
@@ -382,9 +382,41 @@ def test_mig_inactive_and_lopsided_links_are_reported(tmp_path: Path) -> None:
     )
 
 
-def test_unknown_pci_position_is_reported(tmp_path: Path) -> None:
+def test_gpus_that_sysfs_does_not_show_are_drawn_by_distance(tmp_path: Path) -> None:
+    sysfs = FakeSysfs(tmp_path)
+    sysfs.pci("pci0000:00/0000:00:03.0", vendor=MELLANOX, pci_class=NIC_CLASS)
+    sysfs.adapter("infiniband", "mlx5_0", "pci0000:00/0000:00:03.0")
     found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml())
-    assert "gpu0 (0000:06:00.0) is not in sysfs" in doubts(found)
+    known = read_topology("dgx-1v")
+    assert [d.id for d in found.devices] == [d.id for d in known.devices]
+    assert wiring(found) == wiring(known)
+    classes = [
+        {
+            pair: route.path_class
+            for pair, route in machine.route_of_pair.items()
+            if "gpu" in pair[1]
+        }
+        for machine in (found, known)
+    ]
+    assert classes[0] == classes[1]
+    kinds = Counter(component.kind.value for component in found.components)
+    assert (kinds["numa"], kinds["host_bridge"]) == (2, 2)
+    assert found.nics == ()
+    assert FactKind.NICS not in found.tells
+    assert "sysfs shows none of the 8 GPUs" in doubts(found)
+    assert "adapters are left out, whose place nothing tells (mlx5_0)" in doubts(found)
+
+
+def test_a_hidden_tree_whose_distances_are_all_alike_is_no_tree(tmp_path: Path) -> None:
+    found = discover_this(sysfs=tmp_path, nvml=FakeNvml(dgx1_nvml().gpus))
+    assert found.metadata["relations"] == "information-free"
+    assert "SYS" not in {route.path_class.value for route in found.routes}
+
+
+def test_unknown_pci_position_is_reported(tmp_path: Path) -> None:
+    nvml = dgx1_nvml(unsupported=["nvmlDeviceGetTopologyCommonAncestor"])
+    found = discover_this(sysfs=tmp_path, nvml=nvml)
+    assert "gpu7 (0000:8a:00.0): not in sysfs" in doubts(found)
     assert len(found.devices) == 8
     assert found.route_of_pair["gpu0", "gpu3"].path_class.value == "NVL"
 

@@ -31,6 +31,8 @@ from toposeat.topology.graph.rates import rate_of_own_link
 from toposeat.topology.premises import scaled
 from toposeat.topology.relation import WORDS, Relations
 
+INFORMATION_FREE = {"relations": "information-free"}  # metadata: every GPU pair is SYS
+
 
 class Level(IntEnum):
     """PCIe distance, nearest first."""
@@ -308,33 +310,39 @@ def _report_contradictions(
 # ---- the graph
 
 
-def draw_relations(
-    builder: GraphBuilder, machine: Topology, *, pcie_generation: int | None = None
-) -> None:
+def draw_relations(builder: GraphBuilder, machine: Topology) -> None:
     """Draw the link graph of one node from the relations of its GPUs and NICs.
 
     The builder is empty; it receives the relations as pairs, too. Relations that carry no
-    information become untold. `pcie_generation` is of all PCIe links, where it is known.
+    information become untold.
     """
     relations = Relations.of(machine)
     levels = pcie_levels(relations, builder.report)
     trusted = levels.affinity_is_trusted
     builder.devices += [d if trusted else replace(d, numa_node=None) for d in machine.devices]
     builder.nics += machine.nics
+    builder.metadata = {key: text for key, text in machine.metadata.items() if key != WORDS}
     lane = add_nvlinks(builder, relations)
+    draw_tree(builder, relations, levels, lane)
+    builder.pairs = [_judged(pair, machine, levels) for pair in machine.pairs]
+    builder.metadata |= {"nvlink": lane.name} if relations.nvlink_lanes() else {}
+
+
+def draw_tree(
+    builder: GraphBuilder, relations: Relations, levels: PcieLevels, lane: k.DeviceLink
+) -> dict[str, str]:
+    """Draw the PCIe tree of GPUs and NICs; `lane` is one of their NVLinks.
+
+    Returns the NUMA vertex of each, by id.
+    """
     generation, known = _pcie_generation(relations, lane)
-    if pcie_generation is not None:
-        generation, known = pcie_generation, True
     if not known:
         builder.report.append(f"PCIe generation is not stated: gen {generation} x16 assumed")
-    _TreeWriter(builder, relations, levels, generation, is_told=known).write()
-    builder.pairs = [_judged(pair, machine, levels) for pair in machine.pairs]
-    builder.metadata = {
-        **{key: text for key, text in machine.metadata.items() if key != WORDS},
-        "pcie_generation": f"{generation}" if known else f"{generation} (assumed)",
-        **({"nvlink": lane.name} if relations.nvlink_lanes() else {}),
-        **({"relations": "information-free"} if levels.relations_are_empty else {}),
-    }
+    builder.metadata["pcie_generation"] = f"{generation}" if known else f"{generation} (assumed)"
+    builder.metadata |= INFORMATION_FREE if levels.relations_are_empty else {}
+    writer = _TreeWriter(builder, relations, levels, generation, is_told=known)
+    writer.write()
+    return writer.numa_of
 
 
 def _judged(pair: Pair, machine: Topology, levels: PcieLevels) -> Pair:
@@ -353,7 +361,10 @@ def _judged(pair: Pair, machine: Topology, levels: PcieLevels) -> Pair:
 
 
 def _pcie_generation(relations: Relations, lane: k.DeviceLink) -> tuple[int, bool]:
-    """The PCIe generation, and whether product names state it (all boards of a name share it)."""
+    """The PCIe generation, and whether devices or product names (of all their boards) state it."""
+    told = {d.pcie.max_generation if d.pcie else None for d in relations.machine.devices}
+    if len(told) == 1 and (generation := told.pop()):
+        return generation, True
     found = [products.pcie_generation_named(d.name) for d in relations.machine.devices]
     stated = [generation for generation in found if generation is not None]
     if stated:
@@ -388,6 +399,7 @@ class _TreeWriter:
         self.bytes_per_s = rate if is_told else builder.untold_pcie(generation)
         self.bridges = 0
         self.switches = 0
+        self.numa_of: dict[str, str] = {}
 
     def write(self) -> None:
         everything = list(range(len(self.ids)))
@@ -415,6 +427,7 @@ class _TreeWriter:
             numa_node=node,
             cpus=cpus,
         )
+        self.numa_of.update((self.ids[member], id) for member in members)
         for below in self.levels.clusters(members, Level.PHB):
             bridge, uplinks = self._host_bridge(below, node)
             self.builder.fabric(bridge, id, bytes_per_s=scaled(self.bytes_per_s, uplinks))

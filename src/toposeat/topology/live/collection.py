@@ -21,6 +21,7 @@ class Collection:
     machine: Machine
     endpoints: list[Endpoint] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)  # PCI bus ids of GPUs that cannot be used
+    unseen: list[str] = field(default_factory=list)  # devices that sysfs does not show
 
     @property
     def next_index(self) -> int:
@@ -43,9 +44,7 @@ class Collection:
         bus = device.pci_bus_id or device.parent or ""
         function = function or self.machine.pci.get(bus)
         if function is None:
-            self.builder.report.append(
-                f"{device.id} ({bus}) is not in sysfs: its PCI position is not known"
-            )
+            self.unseen.append(f"{device.id} ({bus})")
             function = unplaced(bus, vendor)
         told, other = device.pcie or PcieState(), pcie_state(function) or PcieState()
         state = PcieState(

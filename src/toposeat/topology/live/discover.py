@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from toposeat.errors import UnavailableError
+from toposeat.model.few import first_few
 from toposeat.model.topology import FactKind, Topology, Vendor
 from toposeat.topology.fabric_domain import domain_of_node
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -35,6 +36,7 @@ from toposeat.topology.live.nvidia import (
     add_nvml_devices,
     add_unseen_nvidia,
     ask_nvml,
+    draw_by_distance,
     stated_classes,
     stated_peers,
 )
@@ -85,9 +87,7 @@ def facts_of_this(
     if not found.builder.devices:
         hint = _HIDDEN_HINT if found.hidden else _HINT
         raise UnavailableError(f"no GPU found on this machine ({_why(found, reason)})", hint=hint)
-    adapters = [(each, machine.pci[each.pci_bus_id]) for each in machine.adapters]
-    found.endpoints += add_nics(found.builder, adapters, pcie_state)
-    numa_of = PciGraphWriter(found.builder, machine).write(found.endpoints)
+    numa_of = _draw_tree(found, snapshot, ids)
     if snapshot is not None:
         present = {function.pci_bus_id for function in machine.gpus(VENDOR_NVIDIA)}
         whole = [gpu for gpu in snapshot.gpus if not gpu.mig]
@@ -96,6 +96,29 @@ def facts_of_this(
     add_tile_links(found.builder)
     metadata = processor_of_file(cpuinfo, platform.machine()) if cpuinfo is not None else {}
     return _finish(found, snapshot, ids, _origin(snapshot, amd, intel), metadata)
+
+
+def _draw_tree(found: Collection, snapshot: NvmlSnapshot | None, ids: DeviceIds) -> dict[str, str]:
+    """Draw the PCIe tree as sysfs shows it, or by distances where it shows no GPU.
+
+    Returns the NUMA vertex of each device, by id.
+    """
+    machine, report = found.machine, found.builder.report
+    is_unseen = len(found.unseen) == len(found.builder.devices)
+    told = NO_SNAPSHOT if snapshot is None else snapshot
+    if is_unseen and told.distances and not any(gpu.mig for gpu in told.gpus):
+        nics = first_few((each.name for each in machine.adapters), 8)
+        report.append(
+            f"sysfs shows none of the {len(found.unseen)} GPUs: their PCIe tree is drawn by the"
+            " distances that NVML tells"
+            + (f", and adapters are left out, whose place nothing tells ({nics})" if nics else "")
+        )
+        return draw_by_distance(found.builder, told, ids)
+    if found.unseen:
+        report.append(f"{', '.join(found.unseen)}: not in sysfs, so the PCI position is not known")
+    adapters = [(each, machine.pci[each.pci_bus_id]) for each in machine.adapters]
+    found.endpoints += add_nics(found.builder, adapters, pcie_state)
+    return PciGraphWriter(found.builder, machine).write(found.endpoints)
 
 
 def _why(found: Collection, reason: str) -> str:
@@ -115,12 +138,13 @@ def _origin(
     return "discovered: " + " and ".join(tellers)
 
 
-def _tells(builder: GraphBuilder, snapshot: NvmlSnapshot | None) -> set[FactKind]:
+def _tells(found: Collection, snapshot: NvmlSnapshot | None) -> set[FactKind]:
     """NVML and KFD list device links, sysfs does not tell which Intel cards are joined.
 
     NVML does so only where it says of each link what is at its other end.
     """
-    tells = {FactKind.NICS}
+    builder = found.builder
+    tells = {FactKind.NICS} if len(builder.nics) == len(found.machine.adapters) else set()
     vendors = {device.vendor for device in builder.devices}
     links = [link for gpu in snapshot.gpus for link in gpu.links] if snapshot else []
     ends_are_known = all(link.remote_pci or link.end in ("switch", "cpu") for link in links)
@@ -143,7 +167,7 @@ def _finish(
     words = {"driver": told.driver, "virtual": told.virtual}
     metadata |= {name: word for name, word in words.items() if word}
     metadata |= domain_of_node(gpu.domain for gpu in told.gpus)
-    builder.tells = _tells(builder, snapshot)
+    builder.tells = _tells(found, snapshot)
     return builder.facts(
         name=re.sub(r"[^\w.-]", "-", builder.host),
         origin=origin,

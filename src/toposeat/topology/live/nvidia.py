@@ -19,6 +19,7 @@ from toposeat.model.topology import (
     LinkKind,
     PathClass,
     PcieState,
+    Topology,
     Vendor,
     canonical_pci,
 )
@@ -28,7 +29,10 @@ from toposeat.topology.fabric_domain import domain_named
 from toposeat.topology.graph.device_bonds import CountedLanes
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.graph.pci_graph import VENDOR_NVIDIA
+from toposeat.topology.graph.relation_graph import INFORMATION_FREE, draw_tree, pcie_levels
 from toposeat.topology.live.collection import Collection
+from toposeat.topology.relation import Relations
+from toposeat.topology.told import told_pairs
 
 DeviceIds = dict[int, list[str]]  # ids of the devices by position in the snapshot
 
@@ -116,7 +120,9 @@ def add_unseen_nvidia(found: Collection, snapshot: NvmlSnapshot | None, reason: 
 def stated_classes(
     builder: GraphBuilder, snapshot: NvmlSnapshot, ids: DeviceIds
 ) -> dict[tuple[str, str], PathClass]:
-    """NVML's PCIe distances, for pairs that no NVLink joins."""
+    """NVML's PCIe distances, for pairs that no NVLink joins; none where they say nothing."""
+    if INFORMATION_FREE.items() <= builder.metadata.items():
+        return {}
     joined = _nvlinked(builder, [id for each in ids.values() for id in each])
     return {
         pair: found
@@ -124,6 +130,23 @@ def stated_classes(
         for pair in _pairs(ids, i, j)
         if pair not in joined
     }
+
+
+def draw_by_distance(
+    builder: GraphBuilder, snapshot: NvmlSnapshot, ids: DeviceIds
+) -> dict[str, str]:
+    """Draw the PCIe tree of GPUs that sysfs does not show, as near as NVML says they are.
+
+    Returns the NUMA vertex of each, by id.
+    """
+    classes = {
+        pair: found for (i, j), found in snapshot.distances.items() for pair in _pairs(ids, i, j)
+    }
+    pairs = told_pairs({"pcie_class": classes})
+    machine = Topology(origin="NVML", devices=tuple(builder.devices), pairs=pairs)
+    relations = Relations.of(machine)
+    levels = pcie_levels(relations, builder.report)
+    return draw_tree(builder, relations, levels, products.lane_of(machine.devices[0]))
 
 
 def stated_peers(snapshot: NvmlSnapshot, ids: DeviceIds) -> dict[tuple[str, str], bool]:

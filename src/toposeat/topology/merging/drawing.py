@@ -68,9 +68,7 @@ def _draw_tree(builder: GraphBuilder, base: Topology, machine: Topology) -> None
         builder.report.append(
             "only PCIe paths are stated: device links, if there are any, are not known"
         )
-    generations = {d.pcie.max_generation for d in machine.devices if d.pcie} - {None}
-    whole = len(generations) == 1 and all(d.pcie for d in machine.devices)
-    draw_relations(builder, machine, pcie_generation=generations.pop() if whole else None)
+    draw_relations(builder, machine)
 
 
 def _draw_ports(builder: GraphBuilder, base: Topology) -> None:
