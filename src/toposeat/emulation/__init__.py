@@ -8,6 +8,12 @@ from toposeat.door import door
 
 if TYPE_CHECKING:
     from toposeat.emulation.machine_file import machine_text, scaled_topology
-    from toposeat.emulation.node import VARIABLES, EmulatedNode, emulated_machine, emulated_node
+    from toposeat.emulation.node import (
+        VARIABLES,
+        EmulatedNode,
+        emulated_machine,
+        emulated_node,
+        emulated_processor,
+    )
 else:
     __getattr__ = door(__name__, __file__)

@@ -9,6 +9,7 @@ topology only what a machine has: links, routes, caps, peer access.
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from typing import Any
 from toposeat.errors import InputError, UsageError
 from toposeat.model.graph import neighbours, shortest
 from toposeat.model.path_class import class_of_route
+from toposeat.model.processor import CPU_KEY, CPU_NAME, processor_of
 from toposeat.model.quantity import quantity_fields
 from toposeat.model.topology import (
     Component,
@@ -99,12 +101,23 @@ def machine_text(
     lines = [
         "toposeat-emulated-machine 1",
         f"name {name}",
+        *_processor_lines(topology),
         f"ipc-open-ns {round(IPC_OPEN_S * 1e9)}",
         f"sizes {writer.channels} {len(topology.devices)}",
         *writer.lines(),
         "end",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _processor_lines(topology: Topology) -> Iterator[str]:
+    """What `toposeat discover` is told instead of the /proc/cpuinfo of the node that it runs on."""
+    processor = processor_of(topology)
+    told = {
+        CPU_KEY: str(processor or ""),
+        CPU_NAME: re.sub(r"[^\w ()@.-]", " ", topology.metadata.get(CPU_NAME, ""), flags=re.ASCII),
+    }
+    yield from (f"processor {key} {words}" for key, words in told.items() if words)
 
 
 class _Writer:

@@ -59,10 +59,20 @@ def emulated_node(text: str) -> Iterator[EmulatedNode]:
 
 def emulated_machine(environment: Mapping[str, str]) -> str:
     """Name of the machine that is emulated for programs with this environment, else empty."""
-    path = environment.get(_MACHINE, "")
-    if not path:
+    if not environment.get(_MACHINE):
         return ""
-    carried = environment.get(_TEXT, "").partition("channel")[0].split(";")
-    lines = carried[1:] or beginning(path, 4096).decode("ascii", "replace").splitlines()[:10]
-    names = [line.removeprefix("name ") for line in lines if line.startswith("name ")]
-    return names[0] if names else "unknown"
+    return next(_told(environment, "name"), "unknown")
+
+
+def emulated_processor(environment: Mapping[str, str]) -> dict[str, str]:
+    """The processor of that machine as metadata, as far as it is known."""
+    words = (line.partition(" ") for line in _told(environment, "processor"))
+    return {key: told for key, _, told in words}
+
+
+def _told(environment: Mapping[str, str], what: str) -> Iterator[str]:
+    """The rest of each line of the machine file's head that begins with this word."""
+    carried = environment.get(_TEXT, "").partition("channel")[0].split(";")[1:]
+    path = environment.get(_MACHINE, "")
+    lines = carried or beginning(path, 4096).decode("ascii", "replace").splitlines()[:10]
+    return (line.removeprefix(f"{what} ") for line in lines if line.startswith(f"{what} "))

@@ -7,6 +7,7 @@ is taken and the difference is reported.
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from pathlib import Path
@@ -47,6 +48,7 @@ _HIDDEN_HINT = (
     "ask the job for them (Slurm: --gpus-per-node=N --gpu-bind=none; containers: --gpus all,"
     " --device /dev/kfd --device /dev/dri), or give a saved one with -t FILE"
 )
+_STAND_IN = "toposeat emulator"  # names itself so as a driver
 _LIVE_SYSFS, _LIVE_DEV, _LIVE_CPUINFO = Path("/sys"), Path("/dev"), Path("/proc/cpuinfo")
 
 
@@ -95,6 +97,10 @@ def facts_of_this(
     add_xgmi(found.builder, amd, id_of_node)
     add_tile_links(found.builder)
     metadata = processor_of_file(cpuinfo, platform.machine()) if cpuinfo is not None else {}
+    if snapshot is not None and _STAND_IN in (snapshot.driver or ""):
+        from toposeat.emulation import emulated_processor  # noqa: PLC0415 - of no real machine
+
+        metadata = emulated_processor(os.environ)
     return _finish(found, snapshot, ids, _origin(snapshot, amd, intel), metadata)
 
 
