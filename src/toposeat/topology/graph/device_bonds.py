@@ -113,7 +113,7 @@ def _join_boards(
         lanes[first].kind,
         *names,
         bytes_per_s=lanes[first].data_sheet * count,
-        latency_s=k.LATENCY_NVSWITCH_PORT,
+        latency_s=k.LATENCY_NVSWITCH_BOARDS,
         count=count,
         name="board to board",
     )
