@@ -17,7 +17,7 @@ from toposeat.launch.ledger import REFUSED_ON_NODES
 from toposeat.model.topology import Device, Topology
 from toposeat.topology.live.discover import discover_this
 from toposeat.topology.topology_file import parse_topology, topology_text
-from toposeat.topology.visible import visible_part
+from toposeat.topology.visible import own_part
 
 _ERROR = ".error"
 
@@ -59,7 +59,7 @@ def main() -> int:
     """Discover this node and send it home."""
     host = re.sub(r"[^A-Za-z0-9._-]", "-", os.environ.get(sys.argv[2]) or socket.gethostname())
     try:
-        machine = visible_part(discover_this(), os.environ)
+        machine = own_part(discover_this(), os.environ)
         name, data = host, topology_text(machine).encode("utf-8")
     except ToposeatError as error:
         name, data = host + _ERROR, json.dumps([error.message, error.hint]).encode("utf-8")

@@ -15,6 +15,7 @@ from toposeat.model.visible_list import (
     VARIABLES_OF_VENDOR,
     visible_number,
 )
+from toposeat.topology.live.job_cpus import CGROUP, THREADS, with_cpus_of_job
 
 
 def without_devices(machine: Topology, gone: Set[str]) -> Topology:
@@ -29,13 +30,19 @@ def without_devices(machine: Topology, gone: Set[str]) -> Topology:
 
 
 def part_of_job(machine: Topology, source: str | None, environment: Mapping[str, str]) -> Topology:
-    """What a job may use of the machine that `source` names: of this one its `visible_part`."""
-    return visible_part(machine, environment) if names_this(source) else machine
+    """What a job may use of the machine that `source` names: of this one its `own_part`."""
+    return own_part(machine, environment) if names_this(source) else machine
+
+
+def own_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
+    """What a job may use of this machine, its devices and CPUs."""
+    return visible_part(with_cpus_of_job(machine, environment), environment)
 
 
 def said_of_lists(part: Topology) -> tuple[str, ...]:
-    """What `visible_part` has to say of the lists: devices that are left out, and a doubt."""
-    return tuple(line for line in part.report if line.startswith(DEVICE_VARIABLES))
+    """What `own_part` has to say of lists: devices and CPUs that are left out, and a doubt."""
+    lists = (*DEVICE_VARIABLES, CGROUP, THREADS)
+    return tuple(line for line in part.report if line.startswith(lists))
 
 
 def visible_part(machine: Topology, environment: Mapping[str, str]) -> Topology:

@@ -68,7 +68,7 @@ def _pci_device(entry: Path, cpus_of_node: dict[int, str]) -> PciDevice:
     bus_id = canonical_pci(entry.name)
     roots = [part for part in path.parts if _ROOT.fullmatch(part)]
     chain = [canonical_pci(part) for part in path.parts if _BDF.fullmatch(part)]
-    cpus = _cpu_list(path / "local_cpulist") or _cpu_mask(path / "local_cpus")
+    cpus = read_cpu_list(path / "local_cpulist") or _cpu_mask(path / "local_cpus")
     node = read_number(path / "numa_node")
     if node is None and cpus is not None:
         node = _node_of_cpus(cpus, cpus_of_node)
@@ -128,7 +128,7 @@ def _cpus_of_node(root: Path) -> dict[int, str]:
     found: dict[int, str] = {}
     for entry in entries_of(root / "devices" / "system" / "node"):
         match = re.fullmatch(r"node(\d+)", entry.name, re.ASCII)
-        cpus = _cpu_list(entry / "cpulist") if match else None
+        cpus = read_cpu_list(entry / "cpulist") if match else None
         if match and cpus:
             found[int(match.group(1))] = cpus
     return dict(sorted(found.items()))
@@ -140,7 +140,7 @@ def _groups(root: Path, lists: Iterable[str], file: str) -> tuple[frozenset[int]
     left = set().union(*map(cpus_of, lists))
     while left:
         first = min(left)
-        group = cpus_of(_cpu_list(root / "devices" / "system" / "cpu" / f"cpu{first}" / file))
+        group = cpus_of(read_cpu_list(root / "devices" / "system" / "cpu" / f"cpu{first}" / file))
         found += [group] if group else []
         left -= group | {first}
     return tuple(found)
@@ -279,7 +279,8 @@ def _cpu_mask(path: Path) -> str | None:
     return cpu_list_of_mask([int(word, 16) for word in reversed(words)], bits=32) or None
 
 
-def _cpu_list(path: Path) -> str | None:
+def read_cpu_list(path: Path) -> str | None:
+    """The CPU list in a file; None if there is none."""
     text = read_line(path)
     try:
         parse_cpu_list(text or "")
