@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.interposed import compile_text
+from tests.support.mpi import MpiToolchain
 
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "ml"
+ALL_CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
+CASES = ALL_CASES / "ml"
 JOB = ["-w", "tb1,tb2", "-N2"]
 
 
@@ -78,3 +82,27 @@ def test_gpus_by_task_are_refused_before_any_rank(cluster: Cluster, folder: Path
     )
     assert done.returncode == 0, done.stderr
     assert (folder / "started").exists()
+
+
+@pytest.mark.parametrize("starter", ["mpirun", "srun"])
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_input_and_signals_reach_the_ranks_of_a_profiled_job(
+    cluster: Cluster, mpi: MpiToolchain, starter: str, folder: Path
+) -> None:
+    """As they do bare: only mpirun of Open MPI 5 ends no input on another node, there neither."""
+    cases = ALL_CASES / "launch"
+    names = {"05-stdin-input": "read_deck", "17-signals": "sig"}
+    deck, sig = (
+        compile_text(mpi, name, (cases / case / f"{name}.c").read_text(), folder)
+        for case, name in names.items()
+    )
+    line = [mpi.mpirun] if starter == "mpirun" else ["srun", "--mpi=pmi2", "-N4"]
+    job = [toposeat(), "profile", "-f", "-o", "x.prof", "--", *line, "-n", "4"]
+    inside = ["salloc", "-N4", "--ntasks-per-node=1"]
+    feed = ["sh", "-c", f'"$@" < {cases}/05-stdin-input/deck', "sh"]
+    done = cluster.on(LOGIN, [*inside, *feed, *job, deck], environment=mpi.env, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(": 3 lines") == 4
+    warned = [sys.executable, cases / "17-signals/try.py", "SIGUSR1", *job, sig]
+    done = cluster.on(LOGIN, [*inside, *warned], environment=mpi.env, cwd=folder)
+    assert "rc 0 | ranks that got a signal: " in done.stdout, done.stdout + done.stderr
