@@ -113,7 +113,8 @@ constexpr const char *congestion_doc =
 
 constexpr const char *flow_time_doc =
     "Seconds until the last flow of a phase finishes under max-min fair sharing.\n\n"
-    "All flows are issued together; each moves bytes after messages x latency of its pair.\n"
+    "All flows are issued together; each moves bytes after messages x latency of its pair. Rounds\n"
+    "are a floor: no rank is done before it has waited for all of its own.\n"
     "core/include/toposeat/flow/flow.hpp states the model.\n\n"
     "Raises:\n"
     "    ValueError: unless device_of_rank names a device for each rank.";
@@ -146,7 +147,7 @@ constexpr const char *schedule_times_doc =
     "        and there are at most 2^22 flows over all repeats.";
 
 constexpr const char *flow_times_doc =
-    "As flow_time, with the finish of each flow and what limited the last one.\n\n"
+    "As flow_time, with start and finish of each flow and what limited the last one.\n\n"
     "Raises:\n"
     "    ValueError: unless device_of_rank names a device for each rank.";
 
@@ -182,6 +183,12 @@ void bind_evaluate(nb::module_ &module) {
       .def_prop_ro(
           "finish_s", [](const FlowTimes &self) { return as_array(std::vector(self.finish_s)); },
           fresh, "One per flow, in the order of the traffic.")
+      .def_prop_ro(
+          "start_s", [](const FlowTimes &self) { return as_array(std::vector(self.start_s)); },
+          fresh, "When each flow has paid its latency, and begins to move bytes.")
+      .def_prop_ro(
+          "waiting_rank", [](const FlowTimes &self) { return unless_none(self.waiting_rank); },
+          "The rank whose rounds take longer than all flows; None if none do.")
       .def_prop_ro(
           "last_flow", [](const FlowTimes &self) { return unless_none(self.last_flow); },
           "The first flow that finishes last; None without flows.")

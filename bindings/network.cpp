@@ -74,15 +74,18 @@ Network make_network(std::uint32_t devices, const InputVector<double> &forward,
 RankTraffic make_traffic(std::uint32_t ranks, const InputVector<std::uint32_t> &source,
                          const InputVector<std::uint32_t> &target, const InputVector<double> &bytes,
                          const InputVector<double> &messages,
-                         const std::vector<std::tuple<double, double>> &sizes) {
+                         const std::vector<std::tuple<double, double>> &sizes,
+                         const OptionalVector<double> &rounds) {
   const std::size_t flows = source.shape(0);
-  if (target.shape(0) != flows || bytes.shape(0) != flows || messages.shape(0) != flows) {
-    throw std::invalid_argument("source, target, bytes and messages differ in length");
+  if (target.shape(0) != flows || bytes.shape(0) != flows || messages.shape(0) != flows ||
+      (rounds && rounds->shape(0) != flows)) {
+    throw std::invalid_argument("source, target, bytes, messages and rounds differ in length");
   }
   RankTraffic traffic;
   traffic.ranks = ranks;
   for (std::size_t i = 0; i < flows; ++i) {
-    traffic.flows.push_back({source(i), target(i), bytes(i), messages(i)});
+    traffic.flows.push_back(
+        {source(i), target(i), bytes(i), messages(i), rounds ? (*rounds)(i) : 0});
   }
   traffic.sizes.clear();
   for (const auto &[factor, share] : sizes)
@@ -150,7 +153,9 @@ constexpr const char *network_doc =
 constexpr const char *traffic_doc =
     "Bytes and messages of directed rank pairs, each pair at most once; immutable.\n\n"
     "`sizes` says how message sizes spread about their flow's mean: (factor, share of "
-    "messages).\n\n"
+    "messages).\n"
+    "For `rounds` of the messages their sender waits before it goes on to another rank; None: for "
+    "none.\n\n"
     "Raises:\n"
     "    ValueError: on a rank out of range, a pair twice, a rank to itself, or a number that is\n"
     "        negative or not finite.";
@@ -184,7 +189,8 @@ void bind_network(nb::module_ &module) {
 
   nb::class_<RankTraffic>(module, "RankTraffic", traffic_doc)
       .def(nb::new_(&make_traffic), nb::kw_only(), "ranks"_a, "source"_a, "target"_a, "bytes"_a,
-           "messages"_a, "sizes"_a = std::vector<std::tuple<double, double>>{{1.0, 1.0}})
+           "messages"_a, "sizes"_a = std::vector<std::tuple<double, double>>{{1.0, 1.0}},
+           "rounds"_a = nb::none())
       .def_ro("ranks", &RankTraffic::ranks)
       .def("__len__", [](const RankTraffic &traffic) { return traffic.flows.size(); });
 

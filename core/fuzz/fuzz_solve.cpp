@@ -122,6 +122,10 @@ RankTraffic traffic_from(Source &source) {
         traffic.flows.push_back({a, b, source.number(), source.number()});
     }
   }
+  if (source.chance(3)) {
+    for (Flow &flow : traffic.flows)
+      flow.rounds = source.chance(4) ? source.number() : flow.messages;
+  }
   traffic.validate();
   return traffic;
 }

@@ -2,6 +2,7 @@
 #include "bounds/load_bounds.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -83,6 +84,44 @@ std::vector<std::pair<double, double>> best_pairs(const Network &network, const 
   return best;
 }
 
+/// Latencies from a device to all others, the least first.
+std::vector<std::vector<double>> near_latencies(const Network &network) {
+  std::vector<std::vector<double>> sorted(network.devices);
+  for (std::uint32_t a = 0; a < network.devices; ++a) {
+    for (std::uint32_t b = 0; b < network.devices; ++b) {
+      if (a != b)
+        sorted[a].push_back(network.latency[a * std::size_t{network.devices} + b]);
+    }
+    std::sort(sorted[a].begin(), sorted[a].end());
+  }
+  return sorted;
+}
+
+/// What the rounds of some rank take on any device: of two lists, the one falling and the other
+/// rising, the sum of products is least.
+double least_waits(const Network &network, const RankTraffic &traffic) {
+  std::vector<std::vector<double>> rounds(traffic.ranks);
+  for (const Flow &flow : traffic.flows) {
+    if (flow.rounds > 0)
+      rounds[flow.source].push_back(flow.rounds);
+  }
+  for (std::vector<double> &each : rounds)
+    std::sort(each.rbegin(), each.rend());
+  std::sort(rounds.begin(), rounds.end());
+  rounds.erase(std::unique(rounds.begin(), rounds.end()), rounds.end());
+  if (rounds.size() == 1 && rounds.front().empty())
+    return 0;
+  const auto latencies = near_latencies(network);
+  double most = 0;
+  for (const std::vector<double> &each : rounds) {
+    double least = unlimited;
+    for (const std::vector<double> &near : latencies)
+      least = std::min(least, std::inner_product(each.begin(), each.end(), near.begin(), 0.0));
+    most = std::max(most, least);
+  }
+  return most;
+}
+
 } // namespace
 
 Matrix isolated_rates(const Network &network) {
@@ -120,6 +159,7 @@ LoadBounds load_bounds(const Network &network, const RankTraffic &traffic) {
     result.start_s = fewest * pairs.front().first; // the nearest pair
     result.time_s = std::max(result.time_s, result.start_s + result.congestion_s);
   }
+  result.time_s = std::max(result.time_s, least_waits(network, traffic));
   return result;
 }
 

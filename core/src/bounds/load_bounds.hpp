@@ -6,9 +6,10 @@
 //
 //     max over ranks r of min over devices d of bytes(r) / C(d)
 //
-// nor than the slowest flow on the pair that suits it best. Applies to every network and traffic
-// (pins and allowed devices are ignored, which keeps the bounds valid): where no tree of separating
-// links says more, it tells how far from the optimum an answer can be.
+// nor than the slowest flow on the pair that suits it best, nor than the rounds of a rank: on each
+// device its most frequent partner at the least latency from there, and so on. Applies to every
+// network and traffic (pins and allowed devices are ignored, which keeps the bounds valid): where
+// no tree of separating links says more, it tells how far from the optimum an answer can be.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
@@ -21,7 +22,7 @@ namespace toposeat {
 struct LoadBounds {
   double start_s = 0;      // no byte moves before
   double congestion_s = 0; // of the busiest link
-  double time_s = 0;       // of all flows, at least start + congestion
+  double time_s = 0;       // of all flows and rounds, at least start + congestion
 };
 
 LoadBounds load_bounds(const Network &network, const RankTraffic &traffic);

@@ -15,6 +15,7 @@ namespace {
 struct Exchange {
   double bytes = 0;
   double messages = 0;
+  double rounds = 0;
 
   auto operator<=>(const Exchange &) const = default;
 };
@@ -29,7 +30,7 @@ public:
       place[order[p]] = p;
     std::map<Exchange, double> known{{Exchange{}, 0.0}};
     for (const Flow &flow : traffic.flows) {
-      const Exchange what{flow.bytes, flow.messages};
+      const Exchange what{flow.bytes, flow.messages, flow.rounds};
       const double number =
           known.try_emplace(what, static_cast<double>(known.size())).first->second;
       const std::size_t from = place[flow.source];

@@ -14,7 +14,7 @@
 namespace toposeat {
 
 /// For each place in an order of at most 32 ranks the set of later places whose ranks a symmetry of
-/// the traffic (of bytes and messages) exchanges with it while it fixes all ranks before.
+/// the traffic (of bytes, messages and rounds) exchanges with it while it fixes all ranks before.
 ///
 /// Of all placements that symmetries of the traffic and of the network make of each other, the one
 /// with the least devices in this order (compared as words are) is the canonical representative: it

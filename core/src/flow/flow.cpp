@@ -48,7 +48,8 @@ public:
     if (traffic_.flows.empty())
       return 0;
     build(device_of_rank);
-    return run(give_up_s, end_ ? &*end_ : nullptr);
+    const double floor = floor_s();
+    return floor > give_up_s ? floor : std::max(floor, run(give_up_s, end_ ? &*end_ : nullptr));
   }
 
   void stop_at(const Deadline &end) { end_ = end; }
@@ -60,6 +61,12 @@ public:
     FlowTimes result;
     limit_.assign(finish_.size(), no_link);
     result.seconds = run(unlimited, nullptr);
+    if (const double floor = floor_s(); floor > result.seconds) {
+      result.seconds = floor;
+      result.waiting_rank = static_cast<std::uint32_t>(
+          std::max_element(waits_.begin(), waits_.end()) - waits_.begin());
+    }
+    result.start_s = start_;
     result.finish_s = finish_;
     const auto last = std::max_element(finish_.begin(), finish_.end());
     result.last_flow = static_cast<std::uint32_t>(last - finish_.begin());
@@ -75,6 +82,7 @@ private:
     start_.resize(flows);
     finish_.resize(flows);
     running_.reset(flows);
+    waits_.assign(traffic_.ranks, 0);
     by_start_.clear();
     next_start_ = 0;
     now_ = 0;
@@ -114,9 +122,13 @@ private:
     return *std::max_element(finish_.begin(), finish_.end());
   }
 
+  [[nodiscard]] double floor_s() const { return *std::max_element(waits_.begin(), waits_.end()); }
+
   void add(std::uint32_t number, const Flow &flow, std::uint32_t from, std::uint32_t to) {
     const std::size_t pair = static_cast<std::size_t>(from) * network_.devices + to;
     const MessageTime alone = messages_.of(number, pair);
+    if (flow.rounds > 0)
+      waits_[flow.source] += flow.rounds / flow.messages * alone.latency;
     start_[number] = alone.latency;
     finish_[number] = start_[number];
     running_.set_bytes(number, flow.bytes);
@@ -176,6 +188,7 @@ private:
   MaxMinSystem system_;
   std::vector<double> start_;
   std::vector<double> finish_;
+  std::vector<double> waits_;           // of each rank, in rounds
   std::vector<double> rests_;           // bytes
   std::vector<std::uint32_t> limit_;    // of each flow as it finished; empty if nobody asks
   std::vector<std::uint32_t> by_start_; // flows that move bytes, in order of start

@@ -34,16 +34,21 @@ LargePrediction predict_on(const RankTraffic &traffic, const Machine &machine,
       result.busiest_link = link;
     }
   }
+  std::vector<double> waits(traffic.ranks, 0);
   for (const Flow &flow : traffic.flows) {
     if (slots[flow.source] == slots[flow.target])
       continue;
     const double latency = machine.latency(slots[flow.source], slots[flow.target]);
     result.latency_s = std::max(result.latency_s, flow.messages * latency);
+    waits[flow.source] += flow.rounds * latency;
     if constexpr (requires { machine.pace(0, 0); })
       result.alone_s = std::max(result.alone_s,
                                 flow.bytes * machine.pace(slots[flow.source], slots[flow.target]));
   }
   result.predicted_s = std::max(result.busiest_s, result.alone_s) + result.latency_s;
+  const double floor = waits.empty() ? 0 : *std::max_element(waits.begin(), waits.end());
+  if (floor > result.predicted_s)
+    result.predicted_s = result.latency_s = floor;
   return result;
 }
 

@@ -166,6 +166,8 @@ void RankTraffic::validate() const {
     }
     if (flow.bytes > largest_number || flow.messages > largest_number)
       reject(name + ": bytes or messages are beyond 1e30");
+    if (!(flow.rounds >= 0) || flow.rounds > flow.messages)
+      reject(name + ": there are fewer messages than rounds, or fewer rounds than none");
     pairs.push_back(static_cast<std::uint64_t>(flow.source) * ranks + flow.target);
   }
   std::sort(pairs.begin(), pairs.end());

@@ -62,3 +62,21 @@ TEST_CASE("nothing is faster than the heaviest rank on the widest port, and than
   traffic.flows = {{0, 1, 4000, 2}};
   CHECK(load_bounds(network, traffic).congestion_s == 4000 / 2e9);
 }
+
+TEST_CASE("the rounds of a rank take at least its most frequent partner at the least latency") {
+  // From each device the others are 1, 2 and 3 away; rank 1 waits 5 times for one and 2 for
+  // another.
+  NetworkBuilder builder(4);
+  for (std::uint32_t a = 0; a < 4; ++a) {
+    for (std::uint32_t b = 0; b < 4; ++b) {
+      if (a != b)
+        builder.route(a, b, {}, unlimited, a ^ b);
+    }
+  }
+  RankTraffic traffic;
+  traffic.ranks = 3;
+  traffic.flows = {{1, 0, 0, 2, 2}, {1, 2, 0, 5, 5}, {0, 1, 0, 6, 6}};
+  CHECK(load_bounds(builder.build(), traffic).time_s == 5 * 1 + 2 * 2);
+  traffic.flows[1].rounds = 0;
+  CHECK(load_bounds(builder.build(), traffic).time_s == 6);
+}

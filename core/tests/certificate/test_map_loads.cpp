@@ -141,6 +141,18 @@ RankTraffic random_traffic(std::uint32_t ranks, Rng &rng, std::uint32_t sparsity
   return traffic;
 }
 
+/// Some of the messages are rounds, many so that the floor decides.
+RankTraffic random_rounds(std::uint32_t ranks, Rng &rng) {
+  RankTraffic traffic = random_traffic(ranks, rng, 2);
+  const std::uint32_t most = rng.below(2) == 0 ? 4 : 400;
+  for (Flow &flow : traffic.flows) {
+    flow.messages = rng.below(most);
+    flow.rounds = rng.below(3) == 0 ? 0 : flow.messages;
+  }
+  traffic.validate();
+  return traffic;
+}
+
 struct Optimum {
   double cost = unlimited;
   double max_s = unlimited;
@@ -248,6 +260,31 @@ TEST_CASE("every objective equals brute force on random trees", "[map]") {
     const Network network = random_tree(sizes, rng);
     REQUIRE(link_tree(network));
     check_against(network, random_traffic(network.devices, rng, 2), rng);
+  }
+}
+
+TEST_CASE("with rounds nothing false is proved, and no bound is above what brute force finds",
+          "[map]") {
+  Rng rng(808);
+  for (int k = 0; k < 16; ++k) {
+    const std::uint32_t devices = 4 + rng.below(3);
+    Network network = random_mesh(devices, rng);
+    if (k % 3 == 0) {
+      network = random_tree({2, devices - 2}, rng);
+      for (double &latency : network.latency)
+        latency = 0.01 * rng.below(6);
+    }
+    CAPTURE(k, devices);
+    const RankTraffic traffic = random_rounds(k % 2 == 0 ? devices : devices - 1, rng);
+    check_against(network, traffic, rng);
+    const double best_s = brute_force(network, traffic, Matrix(devices), unlimited).flow_s;
+    for (const Method method : {Method::keep_default, Method::search}) {
+      const MapAnswer answer = solved(network, traffic, Matrix(devices), Objective::time, method);
+      REQUIRE(answer.lower_bound);
+      CHECK(*answer.lower_bound <= best_s * (1 + 1e-9));
+      if (answer.proved)
+        CHECK(answer.value == Approx(best_s));
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "base/rng.hpp"
@@ -64,17 +65,19 @@ RankTraffic pattern(std::uint32_t ranks, std::uint32_t talking, Rng &rng) {
   std::vector<Flow> all;
   for (const auto &[pair, flow] : flows)
     all.push_back(flow);
+  if (!all.empty() && rng.below(3) == 0)
+    all[rng.below(static_cast<std::uint32_t>(all.size()))].rounds = 1;
   return traffic_of(ranks, all);
 }
 
-/// Whether exchanging ranks so leaves bytes and messages as they are.
+/// Whether exchanging ranks so leaves bytes, messages and rounds as they are.
 bool is_symmetry(const RankTraffic &traffic, const Order &image) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<double, double>> sent;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::tuple<double, double, double>> sent;
   for (const Flow &flow : traffic.flows)
-    sent[{flow.source, flow.target}] = {flow.bytes, flow.messages};
+    sent[{flow.source, flow.target}] = {flow.bytes, flow.messages, flow.rounds};
   return std::all_of(traffic.flows.begin(), traffic.flows.end(), [&](const Flow &flow) {
     const auto at = sent.find({image[flow.source], image[flow.target]});
-    return at != sent.end() && at->second == std::pair(flow.bytes, flow.messages);
+    return at != sent.end() && at->second == std::tuple(flow.bytes, flow.messages, flow.rounds);
   });
 }
 

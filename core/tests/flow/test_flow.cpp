@@ -314,3 +314,48 @@ TEST_CASE("a timing that somebody stops has no answer, and the next one is right
   model.stop_at(Deadline::in(0));
   CHECK(model.seconds(in_order(ranks)) == unlimited);
 }
+
+TEST_CASE("rounds of a rank follow one another: a floor of the time, which starts no flow later",
+          "[flow]") {
+  // Latency 1, far caps 50. Rank 0 waits for 2 + 2 + 1 of its messages; flows start at 2, 2 and 3.
+  const TwoSwitches machine({100, 100, unlimited}, 50, 1);
+  RankTraffic traffic = traffic_of(4, {{0, 1, 0, 2, 2}, {0, 2, 50, 2, 2}, {0, 3, 0, 3, 1}});
+  SECTION("no rounds: the flow of 0 -> 2 ends last, at 2 + 50 / 50, and so does 0 -> 3") {
+    for (Flow &flow : traffic.flows)
+      flow.rounds = 0;
+    const FlowTimes result = times(machine.network, traffic);
+    CHECK(result.seconds == 3);
+    CHECK(result.waiting_rank == no_rank);
+    CHECK(result.start_s == std::vector<double>{2, 2, 3});
+  }
+  SECTION("5 > 3: the floor decides, and who waits is told") {
+    const FlowTimes result = times(machine.network, traffic);
+    CHECK(result.seconds == 5);
+    CHECK(result.waiting_rank == 0);
+    CHECK(result.finish_s == std::vector<double>{2, 3, 3});
+    CHECK(seconds(machine.network, traffic) == 5);
+  }
+  SECTION("5 < 8: where flows take longer the floor plays no part") {
+    traffic.flows[1].bytes = 300;
+    const FlowTimes result = times(machine.network, traffic);
+    CHECK(result.seconds == 8);
+    CHECK(result.waiting_rank == no_rank);
+  }
+  SECTION("rounds of different ranks run at the same time") {
+    traffic.flows.push_back({3, 0, 0, 4, 4});
+    CHECK(seconds(machine.network, traffic) == 5);
+  }
+  SECTION("a search that gives up is told no more than the time") {
+    FlowModel model(machine.network, traffic);
+    const double given_up = model.seconds(in_order(4), 4);
+    CHECK((given_up > 4 && given_up <= 5));
+  }
+  SECTION("a round on a pair with a curve takes what a message of the flow does") {
+    Network network = machine.network;
+    network.curves = {{{10, 4, 100}, {1000, 8, 100}}};
+    network.curve_of_pair.assign(16, none_of_pair);
+    network.curve_of_pair[2] = 0; // from 0 to 2, by messages of 50 / 2 bytes
+    const double one = point_at(network.curves[0], 25).latency;
+    CHECK(times(network, traffic).seconds == Approx(2 + 2 * one + 1));
+  }
+}

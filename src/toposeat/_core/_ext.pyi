@@ -35,13 +35,14 @@ class RankTraffic:
     Bytes and messages of directed rank pairs, each pair at most once; immutable.
 
     `sizes` says how message sizes spread about their flow's mean: (factor, share of messages).
+    For `rounds` of the messages their sender waits before it goes on to another rank; None: for none.
 
     Raises:
         ValueError: on a rank out of range, a pair twice, a rank to itself, or a number that is
             negative or not finite.
     """
 
-    def __init__(self, *, ranks: int, source: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], messages: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[tuple[float, float]] = [(1.0, 1.0)]) -> None: ...
+    def __init__(self, *, ranks: int, source: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], messages: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[tuple[float, float]] = [(1.0, 1.0)], rounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
     @property
     def ranks(self) -> int: ...
@@ -97,6 +98,14 @@ class FlowTimes:
         """One per flow, in the order of the traffic."""
 
     @property
+    def start_s(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """When each flow has paid its latency, and begins to move bytes."""
+
+    @property
+    def waiting_rank(self) -> int | None:
+        """The rank whose rounds take longer than all flows; None if none do."""
+
+    @property
     def last_flow(self) -> int | None:
         """The first flow that finishes last; None without flows."""
 
@@ -118,7 +127,8 @@ def flow_time(network: Network, traffic: RankTraffic, device_of_rank: Sequence[i
     """
     Seconds until the last flow of a phase finishes under max-min fair sharing.
 
-    All flows are issued together; each moves bytes after messages x latency of its pair.
+    All flows are issued together; each moves bytes after messages x latency of its pair. Rounds
+    are a floor: no rank is done before it has waited for all of its own.
     core/include/toposeat/flow/flow.hpp states the model.
 
     Raises:
@@ -167,7 +177,7 @@ def schedule_times(network: Network, phases: Sequence[RankTraffic], repeats: int
 
 def flow_times(network: Network, traffic: RankTraffic, device_of_rank: Sequence[int]) -> FlowTimes:
     """
-    As flow_time, with the finish of each flow and what limited the last one.
+    As flow_time, with start and finish of each flow and what limited the last one.
 
     Raises:
         ValueError: unless device_of_rank names a device for each rank.

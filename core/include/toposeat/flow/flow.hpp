@@ -35,6 +35,15 @@
 // then. It is still a schedule that the links can carry, so never shorter than any lower bound; in
 // tests it was less than 1 % longer than the exact one.
 //
+// Rounds
+// ------
+// In the rounds of a collective a rank talks to one partner after the other. No flow starts later
+// for that, but no time is below
+//
+//     floor = max over ranks r of  sum over partners s of  rounds(r, s) x latency(r, s)
+//
+// so that the time is the larger of the floor and the finish of the last flow.
+//
 // This is a fluid model of link time: no start-up of copy engines, no protocol, no compute, no
 // order between flows other than the above.
 //
@@ -54,12 +63,18 @@ namespace toposeat {
 /// What limited a flow when no link did: the cap of its pair, or nothing but latency.
 inline constexpr std::uint32_t no_link = std::numeric_limits<std::uint32_t>::max();
 
-/// The flow that finishes last does so at `seconds`.
+/// No rank, where the last flow decides.
+inline constexpr std::uint32_t no_rank = std::numeric_limits<std::uint32_t>::max();
+
+/// The flow that finishes last does so at `seconds`, unless the rounds of `waiting_rank` take
+/// longer.
 struct FlowTimes {
   double seconds = 0;
-  std::vector<double> finish_s;       // one per flow of the traffic, in its order
-  std::uint32_t last_flow = no_link;  // the first such flow; no_link if there is no flow
-  std::uint32_t bottleneck = no_link; // link that limited it when it finished, or no_link
+  std::vector<double> start_s;          // one per flow of the traffic, in its order
+  std::vector<double> finish_s;         // the same
+  std::uint32_t waiting_rank = no_rank; // whose rounds are the floor, where that is the time
+  std::uint32_t last_flow = no_link;    // the first such flow; no_link if there is no flow
+  std::uint32_t bottleneck = no_link;   // link that limited it when it finished, or no_link
 };
 
 /// For `FlowModel::seconds` where only times that are less than `seconds`, by the tolerance of
@@ -75,7 +90,7 @@ public:
   FlowModel &operator=(FlowModel &&) noexcept;
   ~FlowModel();
 
-  /// Finish of the last flow. The search variant: the answer is exact up to `give_up_s`; as soon as
+  /// The time. The search variant: the answer is exact up to `give_up_s`; as soon as
   /// it is known to be larger, some lower bound of it that is also larger than `give_up_s` is
   /// returned instead. `device_of_rank` must fit (`check_assignment`): it is not checked here.
   double seconds(const Assignment &device_of_rank, double give_up_s = unlimited);

@@ -13,8 +13,9 @@ namespace toposeat {
 /// Seconds are bytes over a link / its capacity, one number per direction. `mean_s` is over all
 /// links of the machine. `alone_s` is the longest time that a flow would take alone, where the
 /// machine knows what a single flow reaches. `predicted_s` is the larger of the two plus the
-/// largest messages x latency of a flow: a bound that a fluid simulation of all flows starting
-/// together cannot beat by more than that latency.
+/// largest messages x latency of a flow (`latency_s`): a bound that a fluid simulation of all flows
+/// starting together cannot beat by more than that latency. Where the floor of rounds (flow.hpp) is
+/// larger, both are the floor.
 struct LargePrediction {
   bool known = false; // false: the machine has no link model (NodesMachine)
   double busiest_s = 0;

@@ -84,12 +84,14 @@ struct Network {
   void validate() const;
 };
 
-/// What one rank sends another, summed over the run.
+/// What one rank sends another, summed over the run. For so many of the messages (`rounds`) the
+/// sender waits before it goes on to another rank: they are rounds of collectives.
 struct Flow {
   std::uint32_t source = 0;
   std::uint32_t target = 0;
   double bytes = 0;
   double messages = 0;
+  double rounds = 0;
 };
 
 /// So many of all messages (`share`, of 1) are `factor` times as large as the mean of their flow.
@@ -106,9 +108,9 @@ struct RankTraffic {
   std::vector<Flow> flows;
   std::vector<SizeShare> sizes = {SizeShare{}};
 
-  /// Throws std::invalid_argument on a rank out of range, a duplicate pair, a self flow or a
-  /// number that is negative, not finite, or beyond 1e30; or unless shares add up to 1 and shares x
-  /// factors too.
+  /// Throws std::invalid_argument on a rank out of range, a duplicate pair, a self flow, more
+  /// rounds than messages, or a number that is negative, not finite, or beyond 1e30; or unless
+  /// shares add up to 1 and shares x factors too.
   void validate() const;
 };
 
