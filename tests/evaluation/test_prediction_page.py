@@ -79,7 +79,7 @@ def staged(combined: float | None) -> Topology:
 
 
 def test_every_example_has_a_test() -> None:
-    assert sorted(stated()) == list(range(1, 23))
+    assert sorted(stated()) == list(range(1, 25))
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,19 @@ def test_message_sizes() -> None:
         histograms={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): histogram},
     )
     assert stated()[17] == [shown(evaluate(bent, traffic, range(4)).predicted_s)]
+
+
+def test_rounds() -> None:
+    flows = [(0, 1, 0, 2), (0, 2, 0, 1), (0, 3, 0, 3)]
+    rounds = {MemorySpace.DEVICE: traffic_of(4, flows).table()}
+    for example, nbytes in ((23, 0), (24, 300)):
+        flows[1] = (0, 2, nbytes, 1)
+        traffic = dataclasses.replace(traffic_of(4, flows), rounds=rounds)
+        found = evaluate(machine(), traffic, range(4))
+        assert stated()[example] == [shown(found.predicted_s)]
+        assert found.latency is not None
+        assert (found.latency.share, found.latency.source) == (1.0 if example == 23 else 1 / 7, 0)
+        assert (found.latency.target, found.latency.messages) in ((None, 6), (2, 1))
 
 
 @pytest.mark.parametrize(("example", "second"), [(18, (2, 0, 100, 1)), (19, (2, 3, 300, 1))])

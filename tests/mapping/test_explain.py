@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,10 @@ from toposeat.evaluation.network import network_arrays
 from toposeat.mapping import map_traffic
 from toposeat.model.explanation import Explanation
 from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.traffic import MemorySpace
 from toposeat.profile import pattern_traffic
+from toposeat.report.view.explanation import bottleneck_words
+from toposeat.report.view.mapping import render_mapping_text
 from toposeat.topology import read_topology
 
 
@@ -62,6 +67,33 @@ def test_who_loads_the_bottleneck_adds_up() -> None:
     after = result.explanation.after
     assert after.pairs <= 5, "or the sum below misses some"
     assert sum(load.bytes for load in after.loads) == after.bytes == result.placed.links[0].bytes
+
+
+def test_latency_is_named_with_its_pair_or_with_the_rank_that_waits() -> None:
+    machine = read_topology("dgx-1v")
+    small = pattern_traffic("stencil2d:2x4,bytes=8")
+    table, options = small.mapped_table(), MapOptions(solver="default", explained=True)
+    one_way = network_arrays(machine).latency().reshape(8, 8)[table.source, table.target]
+    rank = int(np.bincount(table.source, one_way).argmax())
+    messages = int((table.source == rank).sum())
+    pair = f"{table.source[one_way.argmax()]} to {table.target[one_way.argmax()]}"
+    for rounds, words, share in (
+        ({}, f"is held up by the latency of 1 message from {pair}", "99.9 %"),
+        (
+            {MemorySpace.DEVICE: table},
+            f"All is held up by the latency of {messages} messages of rank {rank} in rounds",
+            "100 %",
+        ),
+    ):
+        traffic = replace(small, rounds=rounds)
+        result = map_traffic(machine, traffic, options)
+        assert result.explanation is not None
+        assert words in bottleneck_words(result.explanation.after, machine)
+        assert f"Latency   {share} of the link time" in render_mapping_text(
+            result, machine, traffic
+        )
+    large = explained("dgx-1v", "ring:8,bytes=64MiB", solver="default")
+    assert "the latency of" not in bottleneck_words(large.after, machine)
 
 
 def test_nothing_moves_where_the_default_is_kept() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from toposeat.evaluation import Evaluator, Scenarios
 from toposeat.mapping.decision import settling_of
 from toposeat.model.network import Network
 from toposeat.model.topology import PathClass, Topology
+from toposeat.model.traffic import MemorySpace
 from toposeat.report.view.mapping import range_words
 from toposeat.topology.topology_file import parse_topology, topology_text
 from toposeat.topology.visible import without_devices
@@ -129,6 +131,26 @@ def test_a_plan_is_as_good_as_that_of_the_large_machine(network: MakeNetwork) ->
     _, own, other = Scenarios(evaluator).outlook(rows).gains().min(axis=0)
     assert own >= other - 0.02
     assert joined.placed.predicted_s < 0.9 * joined.default.predicted_s
+
+
+def test_rounds_are_one_floor_on_both_forms(network: MakeNetwork) -> None:
+    schedule = profile.collective_schedule("allreduce", "recursive-doubling", [range(16)], 8)
+    traffic = replace(
+        profile.schedule_traffic(schedule), rounds={MemorySpace.DEVICE: schedule.table()}
+    )
+    machine = mapping.join_hosts(network(), [node()] * 4)
+    shape = mapping.shape_of_network(network(), node())
+    draw = random.Random(3)
+    for _ in range(5):
+        row = draw.sample(range(16), 16)
+        listed = Evaluator(machine, traffic).evaluate(row)
+        slots = mapping.SlotEvaluator(shape, traffic).evaluate(row)
+        for found in (listed, slots):
+            assert found.latency is not None
+            assert found.latency.share == 1
+        assert slots.predicted_s == pytest.approx(listed.predicted_s)
+        bare = mapping.SlotEvaluator(shape, replace(traffic, rounds={})).evaluate(row)
+        assert bare.predicted_s < slots.predicted_s
 
 
 def test_too_many_devices_are_refused(network: MakeNetwork) -> None:

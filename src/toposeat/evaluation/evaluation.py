@@ -16,6 +16,7 @@ from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.metrics import PairCosts
 from toposeat.evaluation.network import compile_traffic
 from toposeat.model.evaluation import Evaluation, LinkLoad
+from toposeat.model.latency import Latency
 from toposeat.model.placement import Placement
 from toposeat.model.topology import ANY_HOST, Topology
 from toposeat.model.traffic import PairTable, Traffic
@@ -79,6 +80,11 @@ class Evaluator:
             self.groups = GroupModel(self.machine, phases_of(traffic))
 
     @cached_property
+    def in_turn(self) -> _core.RankTraffic:
+        """The flows where a rank sends to one partner after the other."""
+        return compile_traffic(self._traffic, self.table, in_turn=True)
+
+    @cached_property
     def cost_table(self) -> PairTable:
         """See above."""
         is_table = not self._traffic.groups or not self._topology.devices
@@ -118,14 +124,31 @@ class Evaluator:
         if self.groups is not None:
             return self._evaluate_groups(self.groups, placement)
         congestion = _core.congestion(self.machine.network, self.flows, placement)
+        times = _core.flow_times(self.machine.network, self.flows, placement)
         return Evaluation(
             device_of_rank=placement,
             max_congestion_s=congestion.max_s,
             mean_congestion_s=congestion.mean_s,
             cost=self._cost(placement),
             hop_bytes=congestion.hop_bytes,
-            predicted_s=_core.flow_time(self.machine.network, self.flows, placement),
+            predicted_s=times.seconds,
             links=_link_loads(self._topology, congestion),
+            latency=self._latency(times),
+        )
+
+    def _latency(self, times: _core.FlowTimes) -> Latency | None:
+        """Of the rank whose rounds decide, else of the flow that ends last."""
+        rank, last, table = times.waiting_rank, times.last_flow, self.table
+        if rank is not None:
+            rounds = self._traffic.rounds_of(table)[table.source == rank]
+            return Latency(share=1.0, source=rank, messages=int(rounds.sum()))
+        if last is None or not times.seconds:
+            return None
+        return Latency(
+            share=float(times.start_s[last]) / times.seconds,
+            source=int(table.source[last]),
+            target=int(table.target[last]),
+            messages=int(table.messages[last]),
         )
 
     def predicted_s(self, device_of_rank: Sequence[int]) -> float:

@@ -266,14 +266,18 @@ def compile_network(topology: Topology) -> _core.Network:
     return network_arrays(topology).network()
 
 
-def compile_traffic(traffic: Traffic, table: PairTable | None = None) -> _core.RankTraffic:
+def compile_traffic(
+    traffic: Traffic, table: PairTable | None = None, *, in_turn: bool = False
+) -> _core.RankTraffic:
     """Compile pairs of ranks for the core.
 
     Args:
         traffic: whose message sizes the pairs have.
         table: the pairs; default: `Traffic.mapped_table`, those that placement should serve.
+        in_turn: whether a rank's messages to its partners follow one another, as rounds do.
     """
     table = traffic.mapped_table() if table is None else table
+    rounds = traffic.rounds_of(table, in_turn=in_turn)
     return _core.RankTraffic(
         ranks=traffic.ranks,
         source=table.source.astype(np.uint32),
@@ -281,6 +285,7 @@ def compile_traffic(traffic: Traffic, table: PairTable | None = None) -> _core.R
         bytes=table.bytes.astype(np.float64),
         messages=table.messages.astype(np.float64),
         sizes=message_sizes(traffic),
+        rounds=rounds.astype(np.float64) if rounds.any() else None,
     )
 
 

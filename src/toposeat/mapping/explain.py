@@ -88,4 +88,5 @@ def _bottleneck(topology: Topology, evaluator: Evaluator, evaluation: Evaluation
         last_source=None if last is None else int(table.source[last]),
         last_target=None if last is None else int(table.target[last]),
         last_link=None if times.bottleneck is None else topology.links[times.bottleneck].id,
+        latency=evaluation.latency,
     )

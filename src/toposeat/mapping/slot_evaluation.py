@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from msgspec import structs
@@ -23,6 +24,7 @@ from toposeat.model.evaluation import (
     LinkLoad,
     PhaseTime,
 )
+from toposeat.model.latency import Latency
 from toposeat.model.traffic import Traffic
 
 BUSIEST_LINKS = 20
@@ -52,6 +54,7 @@ class SlotEvaluator:
         if traffic.groups:
             self.cost_flows = compile_traffic(traffic, slots_table(shape, traffic, even=True))
         self._host_groups = shape.host_groups()
+        self._in_turn_s: dict[tuple[int, ...], float] = {}
         self._links: tuple[LinkLevels, NDArray[np.float64]] | None = None
 
     @property
@@ -78,6 +81,7 @@ class SlotEvaluator:
         assert figures.predicted, "every shape has a model of its links"
         cost, predicted_s = figures.cost, figures.predicted_s
         most_s, mean_s = figures.busiest_s, figures.mean_s
+        share = figures.latency_s / predicted_s if predicted_s else 0.0
         links, capacities = self._known_links()
         phases: tuple[PhaseTime, ...] = ()
         if self._groups is not None:
@@ -101,7 +105,22 @@ class SlotEvaluator:
             levels=_levels(links, nbytes, seconds),
             hosts_s=hosts_s,
             stages_s=stages_s,
+            latency=None if phases else Latency(share=share),
         )
+
+    def in_turn_s(self, slots: Sequence[int]) -> float:
+        """The link time where a rank sends to one partner after the other."""
+        row = tuple(slots)
+        if row not in self._in_turn_s:
+            placed = np.array(row, np.uint32)
+            found = _core.large_prediction(self._shape.machine, self._in_turn, placed)
+            self._in_turn_s[row] = found.predicted_s
+        return self._in_turn_s[row]
+
+    @cached_property
+    def _in_turn(self) -> _core.RankTraffic:
+        table = slots_table(self._shape, self._traffic)
+        return compile_traffic(self._traffic, table, in_turn=True)
 
     @property
     def stages(self) -> tuple[tuple[HostGroup, ...], ...]:

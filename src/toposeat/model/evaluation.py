@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from toposeat.model.explanation import Explanation
+from toposeat.model.latency import Latency
 from toposeat.model.noun import Noun, short_name
 from toposeat.model.quantity import Premises
 from toposeat.model.record import Record
@@ -99,6 +100,7 @@ class Evaluation(Noun, Record, frozen=True, kw_only=True):
     levels: tuple[LevelLoad, ...] = ()
     hosts_s: tuple[float, ...] = ()
     stages_s: tuple[tuple[float, ...], ...] = ()
+    latency: Latency | None = None  # None: of groups, of which the model knows none
 
     def __repr__(self) -> str:
         ranks = len(self.device_of_rank)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from toposeat.model.latency import Latency
+
 
 class Move(Struct, frozen=True, kw_only=True):
     """Traffic of a directed pair of ranks that uses other links than before.
@@ -33,7 +35,8 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
 
     `pairs` counts the pairs that load it, `loads` lists the heaviest. `last_source` and
     `last_target` are the ranks of the transfer that ends last in the flow model, and `last_link` is
-    what limited it at its end (None: the cap or latency of its pair).
+    what limited it at its end (None: the cap of its pair). `latency` says how much of it all is
+    latency, and whose.
     """
 
     link: str | None
@@ -44,6 +47,7 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
     last_source: int | None = None
     last_target: int | None = None
     last_link: str | None = None
+    latency: Latency | None = None
 
 
 class Explanation(Struct, frozen=True, kw_only=True):

@@ -121,7 +121,9 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
 
     `tables` is keyed by (kind, memory space); a missing key means none. Collective tables are
     *modelled* edges: `collective_model` names the algorithms that were assumed ("" if none).
-    `histograms` has the same keys: int64 arrays of `HISTOGRAM_BUCKETS` message counts.
+    `histograms` has the same keys: int64 arrays of `HISTOGRAM_BUCKETS` message counts. `rounds` are
+    those of their messages after which the sender waits, as their algorithms have it: in no file,
+    for events and algorithms tell them (`read_traffic` of a profile does).
 
     With `groups`, the collective tables of device memory are those groups as rings in the order of
     their ranks, for display only: what they cost is a matter of the sets.
@@ -134,6 +136,7 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
     communicators: tuple[Communicator, ...] = ()
     collectives: tuple[CollectiveEvent, ...] = ()
     groups: tuple[GroupLoad, ...] = ()
+    rounds: Mapping[MemorySpace, PairTable] = field(default_factory=dict)
     collective_model: str = ""
     rank_info: tuple[RankInfo, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -192,6 +195,23 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
     def mapped_table(self) -> PairTable:
         """The pairs a mapper should serve (see `mapped_space`), without a rank's own messages."""
         return _between_ranks(self.table(space=self.mapped_space))
+
+    def rounds_of(self, table: PairTable, *, in_turn: bool = False) -> Int64Array:
+        """How many messages of each pair of a table are rounds; none beside groups of a library.
+
+        With `in_turn` so are all messages from point to point.
+        """
+        space, found = self.mapped_space, np.zeros(len(table), np.int64)
+        parts = [t for s, t in self.rounds.items() if space in (None, s)]
+        parts += [self.table(kind=TrafficKind.POINT_TO_POINT, space=space)] if in_turn else []
+        rounds = PairTable.total(parts)
+        if self.groups or not len(rounds) or not len(table):
+            return found
+        pairs, mine = (t.source * self.ranks + t.target for t in (table, rounds))
+        at = np.minimum(np.searchsorted(pairs, mine), len(pairs) - 1)
+        is_there = pairs[at] == mine
+        found[at[is_there]] = rounds.messages[is_there]
+        return np.minimum(found, table.messages)
 
     def edge_table(self) -> PairTable:
         """The pairs of `mapped_table` whose cost is that of the two devices, not that of a set."""

@@ -24,7 +24,7 @@ from toposeat.model.result_file import save_mapping
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.model.traffic_file import load_traffic, save_traffic
+from toposeat.model.traffic_file import save_traffic
 from toposeat.model.visible_list import DEVICE_VARIABLES
 from toposeat.pipeline.command_words import program_name
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
@@ -139,7 +139,7 @@ def _cached(line: launch.LaunchLine, path: Path) -> Traffic | None:
     if not path.exists():
         return None
     private_folder(path.parent, _RESULTS)
-    traffic = load_traffic(path)
+    traffic = profile.read_traffic(path)
     try:
         _refuse_fewer(line, traffic)
     except ToposeatError:

@@ -15,9 +15,11 @@ from toposeat.model.traffic import (
     MemorySpace,
     PairTable,
     TimeKind,
+    Traffic,
     TrafficKind,
 )
-from toposeat.profile import read_records
+from toposeat.model.traffic_file import save_traffic
+from toposeat.profile import read_records, read_traffic
 from toposeat.profile.records import world, world_traffic
 from toposeat.profile.records.segment import OPERATIONS
 
@@ -55,6 +57,26 @@ def test_collectives_are_listed_and_modelled(tmp_path: Path) -> None:
     table = traffic.tables[TrafficKind.COLLECTIVE, HOST]
     assert table.bytes.tolist() == [80] * 3  # 2 calls x 2 (n - 1) / n x 30 bytes
     assert "allreduce" in traffic.collective_model
+
+
+def test_rounds_are_told_by_a_profile_and_by_its_file(tmp_path: Path) -> None:
+    """Two allreduces of 30 bytes among three are a ring: each sends its neighbour 2 (n - 1)."""
+    events = [(0, 13, 0, -1, 30, 2), (0, 2, 0, 0, 30, 5)]  # and five broadcasts, down a tree
+    for rank in range(3):
+        write_record(tmp_path, rank, 3, events=events, communicators=WORLD)
+    traffic = read_records(tmp_path)
+    assert {e.operation: e.algorithm for e in traffic.collectives}["allreduce"] == "ring"
+    rounds = traffic.rounds_of(traffic.mapped_table())
+    of_pair = dict(zip(pairs_of(traffic), rounds.tolist(), strict=True))
+    assert {pair: n for pair, n in of_pair.items() if n} == {(0, 1): 8, (1, 2): 8, (2, 0): 8}
+    save_traffic(traffic, tmp_path / "app.prof")
+    again = read_traffic(tmp_path / "app.prof")
+    assert again.rounds == traffic.rounds
+
+
+def pairs_of(traffic: Traffic) -> list[tuple[int, int]]:
+    table = traffic.mapped_table()
+    return list(zip(table.source.tolist(), table.target.tolist(), strict=True))
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,12 @@ def read_path(path: Path) -> Traffic:
     if path.is_fifo():
         return _read_pipe(path)
     if is_profile(path):
-        return load_traffic(path)
+        traffic = load_traffic(path)
+        if not any(event.algorithm for event in traffic.collectives):
+            return traffic
+        from toposeat.profile.records.collectives import with_rounds  # noqa: PLC0415 - few need it
+
+        return with_rounds(traffic)
     return with_pattern(_read(_importer_of(path), [path]))
 
 

@@ -23,6 +23,7 @@ from toposeat.model.traffic import (
     Int64Array,
     MemorySpace,
     PairTable,
+    Traffic,
 )
 from toposeat.profile.algorithms import Algorithm, Call
 from toposeat.profile.algorithms.rules import Chooser, choose, choose_textbook
@@ -128,6 +129,46 @@ def expand_collectives(
         all_pairs=budget.used,
         left_out=budget.exceeded,
     )
+
+
+# After each message of these every rank waits for one: the rounds of a rank follow one another.
+_IN_ROUNDS = frozenset(
+    {
+        *("recursive_doubling", "ring", "bruck", "rabenseifner"),
+        *("halving", "butterfly", "neighbor", "dissemination"),
+    }
+)
+
+
+def rounds_of(
+    events: Iterable[CollectiveEvent],
+    communicators: Iterable[Communicator],
+    rules: Rules,
+) -> dict[MemorySpace, PairTable]:
+    """The messages of events that are rounds, of those whose `algorithm` these rules chose.
+
+    Trees, chains and messages to all have none: their sender goes on at once.
+    """
+    by_name: dict[str, list[CollectiveEvent]] = defaultdict(list)
+    for event in events:
+        by_name[event.algorithm].append(event)
+    members_of = {c.id: c.ranks for c in communicators}
+    sums: dict[MemorySpace, PairSum] = defaultdict(PairSum)
+    for name in _IN_ROUNDS & by_name.keys():
+        for places in _calls(by_name[name], members_of):
+            views = [by_name[name][p] for p in places]
+            members = members_of[views[0].communicator]
+            call = _call(views, members)
+            chosen = rules.choose(views[0].operation, call)
+            if chosen is not None and chosen[0] == name:
+                _add(sums, chosen[1], call, views, members)
+    return {space: each.table() for space, each in sums.items()}
+
+
+def with_rounds(traffic: Traffic) -> Traffic:
+    """A traffic with the rounds that its events tell."""
+    rules = rules_of(traffic.metadata.get("mpi", ""))
+    return replace(traffic, rounds=rounds_of(traffic.collectives, traffic.communicators, rules))
 
 
 class _Budget:

@@ -22,6 +22,7 @@ from toposeat.profile.records.collectives import (
     expand_collectives,
     model_words,
     rules_of,
+    with_rounds,
 )
 from toposeat.profile.records.segment import PhaseMode
 from toposeat.profile.records.world import PhaseSum, WorldSum, tables_of
@@ -47,7 +48,7 @@ def make_traffic(world: WorldSum, report: Sequence[str], damaged: int) -> Traffi
     metadata = {"mpi": world.library, "abi": world.abi}
     if damaged:
         metadata["damaged_records"] = str(damaged)
-    return Traffic(
+    traffic = Traffic(
         ranks=world.size,
         origin="interposer",
         tables=_join(tables_of(world.pairs), *(e.tables for e in parts.values())),
@@ -61,6 +62,7 @@ def make_traffic(world: WorldSum, report: Sequence[str], damaged: int) -> Traffi
         phases=_phases(world, parts),
         timed=world.timed,
     )
+    return with_rounds(traffic)
 
 
 def _expand(world: WorldSum) -> dict[int | None, Expansion]:

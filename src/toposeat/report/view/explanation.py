@@ -8,7 +8,10 @@ from toposeat.model.explanation import Bottleneck, Explanation
 from toposeat.model.topology import Topology
 from toposeat.report.parts import Part, Table, facts
 from toposeat.report.units import format_bytes, format_count, format_seconds, plural
+from toposeat.report.view.loads import latency_words
 from toposeat.report.view.machine import link_medium, link_words
+
+_MOST_OF_IT = 0.5  # share of latency beyond which that is what holds a transfer up
 
 
 def explanation_parts(explanation: Explanation, topology: Topology) -> list[Part]:
@@ -51,8 +54,13 @@ def bottleneck_words(bottleneck: Bottleneck, topology: Topology) -> str:
     )
     if bottleneck.last_source is None:
         return words
+    latency = bottleneck.latency
     limit = "the limit of its own pair"
-    if bottleneck.last_link is not None:
+    if latency is not None and latency.share > _MOST_OF_IT:
+        limit = latency_words(latency)
+        if latency.target is None:
+            return f"{words}. All is held up by {limit}, one after the other"
+    elif bottleneck.last_link is not None:
         limit = link_words(topology, bottleneck.last_link)
     return (
         f"{words}. The last transfer to end, {bottleneck.last_source} -> {bottleneck.last_target},"

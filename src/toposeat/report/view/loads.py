@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from toposeat.model.evaluation import Evaluation, LevelLoad, LinkLoad, MappingResult
+from toposeat.model.latency import Latency
 from toposeat.model.topology import Topology
 from toposeat.report.parts import Part, Table
-from toposeat.report.units import clean, format_bytes, format_count, format_seconds, plural
+from toposeat.report.units import (
+    clean,
+    format_bytes,
+    format_count,
+    format_percent,
+    format_seconds,
+    plural,
+)
 from toposeat.report.view.machine import link_words
 
 _MOST_BARS = 14
@@ -33,6 +41,24 @@ def times_words(evaluation: Evaluation) -> str:
     """`busiest link 1.68 ms, link time 1.68 ms`."""
     worst, time = evaluation.max_congestion_s, evaluation.predicted_s
     return f"busiest link {format_seconds(worst)}, link time {format_seconds(time)}"
+
+
+def latency_words(latency: Latency) -> str:
+    """`the latency of 1,261 messages from 0 to 4`, or of a rank's rounds."""
+    if latency.source is None:
+        return "latency"
+    messages = f"{format_count(latency.messages)} message{'' if latency.messages == 1 else 's'}"
+    if latency.target is None:
+        return f"the latency of {messages} of rank {latency.source} in rounds of collectives"
+    return f"the latency of {messages} from {latency.source} to {latency.target}"
+
+
+def latency_share(evaluation: Evaluation) -> str | None:
+    """How much of the link time is latency, and whose; None where that is little, or not known."""
+    latency = evaluation.latency
+    if latency is None or not latency.is_much:
+        return None
+    return f"{format_percent(latency.share)} of the link time is {latency_words(latency)}"
 
 
 def busy_words(seconds: float) -> str:

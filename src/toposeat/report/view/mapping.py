@@ -45,7 +45,7 @@ from toposeat.report.units import (
     plural,
     three_digits,
 )
-from toposeat.report.view.loads import busiest_change, levels_and_links
+from toposeat.report.view.loads import busiest_change, latency_share, levels_and_links
 from toposeat.report.view.machine import (
     device_code,
     host_words,
@@ -331,6 +331,18 @@ def tree_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
     return f"{'; '.join(times)}, between nodes, if its all-reduces go by trees" if times else ""
 
 
+_SMALL_CALL = 1 << 16  # bytes over an edge: links move them in less time than their latency
+
+
+def small_calls(traffic: Traffic) -> str | None:
+    """That no latency is predicted of a library's groups, where their calls are small."""
+    nbytes, calls = (sum(getattr(x, n) for x in traffic.groups) for n in ("bytes", "messages"))
+    if nbytes >= _SMALL_CALL * calls:
+        return None
+    size = format_bytes(nbytes / calls)
+    return f"not predicted of groups, whose calls are small here: {size} over an edge each"
+
+
 _MOST_GROUPS = 4
 
 
@@ -397,7 +409,7 @@ def _reach(topology: Topology, devices: Sequence[int]) -> str:
 _LINES = 13  # of the whole answer, unless all is asked for or more of them weaken the verdict
 _LEAST_MORE = 3  # of them for what does not, however long the order is
 _MOST_NOTES = 2  # of them for notes
-_IMPORTANT = ("Phases", "Topology", "Traffic", "Busiest", "Trees")
+_IMPORTANT = ("Phases", "Latency", "Topology", "Traffic", "Busiest", "Trees")
 
 
 def render_mapping_text(
@@ -510,6 +522,7 @@ def _why(
     judged = None if outcome_word(result) == "loss" else result.premises  # it was asked for
     said = {
         "Busiest": busiest_change(result, topology),
+        "Latency": latency_share(result.placed) or small_calls(traffic),
         "Proof": proof,
         "Range": range_words(result.premises),
         "Against": against_words(judged),
