@@ -153,6 +153,21 @@ def test_rounds_are_one_floor_on_both_forms(network: MakeNetwork) -> None:
         assert bare.predicted_s < slots.predicted_s
 
 
+def test_one_partner_after_the_other_is_looked_at_on_both_forms(network: MakeNetwork) -> None:
+    traffic = profile.read_traffic("stencil2d:4x4,bytes=8")
+    machine = mapping.join_hosts(network(), [node()] * 4)
+    shape = mapping.shape_of_network(network(), node())
+    listed, slots = Evaluator(machine, traffic), mapping.SlotEvaluator(shape, traffic)
+    rows = [tuple(range(16)), tuple(random.Random(5).sample(range(16), 16))]
+    outlook = Scenarios(listed, latency=listed.evaluate(rows[0]).latency).outlook(rows)
+    assert outlook.at_ends[-1].name == "one partner after the other"
+    assert outlook.ends[-1] == pytest.approx([slots.in_turn_s(row) for row in rows], rel=1e-3)
+    premises = mapping.map_to_shape(shape, traffic).premises
+    assert premises is not None
+    told = {each.what for each in premises.settles} | {*premises.depends_on}
+    assert told == {"whether messages to several partners overlap"}
+
+
 def test_too_many_devices_are_refused(network: MakeNetwork) -> None:
     hosts = tuple(f"n{i}" for i in range(66))
     with pytest.raises(InputError, match="264 devices are too many") as refused:

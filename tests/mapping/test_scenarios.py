@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 from tests.mapping.machines import machine_at, random_topology, random_traffic, two_islands
 from toposeat import pipeline
 from toposeat.evaluation import Evaluator, OpenMachine, Scenarios, evaluate
+from toposeat.evaluation.network import network_arrays
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.open_fact import Choice, Fact
 from toposeat.model.scenario import Verdict
 from toposeat.model.topology import ComponentKind, Device, FactKind, Topology, Vendor
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import facts_of, read_topologies, read_topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
@@ -245,6 +248,42 @@ def test_two_phases_may_overlap() -> None:
     both = [[phase.seconds for phase in x.phases] for x in (result.default, result.placed)]
     ends = [1 - combine(both[1]) / combine(both[0]) for combine in (sum, max)]
     assert result.premises.gain_range == pytest.approx((min(ends), max(ends)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_partner_after_the_other_is_looked_at_where_latency_is_much(seed: int) -> None:
+    """What it takes there is the largest of all ranks' messages x latency, added up by hand."""
+    machine, draw = read_topology("dgx-1v"), np.random.default_rng(seed)
+    pairs = np.argwhere((draw.random((8, 8)) < 0.5) & ~np.eye(8, dtype=bool))
+    messages = draw.integers(1, 4, len(pairs)) * 1000
+    columns = (*pairs.T, np.full(len(pairs), 8), messages)
+    key = (TrafficKind.POINT_TO_POINT, MemorySpace.HOST)
+    small = Traffic(ranks=8, origin="test", tables={key: PairTable.from_pairs(*columns)})
+    latency = network_arrays(machine).latency().reshape(8, 8)
+
+    def in_turn(row: Sequence[int]) -> float:
+        at = np.array(row)[pairs]
+        return float(np.bincount(pairs[:, 0], messages * latency[at[:, 0], at[:, 1]]).max())
+
+    evaluator = Evaluator(machine, small)
+    assert not any(each.in_turn for each in Scenarios(evaluator).at_ends), "nobody said how much"
+    result = map_traffic(machine, small)
+    assert result.premises is not None
+    assert result.placed.latency is not None
+    assert result.placed.latency.share > 0.9
+    rows = [evaluator.default, result.device_of_rank, tuple(draw.permutation(8).tolist())]
+    scenarios = Scenarios(evaluator, latency=result.default.latency)
+    assert not any(each.in_turn for each in scenarios.solvable), "nothing is proved by it"
+    outlook = scenarios.outlook(rows)
+    assert outlook.at_ends[-1].name == "one partner after the other"
+    assert outlook.ends[-1] == pytest.approx([in_turn(row) for row in rows])
+    gain = 1 - in_turn(result.device_of_rank) / in_turn(range(8))
+    low, high = result.premises.gain_range
+    assert low - EPSILON <= gain <= high + EPSILON
+    large = replace(
+        small, tables={key: PairTable.from_pairs(*columns[:2], messages << 20, messages)}
+    )
+    assert not Evaluator(machine, large).evaluate(range(8)).latency.is_much  # type: ignore[union-attr]
 
 
 def test_a_large_machine_is_looked_at_in_few_scenarios() -> None:

@@ -20,6 +20,7 @@ from toposeat import _core
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.evaluation import Evaluator
 from toposeat.evaluation.group_time import GroupModel
+from toposeat.model.latency import Latency
 from toposeat.model.open_fact import (
     FLOW_PREMISE,
     OF_X16,
@@ -54,6 +55,13 @@ _TREES = Fact(
     what="whether all-reduces between nodes go by rings or by trees",
     settle=_PHASES.settle,
     choices=(Choice(name="all-reduces by rings"), Choice(name="all-reduces by trees")),
+)
+
+
+_TURNS = Fact(
+    what="whether messages to several partners overlap",
+    settle=_PHASES.settle,
+    choices=(Choice(name="messages that overlap"), Choice(name="one partner after the other")),
 )
 
 
@@ -153,6 +161,12 @@ class Scenario(Struct, frozen=True, kw_only=True):
     premise: Premise | None = None  # the one number that is at an end
     overlap: bool = False
     trees: bool = False
+    in_turn: bool = False
+
+
+# Of jobs of which latency is a good part. It is looked at beside the scenarios, as ends are: no
+# placement is searched for by it, or proved.
+IN_TURN = Scenario(name=_TURNS.choices[1].name, changed=(_TURNS,), in_turn=True)
 
 
 def ways_of_working(*, phases: int, trees: bool) -> list[Scenario]:
@@ -240,6 +254,7 @@ class Scenarios:
         *,
         objective: str = "time",
         trees: SlowestAlone | None = None,
+        latency: Latency | None = None,
     ) -> None:
         """Draw them: `trees` gives seconds of each phase where all-reduces between nodes use them.
 
@@ -249,6 +264,7 @@ class Scenarios:
             rows: placements whose pairs of devices count; () stands for all pairs.
             objective: whose values are predicted; the pairwise cost is nominal.
             trees: None where trees play no part.
+            latency: of the default placement.
         """
         compiled = evaluator.machine
         self._evaluator = evaluator
@@ -268,6 +284,8 @@ class Scenarios:
             work += _MEMBER_WORK * sum(map(len, evaluator.groups.members()))
         self._most = min(MOST_SCENARIOS, max(2, _WORK // work))
         self.at_ends = tuple(self._ends())[: self._most]
+        if latency is not None and latency.is_much and objective == "time":
+            self.at_ends += (IN_TURN,)
         self.scenarios = self._drawn(rows)
 
     @property
@@ -276,10 +294,16 @@ class Scenarios:
 
         Where the ends of few numbers are combined in every way, these corners stand for all.
         """
-        corners = [each for each in self.at_ends if each.premise is None]
+        corners = [each for each in self.at_ends if each.premise is None and not each.in_turn]
         numbers = {each.premise.what for each in self.at_ends if each.premise is not None}
         ends = corners if len(corners) == 2 ** len(numbers) else self.at_ends
-        return [each for each in (*self.scenarios, *ends) if not each.overlap and not each.trees]
+        ways = (*self.scenarios, *ends)
+        return [each for each in ways if not (each.overlap or each.trees or each.in_turn)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are scenarios, or ends of numbers, to search in beside the nominal one."""
+        return len(self.scenarios) + sum(not each.in_turn for each in self.at_ends) > 1
 
     def outlook(self, rows: Sequence[Row]) -> Outlook:
         """Predict every placement in every scenario; the first one is the default."""
@@ -433,7 +457,8 @@ class Scenarios:
         if model is None:
             value = _core.flow_time_each if objective == "time" else _core.max_congestion_each
             placements = np.array(rows, np.uint32)
-            return value(self.network(scenario), self._evaluator.flows, placements)
+            flows = self._evaluator.in_turn if scenario.in_turn else self._evaluator.flows
+            return value(self.network(scenario), flows, placements)
         found = []
         for row in rows:
             key = (-1 if scenario.trees else id(model), row)

@@ -59,7 +59,7 @@ def candidates(asked: Asked, rows: Sequence[Row], *, proved: bool) -> tuple[Outl
     options = asked.options
     by_time = options.objective == "time" and options.solver in ("auto", "exact", "search")
     devices = len(asked.problem.devices)
-    is_open = len(asked.scenarios.scenarios) + len(asked.scenarios.at_ends) > 1
+    is_open = asked.scenarios.is_open
     if by_time and proved and devices <= MOST_SOLVED_DEVICES and is_open:
         found, least = _solved_scenarios(asked, found)
     outlook = asked.scenarios.outlook(found)

@@ -46,7 +46,8 @@ def assess(
         evaluator: Evaluating = listed
         rows = [tuple(default or listed.default), *map(tuple, placements)]
         machines = open_machine or OpenMachine(machine, compiled=listed.machine)
-        outlook = Scenarios(listed, machines, rows).outlook(rows)
+        before = listed.evaluate(rows[0])
+        outlook = Scenarios(listed, machines, rows, latency=before.latency).outlook(rows)
         of_phases = listed.groups is not None and len(listed.groups.phases) > 1
         members = [
             {"premises": premises_of(outlook, at, machines, MIN_GAIN, of_phases=of_phases)}
@@ -55,9 +56,10 @@ def assess(
     else:
         by_slots = evaluator = SlotEvaluator(machine, traffic)
         members = [{"notes": machine.notes, "stages": by_slots.stages}] * len(placements)
-    before, *found = map(evaluator.evaluate, (default or evaluator.default, *placements))
+        before = by_slots.with_trees(by_slots.evaluate(default or by_slots.default))
+    found = [*map(evaluator.evaluate, placements)]
     if isinstance(evaluator, SlotEvaluator):
-        before, *found = map(evaluator.with_trees, (before, *found))
+        found = [*map(evaluator.with_trees, found)]
     why = "a placement that was given, not searched for"
     results = tuple(
         result_of(

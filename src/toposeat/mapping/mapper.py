@@ -101,6 +101,7 @@ def map_traffic(
             () if len(problem.devices) <= MOST_SEARCHED_DEVICES else rows,
             objective=options.objective,
             trees=None if shape is None else _by_trees(shape, traffic, evaluator),
+            latency=default.latency,
         ),
     )
     outlook, least = candidates(asked, rows, proved=answer.proved)

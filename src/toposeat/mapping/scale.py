@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.evaluation.scenarios import Outlook, Scenario, ways_of_working
+from toposeat.evaluation.scenarios import IN_TURN, Outlook, Scenario, ways_of_working
 from toposeat.mapping.decision import certificate_of, kept_notes, premises_of, result_of, taken
 from toposeat.mapping.domain_order import keep_inside, what_must_cross
 from toposeat.mapping.host_order import in_host_order
@@ -106,17 +106,17 @@ def map_to_shape(
             ]
     at = 1
     if not options.is_fixed:
-        at = _taken(pool, options)
+        at = _taken(pool, options, evaluator)
         fastest = min(range(1, len(pool)), key=lambda each: pool[each][1].predicted_s)
         pool += [
             (pool[each][0], _refined(shape, traffic, evaluator, pool[each][1], options))
             for each in dict.fromkeys((at or fastest, fastest, 1 if searched is None else 2))
         ]
-        at = _taken(pool, options)
+        at = _taken(pool, options, evaluator)
     solver, placed = pool[at or 1][0], pool[at][1]
     if at and placed.device_of_rank != default.device_of_rank:
         notes = [note for note in notes if not note.startswith(KEPT)]
-    notes += kept_notes(_outlook(pool, options.objective), at, options)
+    notes += kept_notes(_outlook(pool, options.objective, evaluator), at, options)
     if shape.domain_of_host and traffic.groups:
         if not options.is_fixed:
             placed, why = keep_inside(shape, traffic, evaluator, placed)
@@ -129,7 +129,7 @@ def map_to_shape(
     notes += rails_notes(shape, traffic, placed.device_of_rank)
     if all(candidate.predicted_s != placed.predicted_s for candidate, _ in tried):
         tried.append((_candidate("placed", placed), placed))
-    outlook = _outlook(pool, options.objective)
+    outlook = _outlook(pool, options.objective, evaluator)
     premises = premises_of(outlook, at, None, options.min_gain, of_phases=len(default.phases) > 1)
     return result_of(
         shape,
@@ -193,13 +193,13 @@ def _candidate(
 _Pool = Sequence[tuple[str, Evaluation]]
 
 
-def _taken(pool: _Pool, options: MapOptions) -> int:
+def _taken(pool: _Pool, options: MapOptions, evaluator: SlotEvaluator) -> int:
     """Which one the rule takes; of equals the last, whose ranks and hosts are in order."""
-    outlook = _outlook(pool, options.objective)
+    outlook = _outlook(pool, options.objective, evaluator)
     return taken(outlook, options.min_gain, lambda each: (-each,), same=_WORTH)
 
 
-def _outlook(pool: _Pool, objective: str) -> Outlook:
+def _outlook(pool: _Pool, objective: str, evaluator: SlotEvaluator) -> Outlook:
     """What is predicted of placements by each way of working; the first is the default."""
     rows = [each for _, each in pool]
     ways = [Scenario(name="nominal")]
@@ -207,12 +207,15 @@ def _outlook(pool: _Pool, objective: str) -> Outlook:
         trees = any(phase.trees_s for phase in rows[0].phases)
         ways += ways_of_working(phases=len(rows[0].phases), trees=trees)
     times = [[_seconds(way, each, objective) for each in rows] for way in ways]
+    latency = rows[0].latency
+    is_in_turn = objective == "time" and latency is not None and latency.is_much
+    ends = [[evaluator.in_turn_s(each.device_of_rank) for each in rows]] * is_in_turn
     return Outlook(
         rows=tuple(each.device_of_rank for each in rows),
         scenarios=tuple(ways),
-        at_ends=(),
+        at_ends=(IN_TURN,) * is_in_turn,
         times=np.array(times, np.float64),
-        ends=np.empty((0, len(rows))),
+        ends=np.array(ends, np.float64).reshape(-1, len(rows)),
     )
 
 
