@@ -13,6 +13,7 @@ from toposeat import topology
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
 from toposeat.launch.line import parse_launch_line
+from toposeat.mapping import seat_ranks
 from toposeat.pipeline import job_machine
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
 from toposeat.pipeline.node_discovery import nodes_of_answers
@@ -45,6 +46,18 @@ def test_hosts_of_the_line_and_a_node_of_a_file(network: str) -> None:
         "Topology  2 nodes, 2 leaf switches (Slurm topology.conf), 8 devices",
         "          n[2-3]: 4 x NVIDIA A100-SXM4-40GB",
     )
+
+
+def test_cpus_that_are_reserved_are_kept_on_all_hosts(network: str) -> None:
+    source = MachineSource(topology=network, node="mi250x-8", reserved="1,65")
+    job = found(line("mpirun --host n1:8,n2:8 -n 16 ./app"), source)
+    machine = job.machine.topology
+    assert machine is not None
+    cpus = [seat.cpus for seat in seat_ranks(machine, 16, range(16))]
+    assert cpus[4] == cpus[12] == "2-7,66-71"
+    one = found(line("mpirun -n 1 ./app"), MachineSource(topology="mi250x-8", reserved="1,65"))
+    assert one.machine.topology is not None
+    assert seat_ranks(one.machine.topology, 1, [4])[0].cpus == "2-7,66-71"
 
 
 def test_as_many_devices_as_the_line_has_ranks_on_a_node(network: str) -> None:

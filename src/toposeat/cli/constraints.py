@@ -32,7 +32,7 @@ def add_device_options(group: argparse._ActionsContainer) -> None:
 
 
 def add_constraint_options(parser: argparse.ArgumentParser) -> None:
-    """`--exclude`, `--pin`, `--allow`."""
+    """`--exclude`, `--pin`, `--allow`, `--reserve-cpus`."""
     group = parser.add_argument_group("more constraints (devices by index, or HOST:INDEX)")
     group.add_argument("--exclude", metavar="LIST", help="do not use these devices: 4,5")
     group.add_argument(
@@ -48,6 +48,9 @@ def add_constraint_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="let these ranks use only these devices: 0-3=0,1 (repeatable)",
+    )
+    group.add_argument(
+        "--reserve-cpus", metavar="LIST", help="bind no rank to these CPUs of a node: 0,8,16"
     )
 
 

@@ -86,9 +86,6 @@ class MapCommand(Command):
         add_stack_option(group)
         add_network_options(parser)
         add_constraint_options(parser)
-        parser.add_argument(
-            "--reserve-cpus", metavar="LIST", help="bind no rank to these CPUs of a node: 0,8,16"
-        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Map, show, save."""

@@ -52,7 +52,10 @@ class TuneCommand(Command):
             tuned = pipeline.tune(
                 command,
                 source=pipeline.MachineSource(
-                    topology=args.topology, node=args.node, hosts=args.hosts
+                    topology=args.topology,
+                    node=args.node,
+                    hosts=args.hosts,
+                    reserved=args.reserve_cpus,
                 ),
                 profile_again=args.again,
                 options_for=lambda machine: map_options(

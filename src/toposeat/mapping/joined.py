@@ -19,6 +19,7 @@ from toposeat.mapping.cluster import (
     ways_out,
 )
 from toposeat.mapping.joined_domains import with_domains
+from toposeat.model.cpu_list import RESERVED, cpus_of, format_cpu_list
 from toposeat.model.graph import neighbours, shortest
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import Network
@@ -92,6 +93,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
         for name in network.switches
     )
     hosts_named = compress_hostlist(network.host_names)
+    kept = {cpu for n in nodes for cpu in cpus_of(n.metadata.get(RESERVED))}
     machine = with_named_premises(
         Topology(
             name=hosts_named if len(hosts_named) <= _MOST_NAME else network.name,
@@ -111,6 +113,7 @@ def join_hosts(network: Network, nodes: Sequence[Topology]) -> Topology:
             pairs=tuple(each for node in hosts for each in node.pairs),
             routes=tuple(routes),
             report=_distinct(network.report, *(node.report for node in nodes)),
+            metadata={RESERVED: format_cpu_list(kept)} if kept else {},
             sources=_distinct(network.sources, *(node.sources for node in nodes)),
             hidden=_distinct(*(node.hidden for node in nodes)),
             others=tuple(each for node in hosts for each in node.others),

@@ -14,6 +14,7 @@ from msgspec import field
 from toposeat import launch, mapping, topology
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.model.cpu_list import RESERVED
 from toposeat.model.few import first_few
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
@@ -25,11 +26,17 @@ from toposeat.topology.topology_file import topology_document
 
 
 class MachineSource(Record, frozen=True, kw_only=True):
-    """What the user says of the machine: `-t`, `--node` and `--hosts`; None is not said."""
+    """What the user says of the machine: `-t`, `--node`, `--hosts`, and CPUs; None is not said."""
 
     topology: str | None = None
     node: str | None = None
     hosts: str | None = None
+    reserved: str | None = None
+
+    def less(self, node: Topology, more: str = "") -> Topology:
+        """A node without the CPUs that are reserved, and `more`."""
+        cpus = ",".join(filter(None, (self.reserved, more)))
+        return mapping.with_reserved_cpus(node, cpus) if cpus else node
 
 
 class JobMachine(Record, frozen=True, kw_only=True):
@@ -63,9 +70,9 @@ def machine_of_job(
     is_network = source.topology is not None and topology.is_network(source.topology)
     is_plain = not is_network and source.node is None and source.hosts is None
     if is_plain and source.topology is not None:
-        return _one(_own(source.topology, environment))
+        return _one(source.less(_own(source.topology, environment)))
     if is_plain and _is_here(line, allocation):
-        return _one(_this(line, environment))
+        return _one(source.less(_this(line, environment)))
     if source.topology is not None and not is_network:
         raise UsageError("--node and --hosts need a network", hint="name the network with -t")
     named = _named_hosts(source, allocation, environment)
@@ -79,6 +86,10 @@ def machine_of_job(
         node = _own(source.node, environment)
         _check_one_host(node)
         nodes = dict.fromkeys(hosts, node)
+    # Equal nodes are seated alike, so that what one keeps is kept on all.
+    kept = {node.metadata.get(RESERVED, "") for node in nodes.values()}
+    if source.reserved or len(kept) > 1:
+        nodes = {host: source.less(n, ",".join(filter(None, kept))) for host, n in nodes.items()}
     hosts = _first_hosts(line, hosts)
     in_slurm = line.kind is LauncherKind.SRUN or "SLURM_JOB_NODELIST" in environment
     network = topology.network_of_hosts(source.topology, hosts, in_slurm=in_slurm)
