@@ -215,7 +215,6 @@ def test_without_nvml_sysfs_lists_the_gpus(tmp_path: Path) -> None:
         "nvmlDeviceGetTopologyCommonAncestor",
         "nvmlDeviceGetP2PStatus",
         "nvmlDeviceGetCpuAffinity",
-        "nvmlDeviceGetMigMode",
         "nvmlDeviceGetNvLinkVersion",
         "nvmlSystemGetDriverVersion",
     ],
@@ -225,6 +224,12 @@ def test_calls_that_are_not_supported_degrade(tmp_path: Path, function: str) -> 
     found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=[function]))
     assert doubts(found) == f"NVML did not answer {function}: Not Supported"
     assert wiring(found) == wiring(read_topology("dgx-1v"))
+
+
+def test_gpus_that_cannot_be_cut_are_no_doubt(tmp_path: Path) -> None:
+    dgx1_sysfs(tmp_path)
+    found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=["nvmlDeviceGetMigMode"]))
+    assert found.report == ()
 
 
 def test_missing_nvlink_calls_mean_no_nvlink(tmp_path: Path) -> None:

@@ -359,7 +359,7 @@ def _gpu(asker: _Asker, handle: Any, index: int) -> NvmlGpu | None:
     bus = _pci(asker.ask("nvmlDeviceGetPciInfo", handle))
     if bus is None:
         return None
-    mig = asker.ask("nvmlDeviceGetMigMode", handle)
+    mig = asker.ask("nvmlDeviceGetMigMode", handle, harmless=_NO_SUCH_SLICE)
     cut = mig is not None and mig[0] == 1
     words = asker.ask("nvmlDeviceGetCpuAffinity", handle, 64)
     links, inactive = _links(asker, handle)
