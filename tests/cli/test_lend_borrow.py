@@ -30,7 +30,7 @@ from toposeat.model.lent import (
     DeviceUse,
     MeasuredWay,
 )
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 from toposeat.report import render_borrowed_text
 
 COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
@@ -374,9 +374,9 @@ def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
 
 
 def test_the_verdict_names_a_lost_device_first() -> None:
-    seat = replace(RECORD.seats[0], verdict=Verdict.AS_PLACED)
+    seat = replace(RECORD.seats[0], verdict=SeatVerdict.AS_PLACED)
     lost = replace(seat.devices[0], is_lost=True)
-    wrong = replace(seat, devices=(lost,), verdict=Verdict.MISMATCH, differences=("lost a/0",))
+    wrong = replace(seat, devices=(lost,), verdict=SeatVerdict.MISMATCH, differences=("lost a/0",))
     shown = render_borrowed_text(replace(RECORD, seats=(seat, replace(wrong, rank=1))))
     assert shown.startswith("Borrowed  1 device for 2 ranks: 1 of them lost a device\n")
 

@@ -19,7 +19,7 @@ from tests.support.torch_bytes import given
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.result_file import parse_run
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 from toposeat.model.traffic_file import load_traffic
 
 HOSTS = ("tb2", "tb2", "tb1", "tb1")
@@ -97,5 +97,5 @@ def test_a_job_on_two_nodes(cluster: Cluster, environment: dict[str, str], case:
     save_placement(placement(), place)
     started("run", "--strict", "-p", place, "-o", record, steps=2)
     run = parse_run(record.read_text(), record)
-    assert run.verdict is Verdict.AS_PLACED
+    assert run.verdict is SeatVerdict.AS_PLACED
     assert tuple(seat.host for seat in run.seats) == HOSTS

@@ -14,7 +14,7 @@ from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
 from toposeat.installed import native_path
 from toposeat.model.result_file import parse_run
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "exchange.c"
 RANKS_PER_NODE = 4
@@ -152,7 +152,7 @@ def test_a_placed_job_is_tiled_in_its_seats(cluster: Cluster, mpi: MpiToolchain)
     seats = parse_run(record.read_text(), record).seats
     assert [seat.host for seat in seats] == [node for node in cluster.nodes for _ in range(4)]
     assert {seat.visible_devices for seat in seats} == {"3,2,1,0"}
-    assert Verdict.MISMATCH not in {seat.verdict for seat in seats}
+    assert SeatVerdict.MISMATCH not in {seat.verdict for seat in seats}
 
 
 def test_a_sparse_graph_gains_what_the_mapper_predicts(cluster: Cluster, mpi: MpiToolchain) -> None:

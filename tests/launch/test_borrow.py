@@ -13,7 +13,7 @@ from toposeat.errors import UsageError
 from toposeat.launch.borrow import hosts_of_ranks, seat_words, verified
 from toposeat.launch.line import parse_launch_line
 from toposeat.model.lent import BorrowedDevice, BorrowedSeat, LentDevice, MeasuredWay
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 from toposeat.model.topology import ANY_HOST
 
 HERE = socket.gethostname()
@@ -102,7 +102,7 @@ def test_a_rank_that_reached_its_device_is_as_planned(tmp_path: Path) -> None:
     report(tmp_path, "a.1", "0", UNIX | SPEED, run_s=2.5)
     report(tmp_path, "a.2", "0", UNIX | SPEED)  # a child of the rank
     (seat,) = verified(seats(("a", "a/0")), LENT, tmp_path)
-    assert (seat.verdict, seat.differences, seat.run_s) == (Verdict.AS_PLACED, (), 2.5)
+    assert (seat.verdict, seat.differences, seat.run_s) == (SeatVerdict.AS_PLACED, (), 2.5)
     (device,) = seat.devices
     assert device.measured == MeasuredWay(
         round_trip_s=1e-5, to_bytes_per_s=2e9, from_bytes_per_s=1e9
@@ -117,7 +117,7 @@ def test_another_device_or_none_is_a_mismatch(tmp_path: Path) -> None:
     report(tmp_path, "a.2", 1, {"endpoint": "tcp:9.9.9.9:1", "index": 0})
     report(tmp_path, "a.3", 2)
     wrong, right, none = verified(seats(*[("a", "a/0")] * 3), LENT, tmp_path)
-    assert (wrong.verdict, right.verdict) == (Verdict.MISMATCH, Verdict.AS_PLACED)
+    assert (wrong.verdict, right.verdict) == (SeatVerdict.MISMATCH, SeatVerdict.AS_PLACED)
     assert wrong.differences == ("could not reach a/0", "got b/0, which was not meant for it")
     assert none.differences == ("could not reach a/0",)
 
@@ -127,7 +127,7 @@ def test_a_device_whose_proxy_ended_first_is_lost(tmp_path: Path) -> None:
     report(tmp_path, "a.2", 0, UNIX | SPEED | {"lost": True})
     report(tmp_path, "a.3", 1, UNIX | SPEED)
     loser, other = verified(seats(("a", "a/0"), ("a", "a/0")), LENT, tmp_path)
-    assert (loser.verdict, other.verdict) == (Verdict.MISMATCH, Verdict.AS_PLACED)
+    assert (loser.verdict, other.verdict) == (SeatVerdict.MISMATCH, SeatVerdict.AS_PLACED)
     assert loser.differences == ("lost a/0: its proxy, or the way to it, ended before it did",)
     assert [loser.devices[0].is_lost, other.devices[0].is_lost] == [True, False]
 
@@ -138,7 +138,7 @@ def test_another_host_is_said(tmp_path: Path) -> None:
     planned = seats(("a", "a/0"), (ANY_HOST, "a/0"))
     moved, anywhere = verified(planned, LENT, tmp_path)
     assert moved.differences == ("it ran on n7.cluster, where another device may be nearer",)
-    assert (anywhere.verdict, anywhere.host) == (Verdict.AS_PLACED, "n7.cluster")
+    assert (anywhere.verdict, anywhere.host) == (SeatVerdict.AS_PLACED, "n7.cluster")
 
 
 def test_a_process_that_was_killed_before_it_measured_has_reached_its_device(
@@ -146,7 +146,7 @@ def test_a_process_that_was_killed_before_it_measured_has_reached_its_device(
 ) -> None:
     report(tmp_path, "a.1", 0, UNIX | {"waits": -1})
     (seat,) = verified(seats(("a", "a/0")), LENT, tmp_path)
-    assert seat.verdict is Verdict.AS_PLACED
+    assert seat.verdict is SeatVerdict.AS_PLACED
     (device,) = seat.devices
     assert (device.measured, device.use) == (None, None)
 
@@ -156,5 +156,5 @@ def test_a_rank_without_a_whole_report_is_not_checked(tmp_path: Path, text: str)
     (tmp_path / "cl.a.1.json").write_text(text)
     planned = seats(("a", "a/0"))
     (seat,) = verified(planned, LENT, tmp_path)
-    assert seat.verdict is Verdict.NOT_CHECKED
+    assert seat.verdict is SeatVerdict.NOT_CHECKED
     assert replace(seat, verdict=None, differences=()) == planned[0]

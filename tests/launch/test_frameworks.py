@@ -12,7 +12,7 @@ from tests.profile.test_frameworks import PROGRAM, RANKS, STARTERS, why_not
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 
 Place = Callable[..., tuple[Placement, Path]]
 
@@ -43,4 +43,4 @@ def test_every_rank_has_its_seat(
     assert record.exit_code == 0
     assert [seat.cpus for seat in record.seats] == [seat.cpus for seat in placed[0].seats]
     assert {seat.used_device for seat in record.seats} == {False}
-    assert record.verdict is Verdict.AS_PLACED
+    assert record.verdict is SeatVerdict.AS_PLACED

@@ -14,7 +14,7 @@ from tests.support.processes import executable
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
-from toposeat.model.runs import RunRecord, Verdict
+from toposeat.model.runs import RunRecord, SeatVerdict
 
 Place = Callable[..., tuple[Placement, Path]]
 
@@ -85,7 +85,7 @@ def test_children_without_a_local_rank_get_the_list_and_are_not_judged(
 ) -> None:
     record, rows, _ = run(capfd, [starter, "RANK", "4", "0"], place(4))
     assert {row["CUDA_VISIBLE_DEVICES"] for row in rows} == {"3,2,1,0"}
-    assert {seat.verdict for seat in record.seats} == {Verdict.NOT_CHECKED}
+    assert {seat.verdict for seat in record.seats} == {SeatVerdict.NOT_CHECKED}
 
 
 # Ranks that torch.multiprocessing starts; whether they are killed then is no matter to the program.
@@ -142,7 +142,7 @@ def test_ranks_of_pytorch_are_seated_when_they_join_their_group(
         assert (seat.cpus, seat.visible_devices) == (planned.cpus, "3,2")
         assert (row["CPUS"], row["MORE"], row["SEAT"]) == (f"{{{planned.cpus}}}", "True", "None")
         assert seat.used_device is (None if end == "killed" else False)
-    assert record.verdict is (Verdict.NOT_CHECKED if end == "killed" else Verdict.AS_PLACED)
+    assert record.verdict is (SeatVerdict.NOT_CHECKED if end == "killed" else SeatVerdict.AS_PLACED)
     cause = "the rank was killed later" if end == "killed" else "the program loaded no CUDA driver"
     assert cause in record.seats[1].differences[0]
 

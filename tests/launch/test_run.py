@@ -21,7 +21,7 @@ from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
-from toposeat.model.runs import RunRecord, Verdict
+from toposeat.model.runs import RunRecord, SeatVerdict
 
 pytestmark = pytest.mark.each_abi
 
@@ -115,7 +115,7 @@ def test_a_run_is_bound_as_placed_until_its_end_and_says_so(
         assert found.pid == int(row["pid"])
         assert found.local_rank == seat.local_rank
         assert found.visible_devices == "3,2,0,1"
-        assert found.verdict is Verdict.NOT_CHECKED
+        assert found.verdict is SeatVerdict.NOT_CHECKED
         assert found.differences == ("not checked: device (the program loaded no CUDA driver)",)
     assert record.command == tuple(line(mpi, 2, probe))
     assert record.wall_s > 0
@@ -236,7 +236,7 @@ def test_ranks_that_are_worlds_of_their_own_are_a_mismatch(
     assert said == [alone, alone]
     if alone:
         assert "its MPI_COMM_WORLD has 1 of 2 ranks" in record.seats[0].differences
-        assert record.verdict is Verdict.MISMATCH
+        assert record.verdict is SeatVerdict.MISMATCH
         (note,) = (each for each in record.notes if "world of its own" in each)
         assert note.startswith("the line starts 2 ranks, and each was a world of its own")
 
@@ -339,11 +339,11 @@ def test_a_program_without_a_launcher_is_one_rank(
 @pytest.mark.parametrize(
     ("active", "expected"),
     [
-        ("$((3 - PMI_RANK))", (Verdict.AS_PLACED, "0000:13:00.0", ())),
+        ("$((3 - PMI_RANK))", (SeatVerdict.AS_PLACED, "0000:13:00.0", ())),
         (
             "$PMI_RANK",
             (
-                Verdict.MISMATCH,
+                SeatVerdict.MISMATCH,
                 "0000:10:00.0",
                 (
                     "used device 0000:10:00.0, placed on 0000:13:00.0: the program took another"
@@ -354,7 +354,7 @@ def test_a_program_without_a_launcher_is_one_rank(
         (
             "",
             (
-                Verdict.NOT_CHECKED,
+                SeatVerdict.NOT_CHECKED,
                 None,
                 ("not checked: device (the program made no context on any device)",),
             ),

@@ -9,7 +9,7 @@ import pytest
 
 from toposeat.launch import read_reports, verify
 from toposeat.model.placement import Placement, Seat
-from toposeat.model.runs import RealisedSeat, Verdict, verdict_of_job
+from toposeat.model.runs import RealisedSeat, SeatVerdict, verdict_of_job
 
 PCI = ("0000:1a:00.0", "0000:3d:00.0")
 
@@ -63,13 +63,13 @@ def test_neighbours_that_share_memory_are_as_placed(
     tmp_path: Path, segments: tuple[str, ...]
 ) -> None:
     found = mpich(tmp_path, {0: segments, 1: ("0:1", "0:7")})
-    assert [each.verdict for each in found] == [Verdict.AS_PLACED] * 2
+    assert [each.verdict for each in found] == [SeatVerdict.AS_PLACED] * 2
 
 
 @pytest.mark.parametrize("other", [(), ("0:2",)])
 def test_neighbours_that_share_none_are_a_mismatch(tmp_path: Path, other: tuple[str, ...]) -> None:
     found = mpich(tmp_path, {0: ("0:1",), 1: other})
-    assert [each.verdict for each in found] == [Verdict.MISMATCH] * 2
+    assert [each.verdict for each in found] == [SeatVerdict.MISMATCH] * 2
     assert found[0].differences[0].startswith("MPICH shares memory with 0 of the 1 other ranks")
 
 
@@ -78,7 +78,7 @@ def test_where_nothing_shows_neighbours_nothing_is_said(
     tmp_path: Path, probe: dict[str, str]
 ) -> None:
     found = mpich(tmp_path, {0: (), 1: ()}, **probe)
-    assert [each.verdict for each in found] == [Verdict.AS_PLACED] * 2
+    assert [each.verdict for each in found] == [SeatVerdict.AS_PLACED] * 2
 
 
 def write(path: Path, schema: str, values: dict[str, str], *more: tuple[str, str]) -> None:
@@ -103,7 +103,7 @@ def first(
 
 def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path: Path) -> None:
     found = first(tmp_path, {}, {})
-    assert (found.verdict, found.differences) == (Verdict.AS_PLACED, ())
+    assert (found.verdict, found.differences) == (SeatVerdict.AS_PLACED, ())
     assert (found.host, found.local_rank, found.pid) == ("n1", 0, 77)
     assert (found.pci_bus_id, found.visible_devices) == (PCI[0], "0,1")
     assert (found.cpus, found.memory_policy) == ("0-3", "preferred:0")
@@ -126,7 +126,7 @@ def test_without_evidence_of_the_device_nothing_is_claimed(
     tmp_path: Path, probe: dict[str, str] | None, why: str
 ) -> None:
     found = first(tmp_path, {}, probe)
-    assert found.verdict is Verdict.NOT_CHECKED
+    assert found.verdict is SeatVerdict.NOT_CHECKED
     assert found.pci_bus_id is None
     assert len(found.differences) == 1
     assert found.differences[0].startswith("not checked: device (")
@@ -149,7 +149,7 @@ def test_what_differs_is_a_mismatch_in_words(
     tmp_path: Path, seat: dict[str, str], probe: dict[str, str], cause: str
 ) -> None:
     found = first(tmp_path, seat, probe)
-    assert found.verdict is Verdict.MISMATCH
+    assert found.verdict is SeatVerdict.MISMATCH
     assert any(cause in each for each in found.differences)
 
 
@@ -193,9 +193,9 @@ def test_only_a_rank_that_surely_used_no_device_needs_no_proof(
 ) -> None:
     place = replace(placement(), vendor=vendor)
     found = first(tmp_path, {}, {"cuda_devices": "", **probe}, place=place)
-    assert (found.verdict, found.used_device) == (Verdict.NOT_CHECKED, used)
+    assert (found.verdict, found.used_device) == (SeatVerdict.NOT_CHECKED, used)
     verdict = verdict_of_job([found])
-    assert verdict is (Verdict.NOT_CHECKED if used is None else Verdict.AS_PLACED)
+    assert verdict is (SeatVerdict.NOT_CHECKED if used is None else SeatVerdict.AS_PLACED)
 
 
 @pytest.mark.parametrize(
@@ -216,18 +216,18 @@ def test_why_there_is_no_probe_is_said(
 
 
 def test_one_verdict_for_the_job() -> None:
-    seats = [RealisedSeat(rank=rank, verdict=Verdict.AS_PLACED) for rank in range(2)]
+    seats = [RealisedSeat(rank=rank, verdict=SeatVerdict.AS_PLACED) for rank in range(2)]
     none = RealisedSeat(rank=2, used_device=False)
-    unknown, wrong = RealisedSeat(rank=3), RealisedSeat(rank=4, verdict=Verdict.MISMATCH)
+    unknown, wrong = RealisedSeat(rank=3), RealisedSeat(rank=4, verdict=SeatVerdict.MISMATCH)
     assert verdict_of_job([]) is None
-    assert verdict_of_job([*seats, none]) is Verdict.AS_PLACED
-    assert verdict_of_job([*seats, none, unknown]) is Verdict.NOT_CHECKED
-    assert verdict_of_job([*seats, none, unknown, wrong]) is Verdict.MISMATCH
+    assert verdict_of_job([*seats, none]) is SeatVerdict.AS_PLACED
+    assert verdict_of_job([*seats, none, unknown]) is SeatVerdict.NOT_CHECKED
+    assert verdict_of_job([*seats, none, unknown, wrong]) is SeatVerdict.MISMATCH
 
 
 def test_fewer_cpus_than_placed_and_a_second_context_are_remarks(tmp_path: Path) -> None:
     found = first(tmp_path, {}, {"cpus": "2", "cuda_devices": f"{PCI[0]},{PCI[1]}"})
-    assert found.verdict is Verdict.AS_PLACED
+    assert found.verdict is SeatVerdict.AS_PLACED
     assert found.differences == ("runs on CPUs 2 of 0-3", f"also has a context on {PCI[1]}")
 
 
@@ -237,7 +237,7 @@ def test_cpu_only_is_held_against_the_seat_of_the_device_that_is_used(tmp_path: 
     place = Placement(seats=(seats[0], other), devices_of_host={})
     seat = {"nearby_rank": "1", "cpus": "4-7", "memory_policy": "preferred:1"}
     found = first(tmp_path, seat, {"cpus": "4-7", "memory_policy": "preferred:1"}, place=place)
-    assert found.verdict is Verdict.AS_PLACED
+    assert found.verdict is SeatVerdict.AS_PLACED
 
 
 def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path: Path) -> None:
@@ -245,17 +245,17 @@ def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path: Path) -> Non
         seats=(Seat(rank=0, local_rank=0, index=0),), devices_of_host={}, vendor="nvidia"
     )
     found = first(tmp_path, {}, {}, place=place)
-    assert found.verdict is Verdict.NOT_CHECKED
+    assert found.verdict is SeatVerdict.NOT_CHECKED
     assert "does not know its PCI bus id" in found.differences[0]
 
 
 def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path: Path) -> None:
     nothing = verify(placement(), read_reports(tmp_path))
-    assert [each.verdict for each in nothing] == [Verdict.NOT_CHECKED] * 2
+    assert [each.verdict for each in nothing] == [SeatVerdict.NOT_CHECKED] * 2
     assert "its report did not come here" in nothing[0].differences[0]
     write(tmp_path / "rank-0.seat", "report", SEAT)
     missing = verify(placement(), read_reports(tmp_path))[1]
-    assert missing.verdict is Verdict.MISMATCH
+    assert missing.verdict is SeatVerdict.MISMATCH
     assert "this rank left no report, others did" in missing.differences[0]
 
 
@@ -297,4 +297,4 @@ def test_the_ranks_own_probe_counts_most(tmp_path: Path) -> None:
     for pid, cpus in (("76", "9"), ("77", "0-3"), ("78", "9")):
         write(tmp_path / f"rank-0-{pid}.probe", "probe", {**PROBE, "pid": pid, "cpus": cpus})
     found = first(tmp_path, {})
-    assert (found.verdict, found.cpus) == (Verdict.AS_PLACED, "0-3")
+    assert (found.verdict, found.cpus) == (SeatVerdict.AS_PLACED, "0-3")

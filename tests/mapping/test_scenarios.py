@@ -17,7 +17,7 @@ from toposeat.evaluation.network import network_arrays
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.open_fact import Choice, Fact
-from toposeat.model.scenario import Verdict
+from toposeat.model.scenario import Worth
 from toposeat.model.topology import ComponentKind, Device, FactKind, Topology, Vendor
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
@@ -157,7 +157,7 @@ def test_no_allowed_order_has_a_much_smaller_largest_regret(seed: int) -> None:
     low, high = result.premises.gain_range
     assert (low, high) == pytest.approx((gains.min(), gains.max()), abs=1e-9)
     is_slower = gains.min() < -EPSILON
-    word = Verdict.NONE if not at else Verdict.POSSIBLE if is_slower else Verdict.GAIN
+    word = Worth.NONE if not at else Worth.POSSIBLE if is_slower else Worth.GAIN
     if gains[0] > EPSILON or not at:
         assert result.premises.verdict is word
     assert bool(result.premises.against) == is_slower
@@ -224,7 +224,7 @@ def test_nothing_is_in_doubt_on_a_machine_of_told_numbers() -> None:
     result = map_traffic(read_topology("k80-16"), pattern_traffic("stencil2d:4x4"))
     assert result.premises is not None
     assert result.premises.assumed == ()
-    assert result.premises.verdict is Verdict.GAIN
+    assert result.premises.verdict is Worth.GAIN
     low, high = result.premises.gain_range
     assert low == high == pytest.approx(1 - result.placed.predicted_s / result.default.predicted_s)
     assert result.certificate.word == "proved"
@@ -308,7 +308,7 @@ def test_a_told_fact_settles_the_answer(shared_dir: Path) -> None:
     untold = pipeline.map_traffic(read_topology(table), traffic)
     assert untold.device_of_rank == (0, 2, 1, 3)
     assert untold.premises is not None
-    assert untold.premises.verdict is Verdict.GAIN
+    assert untold.premises.verdict is Worth.GAIN
     assert any(fact.what == "the product" for fact in facts_of(read_topology(table)))
     least, most = untold.premises.gain_range
     named = replace(
@@ -333,12 +333,12 @@ def test_eight_that_may_be_modules_are_so_nominally() -> None:
         assert premises is not None
         assert [each.command for each in premises.settles] == ["nvidia-smi -L"]
         words[premises.verdict] = premises
-    assert set(words) == {Verdict.NONE, Verdict.POSSIBLE}
-    open_gain = words[Verdict.NONE].open_gain
+    assert set(words) == {Worth.NONE, Worth.POSSIBLE}
+    open_gain = words[Worth.NONE].open_gain
     assert open_gain is not None
     assert open_gain.share > 0.1
     assert "cards without links" in open_gain.scenario
-    assert not words[Verdict.POSSIBLE].against
+    assert not words[Worth.POSSIBLE].against
 
 
 def test_a_saved_machine_keeps_what_is_open(shared_dir: Path, tmp_path: Path) -> None:

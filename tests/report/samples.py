@@ -14,7 +14,7 @@ import numpy as np
 
 from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
 from toposeat.model.quantity import Quantity, Source, nominal
-from toposeat.model.runs import RealisedSeat, RunRecord, Verdict
+from toposeat.model.runs import RealisedSeat, RunRecord, SeatVerdict
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -417,20 +417,20 @@ def run_record() -> RunRecord:
         started_at="2026-11-20T22:00:00Z",
         wall_s=61.3,
         exit_code=0,
-        verdict=Verdict.MISMATCH,
+        verdict=SeatVerdict.MISMATCH,
         seats=(
             RealisedSeat(
                 rank=0,
                 host="node07",
                 pci_bus_id="0000:04:00.0",
                 cpus="0-3",
-                verdict=Verdict.AS_PLACED,
+                verdict=SeatVerdict.AS_PLACED,
             ),
             RealisedSeat(
                 rank=1,
                 host="node07",
                 pci_bus_id="0000:05:00.0",
-                verdict=Verdict.MISMATCH,
+                verdict=SeatVerdict.MISMATCH,
                 differences=("device 0000:05:00.0 instead of 0000:06:00.0",),
             ),
             RealisedSeat(rank=2, host="node07"),

@@ -23,7 +23,7 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.output import check_output
 from toposeat.errors import NOT_AS_PLANNED, InputError, UsageError
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 
 
 class RunCommand(Command):
@@ -132,15 +132,15 @@ class RunCommand(Command):
                 record,
             )
         code = record.exit_code
-        if args.strict and not code and record.verdict not in (None, Verdict.AS_PLACED):
+        if args.strict and not code and record.verdict not in (None, SeatVerdict.AS_PLACED):
             code = NOT_AS_PLANNED
             tell(f"Exit code {code}: {_NOT_SURE[record.verdict]} (--strict)")
         return code
 
 
 _NOT_SURE = {
-    Verdict.MISMATCH: "not all ranks are as planned",
-    Verdict.NOT_CHECKED: "not all ranks could be checked",
+    SeatVerdict.MISMATCH: "not all ranks are as planned",
+    SeatVerdict.NOT_CHECKED: "not all ranks could be checked",
 }
 
 

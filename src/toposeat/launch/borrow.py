@@ -34,7 +34,7 @@ from toposeat.launch.run import assignments
 from toposeat.model.files import beginning, write_atomically
 from toposeat.model.hostlist import short_name
 from toposeat.model.lent import BorrowedDevice, BorrowedSeat, DeviceUse, LentDevice, MeasuredWay
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 from toposeat.model.topology import ANY_HOST
 
 LIBRARY = "lib/libtoposeat-cl.so"
@@ -201,7 +201,7 @@ def _verified(
     if not reports:
         text = "not checked: no report came: the program asked for no OpenCL device, or this"
         text += " folder is not its node's"
-        return replace(seat, verdict=Verdict.NOT_CHECKED, differences=(text,))
+        return replace(seat, verdict=SeatVerdict.NOT_CHECKED, differences=(text,))
     told: dict[str, list[_Device]] = defaultdict(list)
     for _, report in reports:
         for device in report.devices:
@@ -223,7 +223,7 @@ def _verified(
         seat,
         host=hosts[0] if seat.host == ANY_HOST else seat.host,
         devices=tuple(_seen(device, told.get(device.id, ())) for device in seat.devices),
-        verdict=Verdict.MISMATCH if differences else Verdict.AS_PLACED,
+        verdict=SeatVerdict.MISMATCH if differences else SeatVerdict.AS_PLACED,
         differences=tuple(differences),
         run_s=run_s if run_s > 0 else None,
     )

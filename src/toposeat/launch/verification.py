@@ -19,7 +19,7 @@ from toposeat.launch.nic_words import other_nics
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.files import beginning
 from toposeat.model.placement import Placement, Seat
-from toposeat.model.runs import RealisedSeat, Verdict
+from toposeat.model.runs import RealisedSeat, SeatVerdict
 from toposeat.model.topology import Vendor, canonical_pci
 
 REPORT_SCHEMA = "# toposeat/report/1"
@@ -317,10 +317,10 @@ class _Findings:
     device_proved: bool = False
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SeatVerdict:
         if self.mismatches:
-            return Verdict.MISMATCH
-        return Verdict.AS_PLACED if self.device_proved else Verdict.NOT_CHECKED
+            return SeatVerdict.MISMATCH
+        return SeatVerdict.AS_PLACED if self.device_proved else SeatVerdict.NOT_CHECKED
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -384,9 +384,9 @@ def _warnings(own: RankReports) -> list[str]:
 def _without_report(seat: Seat, *, any_report: bool) -> RealisedSeat:
     if any_report:
         text = "this rank left no report, others did: it was not started through toposeat-exec"
-        return RealisedSeat(rank=seat.rank, verdict=Verdict.MISMATCH, differences=(text,))
+        return RealisedSeat(rank=seat.rank, verdict=SeatVerdict.MISMATCH, differences=(text,))
     text = "not checked: its report did not come here"
-    return RealisedSeat(rank=seat.rank, verdict=Verdict.NOT_CHECKED, differences=(text,))
+    return RealisedSeat(rank=seat.rank, verdict=SeatVerdict.NOT_CHECKED, differences=(text,))
 
 
 def _final(own: RankReports) -> Mapping[str, tuple[str, ...]]:
@@ -557,7 +557,7 @@ _OF_ITS_LIST = ": the program took another one of its list"
 def when_asked(seats: Iterable[RealisedSeat], reports: ReportFolder) -> tuple[str, ...]:
     """That a mismatch could be known at the end only."""
     probes = [probe for own in reports.ranks.values() for probe in own.probes]
-    if all(each.verdict is not Verdict.MISMATCH or not each.pid for each in seats) or any(
+    if all(each.verdict is not SeatVerdict.MISMATCH or not each.pid for each in seats) or any(
         is_point(each) or first_value(each, "looks") not in (None, "0") for each in probes
     ):
         return ()

@@ -12,7 +12,7 @@ from toposeat.evaluation.scenarios import Floats, OpenMachine, Outlook
 from toposeat.model.evaluation import KEPT, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premise, Premises
-from toposeat.model.scenario import Barred, ScenarioGain, Settling, Verdict
+from toposeat.model.scenario import Barred, ScenarioGain, Settling, Worth
 from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:  # one node needs none of them
@@ -100,13 +100,13 @@ def _are_harmless(gains: Floats) -> Flags:
     return found
 
 
-def verdict(gains: Floats, min_gain: float) -> Verdict:
+def verdict(gains: Floats, min_gain: float) -> Worth:
     """What a placement is worth, by the shares it saves: nominal, in scenarios, at ends."""
     is_slower = gains.min() < -SAME
     if _are_saved(gains[0], min_gain):
-        return Verdict.POSSIBLE if is_slower else Verdict.GAIN
+        return Worth.POSSIBLE if is_slower else Worth.GAIN
     is_equal = abs(gains[0]) <= SAME and not is_slower
-    return Verdict.POSSIBLE if is_equal and _are_saved(gains.max(), min_gain) else Verdict.NONE
+    return Worth.POSSIBLE if is_equal and _are_saved(gains.max(), min_gain) else Worth.NONE
 
 
 def largest_regrets(times: Floats, best: Floats | None = None) -> Floats:
@@ -141,18 +141,18 @@ def premises_of(
     """
     gains, names = outlook.gains(), [each.name for each in outlook.every]
     mine = gains[:, at]
-    word = verdict(mine, min_gain) if at else Verdict.NONE
+    word = verdict(mine, min_gain) if at else Worth.NONE
     losses = np.argsort(mine, kind="stable")
     against = tuple(
         ScenarioGain(names[row], float(mine[row])) for row in losses if mine[row] < -SAME
     )
     open_gain = None
     deciding: Sequence[int] = ()
-    if word is Verdict.GAIN:
+    if word is Worth.GAIN:
         deciding = np.flatnonzero(mine < min(min_gain, mine[0])).tolist()
-    elif word is Verdict.POSSIBLE:
+    elif word is Worth.POSSIBLE:
         deciding = np.flatnonzero(mine < -SAME if against else mine > SAME).tolist()
-    elif word is Verdict.NONE and gains.shape[1] > 1:
+    elif word is Worth.NONE and gains.shape[1] > 1:
         best = gains[1:].max(axis=1)
         if best.max(initial=0.0) > WORTH_TELLING:
             top = int(best.argmax())

@@ -32,7 +32,7 @@ from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
 from toposeat.mapping.sets import map_sets, searches_sets
 from toposeat.model.evaluation import KEPT, OF_SEARCH, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
-from toposeat.model.scenario import Verdict
+from toposeat.model.scenario import Worth
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
 
@@ -126,7 +126,7 @@ def map_traffic(
     premises = premises_of(
         outlook, at, machine, options.min_gain, of_phases=len(default.phases) > 1
     )
-    is_settled = premises.verdict is Verdict.NONE and premises.open_gain is None
+    is_settled = premises.verdict is Worth.NONE and premises.open_gain is None
     result = result_of(
         topology,
         default,

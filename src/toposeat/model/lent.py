@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 
 BORROWED_SCHEMA = "toposeat/borrowed/1"
 
@@ -100,7 +100,7 @@ class BorrowedSeat:
     rank: int
     host: str
     devices: tuple[BorrowedDevice, ...]
-    verdict: Verdict | None = None
+    verdict: SeatVerdict | None = None
     differences: tuple[str, ...] = ()
     run_s: float | None = None
 

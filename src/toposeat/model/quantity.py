@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from toposeat.model.record import Record
-from toposeat.model.scenario import Barred, ScenarioGain, Settling, Verdict
+from toposeat.model.scenario import Barred, ScenarioGain, Settling, Worth
 
 
 class Source(StrEnum):
@@ -124,7 +124,7 @@ class Premises(Record, frozen=True, kw_only=True):
     assumed: tuple[Assumed, ...] = ()
     gain_range: tuple[float, float]
     of_phases: bool = False
-    verdict: Verdict = Verdict.NONE
+    verdict: Worth = Worth.NONE
     scenarios: int = 1
     depends_on: tuple[str, ...] = ()
     against: tuple[ScenarioGain, ...] = ()

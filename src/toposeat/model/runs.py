@@ -163,7 +163,7 @@ class GridExchange(Record, frozen=True, kw_only=True):
         return ",".join(words)
 
 
-class Verdict(StrEnum):
+class SeatVerdict(StrEnum):
     """Outcome of comparing what a rank got with what it was promised."""
 
     AS_PLACED = "as placed"
@@ -183,22 +183,22 @@ class RealisedSeat(Record, frozen=True, kw_only=True):
     cpus: str | None = None
     memory_policy: str | None = None  # e.g. "bind:0", "default"
     nic: str | None = None
-    verdict: Verdict = Verdict.NOT_CHECKED
+    verdict: SeatVerdict = SeatVerdict.NOT_CHECKED
     used_device: bool | None = None  # by its driver; None where that could not be asked
     differences: tuple[str, ...] = ()
 
 
-def verdict_of_job(seats: Sequence[RealisedSeat]) -> Verdict | None:
+def verdict_of_job(seats: Sequence[RealisedSeat]) -> SeatVerdict | None:
     """One verdict for all ranks: as placed only if that is sure of each; None without any.
 
     A rank that used no device has nothing to prove.
     """
     if not seats:
         return None
-    if any(seat.verdict is Verdict.MISMATCH for seat in seats):
-        return Verdict.MISMATCH
-    sure = all(seat.verdict is Verdict.AS_PLACED or seat.used_device is False for seat in seats)
-    return Verdict.AS_PLACED if sure else Verdict.NOT_CHECKED
+    if any(seat.verdict is SeatVerdict.MISMATCH for seat in seats):
+        return SeatVerdict.MISMATCH
+    sure = all(seat.verdict is SeatVerdict.AS_PLACED or seat.used_device is False for seat in seats)
+    return SeatVerdict.AS_PLACED if sure else SeatVerdict.NOT_CHECKED
 
 
 class RunRecord(Record, frozen=True, kw_only=True):
@@ -216,7 +216,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     wall_s: float
     exit_code: int
     environment: Mapping[str, str] = field(default_factory=dict)
-    verdict: Verdict | None = None
+    verdict: SeatVerdict | None = None
     seats: tuple[RealisedSeat, ...] = ()
     repeats: int = 1
     notes: tuple[str, ...] = ()

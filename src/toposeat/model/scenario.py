@@ -11,7 +11,7 @@ from enum import StrEnum
 from toposeat.model.record import Record
 
 
-class Verdict(StrEnum):
+class Worth(StrEnum):
     """What an order is worth."""
 
     GAIN = "gain"  # nominally, and slower in no scenario

@@ -21,7 +21,7 @@ from toposeat.evaluation.paired import paired_gain
 from toposeat.launch.microbench import MicrobenchAnswer, MicrobenchOptions, parse_microbench
 from toposeat.model.placement import Placement
 from toposeat.model.record import Record
-from toposeat.model.runs import ClockedOrder, ClockedResult, Verdict
+from toposeat.model.runs import ClockedOrder, ClockedResult, SeatVerdict
 from toposeat.report.units import clean
 
 Progress = Callable[[int, int], None]
@@ -295,7 +295,7 @@ class _Clock:
             environment={**self.environment, **candidate.variables},
             stdout=output,
         )
-        wrong = [s.rank for s in record.seats if s.verdict is Verdict.MISMATCH]
+        wrong = [s.rank for s in record.seats if s.verdict is SeatVerdict.MISMATCH]
         if wrong:
             self.notes.append(
                 f"{candidate.name}: {len(wrong)} of {len(record.seats)} ranks did not get"

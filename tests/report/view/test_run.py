@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report import samples
-from toposeat.model.runs import RealisedSeat, RunRecord, Verdict
+from toposeat.model.runs import RealisedSeat, RunRecord, SeatVerdict
 from toposeat.report import TextStyle, render_run_text, render_verdict
 
 RUN = """\
@@ -43,7 +43,7 @@ def test_run_without_reports() -> None:
     assert "rank" not in text
 
 
-def seat(rank: int, verdict: Verdict, *differences: str) -> RealisedSeat:
+def seat(rank: int, verdict: SeatVerdict, *differences: str) -> RealisedSeat:
     return RealisedSeat(
         rank=rank, host=f"n{rank // 4}", verdict=verdict, differences=tuple(differences)
     )
@@ -54,7 +54,7 @@ def record(seats: list[RealisedSeat], *notes: str) -> RunRecord:
 
 
 def test_a_run_as_planned_is_said_in_one_line() -> None:
-    text = render_verdict(record([seat(rank, Verdict.AS_PLACED) for rank in range(16)]))
+    text = render_verdict(record([seat(rank, SeatVerdict.AS_PLACED) for rank in range(16)]))
     assert text.splitlines()[0] == "16 ranks as planned on 4 nodes"
     assert len(text.splitlines()) == 2
 
@@ -82,7 +82,7 @@ def test_when_all_is_wrong_twelve_lines_say_it() -> None:
     seats = [
         seat(
             rank,
-            Verdict.MISMATCH,
+            SeatVerdict.MISMATCH,
             f"used device 0000:{rank:02x}:00.0, placed on 0000:{rank + 1:02x}:00.0",
             f"runs on CPUs {rank}, is placed on {rank + 32}",
             f"its library says {words[rank]}",
@@ -98,7 +98,7 @@ def test_when_all_is_wrong_twelve_lines_say_it() -> None:
 
 
 def test_what_was_not_checked_is_not_called_planned() -> None:
-    seats = [seat(rank, Verdict.NOT_CHECKED, "not checked: device (why)") for rank in range(4)]
+    seats = [seat(rank, SeatVerdict.NOT_CHECKED, "not checked: device (why)") for rank in range(4)]
     lines = render_verdict(record(seats)).splitlines()
     assert lines[0] == "4 ranks on 1 node, not all of the plan checked"
     assert lines[1] == "- ranks 0-3: not checked: device (why)"
@@ -106,6 +106,6 @@ def test_what_was_not_checked_is_not_called_planned() -> None:
 
 def test_a_launcher_that_starts_nothing_is_the_verdict() -> None:
     """Where no rank reported, none of the hosts is known either."""
-    seats = [replace(seat(0, Verdict.NOT_CHECKED, "not checked: no report"), host="")]
+    seats = [replace(seat(0, SeatVerdict.NOT_CHECKED, "not checked: no report"), host="")]
     lines = render_verdict(replace(record(seats), exit_code=1)).splitlines()
     assert lines[0] == "No rank reported what it got: the launcher ended with code 1"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toposeat.model.lent import Borrowed, BorrowedSeat, LentDevice, Price
-from toposeat.model.runs import Verdict
+from toposeat.model.runs import SeatVerdict
 from toposeat.report.parts import Fact, Part, Table, sentences
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import (
@@ -63,7 +63,7 @@ def _verdict(borrowed: Borrowed) -> str:
     counts = Counter(seat.verdict for seat in borrowed.seats)
     if counts[None]:
         return what
-    wrong, unknown = counts[Verdict.MISMATCH], counts[Verdict.NOT_CHECKED]
+    wrong, unknown = counts[SeatVerdict.MISMATCH], counts[SeatVerdict.NOT_CHECKED]
     lost = sum(any(device.is_lost for device in seat.devices) for seat in borrowed.seats)
     if lost:
         return f"{what}: {lost} of them lost a device"

@@ -16,7 +16,7 @@ from toposeat.model.evaluation import (
     PhaseTime,
 )
 from toposeat.model.quantity import Premises
-from toposeat.model.scenario import Verdict
+from toposeat.model.scenario import Worth
 from toposeat.model.topology import PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
 from toposeat.model.visible_list import order_line
@@ -251,7 +251,7 @@ def verdict_words(result: MappingResult) -> str:
     ranks = f"{len(result.moved_ranks)} of {plural(len(result.device_of_rank), 'rank')}"
     changes = ", ".join(_change_words(n, b, a, form) for n, b, a, form in _told(result))
     outcome, premises = outcome_word(result), result.premises
-    if premises is None or premises.verdict is not Verdict.POSSIBLE:
+    if premises is None or premises.verdict is not Worth.POSSIBLE:
         return f"Predicted {outcome} from moving {ranks}: {changes}."
     if outcome != "gain":
         most = format_percent(premises.gain_range[1])

@@ -14,7 +14,7 @@ from toposeat.model.runs import (
     ClockedResult,
     Gain,
     RunRecord,
-    Verdict,
+    SeatVerdict,
 )
 from toposeat.model.shell_words import shell_line, shell_word
 from toposeat.model.topology import Topology
@@ -69,7 +69,7 @@ def _verdict(record: RunRecord) -> str:
     hosts = len({seat.host for seat in record.seats if seat.host})
     where = f" on {plural(hosts, 'node')}" if hosts else ""
     ranks = len(record.seats)
-    wrong, unknown = counts[Verdict.MISMATCH], counts[Verdict.NOT_CHECKED]
+    wrong, unknown = counts[SeatVerdict.MISMATCH], counts[SeatVerdict.NOT_CHECKED]
     if wrong:
         rest = f", {unknown} not checked" if unknown else ""
         return f"{wrong} of {plural(ranks, 'rank')}{where} not as planned{rest}"
