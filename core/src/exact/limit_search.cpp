@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <stdexcept>
 #include <tuple>
 
@@ -129,6 +130,8 @@ LimitSearch::LimitSearch(const LoadProblem &problem, bool timed)
     lines_of_[0][p] = lines(0, p); // nothing yet
     for (std::size_t q = 0; q < order_.size(); ++q)
       talks_[p] |= terms_.talk(p, q) ? 1U << q : 0;
+    for (std::size_t q = 0; q < order_.size(); ++q)
+      waiting_ |= terms_.rounds(p, q) > 0 ? 1U << p : 0;
   }
 }
 
@@ -137,6 +140,7 @@ bool LimitSearch::run(double below_s, const Deadline &deadline, const Visit &vis
   visit_ = &visit;
   stopped_ = false;
   blamed_.fill(0);
+  below_s_ = below_s;
   terms_.fill_limits(below_s, room(0));
   terms_.limit_flows(below_s);
   explore({0, (1U << order_.size()) - 1, domains_of_all(), problem_.allowed.empty()});
@@ -216,11 +220,44 @@ bool LimitSearch::place(std::size_t p, std::uint32_t device, Node &node) {
   node.open &= ~(1U << p);
   if (!narrow(p, device, node))
     return false;
+  const std::uint32_t waiting = waiting_ & ~node.open;
+  if (!all_bits(waiting, [&](std::uint32_t q) { return !waits_too_long(q, node.open); }))
+    return blame(p);
   ++node.depth;
   if (!leave_room(node))
     return false;
   Matching matching(node.domains);
   return all_bits(node.open, [&](std::uint32_t q) { return matching.add(q) || blame(q); });
+}
+
+/// What the rounds of a placed rank take with the partners that are placed, and at least with the
+/// others (`open`): the most frequent one on the nearest free device, and so on.
+bool LimitSearch::waits_too_long(std::size_t p, std::uint32_t open) const {
+  const Network &network = problem_.network;
+  const double *latency = network.latency.data() + std::size_t{here_[p]} * network.devices;
+  std::array<double, width> rounds{};
+  std::array<double, width> near{};
+  std::size_t others = 0;
+  std::size_t free = 0;
+  std::uint32_t taken = 0;
+  double sum = 0;
+  for (std::size_t q = 0; q < order_.size(); ++q) {
+    if ((open >> q & 1U) != 0) {
+      rounds[others++] = terms_.rounds(p, q);
+    } else {
+      taken |= 1U << here_[q];
+      sum += q == p ? 0 : terms_.rounds(p, q) * latency[here_[q]];
+    }
+  }
+  for (std::uint32_t d = 0; d < network.devices; ++d) {
+    if ((taken >> d & 1U) == 0)
+      near[free++] = latency[d];
+  }
+  std::sort(rounds.begin(), rounds.begin() + others, std::greater<>());
+  std::sort(near.begin(), near.begin() + free);
+  for (std::size_t i = 0; i < others; ++i)
+    sum += rounds[i] * near[i];
+  return sum >= below_s_ * (1 - 1e-9);
 }
 
 bool LimitSearch::blame(std::size_t p) {

@@ -40,7 +40,9 @@ namespace toposeat {
 /// Placing one narrows the sets of all others; a rank without devices, or ranks that do not find
 /// different ones, end a branch. After the ranks that symmetries of the machine help to place, the
 /// next is the one with the fewest devices, in proportion to how often it ended branches and to how
-/// many others it waits for. Symmetries of the traffic are used as `later_interchangeable` says.
+/// many others it waits for. A placed rank whose rounds would take too long, with its other
+/// partners on the nearest devices that are free, ends a branch too. Symmetries of the traffic are
+/// used as `later_interchangeable` says.
 class LimitSearch {
 public:
   /// See `LimitTerms` for `timed`. `problem` must outlive the search.
@@ -74,6 +76,7 @@ private:
   bool place(std::size_t p, std::uint32_t device, Node &node);
   bool narrow(std::size_t p, std::uint32_t device, Node &node);
   bool leave_room(Node &node);
+  [[nodiscard]] bool waits_too_long(std::size_t p, std::uint32_t open) const;
   bool blame(std::size_t p);
   void leaf();
   bool out_of_time();
@@ -102,6 +105,8 @@ private:
   std::array<std::uint64_t, max_limited_devices> blamed_{};
   std::array<std::uint32_t, max_limited_devices> here_{};
   std::vector<std::uint32_t> fixed_;
+  std::uint32_t waiting_ = 0; // places of ranks with rounds
+  double below_s_ = 0;
   const Deadline *deadline_ = nullptr;
   const Visit *visit_ = nullptr;
   std::uint64_t nodes_ = 0;

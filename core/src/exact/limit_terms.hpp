@@ -46,6 +46,12 @@ public:
   /// Whether two ranks exchange anything that takes time.
   [[nodiscard]] bool talk(std::size_t p, std::size_t q) const { return talk_[p][q]; }
 
+  /// Rounds of the rank at one place of the order with that at another; none unless limits are of
+  /// the flow time.
+  [[nodiscard]] double rounds(std::size_t p, std::size_t q) const {
+    return timed_ ? flows_[p][q].rounds : 0;
+  }
+
   /// Uses by a unit from one device to another, [to][sum]; and [from][sum] of those to a device.
   [[nodiscard]] const std::int32_t *leaving(std::size_t device) const {
     return leaving_.data() + device * max_limited_devices * stride_;
