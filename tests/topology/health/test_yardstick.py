@@ -81,7 +81,7 @@ def test_two_devices_are_held_to_their_products_link() -> None:
     """Nothing to compare with but what PCIe 5.0 x16 carries."""
     cards = ["NVIDIA GeForce RTX 5090"] * 2
     (found,) = slow(p2p(cards, square(2, 3.4), access=False))
-    assert (found.severity, found.subject) == (Severity.DOUBT, "D0, D1")
+    assert (found.severity, found.subject) == (Severity.FAULT, "D0, D1")
     assert "3.4 GB/s at most, PCIe 5.0 x16 of NVIDIA GeForce RTX 5090 carries about" in found.detail
     assert slow(p2p(cards, square(2, 16), access=False)) == []  # staged: a third of the link
     (found,) = slow(p2p(cards, square(2, 16)))  # the same where copies are direct
@@ -122,8 +122,9 @@ SUM {way}_memcpy_ce {total}
 
 
 def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
-    def found(rates: Sequence[float]) -> list[Finding]:
-        ways = (("host_to_device", "->"), ("device_to_host", "<-"))
+    both = (("host_to_device", "->"), ("device_to_host", "<-"))
+
+    def found(rates: Sequence[float], ways: Sequence[tuple[str, str]] = both) -> list[Finding]:
         text = "\n".join(
             HOST.format(
                 way=way,
@@ -137,11 +138,16 @@ def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
 
     assert found([24.5, 24.5, 24.5]) == []
     (one,) = found([24.5, 6.2, 24.5])
-    assert (one.severity, one.subject) == (Severity.DOUBT, "D1")
+    assert (one.severity, one.subject) == (Severity.FAULT, "D1")
+    for way in both:
+        assert found([24.5, 6.2, 24.5], [way]) == [one]
     assert "as those of the host, reach 6.2 GB/s at most, those of the others" in one.detail
     (every,) = found([6, 6, 6])
     assert every.subject == "D0, D1, D2"
     assert "PCIe 4.0 x16 of NVIDIA A40 carries about" in every.detail
+    assert every.severity is Severity.DOUBT
+    (every,) = found([1.6, 1.6, 1.6])
+    assert (every.severity, every.subject) == (Severity.FAULT, "D0, D1, D2")
 
 
 def test_the_host_tells_which_of_two_is_slow(tmp_path: Path) -> None:
@@ -164,5 +170,5 @@ def test_the_host_tells_which_of_two_is_slow(tmp_path: Path) -> None:
         "           0         1\n 0       N/A     6.30\n 1     6.30       N/A\n"
     )
     (found,) = slow(machine_of(tmp_path, matrix, head + host + pair))
-    assert (found.severity, found.subject) == (Severity.DOUBT, "D0")
+    assert (found.severity, found.subject) == (Severity.FAULT, "D0")
     assert "copies over the own PCIe link" in found.detail

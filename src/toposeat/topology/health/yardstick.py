@@ -23,7 +23,7 @@ from toposeat.topology.health.wiring import Pairs, rate_of
 
 _SLOW = 0.7  # of its siblings: published machines stay within 10 to 25 %
 _SLOW_OTHER = 0.35  # of devices of another product: its link may have half the lanes
-_BROKEN = 0.25  # of its siblings: a slot on other lanes gives more
+_BROKEN = 0.3  # of its siblings: a slot with half the lanes gives more
 _LEAST_PAIRS = 6  # of one class, for a median to mean something
 _ASYMMETRIC = 0.7  # one direction against the other
 # Shares of a PCIe link below which something is wrong: of direct copies and those of the host; of
@@ -79,7 +79,8 @@ def _measured_copies(topology: Topology) -> Iterator[tuple[str, int, list[_Copy]
         for link in topology.links
         if link.kind is LinkKind.PCIE and MEASURED_PORTS not in link.ends
         for end in whole.intersection(link.ends)
-        if (rate := min(map(_measured, (link.forward_bytes_per_s, link.backward_bytes_per_s))))
+        for ways in [map(_measured, (link.forward_bytes_per_s, link.backward_bytes_per_s))]
+        if (rate := min(filter(None, ways), default=0.0))
     ]
     yield "copies over the own PCIe link, as those of the host,", 1, of_hosts
     for what, ways, member in (
@@ -132,7 +133,8 @@ def _slow_devices(
             groups[row, f"{reached}, those of the others {_words(slower[id])}"].append(id)
         elif link and best.rate < (_DIRECT if best.direct else _STAGED) * link * ways:
             words = _link_words(device_of[id], ways)
-            groups["device-slow", f"{reached}, {words}"].append(id)
+            row = "device-slow broken" if best.rate < _ANY * link * ways else "device-slow"
+            groups[row, f"{reached}, {words}"].append(id)
     for (row, said), ids in groups.items():
         yield finding(row, listed(pairs.name[id] for id in ids), what=said), ids
 
