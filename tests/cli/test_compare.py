@@ -52,6 +52,19 @@ def test_a_network_is_found_with_its_nodes_and_hosts(
     assert compared(capsys, place) == given
 
 
+def test_ranks_without_a_common_rail_are_said_as_map_says_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = tmp_path / "topology.conf"
+    network.write_text("SwitchName=leaf1 Nodes=n[1-2]\n")
+    words = ("--node", "hgx-h100")
+    place = placed(tmp_path, "a.place", "alltoall:16", f"{network},rails=8:only", *words)
+    capsys.readouterr()
+    assert main(["compare", place]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "ranks on different rails: 56 pairs. NCCL sends" in said
+
+
 def test_placements_of_several_machines_need_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,8 +32,10 @@ from toposeat.errors import UsageError
 from toposeat.model.map_options import MapOptions
 
 if TYPE_CHECKING:
+    from toposeat.mapping.shapes import Shape
     from toposeat.model.placement import Placement
     from toposeat.model.runs import ClockedResult
+    from toposeat.model.traffic import Traffic
     from toposeat.pipeline import Candidate, ClockPlan
     from toposeat.report import TextStyle
 
@@ -154,7 +156,7 @@ def _predicted(args: argparse.Namespace) -> _Compared:
     results = pipeline.assess(machine, traffic, rows, path=path_taken, metric=args.metric)
     if topology is not None:
         tell(*path_taken.notes([traffic]))
-    notes = () if machine.shape is None else machine.shape.notes
+    notes = () if machine.shape is None else _notes(machine.shape, traffic, rows)
     found = [results[0].default, *(each.placed for each in results)]
     premises = [None, *(each.premises for each in results)]
     candidates = [
@@ -181,6 +183,14 @@ def _predicted(args: argparse.Namespace) -> _Compared:
             "stack": report.form_of(path_taken.stack),
         },
     )
+
+
+def _notes(shape: Shape, traffic: Traffic, rows: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """What the network leaves open, and what becomes of ranks that no rail joins, as map says."""
+    from toposeat.mapping.rails_apart import rails_notes  # noqa: PLC0415
+
+    apart = (note for row in rows for note in rails_notes(shape, traffic, row))
+    return tuple(dict.fromkeys((*shape.notes, *apart)))
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
