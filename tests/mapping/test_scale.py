@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -314,6 +315,21 @@ def test_few_pairs_are_no_grid():
     result = map_to_shape(read_shape("hierarchy:4:8:8"), traffic, MapOptions(min_gain=0))
     assert not any("process grid" in note for note in result.notes)
     assert result.placed.cost == 150  # side by side
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words", "said"),
+    [
+        ("stencil2d:4x2", "2-D 4x2 halo: 98 % of the bytes on 20 directed pairs", True),
+        ("stencil2d:4x2", "allreduce among all ranks: 100 % of the bytes", False),
+        ("alltoall:8", "all-to-all among all ranks: 100 % of the bytes", False),
+    ],
+)
+def test_a_grid_is_said_where_the_messages_show_it(pattern, words, said):
+    """The search goes by all traffic; a note of it says no more than the profile's own words."""
+    traffic = replace(pattern_traffic(pattern), metadata={"pattern": words})
+    result = map_to_shape(read_shape("fattree:4:1:2"), traffic, MapOptions(min_gain=0))
+    assert any("process grid" in note for note in result.notes) == said
 
 
 def test_memory_does_not_grow_with_ranks_squared():

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double near_share = 0.95;
 constexpr std::size_t most_dimensions = 4;
-constexpr std::uint32_t samples = 64; // edges that rule out most grids
+constexpr std::uint32_t samples = 64; // shares of the weight, whose edges rule out most grids
 constexpr std::size_t most_trials = 16;
 
 using Extents = std::vector<std::uint32_t>;
@@ -58,30 +58,48 @@ Step step_between(const Extents &extents, std::uint32_t a, std::uint32_t b) {
   return step;
 }
 
+struct Edge {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+};
+
+/// The edges in the middle of equal shares of the weight, a heavy one more than once.
+std::vector<Edge> sampled_edges(const RankGraph &graph) {
+  const double share = std::accumulate(graph.weight.begin(), graph.weight.end(), 0.0) / samples;
+  std::vector<Edge> found;
+  double passed = 0;
+  for (std::uint32_t v = 0; v < graph.size() && share > 0; ++v) {
+    for (std::uint32_t e = graph.begin[v]; e < graph.begin[v + std::size_t{1}]; ++e) {
+      passed += graph.weight[e];
+      while (found.size() < samples && (static_cast<double>(found.size()) + 0.5) * share < passed)
+        found.push_back({v, graph.target[e]});
+    }
+  }
+  return found;
+}
+
+/// Whether all ranks are neighbours of all: any traffic would be near, so nothing is recognised.
+bool every_pair_is_near(const Extents &extents) {
+  return std::all_of(extents.begin(), extents.end(), [](std::uint32_t n) { return n <= 3; });
+}
+
 /// Judges one grid by the edges of the graph.
 class GridTrial {
 public:
   GridTrial(const RankGraph &graph, const Extents &extents) : graph_(graph), extents_(extents) {}
 
   /// Mean steps of a few edges, or nothing if too many of them are far.
-  [[nodiscard]] std::optional<double> sampled_length() const {
-    const auto arcs = static_cast<std::uint32_t>(graph_.target.size());
+  [[nodiscard]] std::optional<double> sampled_length(const std::vector<Edge> &edges) const {
     std::uint32_t far = 0;
-    std::uint32_t seen = 0;
     std::uint32_t steps = 0;
-    const std::uint32_t stride = std::max(1U, arcs / samples);
-    std::uint32_t from = 0;
-    for (std::uint32_t e = stride / 2; e < arcs; e += stride) {
-      while (graph_.begin[from + std::size_t{1}] <= e)
-        ++from;
-      const Step step = step_between(extents_, from, graph_.target[e]);
+    for (const Edge &edge : edges) {
+      const Step step = step_between(extents_, edge.from, edge.to);
       far += step.near ? 0 : 1;
       steps += step.steps;
-      ++seen;
     }
-    if (seen == 0 || far > samples / 8)
+    if (edges.empty() || far > samples / 8)
       return std::nullopt;
-    return static_cast<double>(steps) / seen;
+    return static_cast<double>(steps) / static_cast<double>(edges.size());
   }
 
   /// Mean steps per weight, or nothing if too much of it is far.
@@ -130,8 +148,11 @@ std::optional<ProcessGrid> recognise_grid(const RankGraph &graph, const Deadline
   // A chain of ranks looks near in hundreds of grids: only the most likely are judged in full,
   // those with few dimensions first where they are as likely.
   std::vector<std::pair<double, std::size_t>> likely;
+  const std::vector<Edge> edges = sampled_edges(graph);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (const auto length = GridTrial(graph, candidates[i]).sampled_length())
+    if (every_pair_is_near(candidates[i]))
+      continue;
+    if (const auto length = GridTrial(graph, candidates[i]).sampled_length(edges))
       likely.emplace_back(*length + 1e-3 * static_cast<double>(candidates[i].size()), i);
   }
   std::sort(likely.begin(), likely.end());

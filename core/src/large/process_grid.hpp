@@ -21,7 +21,8 @@ struct ProcessGrid {
 };
 
 /// The grid of two to four dimensions in which nearly all the traffic (95 % by weight) is between
-/// neighbours, diagonal ones included; the one with the shortest edges if there are several.
+/// neighbours, diagonal ones included; the one with the shortest edges if there are several. None
+/// in which every pair is one of neighbours (extents of 2 and 3).
 /// Nothing if the ranks show no such order. At the deadline the best of those judged so far.
 std::optional<ProcessGrid> recognise_grid(const RankGraph &graph, const Deadline &deadline);
 

@@ -34,6 +34,24 @@ TEST_CASE("a process grid is recognised from its traffic, and a random graph is 
       recognise_grid(rank_graph(random_traffic(120, 4, 1), 120), Deadline::in(60)).has_value());
 }
 
+TEST_CASE("a grid is found by weight, and none where every pair is one of neighbours") {
+  // A 4x2 halo beside as many far edges of little weight; then every pair alike.
+  RankTraffic halo;
+  RankTraffic even;
+  halo.ranks = even.ranks = 8;
+  for (std::uint32_t a = 0; a < 8; ++a) {
+    for (std::uint32_t b = a + 1; b < 8; ++b) {
+      const bool near = b - a == 2 || (b - a == 1 && a % 2 == 0);
+      halo.flows.push_back({a, b, near ? 1000U : 10U, 1});
+      even.flows.push_back({a, b, 1000, 1});
+    }
+  }
+  const auto grid = recognise_grid(rank_graph(halo, 8), Deadline::in(60));
+  REQUIRE(grid.has_value());
+  REQUIRE(grid->extents == std::vector<std::uint32_t>{4, 2});
+  REQUIRE_FALSE(recognise_grid(rank_graph(even, 8), Deadline::in(60)).has_value());
+}
+
 TEST_CASE("curves visit every rank once; Hilbert only steps to neighbours on a full cube") {
   const ProcessGrid cube{{8, 8, 8}, {1, 1, 1}, false};
   const std::vector<std::uint32_t> hilbert = hilbert_order(cube);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 import threading
@@ -23,7 +24,14 @@ from toposeat.mapping.node_orders import Searched, search_orders
 from toposeat.mapping.rails_apart import rails_notes
 from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
-from toposeat.model.evaluation import KEPT, Candidate, Certificate, Evaluation, MappingResult
+from toposeat.model.evaluation import (
+    KEPT,
+    OF_SEARCH,
+    Candidate,
+    Certificate,
+    Evaluation,
+    MappingResult,
+)
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.traffic import Traffic
 
@@ -79,7 +87,7 @@ def map_to_shape(
         evaluator.with_trees(evaluator.evaluate(row))
         for row in (evaluator.default, answer.slot_of_rank)
     )
-    notes = [*shape.notes, *answer.notes]
+    notes = [*shape.notes, *(note for note in answer.notes if _is_said(note, traffic))]
     searched = None
     tried = _tried(evaluator, answer, (default, placed), options.objective)
     pool = [("default", default), (answer.placed.name, placed)]
@@ -148,6 +156,18 @@ def map_to_shape(
 
 
 _Tried = tuple[Candidate, Evaluation | None]
+
+
+def _is_said(note: str, traffic: Traffic) -> bool:
+    """Not a grid in which the search found all traffic, modelled too, and the messages show none.
+
+    What they show is the traffic's own pattern: the words of a profile, or what was asked for.
+    """
+    shape = note.rpartition(" ")[2]
+    shows = rf"(stencil\dd|halo):{shape}\b|\b{shape} halo"
+    return not note.startswith(OF_SEARCH) or bool(
+        re.search(shows, traffic.metadata.get("pattern", ""))
+    )
 
 
 def _tried(
