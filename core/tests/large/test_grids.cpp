@@ -42,7 +42,7 @@ TEST_CASE("a grid is found by weight, and none where every pair is one of neighb
   for (std::uint32_t a = 0; a < 8; ++a) {
     for (std::uint32_t b = a + 1; b < 8; ++b) {
       const bool near = b - a == 2 || (b - a == 1 && a % 2 == 0);
-      halo.flows.push_back({a, b, near ? 1000U : 10U, 1});
+      halo.flows.push_back({a, b, near ? 1000.0 : 10.0, 1});
       even.flows.push_back({a, b, 1000, 1});
     }
   }

@@ -155,10 +155,11 @@ def _save_and_show(args: argparse.Namespace, traffic: Traffic, target: Path, exi
     for line in traffic.report:
         if "damaged records are left out" in line or "ranks have no record" in line:
             tell(f"warning: {line}")
-    more = (
-        "" if args.verbose or args.json else f"; toposeat report {quoted(target)} shows all of it"
-    )
-    tell(f"Wrote {target}", f"Next: toposeat map {quoted(target)} -t this -o app.place{more}")
+    tell(f"Wrote {target}")
+    if not report.has_crashed(traffic):
+        shows = f"; toposeat report {quoted(target)} shows all of it"
+        more = "" if args.verbose or args.json else shows
+        tell(f"Next: toposeat map {quoted(target)} -t this -o app.place{more}")
     return exit_code
 
 

@@ -62,11 +62,13 @@ def run_child(
     stdout: IO[bytes] | None = None,
     stdin: int | None = None,
     attach: Callable[[Callable[[int], None]], None] | None = None,
+    heard: list[int] | None = None,
 ) -> int:
     """Start `argv`, wait for it, and return the exit code a shell would give it (128 + signal).
 
     Its standard output goes to `stdout`, else where this process's own does; likewise `stdin`.
-    `attach` is told how to send it a signal while it runs, from any thread.
+    `attach` is told how to send it a signal while it runs, from any thread. `heard` gets the
+    signals that came to this process.
 
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go on to the child's process group while it runs.
     If this process is killed, or its thread that called ends, the child gets SIGTERM.
@@ -80,7 +82,7 @@ def run_child(
     starter = [str(native_path("bin/toposeat-exec")), "--end-with", str(os.getpid())]
     if OpenFiles.of_children is not None:
         starter += ["--open-files", str(OpenFiles.of_children)]
-    with _Forwarder(own_group) as forwarder:
+    with _Forwarder(own_group, [] if heard is None else heard) as forwarder:
         try:
             child = subprocess.Popen(
                 [*starter, "--", *argv],
@@ -206,9 +208,9 @@ def _reads_terminal() -> bool:
 class _Forwarder(_Handling):
     """Passes signals on while a child runs, those that came before it was there included."""
 
-    def __init__(self, own_group: bool) -> None:
+    def __init__(self, own_group: bool, heard: list[int]) -> None:
         super().__init__(_FORWARDED, self._receive, keep_ignored=False)
-        self._own_group = own_group
+        self._own_group, self._heard = own_group, heard
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
 
@@ -219,6 +221,7 @@ class _Forwarder(_Handling):
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
+        self._heard.append(number)
         outer = getattr(self._previous.get(number), "__self__", None)
         if isinstance(outer, StopSignals) and not outer.receive(number):
             return

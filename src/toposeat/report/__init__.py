@@ -54,6 +54,10 @@ if TYPE_CHECKING:
         render_verdict,
     )
     from toposeat.report.view.topology import render_topology_text
-    from toposeat.report.view.traffic import render_patterns_text, render_traffic_text
+    from toposeat.report.view.traffic import (
+        has_crashed,
+        render_patterns_text,
+        render_traffic_text,
+    )
 else:
     __getattr__ = door(__name__, __file__)

@@ -3,10 +3,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.report import samples
-from toposeat.model.traffic import CollectiveEvent, MemorySpace, PairTable, RankInfo, Traffic
-from toposeat.report import TextStyle, render_traffic_text
+from toposeat.model.traffic import (
+    CollectiveEvent,
+    MemorySpace,
+    PairTable,
+    RankInfo,
+    Traffic,
+    TrafficKind,
+)
+from toposeat.report import TextStyle, has_crashed, render_traffic_text
 
 FOUR_RANKS = """\
 Verdict   At most 24 % of the run could gain from placement: its ranks spend that in MPI calls,
@@ -93,6 +101,70 @@ def test_killed_ranks_and_collectives_are_told() -> None:
     assert "allreduce host 3 3.00 KiB" in " ".join(text.split())
     assert "- a doubt" in text
     assert "Time      25 % of 1.00 s in MPI calls (measured; ranks 0 % to 50 %)" in text
+
+
+DEAD = "2 ranks did not reach MPI_Finalize: 0, 1"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "crashed", "words"),
+    [
+        ({"exit_code": "139"}, True, f"The launcher ended with exit code 139 (SIGSEGV); {DEAD}."),
+        ({"exit_code": "59"}, True, f"The launcher ended with exit code 59; {DEAD}."),
+        ({"exit_code": "255"}, True, f"The launcher ended with exit code 255; {DEAD}."),
+        ({"exit_code": "1", "stopped_by": "SIGINT"}, False, "Ended by SIGINT, exit code 1: counts"),
+        ({"exit_code": "143"}, False, "Ended by SIGTERM, exit code 143: counts reach to that mom"),
+        ({"exit_code": "124"}, True, f"The launcher ended with exit code 124; {DEAD}."),
+        (
+            {"exit_code": "124", "command": "timeout 9 mpirun -n 2 ./app"},
+            False,
+            f"Ended by its time limit, exit code 124: counts reach to that moment; {DEAD}",
+        ),
+        ({"exit_code": "0"}, False, DEAD),
+        ({}, False, DEAD),  # merged records: nobody knows how it ended
+    ],
+)
+def test_how_a_run_ended_is_said_once(metadata, crashed, words) -> None:
+    info = tuple(RankInfo(rank=r, wall_s=1, mpi_s=0.5, finalized=False) for r in range(2))
+    traffic = replace(samples.stencil((2,)), rank_info=info, metadata=metadata)
+    assert has_crashed(traffic) == crashed
+    for lines in (None, 14):
+        text = " ".join(render_traffic_text(traffic, lines=lines).split())
+        assert text.count(words) == text.count("MPI_Finalize") == 1
+        assert text.startswith("Crash The launcher" if crashed else "Verdict At most 50 %")
+
+
+def test_an_exit_code_alone_is_no_crash() -> None:
+    info = (RankInfo(rank=0, wall_s=1, mpi_s=0.5), RankInfo(rank=1, wall_s=1, mpi_s=0.5))
+    traffic = replace(samples.stencil((2,)), rank_info=info, metadata={"exit_code": "5"})
+    text = render_traffic_text(traffic)
+    assert text.startswith("Verdict ")
+    assert "The launcher ended with exit code 5" in text
+
+
+def test_a_rank_with_itself_is_no_pair() -> None:
+    table = PairTable.from_pairs([0, 0, 1], [0, 1, 1], [10**9, 4096, 10**6], [1, 1, 1])
+    kind = TrafficKind.ONE_SIDED
+    traffic = Traffic(ranks=2, origin="x", tables={(kind, MemorySpace.DEVICE): table})
+    text = " ".join(render_traffic_text(traffic).split())
+    assert "heaviest pairs bytes messages of all 0 -> 1 4.00 KiB 1 100 %" in text
+    assert "0 -> 0" not in text
+    assert "one-sided device 955 MiB 3 1" in text  # one pair
+    assert "What an MPI sends for itself, as to set up windows, is not in the count." in text
+
+
+def test_of_whom_a_verdict_without_device_buffers_is() -> None:
+    """Below the verdict, of a run; a pattern has no buffers, and a crash no verdict."""
+    words = "All buffers were in host memory: this answers for a GPU build that sends the same;"
+    traffic = samples.stencil((2, 2))
+    host = replace(traffic, tables={samples.HOST_P2P: traffic.tables[samples.DEVICE_P2P]})
+    run = replace(host, rank_info=(RankInfo(rank=0, wall_s=1, mpi_s=0.5),))
+    assert words in render_traffic_text(run).splitlines()[2]
+    crash = replace(
+        run, rank_info=(RankInfo(rank=0, finalized=False),), metadata={"exit_code": "139"}
+    )
+    for other in (host, replace(run, tables=traffic.tables), crash):
+        assert words not in render_traffic_text(other)
 
 
 def test_colour_only_when_asked() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,6 +50,7 @@ EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # brings home what a Python without MPI
 TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MIN_WINDOW_S = 0.05  # shorter ones would change more often than the interposer looks
 
 
@@ -125,7 +127,8 @@ def profile_run(
         if started.tasks is not None:
             write_atomically(folder / TASK_FILE, started.tasks, overwrite=False)
         variables = {**env, **started.environment, **gathered.environment}
-        exit_code = run_child(started.argv, variables, stdout=output)
+        heard: list[int] = []
+        exit_code = run_child(started.argv, variables, stdout=output, heard=heard)
         if not folder.is_dir():
             raise NothingRecordedError(
                 f"{folder} was removed while {line.program[0]} ran: its records are lost",
@@ -142,6 +145,9 @@ def profile_run(
         )
         traffic = with_pattern(_complete(run, partial=partial, progress=progress))
     metadata = {**traffic.metadata, "command": shell_line(argv), "exit_code": str(exit_code)}
+    # What came here went on to the launcher, whatever exit code that makes of it.
+    if stopped := [signal.Signals(each).name for each in heard if each in _STOPPING]:
+        metadata["stopped_by"] = stopped[0]
     if recording is not None and recording.reorder:
         metadata["reorder"] = recording.reorder
     if line.further or line.tasks:

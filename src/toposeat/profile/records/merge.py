@@ -159,8 +159,8 @@ class _Merger:
 def read_records(*directories: str | Path, progress: Progress | None = None) -> Traffic:
     """Merge the `.tpsrec` files of one run: one folder, or one per node.
 
-    Ranks without a record, unfinalised ranks, damaged records and everything that could not be
-    counted are named in `Traffic.report`.
+    Ranks without a record, damaged records and everything that could not be counted are named in
+    `Traffic.report`; `RankInfo.finalized` says which ranks came to their end.
     """
     paths = _paths([Path(each) for each in directories])
     merger = _Merger()
@@ -208,7 +208,6 @@ def _paths(folders: Sequence[Path]) -> list[Path]:
 
 def _missing(world: WorldSum) -> Iterator[str]:
     yield from _say((r for r in range(world.size) if r not in world.seen), LEFT_NO_RECORD)
-    yield from _say(world.states[State.RUNNING], "did not reach MPI_Finalize")
     yield from _say(world.states[State.ABORTED], "called MPI_Abort")
 
 

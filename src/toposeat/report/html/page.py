@@ -66,7 +66,14 @@ from toposeat.report.view.topology import (
     topology_provenance,
     topology_tables,
 )
-from toposeat.report.view.traffic import profile_tables, run_verdict, size_table, traffic_summary
+from toposeat.report.view.traffic import (
+    buffer_words,
+    crash_words,
+    profile_tables,
+    run_verdict,
+    size_table,
+    traffic_summary,
+)
 
 View = dict[str, Any]  # what a template shows
 
@@ -279,8 +286,10 @@ def _traffic(traffic: Traffic, mapping: MappingResult | None, topology: Topology
     tables = profile_tables(traffic, pairs=_MOST_PAIRS)
     shown = [tables.pop("totals"), size_table(traffic), tables.pop("time"), *tables.values()]
     note, legend, maps = heat_pictures(mapping, topology, traffic)
+    verdict = run_verdict(traffic)
+    said = (verdict, buffer_words(traffic)) if verdict else (crash_words(traffic),)
     return {
-        "gain": run_verdict(traffic),
+        "gain": " ".join(filter(None, said)),
         "heat": {"note": note, "legend": legend, "maps": maps},
         "tables": grouped([*chain(*shown), *titled_list("Doubts", traffic.report)]),
     }

@@ -53,7 +53,7 @@ from toposeat.report.view.machine import (
     premise_words,
     topology_sentence,
 )
-from toposeat.report.view.traffic import gain_place, gain_share, traffic_sentence
+from toposeat.report.view.traffic import buffer_words, gain_place, gain_share, traffic_sentence
 from toposeat.report.view.transport import transport_first
 
 HYBRID = "hybrid"  # the metric whose costs are seconds
@@ -426,7 +426,7 @@ def render_mapping_text(
     first. `topology` is None where devices are not listed. If `verbose`, also all figures, before
     and after, the seats, loads by level, what was tried and the proof's reason.
     """
-    parts: list[Part] = [*_answer(result, topology), ""]
+    parts: list[Part] = [*_answer(result, topology, traffic), ""]
     if verbose:
         parts += [*_subject(result, topology, traffic)]
         parts += mapping_reasons(result, topology, traffic)
@@ -462,11 +462,12 @@ def _rank_of_note(note: str) -> int:
     return 0 if note.startswith(KEPT) else 1
 
 
-def _answer(result: MappingResult, topology: Topology | None) -> list[Part]:
+def _answer(result: MappingResult, topology: Topology | None, traffic: Traffic) -> list[Part]:
     """The verdict, the order, and the line that realises it where one does."""
     before, after = result.default.predicted_s, result.placed.predicted_s
     parts: list[Part] = transport_first(result.transport, 1 - after / before if before else 0.0)
     parts.append(Fact("Verdict", verdict_words(result)))
+    parts += [Fact("", words) for words in filter(None, [buffer_words(traffic)])]
     if topology is None:
         order = f"nodes by first rank: {host_words(result.hosts_by_first_rank)}"
         parts.append(Fact("Order", f"{order} ({moved_words(result)})"))

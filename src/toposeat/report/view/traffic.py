@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,6 +25,7 @@ from toposeat.model.traffic import (
     TableKey,
     TimeKind,
     Traffic,
+    TrafficKind,
 )
 from toposeat.report.parts import (
     Cell,
@@ -83,7 +85,7 @@ def total_rows(traffic: Traffic) -> list[Row]:
             space.value,
             format_bytes(int(table.bytes.sum())),
             format_count(int(table.messages.sum())),
-            format_count(len(table)),
+            format_count(int(np.count_nonzero(table.source != table.target))),
         )
         for (kind, space), table in sorted(traffic.tables.items())
         if len(table)
@@ -91,11 +93,12 @@ def total_rows(traffic: Traffic) -> list[Row]:
 
 
 def pair_rows(traffic: Traffic, limit: int) -> list[Row]:
-    """The heaviest directed pairs of all traffic: ranks, bytes, messages, share of all bytes."""
+    """The heaviest pairs of all traffic: ranks, bytes, messages, share; a rank alone is none."""
     table = traffic.table()
-    total = int(table.bytes.sum())
-    columns = (table.source, table.target, table.bytes, table.messages)
-    order = np.argsort(-table.bytes, kind="stable")[:limit]
+    between = table.source != table.target
+    columns = [x[between] for x in (table.source, table.target, table.bytes, table.messages)]
+    total = int(columns[2].sum())
+    order = np.argsort(-columns[2], kind="stable")[:limit]
     return [
         (f"{a} -> {b}", format_bytes(size), format_count(count), format_percent(size / total))
         for a, b, size, count in zip(*(each[order].tolist() for each in columns), strict=True)
@@ -199,16 +202,49 @@ def choice_words(traffic: Traffic) -> str:
     return " ".join(filter(None, (how, more)))
 
 
-def unfinished_words(traffic: Traffic) -> str:
-    """Ranks that did not reach MPI_Finalize, or were killed; "" if all ended by themselves."""
-    died = [info.rank for info in traffic.rank_info if not info.finalized]
-    if not died:
-        return ""
+def ended_words(traffic: Traffic) -> str:
+    """How a run ended that did not end by itself: the launcher's exit code, and one list of ranks.
+
+    "" if all is well. The code is named as a signal where it is one's.
+    """
+    died = _died(traffic)
     names = ", ".join(str(rank) for rank in died[: 2 * _LISTED])
     more = " ..." if len(died) > 2 * _LISTED else ""
     by_mpi = "recorder" not in traffic.metadata
     fate = "did not reach MPI_Finalize" if by_mpi else "did not end by themselves"
-    return f"{plural(len(died), 'rank')} {fate}: {names}{more}"
+    ranks = f"{plural(len(died), 'rank')} {fate}: {names}{more}" if died else ""
+    code, by = _exit_code(traffic), _stopped_by(traffic)
+    if died and by:
+        return f"Ended by {by}, exit code {code}: counts reach to that moment; {ranks}"
+    is_signal = code - 128 in set(signal.Signals)
+    named = f" ({signal.Signals(code - 128).name})" if is_signal else ""
+    ended = f"The launcher ended with exit code {code}{named}" if code else ""
+    return "; ".join(filter(None, (ended, ranks)))
+
+
+def has_crashed(traffic: Traffic) -> bool:
+    """Whether ranks died and the job failed, and neither its user nor a time limit ended it."""
+    return bool(_died(traffic)) and _exit_code(traffic) != 0 and not _stopped_by(traffic)
+
+
+def crash_words(traffic: Traffic) -> str:
+    """How the run crashed, for the place of the verdict; "" if it did not."""
+    return f"{ended_words(traffic)}. Counts reach to that moment." if has_crashed(traffic) else ""
+
+
+def _died(traffic: Traffic) -> list[int]:
+    return [info.rank for info in traffic.rank_info if not info.finalized]
+
+
+def _exit_code(traffic: Traffic) -> int:
+    return int(traffic.metadata.get("exit_code", "0"))
+
+
+def _stopped_by(traffic: Traffic) -> str:
+    """What ended the job on purpose: a signal's name, or a time limit; "" if nothing did."""
+    limited = "timeout" in traffic.metadata.get("command", "").split()
+    by_code = {130: "SIGINT", 143: "SIGTERM", 124: "its time limit" if limited else ""}
+    return traffic.metadata.get("stopped_by", "") or by_code.get(_exit_code(traffic), "")
 
 
 _MOST_GROUPS = 16
@@ -324,7 +360,9 @@ def gain_place(traffic: Traffic) -> str:
 
 
 def gain_words(traffic: Traffic) -> str:
-    """The verdict in one sentence: what share of the run could gain at all."""
+    """The verdict in one sentence: what share of the run could gain at all; "" if it crashed."""
+    if has_crashed(traffic):
+        return ""
     if not len(traffic.mapped_table()):
         return "Nothing to gain: no rank sent anything to another."
     share = gain_share(traffic)
@@ -344,12 +382,19 @@ def traffic_sentence(traffic: Traffic) -> str:
     if device:
         through = f"{format_bytes(host)} through the host"
         return f"{start}, {format_bytes(device)} between devices, {through}"
-    if host:
-        return (
-            f"{start}, {format_bytes(host)} from host memory"
-            " (no device buffers seen, so all of it is mapped)"
-        )
-    return f"{start}, no bytes sent"
+    return f"{start}, {format_bytes(host)} from host memory" if host else f"{start}, no bytes sent"
+
+
+_HOST_ONLY = (
+    "All buffers were in host memory: this answers for a GPU build that sends the same; a program"
+    " that copies itself moves them through the host; a CPU program gains nothing."
+)
+
+
+def buffer_words(traffic: Traffic) -> str:
+    """Of whom a verdict is, where a run had no buffers on devices."""
+    device, host = (traffic.table(space=space).bytes.any() for space in MemorySpace)
+    return _HOST_ONLY if traffic.rank_info and host and not device else ""
 
 
 def mpi_share(traffic: Traffic) -> float | None:
@@ -373,22 +418,29 @@ def render_traffic_text(
     `lines` are the most that there may be, None for everything: the summary and the first doubt are
     always there, tables whole or not at all.
     """
-    parts = [*facts(Verdict=run_verdict(traffic)), *traffic_summary(traffic)]
+    parts = [*_verdict(traffic), *traffic_summary(traffic)]
     if lines is None:
         parts += [part for block in _blocks(traffic, style) for part in block]
         parts += ["", *titled_list("Doubts", traffic.report)] if traffic.report else []
         return lay_out(parts, style)
     more = len(traffic.report) - 1
     rest = f" (and {more} more)" if more > 0 else ""
-    said = [f"{traffic.report[0]}{rest}"] if traffic.report else []
-    doubts = sentences([*filter(None, [unfinished_words(traffic)]), *said])
+    first = [f"{traffic.report[0]}{rest}"] if traffic.report else []
+    ended = [] if has_crashed(traffic) else [ended_words(traffic)]
+    doubts = sentences([*filter(None, ended), *first])
     room = lines - height([*parts, *doubts])
     return lay_out([*parts, *fitting(_blocks(traffic, style), room), *doubts], style)
 
 
 def run_verdict(traffic: Traffic) -> str | None:
-    """What share of the run could gain; None for a pattern, which no run is behind."""
+    """What share of the run could gain; None for a pattern, which no run is behind, or a crash."""
     return gain_words(traffic) if traffic.rank_info or not traffic.timed else None
+
+
+def _verdict(traffic: Traffic) -> list[Part]:
+    verdict, buffers = run_verdict(traffic), buffer_words(traffic)
+    below = [Fact("", buffers)] if verdict and buffers else []
+    return [*facts(Verdict=verdict, Crash=crash_words(traffic)), *below]
 
 
 def traffic_summary(traffic: Traffic) -> list[Part]:
@@ -414,6 +466,8 @@ def profile_tables(traffic: Traffic, *, pairs: int) -> dict[str, list[Part]]:
 
     What has no rows is empty.
     """
+    own = "What an MPI sends for itself, as to set up windows, is not in the count."
+    windows = any(kind is TrafficKind.ONE_SIDED for kind, _ in traffic.tables)
     modelled = f"Collective bytes are modelled edges: {traffic.collective_model}"
     choice = choice_words(traffic)
     when = " (measured)" if traffic.rank_info else ""
@@ -426,6 +480,7 @@ def profile_tables(traffic: Traffic, *, pairs: int) -> dict[str, list[Part]]:
                 right=(2, 3, 4),
             ),
             *sentences([modelled] if traffic.collective_model else [], mark=""),
+            *sentences([own] if windows else [], mark=""),
         ],
         "pairs": _table(
             "Heaviest pairs",
@@ -566,9 +621,9 @@ def _time(traffic: Traffic) -> list[Part]:
         parts += ["", *_table("", header, rows, right=(1, 2, 3))]
     elif traffic.rank_info:
         parts.append(Fact("Time", NOT_TIMED))
-    unfinished = unfinished_words(traffic)
-    if unfinished:
-        parts.append(Fact("", unfinished))
+    ended = ended_words(traffic)
+    if ended and not has_crashed(traffic):
+        parts.append(Fact("", ended))
     return parts
 
 
