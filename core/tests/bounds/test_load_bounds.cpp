@@ -76,7 +76,8 @@ TEST_CASE("the rounds of a rank take at least its most frequent partner at the l
   RankTraffic traffic;
   traffic.ranks = 3;
   traffic.flows = {{1, 0, 0, 2, 2}, {1, 2, 0, 5, 5}, {0, 1, 0, 6, 6}};
-  CHECK(load_bounds(builder.build(), traffic).time_s == 5 * 1 + 2 * 2);
+  const Network network = builder.build();
+  CHECK(load_bounds(network, traffic).time_s == 5 * 1 + 2 * 2);
   traffic.flows[1].rounds = 0;
-  CHECK(load_bounds(builder.build(), traffic).time_s == 6);
+  CHECK(load_bounds(network, traffic).time_s == 6);
 }
