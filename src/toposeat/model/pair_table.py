@@ -21,6 +21,21 @@ class TrafficKind(StrEnum):
     ONE_SIDED = "one-sided"
 
 
+# Collectives whose edges MPI itself fixes: counted, never modelled.
+EXACT = frozenset(
+    {
+        "alltoallv",
+        "alltoallw",
+        "scatterv",
+        "neighbor_allgather",
+        "neighbor_allgatherv",
+        "neighbor_alltoall",
+        "neighbor_alltoallv",
+        "neighbor_alltoallw",
+    }
+)
+
+
 class MemorySpace(StrEnum):
     """Where the sender's buffer was."""
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from toposeat.model.pair_table import EXACT
 from toposeat.model.traffic import Exchange, PairTable, Traffic, TrafficKind
 from toposeat.profile.pattern.halo import EVEN, MIN_SHARE, Axis, PairSet, Shape, halos, neighbours
-from toposeat.profile.records.collectives import EXACT
 
 MIN_RANKS = 3
 _MAX_PAIRS = 1 << 23  # with more, it takes longer than a sentence is worth

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from toposeat.model.pair_table import Messages, PairSum
+from toposeat.model.pair_table import EXACT, Messages, PairSum
 from toposeat.model.traffic import (
     CollectiveEvent,
     Communicator,
@@ -27,19 +27,6 @@ from toposeat.model.traffic import (
 )
 from toposeat.profile.algorithms import Algorithm, Call
 from toposeat.profile.algorithms.rules import Chooser, choose, choose_textbook
-
-EXACT = frozenset(
-    {
-        "alltoallv",
-        "alltoallw",
-        "scatterv",
-        "neighbor_allgather",
-        "neighbor_allgatherv",
-        "neighbor_alltoall",
-        "neighbor_alltoallv",
-        "neighbor_alltoallw",
-    }
-)
 
 MAX_PAIRS = 1 << 20  # of all communicators: beyond, operations of all pairs stay events
 
