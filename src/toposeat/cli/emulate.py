@@ -17,7 +17,6 @@ from toposeat.cli.command import (
     tell,
     write_result,
 )
-from toposeat.model.topology import Vendor
 
 # Options of Open MPI that bring other nodes into a job.
 _OTHER_HOSTS = {"host", "H", "hostfile", "machinefile", "default-hostfile"}
@@ -58,7 +57,7 @@ class EmulateCommand(Command):
             tell(
                 f"Emulating {machine.name}: all times below are those of the stand-in, not of a GPU"
             )
-            if {device.vendor for device in machine.devices} & {Vendor.AMD, Vendor.INTEL}:
+            if {device.vendor for device in machine.devices} & {"amd", "intel"}:
                 tell("The stand-in is NVIDIA's driver: it does not tell other makers' device links")
             return launch.run_child(_forwarding(command, emulation.VARIABLES), environment)
 

@@ -89,6 +89,10 @@ LATENCY_SMP = 8e-6
 # A whole copy that is staged in host memory: V100 18, 2080 Ti 14-15, A100 24 us.
 LATENCY_STAGED = 18e-6
 
+# What leaves CPUs of this machine out, as it is said.
+CGROUP = "the job's cgroup"
+THREADS = "SLURM_THREADS_PER_CORE"  # Slurm sets it where a job asked for it
+
 
 def pcie_bytes_per_s(generation: int, width: int = 16) -> float:
     """Achievable bytes/s per direction of a PCIe link of `width` lanes."""

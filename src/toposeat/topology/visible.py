@@ -15,7 +15,7 @@ from toposeat.model.visible_list import (
     VARIABLES_OF_VENDOR,
     visible_number,
 )
-from toposeat.topology.live.job_cpus import CGROUP, THREADS, with_cpus_of_job
+from toposeat.topology.constants import CGROUP, THREADS
 
 
 def without_devices(machine: Topology, gone: Set[str]) -> Topology:
@@ -36,6 +36,8 @@ def part_of_job(machine: Topology, source: str | None, environment: Mapping[str,
 
 def own_part(machine: Topology, environment: Mapping[str, str]) -> Topology:
     """What a job may use of this machine, its devices and CPUs."""
+    from toposeat.topology.live.job_cpus import with_cpus_of_job  # noqa: PLC0415
+
     return visible_part(with_cpus_of_job(machine, environment), environment)
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from toposeat.model.cpu_list import RESERVED, cpus_of, format_cpu_list, parse_cpu_list
 from toposeat.model.topology import Topology
+from toposeat.topology.constants import CGROUP, THREADS
 from toposeat.topology.live.sysfs import read_cpu_list, read_small
 
-CGROUP = "the job's cgroup"
-THREADS = "SLURM_THREADS_PER_CORE"  # Slurm sets it where a job asked for it
 _FILES = ("cpuset.cpus.effective", "cpuset.effective_cpus")  # of cgroups v2 and v1
 
 
