@@ -275,7 +275,7 @@ def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
     assert main(["map", traffic, "-t", machine]) == 0
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) <= 14
-    assert out.startswith("Verdict ")
+    assert out.startswith(("Verdict ", "Transport "))  # NCCL may stage what crosses sockets
     assert err.startswith("Next: ")
     place = str(tmp_path / "app.place")
     assert main(["map", traffic, "-t", machine, "-o", place]) == 0
