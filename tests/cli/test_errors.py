@@ -64,13 +64,12 @@ def refused(
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda text: text[: text.index("GPU3\tSYS") + 9], ["m.txt:5"]),
         (lambda text: "".join(text.splitlines(True)[:3]), ["GPU2"]),
         (lambda text: text.replace("PIX", "PIZ", 1), ["PIZ", "m.txt:2"]),
         (lambda text: "", ["m.txt"]),
         (lambda text: "NVIDIA-SMI has failed\n", ["m.txt"]),
     ],
-    ids=["truncated", "missing-rows", "unknown-token", "empty", "error-only"],
+    ids=["missing-rows", "unknown-token", "empty", "error-only"],
 )
 def test_damaged_matrix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: object, words: list[str]
@@ -80,6 +79,15 @@ def test_damaged_matrix(
     source.write_text(damage(GOOD_MATRIX))
     refused(capsys, ["discover", "-t", str(source), "-o", str(target)], 1, *words)
     assert not target.exists()
+
+
+def test_a_matrix_that_ends_within_a_row_is_used_without_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "m.txt"
+    source.write_text(GOOD_MATRIX[: GOOD_MATRIX.index("GPU3\tSYS") + 9])
+    assert main(["discover", "-t", str(source)]) == 0
+    assert "damaged rows that are untold: GPU3 in line 5" in capsys.readouterr().out
 
 
 def test_a_word_that_both_halves_say_is_a_value(
