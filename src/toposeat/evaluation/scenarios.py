@@ -71,6 +71,7 @@ class OpenMachine:
     Attributes:
         facts: the open ones.
         untold_pairs: ids of devices of which no source tells whether device links join them.
+        kinds: the product of each device, as far as it decides how fast it is.
         nominal: the machine with the first choice of each fact.
     """
 
@@ -80,12 +81,14 @@ class OpenMachine:
         facts: Sequence[Fact] = (),
         *,
         untold_pairs: tuple[tuple[str, str], ...] = (),
+        kinds: Sequence[str] = (),
         used: Callable[[Topology], Topology] = lambda machine: machine,
         compiled: CompiledMachine | None = None,
     ) -> None:
         """Compile a machine; `used` makes of each machine the one that predictions are made on."""
         self._base, self._used = topology, used
         self.facts, self.untold_pairs = tuple(facts), untold_pairs
+        self.kinds = tuple(kinds) or tuple(device.name for device in topology.devices)
         self.nominal = CompiledMachine(used(topology)) if compiled is None else compiled
         self._drawn: dict[Chosen, CompiledMachine] = {(0,) * len(self.facts): self.nominal}
 
@@ -103,6 +106,7 @@ class OpenMachine:
             self._base,
             [fact for fact in self.facts if of_groups or not fact.of_groups],
             untold_pairs=self.untold_pairs,
+            kinds=self.kinds,
             used=used,
             compiled=CompiledMachine(nominal),
         )

@@ -137,10 +137,9 @@ def _compared(sets: Sequence[Row], lowest: Row, machine: OpenMachine, rates: Set
     """
     yardstick = rates.of(lowest) * (1 - _SAME)
     able = [each for each in sets if rates.of(each) >= yardstick]
-    topology = machine.nominal.topology
-    is_mixed = {each: len(products_in(topology, each)) > 1 for each in able}
-    pure, mixed = ([e for e in able if is_mixed[e] is wanted] for wanted in (False, True))
-    if pure and mixed:
+    is_pure = {each: len({machine.kinds[at] for at in each}) == 1 for each in able}
+    pure, mixed = ([e for e in able if is_pure[e] is wanted] for wanted in (True, False))
+    if pure and mixed:  # by what decides how fast they are: products of one kind may differ yet
         best = max(map(rates.of, mixed)) > max(map(rates.of, pure)) * (1 + _MIXED)
         able = mixed if best else pure
     able.sort(key=lambda each: (-rates.of(each), _spread(each, machine), each))

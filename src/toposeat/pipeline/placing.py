@@ -26,7 +26,10 @@ NOMINAL_KEY = "nominal"  # metadata of a placement: the catalogue machine whose 
 def open_machine(machine: Topology) -> evaluation.OpenMachine:
     """A machine with what its sources leave open."""
     return evaluation.OpenMachine(
-        machine, topology.facts_of(machine), untold_pairs=topology.untold_pairs(machine)
+        machine,
+        topology.facts_of(machine),
+        untold_pairs=topology.untold_pairs(machine),
+        kinds=[topology.kind_of(device) for device in machine.devices],
     )
 
 

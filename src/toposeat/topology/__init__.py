@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         network_of_hosts,
         read_network,
     )
+    from toposeat.topology.products import kind_of
     from toposeat.topology.scenarios import facts_of
     from toposeat.topology.sources import (
         parse_topology_text,

@@ -95,6 +95,11 @@ def products_of(device: Device) -> tuple[Product, ...]:
     return known or tuple(x for x in products() if not x.name and x.vendor is device.vendor)
 
 
+def kind_of(device: Device) -> str:
+    """What devices that are alike in their links are called: its product, or as it is named."""
+    return " or ".join(product.name for product in products_named(device.name)) or device.name
+
+
 def name_of_pci(vendor: int, device: int) -> str:
     """The product of PCI vendor and device ids; "" where it is not known."""
     maker = VENDORS.get(vendor)
