@@ -28,9 +28,10 @@ from toposeat.evaluation import nccl_speeds
 from toposeat.evaluation.network import NetworkArrays, network_arrays
 from toposeat.evaluation.route_numbers import device_routes, walk
 from toposeat.model.group_rate import GroupRate
+from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.processor import is_amd
 from toposeat.model.route import PathClass
-from toposeat.model.topology import MEASURED_PORTS, ComponentKind, LinkKind, Topology, Vendor
+from toposeat.model.topology import MEASURED_PORTS, ComponentKind, Topology, Vendor
 from toposeat.model.transport import NCCL_IS_SET
 
 _CLASSES = {  # nearest first; a relay through a member (NVB) lies between NVL and C2C
@@ -44,7 +45,6 @@ _CLASSES = {  # nearest first; a relay through a member (NVB) lies between NVL a
     PathClass.UNKNOWN: 9,
 }
 _RELAYED, _NO_PATH = 2, 255
-_DIRECT = (LinkKind.NVLINK, LinkKind.XGMI, LinkKind.XELINK)
 _PARTS = (1, 2, 3, 4, 6)  # of a capacity: rates of one ring that are tried
 _MOST_RINGS, _STEPS = 24, 4000
 
@@ -340,6 +340,7 @@ class _Routes:
         place = {device: at for at, device in enumerate(ids)}
         switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
         switches.discard(MEASURED_PORTS)
+        between = topology.between_sockets
         self._n = n
         self.forwards = any(device.forwards for device in topology.devices)
         self.uses, self.cap = uses, cap.tolist()
@@ -359,16 +360,13 @@ class _Routes:
             self.path_class[pair] = _CLASSES.get(route.path_class, 9)
             self._passes[pair] = frozenset(place[end] for end in ends if end in place)
             self._by_nccl[pair] = route.ring_bytes_per_s is not None
-            self._direct[pair] = len(links) == 1 and links[0].kind in _DIRECT
+            self._direct[pair] = len(links) == 1 and links[0].kind in DEVICE_LINKS
             self._switched[pair] = bool(links) and bool(ends) and ends <= switches
-            self._crosses[pair] = [
-                (link.id, is_reverse)
-                for link, is_reverse in walk(topology.link_of_id, route)
-                if link.id in topology.between_sockets
-            ]
+            ways = () if between.isdisjoint(route.links) else walk(topology.link_of_id, route)
+            self._crosses[pair] = [(x.id, is_reverse) for x, is_reverse in ways if x.id in between]
         # The resources whose numbers decide which member relays for two others.
-        ways = zip(uses, self._direct, strict=True)
-        direct = {of_pair[0] for of_pair, is_direct in ways if is_direct and of_pair}
+        hops = zip(uses, self._direct, strict=True)
+        direct = {of_pair[0] for of_pair, is_direct in hops if is_direct and of_pair}
         self.relays_by = np.array(sorted(direct) if self._relays else [], np.intp)
 
     def held_by_flow(self) -> list[list[int]]:
