@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Self
@@ -18,10 +20,11 @@ from toposeat.errors import ApplicationError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _KEPT_FILES = 64
 _LEAST_FILES = 8
 _MANY_FILES = 1 << 20
+_LOOK_S = 0.25
 _Handler = Callable[[int, FrameType | None], None]
 
 
@@ -102,6 +105,52 @@ def run_child(
     return 128 - code if code < 0 else code
 
 
+class ChildWatch(ABC):
+    """Looks again and again as long as a child runs, which it may end; used as a context.
+
+    Attributes:
+        has_ended: the child was told to end.
+    """
+
+    def __init__(self) -> None:
+        self._send: Callable[[int], None] | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="toposeat-watch", daemon=True)
+        self.has_ended = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def attach(self, send: Callable[[int], None]) -> None:
+        """Take what sends the child a signal; see `run_child`."""
+        self._send = send
+
+    @abstractmethod
+    def look(self) -> None:
+        """Look once. Where a file or folder has gone meanwhile, it is looked again."""
+
+    @property
+    def may_end(self) -> bool:
+        """Whether there is a child to end."""
+        return self._send is not None
+
+    def end(self, number: int) -> None:
+        """Send the child a signal, once there is one."""
+        if self._send is not None:
+            self.has_ended = True
+            self._send(number)
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            with suppress(OSError):
+                self.look()
+
+
 class OpenFiles:
     """Lets this process, but not its children, open many files; used as a context.
 
@@ -169,7 +218,7 @@ class StopSignals(_Handling):
     """
 
     def __init__(self) -> None:
-        super().__init__(_STOPPING, self._raise, keep_ignored=True)
+        super().__init__(STOPPING, self._raise, keep_ignored=True)
         self._received: int | None = None
 
     @property

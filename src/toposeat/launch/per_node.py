@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch.allocation import all_here, known_allocation
-from toposeat.launch.child import run_child
+from toposeat.launch.child import ChildWatch, run_child
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
 from toposeat.launch.launchers.launcher import Launch, LauncherKind, LaunchLine
@@ -106,8 +105,8 @@ def _answers_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
-class _AfterLastAnswer:
-    """Ends a launcher that still waits when all nodes have answered; used as a context.
+class _AfterLastAnswer(ChildWatch):
+    """Ends a launcher that still waits when all nodes have answered.
 
     That of Open MPI 5 can wait for ever for processes that ended soon after it had started them:
     one time in six on a loaded machine, measured without toposeat.
@@ -115,44 +114,22 @@ class _AfterLastAnswer:
     Args:
         folder: where answers arrive.
         nodes: how many there will be; 0 where that is not known, then nothing is ended.
-
-    Attributes:
-        has_ended: the launcher was told to end.
     """
 
     def __init__(self, folder: Path, nodes: int) -> None:
+        super().__init__()
         self._folder, self._nodes = folder, nodes
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-        self.has_ended = False
+        self._due = time.monotonic() + _PATIENCE_S
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def attach(self, stop: Callable[[int], None]) -> None:
-        """Take what sends the launcher a signal, and watch."""
-        if self._nodes:
-            self._thread = threading.Thread(target=self._watch, args=(stop,), daemon=True)
-            self._thread.start()
-
-    def _watch(self, stop: Callable[[int], None]) -> None:
-        while not self._over.wait(_LOOK_S):
-            if len(_answers_in(self._folder)) < self._nodes:
-                continue
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                if self._over.wait(_PATIENCE_S):
-                    return
-                self.has_ended = True
-                stop(number)
-            return
+    def look(self) -> None:
+        """Send SIGTERM some time after the last answer, then SIGKILL."""
+        if not self._nodes or len(_answers_in(self._folder)) < self._nodes:
+            self._due = time.monotonic() + _PATIENCE_S
+        elif time.monotonic() >= self._due:
+            self.end(signal.SIGKILL if self.has_ended else signal.SIGTERM)
+            self._due += _PATIENCE_S
 
 
-_LOOK_S = 0.25
 _PATIENCE_S = 3.0
 
 # The shell of a node ends with a code of its own where the program is not there.

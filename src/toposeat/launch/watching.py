@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
+from toposeat.launch.child import ChildWatch
 from toposeat.launch.realise import Realisation
 from toposeat.launch.verification import difference_so_far, rank_so_far, read_reports
 
-_LOOK_S = 0.25
 _LAST_REPORTS_S = 5.0
 
 
-class Watch:
+class Watch(ChildWatch):
     """Reads what comes into the folder of a job's reports as long as it runs; used as a context.
 
     The first difference is said in one line. With `strict` the job is ended where a rank's driver
@@ -32,9 +29,6 @@ class Watch:
         seats: the seat reports that came home, by rank; those in the folder count without it.
         strict: end the job.
         tell: what says a line.
-
-    Attributes:
-        has_ended: the job was told to end.
     """
 
     def __init__(
@@ -46,33 +40,14 @@ class Watch:
         strict: bool,
         tell: Callable[..., None] | None,
     ) -> None:
+        super().__init__()
         self._folder, self._plan, self._seats = folder, plan, seats
         self._strict, self._tell = strict, tell
         self._seen: set[str] = set()
-        self._stop: Callable[[int], None] | None = None
         self._said = False
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="toposeat-watch", daemon=True)
-        self.has_ended = False
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def attach(self, stop: Callable[[int], None]) -> None:
-        """Take what sends the launcher a signal."""
-        self._stop = stop
-
-    def _watch(self) -> None:
-        while not self._over.wait(_LOOK_S):
-            with suppress(OSError):  # the folder has gone
-                self._look()
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Judge what has come since."""
         names = {name for name in os.listdir(self._folder) if name.endswith(".probe")}  # noqa: PTH208
         for name in sorted(names - self._seen):
             self._seen.add(name)
@@ -85,16 +60,15 @@ class Watch:
             return
         slot, own = found
         difference, is_final = difference_so_far(self._plan.seating, slot, own)
-        ends = is_final and self._strict and self._stop is not None
+        ends = is_final and self._strict and self.may_end
         if not difference or (self._said and not ends):
             return
         self._said = True
         ending = "; --strict ends the job: its launcher gets SIGTERM" if ends else ""
         if self._tell is not None:
             self._tell(f"Rank {self._plan.rank_of(slot)}: {difference}{ending}")
-        if ends and self._stop is not None:
-            self.has_ended = True
-            self._stop(signal.SIGTERM)
+        if ends:
+            self.end(signal.SIGTERM)
 
 
 def wait_for_last_reports(folder: Path) -> None:

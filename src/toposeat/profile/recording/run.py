@@ -24,6 +24,7 @@ from toposeat.launch import (
     wrap_with_exec,
     wrapped_tasks,
 )
+from toposeat.launch.child import STOPPING
 from toposeat.launch.ledger import OPEN_PORTS, Ledger
 from toposeat.launch.python_hook import own_folders
 from toposeat.launch.run import assignments
@@ -50,7 +51,6 @@ EXEC_VARIABLE = "TOPOSEAT_PROFILE_EXEC"  # brings home what a Python without MPI
 TIME_VARIABLE = "TOPOSEAT_PROFILE_TIME"
 PHASES_VARIABLE = "TOPOSEAT_PROFILE_PHASES"
 PHASES_BY_MARK = "pcontrol"
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MIN_WINDOW_S = 0.05  # shorter ones would change more often than the interposer looks
 
 
@@ -146,7 +146,7 @@ def profile_run(
         traffic = with_pattern(_complete(run, partial=partial, progress=progress))
     metadata = {**traffic.metadata, "command": shell_line(argv), "exit_code": str(exit_code)}
     # What came here went on to the launcher, whatever exit code that makes of it.
-    if stopped := [signal.Signals(each).name for each in heard if each in _STOPPING]:
+    if stopped := [signal.Signals(each).name for each in heard if each in STOPPING]:
         metadata["stopped_by"] = stopped[0]
     if recording is not None and recording.reorder:
         metadata["reorder"] = recording.reorder
