@@ -51,8 +51,7 @@ _ticks = _Ticks(daemon=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """A test that failed while the whole machine stood still is run once more.
 
-    Virtual machines are paused, for a minute and a half where this was seen, while the clock goes
-    on: waits that have a limit then end, in the nodes' daemons, too.
+    Virtual machines are paused (94 s were seen) while clocks go on: waits with a limit then end.
     """
     if "cluster" not in item.keywords:
         return None
