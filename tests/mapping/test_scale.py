@@ -16,6 +16,7 @@ from toposeat.mapping import map_to_shape, read_shape, seat_slots
 from toposeat.model.map_options import MapOptions
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
+from toposeat.profile.pattern.recognise import with_pattern
 from toposeat.report import render_mapping_text
 
 SHAPES = (
@@ -318,16 +319,18 @@ def test_few_pairs_are_no_grid():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "words", "said"),
+    ("pattern", "kind", "said"),
     [
-        ("stencil2d:4x2", "2-D 4x2 halo: 98 % of the bytes on 20 directed pairs", True),
-        ("stencil2d:4x2", "allreduce among all ranks: 100 % of the bytes", False),
-        ("alltoall:8", "all-to-all among all ranks: 100 % of the bytes", False),
+        ("stencil2d:4x2", TrafficKind.POINT_TO_POINT, True),
+        ("stencil2d:4x2", TrafficKind.COLLECTIVE, False),
+        ("alltoall:8", TrafficKind.POINT_TO_POINT, False),
     ],
 )
-def test_a_grid_is_said_where_the_messages_show_it(pattern, words, said):
-    """The search goes by all traffic; a note of it says no more than the profile's own words."""
-    traffic = replace(pattern_traffic(pattern), metadata={"pattern": words})
+def test_a_grid_is_said_where_the_messages_show_it(pattern, kind, said):
+    """The search goes by all traffic; a note of it says no more than what is recognised."""
+    given = pattern_traffic(pattern)
+    tables = {(kind, MemorySpace.DEVICE): given.table()}
+    traffic = with_pattern(replace(given, tables=tables, metadata={}))
     result = map_to_shape(read_shape("fattree:4:1:2"), traffic, MapOptions(min_gain=0))
     assert any("process grid" in note for note in result.notes) == said
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import resource
 import sys
 import threading
@@ -33,7 +32,7 @@ from toposeat.model.evaluation import (
     MappingResult,
 )
 from toposeat.model.map_options import Constraints, MapOptions
-from toposeat.model.traffic import Traffic
+from toposeat.model.traffic import GRID, Traffic
 
 # auto: every candidate: orders, curves, blocks, multilevel.
 # default: rank i on slot i.
@@ -161,13 +160,10 @@ _Tried = tuple[Candidate, Evaluation | None]
 def _is_said(note: str, traffic: Traffic) -> bool:
     """Not a grid in which the search found all traffic, modelled too, and the messages show none.
 
-    What they show is the traffic's own pattern: the words of a profile, or what was asked for.
+    What they show was recognised in a profile, or is the pattern that was asked for.
     """
-    shape = note.rpartition(" ")[2]
-    shows = rf"(stencil\dd|halo):{shape}\b|\b{shape} halo"
-    return not note.startswith(OF_SEARCH) or bool(
-        re.search(shows, traffic.metadata.get("pattern", ""))
-    )
+    shown = traffic.metadata.get(GRID, "")
+    return not note.startswith(OF_SEARCH) or note.rpartition(" ")[2] == shown
 
 
 def _tried(

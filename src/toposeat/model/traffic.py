@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 WORLDS_OF_ONE = "worlds_of_one"  # key of the metadata
+GRID = "grid"  # key of the metadata: of ranks in their order, "4x2", where messages show one
 HISTOGRAM_BUCKETS = 65  # bucket 0: empty messages; bucket k: sizes with bit length k
 
 MAX_TOTAL = 2.0**62  # bytes, or messages, of a whole job

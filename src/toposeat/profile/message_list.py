@@ -39,6 +39,7 @@ class MessageList:
     def __init__(self, ranks: int, space: MemorySpace = MemorySpace.DEVICE) -> None:
         self.ranks = ranks
         self.space = space
+        self.grid = ""  # of ranks that exchange with their neighbours: "4x2"
         self.total = 0.0  # all bytes and messages added up; from `MAX_TOTAL` on nothing is added
         self.communicators: list[Communicator] = []
         self.collectives: list[CollectiveEvent] = []

@@ -107,7 +107,7 @@ def test_diagonals_reach_every_rank_within_one_step(text: str, wrap: bool) -> No
 
 def test_a_cube_with_diagonals_is_recognised_as_27_points() -> None:
     found = recognise(pattern_traffic("stencil3d:4x5x6,diagonals"))
-    assert "3-D 4x5x6 halo with diagonals (27-point)" in (found or "")
+    assert "3-D 4x5x6 halo with diagonals (27-point)" in found["pattern"]
 
 
 def test_the_default_message_is_one_mebibyte_between_devices() -> None:

@@ -125,6 +125,14 @@ def test_what_is_no_pattern_is_called_irregular(pattern: str) -> None:
     assert describe_pattern(pattern_traffic(pattern)).startswith("irregular: ")
 
 
+@pytest.mark.parametrize(("rest", "words"), [(13, "irregular: "), (80, "all-to-all among all ")])
+def test_a_full_matrix_that_is_mostly_a_grid_is_no_all_to_all(rest: int, words: str) -> None:
+    """AMG on 8 ranks: every pair is used, and the 24 of 2x2x2 carry 85 % (or nearly half)."""
+    matrix = np.maximum(halo((2, 2, 2)), rest)
+    np.fill_diagonal(matrix, 0)
+    assert describe_pattern(of_matrix(matrix)).startswith(words)
+
+
 def test_of_two_grids_with_equally_many_pairs_none_is_said() -> None:
     """4x6 and 6x4 are both all there, and two heavy pairs that they share make both fit."""
     heavy = 99_900 * lines([(0, 1), (1, 2)], 24)

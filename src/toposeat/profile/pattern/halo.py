@@ -31,6 +31,7 @@ class Shape(NamedTuple):
     words: str  # "2-D 4x4 halo"
     keys: Int64Array  # its directed pairs, source x ranks + target, sorted
     more: str = ""  # what follows the share that the words have
+    grid: str = ""  # "4x4", of ranks in their order
 
 
 class PairSet(NamedTuple):
@@ -113,14 +114,16 @@ def halos(pairs: PairSet) -> list[Shape]:
     shapes = []
     for at, (share, axes) in enumerate(shares):
         many, wrap = len(axes), _periodic_words(axes)
-        name = f"{many}-D {'x'.join(str(axis.extent) for axis in axes)} halo"
+        grid = "x".join(str(axis.extent) for axis in axes)
+        name = f"{many}-D {grid} halo"
         if at < _MAX_WITH_DIAGONALS and n * (2**many - 1) <= len(pairs.keys):
             keys = neighbours(n, axes, diagonals=True)
             if pairs.all_used(keys) and pairs.share(keys) > (1 + share) / 2:
-                shapes.append(Shape(f"{name} with diagonals{_POINTS.get(many, '')}{wrap}", keys))
+                words = f"{name} with diagonals{_POINTS.get(many, '')}{wrap}"
+                shapes.append(Shape(words, keys, "", grid))
                 continue
         if share >= MIN_SHARE:
-            shapes.append(Shape(name + wrap, neighbours(n, axes), _weights(pairs, axes)))
+            shapes.append(Shape(name + wrap, neighbours(n, axes), _weights(pairs, axes), grid))
     return [shape for shape in shapes if len(shape.keys) < n * (n - 1)]
 
 

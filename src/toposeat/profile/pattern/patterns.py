@@ -16,6 +16,7 @@ import numpy as np
 from toposeat.errors import UsageError, did_you_mean
 from toposeat.model.runs import GridExchange
 from toposeat.model.traffic import (
+    GRID,
     MAX_TOTAL,
     CollectiveEvent,
     Communicator,
@@ -51,7 +52,7 @@ def pattern_traffic(text: str) -> Traffic:
     return messages.traffic(
         f"pattern {text}",
         collective_model=_COLLECTIVE_MODELS.get(name, ""),
-        metadata={"pattern": text},
+        metadata={"pattern": text, **({GRID: messages.grid} if messages.grid else {})},
     )
 
 
@@ -105,6 +106,7 @@ def _exchange(text: PatternText) -> MessageList:
     if exchange.name == "ring":
         messages.add(TrafficKind.POINT_TO_POINT, ranks, np.roll(ranks, -1), exchange.bytes, count)
         return messages
+    messages.grid = "x".join(map(str, exchange.grid))
     places = np.indices(exchange.grid)
     for steps in _steps(exchange):
         target = np.roll(ranks, [-step for step in steps], axis=tuple(range(ranks.ndim)))

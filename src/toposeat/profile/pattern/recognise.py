@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from toposeat.model.pair_table import EXACT
-from toposeat.model.traffic import Exchange, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import GRID, Exchange, PairTable, Traffic, TrafficKind
 from toposeat.profile.pattern.halo import EVEN, MIN_SHARE, Axis, PairSet, Shape, halos, neighbours
 
 MIN_RANKS = 3
@@ -25,18 +25,18 @@ _TO_EVERYONE = frozenset({"allgather", "allgatherv", "alltoall", "reduce_scatter
 
 
 def with_pattern(traffic: Traffic) -> Traffic:
-    """The same traffic with what was recognised in its metadata, for the reports."""
-    words = recognise(traffic)
-    return replace(traffic, metadata={**traffic.metadata, **({"pattern": words} if words else {})})
+    """The same traffic with what was recognised in its metadata, for the reports and notes."""
+    return replace(traffic, metadata={**traffic.metadata, **recognise(traffic)})
 
 
-def recognise(traffic: Traffic) -> str | None:
-    """The pattern of the traffic that is mapped; None for too few ranks or too many pairs."""
+def recognise(traffic: Traffic) -> dict[str, str]:
+    """The pattern of the traffic that is mapped, and its grid; none of few ranks or many pairs."""
     pairs = _pairs(traffic, {*TrafficKind} - {TrafficKind.COLLECTIVE})
     loads = _collectives(traffic).most_common()
     total = pairs.total + sum(size for _, size in loads)
     if traffic.ranks < MIN_RANKS or len(pairs.keys) > _MAX_PAIRS or not total:
-        return None
+        return {}
+    shape = None
     if rest := sum(size for _, size in loads[_MAX_COLLECTIVES:]):
         loads[_MAX_COLLECTIVES:] = [("other collectives", rest)]
     parts = [f"{name}: {percent(size / total)}" for name, size in loads]
@@ -46,7 +46,8 @@ def recognise(traffic: Traffic) -> str | None:
         parts.insert(heavier, _words(pairs, shape, total))
     if "of the bytes" not in parts[0]:
         parts[0] += " of the bytes"
-    return "; ".join(parts)
+    found = {"pattern": "; ".join(parts)}
+    return {**found, GRID: shape.grid} if shape is not None and shape.grid else found
 
 
 def percent(share: float) -> str:
@@ -70,9 +71,10 @@ def _shapes(pairs: PairSet, traffic: Traffic) -> Iterator[Shape]:
         to = {1: "the next", n - 1: "the one before"}.get(step, f"rank + {step}")
         rank = np.arange(n, dtype=np.int64)
         yield Shape(f"ring, each rank to {to}", rank * n + (rank + step) % n)
-    # A full matrix whose bytes are mostly elsewhere, say a grid with few other bytes, is none.
+    # A full matrix is none where it is mostly something else, say a grid with other bytes: half of
+    # the pairs carry more than of sizes at random (exponential ones: (1 + ln 2) / 2).
     heavy = np.sort(pairs.bytes)[::-1][: len(pairs.keys) // 2]
-    if len(pairs.keys) == n * (n - 1) and heavy.sum() <= 0.9 * pairs.total:
+    if len(pairs.keys) == n * (n - 1) and heavy.sum() <= 0.85 * pairs.total:
         uneven = "" if pairs.bytes.max() <= (1 + EVEN) * pairs.bytes.min() else ", uneven"
         yield Shape(f"all-to-all among all ranks{uneven}", pairs.keys)
     yield from halos(pairs)
