@@ -151,6 +151,7 @@ def test_a_rank_with_itself_is_no_pair() -> None:
     assert "0 -> 0" not in text
     assert "one-sided device 955 MiB 3 1" in text  # one pair
     assert "What an MPI sends for itself, as to set up windows, is not in the count." in text
+    assert "955 MiB of this is what ranks send to themselves, on no pair." in text
 
 
 def test_of_whom_a_verdict_without_device_buffers_is() -> None:

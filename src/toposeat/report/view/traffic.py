@@ -466,9 +466,15 @@ def profile_tables(traffic: Traffic, *, pairs: int) -> dict[str, list[Part]]:
 
     What has no rows is empty.
     """
-    own = "What an MPI sends for itself, as to set up windows, is not in the count."
-    windows = any(kind is TrafficKind.ONE_SIDED for kind, _ in traffic.tables)
-    modelled = f"Collective bytes are modelled edges: {traffic.collective_model}"
+    table, model = traffic.table(), traffic.collective_model
+    alone = int(table.bytes[table.source == table.target].sum())
+    notes = {
+        f"Collective bytes are modelled edges: {model}": model,
+        "What an MPI sends for itself, as to set up windows, is not in the count.": any(
+            kind is TrafficKind.ONE_SIDED for kind, _ in traffic.tables
+        ),
+        f"{format_bytes(alone)} of this is what ranks send to themselves, on no pair.": alone,
+    }
     choice = choice_words(traffic)
     when = " (measured)" if traffic.rank_info else ""
     return {
@@ -479,8 +485,7 @@ def profile_tables(traffic: Traffic, *, pairs: int) -> dict[str, list[Part]]:
                 total_rows(traffic),
                 right=(2, 3, 4),
             ),
-            *sentences([modelled] if traffic.collective_model else [], mark=""),
-            *sentences([own] if windows else [], mark=""),
+            *sentences((words for words, said in notes.items() if said), mark=""),
         ],
         "pairs": _table(
             "Heaviest pairs",
