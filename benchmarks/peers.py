@@ -8,19 +8,23 @@ code, lines without their decimal numbers (times), and files for programs. Where
 the program runs bare three times more: what differs there too says nothing about toposeat. A fourth
 run of each program, below a profile and Open MPI's monitoring at once, compares the bytes and
 messages of each pair of ranks. mpi4py's tests come from its sdist, by pip; programs of Debian's
-packages scalapack-mpi-test, mumps-test and ptscotch take part where they are installed.
+packages scalapack-mpi-test, mumps-test and ptscotch take part where they are installed. So do three
+codes whose pattern is known, and is compared too: PETSc's ex19 (libpetsc-real3.18-dev and
+libpetsc3.18-dev-examples), icoFoam (openfoam and openfoam-examples), and ij of hypre
+(libhypre-dev; its source by `apt-get source`, so apt needs a deb-src line).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -54,6 +58,9 @@ MONITORED = {
 }
 # As the packages' documentation starts them; each in a folder with these files.
 MUMPS, SCALAPACK = Path("/usr/lib/mumps"), Path("/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests")
+PETSC = Path("/usr/lib/petscdir/3.18")
+FOAM = Path("/usr/share/openfoam")
+CAVITY = Path("/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity")
 
 AGAIN = 3  # further bare runs of a program that differed
 ITSELF = "differs by itself"
@@ -69,10 +76,12 @@ class Case:
     name: str
     words: tuple[str, ...]
     ranks: int
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()  # folders too
     texts: tuple[tuple[str, str], ...] = ()
     stdin: Path | None = None
     monitored: bool = True
+    pattern: str = ""  # a regular expression: how the profile's pattern begins
+    persistent: bool = False  # messages that the monitoring does not see
 
 
 def mpi4py_cases(folder: Path) -> Iterator[Case]:
@@ -126,6 +135,76 @@ def program_cases() -> Iterator[Case]:
             yield Case(_version("scalapack-mpi-test"), path.name, (str(path),), 4, files=data)
 
 
+def code_cases(mpi: MpiToolchain, folder: Path) -> Iterator[Case]:
+    """Codes with a known pattern; what is not installed is named."""
+    ex19 = next(iter(PETSC.glob("share/petsc/examples/src/snes/tutorials/ex19.c")), None)
+    if ex19 is None or not (PETSC / "include" / "petsc.h").exists():
+        print("skipped: PETSc's ex19: no libpetsc-real3.18-dev or libpetsc3.18-dev-examples")
+    else:
+        words = [f"-I{PETSC}/include", ex19, "-lpetsc_real", "-lm"]
+        program = _compiled(mpi, folder / "ex19", words)
+        line = (program, "-da_refine", "3", "-pc_type", "mg", "-ksp_type", "fgmres")
+        pattern = r"2-D 4x2 halo: 7\d % of the bytes on 20 directed pairs"
+        version = _version("libpetsc-real3.18")
+        yield Case(version, "ex19", line, 8, pattern=pattern, persistent=True)
+    suite = _version("libhypre-dev")
+    if not Path("/usr/include/hypre").is_dir():
+        print("skipped: hypre's ij: no libhypre-dev")
+    elif (tests := _source("hypre", folder, "src/test")) is None:
+        print("skipped: hypre's ij: apt-get source hypre gives no source")
+    else:
+        words = ["-w", f"-I{tests}", "-I/usr/include/hypre", tests / "ij.c", "-lHYPRE", "-lm"]
+        program = _compiled(mpi, folder / "ij", words)
+        for side, pattern in ((2, "irregular: 9"), (3, r"3-D 3x3x3 halo with diagonals .*: 9")):
+            grid = f"-n 30 30 30 -P {side} {side} {side} -solver 1"
+            yield Case(suite, f"ij-{side**3}", (program, *grid.split()), side**3, pattern=pattern)
+    if not (CAVITY.is_dir() and shutil.which("icoFoam")):
+        print("skipped: icoFoam: no openfoam or openfoam-examples")
+    else:
+        parts = tuple(cavity(folder / "cavity").iterdir())
+        # What it prints has clocks and process numbers: its results are in files.
+        line = ("env", f"WM_PROJECT_DIR={FOAM}", "sh", "-c", "exec icoFoam -parallel >/dev/null")
+        pattern = r"2-D 4x2 halo: 9\d % of the bytes on 20 directed pairs"
+        yield Case(_version("openfoam"), "icoFoam", line, 8, files=parts, pattern=pattern)
+
+
+def cavity(folder: Path) -> Path:
+    """The lid-driven cavity with 80 x 80 cells, cut into 2 x 4 parts, in a new folder."""
+    shutil.copytree(CAVITY, folder)
+    for name, changes in {
+        "blockMeshDict": {r"\(20 20 1\)": "(80 80 1)"},
+        "controlDict": {"^endTime .*": "endTime 0.05;", "^deltaT .*": "deltaT 0.001;"},
+    }.items():
+        path = folder / "system" / name
+        text = path.read_text()
+        for old, new in changes.items():
+            text = re.sub(f"(?m){old}", new, text)
+        path.write_text(text)
+    parts = "numberOfSubdomains 8; method simple; simpleCoeffs { n (2 4 1); delta 0.001; }"
+    head = "FoamFile { version 2.0; format ascii; class dictionary; object decomposeParDict; }"
+    (folder / "system" / "decomposeParDict").write_text(f"{head}\n{parts}\n")
+    environment = {**os.environ, "WM_PROJECT_DIR": str(FOAM)}
+    for tool in ("blockMesh", "decomposePar"):
+        subprocess.run([tool], cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
+    return folder
+
+
+def _compiled(mpi: MpiToolchain, program: Path, words: Sequence[str | Path]) -> str:
+    subprocess.run([mpi.mpicc, "-O1", "-o", program, *words], env=mpi.env, check=True)
+    return str(program)
+
+
+def _source(package: str, folder: Path, inside: str) -> Path | None:
+    """A folder of a Debian package's own source, unpacked; None where apt knows no sources."""
+    line = ["apt-get", "source", "--download-only", package]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if subprocess.run(line, cwd=folder, check=False, **quiet).returncode:
+        return None
+    for archive in folder.glob(f"{package}_*.orig.tar.*"):
+        subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
+    return next(iter(folder.glob(f"{package}-*/{inside}")), None)
+
+
 def _version(package: str) -> str:
     words = ["dpkg-query", "-W", "-f", "${Version}", package]
     return f"{package} {subprocess.run(words, capture_output=True, text=True, check=False).stdout}"
@@ -147,10 +226,13 @@ class Referee:
         said, inside = folder / "said", folder / "in"
         inside.mkdir(parents=True)
         for path in case.files:
-            shutil.copy(path, inside)
+            if path.is_dir():
+                shutil.copytree(path, inside / path.name)
+            else:
+                shutil.copy(path, inside)
         for name, text in case.texts:
             (inside / name).write_text(text)
-        given = {path.name for path in inside.iterdir()}
+        given = {*inside.rglob("*")}
         line = [str(self._mpi.mpirun), *self._mpi.run_flags, "--output-filename", str(said)]
         environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with case.stdin.open() if case.stdin else Path("/dev/null").open() as stdin:
@@ -170,9 +252,10 @@ class Referee:
         found: Outcome = Counter({f"exit code {done.returncode}": 1})
         for path in sorted(said.rglob("std*")):
             found.update(_lines(case, path))
-        for path in sorted(inside.iterdir()):
-            if path.name not in given and path.suffix not in (".prof", ".toml"):
-                found[f"file {path.name} {sha256(path.read_bytes()).hexdigest()[:12]}"] += 1
+        for path in sorted({*inside.rglob("*")} - given):
+            if path.is_file() and path.suffix not in (".prof", ".toml"):
+                name = path.relative_to(inside)
+                found[f"file {name} {sha256(path.read_bytes()).hexdigest()[:12]}"] += 1
         return found, folder
 
     def differences(self, case: Case, bare: Outcome, way: str) -> list[str]:
@@ -195,21 +278,20 @@ class Referee:
         ]
         return [f"{case.name}, {way}: {each}" for each in mine or [ITSELF]]
 
-    def cells(self, case: Case) -> tuple[int, int]:
-        """Pairs of ranks with point-to-point messages, and those where the monitoring differs."""
+    def cells(self, case: Case) -> tuple[int, int, str]:
+        """Pairs of ranks with messages, those where the monitoring differs, and the pattern."""
         prefix = self._folder / f"seen-{case.name}"
         extra = {**MONITORED, "OMPI_MCA_pml_monitoring_filename": str(prefix)}
         words = (str(TOPOSEAT), "profile", "-f", "-o", "peer.prof", "--")
         _, folder = self.outcome(case, words, extra)
+        traffic = read_traffic(folder / "in" / "peer.prof")
         ours, theirs = (
             _point_to_point(each, case.ranks)
-            for each in (
-                read_traffic(folder / "in" / "peer.prof"),
-                read_monitoring(Path(f"{prefix}.0.prof")),
-            )
+            for each in (traffic, read_monitoring(Path(f"{prefix}.0.prof")))
         )
         sent = (ours[1] > 0) | (theirs[1] > 0)
-        return int(sent.sum()), int(((ours != theirs).any(axis=0) & sent).sum())
+        wrong = int(((ours != theirs).any(axis=0) & sent).sum())
+        return int(sent.sum()), wrong, traffic.metadata.get("pattern", "")
 
 
 def _what(line: str) -> str:
@@ -251,7 +333,7 @@ def main() -> None:
         folder = Path(name)
         referee = Referee(mpi, folder, options.limit)
         counts: dict[str, Counter[str]] = {}
-        for case in chain(program_cases(), mpi4py_cases(folder)):
+        for case in chain(program_cases(), code_cases(mpi, folder), mpi4py_cases(folder)):
             if re.search(options.only, f"{case.suite} {case.name}"):
                 judge(referee, case, counts.setdefault(case.suite, Counter()))
     today = datetime.now(UTC).date().isoformat()
@@ -274,10 +356,16 @@ def judge(referee: Referee, case: Case, count: Counter[str]) -> None:
     count["differences"] += len(found) - own
     told = f"{sum(bare.values())} verdicts and lines, {len(found) - own} differences"
     if case.monitored:
-        pairs, wrong = referee.cells(case)
-        count["pairs compared"] += pairs
-        count["pairs that differ"] += wrong
-        told += f", {pairs} pairs, {wrong} not as monitored"
+        pairs, wrong, pattern = referee.cells(case)
+        if not case.persistent:
+            count["pairs compared"] += pairs
+            count["pairs that differ"] += wrong
+            told += f", {pairs} pairs, {wrong} not as monitored"
+        if case.pattern:
+            right = re.match(case.pattern, pattern) is not None
+            count["patterns as known" if right else "patterns not as known"] += 1
+            found += [] if right else [f"{case.name}: pattern {pattern!r}, not {case.pattern!r}"]
+            told += f", {pattern.partition(';')[0]}"
     print(f"{case.suite} {case.name}: {told}", *found, sep="\n  ", flush=True)
 
 
