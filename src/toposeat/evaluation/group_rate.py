@@ -350,7 +350,6 @@ class _Routes:
         self._by_nccl = [False] * (n * n)  # which NCCL copies in a way of its own
         self._passes: list[frozenset[int]] = [frozenset()] * (n * n)
         self._crosses: list[list[tuple[str, bool]]] = [[] for _ in range(n * n)]
-        self._relays = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
         for (source, target), route in topology.route_of_pair.items():
             if source not in place or target not in place:
                 continue
@@ -364,6 +363,9 @@ class _Routes:
             self._switched[pair] = bool(links) and bool(ends) and ends <= switches
             ways = () if between.isdisjoint(route.links) else walk(topology.link_of_id, route)
             self._crosses[pair] = [(x.id, is_reverse) for x, is_reverse in ways if x.id in between]
+        # Nothing relays where no device has a direct link to another.
+        are_nvidia = all(device.vendor is Vendor.NVIDIA for device in topology.devices)
+        self._relays = are_nvidia and any(self._direct)
         # The resources whose numbers decide which member relays for two others.
         hops = zip(uses, self._direct, strict=True)
         direct = {of_pair[0] for of_pair, is_direct in hops if is_direct and of_pair}

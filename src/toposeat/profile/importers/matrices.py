@@ -13,7 +13,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
@@ -143,7 +143,26 @@ def read_pair_list(path: str | Path) -> Traffic:
     header = _PAIRS_HEADER.match(text)
     if header is None:
         raise InputError("no line names the columns", path=path, hint=_PAIRS_HINT)
-    columns = 4 if header[1] else 3
+    rows = _rows(text, header, path)
+    source, target, size = rows.T[:3]
+    messages = rows[:, 3] if header[1] else np.ones(size.size, np.int64)
+    if max(each.sum(dtype=np.float64) for each in (size, messages)) >= MAX_TOTAL:
+        raise InputError("the bytes or messages do not fit in 62 bits", path=path, hint=_PAIRS_HINT)
+    said = _RANKS.search(text) if "#" in text else None
+    line = None if said is None else text.count("\n", 0, said.start()) + 1
+    ranks = _listed_ranks(rows, None if said is None else int(said[1]), path, line)
+    pairs = PairTable.from_pairs(source, target, size, messages)
+    return table_traffic("pair list", path, ranks, pairs, one_per=None if header[1] else "line")
+
+
+def _rows(text: str, header: re.Match[str], path: str | Path) -> NDArray[np.int64]:
+    """The rows below the header; only a file that is not plain has each of its lines looked at."""
+    columns, body = 4 if header[1] else 3, text[header.end() :]
+    if not body.encode().translate(None, b"0123456789,\n") and body.strip():
+        with suppress(ValueError):
+            rows = np.loadtxt(io.StringIO(body), np.int64, delimiter=",", ndmin=2)
+            if rows.shape[1] == columns:
+                return rows
     no_row = re.compile(
         rf"^(?![ \t]*(?:#.*)?\r?$|[0-9]{{1,18}}(?:,[0-9]{{1,18}}){{{columns - 1}}}\r?$).*", re.M
     )
@@ -153,19 +172,9 @@ def read_pair_list(path: str | Path) -> Traffic:
             f"{wrong[0].strip()[:40]!r} is no line of {columns} whole numbers",
             path=path, line=text.count("\n", 0, wrong.start()) + 1, hint=_PAIRS_HINT,
         )  # fmt: skip
-    body = text[header.end() :]
     if re.search("^[0-9]", body, re.MULTILINE) is None:
         raise InputError("there is no pair in the file", path=path, hint=_PAIRS_HINT)
-    rows = np.loadtxt(io.StringIO(body), np.int64, delimiter=",", ndmin=2)
-    source, target, size = rows.T[:3]
-    messages = rows[:, 3] if header[1] else np.ones(size.size, np.int64)
-    if max(each.sum(dtype=np.float64) for each in (size, messages)) >= MAX_TOTAL:
-        raise InputError("the bytes or messages do not fit in 62 bits", path=path, hint=_PAIRS_HINT)
-    said = _RANKS.search(text)
-    line = None if said is None else text.count("\n", 0, said.start()) + 1
-    ranks = _listed_ranks(rows, None if said is None else int(said[1]), path, line)
-    pairs = PairTable.from_pairs(source, target, size, messages)
-    return table_traffic("pair list", path, ranks, pairs, one_per=None if header[1] else "line")
+    return np.loadtxt(io.StringIO(body), np.int64, delimiter=",", ndmin=2)
 
 
 def _listed_ranks(

@@ -50,14 +50,14 @@ class _Line:
 
 def _lines(file: FileText, builder: NetworkBuilder) -> Iterator[_Line]:
     """Lines without comments, joined where they end in a backslash."""
-    pending, first = "", 0
+    pending: list[str] = []
     for number, raw in enumerate((*file.lines, ""), start=1):
-        text = pending + raw.split("#", 1)[0].rstrip()
-        first = first if pending else number
+        text = raw.split("#", 1)[0].rstrip()
         if text.endswith("\\") and number <= len(file.lines):
-            pending = text[:-1] + " "
+            pending.append(text[:-1])  # Slurm puts nothing between the two
             continue
-        pending = ""
+        text, first = "".join((*pending, text)), number - len(pending)
+        pending.clear()
         if text.strip():
             yield _line(text, first, builder)
 
