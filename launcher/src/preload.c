@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "preload.h"
 
+#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,24 +28,38 @@ void tps_preload_add(struct tps_environment *environment, const char *library,
   tps_text_free(&value);
 }
 
+/* Where the probe lies, from the folder of toposeat-exec: in the package, in the archive without
+ * Python, and, where pip put a copy on PATH, below a prefix or a folder of `pip install --target`.
+ */
+static const char *const probe_places[] = {
+    "/../lib/libtoposeat_probe.so",
+    "/libtoposeat_probe.so",
+    "/../lib*/python3*/*-packages/toposeat/_native/lib/libtoposeat_probe.so",
+    "/../toposeat/_native/lib/libtoposeat_probe.so",
+};
+
 char *tps_preload_find_probe(void) {
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   if (length <= 0)
     return NULL;
   path[length] = '\0';
-  static const char *const places[] = {"/../lib/libtoposeat_probe.so", "/libtoposeat_probe.so"};
   char *slash = strrchr(path, '/');
   if (slash == NULL)
     return NULL;
   *slash = '\0';
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    struct tps_text candidate;
-    tps_text_init(&candidate);
-    tps_text_add(&candidate, "%s%s", path, places[i]);
-    if (access(candidate.data, R_OK) == 0)
-      return candidate.data;
-    tps_text_free(&candidate);
+  char *found = NULL;
+  for (size_t i = 0; i < sizeof probe_places / sizeof *probe_places && found == NULL; i++) {
+    struct tps_text pattern;
+    tps_text_init(&pattern);
+    for (const char *letter = path; *letter != '\0'; letter++)
+      tps_text_add(&pattern, strchr("*?[\\", *letter) != NULL ? "\\%c" : "%c", *letter);
+    tps_text_add(&pattern, "%s", probe_places[i]);
+    glob_t matches = {0};
+    if (glob(pattern.data, 0, NULL, &matches) == 0 && access(matches.gl_pathv[0], R_OK) == 0)
+      found = strdup(matches.gl_pathv[0]);
+    globfree(&matches);
+    tps_text_free(&pattern);
   }
-  return NULL;
+  return found;
 }

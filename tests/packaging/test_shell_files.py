@@ -19,7 +19,7 @@ from toposeat.installed import VERSION, native_path
 SHARE = Path(sysconfig.get_path("data"), "share")
 PAGE = SHARE / "man" / "man1" / "toposeat.1"
 TOOL = Path(__file__).parents[2] / "tools" / "shell_files.py"
-STARTER = Path(__file__).parents[2] / "launcher" / "toposeat-exec.sh"
+STARTER = Path(sysconfig.get_path("scripts"), "toposeat-exec")
 
 
 def test_the_installation_has_what_the_shells_look_for() -> None:
@@ -73,24 +73,24 @@ def test_man_shows_every_verb_and_option_as_it_is() -> None:
         ".",
     ],
 )
-def test_the_starter_finds_the_program_of_its_installation(packages: str, tmp_path: Path) -> None:
+def test_the_program_on_path_finds_the_probe_of_its_installation(
+    packages: str, tmp_path: Path
+) -> None:
     """As in a venv, where RPM keeps libraries, of Debian, and of `pip install --target`."""
-    program = tmp_path / "a b" / packages / "toposeat" / "_native" / "bin" / "toposeat-exec"
-    program.parent.mkdir(parents=True)
-    program.symlink_to(native_path("bin/toposeat-exec"))
-    starter = tmp_path / "a b" / "bin" / "toposeat-exec"
+    home = tmp_path / "a[1]*"
+    probe = home / packages / "toposeat" / "_native" / "lib" / "libtoposeat_probe.so"
+    probe.parent.mkdir(parents=True)
+    probe.symlink_to(native_path("lib/libtoposeat_probe.so"))
+    starter = home / "bin" / "toposeat-exec"
     starter.parent.mkdir(exist_ok=True)
     shutil.copy(STARTER, starter)
     (tmp_path / "linked").symlink_to(starter)
     for each in (starter, tmp_path / "linked"):
-        line = [each, "-E", "WHO=a  b*", "--", "sh", "-c", 'echo "$WHO"; exit 7']
-        done = ran(line)
-        assert (done.returncode, done.stdout, done.stderr) == (7, "a  b*\n", "")
+        done = ran([each, "--report", tmp_path, "--", "sh", "-c", "echo $LD_PRELOAD"], check=True)
+        assert Path(done.stdout.partition(":")[0].strip()).samefile(probe), done.stdout
 
 
-def test_a_starter_without_its_package_says_so(tmp_path: Path) -> None:
+def test_a_program_without_its_package_starts_the_rank_all_the_same(tmp_path: Path) -> None:
     shutil.copy(STARTER, tmp_path / "toposeat-exec")
-    line = [tmp_path / "toposeat-exec", "--", "true"]
-    done = ran(line)
-    assert done.returncode == 127
-    assert f"the package toposeat is not beside {tmp_path}\nhint: " in done.stderr
+    done = ran([tmp_path / "toposeat-exec", "--report", tmp_path, "--", "sh", "-c", "exit 7"])
+    assert done.returncode == 7
