@@ -11,7 +11,7 @@ import pytest
 from tests.support.interposed import only_one
 from tests.support.lent import NATIVE, Proxy, run, why_no_opencl
 
-PROGRAM = Path(__file__).with_name("programs") / "client.c"
+PROGRAMS = Path(__file__).with_name("programs")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,18 +28,34 @@ def proxy(opencl: None) -> Iterator[Proxy]:
         yield made
 
 
-@pytest.fixture(scope="session")
-def client(build_dir: Path) -> Path:
-    """programs/client.c, compiled."""
+def compiled(source: str, made: Path, *options: str) -> Path:
+    """One of programs/."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
-    program = build_dir / "opencl-client"
-    with only_one(program):
-        if not program.exists():
-            line = [compiler, "-O1", "-Wall", "-Wextra", "-o", program, PROGRAM, "-lOpenCL"]
-            done = run([*line, "-lpthread"], NATIVE)
-            if "CL/cl.h" in done.stderr or "-lOpenCL" in done.stderr:
+    with only_one(made):
+        if not made.exists():
+            line = [compiler, "-O1", "-Wall", "-Wextra", *options, "-o", made, PROGRAMS / source]
+            done = run([*line, "-lOpenCL", "-lpthread"], NATIVE)
+            if "CL/cl" in done.stderr or "-lOpenCL" in done.stderr:
                 pytest.skip("no OpenCL headers: Debian has ocl-icd-opencl-dev")
             assert (done.returncode, done.stderr) == (0, "")
-    return program
+    return made
+
+
+@pytest.fixture(scope="session")
+def client(build_dir: Path) -> Path:
+    """What the scenarios are of."""
+    return compiled("client.c", build_dir / "opencl-client")
+
+
+@pytest.fixture(scope="session")
+def random_program(build_dir: Path) -> Path:
+    """What random programs are of."""
+    return compiled("random.c", build_dir / "opencl-random")
+
+
+@pytest.fixture(scope="session")
+def faults(build_dir: Path) -> Path:
+    """The layer by which a driver refuses calls."""
+    return compiled("faults.c", build_dir / "opencl-faults.so", "-shared", "-fPIC")

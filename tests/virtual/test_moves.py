@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lent import NATIVE, TIMEOUT_S, Proxy, run, wait_until
+from tests.virtual.random_moves import try_some
 from toposeat.installed import native_path
 
 
@@ -76,6 +77,39 @@ def test_all_that_a_client_has_comes_along(
         assert len(other.children()) == 1
         assert "ready\n" + rest(process) == native.stdout
     assert set(proxy.children()) <= set(before)
+
+
+@pytest.mark.parametrize("over", ["unix", "tcp"])
+def test_random_programs_find_the_same_wherever_they_move(random_program: Path, over: str) -> None:
+    """A few of those of random_moves.py, which makes ten thousand."""
+    tally = try_some(random_program, 50, 0 if over == "unix" else 50, over=over)
+    assert tally.wrong == []
+    assert tally.programs == 50
+    assert tally.moved > 40
+    assert set(tally.refused) <= {
+        "it has mapped memory",
+        "an argument of one of its kernels has been released: -38",
+    }
+
+
+def test_random_programs_find_the_same_without_moves(random_program: Path) -> None:
+    tally = try_some(random_program, 100, 100, moves=False)
+    assert (tally.wrong, tally.programs) == ([], 100)
+
+
+def test_a_kernel_may_be_older_than_its_buffer(proxy: Proxy, other: Proxy, client: Path) -> None:
+    native = run([client, "kernel_first"], NATIVE).stdout
+    with running(client, "kernel_first", proxy.client()) as process:
+        assert move(proxy, ends(other)) == {"moved": 1, "refused": []}
+        assert "ready\n" + rest(process) == native
+
+
+def test_an_argument_that_was_released_is_refused(proxy: Proxy, other: Proxy, client: Path) -> None:
+    native = run([client, "released"], NATIVE).stdout
+    with running(client, "released", proxy.client()) as process:
+        (why,) = move(proxy, ends(other))["refused"]  # type: ignore[misc]
+        assert why.startswith("an argument of one of its kernels has been released")
+        assert "ready\n" + rest(process) == native
 
 
 def test_a_busy_client_moves_to_and_fro(proxy: Proxy, other: Proxy, client: Path) -> None:

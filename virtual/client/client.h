@@ -65,7 +65,8 @@ struct _cl_command_queue {
   cl_context context;
   cl_device_id device;
   cl_ulong properties;
-  atomic_int error;      /* of a command that nobody waited for */
+  atomic_int error;      /* of a command that was refused, until the program has heard of it */
+  uint64_t refused;      /* that command's event; 0: it has none, or there are several commands */
   cl_command_queue next; /* of those of the link */
 };
 
@@ -202,6 +203,7 @@ struct tps_link {
   atomic_uint queued, turns;
   struct tps_text batch;
   size_t head;      /* where the message being written begins */
+  uint64_t entries; /* that were kept so far */
   unsigned uploads; /* that no command has used yet */
   struct tps_object *oldest, *newest;
   struct tps_link *next_home; /* while it moves */
@@ -315,12 +317,14 @@ cl_int tps__about_event(cl_event event, cl_uint name, const struct tps_answer *a
 
 struct tps_entry {
   struct tps_entry *next;
+  struct tps_object *object;
+  uint64_t number;    /* in the order of the wire, whichever thread sent it */
   uint32_t call, key; /* a later one of both replaces it */
   bool is_there;      /* in the new home */
   size_t length;
   unsigned char words[];
 };
-void tps__list(struct tps_object *object);   /* its last place is the newest's */
+void tps__list(struct tps_object *object);
 void tps__unlist(struct tps_object *object); /* and forget how it was made */
 /* Keeps the message that is being written. */
 void tps__log(void *object, uint32_t key);
@@ -368,7 +372,7 @@ cl_int tps__command_check(struct tps_command *command);
 struct tps_text *tps__command_begin(struct tps_command *command, cl_int *code);
 cl_int tps__command_end(struct tps_command *command);
 cl_int tps__same_context(cl_command_queue queue, const void *object, uint32_t kind, cl_int invalid);
-/* What went wrong since it was asked last. */
+/* What was refused since it was asked last. */
 cl_int tps__queue_error(cl_command_queue queue);
 
 cl_int tps__check_range(cl_mem buffer, size_t offset, size_t size);
@@ -395,6 +399,8 @@ struct _cl_event *tps__event_of(struct tps_link *link, uint64_t id); /* state is
 void tps__event_end(struct _cl_event *event, cl_int status, const cl_ulong times[4]);
 void tps__event_done(struct _cl_event *event, cl_int status);
 cl_int tps__event_wait(struct _cl_event *event);
+/* The program hears that it failed: its queue needs not say so, too. State is locked. */
+void tps__event_heard(const struct _cl_event *event);
 /* Runs `call(data)` on the thread of callbacks. */
 void tps__run_later(void (*call)(void *), void *data);
 

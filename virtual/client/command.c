@@ -66,9 +66,7 @@ cl_int tps__clFlush(cl_command_queue queue) {
   if (!tps__is(queue, TPS_COMMAND_QUEUE))
     return CL_INVALID_COMMAND_QUEUE;
   tps__flush(queue->base.link);
-  if (atomic_load(&queue->base.link->is_dead))
-    return CL_OUT_OF_RESOURCES;
-  return tps__queue_error(queue);
+  return atomic_load(&queue->base.link->is_dead) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
 cl_int tps__clFinish(cl_command_queue queue) {

@@ -121,9 +121,17 @@ static void call_back(void *argument) {
   free(callback);
 }
 
+void tps__event_heard(const struct _cl_event *event) {
+  cl_command_queue queue = event->queue;
+  if (queue != NULL && atomic_load(&event->status) < 0 && queue->refused == event->base.id)
+    atomic_store(&queue->error, CL_SUCCESS);
+}
+
 static void start_callbacks(struct _cl_event *event) {
   struct tps_callback *callback = event->callbacks;
   event->callbacks = NULL;
+  if (callback != NULL)
+    tps__event_heard(event);
   while (callback != NULL) {
     struct tps_callback *next = callback->next;
     cl_int status = atomic_load(&event->status);
@@ -191,9 +199,12 @@ cl_int tps__event_wait(struct _cl_event *event) {
     pthread_mutex_unlock(&link->state);
     tps__note_wait(link, since);
   }
-  return atomic_load(&event->status) < 0 || atomic_load(&event->status) > 0
-             ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
-             : CL_SUCCESS;
+  if (atomic_load(&event->status) == CL_COMPLETE)
+    return CL_SUCCESS;
+  pthread_mutex_lock(&link->state);
+  tps__event_heard(event);
+  pthread_mutex_unlock(&link->state);
+  return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 }
 
 /* ---- Calls */
@@ -295,20 +306,21 @@ cl_int tps__clSetUserEventStatus(cl_event event, cl_int execution_status) {
   if (execution_status > 0)
     return CL_INVALID_VALUE;
   struct tps_link *link = event->base.link;
+  tps__lock(link); /* a move finds it open, or set there too */
   pthread_mutex_lock(&link->state);
   bool is_first = atomic_load(&event->status) > 0;
-  if (is_first) {
+  if (is_first)
     tps__event_done(event, execution_status);
-    atomic_fetch_sub(&link->user_events, 1);
-  }
   pthread_cond_broadcast(&link->changed);
   pthread_mutex_unlock(&link->state);
-  if (!is_first)
-    return CL_INVALID_OPERATION;
-  struct tps_text *out = tps__begin(link, TPS_CALL_SetUserEventStatus, NULL);
-  tps_put(out, event->base.id);
-  tps_put(out, (uint64_t)(int64_t)execution_status);
-  tps__end(link);
-  tps__flush(link);
-  return CL_SUCCESS;
+  if (is_first) {
+    struct tps_text *out = tps__begin_locked(link, TPS_CALL_SetUserEventStatus, NULL);
+    tps_put(out, event->base.id);
+    tps_put(out, (uint64_t)(int64_t)execution_status);
+    tps__end_locked(link);
+    tps__send_batch(link);
+    atomic_fetch_sub(&link->user_events, 1);
+  }
+  pthread_mutex_unlock(&link->sending);
+  return is_first ? CL_SUCCESS : CL_INVALID_OPERATION;
 }

@@ -54,7 +54,11 @@ void tps__log(void *argument, uint32_t key) {
     if (entry == NULL)
       abort();
   }
-  *entry = (struct tps_entry){.call = head.call, .key = key, .length = length};
+  *entry = (struct tps_entry){.object = object,
+                              .number = ++object->link->entries,
+                              .call = head.call,
+                              .key = key,
+                              .length = length};
   memcpy(entry->words, message + sizeof head, length);
   *at = entry;
 }

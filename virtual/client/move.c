@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* To a device of another proxy, while the application goes on. What made the objects is said again
-   there, under the same ids; programs first, since they take longest and nothing has to stop for
-   them. Then sending stops, the queues run dry, the old proxy gives the new one what memory holds,
-   and the link has another socket. */
+/* To a device of another proxy, while the application goes on. What made the objects that live is
+   said again there in the order in which it was sent, under the same ids; programs first, since
+   they take longest and nothing has to stop for them. Then sending stops, the queues run dry, the
+   rest is said, the old proxy gives the new one what memory holds, and the link has another socket.
+   Whatever the new proxy refuses ends the move, and all is as it was. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ struct pending {
   struct pending *next;
   struct tps_reply reply;
   cl_int expected; /* a program that did not build here does not build there */
-  bool is_build, may_fail;
+  uint32_t call;
 };
 
 struct move {
@@ -27,7 +28,7 @@ struct move {
   uint64_t from, to; /* positions in the lists of both proxies */
   cl_device_id device;
   struct pending *pending;
-  bool is_first;
+  bool is_first, is_building;
   char wrong[256]; /* why not */
 };
 
@@ -47,44 +48,45 @@ static struct pending *ask(struct move *move, uint32_t call) {
   if (made == NULL)
     abort();
   made->next = move->pending;
+  made->call = call;
   move->pending = made;
   tps__begin(move->home, call, &made->reply);
   return made;
 }
 
-/* All that was asked is answered as it should be. */
-static bool settle(struct move *move) {
-  tps__flush(move->home);
-  while (move->pending != NULL) {
-    struct pending *one = move->pending;
-    move->pending = one->next;
-    cl_int code = tps__await_sent(move->home, &one->reply);
-    if (atomic_load(&move->home->is_dead))
-      refuse(move, "the proxy of the other device ended");
-    else if (code != one->expected && !one->may_fail)
-      refuse(move,
-             one->is_build ? "a program does not build there: %d"
-                           : "what it has cannot be made there: %d",
-             code);
-    tps__reply_free(&one->reply);
-    free(one);
-  }
-  return move->wrong[0] == '\0';
-}
-
 static bool is_build(uint32_t call) {
-  return call == TPS_CALL_BuildProgram || call == TPS_CALL_CompileProgram;
+  return call == TPS_CALL_BuildProgram || call == TPS_CALL_CompileProgram ||
+         call == TPS_CALL_LinkProgram;
 }
 
 static bool needs_builds(uint32_t call) {
   return call == TPS_CALL_LinkProgram || call == TPS_CALL_CreateKernel;
 }
 
-static bool has_builds(const struct move *move) {
-  for (const struct pending *one = move->pending; one != NULL; one = one->next)
-    if (one->is_build)
-      return true;
-  return false;
+static const char *sentence_of(const struct pending *one, cl_int code) {
+  bool is_gone = code == CL_INVALID_MEM_OBJECT || code == CL_INVALID_SAMPLER;
+  return is_build(one->call) ? "a program does not build there: %d"
+         : one->call == TPS_CALL_SetKernelArg && is_gone
+             ? "an argument of one of its kernels has been released: %d"
+             : "what it has cannot be made there: %d";
+}
+
+/* All that was asked is answered as it should be. */
+static bool settle(struct move *move) {
+  tps__flush(move->home);
+  move->is_building = false;
+  while (move->pending != NULL) {
+    struct pending *one = move->pending;
+    move->pending = one->next;
+    cl_int code = tps__await_sent(move->home, &one->reply);
+    if (atomic_load(&move->home->is_dead))
+      refuse(move, "the proxy of the other device ended");
+    else if (code != one->expected)
+      refuse(move, sentence_of(one, code), code);
+    tps__reply_free(&one->reply);
+    free(one);
+  }
+  return move->wrong[0] == '\0';
 }
 
 /* Contents come from the old proxy, not from the user, and without an upload. */
@@ -96,16 +98,16 @@ static void make_empty(struct tps_entry *entry, uint64_t *words) {
   words[entry->call == TPS_CALL_CreateBuffer ? BUFFER_UPLOAD : IMAGE_UPLOAD] = 0;
 }
 
-static void say_entry(struct move *move, struct tps_object *object, struct tps_entry *entry) {
+static void say_entry(struct move *move, struct tps_entry *entry) {
   struct pending *one = ask(move, entry->call);
   void *words = tps_room(&move->home->batch, entry->length);
   memcpy(words, entry->words, entry->length);
   make_empty(entry, words);
   tps__end(move->home);
-  one->is_build = is_build(entry->call) || entry->call == TPS_CALL_LinkProgram;
-  if (one->is_build)
-    one->expected = atomic_load(&((cl_program)object)->built);
-  one->may_fail = entry->call == TPS_CALL_SetKernelArg; /* of memory that was released since */
+  if (is_build(entry->call)) {
+    one->expected = atomic_load(&((cl_program)entry->object)->built);
+    move->is_building = true;
+  }
   entry->is_there = true;
 }
 
@@ -124,21 +126,31 @@ static void say_event(struct move *move, struct _cl_event *event) {
   tps__end(move->home);
 }
 
-/* Says what has not been said yet, in the order in which it was made; false: what comes next needs
+static int by_number(const void *one, const void *other) {
+  uint64_t first = (*(struct tps_entry *const *)one)->number;
+  uint64_t second = (*(struct tps_entry *const *)other)->number;
+  return first < second ? -1 : first > second;
+}
+
+/* Says what has not been said yet, in the order in which it was sent; false: what comes next needs
    builds that have not ended. Sending is locked. */
 static bool say_objects(struct move *move, bool only_programs) {
+  struct tps_text unsaid = {0};
   for (struct tps_object *object = move->link->oldest; object != NULL; object = object->newer) {
     if (only_programs && object->kind != TPS_CONTEXT && object->kind != TPS_PROGRAM)
       continue;
-    for (struct tps_entry *entry = object->entries; entry != NULL; entry = entry->next) {
-      if (entry->is_there)
-        continue;
-      if (needs_builds(entry->call) && has_builds(move))
-        return false;
-      say_entry(move, object, entry);
-    }
+    for (struct tps_entry *entry = object->entries; entry != NULL; entry = entry->next)
+      if (!entry->is_there)
+        memcpy(tps_room(&unsaid, sizeof(void *)), &entry, sizeof(void *));
   }
-  return true;
+  struct tps_entry **list = (void *)unsaid.data;
+  size_t count = unsaid.length / sizeof *list, said = 0;
+  if (count > 0)
+    qsort(list, count, sizeof *list, by_number);
+  while (said < count && !(move->is_building && needs_builds(list[said]->call)))
+    say_entry(move, list[said++]);
+  free(unsaid.data);
+  return said == count;
 }
 
 /* ---- Before anything stops */
@@ -202,20 +214,14 @@ static bool build(struct move *move) {
 
 /* ---- While nobody sends */
 
-/* Whether all queues are empty and all questions answered. A command that waits for a user event
-   ends only if the application goes on: then it may. Sending is locked. */
-static bool runs_dry(struct tps_link *link, bool *is_dead) {
+/* Whether all that was sent has ended and is told, and all questions are answered. A command that
+   waits for a user event ends only if the application goes on: then it may. Sending is locked. */
+static bool runs_dry(struct move *move) {
   enum { LOOK_NS = 100000000 };
-  struct tps_reply *replies[1 << 10];
-  size_t count = 0;
-  for (cl_command_queue queue = link->queues;
-       queue != NULL && count < sizeof replies / sizeof *replies; queue = queue->next) {
-    replies[count] = calloc(1, sizeof **replies);
-    if (replies[count] == NULL)
-      abort();
-    tps_put(tps__begin_locked(link, TPS_CALL_Finish, replies[count++]), queue->base.id);
-    tps__end_locked(link);
-  }
+  struct tps_link *link = move->link;
+  struct tps_reply dry;
+  tps__begin_locked(link, TPS_DRY, &dry);
+  tps__end_locked(link);
   tps__send_batch(link);
   bool is_dry = false, may_wait = true;
   pthread_mutex_lock(&link->state);
@@ -233,29 +239,32 @@ static bool runs_dry(struct tps_link *link, bool *is_dead) {
     may_wait = atomic_load(&link->user_events) == 0;
   }
   pthread_mutex_unlock(&link->state);
-  *is_dead = atomic_load(&link->is_dead);
   if (!is_dry)
     pthread_mutex_unlock(&link->sending);
-  for (size_t i = 0; i < count; i++) {
-    (void)tps__await_sent(link, replies[i]);
-    tps__reply_free(replies[i]);
-    free(replies[i]);
-  }
-  return is_dry;
+  cl_int code = tps__await_sent(link, &dry);
+  tps__reply_free(&dry);
+  if (atomic_load(&link->is_dead))
+    refuse(move, "its proxy ended");
+  else if (code != 0)
+    refuse(move, "its queues cannot be waited for: %d", code);
+  if (is_dry && move->wrong[0] != '\0')
+    pthread_mutex_unlock(&link->sending);
+  return is_dry && move->wrong[0] == '\0';
 }
 
 /* Locks sending, where nothing is in flight nor half sent. */
 static bool stop(struct move *move) {
   struct tps_link *link = move->link;
-  for (bool is_dead = false; !is_dead;) {
+  while (move->wrong[0] == '\0') {
     tps__lock(link);
-    if (link->uploads == 0 && runs_dry(link, &is_dead))
-      return true;
-    if (link->uploads != 0)
+    bool is_half_sent = link->uploads != 0;
+    if (is_half_sent)
       pthread_mutex_unlock(&link->sending);
+    else if (runs_dry(move))
+      return true;
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
-  return refuse(move, "its proxy ended");
+  return false;
 }
 
 static bool is_mapped(struct tps_link *link) {

@@ -62,10 +62,19 @@ static void take_done(struct tps_link *link, struct tps_cursor *in) {
 static bool take_failed(struct tps_link *link, struct tps_cursor *in) {
   uint64_t id = tps_take(in);
   cl_int code = (cl_int)tps_take(in);
+  uint64_t refused = tps_take(in);
   pthread_mutex_lock(&link->state);
-  for (cl_command_queue queue = link->queues; queue != NULL; queue = queue->next)
-    if (queue->base.id == id || id == 0)
+  const struct _cl_event *event = tps__event_of(link, refused);
+  if (event != NULL && event->whole != NULL)
+    refused = event->whole->base.id;
+  for (cl_command_queue queue = link->queues; queue != NULL; queue = queue->next) {
+    if (queue->base.id != id && id != 0)
+      continue;
+    bool is_first = atomic_load(&queue->error) == CL_SUCCESS;
+    queue->refused = is_first || queue->refused == refused ? refused : 0;
+    if (is_first)
       atomic_store(&queue->error, code);
+  }
   pthread_mutex_unlock(&link->state);
   return code < 0;
 }

@@ -137,7 +137,7 @@ static cl_int run(struct transfer *transfer) {
       piece.made = whole;
       piece.event = asked->event;
     } else {
-      piece.wants_event = transfer->is_read || (is_first && whole != NULL);
+      piece.wants_event = whole != NULL;
     }
     code = send_piece(transfer, &piece, offset, is_last ? total - offset : length, whole);
     if (piece.made != NULL && piece.made != whole)
@@ -381,6 +381,8 @@ static cl_int mark(struct tps_command *command, bool is_blocking) {
   code = tps__command_end(command);
   if (code == 0 && is_blocking)
     code = tps__event_wait(command->made);
+  if (code == 0 && is_blocking)
+    code = tps__queue_error(command->queue);
   if (is_blocking && command->event == NULL)
     tps__release(&command->made->base);
   return code;

@@ -27,7 +27,7 @@ std::string load_real() {
 }
 
 Handler *handler_of_call(unsigned call);
-Handler on_move, on_moved, on_alias, on_offer, on_accept, on_give; // move.cpp
+Handler on_move, on_moved, on_alias, on_offer, on_accept, on_dry, on_give; // move.cpp
 
 namespace {
 
@@ -174,7 +174,10 @@ cl_int on_SetUserEventStatus(Session &session, In &in, tps_text *) {
   Object *object = session.object(in.first(), Kind::event);
   session.open_user_events -= object->is_open;
   object->is_open = false;
-  return real.SetUserEventStatus(event, status);
+  cl_int code = real.SetUserEventStatus(event, status);
+  if (code != 0 && session.ticket() == 0)
+    session.tell(TPS_FAILED, 0, {0, static_cast<uint64_t>(static_cast<int64_t>(code)), 0});
+  return code;
 }
 
 cl_int on_CreateUserEvent(Session &session, In &in, tps_text *) {
@@ -193,15 +196,8 @@ cl_int on_Finish(Session &session, In &in, tps_text *) {
   auto queue = in.handle<cl_command_queue>(Kind::command_queue);
   if (in.code() != 0)
     return in.code();
-  auto watch = std::make_shared<Watch>();
-  cl_int code = real.EnqueueMarkerWithWaitList(queue, 0, nullptr, &watch->event);
-  if (code != 0)
-    return code;
-  watch->queue = queue;
-  watch->ticket = session.ticket();
-  real.Flush(queue);
-  session.watch(watch);
-  return LATER;
+  cl_int code = session.mark(queue, session.ticket());
+  return code != 0 ? code : LATER;
 }
 
 // ---- Programs
@@ -422,6 +418,8 @@ Handler *handler_of_call(unsigned call) {
     return on_offer;
   case TPS_ACCEPT:
     return on_accept;
+  case TPS_DRY:
+    return on_dry;
   case TPS_GIVE:
     return on_give;
   default:

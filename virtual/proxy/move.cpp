@@ -254,6 +254,11 @@ private:
 
 } // namespace
 
+cl_int on_dry(Session &session, In &, tps_text *) {
+  cl_int code = session.reply_when_dry();
+  return code != 0 ? code : LATER;
+}
+
 cl_int on_give(Session &session, In &in, tps_text *) {
   std::string endpoints = in.text();
   auto key = in.bytes();

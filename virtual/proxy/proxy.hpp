@@ -107,11 +107,14 @@ struct Watch {
   ~Watch() {
     if (event != nullptr)
       real.ReleaseEvent(event);
+    if (is_marker)
+      real.ReleaseCommandQueue(queue);
   }
   cl_event event = nullptr;
   uint64_t id = 0, ticket = 0; // whom to tell
   Staged staged;
   bool is_read = false, has_times = false;
+  bool is_marker = false; // the queue may have been released: it holds it
   cl_command_queue queue = nullptr;
   std::chrono::steady_clock::time_point since;
   std::list<std::shared_ptr<Watch>>::iterator place;
@@ -212,6 +215,9 @@ public:
   Staged take_upload(uint64_t id);
   Staged take_staging(size_t size);
   void watch(const std::shared_ptr<Watch> &watch);
+  // Watches for the end of all that was enqueued, and answers `ticket` then, if any.
+  cl_int mark(cl_command_queue queue, uint64_t ticket);
+  cl_int reply_when_dry(); // once all that was enqueued on any queue has ended and is told
   void end(const std::shared_ptr<Watch> &watch, cl_int status);
   void tell(uint32_t call, uint64_t ticket, std::initializer_list<uint64_t> words,
             std::span<const char> raw = {});
@@ -231,6 +237,7 @@ public:
 private:
   void tell_end(const std::shared_ptr<Watch> &watch, cl_int status);
   void tell_ended(std::unique_lock<std::mutex> &guard, size_t most);
+  void tell_if_dry(std::unique_lock<std::mutex> &guard);
   void send_long_reads();
   void look_after();
   void hear_parent();
@@ -260,7 +267,8 @@ private:
   std::deque<std::pair<std::shared_ptr<Watch>, cl_int>> ended_; // and are to be told
   bool is_telling_ = false, has_long_ = false;
   uint64_t watch_count_ = 0;
-  bool is_lazy_ = false;
+  uint64_t dry_ticket_ = 0, dry_number_ = 0; // who waits for the end of all up to this one
+  std::atomic<bool> is_lazy_ = false;
 };
 
 // A command of a queue: what it waits for and whom its end is told.
@@ -280,6 +288,7 @@ private:
   uint64_t queue_id_;
   uint64_t id_;
   bool is_kept_;
+  bool only_ends_ = false; // what it waits for was refused, and it was not
   std::vector<cl_event> waits_;
   std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
 };

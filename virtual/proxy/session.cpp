@@ -100,8 +100,10 @@ void *Session::forget(uint64_t id, Kind kind) {
   void *handle = found->handle;
   open_user_events -= found->is_open;
   objects_.erase(id);
-  if (kind == Kind::command_queue && handle != nullptr)
+  if (kind == Kind::command_queue && handle != nullptr) {
     flush_queues();
+    mark(static_cast<cl_command_queue>(handle), 0);
+  }
   return handle;
 }
 

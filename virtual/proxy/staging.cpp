@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -80,6 +81,42 @@ void Session::watch(const std::shared_ptr<Watch> &watch) {
     delete data;
 }
 
+cl_int Session::mark(cl_command_queue queue, uint64_t ticket) {
+  auto marker = std::make_shared<Watch>();
+  cl_int code = real.EnqueueMarkerWithWaitList(queue, 0, nullptr, &marker->event);
+  if (code != 0)
+    return code;
+  real.RetainCommandQueue(queue);
+  marker->is_marker = true;
+  marker->queue = queue;
+  marker->ticket = ticket;
+  real.Flush(queue);
+  watch(marker);
+  return 0;
+}
+
+cl_int Session::reply_when_dry() {
+  for (const auto &[id, object] : objects_)
+    if (object.kind == Kind::command_queue && object.handle != nullptr)
+      if (cl_int code = mark(static_cast<cl_command_queue>(object.handle), 0); code != 0)
+        return code;
+  std::unique_lock guard(watching_);
+  dry_ticket_ = ticket_;
+  dry_number_ = watch_count_;
+  tell_if_dry(guard);
+  return 0;
+}
+
+void Session::tell_if_dry(std::unique_lock<std::mutex> &guard) {
+  bool is_dry = watches_.empty() || watches_.front()->number > dry_number_;
+  if (dry_ticket_ == 0 || !is_dry)
+    return;
+  uint64_t ticket = std::exchange(dry_ticket_, 0);
+  guard.unlock();
+  tell(TPS_REPLY, ticket, {0});
+  guard.lock();
+}
+
 // Who is told that something has ended may rely on all that ended before it. So all is told in one
 // order, and reads that have ended, but of which the driver has not said so yet, go first.
 void Session::end(const std::shared_ptr<Watch> &watch, cl_int status) {
@@ -121,6 +158,7 @@ void Session::tell_ended(std::unique_lock<std::mutex> &guard, size_t most) {
     staged_ -= watch->staged.size();
     watches_.erase(watch->place);
     freed_.notify_one();
+    tell_if_dry(guard);
   }
   is_telling_ = false;
 }
@@ -149,8 +187,10 @@ void Session::tell_end(const std::shared_ptr<Watch> &watch, cl_int status) {
   auto code = static_cast<uint64_t>(static_cast<int64_t>(status));
   if (watch->id != 0)
     tell(TPS_DONE, 0, {watch->id, code, times[0], times[1], times[2], times[3]});
+  // A command that ended badly has told so itself: the queue was finished.
+  bool is_other = status == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   if (watch->ticket != 0)
-    tell(TPS_REPLY, watch->ticket, {code});
+    tell(TPS_REPLY, watch->ticket, {is_other ? 0 : code});
 }
 
 // A driver may forget to call back, as PoCL does where a user event failed, and one may run nothing
@@ -208,9 +248,11 @@ Command::Command(Session &session, In &in, cl_command_queue queue)
   watch_->id = id_;
   for (uint64_t left = in.length(); left > 0; left--) {
     Object *event = in.session().object(in.word(), Kind::event);
-    bool is_one = event != nullptr && event->handle != nullptr;
-    in.fail_if(!is_one, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-    if (is_one)
+    cl_int wrong = event == nullptr ? CL_INVALID_EVENT_WAIT_LIST : event->error;
+    only_ends_ =
+        only_ends_ || (in.code() == 0 && wrong == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    in.fail_if(wrong != 0, wrong);
+    if (wrong == 0)
       waits_.push_back(static_cast<cl_event>(event->handle));
   }
 }
@@ -237,10 +279,10 @@ cl_int Command::done(cl_int code) {
     return code;
   auto told = static_cast<uint64_t>(static_cast<int64_t>(code));
   if (code != 0) {
+    if (session_.ticket() == 0 && !only_ends_)
+      session_.tell(TPS_FAILED, 0, {queue_id_, told, id_});
     if (id_ != 0)
       session_.tell(TPS_DONE, 0, {id_, told, 0, 0, 0, 0});
-    else if (session_.ticket() == 0)
-      session_.tell(TPS_FAILED, 0, {queue_id_, told});
     if (id_ != 0 && is_kept_)
       session_.keep(id_, Kind::event, nullptr, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     return code;

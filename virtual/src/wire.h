@@ -4,9 +4,19 @@
    up to whole words. The number of a call is its slot in the table of calls.
 
    The client chooses the ids of all objects, so that nothing has to wait for one. A message with a
-   ticket is answered by exactly one reply with that ticket; one without is answered only by what
-   goes wrong. A command that was given an event's id is answered by DONE, when it ended, and a
-   read's bytes come before as DATA. */
+   ticket is answered by exactly one reply with that ticket. A command that was given an event's id
+   is answered by DONE, when it ended, and a read's bytes come before as DATA.
+
+   A message without a ticket that the proxy refuses marks what it is about, and the program hears
+   of it from the commands that use that:
+   - An object that could not be made, or a kernel's argument until that index is set again: a
+   command that uses it is refused with the same code.
+   - A refused command is told as FAILED, then as DONE if it has an event. Its queue is marked,
+   once, until clFinish, clWaitForEvents, a blocking call or pfn_notify has returned it, whichever
+   is first; its event stays marked.
+   - A command that waits for the event of a refused one was not refused: it ends with -14, which is
+     told as DONE and marks no queue, as a user event that failed does.
+   - A user event that could not be set marks all queues. A release is never refused. */
 #ifndef TOPOSEAT_VIRTUAL_WIRE_H
 #define TOPOSEAT_VIRTUAL_WIRE_H
 
@@ -19,7 +29,7 @@
 extern "C" {
 #endif
 
-#define TPS_PROTOCOL "toposeat-cl 2 le64"
+#define TPS_PROTOCOL "toposeat-cl 3 le64"
 
 enum {
   TPS_FRAME = 256 << 10,  /* bytes of a bulk message: what others wait for at most */
@@ -37,7 +47,7 @@ enum tps_message {
   TPS_REPLY,   /* to the client: code; what belongs to the call */
   TPS_DONE,    /* to the client: event, status, 4 times of the device in ns */
   TPS_DATA,    /* to the client: event, offset; then raw bytes */
-  TPS_FAILED,  /* to the client: object, code, of a call that nobody waits for */
+  TPS_FAILED,  /* to the client: queue (0: all), code, event or 0: a message was refused */
   TPS_PRINTED, /* to the client: raw bytes that a kernel printed */
   /* A client moves to a device of another proxy. */
   TPS_MOVE,    /* to the old proxy, which asks its clients: device, end points, device there; reply:
@@ -48,6 +58,7 @@ enum tps_message {
   TPS_ACCEPT,  /* to the new one: -; reply once the old one has given all */
   TPS_CONTENT, /* from the old one to the new: as in GIVE, but where a piece of a buffer begins, not
                   its size; raw bytes */
+  TPS_DRY,     /* to the old one: -; reply once all commands before it have ended and are told */
   TPS_GIVE, /* to the old one: end points, key, how many; then queue, memory, is an image, region */
 };
 

@@ -316,6 +316,93 @@ static void profiling(void) {
          clGetEventProfilingInfo(bare, CL_PROFILING_COMMAND_END, sizeof time, &time, NULL));
 }
 
+/* ---- refusals: the driver refuses some calls (faults.c), and the program must hear of it ---- */
+
+/* All launches are refused. */
+static void refused_launches(void) {
+  cl_mem buffer = buffer_of(64, CL_MEM_COPY_HOST_PTR, pattern(64, 1));
+  cl_kernel add = prepare("add", buffer, 1);
+  cl_command_queue other = new_queue(0);
+  cl_event event, after;
+  cl_int got[16], heard = 99;
+  launch(queue, add, 16, NULL, NULL);
+  printf("finish: %d", clFinish(queue));
+  printf(", again %d\n", clFinish(queue));
+  launch(queue, add, 16, NULL, NULL);
+  printf("flush: %d", clFlush(queue));
+  printf(", read: %d", clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, 64, got, 0, NULL, NULL));
+  printf(", finish: %d\n", clFinish(queue));
+  launch(queue, add, 16, NULL, &event);
+  printf("wait: %d", clWaitForEvents(1, &event));
+  printf(", status: %d, finish: %d\n", status_of(event), clFinish(queue));
+  launch(queue, add, 16, NULL, &event);
+  printf("finish: %d", clFinish(queue));
+  printf(", wait: %d", clWaitForEvents(1, &event));
+  printf(", status: %d, finish: %d\n", status_of(event), clFinish(queue));
+  launch(queue, add, 16, NULL, &event);
+  NEED(clSetEventCallback(event, CL_COMPLETE, on_event, &heard));
+  NEED(clFlush(queue));
+  await_calls(1);
+  printf("callback: %d, finish: %d\n", heard, clFinish(queue));
+  launch(queue, add, 16, NULL, &event);
+  NEED(clFlush(queue));
+  NEED(clEnqueueMarkerWithWaitList(other, 1, &event, &after));
+  printf("what waits: %d", clWaitForEvents(1, &after));
+  printf(", status: %d, its queue: %d", status_of(after), clFinish(other));
+  printf(", the first one's: %d\n", clFinish(queue));
+  launch(queue, add, 16, NULL, &event);
+  launch(queue, add, 16, NULL, &after);
+  printf("two, one waited for: %d", clWaitForEvents(1, &event));
+  printf(", finish: %d\n", clFinish(queue));
+  say_content("not added", buffer, 64);
+}
+
+/* One of each call that the proxy answers for: whether any refusal was heard. */
+static void heard(void) {
+  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+  const cl_image_desc form = {
+      .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16, .image_height = 16};
+  const size_t origin[3] = {0}, all[3] = {16, 16, 1}, bytes[3] = {16, 4, 1};
+  unsigned char room[1024] = {0};
+  const cl_uint color[4] = {1, 2, 3, 4};
+  cl_int status, worst = 0, zero = 0;
+#define HEAR(call) (status = (call), worst = status < worst ? status : worst)
+  cl_event gate = clCreateUserEvent(context, &status), event;
+  HEAR(status);
+  HEAR(clSetUserEventStatus(gate, CL_COMPLETE));
+  HEAR(clFinish(queue));
+  if (worst == 0) /* else nothing ends that waits for it */
+    HEAR(clEnqueueMarkerWithWaitList(queue, 1, &gate, &event));
+  cl_mem one = buffer_of(1024, 0, NULL), two = buffer_of(1024, 0, NULL);
+  cl_mem image = clCreateImage(context, 0, &format, &form, NULL, &status);
+  HEAR(status);
+  cl_mem picture = clCreateImage(context, 0, &format, &form, NULL, &status);
+  HEAR(status);
+  cl_kernel add = prepare("add", one, 1);
+  HEAR(clEnqueueFillBuffer(queue, one, &zero, 4, 0, 1024, 0, NULL, NULL));
+  HEAR(clEnqueueWriteBuffer(queue, two, CL_FALSE, 0, 1024, room, 0, NULL, NULL));
+  HEAR(clEnqueueCopyBuffer(queue, one, two, 0, 0, 64, 0, NULL, NULL));
+  HEAR(clEnqueueNDRangeKernel(queue, add, 1, NULL, all, NULL, 0, NULL, NULL));
+  HEAR(clEnqueueTask(queue, add, 0, NULL, NULL));
+  HEAR(clEnqueueMigrateMemObjects(queue, 1, &one, 0, 0, NULL, NULL));
+  HEAR(clEnqueueBarrierWithWaitList(queue, 0, NULL, NULL));
+  HEAR(clEnqueueCopyBufferRect(queue, one, two, origin, origin, bytes, 0, 0, 0, 0, 0, NULL, NULL));
+  HEAR(clEnqueueWriteBufferRect(queue, one, CL_FALSE, origin, origin, bytes, 0, 0, 0, 0, room, 0,
+                                NULL, NULL));
+  HEAR(clEnqueueReadBufferRect(queue, one, CL_FALSE, origin, origin, bytes, 0, 0, 0, 0, room, 0,
+                               NULL, NULL));
+  HEAR(clEnqueueFillImage(queue, image, color, origin, all, 0, NULL, NULL));
+  HEAR(clEnqueueWriteImage(queue, picture, CL_FALSE, origin, all, 0, 0, room, 0, NULL, NULL));
+  HEAR(clEnqueueCopyImage(queue, image, picture, origin, origin, all, 0, NULL, NULL));
+  HEAR(clEnqueueCopyImageToBuffer(queue, image, one, origin, all, 0, 0, NULL, NULL));
+  HEAR(clEnqueueCopyBufferToImage(queue, one, image, 0, origin, all, 0, NULL, NULL));
+  HEAR(clEnqueueReadImage(queue, image, CL_FALSE, origin, all, 0, 0, room, 0, NULL, NULL));
+  HEAR(clEnqueueReadBuffer(queue, two, CL_FALSE, 0, 1024, room, 0, NULL, NULL));
+  HEAR(clFinish(queue));
+#undef HEAR
+  printf("heard: %d\n", worst);
+}
+
 /* ---- reads, writes, maps ---- */
 
 /* Large reads of an out-of-order queue: an event says that all bytes are there, not the last. */
@@ -726,7 +813,7 @@ static void moved(void) {
   cl_int status;
   cl_mem plain = buffer_of(LARGE + 12, 0, NULL), used = buffer_of(COUNT, CL_MEM_USE_HOST_PTR, host);
   cl_mem hidden = buffer_of(64, CL_MEM_COPY_HOST_PTR | CL_MEM_HOST_NO_ACCESS, pattern(64, 8));
-  cl_mem gone = buffer_of(64, 0, NULL), shown = buffer_of(64, 0, NULL);
+  cl_mem shown = buffer_of(64, 0, NULL);
   cl_buffer_region region = {.origin = COUNT / 2, .size = COUNT / 4};
   cl_mem part = clCreateSubBuffer(used, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
   need(status, "sub-buffer");
@@ -740,9 +827,8 @@ static void moved(void) {
   unsigned char *data = pattern(LARGE + 12, 6);
   cl_event written, done, gate = user_event();
   NEED(clEnqueueWriteBuffer(queue, plain, CL_FALSE, 0, LARGE + 12, data, 0, NULL, &written));
-  cl_kernel add = prepare("add", part, 16), released = prepare("add", gone, 1);
+  cl_kernel add = prepare("add", part, 16);
   launch(timed, add, COUNT / 16, written, &done);
-  NEED(clReleaseMemObject(gone));
   cl_program first = program;
   program = build("kernel void turn(read_only image2d_t from, global uint *to, sampler_t s) {"
                   "  int2 at = (int2)(get_global_id(0), get_global_id(1));"
@@ -790,11 +876,38 @@ static void moved(void) {
   program = build(SOURCE, "");
   launch(queue, prepare("add", plain, 3), 64, NULL, NULL);
   say_content("built afterwards", plain, LARGE + 12);
-  NEED(clReleaseKernel(released));
   NEED(clReleaseMemObject(part));
   NEED(clReleaseMemObject(used));
   NEED(clReleaseProgram(first));
   NEED(clFinish(queue));
+}
+
+/* A kernel is older than its buffer, which it is told before the move. */
+static void kernel_first(void) {
+  cl_kernel add = kernel_of("add"), late = kernel_of("add");
+  cl_mem buffer = buffer_of(64, CL_MEM_COPY_HOST_PTR, pattern(64, 1));
+  cl_int what = 5;
+  NEED(clSetKernelArg(add, 1, sizeof what, &what));
+  NEED(clSetKernelArg(add, 0, sizeof buffer, &buffer));
+  NEED(clSetKernelArg(late, 0, sizeof buffer, &buffer));
+  launch(queue, add, 16, NULL, NULL);
+  stay();
+  launch(queue, add, 16, NULL, NULL);
+  NEED(clSetKernelArg(late, 1, sizeof what, &what));
+  launch(queue, late, 16, NULL, NULL);
+  say_content("added three times", buffer, 64);
+}
+
+/* A kernel's argument was released, and is another one afterwards. */
+static void released(void) {
+  cl_mem gone = buffer_of(64, 0, NULL),
+         buffer = buffer_of(64, CL_MEM_COPY_HOST_PTR, pattern(64, 1));
+  cl_kernel add = prepare("add", gone, 1);
+  NEED(clReleaseMemObject(gone));
+  stay();
+  NEED(clSetKernelArg(add, 0, sizeof buffer, &buffer));
+  launch(queue, add, 16, NULL, NULL);
+  say_content("added", buffer, 64);
 }
 
 static volatile int is_over;
@@ -875,7 +988,9 @@ int main(int argc, char **argv) {
       {"errors", errors, 0},
       {"failed_gate", failed_gate, 0},
       {"held", held, 0},
+      {"heard", heard, 0},
       {"images", images, 0},
+      {"kernel_first", kernel_first, 0},
       {"kernels", kernels, 0},
       {"leave", leave, 0},
       {"link", compile_and_link, 0},
@@ -887,6 +1002,8 @@ int main(int argc, char **argv) {
       {"print", print, 0},
       {"profiling", profiling, 0},
       {"rectangles", rectangles, 0},
+      {"refused_launches", refused_launches, 0},
+      {"released", released, 0},
       {"split", split, 0},
       {"sub_devices", sub_devices, 0},
       {"threads", threads, 0},
