@@ -38,6 +38,7 @@ _MEANING = {
     "on_put": "a one-sided message to the target",
     "on_get": "a one-sided message from the target",
     "on_exchange": "a one-sided message to the target and one back; with `MPI_NO_OP` only back",
+    "on_file_request": "time, and that of the wait for it",
     "on_spawn": "time; the record says that it was called: what it started is not recorded",
     "handle_gone": "time; the handle is removed, because MPI reuses it",
 }
@@ -57,7 +58,7 @@ def calls_page(table: str) -> str:
         elif line and not line.startswith(("#", "@")):
             name, variants, action, _ = line.split("\t")
             forms = ", ".join(f"`MPI_{form}`" for form in _forms(name, set(variants.split())))
-            parts.append(f"| {forms} | {_meaning(name, action, variants)} |")
+            parts.append(f"| {forms} | {_meaning(name, action)} |")
     return "\n".join(parts) + "\n"
 
 
@@ -73,9 +74,7 @@ def _forms(name: str, variants: set[str]) -> Iterator[str]:
             yield f"{form}_c"
 
 
-def _meaning(name: str, action: str, variants: str) -> str:
-    if "quiet" in variants:
-        return "nothing"
+def _meaning(name: str, action: str) -> str:
     if name == "Pcontrol":
         return "nothing; it marks phases (`--phases pcontrol`)"
     if action == "byhand":

@@ -19,6 +19,7 @@ typedef void *abi_handle;
 #define ABI_COMM_WORLD ((abi_handle)0x101)
 #define ABI_COMM_NULL ((abi_handle)0x100)
 #define ABI_NO_OP ((abi_handle)0x3d)
+#define ABI_REQUEST_NULL ((abi_handle)0x180)
 
 #define ABI_PROC_NULL (-3)
 #define ABI_ROOT (-4)

@@ -19,6 +19,7 @@ typedef int abi_handle;
 #define ABI_COMM_WORLD 0x44000000
 #define ABI_COMM_NULL 0x04000000
 #define ABI_NO_OP 0x5800000e
+#define ABI_REQUEST_NULL 0x2c000000
 
 #define ABI_PROC_NULL (-1)
 #define ABI_ROOT (-3)

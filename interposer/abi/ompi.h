@@ -19,6 +19,7 @@ typedef void *abi_handle;
 #define ABI_COMM_WORLD_SYMBOL "ompi_mpi_comm_world"
 #define ABI_COMM_NULL_SYMBOL "ompi_mpi_comm_null"
 #define ABI_NO_OP_SYMBOL "ompi_mpi_op_no_op"
+#define ABI_REQUEST_NULL_SYMBOL "ompi_request_null"
 
 #define ABI_PROC_NULL (-2)
 #define ABI_ROOT (-4)

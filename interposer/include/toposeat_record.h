@@ -41,7 +41,7 @@
 #include <stdint.h>
 
 #define TPS_RECORD_MAGIC "TPSREC\r\n"
-#define TPS_RECORD_VERSION 4u
+#define TPS_RECORD_VERSION 5u
 #define TPS_BYTE_ORDER_MARK 0x01020304u
 #define TPS_RECORD_SUFFIX ".tpsrec"
 /* An empty file `rank-RANK-PID.errno-NUMBER` is of a rank that could not keep a record. */
@@ -71,15 +71,17 @@ enum tps_kind {
 
 enum tps_space { TPS_HOST = 0, TPS_DEVICE = 1 };
 
-/* What the time inside MPI calls was spent on. Completion: the Wait, Test and Probe families. */
+/* What the time inside MPI calls was spent on. Completion: the Wait, Test and Probe families. File:
+ * MPI-IO, and waits for nothing else; it is of no memory, and all of it is in that of the host. */
 enum tps_time_kind {
   TPS_TIME_POINT_TO_POINT = 0,
   TPS_TIME_COLLECTIVE = 1,
   TPS_TIME_ONE_SIDED = 2,
   TPS_TIME_COMPLETION = 3,
-  TPS_TIME_OTHER = 4
+  TPS_TIME_OTHER = 4,
+  TPS_TIME_FILE = 5
 };
-#define TPS_TIME_KINDS 5u
+#define TPS_TIME_KINDS 6u
 #define TPS_SPACES 2u
 
 /* Who tells phases apart: nobody (there is one), the application (MPI_Pcontrol), or the clock. */
@@ -129,6 +131,7 @@ enum tps_operation {
 #define TPS_MAX_THREADS 64u
 #define TPS_NO_PHASE 0xffffffffu /* counting is paused */
 #define TPS_MAIN_SEGMENT (-1)
+#define TPS_CPU_WORDS 32u
 
 /* Key of a slot: TPS_KEY_USED | phase << 48 | kind << 40 | space << 32 | peer. */
 struct tps_slot {
@@ -260,8 +263,14 @@ struct tps_header {
   char world[64]; /* the launcher's name of the job, empty when it gives none */
   char abi[16];
   char library[128]; /* first line of MPI_Get_library_version */
+  /* CPU time of the process, all threads, at start and last mark; 0 where calls are not timed. */
+  uint64_t start_cpu_ns;
+  uint64_t last_cpu_ns;
+  /* Allowed at the start: CPU c is bit c % 64 of word c / 64. All zero: not known. */
+  uint64_t cpus[TPS_CPU_WORDS];
 };
-static_assert(sizeof(struct tps_header) == 48 + 6 * 24 + 4 * 4 + 9 * 8 + 8 + 64 + 64 + 16 + 128,
+static_assert(sizeof(struct tps_header) ==
+                  48 + 6 * 24 + 4 * 4 + 9 * 8 + 8 + 64 + 64 + 16 + 128 + 8 * (2 + TPS_CPU_WORDS),
               "header layout");
 #define TPS_HEADER_RESERVED 1024u /* bytes from the start of the file to the first section */
 static_assert(sizeof(struct tps_header) <= TPS_HEADER_RESERVED, "the header fits");

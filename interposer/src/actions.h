@@ -46,6 +46,15 @@ void tps__on_start(abi_handle request);
 void tps__on_startall(int count, const abi_handle *requests);
 void tps__on_request_gone(abi_handle request);
 
+/* ---- nonblocking calls of files (files.c) ---- */
+
+void tps__on_file_request(abi_handle request);
+/* Whether a request that is about to be waited for, or tested, is of a file. */
+bool tps__files_awaited(int count, const abi_handle *requests);
+/* After it: forgets those that are complete; the time is of files unless others were waited for. */
+void tps__files_waited(const abi_handle *requests, uint64_t spent);
+void tps__file_request_gone(abi_handle request);
+
 /* ---- processes beside MPI_COMM_WORLD ---- */
 
 /* What is started so is not recorded: the record says that there is more. */

@@ -2,6 +2,7 @@
 /* Starting and ending the recording of this process. */
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,6 +62,13 @@ static bool is_spawned(void) {
          tps__mpi.Comm_get_parent(&parent) == 0 && parent != tps__comm_null();
 }
 
+/* Nothing where the machine has more CPUs than the record has room for. */
+static void note_cpus(struct tps_header *header) {
+  cpu_set_t *cpus = (cpu_set_t *)(void *)header->cpus;
+  if (sched_getaffinity(0, sizeof header->cpus, cpus) != 0)
+    CPU_ZERO_S(sizeof header->cpus, cpus);
+}
+
 static void describe(struct tps_header *header, const char *directory) {
   char version[ABI_MAX_LIBRARY_VERSION_STRING + 1] = "";
   int length = 0;
@@ -71,6 +79,7 @@ static void describe(struct tps_header *header, const char *directory) {
   copy_text(header->world, sizeof header->world, job_name());
   copy_text(header->abi, sizeof header->abi, ABI_NAME);
   header->local_rank = local_rank();
+  note_cpus(header);
   if (tps__process.concurrent)
     header->flags |= TPS_FLAG_CONCURRENT;
   if (!tps__process.timed)
@@ -96,6 +105,13 @@ static void configure(void) {
   tps__process.calls_per_beat = windows ? 1 : UNTIMED_CALLS_PER_BEAT;
 }
 
+static uint64_t cpu_nanoseconds(void) {
+  struct timespec used = {0};
+  if (tps__process.timed)
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
 /* Creates the record of this rank. False: it failed with a warning, and nothing is recorded. */
 static bool start_recording(void) {
   static bool said;
@@ -116,6 +132,7 @@ static bool start_recording(void) {
   tps__gpu_look();
   header->start_ns = header->last_ns = tps__nanoseconds();
   header->start_ticks = header->last_ticks = tps__ticks();
+  header->start_cpu_ns = header->last_cpu_ns = cpu_nanoseconds();
   tps__phases_start(header->start_ticks);
   tps__record_publish(header);
   tps__tell_start();
@@ -165,6 +182,7 @@ static uint64_t stamp(uint64_t now) {
   uint64_t nanoseconds = tps__nanoseconds();
   __atomic_store_n(&header->last_ticks, now, __ATOMIC_RELAXED);
   __atomic_store_n(&header->last_ns, nanoseconds, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->last_cpu_ns, cpu_nanoseconds(), __ATOMIC_RELAXED);
   return nanoseconds;
 }
 

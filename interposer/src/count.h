@@ -45,6 +45,8 @@ TPS_FAST uint64_t tps__spent(uint64_t start) {
  */
 static inline unsigned tps__space_of_call(enum tps_time_kind kind, bool nonblocking) {
   struct tps_thread *thread = &tps__thread;
+  if (kind == TPS_TIME_FILE) /* of none */
+    return TPS_HOST;
   if (kind == TPS_TIME_COMPLETION) {
     thread->completed = true;
     return thread->pending_on_device ? TPS_DEVICE : TPS_HOST;

@@ -42,6 +42,10 @@ TPS_FAST void tps__bump(uint64_t *counter, uint64_t amount) {
 /* enum tps_gpu */
 TPS_FAST int tps__gpu(void) { return __atomic_load_n(&tps__process.gpu, __ATOMIC_ACQUIRE); }
 
+TPS_FAST unsigned tps__file_requests(void) {
+  return __atomic_load_n(&tps__process.file_requests, __ATOMIC_RELAXED);
+}
+
 TPS_FAST bool tps__guarded(void) {
   return __atomic_load_n(&tps__process.guarded, __ATOMIC_RELAXED);
 }

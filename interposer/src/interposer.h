@@ -63,6 +63,7 @@ enum { TPS_EPOCH_NEVER = 0, TPS_EPOCH_CLOSED = 1 };
 struct tps_process {
   uint64_t epoch; /* a thread whose own is another must ask (tps__thread_enter) */
   bool timed;
+  unsigned file_requests;  /* that are not complete */
   int gpu;                 /* enum tps_gpu; read in the fast path */
   bool guarded;            /* the MPI is not GPU-aware, and no device buffer has been met yet */
   uint64_t gpu_generation; /* changes whenever device memory is freed */
@@ -106,6 +107,7 @@ struct tps_thread {
   uint64_t now; /* ticks at the end of the last call */
   uint64_t beat;
   uint32_t calls_until_beat;
+  bool awaits_others;          /* beside the requests of files */
   struct tps_capture *capture; /* not NULL: a persistent request is being set up */
   uint64_t generation;
   struct {
@@ -153,6 +155,7 @@ const char *tps__file_of(tps_function *function); /* base name of the library th
 abi_handle tps__comm_world(void);
 abi_handle tps__comm_null(void);
 abi_handle tps__no_op(void); /* 0: the MPI has none */
+abi_handle tps__request_null(void);
 bool tps__right_abi(void);
 
 /* What the interposer itself calls. Resolved by tps__right_abi. */

@@ -115,6 +115,14 @@ abi_handle tps__comm_null(void) {
 #endif
 }
 
+abi_handle tps__request_null(void) {
+#ifdef ABI_REQUEST_NULL_SYMBOL
+  return tps__find_data(ABI_REQUEST_NULL_SYMBOL);
+#else
+  return ABI_REQUEST_NULL;
+#endif
+}
+
 abi_handle tps__no_op(void) {
 #ifdef ABI_NO_OP_SYMBOL
   return tps__find_data(ABI_NO_OP_SYMBOL);

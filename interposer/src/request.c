@@ -123,6 +123,7 @@ void tps__on_startall(int count, const abi_handle *started) {
 void tps__on_request_gone(abi_handle request) {
   if (!tps__recording())
     return;
+  tps__file_request_gone(request);
   tps__lock();
   struct tps_capture **link = find_link(ABI_WORD(request));
   struct tps_capture *gone = *link;

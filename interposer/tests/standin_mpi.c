@@ -28,6 +28,7 @@ struct standin_session {
 
 struct standin_comm ompi_mpi_comm_world;
 struct standin_comm ompi_mpi_comm_null;
+struct standin_request ompi_request_null;
 struct standin_type standin_double = {8};
 struct standin_win standin_window;
 
@@ -199,12 +200,23 @@ BOTH(int, MPI_Send_init,
 BOTH(int, MPI_Start, (MPI_Request * request)) { return !(*request)->persistent; }
 BOTH(int, MPI_Request_free, (MPI_Request * request)) {
   free(*request);
-  *request = NULL;
+  *request = &ompi_request_null;
   return 0;
 }
 BOTH(int, MPI_Wait, (MPI_Request * request, void *status)) {
   (void)status;
-  return *request == NULL || (*request)->persistent ? 0 : PMPI_Request_free(request);
+  return *request == &ompi_request_null || (*request)->persistent ? 0 : PMPI_Request_free(request);
+}
+BOTH(int, MPI_Waitall, (int count, MPI_Request requests[], void *statuses)) {
+  for (int i = 0; i < count; ++i)
+    if (PMPI_Wait(&requests[i], statuses) != 0)
+      return 1;
+  return 0;
+}
+BOTH(int, MPI_File_iwrite,
+     (void *file, const void *buffer, int count, MPI_Datatype type, MPI_Request *request)) {
+  (void)file;
+  return PMPI_Isend(buffer, count, type, 0, 0, NULL, request);
 }
 BOTH(int, MPI_Put,
      (const void *origin, int count, MPI_Datatype type, int to, long displacement, int target_count,

@@ -43,6 +43,9 @@ int MPI_Send_init(const void *buffer, int count, MPI_Datatype type, int to, int 
 int MPI_Start(MPI_Request *request);
 int MPI_Request_free(MPI_Request *request);
 int MPI_Wait(MPI_Request *request, void *status);
+int MPI_Waitall(int count, MPI_Request requests[], void *statuses);
+int MPI_File_iwrite(void *file, const void *buffer, int count, MPI_Datatype type,
+                    MPI_Request *request);
 int MPI_Put(const void *origin, int count, MPI_Datatype type, int to, long displacement,
             int target_count, MPI_Datatype target_type, MPI_Win win);
 int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,

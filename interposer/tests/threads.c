@@ -28,6 +28,26 @@ static void give_way(long thread, int round) {
 
 static int peer_of(long thread) { return (int)(thread % STANDIN_SIZE); }
 
+/* Waits for files alone, for files and a message, and for a message whose handle was a file's. */
+static void files(long thread) {
+  double buffer[1] = {0};
+  MPI_Request requests[3];
+  MPI_File_iwrite(NULL, buffer, 1, MPI_DOUBLE, &requests[0]);
+  MPI_File_iwrite(NULL, buffer, 1, MPI_DOUBLE, &requests[1]);
+  give_way(thread, 1);
+  MPI_Wait(&requests[0], NULL);
+  MPI_Irecv(buffer, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, &requests[2]);
+  give_way(thread, 2);
+  MPI_Waitall(3, requests, NULL);
+  MPI_File_iwrite(NULL, buffer, 1, MPI_DOUBLE, &requests[1]);
+  give_way(thread, 3);
+  MPI_Waitall(2, requests, NULL); /* the other is null by now */
+  MPI_File_iwrite(NULL, buffer, 1, MPI_DOUBLE, &requests[0]);
+  MPI_Request_free(&requests[0]);
+  MPI_Irecv(buffer, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, &requests[0]);
+  MPI_Wait(&requests[0], NULL);
+}
+
 static void one_round(long thread, int round) {
   double buffer[4] = {0};
   MPI_Request request;
@@ -53,6 +73,7 @@ static void one_round(long thread, int round) {
     MPI_Wait(&request, NULL);
   }
   MPI_Request_free(&request);
+  files(thread);
   if (thread == 0)
     MPI_Pcontrol(1 + round % 5);
 }
@@ -100,8 +121,9 @@ static void check(const struct totals *totals, int count, int waves) {
   expect("bytes put", totals->bytes[TPS_ONE_SIDED][TPS_HOST][2], 32 * n);
   expect("collectives", totals->events, 2 * n);
   expect("bytes reduced", totals->event_bytes, 8 * halves * (uint64_t)count * (uint64_t)waves);
-  expect("point-to-point calls", totals->calls[TPS_TIME_POINT_TO_POINT][TPS_HOST], 8 * n);
-  expect("completions", totals->calls[TPS_TIME_COMPLETION][TPS_HOST], 4 * n);
+  expect("point-to-point calls", totals->calls[TPS_TIME_POINT_TO_POINT][TPS_HOST], 11 * n);
+  expect("completions", totals->calls[TPS_TIME_COMPLETION][TPS_HOST], 6 * n);
+  expect("files", totals->calls[TPS_TIME_FILE][TPS_HOST], 6 * n);
   expect("collective calls", totals->calls[TPS_TIME_COLLECTIVE][TPS_HOST], 2 * n);
   expect("one-sided calls", totals->calls[TPS_TIME_ONE_SIDED][TPS_HOST], n);
   expect("other calls", totals->calls[TPS_TIME_OTHER][TPS_HOST], 2 * n);

@@ -152,9 +152,9 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
         "INSERT INTO collective VALUES (0, 'bcast', 0, 0, 'device', 8, 1, '', -8)",
         "DROP TABLE collective; CREATE TABLE collective (a)",
         "DROP TABLE collective; CREATE TABLE collective (a); INSERT INTO collective VALUES (1)",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 'x', 'y', NULL, NULL, NULL, NULL)",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 9e999, 0, NULL, NULL, NULL, NULL)",
-        "INSERT INTO rank VALUES (99, 'h', 1, 1, 1, 1, NULL, NULL, NULL, NULL)",
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 'x', 'y', NULL, NULL, NULL, NULL, '', NULL)",
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 9e999, 0, NULL, NULL, NULL, NULL, '', NULL)",
+        "INSERT INTO rank VALUES (99, 'h', 1, 1, 1, 1, NULL, NULL, NULL, NULL, '', NULL)",
         "DROP TABLE rank; CREATE TABLE rank (a, b); INSERT INTO rank VALUES (1, 2)",
         "INSERT INTO communicator VALUES (1, 'w'); INSERT INTO member VALUES (1, 0, 99)",
         "INSERT INTO histogram VALUES ('point-to-point', 'device', 1.5, 1)",
@@ -162,15 +162,17 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
         "INSERT INTO histogram VALUES ('point-to-point', 'device', 1, -1)",
         "INSERT INTO report VALUES (x'00')",
         "DROP TABLE meta; CREATE TABLE meta (key, value);"
-        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/3'), ('ranks', 2)",
+        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/4'), ('ranks', 2)",
         "DROP TABLE meta; CREATE TABLE meta (key, value);"
-        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/3'), ('ranks', '2'), (3, 'x')",
+        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/4'), ('ranks', '2'), (3, 'x')",
         "UPDATE meta SET value = 'perhaps' WHERE key = 'timed'",
         "DELETE FROM meta WHERE key = 'timed'",
         "DROP TABLE phase",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, -1)",
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, -1, '', NULL)",
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, 0, '3-1', NULL)",
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, 0, '', -1.5)",
         "INSERT INTO rank_time VALUES (0, 'collective', 'host', 1, 1)",  # no such rank
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, 0);"
+        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, 0, '', NULL);"
         " INSERT INTO rank_time VALUES (0, 'idling', 'host', 1, 1)",
         "INSERT INTO rank_time VALUES (0, 'other', 'host', -1, 1)",
         "INSERT INTO rank_device VALUES (1, 0, NULL, NULL, 5)",

@@ -24,7 +24,6 @@ TABLE = (INTERPOSER / "calls.tsv").read_text()
 ROWS = [line for line in TABLE.splitlines() if line and line[0] not in "#@"]
 BY_HAND = {f"MPI_{row.split(chr(9))[0]}" for row in ROWS if row.split("\t")[2] == "byhand"}
 ALL_CALLS = BY_HAND | {wrapper.name for wrapper in wrappers(TABLE)}
-QUIET = {wrapper.name for wrapper in wrappers(TABLE) if wrapper.quiet}
 
 
 def declarations(mpi: MpiToolchain) -> dict[str, str]:

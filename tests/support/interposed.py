@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
+from toposeat.model.rank_info import cpu_doubt
+from toposeat.model.traffic import Traffic
 from toposeat.profile.recording.library import fitting_library, library_of_launcher
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
@@ -117,6 +119,11 @@ def fails_by_itself(mpi: MpiToolchain, ranks: int, program: Sequence[str | Path]
     except subprocess.TimeoutExpired:
         return True
     return done.returncode != 0
+
+
+def doubts(traffic: Traffic) -> tuple[str, ...]:
+    """What a profile doubts, without the CPUs of the machine that a test happens to run on."""
+    return tuple(line for line in traffic.report if line != cpu_doubt(traffic.rank_info))
 
 
 def read_truth(path: Path, ranks: int, kinds: int = 1) -> NDArray[np.int64]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from toposeat.model.cpu_list import cpus_of, format_cpu_list
+from toposeat.model.few import first_few
 from toposeat.model.record import Record
 
 if TYPE_CHECKING:  # it brings numpy, which `run` does without
@@ -21,6 +23,7 @@ class TimeKind(StrEnum):
     ONE_SIDED = "one-sided"
     COMPLETION = "completion"  # the Wait, Test and Probe families
     OTHER = "other"
+    FILE = "MPI-IO"  # of no memory: all of it is in that of the host
 
 
 class TimeShare(Record, frozen=True, kw_only=True):
@@ -68,6 +71,8 @@ class RankInfo(Record, frozen=True, kw_only=True):
     local_rank: int | None = None  # number within its node
     time: tuple[TimeShare, ...] = ()  # adds up to `mpi_s`; () when not known
     devices: tuple[DeviceUse, ...] = ()  # every device it sent from, most bytes first
+    cpus: str = ""  # those it was allowed at MPI_Init, as a Linux list; "": not known
+    cpu_s: float | None = None  # of all its threads in `wall_s`; None: not known
 
     @property
     def main_ordinal(self) -> int | None:
@@ -76,6 +81,79 @@ class RankInfo(Record, frozen=True, kw_only=True):
             if use.ordinal is not None:
                 return use.ordinal
         return self.device_ordinal
+
+    @property
+    def file_s(self) -> float:
+        """Inside MPI-IO."""
+        return sum(share.seconds for share in self.time if share.kind is TimeKind.FILE)
+
+
+_LEAST_ON_CPU = 0.8  # share of a rank's time outside files; below, it waited for a CPU
+_LEAST_S = 0.1  # a turn of another process is milliseconds: shorter runs say nothing
+_MOST_IN_FILES = 0.1  # share of the run
+
+
+def cpu_doubt(ranks: Iterable[RankInfo]) -> str:
+    """Why time in MPI may be waiting for a CPU, in one sentence; "" where nothing says so.
+
+    Some set of allowed CPUs holds more ranks than CPUs, or ranks were on a CPU for too little of
+    their time outside of files: a quota, other jobs. Hardware threads of a core are CPUs.
+    """
+    everybody = list(ranks)
+    crowded = _crowded(everybody)
+    if crowded:
+        number, cpus, host = max(crowded, key=lambda each: each[0] / len(each[1]))
+        where = f" on {host}" if host and len({info.host for info in everybody}) > 1 else ""
+        others = len(crowded) - 1
+        more = f", as on {others} more host{'s' * (others > 1)}" if others else ""
+        had = f"{number} ranks{where} had {len(cpus)} CPU{'s' * (len(cpus) > 1)}"
+        return f"{had} ({format_cpu_list(cpus)}){more}: waiting for a CPU counts as time in MPI"
+    low = {}
+    for info in everybody:
+        outside = info.wall_s - info.file_s
+        if info.cpu_s is not None and outside >= _LEAST_S:
+            share = info.cpu_s / outside
+            low.update({info.rank: share} if share < _LEAST_ON_CPU else {})
+    if not low:
+        return ""
+    ends = dict.fromkeys(f"{100 * share:.0f} %" for share in (min(low.values()), max(low.values())))
+    names = first_few(format_cpu_list(low).split(","), 8)
+    return (
+        f"rank{'s' * (len(low) > 1)} {names} had a CPU for {' to '.join(ends)} of the time outside"
+        " files: waiting for one may count as time in MPI"
+    )
+
+
+def _crowded(ranks: Iterable[RankInfo]) -> list[tuple[int, frozenset[int], str]]:
+    """Of each host where one does, the set of CPUs that holds most ranks for each, and how many."""
+    lists: dict[str, Counter[str]] = {}
+    for info in ranks:
+        if info.cpus:
+            lists.setdefault(info.host, Counter())[info.cpus] += 1
+    found = []
+    for host, counts in lists.items():
+        sets = {cpus_of(text): number for text, number in counts.items()}
+        together = frozenset[int]().union(*sets)
+        if sum(map(len, sets)) > len(together):  # one is part of another
+            sets = {
+                cpus: sum(number for own, number in sets.items() if own <= cpus)
+                for cpus in {*sets, together}
+            }
+        cpus, number = max(sets.items(), key=lambda each: each[1] / len(each[0]))
+        if number > len(cpus):
+            found.append((number, cpus, host))
+    return found
+
+
+def file_doubt(ranks: Iterable[RankInfo]) -> str:
+    """That a verdict leaves MPI-IO out, where that is much of the run; "" where it is not."""
+    timed = [info for info in ranks if info.wall_s > 0]
+    share = sum(i.file_s for i in timed) / sum(i.wall_s for i in timed) if timed else 0.0
+    return (
+        f"MPI-IO takes {100 * share:.0f} % of the run: its messages are not recorded"
+        if share > _MOST_IN_FILES
+        else ""
+    )
 
 
 def device_choice(ranks: Iterable[RankInfo]) -> DeviceChoice:

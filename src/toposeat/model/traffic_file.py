@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from toposeat.errors import InputError
+from toposeat.model.cpu_list import cpus_of
 from toposeat.model.files import beginning, encodable, open_input, replace_atomically, unreadable
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
@@ -41,7 +42,7 @@ from toposeat.model.traffic import (
     TrafficKind,
 )
 
-PROFILE_SCHEMA = "toposeat/profile/3"
+PROFILE_SCHEMA = "toposeat/profile/4"
 DIGEST_KEY = "digest"  # in table `meta`: SHA-256 of the rows of all tables but itself
 SQLITE_MAGIC = b"SQLite format 3\x00"
 _DIGEST_ROWS = 4096  # of one MessagePack array; another number makes another digest
@@ -79,7 +80,7 @@ CREATE TABLE group_load (
 CREATE TABLE rank (
     rank INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, finalized INTEGER NOT NULL,
     wall_s REAL NOT NULL, mpi_s REAL NOT NULL, device_pci_bus_id TEXT, device_ordinal INTEGER,
-    visible_devices INTEGER, local_rank INTEGER);
+    visible_devices INTEGER, local_rank INTEGER, cpus TEXT NOT NULL, cpu_s REAL);
 CREATE TABLE rank_time (
     rank INTEGER NOT NULL, kind TEXT NOT NULL, space TEXT NOT NULL, seconds REAL NOT NULL,
     calls INTEGER NOT NULL, PRIMARY KEY (rank, kind, space)) WITHOUT ROWID;
@@ -376,6 +377,7 @@ def _values(database: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]
         "space": cache(MemorySpace),
         "exchange": cache(Exchange),
         "finalized": bool,
+        "cpus": cache(_checked_cpus),
         "inbound": bool,
         "seconds": float,
     }
@@ -386,6 +388,11 @@ def _values(database: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]
         for name, kind in converted:
             values[name] = kind(values[name])
         yield values
+
+
+def _checked_cpus(text: str) -> str:
+    cpus_of(text)
+    return text
 
 
 def _parts(

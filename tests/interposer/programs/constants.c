@@ -59,10 +59,15 @@ int main(void) {
        (long long)(intptr_t)MPI_COMM_NULL);
   extern struct ompi_predefined_op_t ompi_mpi_op_no_op;
   same("MPI_NO_OP", (long long)(intptr_t)&ompi_mpi_op_no_op, (long long)(intptr_t)MPI_NO_OP);
+  extern struct ompi_predefined_request_t ompi_request_null;
+  same("MPI_REQUEST_NULL", (long long)(intptr_t)&ompi_request_null,
+       (long long)(intptr_t)MPI_REQUEST_NULL);
 #else
   same("MPI_COMM_WORLD", (long long)ABI_WORD(ABI_COMM_WORLD), (unsigned)(intptr_t)MPI_COMM_WORLD);
   same("MPI_COMM_NULL", (long long)ABI_WORD(ABI_COMM_NULL), (unsigned)(intptr_t)MPI_COMM_NULL);
   same("MPI_NO_OP", (long long)ABI_WORD(ABI_NO_OP), (unsigned)(intptr_t)MPI_NO_OP);
+  same("MPI_REQUEST_NULL", (long long)ABI_WORD(ABI_REQUEST_NULL),
+       (unsigned)(intptr_t)MPI_REQUEST_NULL);
 #endif
 #define TYPE(type, ctype) type_size(#type, type, sizeof(ctype))
   TYPE(MPI_CHAR, char);

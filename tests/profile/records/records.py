@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-HEADER = struct.Struct("<8s5I5i18Q4I9QiI64s64s16s128s")
+HEADER = struct.Struct("<8s5I5i18Q4I9QiI64s64s16s128s2Q256s")
 SIZES = {
     **{"slots": 576, "events": 48, "communicators": 64, "runs": 16, "devices": 56},
-    "phases": 200,
+    "phases": 232,
 }
 CAPACITIES = {
     "slots": 256,
@@ -30,6 +30,7 @@ FIELDS = (
     *("entered_ticks", "window_ns", "start_ticks", "start_ns", "last_ticks", "last_ns"),
     *("lost_messages", "lost_bytes", "lost_events"),
     *("visible_devices", "reserved", "host", "world", "abi", "library"),
+    *("start_cpu_ns", "last_cpu_ns", "cpus"),
 )
 
 # kind, space, peer, bytes per message, messages, and the phase if it is not 0
@@ -83,11 +84,11 @@ def write_record(
     image = _Image(len(phases))
     runs = [run for _, members in communicators for run in members]
     values: list[object] = [
-        *(b"TPSREC\r\n", 4, 0x01020304, HEADER.size, state, flags, rank, size, pid, thread, -1),
+        *(b"TPSREC\r\n", 5, 0x01020304, HEADER.size, state, flags, rank, size, pid, thread, -1),
         *(value for section in image.sections.values() for value in section),
         *(len(communicators), len(runs), 0, 0),
         *(4000, 0, 1000, 10_000, 4000, 3_010_000, 0, 0, 0),
-        *(-1, 0, b"node1", world, b"ompi", b"Test MPI 1.0"),
+        *(-1, 0, b"node1", world, b"ompi", b"Test MPI 1.0", 0, 0, b""),
     ]
     fields = dict(zip(FIELDS, values, strict=True)) | dict(header or {})
     image.data[: HEADER.size] = HEADER.pack(*fields.values())
@@ -142,10 +143,10 @@ def _put_phases(
     for number, (label, begin, end, active) in enumerate(phases):
         table = [
             value
-            for kind in range(5)
+            for kind in range(6)
             for space in range(2)
             for value in time.get((number, kind, space), (0, 0))
         ]
         image.put(
-            "phases", number, struct.pack("<q3Q20Q2I", label, begin, end, active, *table, 1, 0)
+            "phases", number, struct.pack("<q3Q24Q2I", label, begin, end, active, *table, 1, 0)
         )

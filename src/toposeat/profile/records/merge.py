@@ -18,6 +18,7 @@ from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
+from toposeat.model.rank_info import cpu_doubt, file_doubt
 from toposeat.model.traffic import WORLDS_OF_ONE, Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
@@ -177,7 +178,8 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
         )
     chosen = max(merger.own.values(), key=lambda world: len(world.seen))
     # What the numbers of a merged world do not show, the gravest first.
-    told = (_missing(chosen), _lost(chosen), _devices(chosen))
+    doubts = filter(None, (cpu_doubt(chosen.ranks), file_doubt(chosen.ranks)))
+    told = (_missing(chosen), doubts, _lost(chosen), _devices(chosen))
     report = [*merger.sentences(), *(line for lines in told for line in lines)]
     try:
         traffic = make_traffic(chosen, report, len(merger.damaged))

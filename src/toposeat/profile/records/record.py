@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.model.cpu_list import cpu_list_of_mask
 from toposeat.model.rank_info import DeviceUse, RankInfo, TimeShare
 from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import Int64Array, MemorySpace
@@ -36,6 +38,7 @@ from toposeat.profile.records.segment import (
 
 OUTSIDE = -1  # a peer or member that is not in the rank's MPI_COMM_WORLD
 NO_COMMUNICATOR = -1
+_MOST_CPU_NS = 1 << 60
 _OF_THREAD = re.compile(rf"-t\d+{re.escape(SUFFIX)}$")
 
 
@@ -255,7 +258,19 @@ def _rank_info(segments: Sequence[Segment]) -> RankInfo:
         local_rank=_known(head["local_rank"]),
         time=time,
         devices=tuple(sorted(devices, key=lambda use: -use.bytes)),
+        cpus=_cpus(head["cpus"]),
+        cpu_s=_cpu_seconds(head),
     )
+
+
+@lru_cache(maxsize=1024)
+def _cpus(mask: bytes) -> str:
+    return cpu_list_of_mask(np.frombuffer(mask, "<u8").tolist())
+
+
+def _cpu_seconds(head: Mapping[str, Any]) -> float | None:
+    used: int = head["last_cpu_ns"] - head["start_cpu_ns"]
+    return used * 1e-9 if 0 < used < _MOST_CPU_NS else None
 
 
 def _known(number: int) -> int | None:

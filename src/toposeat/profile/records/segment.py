@@ -31,7 +31,7 @@ MAX_RANKS = 1 << 21  # beyond any machine with GPUs; bounds what a damaged file 
 MAX_THREADS = 64
 
 MAGIC = b"TPSREC\r\n"
-VERSION = 4
+VERSION = 5
 BYTE_ORDER = 0x01020304
 PEER_OUTSIDE = 0x7FFFFFFF
 NO_COMMUNICATOR_CODE = 0xFFFFFFFF
@@ -114,7 +114,8 @@ class PhaseMode(IntEnum):
 
 
 SECTIONS = ("slots", "events", "communicators", "runs", "devices", "phases")
-HEADER = struct.Struct("<8s5I5i18Q4I9QiI64s64s16s128s")
+_CPU_WORDS = 32
+HEADER = struct.Struct(f"<8s5I5i18Q4I9QiI64s64s16s128s2Q{8 * _CPU_WORDS}s")
 FIELDS = (
     *("magic", "version", "byte_order", "header_bytes", "state", "flags"),
     *("rank", "world_size", "pid", "thread", "local_rank"),
@@ -123,6 +124,7 @@ FIELDS = (
     *("entered_ticks", "window_ns", "start_ticks", "start_ns", "last_ticks", "last_ns"),
     *("lost_messages", "lost_bytes", "lost_events"),
     *("visible_devices", "reserved", "host", "world", "abi", "library"),
+    *("start_cpu_ns", "last_cpu_ns", "cpus"),
 )
 
 SLOT = np.dtype(

@@ -16,6 +16,7 @@ from toposeat.model.evaluation import (
     PhaseTime,
 )
 from toposeat.model.quantity import Premises
+from toposeat.model.rank_info import cpu_doubt, file_doubt
 from toposeat.model.scenario import Worth
 from toposeat.model.topology import PathClass, Topology, Vendor
 from toposeat.model.traffic import Traffic
@@ -201,13 +202,13 @@ def gain_range_words(premises: Premises) -> str:
 
 
 def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
-    """How far the predicted change can reach into the whole run; None when nothing was timed.
+    """How far the predicted change can reach into the whole run; None when that is not known.
 
     Amdahl's law with the share of the profiled run that placement can shorten: at most
     1 / (1 - share x (1 - after / before)).
     """
     share = gain_share(traffic)
-    if share is None:
+    if share is None or cpu_doubt(traffic.rank_info):
         return None
     spends = f"your run spends {format_percent(share)} of its time {gain_place(traffic)}"
     start = f"Prediction is of link time only; {spends}"
@@ -468,6 +469,8 @@ def _answer(result: MappingResult, topology: Topology | None, traffic: Traffic) 
     parts: list[Part] = transport_first(result.transport, 1 - after / before if before else 0.0)
     parts.append(Fact("Verdict", verdict_words(result)))
     parts += [Fact("", words) for words in filter(None, [buffer_words(traffic)])]
+    doubts = (cpu_doubt(traffic.rank_info), file_doubt(traffic.rank_info))
+    parts += [Fact("Doubt", words) for words in filter(None, doubts)]
     if topology is None:
         order = f"nodes by first rank: {host_words(result.hosts_by_first_rank)}"
         parts.append(Fact("Order", f"{order} ({moved_words(result)})"))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.few import within
-from toposeat.model.rank_info import DeviceChoice
+from toposeat.model.rank_info import DeviceChoice, cpu_doubt
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
     CollectiveEvent,
@@ -319,10 +319,9 @@ def time_parts(traffic: Traffic) -> list[TimePart]:
     parts = []
     for (kind, space), spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
         if kind is not TimeKind.OTHER and (spent > 0 or calls[kind, space]):
-            name = kind_words(kind.value, space)
-            parts.append(
-                TimePart(name, space, spent, of_run[kind, space] / wall, calls[kind, space])
-            )
+            own = None if kind is TimeKind.FILE else space
+            name = kind.value if own is None else kind_words(kind.value, own)
+            parts.append(TimePart(name, own, spent, of_run[kind, space] / wall, calls[kind, space]))
     known = sum(part.share for part in parts) * wall
     if inside - known > 1e-12 * wall:  # more than rounding
         name = "other MPI calls" if parts else "in MPI calls"
@@ -369,9 +368,12 @@ def gain_words(traffic: Traffic) -> str:
     if share is None:
         return "It is not known what share of the run could gain: the profile has no times."
     limit = f", so never faster than {three_digits(1 / (1 - share))}x" if share < _ALL else ""
+    waiting = "waiting included"
+    if cpu_doubt(traffic.rank_info):
+        limit, waiting = "", "waiting for CPUs included"
     return (
         f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"
-        f" that {gain_place(traffic)}, waiting included (measured){limit}."
+        f" that {gain_place(traffic)}, {waiting} (measured){limit}."
     )
 
 
@@ -449,7 +451,18 @@ def traffic_summary(traffic: Traffic) -> list[Part]:
         Traffic=traffic_sentence(traffic),
         Programs=clean(traffic.metadata.get("programs", "")),
         Pattern=clean(traffic.metadata.get("pattern", "")),
+        **{TimeKind.FILE.value: _file_words(traffic)},
     )
+
+
+def _file_words(traffic: Traffic) -> str:
+    """Calls and time of all ranks in MPI-IO; "" where there are none."""
+    parts = [part for i in traffic.rank_info for part in i.time if part.kind is TimeKind.FILE]
+    if not parts:
+        return ""
+    took = f", {format_seconds(sum(part.seconds for part in parts))}" if traffic.timed else ""
+    calls = format_count(sum(part.calls for part in parts))
+    return f"{calls} calls{took} on all ranks; its messages are not recorded"
 
 
 def _blocks(traffic: Traffic, style: TextStyle) -> list[list[Part]]:
