@@ -32,7 +32,7 @@ STARTS = 11
 RANKS = 16
 MEMORY = Path("/dev/shm")
 DONE = REPETITIONS * CALLS
-CASES = {"exchange": 3, "null": 1}  # MPI calls per measured unit
+CASES = {"exchange": 3, "null": 1, "allreduce": 1}  # MPI calls per measured unit
 QUERIES = 2  # of the kind of memory, per exchange
 
 Check = Callable[[str], None]

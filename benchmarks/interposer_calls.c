@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Cost of MPI calls on one rank, thread CPU time, best of so many repetitions:
- *   interposer_calls exchange|null|start|ring REPETITIONS CALLS [GPU_RUNTIME]
- * exchange: 8-byte Irecv + Isend + Waitall to itself; null: Send to MPI_PROC_NULL; start: nothing;
- * ring, on any number of ranks: Sendrecv with the neighbours and an Allreduce.
- * Prints nanoseconds per exchange or send, and the resident memory in KiB. With a GPU runtime (the
- * stand-in of the tests), the buffers are declared device memory.
+ *   interposer_calls exchange|null|allreduce|start|ring REPETITIONS CALLS [GPU_RUNTIME]
+ * exchange: 8-byte Irecv + Isend + Waitall to itself; null: Send to MPI_PROC_NULL; allreduce: of 8
+ * bytes; start: nothing; ring, on any number of ranks: Sendrecv with the neighbours and an
+ * Allreduce. Prints nanoseconds per exchange or send, and the resident memory in KiB. With a GPU
+ * runtime (the stand-in of the tests), the buffers are declared device memory.
  */
 #define _DEFAULT_SOURCE
 #include <dlfcn.h>
@@ -38,6 +38,11 @@ static void exchange(int calls) {
 static void send_nowhere(int calls) {
   for (int i = 0; i < calls; ++i)
     MPI_Send(&memory[8], 8, MPI_BYTE, MPI_PROC_NULL, 1, MPI_COMM_WORLD);
+}
+
+static void allreduce(int calls) {
+  for (int i = 0; i < calls; ++i)
+    MPI_Allreduce(&memory[0], &memory[8], 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void ring(int calls) {
@@ -96,6 +101,8 @@ int main(int argc, char **argv) {
     double start = now_ns();
     if (strcmp(what, "null") == 0)
       send_nowhere(calls);
+    else if (strcmp(what, "allreduce") == 0)
+      allreduce(calls);
     else if (strcmp(what, "ring") == 0)
       ring(calls);
     else

@@ -56,7 +56,7 @@ static void add_event(const struct tps_comm *comm, enum tps_operation operation,
 static void add_vector(const struct tps_comm *comm, enum tps_operation operation, int root,
                        const void *buffer, abi_count count, tps_word datatype) {
   uint64_t bytes = tps__bytes(count, datatype);
-  add_elements(comm, operation, root, buffer, bytes, bytes > 0 ? bytes / (uint64_t)count : 0);
+  add_elements(comm, operation, root, buffer, bytes, count > 1 ? tps__bytes(1, datatype) : bytes);
 }
 
 static struct tps_comm *find(tps_word comm) {

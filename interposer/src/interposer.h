@@ -51,6 +51,7 @@ struct tps_segment {
   bool *event_used; /* as `keys` */
   uint64_t event_capacity;
   uint64_t events_used;
+  struct tps_event *last_event; /* that was counted; NULL: none yet */
   struct tps_device *devices;
   struct tps_phase *phases;
   bool shared; /* several threads count into it: atomic additions, and a lock for events */

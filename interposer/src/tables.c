@@ -83,6 +83,9 @@ static bool claim_event(struct tps_segment *segment, uint64_t place,
 /* The event of this shape, or of its size class when the table is nearly full; NULL: no room. */
 static struct tps_event *event_of(struct tps_segment *segment, const struct tps_event_shape *shape,
                                   uint32_t phase) {
+  struct tps_event *last = segment->last_event; /* in a loop it is most often the same again */
+  if (last != NULL && same_shape(last, shape, phase, 0))
+    return last;
   struct tps_event_shape wanted = *shape;
   uint8_t by_class = 0;
   uint64_t place = find_event(segment, &wanted, phase, by_class);
@@ -96,7 +99,7 @@ static struct tps_event *event_of(struct tps_segment *segment, const struct tps_
     return NULL;
   if (!segment->event_used[place] && !claim_event(segment, place, &wanted, phase, by_class))
     return NULL;
-  return &segment->events[place];
+  return segment->last_event = &segment->events[place];
 }
 
 void tps__event_add(const struct tps_event_shape *shape) {
