@@ -104,12 +104,16 @@ def test_one_member_on_each_host_has_one_channel() -> None:
 
 
 def test_gpus_that_share_nics_have_a_channel_for_each_nic() -> None:
-    """DGX-1V: eight GPUs, four NICs whose PCIe carries 20.4 GB/s both ways together."""
+    """DGX-1V: eight GPUs, four NICs whose PCIe carries 20.4 GB/s both ways together.
+
+    16 ranks on two nodes all-reduce by trees: S bytes cross where a ring's edge has 30/16 S.
+    """
     shape = shape_of_network(leaves_of_four(NAMES, 1), read_topology("dgx-1v"))
     traffic = pattern_traffic("llm:tp=16,pp=1,dp=1")
     evaluator = SlotEvaluator(shape, traffic)
     (phase,) = evaluator.evaluate(evaluator.default).phases
-    assert phase.seconds == pytest.approx(2 * over_each_edge(traffic) / 4 / 20.4e9, rel=LATENCY)
+    size = over_each_edge(traffic) * 16 / 30
+    assert phase.seconds == pytest.approx(2 * size / 4 / 20.4e9, rel=LATENCY)
 
 
 def test_without_a_node_every_device_sends_each_byte_once() -> None:
@@ -123,4 +127,29 @@ def test_without_a_node_every_device_sends_each_byte_once() -> None:
     sent = [each for each in placed.links if each.level == "device uplinks"]
     assert [each.bytes for each in sent] == pytest.approx([volume] * 16, rel=LATENCY)
     nodes = [each.bytes for each in placed.links if each.level == "level 1 uplinks"]
-    assert nodes == pytest.approx([volume] * 4, rel=LATENCY)
+    assert nodes == pytest.approx([volume * 8 / 14] * 4, rel=LATENCY)  # trees send S on
+
+
+@pytest.mark.parametrize(("hosts", "tree_s"), [(2, 2), (3, 3)])
+def test_all_reduces_go_by_trees_on_two_nodes_and_the_other_way_is_told(
+    hosts: int, tree_s: int
+) -> None:
+    """Its two halves have rings alone. Four NICs of a DGX-1V carry 20.4 GB/s, both ways together.
+
+    By two trees a node of two sends S and receives S, one of three at most 3/2 S each.
+    """
+    shape = shape_of_network(leaves_of_four(NAMES[:hosts], 1), read_topology("dgx-1v"))
+    ranks, seconds = 8 * hosts, {}
+    for kind in ("", ",sp"):
+        traffic = pattern_traffic(f"llm:tp={ranks},pp=1,dp=1{kind}")
+        evaluator = SlotEvaluator(shape, traffic)
+        (seconds[kind],) = evaluator.with_trees(evaluator.evaluate(evaluator.default)).phases
+    whole, halves = seconds[""], seconds[",sp"]
+    assert (halves.trees_s, halves.rings_s) == (None, None)
+    volume = over_each_edge(traffic)
+    assert halves.seconds == pytest.approx(2 * volume / 4 / 20.4e9, rel=LATENCY)
+    by_trees = pytest.approx(tree_s * volume * ranks / (2 * (ranks - 1)) / 4 / 20.4e9, rel=LATENCY)
+    if hosts == 2:
+        assert (whole.seconds, whole.rings_s, whole.trees_s) == (by_trees, halves.seconds, None)
+    else:
+        assert (whole.seconds, whole.rings_s, whole.trees_s) == (halves.seconds, None, by_trees)

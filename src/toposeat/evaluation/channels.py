@@ -20,7 +20,22 @@ from toposeat.model.pair_table import Messages, PairTable
 from toposeat.model.topology import ComponentKind, Topology
 from toposeat.model.traffic import Exchange, Traffic
 
+TREES, RINGS = "trees", "rings"  # of all-reduces between nodes; "": as is usual
 Unit = tuple[int, ...]  # members of a group on one node, ascending
+
+
+def tree_parts(
+    exchange: Exchange, ranks: int, nodes: int, by: str = ""
+) -> tuple[float, float] | None:
+    """Of the bytes over an edge of a ring, what trees move inside a node, and on to the next one.
+
+    An all-reduce of S bytes is 2 (n - 1) / n S of a ring; trees send S each way. None where rings
+    are taken: on exactly two nodes NCCL takes trees for large messages too (its maintainers:
+    nccl#946, nccl-tests#196 and #251), on more rings, unless `by` says TREES or RINGS.
+    """
+    if exchange is not Exchange.ALL_REDUCE or nodes == 1 or by == RINGS:
+        return None
+    return (ranks / (ranks - 1), ranks / (2 * (ranks - 1))) if nodes == 2 or by == TREES else None
 
 
 class Edges(Messages):
@@ -191,17 +206,20 @@ def search_table(channels: Channels, traffic: Traffic, *, even: bool = False) ->
     edges = Edges()
     for load in traffic.groups:
         ranks = ranks_of[load.communicator]
-        if load.exchange is not Exchange.RING:
+        if not load.exchange.is_ring:
             edges.all_pairs(ranks, load.bytes, load.messages)
             continue
         blocks = channels.units(ranks)
-        rows = [(out, into, load.bytes / count) for out, into, count in channels.hops(blocks)]
+        inside, between = tree_parts(load.exchange, len(ranks), len(blocks)) or (1.0, 1.0)
+        hops = channels.hops(blocks)
+        rows = [(out, into, load.bytes * between / count) for out, into, count in hops]
         for block in blocks:
             steps = len(block) - (len(blocks) > 1)
             if even and len(block) > 1:
                 pairs = len(block) * (len(block) - 1)
-                edges.all_pairs(block, load.bytes * steps / pairs, load.messages)
+                edges.all_pairs(block, load.bytes * inside * steps / pairs, load.messages)
                 continue
-            rows += [(a, b, load.bytes) for a, b in pairwise((*block, block[0])[: steps + 1])]
+            chain = pairwise((*block, block[0])[: steps + 1])
+            rows += [(a, b, load.bytes * inside) for a, b in chain]
         edges.extend(rows, load.messages)
     return PairTable.total([traffic.edge_table(), edges.table()])

@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluation.channels import Unit
+from toposeat.evaluation.channels import RINGS, Unit, tree_parts
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.network import compile_traffic
 from toposeat.model.evaluation import GroupUse, PhaseTime
@@ -51,6 +51,7 @@ class GroupModel:
         machine: the machine.
         phases: what runs together: families of groups, then the pairs.
         nodes: how many nodes the groups' library sees.
+        by: how all-reduces go between nodes; "": as is usual (`channels.tree_parts`).
         after: by what ranks may have, which have lesser devices (`mapping.set_cover`): alike on
             every machine.
     """
@@ -61,13 +62,19 @@ class GroupModel:
         self._names = [link.id for link in machine.topology.links]
         self._channels = machine.channels
         self.nodes = len(self._channels.units(range(machine.arrays.devices)))
-        self.phases = phases
+        self.phases, self.by = phases, ""
         self.after: dict[tuple[tuple[int, ...], ...], list[list[int]]] = {}
 
     def at(self, machine: CompiledMachine) -> GroupModel:
         """The same groups on the same machine with other numbers."""
         found = copy.copy(self)
         found.machine = machine
+        return found
+
+    def with_rings(self) -> GroupModel:
+        """The same groups, of which all-reduces on two nodes go by rings."""
+        found = copy.copy(self)
+        found.by = RINGS
         return found
 
     def of(self, topology: Topology) -> GroupModel:
@@ -131,42 +138,45 @@ class GroupModel:
         units: tuple[Unit, ...] = (tuple(sorted(places)),)
         if self.nodes > 1:
             units = tuple(self._channels.units(device_of_rank[rank] for rank in group.ranks))
-        key = group.exchange, units
+        parts = tree_parts(group.exchange, len(group.ranks), len(units), self.by)
+        key = group.exchange.is_ring, parts or (1.0, 1.0), units
         known = self.machine.loads
         if key not in known:
             known[key] = self._computed(*key)
         return known[key]
 
-    def _computed(self, exchange: Exchange, units: tuple[Unit, ...]) -> tuple[float, Floats]:
+    def _computed(
+        self, is_ring: bool, parts: tuple[float, float], units: tuple[Unit, ...]
+    ) -> tuple[float, Floats]:
         devices = tuple(sorted(device for unit in units for device in unit))
         load = np.zeros((len(self._names), 2))
         if len(devices) < 2:
             return 0.0, load
         arrays, rates = self.machine.arrays, self.machine.rates
         share = np.zeros(arrays.devices**2)  # of each byte, over each pair of devices
-        slowest = 0.0
-        if exchange is Exchange.RING:
+        slowest, (inside, between) = 0.0, parts
+        if is_ring:
             channels = self._channels.count(units)
             for unit in units:
                 rate = rates.of(unit)
                 lasts = self._channels.lasts(unit, channels) if len(units) > 1 else ()
                 for link, direction, passes in rates.path_load(unit, lasts) if lasts else rate.load:
-                    load[link, direction] += passes
+                    load[link, direction] += inside * passes
                 slowest = max(slowest, 1 / rate.bytes_per_s if rate.bytes_per_s > 0 else np.inf)
             for source, target, count in self._channels.hops(units):
-                share[source * arrays.devices + target] += 1 / count
+                share[source * arrays.devices + target] += between / count
         else:
             members = np.array(devices)
             share[(members[:, None] * arrays.devices + members).ravel()] = 1.0
             share[members * (arrays.devices + 1)] = 0.0
-        if exchange is Exchange.RING and len(units) == 1:
+        if is_ring and len(units) == 1:
             return max(slowest, self._busiest(load)), load
         used = share[arrays.use_pair] > 0
         reverse = arrays.use_reverse[used].astype(np.intp)
         np.add.at(load, (arrays.use_link[used], reverse), share[arrays.use_pair[used]])
-        between = np.flatnonzero(share)
-        if between.size:
-            alone = share[between] / self.machine.isolated_rate[between]
+        pairs = np.flatnonzero(share)
+        if pairs.size:
+            alone = share[pairs] / self.machine.isolated_rate[pairs]
             slowest = max(slowest, float(alone.max()))
         return max(slowest, self._busiest(load)), load
 

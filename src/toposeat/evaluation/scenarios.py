@@ -51,11 +51,14 @@ _PHASES = Fact(
         Choice(name="phases that overlap"),
     ),
 )
-_TREES = Fact(
-    what="whether all-reduces between nodes go by rings or by trees",
-    settle=_PHASES.settle,
-    choices=(Choice(name="all-reduces by rings"), Choice(name="all-reduces by trees")),
-)
+_BY = {
+    way: Fact(
+        what="whether all-reduces between nodes go by rings or by trees",
+        settle=_PHASES.settle,
+        choices=(Choice(name=f"all-reduces by {usual}"), Choice(name=f"all-reduces by {way}")),
+    )
+    for way, usual in (("trees", "rings"), ("rings", "trees"))
+}
 
 
 _TURNS = Fact(
@@ -160,7 +163,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     changed: tuple[Fact, ...] = ()
     premise: Premise | None = None  # the one number that is at an end
     overlap: bool = False
-    trees: bool = False
+    by: str = ""  # all-reduces between nodes: all by "trees" or "rings"; "": as is usual
     in_turn: bool = False
 
 
@@ -169,15 +172,17 @@ class Scenario(Struct, frozen=True, kw_only=True):
 IN_TURN = Scenario(name=_TURNS.choices[1].name, changed=(_TURNS,), in_turn=True)
 
 
-def ways_of_working(*, phases: int, trees: bool) -> list[Scenario]:
-    """The scenarios of the nominal machine that differ in what its libraries do."""
+def ways_of_working(*, phases: int, other: Sequence[str]) -> list[Scenario]:
+    """The scenarios of the nominal machine that differ in what its libraries do.
+
+    `other` are the ways that all-reduces between nodes may go beside the usual one.
+    """
     found = []
-    for by_trees, overlap in product((False, True) if trees else (False,), (False, True)):
-        changed = [(_TREES, by_trees), (_PHASES, overlap)]
-        open_facts = tuple(fact for fact, is_changed in changed if is_changed)
+    for by, overlap in product(("", *other), (False, True)):
+        open_facts = (*([_BY[by]] if by else []), *([_PHASES] if overlap else []))
         if open_facts and (phases > 1 or not overlap):
             name = ", ".join(fact.choices[1].name for fact in open_facts)
-            found.append(Scenario(name=name, changed=open_facts, overlap=overlap, trees=by_trees))
+            found.append(Scenario(name=name, changed=open_facts, overlap=overlap, by=by))
     return found
 
 
@@ -253,25 +258,26 @@ class Scenarios:
         rows: Sequence[Row] = (),
         *,
         objective: str = "time",
-        trees: SlowestAlone | None = None,
+        other: Mapping[str, SlowestAlone] | None = None,
         latency: Latency | None = None,
     ) -> None:
-        """Draw them: `trees` gives seconds of each phase where all-reduces between nodes use them.
+        """Draw them.
 
         Args:
             evaluator: of the nominal machine and a traffic.
             machine: what is open; None: nothing but what the traffic leaves open.
             rows: placements whose pairs of devices count; () stands for all pairs.
             objective: whose values are predicted; the pairwise cost is nominal.
-            trees: None where trees play no part.
+            other: seconds of each phase where all-reduces between nodes go the other way, by way
+                ("trees", "rings"), where it plays a part.
             latency: of the default placement.
         """
         compiled = evaluator.machine
         self._evaluator = evaluator
         self._open = machine or OpenMachine(compiled.topology, compiled=compiled)
-        self._objective, self._trees = objective, trees
+        self._objective, self._other = objective, other or {}
         self._models: dict[int, GroupModel] = {}
-        self._seconds: dict[tuple[int, Row], tuple[float, ...]] = {}
+        self._seconds: dict[tuple[int | str, Row], tuple[float, ...]] = {}
         self._facts: list[tuple[int | None, Fact]] = [*self._open_facts()]  # by number in `_open`
         uses = () if objective == "cost" else compiled.arrays.premises
         uses = tuple(each for each in uses if evaluator.groups or each.is_of_flows)
@@ -298,7 +304,7 @@ class Scenarios:
         numbers = {each.premise.what for each in self.at_ends if each.premise is not None}
         ends = corners if len(corners) == 2 ** len(numbers) else self.at_ends
         ways = (*self.scenarios, *ends)
-        return [each for each in ways if not (each.overlap or each.trees or each.in_turn)]
+        return [each for each in ways if not (each.overlap or each.by or each.in_turn)]
 
     @property
     def is_open(self) -> bool:
@@ -374,13 +380,13 @@ class Scenarios:
                 numbers = dict(zip(pair, both, strict=True))
                 add(tuple(numbers.get(at, 0) for at in range(len(sizes))))
         scenarios = list(found.values())
-        if self._trees is not None and self._objective == "time":
+        if self._other and self._objective == "time":
             ways = ways_of_working(
                 phases=len(self._evaluator.groups.phases) if self._evaluator.groups else 1,
-                trees=True,
+                other=[*self._other],
             )
             scenarios += [
-                structs.replace(each, machine=scenarios[0].machine) for each in ways if each.trees
+                structs.replace(each, machine=scenarios[0].machine) for each in ways if each.by
             ]
         return tuple(scenarios)
 
@@ -461,10 +467,10 @@ class Scenarios:
             return value(self.network(scenario), flows, placements)
         found = []
         for row in rows:
-            key = (-1 if scenario.trees else id(model), row)
+            key = (scenario.by or id(model), row)
             if key not in self._seconds:
-                by_trees = self._trees if scenario.trees else None
-                self._seconds[key] = by_trees(row) if by_trees else model.seconds(row)
+                seconds_of = self._other[scenario.by] if scenario.by else model.seconds
+                self._seconds[key] = seconds_of(row)
             seconds = self._seconds[key]
             found.append(max(seconds, default=0.0) if scenario.overlap else sum(seconds))
         return found

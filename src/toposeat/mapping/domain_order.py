@@ -15,7 +15,7 @@ from toposeat.mapping.shapes import Shape
 from toposeat.mapping.slot_evaluation import SlotEvaluator
 from toposeat.mapping.slot_groups import Slots
 from toposeat.model.evaluation import Evaluation
-from toposeat.model.traffic import Exchange, Traffic
+from toposeat.model.traffic import Traffic
 
 _ABOUT = 1.1  # times the prediction of another placement: about as long
 
@@ -66,7 +66,7 @@ def crossing_bytes(shape: Shape, traffic: Traffic, slots: Slots) -> float:
         _, members = np.unique(domain[ranks_of[load.communicator]], return_counts=True)
         if len(members) > 1:
             pairs = int(members.sum()) ** 2 - int((members**2).sum())
-            total += load.bytes * (len(members) if load.exchange is Exchange.RING else pairs)
+            total += load.bytes * (len(members) if load.exchange.is_ring else pairs)
     return total
 
 

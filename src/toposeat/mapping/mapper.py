@@ -100,7 +100,7 @@ def map_traffic(
             # Where all are searched, any pair of devices may carry bytes in some order.
             () if len(problem.devices) <= MOST_SEARCHED_DEVICES else rows,
             objective=options.objective,
-            trees=None if shape is None else _by_trees(shape, traffic, evaluator),
+            other=_other_ways(shape, traffic, evaluator),
             latency=default.latency,
         ),
     )
@@ -180,19 +180,28 @@ def _answered(
     return _by_pairs(evaluator, _solved(request), options)
 
 
-def _by_trees(
-    shape: Shape, traffic: Traffic, evaluator: Evaluator
-) -> Callable[[Row], tuple[float, ...]] | None:
-    """Seconds of each phase where all-reduces between nodes go by trees; None: they cannot."""
-    if not traffic.groups:
-        return None
-    from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
+def _other_ways(
+    shape: Shape | None, traffic: Traffic, evaluator: Evaluator
+) -> dict[str, Callable[[Row], tuple[float, ...]]]:
+    """Seconds of each phase where all-reduces between nodes go by trees, and by rings.
 
-    by_slots = SlotEvaluator(shape, traffic)
-    default = by_slots.with_trees(by_slots.evaluate(evaluator.default))
-    if all(phase.trees_s is None for phase in default.phases):
-        return None
-    return by_slots.seconds_by_trees
+    On two nodes trees are usual, on more rings; of trees on more hosts that are not alike none are
+    known.
+    """
+    found: dict[str, Callable[[Row], tuple[float, ...]]] = {}
+    if evaluator.groups is None or evaluator.groups.nodes == 1:
+        return found
+    by_rings = evaluator.groups.with_rings().seconds
+    if by_rings(evaluator.default) != evaluator.groups.seconds(evaluator.default):
+        found["rings"] = by_rings
+    if shape is not None:
+        from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
+
+        by_slots = SlotEvaluator(shape, traffic)
+        default = by_slots.with_trees(by_slots.evaluate(evaluator.default))
+        if any(phase.trees_s is not None for phase in default.phases):
+            found["trees"] = partial(by_slots.seconds_by, "trees")
+    return found
 
 
 def _is_best(asked: Asked, outlook: Outlook, at: int, least: Sequence[float]) -> bool:

@@ -97,16 +97,16 @@ def sum_bound(
     floors = [0.0] * len(default_s)
     for each in kept:
         floors[each.phase] = max(floors[each.phase], default_s[each.phase])
-    whole = _bound(grid, room, inner, floors, value)
+    whole = _bound(grid, room, inner, floors, value, per_host=per_host // inner)
     if not kept:
         return whole * _SAFE
     port = capacities[ports].max() if ports.size else math.inf
     cut = []
     for each in kept:
         split = [0.0] * len(default_s)
-        over = each.cut_bytes / 2 / (port * max(1, each.size // 2))
+        over = each.on_two_bytes / 2 / (port * max(1, each.size // 2))
         split[each.phase] = over
-        cut.append(_bound(grid, room, 1, split, value))
+        cut.append(_bound(grid, room, 1, split, value, per_host=per_host))
     return min(whole, *cut) * _SAFE
 
 
@@ -116,10 +116,12 @@ def _bound(
     inner: int,
     floors: Sequence[float],
     value: float,
+    *,
+    per_host: int,
 ) -> float:
-    """With cells of `inner` ranks that stay together."""
+    """With cells of `inner` ranks that stay together, at most `per_host` of them on a host."""
     ranks = math.prod(extent for _, extent in grid.axes)
-    families = _families(grid, inner)
+    families = _families(grid, inner, per_host)
     if not families:
         return sum(floors)
     stages = [
@@ -137,7 +139,7 @@ def _bound(
     return rest + search.least_sum(least, max(value - rest, float(least.sum())))
 
 
-def _families(grid: RankGrid, inner: int) -> list[_Family]:
+def _families(grid: RankGrid, inner: int, per_host: int) -> list[_Family]:
     """The heaviest lines of each phase, of cells."""
     found: dict[int, _Family] = {}
     for line in grid.lines:
@@ -149,9 +151,10 @@ def _families(grid: RankGrid, inner: int) -> list[_Family]:
         size = math.prod(grid.axes[at][1] for at in axes)
         if size < 2:
             continue
+        over = line.on_two_bytes if size <= 2 * per_host else line.cut_bytes
         own = _Family(
             size=size,
-            cut_bytes=line.cut_bytes * inner,
+            cut_bytes=over * inner,
             axes=axes,
             phase=line.phase,
             is_chain=line.is_chain,

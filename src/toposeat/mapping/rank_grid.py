@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from toposeat.evaluation.channels import tree_parts
 from toposeat.evaluation.group_time import PhaseParts
 from toposeat.model.traffic import Exchange, PairTable
 
@@ -26,6 +27,7 @@ class Lines(Struct, frozen=True, kw_only=True):
     Attributes:
         digits: the axes.
         cut_bytes: that a line sends and receives at least, both together, over any cut through it.
+        on_two_bytes: the same where all of it is on two hosts.
         phase: number of the phase.
         is_ring: whether it is a group that its library orders, by rings.
         is_chain: whether each rank talks to the next ones of the line.
@@ -33,6 +35,7 @@ class Lines(Struct, frozen=True, kw_only=True):
 
     digits: tuple[Digit, ...]
     cut_bytes: float
+    on_two_bytes: float
     phase: int
     is_ring: bool = False
     is_chain: bool = False
@@ -78,7 +81,10 @@ def _lines_of(ranks: int, number: int, phase: PhaseParts) -> Iterator[Lines]:
     if phase.pairs is not None:
         found = _of_pairs(ranks, phase.pairs)
         if found is not None:
-            yield Lines(digits=(found[0],), cut_bytes=found[1], phase=number, is_chain=True)
+            digit, least = found
+            yield Lines(
+                digits=(digit,), cut_bytes=least, on_two_bytes=least, phase=number, is_chain=True
+            )
         return
     families: dict[tuple[tuple[int, ...], Exchange], dict[int, float]] = {}
     for group in phase.groups:
@@ -86,17 +92,19 @@ def _lines_of(ranks: int, number: int, phase: PhaseParts) -> Iterator[Lines]:
         offsets = tuple(member - members[0] for member in members)
         size = len(members)
         # A ring goes out and comes back; of all pairs a cut before one member has the fewest.
-        over = 2.0 * group.bytes * (1 if group.exchange is Exchange.RING else size - 1)
+        over = 2.0 * group.bytes * (1 if group.exchange.is_ring else size - 1)
         own = families.setdefault((offsets, group.exchange), {})
         own[members[0]] = own.get(members[0], 0.0) + over
     for (offsets, exchange), own in families.items():
         digits = _digits(offsets)
         if digits is not None and len(own) * len(offsets) == ranks:
+            least, parts = min(own.values()), tree_parts(exchange, len(offsets), 2)
             yield Lines(
                 digits=digits,
-                cut_bytes=min(own.values()),
+                cut_bytes=least,
+                on_two_bytes=least if parts is None else least * parts[1],
                 phase=number,
-                is_ring=exchange is Exchange.RING,
+                is_ring=exchange.is_ring,
             )
 
 

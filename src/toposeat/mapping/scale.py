@@ -220,8 +220,10 @@ def _outlook(pool: _Pool, objective: str, evaluator: SlotEvaluator) -> Outlook:
     rows = [each for _, each in pool]
     ways = [Scenario(name="nominal")]
     if objective == "time" and rows[0].phases:
-        trees = any(phase.trees_s for phase in rows[0].phases)
-        ways += ways_of_working(phases=len(rows[0].phases), trees=trees)
+        phases = [phase for each in rows for phase in each.phases]
+        other = ["trees"] * any(each.trees_s for each in phases)
+        other += ["rings"] * any(each.rings_s for each in phases)
+        ways += ways_of_working(phases=len(rows[0].phases), other=other)
     times = [[_seconds(way, each, objective) for each in rows] for way in ways]
     latency = rows[0].latency
     is_in_turn = objective == "time" and latency is not None and latency.is_much
@@ -238,8 +240,7 @@ def _outlook(pool: _Pool, objective: str, evaluator: SlotEvaluator) -> Outlook:
 def _seconds(way: Scenario, placed: Evaluation, objective: str) -> float:
     if not way.changed:
         return placed.value(objective)
-    by_rings = [phase.seconds for phase in placed.phases]
-    seconds = placed.phases_by_trees if way.trees else by_rings
+    seconds = [phase.by(way.by) if way.by else phase.seconds for phase in placed.phases]
     return max(seconds) if way.overlap else sum(seconds)
 
 

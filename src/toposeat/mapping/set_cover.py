@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation.network import NetworkArrays
-from toposeat.model.traffic import Exchange
 
 if TYPE_CHECKING:
     from toposeat.evaluation.group_time import GroupModel, Members
@@ -102,13 +101,13 @@ class SetCover:
         self._pairs_s = np.array([pairs_s.get(each.label, 0.0) for each in phases])
         self._sides, self._seconds = _cuts(model.machine.arrays, self.devices)
         self._count = _counts(len(self.devices))
-        rings = {len(group.ranks) for _, group in groups if group.exchange is Exchange.RING}
+        rings = {len(group.ranks) for _, group in groups if group.exchange.is_ring}
         sizes = sorted(rings)
         with np.errstate(divide="ignore"):  # seconds per byte
             self._pace = 1 / np.array([*map(self._fastest, sizes), np.full(self._all + 1, np.inf)])
         self._table = np.array(
             [
-                sizes.index(len(group.ranks)) if group.exchange is Exchange.RING else len(sizes)
+                sizes.index(len(group.ranks)) if group.exchange.is_ring else len(sizes)
                 for _, group in groups
             ],
             np.int64,

@@ -18,7 +18,6 @@ from toposeat.evaluation import Evaluator
 from toposeat.mapping.problem import Answer, Problem
 from toposeat.mapping.set_cover import MOST_DEVICES, Looks, Seconds, SetCover
 from toposeat.model.map_options import MapOptions
-from toposeat.model.traffic import Exchange
 
 if TYPE_CHECKING:
     from toposeat.evaluation.group_time import GroupModel
@@ -107,7 +106,7 @@ def _least_of_links(model: GroupModel, devices: Sequence[int], pairs_s: Seconds)
     fastest = max(model.machine.rates.leaving(device) for device in devices)
     total = 0.0
     for phase in model.phases:
-        rings = [group.bytes for group in phase.groups if group.exchange is Exchange.RING]
+        rings = [group.bytes for group in phase.groups if group.exchange.is_ring]
         total += max(rings, default=0) / fastest if phase.flows is None else pairs_s[phase.label]
     return total
 

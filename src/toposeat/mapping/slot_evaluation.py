@@ -134,24 +134,26 @@ class SlotEvaluator:
         return low, high
 
     def with_trees(self, found: Evaluation) -> Evaluation:
-        """With what all-reduces by trees take between the nodes of this placement."""
+        """With what all-reduces between nodes take by the other of rings and trees."""
         if self._groups is None:
             return found
         slots = np.array(found.device_of_rank, np.uint32)
         return replace(found, phases=self._groups.with_trees(found.phases, slots))
 
-    def seconds_by_trees(self, slots: Sequence[int]) -> tuple[float, ...]:
-        """Seconds of each phase where all-reduces between nodes go by trees."""
-        return tuple(self.with_trees(self.evaluate(slots)).phases_by_trees)
+    def seconds_by(self, way: str, slots: Sequence[int]) -> tuple[float, ...]:
+        """Seconds of each phase where all-reduces between nodes go by "trees" or by "rings"."""
+        return tuple(each.by(way) for each in self.with_trees(self.evaluate(slots)).phases)
 
     def with_levels(self, found: Evaluation) -> Evaluation:
         """An evaluation of listed devices, with what levels and hosts carry, and trees take."""
         loads = self.with_trees(self.evaluate(found.device_of_rank))
-        trees = {phase.label: phase.trees_s for phase in loads.phases}
+        other = {each.label: (each.trees_s, each.rings_s) for each in loads.phases}
         return replace(
             found,
             phases=tuple(
-                structs.replace(each, trees_s=trees.get(each.label)) for each in found.phases
+                structs.replace(each, trees_s=trees_s, rings_s=rings_s)
+                for each in found.phases
+                for trees_s, rings_s in [other.get(each.label, (None, None))]
             ),
             levels=loads.levels,
             hosts_s=loads.hosts_s,

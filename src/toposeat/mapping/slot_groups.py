@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluation.channels import Channels, Edges, Unit, search_table
+from toposeat.evaluation.channels import (
+    RINGS,
+    TREES,
+    Channels,
+    Edges,
+    Unit,
+    search_table,
+    tree_parts,
+)
 from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.group_time import Members, PhaseParts, phases_of
 from toposeat.mapping.fabric import Fabric
@@ -58,7 +66,7 @@ class _Inside:
         self._first = shape.machine.links - self._each * len(shape.hosts)
         self._known: dict[tuple[Unit, Unit], tuple[float, Floats]] = {}
 
-    def add(self, unit: Unit, lasts: Unit, volume: int, nbytes: Floats) -> float:
+    def add(self, unit: Unit, lasts: Unit, volume: float, nbytes: Floats) -> float:
         """Add the bytes over each link, open at `lasts` if any; the seconds of the ring alone."""
         first, last = unit[0] // self._per_host, unit[-1] // self._per_host
         if first != last and self._fabric is not None:
@@ -86,7 +94,7 @@ class _Inside:
         return self._known[key]
 
     def _across(
-        self, fabric: Fabric, unit: Unit, lasts: Unit, volume: int, nbytes: Floats
+        self, fabric: Fabric, unit: Unit, lasts: Unit, volume: float, nbytes: Floats
     ) -> float:
         """The same over hosts of one domain, by the fabric that joins them; seconds per byte."""
         for here, there in pairwise((*unit, unit[0])):
@@ -127,36 +135,31 @@ class SlotGroups:
         return tuple(times), total
 
     def with_trees(self, phases: tuple[PhaseTime, ...], slots: Slots) -> tuple[PhaseTime, ...]:
-        """The same times, with those of trees between nodes."""
+        """The same times, with those where all-reduces between nodes go the other way."""
         found = []
         for known, phase in zip(phases, self.phases, strict=True):
-            edges, most = Edges(), 0
-            for group in phase.groups:
-                units = self._channels.units(int(slots[rank]) for rank in group.ranks)
-                if group.exchange is Exchange.RING:
-                    most = max(most, len(units))
-                    # V = 2 S (n - 1) / n of an all-reduce of S bytes on n ranks
-                    size = group.bytes * len(group.ranks) / (2 * (len(group.ranks) - 1))
-                    hops = self._channels.tree_hops(units)
-                    edges.extend([(out, into, size / parts) for out, into, parts in hops])
-            trees_s = None
-            if most > 2:
-                _, over = _core.large_loads(self._machine, *_over_slots(edges.table()))
-                trees_s = float((over / self._capacities).max())
-            found.append(replace(known, trees_s=trees_s))
+            nodes = {
+                len(self._channels.units(int(slots[rank]) for rank in group.ranks))
+                for group in phase.groups
+                if group.exchange is Exchange.ALL_REDUCE
+            }
+            trees_s = self._phase(phase, slots, TREES)[0] if nodes - {1, 2} else None
+            rings_s = self._phase(phase, slots, RINGS)[0] if 2 in nodes else None
+            found.append(replace(known, trees_s=trees_s, rings_s=rings_s))
         return tuple(found)
 
-    def _phase(self, phase: PhaseParts, slots: Slots) -> tuple[float, Floats]:
+    def _phase(self, phase: PhaseParts, slots: Slots, by: str = "") -> tuple[float, Floats]:
         """T = max(max_g V_g / B(S_g on a host), max_l bytes_l / c_l), and the bytes."""
-        slowest, nbytes, flows, places = self._parts(phase, slots)
+        slowest, nbytes, flows, places = self._parts(phase, slots, by)
         if flows.ranks:
             found, over = _core.large_loads(self._machine, flows, places)
             nbytes += over
-            slowest = max(slowest, found.predicted_s)
+            if by != TREES:  # whose messages have no more latency in one order than in another
+                slowest = max(slowest, found.predicted_s)
         return max(slowest, float((nbytes / self._capacities).max(initial=0.0))), nbytes
 
     def _parts(
-        self, phase: PhaseParts, slots: Slots
+        self, phase: PhaseParts, slots: Slots, by: str = ""
     ) -> tuple[float, Floats, _core.RankTraffic, Slots]:
         """Seconds and bytes inside hosts, and the flows between slots."""
         nbytes = np.zeros(len(self._capacities))
@@ -165,8 +168,8 @@ class SlotGroups:
         edges, slowest = Edges(), 0.0
         for group in phase.groups:
             own = [int(slots[rank]) for rank in group.ranks]
-            if group.exchange is Exchange.RING:
-                slowest = max(slowest, self._ring(group, own, edges, nbytes))
+            if group.exchange.is_ring:
+                slowest = max(slowest, self._ring(group, own, edges, nbytes, by))
             else:
                 edges.all_pairs(own, group.bytes)
         return slowest, nbytes, *_over_slots(edges.table())
@@ -186,11 +189,15 @@ class SlotGroups:
             phases.append((flows, places, max(slowest, float(inside.max(initial=0.0)))))
         return _core.NodeOrders(self._machine, phases)
 
-    def _ring(self, group: Members, slots: Sequence[int], edges: Edges, nbytes: Floats) -> float:
+    def _ring(
+        self, group: Members, slots: Sequence[int], edges: Edges, nbytes: Floats, by: str
+    ) -> float:
         """Add a group's edges between units and its bytes inside them; its seconds inside."""
         units = self._channels.units(slots)
-        hops = self._channels.hops(units)
-        edges.extend([(out, into, group.bytes / count) for out, into, count in hops])
+        parts = tree_parts(group.exchange, len(slots), len(units), by)
+        hops = self._channels.hops(units) if parts is None else self._channels.tree_hops(units)
+        inside, between = (group.bytes * part for part in parts or (1.0, 1.0))
+        edges.extend([(out, into, between / count) for out, into, count in hops])
         channels = self._channels.count(units)
         slowest = 0.0
         for unit in units:
@@ -198,9 +205,10 @@ class SlotGroups:
                 continue
             lasts = self._channels.lasts(unit, channels) if len(units) > 1 else ()
             if self._inside is None:
-                _chain(unit, lasts, group.bytes, edges)
+                _chain(unit, lasts, inside, edges)
             else:
-                slowest = max(slowest, self._inside.add(unit, lasts, group.bytes, nbytes))
+                seconds = self._inside.add(unit, lasts, inside, nbytes)
+                slowest = max(slowest, seconds * group.bytes / inside)  # a ring's rate, of all V
         return slowest
 
 
@@ -209,7 +217,7 @@ def _sent(slot: int, lasts: Unit) -> float:
     return 1 - lasts.count(slot) / len(lasts) if lasts else 1.0
 
 
-def _chain(unit: Unit, lasts: Unit, nbytes: int, edges: Edges) -> None:
+def _chain(unit: Unit, lasts: Unit, nbytes: float, edges: Edges) -> None:
     """A ring in the order of slots, where a host's inside is not known; open at `lasts`."""
     ring = pairwise((*unit, unit[0]))
     edges.extend([(here, there, nbytes * _sent(here, lasts)) for here, there in ring])

@@ -56,13 +56,20 @@ class HostGroup(Struct, frozen=True, kw_only=True):
 class PhaseTime(Struct, frozen=True, kw_only=True):
     """Link time of what runs together, alone.
 
-    `trees_s`: what the links between nodes take where the collectives of its groups are all-reduces
-    and the library takes two binary trees for them; None where no group has three nodes.
+    Of all-reduces between nodes it is that of two binary trees on exactly two nodes, of rings on
+    more. `trees_s`, `rings_s`: the seconds where the library takes the other; None where no
+    all-reduce has three nodes, or two.
     """
 
     label: str
     seconds: float
     trees_s: float | None = None
+    rings_s: float | None = None
+
+    def by(self, way: str) -> float:
+        """Seconds where all all-reduces between nodes go by "trees", or by "rings"."""
+        other = {"trees": self.trees_s, "rings": self.rings_s}[way]
+        return self.seconds if other is None else other
 
 
 class GroupUse(Struct, frozen=True, kw_only=True):
@@ -111,11 +118,6 @@ class Evaluation(Noun, Record, frozen=True, kw_only=True):
     def low_s(self) -> float:
         """The least that it can take: the slowest phase, if all others hide behind it."""
         return max((phase.seconds for phase in self.phases), default=self.predicted_s)
-
-    @property
-    def phases_by_trees(self) -> list[float]:
-        """Seconds of each phase where all-reduces between nodes go by trees."""
-        return [p.seconds if p.trees_s is None else p.trees_s for p in self.phases]
 
     def value(self, objective: str) -> float:
         """The value that an objective, one of `map_options.OBJECTIVES`, minimises."""

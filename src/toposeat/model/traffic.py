@@ -78,7 +78,13 @@ class Exchange(StrEnum):
     """How a library that orders a group itself moves the bytes of a collective inside it."""
 
     RING = "ring"  # cycles over all members, chosen by the library
+    ALL_REDUCE = "all-reduce"  # by rings, or between nodes by two trees
     PAIRWISE = "pairwise"  # every member to every other
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether rings are drawn through the members inside each node."""
+        return self is not Exchange.PAIRWISE
 
 
 class GroupLoad(Record, frozen=True, kw_only=True):

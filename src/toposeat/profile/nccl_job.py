@@ -93,6 +93,7 @@ OPERATION_OF_CALL = {
 }
 _OF_SETS = {
     **dict.fromkeys(RING_OPERATIONS, Exchange.RING),
+    "allreduce": Exchange.ALL_REDUCE,
     "alltoall": Exchange.PAIRWISE,
 }
 ROOTED = frozenset({"bcast", "reduce", "gather", "scatter"})

@@ -194,7 +194,7 @@ def test_a_collective_with_a_root_is_messages_beside_the_groups(tmp_path: Path) 
         lines += [call_line(process, 0, 2, name, 64) for process in processes]
     traffic = read(tmp_path, lines)
     (load,) = traffic.groups
-    assert load.exchange is Exchange.RING
+    assert load.exchange is Exchange.ALL_REDUCE
     messages = traffic.edge_table()
     assert (messages.source.tolist(), messages.target.tolist()) == ([1], [0])
     assert messages.bytes.tolist() == [256]

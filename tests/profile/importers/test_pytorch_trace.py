@@ -142,7 +142,8 @@ def test_groups_stay_sets_beside_an_all_to_all_with_splits(tmp_path: Path) -> No
     write(tmp_path, [trace(rank, calls) for rank in range(4)])
     traffic = read_traffic(tmp_path)
     (load,) = traffic.groups
-    assert (load.library, load.exchange, load.bytes) == ("nccl", Exchange.RING, 4000 * 2 * 3 // 4)
+    assert (load.library, load.exchange) == ("nccl", Exchange.ALL_REDUCE)
+    assert load.bytes == 4000 * 2 * 3 // 4
     assert int(traffic.edge_table().bytes.sum()) == 4 * (4 + 8 + 12 + 16) - (4 + 8 + 12 + 16)
 
 

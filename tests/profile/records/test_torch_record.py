@@ -65,7 +65,7 @@ def test_nccl_groups_are_sets(tmp_path: Path) -> None:
         write(tmp_path, rank)
     traffic = read_torch_records(tmp_path)
     (load,) = traffic.groups
-    assert (load.exchange, load.bytes, load.library) == (Exchange.RING, 2400, "nccl")
+    assert (load.exchange, load.bytes, load.library) == (Exchange.ALL_REDUCE, 2400, "nccl")
     table = traffic.table(kind=TrafficKind.COLLECTIVE, space=MemorySpace.DEVICE)
     assert table.dense_bytes(2).tolist() == [[0, 2400], [2400, 0]]
     assert len(traffic.edge_table()) == 0

@@ -302,7 +302,7 @@ class StepMessages(MessageList):
             return
         for communicator in communicators:
             self.add_load(communicator, "nccl", exchange, size * count, count, phase=phase)
-        for shift in range(1, 2 if exchange is Exchange.RING else number):
+        for shift in range(1, 2 if exchange.is_ring else number):
             target = np.roll(members, -shift, axis=1)
             pairs = members.ravel(), target.ravel()
             self.add(TrafficKind.COLLECTIVE, *pairs, size, count, phase=phase)
@@ -331,7 +331,8 @@ def _add_tensor(messages: StepMessages, job: LlmJob) -> None:
     members = job.groups("tp")
     for share in (1, load):
         size = job.values * share * VALUE_BYTES
-        _add_rings(messages, "tensor", members, size, 2 * _passes(job))
+        is_whole = not job.sequence_parallel
+        _add_rings(messages, "tensor", members, size, 2 * _passes(job), is_whole=is_whole)
 
 
 def _add_data(messages: StepMessages, job: LlmJob) -> None:
@@ -352,20 +353,27 @@ def _add_gradients(
     gradients, own = parameters * job.gradient_bytes, parameters * VALUE_BYTES
     reductions = job.microbatches if job.zero >= 2 else 1
     gathers = {0: 0, 1: 1, 2: 1, 3: 2 * job.microbatches}[job.zero]
-    _add_rings(messages, phase, members, gradients, 2 if job.zero == 0 else reductions)
+    passes = 2 if job.zero == 0 else reductions
+    _add_rings(messages, phase, members, gradients, passes, is_whole=job.zero == 0)
     _add_rings(messages, phase, members, own, gathers)
 
 
 def _add_rings(
-    messages: StepMessages, phase: str, members: Int64Array, size: float, passes: int
+    messages: StepMessages,
+    phase: str,
+    members: Int64Array,
+    size: float,
+    passes: int,
+    *,
+    is_whole: bool = False,
 ) -> None:
-    """`size` bytes go `passes` times around: an all-reduce twice, its two halves once each."""
+    """`size` bytes go `passes` times around: a whole all-reduce twice, its two halves once each."""
     number = members.shape[1]
     messages.add_groups(
         phase,
         f"{phase} parallel",
         members,
-        Exchange.RING,
+        Exchange.ALL_REDUCE if is_whole else Exchange.RING,
         size=round(size / number),
         count=(number - 1) * passes,
     )

@@ -323,13 +323,13 @@ def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
 
 
 def tree_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
-    """What all-reduces by trees take between nodes, in each phase; "" where there are none."""
+    """What phases take if all-reduces between nodes go by trees; "" where there are none."""
     times = [
         _change_words(clean(old.label), old.trees_s, new.trees_s)
         for old, new in zip(before, after, strict=True)
         if old.trees_s is not None and new.trees_s is not None
     ]
-    return f"{'; '.join(times)}, between nodes, if its all-reduces go by trees" if times else ""
+    return f"{'; '.join(times)}, if all-reduces between nodes go by trees" if times else ""
 
 
 _SMALL_CALL = 1 << 16  # bytes over an edge: links move them in less time than their latency

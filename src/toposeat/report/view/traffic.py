@@ -248,7 +248,11 @@ def _stopped_by(traffic: Traffic) -> str:
 
 
 _MOST_GROUPS = 16
-_MOVED_IN = {Exchange.RING: "rings", Exchange.PAIRWISE: "every pair"}
+_MOVED_IN = {
+    Exchange.RING: "rings",
+    Exchange.ALL_REDUCE: "rings or trees",
+    Exchange.PAIRWISE: "every pair",
+}
 
 
 def group_rows(traffic: Traffic) -> list[tuple[str, ...]]:
