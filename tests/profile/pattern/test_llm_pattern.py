@@ -70,6 +70,33 @@ def test_groups_follow_the_order_of_the_axes() -> None:
     assert set(groups_of(traffic, "tensor")) == {(0, 4), (1, 5), (2, 6), (3, 7)}
 
 
+@pytest.mark.parametrize("order", ["tp-cp-ep-dp-pp", "tp-dp-ep-pp", "pp-ep-dp-tp", "tp-pp-dp-ep"])
+def test_experts_lie_where_megatrons_order_says(order: str) -> None:
+    """Its generator of ranks counts through the axes, with ep and what is left of dp apart."""
+    sizes = {"tp": 2, "cp": 1, "ep": 3, "dp": 2, "pp": 2}
+    axes = order.split("-")
+    grid = np.arange(24).reshape([sizes[axis] for axis in axes[::-1]])
+
+    def groups(axis: str) -> set[tuple[int, ...]]:
+        along = np.moveaxis(grid, len(axes) - 1 - axes.index(axis), -1)
+        return {*map(tuple, along.reshape(-1, sizes[axis]).tolist())}
+
+    options = f"tp=2,dp=6,pp=2,ep=3,experts=3,sp,order={order}"
+    traffic = pattern_traffic(f"llm:{options},{SIZES}")
+    assert set(groups_of(traffic, "expert")) == groups("ep")
+    assert set(groups_of(traffic, "expert data")) == groups("dp")
+    assert set(groups_of(traffic, "tensor")) == groups("tp")
+
+
+def test_an_order_leaves_out_axes_of_one_rank() -> None:
+    partial, whole = (
+        pattern_traffic(f"llm:tp=2,pp=2,order={order},{SIZES}")
+        for order in ("pp-tp", "pp-tp-cp-ep-dp")
+    )
+    assert partial.table() == whole.table()
+    assert set(groups_of(partial, "tensor")) == {(0, 2), (1, 3)}
+
+
 def test_thousands_of_ranks_have_disjoint_groups() -> None:
     traffic = pattern_traffic("llm:tp=8,pp=8,dp=64")
     for label, number, size in (("tensor", 512, 8), ("data", 64, 64)):

@@ -272,7 +272,10 @@ def test_sizes(size: str, expected: int) -> None:
         ("llm:tp=2,ep=2", "expert parallelism"),
         ("llm:tp=2,pp=3", "32 layers do not divide into pp=3"),
         ("llm:cp=3", "seq=4096 does not divide into cp=3"),
-        ("llm:tp=2,order=tp-pp", "order must name"),
+        ("llm:tp=2,order=tp-tp", "order must name"),
+        ("llm:tp=2,order=tp-ddp", "order must name"),
+        ("llm:tp=2,dp=2,order=tp-pp", "order leaves out dp, which"),
+        ("llm:dp=4,pp=2,ep=2,experts=2,order=dp-pp-ep", "order must have cp, ep and dp side by"),
         ("llm:tp=10000,dp=10000", "more than 131072 ranks"),
     ],
 )

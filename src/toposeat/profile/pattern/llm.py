@@ -62,6 +62,7 @@ class Experts(Struct, frozen=True, kw_only=True):
     number: int
     load: float  # tokens that leave a rank, over the tokens it has: top-k x capacity factor
     dense: int  # layers without them
+    are_outer: bool  # `ep` varies slower than `dp`, so that copies of an expert are neighbours
 
 
 class LlmJob(Struct, frozen=True, kw_only=True):
@@ -108,29 +109,32 @@ class LlmJob(Struct, frozen=True, kw_only=True):
         return members[np.argsort(members[:, 0])]
 
     def expert_groups(self) -> Int64Array:
-        """Groups x members: each ep consecutive members of a data-parallel group."""
-        return self.groups("cp", "dp").reshape(-1, self.experts.ep)
+        """Groups x members: the ranks of a data-parallel group that share a copy of all experts."""
+        return self._copies().reshape(-1, self.experts.ep)
 
     def expert_data_groups(self) -> Int64Array:
         """Groups x members: the ranks that hold the same experts."""
-        ep = self.experts.ep
-        data = self.groups("cp", "dp")
-        parts = data.reshape(len(data), -1, ep).transpose(0, 2, 1)
-        return parts.reshape(-1, data.shape[1] // ep)
+        copies = self._copies()
+        return copies.swapaxes(1, 2).reshape(-1, copies.shape[1])
+
+    def _copies(self) -> Int64Array:
+        """Data-parallel groups x copies of all experts x ranks that share one."""
+        data, ep = self.groups("cp", "dp"), self.experts.ep
+        if self.experts.are_outer:
+            return data.reshape(len(data), ep, -1).swapaxes(1, 2)
+        return data.reshape(len(data), -1, ep)
 
 
 def take_job(text: PatternText) -> LlmJob:
     """Read all options."""
     _take_model(text)
     extent = {axis: text.take_integer(axis, 1, minimum=1, maximum=_MAX_DEGREE) for axis in AXES}
-    order = tuple(text.take_word("order", "-".join(AXES)).split("-"))
-    if sorted(order) != sorted(AXES):
-        raise text.error(f"order must name {', '.join(AXES)} once each, joined by '-'")
+    order = text.take_word("order", "-".join(AXES)).split("-")
     if math.prod(extent.values()) > _MAX_RANKS:
         raise text.error(f"more than {_MAX_RANKS} ranks")
     mode = _choice(text, "mode", _MODES)
     zero, gradient_bytes = _take_training(text, mode)
-    experts = _take_experts(text)
+    experts = _take_experts(text, order)
     sequence_parallel = text.take_flag("sp")
     layers = text.take_integer("layers", 32, minimum=1, maximum=10**5)
     hidden = text.take_integer("hidden", 4096, minimum=1, maximum=10**7)
@@ -143,7 +147,7 @@ def take_job(text: PatternText) -> LlmJob:
     parameters = text.take_count("params", expert + experts.dense * one + layers * attention)
     job = LlmJob(
         extent=extent,
-        order=order,
+        order=_whole_order(text, order, extent, experts.ep),
         layers_per_stage=layers // extent["pp"],
         expert_share=(1 - experts.dense / layers) if experts.ep > 1 else 0,
         virtual=text.take_integer("virtual", 1, minimum=1, maximum=10**4),
@@ -170,6 +174,22 @@ def take_job(text: PatternText) -> LlmJob:
         raise text.error(f"seq={tokens} does not divide into cp={extent['cp']} parts")
     _check(text, job)
     return job
+
+
+def _whole_order(
+    text: PatternText, named: list[str], extent: dict[str, int], ep: int
+) -> tuple[str, ...]:
+    """The axes as Megatron's order names them: those of one rank may be left out."""
+    if len({*named}) < len(named) or not {*named} <= {*AXES, "ep"}:
+        raise text.error("order must name tp, cp, ep, dp and pp, each once at most, joined by '-'")
+    left_out = [axis for axis in AXES if axis not in named and extent[axis] > 1]
+    if left_out:
+        raise text.error(f"order leaves out {', '.join(left_out)}, which have more than one rank")
+    axes = [axis for axis in named if {**extent, "ep": ep}[axis] > 1]
+    data = [axis in ("cp", "ep", "dp") for axis in axes]
+    if "ep" in axes and not all(data[data.index(True) : len(data) - data[::-1].index(True)]):
+        raise text.error("order must have cp, ep and dp side by side: ep splits the ranks of both")
+    return (*(axis for axis in named if axis != "ep"), *(a for a in AXES if a not in named))
 
 
 def _check(text: PatternText, job: LlmJob) -> None:
@@ -207,7 +227,7 @@ def _take_training(text: PatternText, mode: str) -> tuple[int, int]:
     return 3 if has_fsdp else max(zero, 0), _GRADIENT_BYTES[grad or "bf16"]
 
 
-def _take_experts(text: PatternText) -> Experts:
+def _take_experts(text: PatternText, order: list[str]) -> Experts:
     ep = text.take_integer("ep", 1, minimum=1, maximum=_MAX_DEGREE)
     number = text.take_integer("experts", 1, minimum=1, maximum=10**5)
     if ep > 1 and number == 1:
@@ -218,6 +238,7 @@ def _take_experts(text: PatternText) -> Experts:
         number=number,
         load=topk * text.take_factor("capacity", 1),
         dense=text.take_integer("dense", 0, minimum=0, maximum=10**5),
+        are_outer={"dp", "ep"} <= {*order} and order.index("dp") < order.index("ep"),
     )
 
 

@@ -199,7 +199,7 @@ def _take_count(text: PatternText) -> int:
 
 _LLM_FORM = (
     "llm:tp=2,pp=2,dp=2[,model=NAME][,cp=C][,ep=E,experts=N[,topk=K][,capacity=F][,dense=D]]"
-    "[,order=tp-cp-dp-pp][,sp][,virtual=V][,layers=L][,hidden=H][,ffn=F]"
+    "[,order=tp-cp-ep-dp-pp][,sp][,virtual=V][,layers=L][,hidden=H][,ffn=F]"
     "[,heads=A,kv-heads=G,head-dim=D][,seq=S][,microbatch=B][,microbatches=M][,params=P]"
     "[,zero=0|1|2|3][,fsdp][,grad=bf16|fp32][,mode=train|prefill|decode]"
 )
