@@ -42,7 +42,7 @@ from toposeat.profile.importers.open_mpi_monitoring import read_monitoring
 
 TOPOSEAT = Path(sys.executable).with_name("toposeat")
 WAYS = ("profile", "run --reorder")
-LEFT_OUT = ("spawn", "dynproc", "util_pool", "io", "threads", "doc")
+LEFT_OUT = ("spawn", "dynproc", "util_pool", "threads", "doc")
 VERDICT = re.compile(
     r"^(?:.*\s)?(\w+ \(test_[\w.]+\))(?:.*) \.\.\. (?:.*\s)?"
     r"(ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)$"
