@@ -276,6 +276,7 @@ def result_of(
         solver=solver,
         solve_seconds=solve_seconds,
         seed=options.seed,
+        min_gain=options.min_gain,
         topology=name,
         hosts=machine.hosts,
         slots_per_host=per_host,

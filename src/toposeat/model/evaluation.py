@@ -194,6 +194,7 @@ class MappingResult(Noun, Record, frozen=True, kw_only=True):
     solver: str
     solve_seconds: float  # wall time spent searching
     seed: int
+    min_gain: float = 0.01  # share of a time that is worth moving ranks for
     notes: tuple[str, ...] = ()  # e.g. why the default was kept
     uniform: bool = False  # every placement is as good, whatever the traffic
     premises: Premises | None = None  # of the gain over the default

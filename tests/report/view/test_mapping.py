@@ -135,7 +135,7 @@ def test_default_kept_says_so() -> None:
     assert "(default kept)" in text
     assert "VISIBLE_DEVICES" not in text
     assert "- ties go to the default" in text
-    assert "your run spends 24 % of its time in MPI calls." in text
+    assert "Your run spends 24 % of its time in MPI calls (measured where it was" in text
     assert "expect at most" not in text
 
 

@@ -19,7 +19,7 @@ from toposeat.model.runs import RunRecord
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
-from toposeat.report.parts import Cell, Fact, Part, titled_list
+from toposeat.report.parts import Cell, Fact, Part, facts, titled_list
 from toposeat.report.svg.charts import heat_pictures
 from toposeat.report.svg.element import Markup, Picture, number, style_sheet
 from toposeat.report.svg.machine import (
@@ -54,6 +54,7 @@ from toposeat.report.view.mapping import (
     line_to_copy,
     mapping_reasons,
     outcome_word,
+    reach_words,
     seat_rows,
     verdict_words,
 )
@@ -238,7 +239,8 @@ def _facts(section: Section) -> list[Part]:
 
 def _mapping(result: MappingResult, topology: Topology | None, traffic: Traffic) -> View:
     """Everything predicted of a placement beside the default, as far as the machine has it."""
-    why = mapping_reasons(result, topology, traffic)
+    why = facts(Reach=reach_words(result, topology, traffic))
+    why += mapping_reasons(result, topology, traffic)
     if result.explanation is not None and topology is not None:
         why += explanation_parts(result.explanation, topology)
     line = None if topology is None else line_to_copy(result, topology)

@@ -201,22 +201,46 @@ def gain_range_words(premises: Premises) -> str:
     return f"saves {format_percent(max(0.0, low))} to {format_percent(high)}"
 
 
-def run_share_words(result: MappingResult, traffic: Traffic) -> str | None:
-    """How far the predicted change can reach into the whole run; None when that is not known.
+def reach_words(result: MappingResult, topology: Topology | None, traffic: Traffic) -> str | None:
+    """How far the predicted change reaches into the whole run; None when that is not known.
 
-    Amdahl's law with the share of the profiled run that placement can shorten: at most
-    1 / (1 - share x (1 - after / before)).
+    In seconds where the ranks ran on this machine; else, and where more link time is predicted than
+    was measured in MPI, only Amdahl's law with the share of the run that placement can shorten: at
+    most 1 / (1 - share x (1 - after / before)).
     """
     share = gain_share(traffic)
     if share is None or cpu_doubt(traffic.rank_info):
         return None
-    spends = f"your run spends {format_percent(share)} of its time {gain_place(traffic)}"
-    start = f"Prediction is of link time only; {spends}"
     before, after = result.default.predicted_s, result.placed.predicted_s
-    if result.kept_default or before <= 0 or after >= before:
-        return start + "."
-    at_most = 1 / (1 - share * (1 - after / before)) if share < 1 or after > 0 else float("inf")
-    return f"{start}, so expect at most about {three_digits(at_most)}x."
+    run = sum(info.wall_s for info in traffic.rank_info) / len(traffic.rank_info)
+    saves = not result.kept_default and 0 <= after < before
+    is_known = 0 < before <= share * run and _ran_there(result, topology, traffic)
+    saved = before - after if is_known else share * (1 - after / before) * run if saves else 0.0
+    little = "Little of the run: " if saves and saved < result.min_gain * run else ""
+    if is_known:
+        times = f"{format_seconds(before)} of {format_seconds(share * run)} {gain_place(traffic)}"
+        reach = f"{format_seconds(saved)} of {format_seconds(run)}: {format_percent(saved / run)}"
+        link = f"the default's link time is {times} (predicted of measured)"
+        return f"{little}{reach}; {link}." if saves else f"{link[0].upper()}{link[1:]}."
+    your = "your" if little else "Your"
+    spends = f"{little}{your} run spends {format_percent(share)} of its time {gain_place(traffic)}"
+    if not saves:
+        return f"{spends} (measured where it was recorded)."
+    at_most = run / (run - saved) if saved < run else float("inf")
+    so = f"so expect at most about {three_digits(at_most)}x"
+    return f"{spends} (measured where it was recorded), {so}."
+
+
+def _ran_there(result: MappingResult, topology: Topology | None, traffic: Traffic) -> bool:
+    """Whether the ranks were recorded on the hosts, or on the devices, that they are mapped to."""
+    from toposeat.model.hostlist import short_name  # noqa: PLC0415 - most traffic has no times
+
+    hosts = result.hosts if topology is None else topology.hosts
+    of_machine = {short_name(host) for host in hosts}
+    if all(info.host and short_name(info.host) in of_machine for info in traffic.rank_info):
+        return True
+    pci = set() if topology is None else {device.pci_bus_id for device in topology.devices}
+    return all(info.device_pci_bus_id in pci - {None} for info in traffic.rank_info)
 
 
 def said_of(result: MappingResult) -> list[Cell]:
@@ -468,6 +492,7 @@ def _answer(result: MappingResult, topology: Topology | None, traffic: Traffic) 
     before, after = result.default.predicted_s, result.placed.predicted_s
     parts: list[Part] = transport_first(result.transport, 1 - after / before if before else 0.0)
     parts.append(Fact("Verdict", verdict_words(result)))
+    parts += facts(Reach=reach_words(result, topology, traffic))
     parts += [Fact("", words) for words in filter(None, [buffer_words(traffic)])]
     doubts = (cpu_doubt(traffic.rank_info), file_doubt(traffic.rank_info))
     parts += [Fact("Doubt", words) for words in filter(None, doubts)]
@@ -532,7 +557,6 @@ def _why(
         "Against": against_words(judged),
         "Others": other_order_words(judged),
         "Settles": settling_words(judged),
-        "Reach": run_share_words(result, traffic),
         "Phases": phases,
         "Trees": tree_words(before, after) or None,
     }
@@ -545,7 +569,7 @@ def _why(
 
 def _weakening(result: MappingResult) -> list[str]:
     """The facts that weaken the verdict, or say how far it holds: they are never left out."""
-    told = ["Range", "Against", "Others", "Settles", "Proof", "Reach"]
+    told = ["Range", "Against", "Others", "Settles", "Proof"]
     if outcome_word(result) == "loss" or result.kept_default:
         return told
     both = result.default.phases, result.placed.phases
