@@ -17,8 +17,6 @@ from toposeat.cli.main import main
         (["map", "ring:4", "-t", "k80-16", "--stack", "per-pair"], "toposeat advise"),
         (["map", "ring:4", "-t", "levels:net.csv", "--node", "k80-16"], "topology.conf"),
         (["advise", "-p", "a.place", "-t", "k80-16", "--", "true"], "every setting is clocked"),
-        (["lend", "--move", "n1/0=n2/0"], "wrong results"),
-        (["lend", "--move=n1/0=n2/0", "--json"], "wrong results"),
         (["map", "ring:4", "-t", "k80-16", "--seed", "2"], "MapOptions(seed=2)"),
         (["doctor", "--config"], "below every answer"),
         (["discover", "--traceback"], "TOPOSEAT_TRACEBACK=1"),

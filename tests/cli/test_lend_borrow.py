@@ -321,6 +321,49 @@ def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(
     assert proxies_of(environment) == []
 
 
+@pytest.mark.parametrize("how", ["asked", "drained"])
+def test_a_process_moves_with_what_it_has_written(
+    environment: dict[str, str], lend: Lender, tmp_path: Path, how: str
+) -> None:
+    first, _ = lend(), lend()
+    go_on = tmp_path / "go-on"
+    with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
+        here, there = (each["id"] for each in devices(environment))
+        if how == "asked":
+            done = run(environment, "lend", "--json", "--move", f"{here}={there}")
+            assert done.returncode == 0, done.stderr
+            moved = json.loads(done.stdout)
+            assert (moved["processes"], moved["refused"]) == (1, [])
+            owners = {each["id"]: bool(each["borrowed_by"]) for each in devices(environment)}
+            assert owners == {here: False, there: True}
+        else:
+            first.send_signal(signal.SIGTERM)
+            _, error = first.communicate(timeout=_SECONDS)
+            assert first.returncode == 0, error
+            assert f"1 process from {here} to {there}" in error
+        go_on.touch()
+        out, error = holder.communicate(timeout=_SECONDS)
+        assert holder.returncode == 0, error
+    rank, result = map(json.loads, out.splitlines())
+    assert rank["same"]
+    (seat,) = result["seats"]
+    assert (seat["verdict"], seat["differences"]) == ("as placed", [f"moved to {there}"])
+
+
+def devices(environment: Mapping[str, str]) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = json.loads(run(environment, "borrow", "--json").stdout)[
+        "devices"
+    ]
+    return listed
+
+
+@pytest.mark.parametrize("words", ["n1/0", "n1/0=", "=n1/0"])
+def test_a_move_names_two_devices(lent: dict[str, str], words: str) -> None:
+    done = run(lent, "lend", "--move", words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "two devices" in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_a_lender_at_once(
     environment: dict[str, str], lend: Lender, number: int

@@ -155,3 +155,45 @@ def test_what_is_lent_ends_with_its_launcher(cluster: Cluster, lent: list[str]) 
         if done.stdout == "Nothing is lent\n":
             break
     assert done.stdout == "Nothing is lent\n"
+
+
+@pytest.mark.parametrize("how", ["asked", "drained"])
+def test_a_process_moves_with_what_it_has_written(cluster: Cluster, how: str) -> None:
+    lines = [("srun", "-N1", "-n1", "-w", node) for node in ("tb1", "tb3")]
+    lenders = [lend(cluster, *line) for line in lines]
+    told = [json.loads(lender.stdout.readline())["devices"] for lender in lenders]
+    assert [len(devices) for devices in told] == [2, 2]
+    go_on = cluster.share / f"go-on-{how}"
+    job = ("srun", "-N1", "-n1", "-w", "tb2", sys.executable, COPY, str(SIZE), "1", go_on)
+    borrower = cluster.start(
+        LOGIN,
+        [toposeat(), "borrow", "--json", "-t", cluster.share / "topology.conf", "--", *job],
+        environment=environment(cluster),
+    )
+    assert borrower.stdout.readline() == "written\n"
+    if how == "asked":
+        line = [toposeat(), "lend", "--json", "--move", "tb1/0=tb3/0"]
+        done = cluster.on(LOGIN, line, environment=environment(cluster))
+        assert done.returncode == 0, done.stderr
+        moved = json.loads(done.stdout)
+        assert (moved["processes"], moved["refused"]) == (1, [])
+        listed = cluster.on(
+            LOGIN, [toposeat(), "borrow", "--json"], environment=environment(cluster)
+        )
+        devices = json.loads(listed.stdout)["devices"]
+        assert [each["id"] for each in devices if each["borrowed_by"]] == ["tb3/0"]
+    else:
+        stop(cluster, " ".join(["toposeat lend --json --", *lines[0]]))
+        _, error = lenders[0].communicate(timeout=60)
+        assert lenders[0].returncode == 0, error
+        assert "1 process from tb1/0 to tb3/0" in error
+    go_on.touch()
+    out, error = borrower.communicate(timeout=60)
+    assert borrower.returncode == 0, error
+    rank, result = map(json.loads, out.splitlines())
+    assert rank["same"]
+    (seat,) = result["seats"]
+    assert (seat["verdict"], seat["differences"]) == ("as placed", ["moved to tb3/0"])
+    stop(cluster, "toposeat lend")
+    for lender in lenders:
+        lender.communicate(timeout=60)

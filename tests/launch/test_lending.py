@@ -18,11 +18,14 @@ from toposeat.launch.lent_files import (
     borrowing,
     lent_devices,
     lent_folder,
+    mark_left,
+    mark_moving,
     told_by,
     write_borrowed,
     write_lent,
 )
 from toposeat.launch.lent_files import lending as lending_folder
+from toposeat.launch.moving import move_borrowers
 
 PROXY = "/opt/bin/clproxy"
 
@@ -180,3 +183,44 @@ def test_what_a_killed_lender_left_is_removed(tmp_path: Path) -> None:
     assert len(list(root.glob(".toposeat-lend-*"))) == 1
     assert lent_devices(root) == ([], "")
     assert list(root.glob(".toposeat-lend-*")) == []
+
+
+def test_who_has_moved_has_the_other_device(tmp_path: Path) -> None:
+    root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
+    with lending_folder(root) as lent, borrowing(root) as first, borrowing(root) as second:
+        write_lent(lent, "k", 1.0, [told(), told(host="n2", unix="/tmp/q/s")])
+        one, other, far, _ = lent_devices(root)[0]
+        write_borrowed(first, [one])
+        write_borrowed(second, [other])
+        mark_moving(root, one, far)
+        assert taken(root) == [True, True, True, False], "nobody takes it meanwhile"
+        mark_left(root, far, one)
+        assert taken(root) == [True, True, False, False], "it stayed"
+        mark_moving(root, one, far)
+        mark_left(root, one, far)
+        assert taken(root) == [False, True, True, False]
+
+
+def taken(root: Path) -> list[bool]:
+    return [bool(device.borrowed_by) for device in lent_devices(root)[0]]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "cause"),
+    [
+        ("n1/0", "n2/0", "nobody has borrowed n1/0"),
+        ("n1/1", "n1/9", "no device n1/9 is lent"),
+        ("n1/1", "n1/1", "n1/1 is borrowed by"),
+        ("n1/1", "n1/0", r"n1/0 is another device \(A\) than n1/1 \(B\)"),
+    ],
+)
+def test_a_move_that_cannot_be_is_refused_before_anybody_is_asked(
+    tmp_path: Path, source: str, target: str, cause: str
+) -> None:
+    environment = {"TOPOSEAT_CACHE_DIR": str(tmp_path)}
+    root = lent_folder(environment)
+    with lending_folder(root) as lent, borrowing(root) as folder:
+        write_lent(lent, "k", 1.0, [told(), told(host="n2", unix="/tmp/q/s")])
+        write_borrowed(folder, [lent_devices(root)[0][1]])
+        with pytest.raises(UsageError, match=cause):
+            move_borrowers(source, target, environment)

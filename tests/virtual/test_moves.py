@@ -1,8 +1,4 @@
-"""Clients that move to a device of another proxy while they run.
-
-`toposeat lend` offers no move: one can give wrong results, as docs/adr/0063 says. These ask the
-proxy itself.
-"""
+"""Clients that move to a device of another proxy while they run."""
 
 from __future__ import annotations
 

@@ -55,12 +55,6 @@ _DROPPED: tuple[tuple[str, str, str], ...] = (
         "leave them out: every setting is clocked, so nothing is predicted",
     ),
     (
-        r"^lend .*(?<= )--move\b",
-        "lend --move",
-        "a process that was moved could go on with wrong results: let the job end, and start it"
-        " again with `toposeat borrow`",
-    ),
-    (
         r"^measure .*(?<= )--(protocols|raw)\b",
         "measure with --protocols or --raw",
         "leave them out: the receiver reads, and a pair that cannot copies through host memory",

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from toposeat import launch, report
 from toposeat.cli.command import Command, print_json, show, tell
-from toposeat.model.lent import LentDevice
+from toposeat.errors import UsageError
+from toposeat.model.lent import LentDevice, Moved
 
 
 class LendCommand(Command):
@@ -17,7 +18,7 @@ class LendCommand(Command):
     name = "lend"
     wraps = True
     needs_line = True
-    usage = "toposeat lend [options] [--] [LAUNCHER OPTIONS]"
+    usage = "toposeat lend [options] [--] [LAUNCHER OPTIONS]\n       toposeat lend --move FROM=TO"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare this verb's options."""
@@ -28,9 +29,16 @@ class LendCommand(Command):
             help="listen in the network of this address or host (default: that on the way to the "
             "job's nodes; no port where all of them are this one)",
         )
+        parser.add_argument(
+            "--move",
+            metavar="FROM=TO",
+            help="move the processes that have borrowed the device FROM to TO, while they run",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
-        """Start the proxies and wait."""
+        """Start the proxies and wait; or move processes."""
+        if args.move is not None:
+            return _move(args)
         said = False
 
         def told(devices: Sequence[LentDevice]) -> None:
@@ -43,4 +51,24 @@ class LendCommand(Command):
                 tell("Next: toposeat borrow -- mpirun -n 8 ./app (lent until this ends)")
             said = True
 
-        return launch.lend(args.launch or (), network=args.network, show=told, tell=tell)
+        def moved(each: Moved) -> None:
+            show(sys.stderr, report.render_moved_text, each)
+
+        return launch.lend(
+            args.launch or (), network=args.network, show=told, tell=tell, tell_moved=moved
+        )
+
+
+def _move(args: argparse.Namespace) -> int:
+    source, equals, target = args.move.partition("=")
+    if not (source and equals and target) or args.launch:
+        raise UsageError(
+            "--move wants two devices that are lent, and nothing else",
+            hint="for example: toposeat lend --move n1/0=n2/0; toposeat borrow lists them",
+        )
+    moved = launch.move_borrowers(source, target)
+    if args.json:
+        print_json(report.document("toposeat/moved/1", moved), args)
+    else:
+        show(sys.stdout, report.render_moved_text, moved)
+    return 1 if moved.refused else 0

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         wrap_with_exec,
         wrapped_tasks,
     )
+    from toposeat.launch.moving import move_borrowers
     from toposeat.launch.per_node import node_answers
     from toposeat.launch.realise import oversubscribes, refusal_of
     from toposeat.launch.reorder import reorder_words, reordering

@@ -171,6 +171,7 @@ class _Device(Struct, frozen=True):
     calls: int = 0
     waits: int = 0
     lost: bool = False  # the proxy ended first
+    moved_from: str = ""  # where it was at first
 
 
 class _Report(Struct, frozen=True):
@@ -203,10 +204,14 @@ def _verified(
         text += " folder is not its node's"
         return replace(seat, verdict=SeatVerdict.NOT_CHECKED, differences=(text,))
     told: dict[str, list[_Device]] = defaultdict(list)
+    moved: list[str] = []
     for _, report in reports:
         for device in report.devices:
             full = device.endpoint
             full += "" if "#" in full else f"#{device.index}"
+            if device.moved_from:
+                moved.append(f"moved to {id_of.get(full, device.host)}")
+            full = device.moved_from or full
             told[id_of.get(full, full)].append(device)
     planned = [device.id for device in seat.devices]
     missing = [id for id in planned if id not in told]
@@ -224,7 +229,7 @@ def _verified(
         host=hosts[0] if seat.host == ANY_HOST else seat.host,
         devices=tuple(_seen(device, told.get(device.id, ())) for device in seat.devices),
         verdict=SeatVerdict.MISMATCH if differences else SeatVerdict.AS_PLACED,
-        differences=tuple(differences),
+        differences=(*differences, *moved),
         run_s=run_s if run_s > 0 else None,
     )
 

@@ -34,7 +34,8 @@ from toposeat.launch.lent_files import (
     write_lent,
 )
 from toposeat.launch.line import check_ready, hand_on, identify_launcher, parse_launch_line
-from toposeat.model.lent import LentDevice
+from toposeat.launch.moving import move_away
+from toposeat.model.lent import LentDevice, Moved
 from toposeat.model.shell_words import shell_line
 
 _PROXY = "bin/toposeat-clproxy"
@@ -101,6 +102,7 @@ def lend(
     network: str = "",
     show: Callable[[Sequence[LentDevice]], None],
     tell: Callable[..., None],
+    tell_moved: Callable[[Moved], None],
     environment: Mapping[str, str] | None = None,
 ) -> int:
     """Lend devices until the launcher ends, or this process is stopped; signals are passed on.
@@ -112,6 +114,7 @@ def lend(
         network: see `lend_line`.
         show: is given the devices of each proxy once it is ready.
         tell: is given remarks.
+        tell_moved: is given who moved away before SIGTERM ended the proxies.
         environment: of the launcher; this process's own by default.
 
     Returns:
@@ -128,7 +131,7 @@ def lend(
         folder = stack.enter_context(lending(root))
         with choosing(root):  # a borrower has one key for all that it borrows
             key = lent_devices(root)[1] or secrets.token_hex(_KEY_BYTES)
-            hearing = _Hearing(folder, root, key, show=show, tell=tell)
+            hearing = _Hearing(folder, root, key, show=show, tell=tell, tell_moved=tell_moved)
         stdin: int | None = None
         if line.kind == LauncherKind.SSH:
             stdin, own = os.pipe()
@@ -138,7 +141,7 @@ def lend(
         else:
             line, added = hand_on(line, (KEY_VARIABLE,), variables)
             variables |= {**added, KEY_VARIABLE: key}
-        signals = stack.enter_context(_Leaving(hearing))
+        signals = stack.enter_context(_Leaving(hearing, variables))
         code = hearing.during(lambda out: run_child(line.argv, variables, stdout=out, stdin=stdin))
     if hearing.lends:
         return 0 if signals.received else code  # launchers end a job that is stopped with any
@@ -146,11 +149,11 @@ def lend(
 
 
 class _Leaving(StopSignals):
-    """From SIGTERM on nobody new may borrow, and who has borrowed is waited for."""
+    """From SIGTERM on nobody new may borrow; who has borrowed moves away, or is waited for."""
 
-    def __init__(self, hearing: _Hearing) -> None:
+    def __init__(self, hearing: _Hearing, environment: Mapping[str, str]) -> None:
         super().__init__()
-        self._hearing = hearing
+        self._hearing, self._environment = hearing, environment
         self._is_over = threading.Event()
         self._waiting = threading.Thread(target=self._wait, daemon=True)
 
@@ -165,7 +168,7 @@ class _Leaving(StopSignals):
 
     def _wait(self) -> None:
         try:
-            self._hearing.leave(self._is_over)
+            self._hearing.leave(self._is_over, self._environment)
         finally:
             main = threading.main_thread().ident  # which waits for the launcher
             if main is not None and not self._is_over.is_set():
@@ -189,9 +192,10 @@ class _Hearing:
         *,
         show: Callable[[Sequence[LentDevice]], None],
         tell: Callable[..., None],
+        tell_moved: Callable[[Moved], None],
     ) -> None:
         self._folder, self._root, self._key = folder, root, key
-        self._show, self._tell = show, tell
+        self._show, self._tell, self._tell_moved = show, tell, tell_moved
         self._started = time.time()
         self._proxies: list[Told] = []
         self._failed: list[Told] = []
@@ -220,11 +224,17 @@ class _Hearing:
                 sink.close()
                 hearing.join()
 
-    def leave(self, is_over: threading.Event) -> None:
-        """Lend nothing more, say who has what, and wait until nobody has, or it is over."""
+    def leave(self, is_over: threading.Event, environment: Mapping[str, str]) -> None:
+        """Lend nothing more, move who can, and wait until nobody has any, or it is over."""
         with choosing(self._root):
             self._is_leaving = True
             self._write()
+        own = [(told.host, told.unix) for told in self._proxies]
+        try:
+            for each in move_away(own, environment):
+                self._tell_moved(each)
+        except ToposeatError as error:
+            self._tell(f"note: nothing is moved: {error}")
         users = self._users()
         if users:
             told = "; ".join(f"{user} ({', '.join(ids)})" for user, ids in users.items())

@@ -165,8 +165,25 @@ def borrowing(root: Path) -> Iterator[Path]:
 
 def write_borrowed(folder: Path, devices: Sequence[LentDevice]) -> None:
     """Take devices: nobody else gets them until the folder is gone."""
-    marks = [_mark(device.host, device.socket, device.index) for device in devices]
+    marks = [_mark_of(device) for device in devices]
     _write(folder / _BORROWED_FILE, {"process": _process(), "devices": marks})
+
+
+def mark_moving(root: Path, old: LentDevice, new: LentDevice) -> None:
+    """Who has borrowed `old` has `new` as well, until one of them is left."""
+    before, after = _mark_of(old), _mark_of(new)
+    for folder, document in _files(root, _BORROW, _BORROWED_FILE):
+        if before in document["devices"]:
+            marks = [*document["devices"], after]
+            _write(folder / _BORROWED_FILE, {**document, "devices": marks})
+
+
+def mark_left(root: Path, left: LentDevice, kept: LentDevice) -> None:
+    """Who has both devices has only the one that is kept."""
+    for folder, document in _files(root, _BORROW, _BORROWED_FILE):
+        if {_mark_of(left), _mark_of(kept)} <= {*document["devices"]}:
+            marks = [mark for mark in document["devices"] if mark != _mark_of(left)]
+            _write(folder / _BORROWED_FILE, {**document, "devices": marks})
 
 
 def _borrowers(root: Path) -> dict[str, str]:
@@ -179,6 +196,10 @@ def _borrowers(root: Path) -> dict[str, str]:
 
 def _mark(host: str, socket_: str, index: int) -> str:
     return f"{short_name(host)} {socket_} {index}"
+
+
+def _mark_of(device: LentDevice) -> str:
+    return _mark(device.host, device.socket, device.index)
 
 
 def _process() -> str:

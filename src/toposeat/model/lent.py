@@ -36,6 +36,17 @@ class LentDevice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Moved:
+    """How many processes have moved between two devices, by their ids, and why others stayed."""
+
+    source: str
+    target: str = ""
+    processes: int = 0
+    refused: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
     """Between a rank's host and a device's: seconds of a round trip, bytes per second each way."""
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toposeat.report.view.borrowed import (
         render_borrowed_text,
         render_lent_text,
+        render_moved_text,
     )
     from toposeat.report.view.comparison import render_comparison_text
     from toposeat.report.view.device_set import render_device_set_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from toposeat.model.lent import Borrowed, BorrowedSeat, LentDevice, Price
+from toposeat.model.lent import Borrowed, BorrowedSeat, LentDevice, Moved, Price
 from toposeat.model.runs import SeatVerdict
 from toposeat.report.parts import Fact, Part, Table, sentences
 from toposeat.report.text import PLAIN, TextStyle, lay_out
@@ -40,6 +40,24 @@ def render_lent_text(devices: Sequence[LentDevice], style: TextStyle = PLAIN) ->
         for each in devices
     ]
     return lay_out([Table(("device", "kind", "name", "memory", "address", ""), rows)], style)
+
+
+def render_moved_text(moved: Moved, style: TextStyle = PLAIN) -> str:
+    """How many processes have moved, and why others stayed."""
+    parts: list[Part] = []
+    if moved.processes:
+        who = plural(moved.processes, "process")
+        took = format_seconds(moved.seconds)
+        parts.append(
+            Fact("Moved", f"{who} from {clean(moved.source)} to {clean(moved.target)} in {took}")
+        )
+    if moved.refused:
+        who = plural(len(moved.refused), "process")
+        why = "; ".join(map(clean, dict.fromkeys(moved.refused)))
+        parts.append(Fact("Stayed", f"{who} on {clean(moved.source)}: {why}"))
+    if not parts:
+        parts.append(Fact("Moved", f"nothing: no process uses {clean(moved.source)} now"))
+    return lay_out(parts, style)
 
 
 def render_borrowed_text(borrowed: Borrowed, style: TextStyle = PLAIN) -> str:
