@@ -6,6 +6,7 @@ import csv
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -22,8 +23,9 @@ from toposeat.evaluation.group_rate import GroupRates, group_rate
 from toposeat.evaluation.network import network_arrays
 from toposeat.evaluation.route_numbers import device_routes
 from toposeat.model.processor import Processor
+from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import Topology
-from toposeat.topology import read_topology
+from toposeat.topology import read_topologies, read_topology
 
 TABLES = Path(__file__).parents[3] / "shared" / "groups"
 RECORDED = (
@@ -254,6 +256,63 @@ def test_all_rings_together_cross_sockets_at_the_rate_of_the_best_pair_there(nam
             found = rates(name).of(devices)
             assert found.is_best
             assert found.bytes_per_s <= best * (1 + 1e-9)
+
+
+# NCCL's lanes (topo.h), and what was measured of rings: NCCL issue 1455, and DGX A100 in the field.
+@pytest.mark.parametrize(
+    ("name", "lanes", "lane", "measured"),
+    [("hgx-h100", 18, 20.6, (365.0, 370.0)), ("dgx-a100", 12, 20.0, (232.0,))],
+)
+def test_rings_over_nvswitch_have_nccls_lanes_and_their_range_what_was_measured(
+    name: str, lanes: int, lane: float, measured: tuple[float, ...]
+) -> None:
+    for members in (range(2), range(4), range(8)):
+        found = group_rate(read_topology(name), members)
+        assert found.bytes_per_s == pytest.approx(lanes * lane * 1e9)
+        assert all(found.low <= each * 1e9 <= found.high for each in measured)
+
+
+def test_what_was_measured_of_a_pair_is_what_rings_over_it_reach() -> None:
+    machine = read_topology("dgx-a100")
+    for rate in (150e9, 260e9):
+        cap = Quantity(rate, Source.MEASURED)
+        routes = tuple(replace(route, cap_bytes_per_s=cap) for route in machine.routes)
+        found = group_rate(replace(machine, routes=routes), [0, 3])
+        assert (found.low, found.bytes_per_s, found.high) == pytest.approx((rate,) * 3)
+
+
+def test_makers_without_such_numbers_keep_theirs() -> None:
+    machine = read_topology("mi300x-8")
+    lane = min(cap for cap in network_arrays(machine).cap.tolist() if np.isfinite(cap))
+    assert group_rate(machine, [0, 1]).bytes_per_s == pytest.approx(lane)
+
+
+PCIE_5 = """\
+\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tPIX\tSYS\tSYS\t0-7\t0
+GPU1\tPIX\t X \tSYS\tSYS\t0-7\t0
+GPU2\tSYS\tSYS\t X \tPIX\t8-15\t1
+GPU3\tSYS\tSYS\tPIX\t X \t8-15\t1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("NVIDIA RTX PRO 6000 Blackwell", 0.79), ("NVIDIA L40S", 1.0)]
+)
+def test_kernels_reach_less_than_copies_over_pcie_5(
+    tmp_path: Path, name: str, share: float
+) -> None:
+    (tmp_path / "topo.txt").write_text(PCIE_5)
+    uuid = "0000-0000-0000-000000000000"
+    listed = "".join(f"GPU {at}: {name} (UUID: GPU-{at:08d}-{uuid})\n" for at in range(4))
+    (tmp_path / "list.txt").write_text(listed)
+    (tmp_path / "cpu.txt").write_text("Model name: AMD EPYC 9575F 64-Core Processor\n")
+    machine = read_topologies([tmp_path / each for each in ("topo.txt", "list.txt", "cpu.txt")])
+    copies = network_arrays(machine).isolated_rate()
+    for pair in ([0, 1], [0, 2]):
+        found = group_rate(machine, pair).bytes_per_s
+        assert found <= copies[pair[1]] * share * (1 + 1e-9)
+        assert found >= copies[pair[1]] * share * 0.95  # both directions at once cost a little
 
 
 def test_one_device_has_nothing_to_send() -> None:

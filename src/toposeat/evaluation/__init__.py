@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         pair_costs,
         pair_rates,
     )
+    from toposeat.evaluation.nccl_speeds import KERNELS
     from toposeat.evaluation.network import compile_network, compile_traffic, network_arrays
     from toposeat.evaluation.protocols import (
         slowed,

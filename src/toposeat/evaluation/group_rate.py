@@ -5,9 +5,10 @@ plays no part. `core/include/toposeat/groups/ring_rate.hpp` has the equations an
 A group sees the machine without the other devices: two members that no direct link joins go through
 one member that has a link to both (NCCL's NVB), else by the machine's route. All rings that go from
 one member to another share what a flow of the two reaches, and so do all that leave a member
-through host memory, and all that go from one socket to another over PCIe. Rings do not go through a
-device outside of the group. Where that leaves none, although the hardware forwards (MI250X), one
-ring of forwarded hops is counted: how RCCL forms rings there is not recorded.
+through host memory, and all that go from one socket to another over PCIe. A link carries for rings
+what NCCL's kernels reach of it (`nccl_speeds.Kernels`). Rings do not go through a device
+outside of the group. Where that leaves none, although the hardware forwards (MI250X), one ring of
+forwarded hops is counted: how RCCL forms rings there is not recorded.
 """
 
 from __future__ import annotations
@@ -80,13 +81,17 @@ class GroupRates:
         self._searched: dict[tuple[object, ...], _core.RingRate] = {}
         self._forwarded: set[tuple[int, ...]] = set()  # what needs devices outside of the group
         self._arrays = arrays = network_arrays(topology)
+        self._kernels = nccl_speeds.Kernels(topology)
+        self._end = 1  # of the intervals in `_kernels`
+        self._reach = self._kernels.reach(arrays, self._end)
         self._ends: dict[frozenset[str], tuple[GroupRates, ...]] = {}  # of `range_of`
         self._staged = np.array([r is None or r.staged for r in device_routes(topology)])
         self._pairs: GroupRates | None = None  # of two devices, which NCCL never stages on AMD
         # What a variable of NCCL says holds for two as well.
         is_set = NCCL_IS_SET in topology.metadata
         self._is_amd = is_amd(topology) and not self._nccl and not is_set
-        capacity, limits, cap = arrays.capacity, arrays.pair_limits, arrays.ring.copy()
+        capacity, limits = arrays.capacity, arrays.pair_limits
+        cap = arrays.ring * self._reach[1]
         self._generation = nccl_speeds.generation(topology)
         if self._nccl:
             capacity = nccl_speeds.capacities(topology)
@@ -112,13 +117,15 @@ class GroupRates:
         self._cap, self._capacity = cap, self._capacities(capacity, limits)
         self._relays_by = self._capacity[self._routes.relays_by].tobytes()
 
-    def at(self, arrays: NetworkArrays) -> GroupRates:
-        """The rates with other numbers of the same machine."""
+    def at(self, arrays: NetworkArrays, end: int = 1) -> GroupRates:
+        """The rates with other numbers of the same machine; for `end` see `Kernels.reach`."""
         found = copy.copy(self)
+        found._end, found._reach = end, self._kernels.reach(arrays, end)
         found._known, found._alone, found._ends, found._arrays = {}, {}, {}, arrays
         found._pairs = None
         found._routes = copy.copy(self._routes)
-        found._cap, found._routes.cap = arrays.ring, arrays.ring.tolist()
+        found._cap = arrays.ring * found._reach[1]
+        found._routes.cap = found._cap.tolist()
         found._capacity = found._capacities(arrays.capacity, arrays.pair_limits)
         found._relays_by = found._capacity[found._routes.relays_by].tobytes()
         return found
@@ -130,6 +137,7 @@ class GroupRates:
         flows = [max(self._routes.cap[pair] for pair in pairs) for pairs in self._held]
         capacity = np.concatenate([links.reshape(-1), limits, np.array(flows, np.float64)])
         if not self._nccl:
+            capacity[: links.size].reshape(-1, 3)[:, :2] *= self._reach[0][:, np.newaxis]
             self._routes.share_ports(capacity)
         return capacity
 
@@ -172,7 +180,7 @@ class GroupRates:
         if self._pairs is None:
             arrays = self._arrays
             ring = np.where(self._staged, arrays.ring, arrays.isolated_rate())
-            self._pairs = self.at(replace(arrays, ring=ring))
+            self._pairs = self.at(replace(arrays, ring=ring), self._end)
         return self._pairs
 
     def range_of(
@@ -180,15 +188,19 @@ class GroupRates:
     ) -> tuple[float, float]:
         """The least and the most of a set's rate on any machine that the premises allow.
 
-        Those that `still` names keep their nominal values.
+        Those that `still` names keep their nominal values, and so do links by `KERNELS`.
         """
         if still not in self._ends:
             of_all = enumerate(each.premise for each in self._arrays.premises)
             premises = [(at, each) for at, each in of_all if each.what not in still]
             lows = {at: each.low / each.nominal for at, each in premises}
             highs = {at: each.high / each.nominal for at, each in premises}
-            ends = (lows, highs) if premises and not self._nccl else ()
-            self._ends[still] = tuple(self.at(self._arrays.scaled(factors)) for factors in ends)
+            is_open = self._kernels.are_open and nccl_speeds.KERNELS not in still
+            ends = ((lows, 0), (highs, 2)) if (premises or is_open) and not self._nccl else ()
+            self._ends[still] = tuple(
+                self.at(self._arrays.scaled(factors), end if is_open else 1)
+                for factors, end in ends
+            )
         found = [each.of(devices).bytes_per_s for each in (self, *self._ends[still])]
         return min(found), max(found)
 

@@ -2,7 +2,8 @@
 
 From NCCL 2.30: graph/topo.h (speeds by compute capability, PCIe generation and processor),
 graph/search.cc (tables of rates, at most 16 channels, the share of a rate below which it stops).
-NCCL works with these whatever the links really carry; what it logs is in these units.
+NCCL works with these whatever the links really carry; what it logs is in these units. Its kernels
+move bytes by loads and stores, and reach less than copy engines on some links: `Kernels`.
 """
 
 from __future__ import annotations
@@ -12,17 +13,24 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from toposeat.evaluation.network import NetworkArrays
+from toposeat.evaluation.route_numbers import device_routes
 from toposeat.model.processor import Processor, processor_of
-from toposeat.model.topology import ComponentKind, LinkKind, Topology
+from toposeat.model.quantity import is_of_this_machine
+from toposeat.model.topology import ComponentKind, LinkKind, Topology, Vendor
 
 MOST_RINGS = 16
 STEPS = 1500
 STOP_BELOW = 0.49
 
+Floats = NDArray[np.float64]
 _GB = 1e9
+_NVSWITCH = ComponentKind.NVSWITCH
 _CAPABILITIES = (  # by what the name of a device holds
     (r"P100", 60),
     (r"V100", 70),
+    (r"TITAN RTX|RTX 20|QUADRO RTX|Quadro RTX", 75),
+    (r"A[18]00|A30\b", 80),
     (r"RTX 30|RTX A[456]|A40\b|A10\b|A6000", 86),
     (r"H[12]00|H800|H20\b", 90),
     (r"B[123]00", 100),
@@ -43,6 +51,24 @@ _LEVELS = {  # GB/s of one ring, from the compute capability on
     0: (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
 }
 _PCIE = ((40 * _GB, 48 * _GB), (20 * _GB, 24 * _GB), (10 * _GB, 12 * _GB), (0.0, 6 * _GB))
+# What rings reach of the rate of one copy: low, nominal, high. Of NVLink the nominal one is NCCL's
+# lane (above) over that of a copy (18, 24.2, 22.9, 12, 20.9 and 40.1 GB/s), by compute capability.
+_OF_NVLINK = {
+    60: (0.87, 1.0, 1.0),  # as wide as H100, of which most is published
+    70: (0.73, 20 / 24.2, 1.0),  # as wide as A100
+    80: (0.73, 20 / 22.9, 1.0),  # about 200 of 275 GB/s among eight (nccl-tests issue 149)
+    86: (0.87, 1.0, 1.0),
+    90: (0.87, 20.6 / 20.9, 1.0),  # 330 to 370 of 376 GB/s (NCCL issues 1221 and 1455)
+    100: (0.87, 1.0, 1.0),
+}
+# PCIe 5: 39.8 and 42.6 of 52 GB/s among four RTX PRO 6000 on Turin (a0007's notes on NCCL), 38
+# among eight of another machine (voipmonitor/rtx6kpro), and 32 to 36 of the 38 to 44 GB/s of copies
+# between sockets of Turin (NCCL pull request 2036); NCCL's search takes 48.
+_OF_PCIE_5 = (0.73, 0.79, 0.92)
+# NCCL's search takes 24 of 25 and 12 of 12 GB/s. Three A100 reach 20 (nccl-tests issue 178), two
+# L40S in a VM 21 (R. Myhre's case study).
+_OF_PCIE = (0.8, 1.0, 1.0)
+KERNELS = "what NCCL's kernels reach"  # as `GroupRates.range_of` calls these intervals
 _SOCKET = {"ppc64": 32 * _GB, "arm64": 6 * _GB}
 _SOCKET_AMD = 16 * _GB
 _SOCKET_INTEL = ((0xCF, 40 * _GB), (0x8F, 22 * _GB), (0x55, 10 * _GB), (0, 6 * _GB))  # by model
@@ -52,10 +78,13 @@ _ON_DIE = 1e13
 
 def generation(topology: Topology) -> int:
     """The compute capability of the first device, 90 for 9.0; 80 where its name does not tell."""
-    name = topology.devices[0].name if topology.devices else ""
+    return _capability(topology.devices[0].name if topology.devices else "") or _USUAL
+
+
+def _capability(name: str) -> int | None:
     if told := re.fullmatch(r"sm_(\d+)", name):
         return int(told[1])
-    return next((each for pattern, each in _CAPABILITIES if re.search(pattern, name)), _USUAL)
+    return next((each for pattern, each in _CAPABILITIES if re.search(pattern, name)), None)
 
 
 def levels(capability: int) -> NDArray[np.float64]:
@@ -84,7 +113,7 @@ def capacities(topology: Topology) -> NDArray[np.float64]:
     lane = _NVLINK[max((c for c in _NVLINK if c <= capability), default=_USUAL)]
     socket = socket_bytes_per_s(processor_of(topology))
     devices = {device.id for device in topology.devices}
-    switches = {c.id for c in topology.components if c.kind is ComponentKind.NVSWITCH}
+    switches = {c.id for c in topology.components if c.kind is _NVSWITCH}
     rows = []
     for link in topology.links:
         rate, both = link.forward_bytes_per_s.value, np.inf
@@ -100,3 +129,62 @@ def capacities(topology: Topology) -> NDArray[np.float64]:
             rate = socket
         rows.append((rate, rate, both))
     return np.array(rows, np.float64).reshape(-1, 3)
+
+
+class Kernels:
+    """What rings reach of nominal links, and of copies over nominal PCIe, as shares of their rates.
+
+    A share is 1 where nothing is known, where a ring's step is staged, and for what somebody
+    measured or told of this machine.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        """Those of one node."""
+        devices = {device.id: device for device in topology.devices}
+        joined = {*devices, *(c.id for c in topology.components if c.kind is _NVSWITCH)}
+        number = {link.id: at for at, link in enumerate(topology.links)}
+        self._of_links = np.ones((3, len(number)))
+        self._copied = np.zeros(len(number))  # the fastest copy over a link that was measured
+        self._pcie: list[int] = []
+        for at, link in enumerate(topology.links):
+            ends = [devices[end] for end in link.ends if end in devices]
+            rate, flow = link.forward_bytes_per_s, link.flow_bytes_per_s or link.forward_bytes_per_s
+            told = is_of_this_machine(rate) or is_of_this_machine(flow)
+            if told or not ends or any(each.vendor is not Vendor.NVIDIA for each in ends):
+                continue
+            if link.kind is LinkKind.PCIE and len(ends) == 1:
+                self._pcie.append(at)
+            elif link.kind is LinkKind.NVLINK and joined.issuperset(link.ends) and rate.value:
+                known = [c for c in _OF_NVLINK if c <= (_capability(ends[0].name) or 0)]
+                if known:
+                    share = np.array(_OF_NVLINK[known[-1]])
+                    self._of_links[:, at] = share * (flow.value / rate.value)
+        pairs: list[tuple[int, int, int, bool]] = []  # with the first and the last link
+        for pair, route in enumerate(device_routes(topology)):
+            if route is None:
+                continue
+            cap, ring, links = route.cap_bytes_per_s, route.ring_bytes_per_s, route.links
+            if cap and is_of_this_machine(cap):
+                over = [number[link] for link in links]
+                self._copied[over] = np.maximum(self._copied[over], cap.value)
+            elif not route.staged and (ring is None or (cap and ring.value == cap.value)):
+                pairs.append((pair, number[links[0]], number[links[-1]], ring is not None))
+        own = set(self._pcie)
+        self._pairs = np.array([each for each in pairs if own.issuperset(each[1:3])], np.intp)
+        self.are_open = bool((self._of_links[0] < self._of_links[2]).any() or own)
+
+    def reach(self, arrays: NetworkArrays, end: int = 1) -> tuple[Floats, Floats]:
+        """The shares of each link and of each ordered pair's copies on a machine of such wiring.
+
+        `end` is 0 for the least, 1 for the nominal ones, 2 for the most.
+        """
+        rate, links = arrays.capacity[:, 0], self._of_links[end].copy()
+        is_fast = rate[self._pcie] >= _PCIE[0][0]
+        links[self._pcie] = np.where(is_fast, _OF_PCIE_5[end], _OF_PCIE[end])
+        links = np.minimum(1.0, np.maximum(links, self._copied / rate))
+        copies = np.ones(arrays.devices**2)
+        pair, first, last, may_be_staged = self._pairs.reshape(-1, 4).T
+        copies[pair] = np.minimum(links[first], links[last])
+        if end == 0:  # where staging is the least
+            copies[pair[may_be_staged > 0]] = 1.0
+        return links, copies

@@ -64,6 +64,7 @@ def transport_of(
     # What links carry is alike in both ways.
     numbers = [getattr(link, name) for link in machine.links for name in quantity_fields(Link)]
     still = frozenset(what for number in numbers if number for what in number.premises)
+    still |= {evaluation.KERNELS}
     (slowest, fastest), (least, most) = (each.range_of(members, still) for each in (direct, staged))
     return Transport(
         staging=staging,

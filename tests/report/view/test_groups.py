@@ -26,7 +26,7 @@ def test_groups_that_cross_sockets_are_told_so() -> None:
 
 def test_a_faster_link_of_the_same_kind_needs_no_words() -> None:
     (first, *_) = lines("dgx-1v", "llm:tp=2,dp=4")
-    assert first == "tensor parallel 0: 24.2 GB/s to 48.4 GB/s"
+    assert first == "tensor parallel 0: 20.0 GB/s to 40.0 GB/s"
 
 
 def test_groups_that_stay_are_not_named() -> None:
