@@ -45,7 +45,7 @@ AURORA = "Argonne, Aurora: single node GPU-Peak benchmarks"
 # Seen on this board alone: V100 (PCIe 3) and six PCIe 4 cards (NVIDIA/nccl issue 814) lose a tenth
 # below one switch, not a half. No capacity of a link says it: only one direction suffers.
 A100_READS = (
-    "copied_within; on this board copies into a device fall from 25 to 11 GB/s while others leave"
+    "copied_siblings; on this board copies into a device fall from 25 to 11 GB/s while others leave"
     " through the same switch (nvbandwidth, NVIDIA developer forum 352186), which links here"
     " cannot say"
 )
@@ -69,8 +69,8 @@ class Row:
 _TARTAN_ROWS = (
     ("NVLink", "uni", 18.41, (0, 1), "held-out", "18 GB/s of NCCL's link model", "direct"),
     ("NVLink", "bidi", 36.82, (0, 1), "held-out", "two independent directions", "direct"),
-    ("staged, one switch", "uni", 9.36, (0, 1), "held-out", "copied_within", "staged"),
-    ("staged, one switch", "bidi", 9.63, (0, 1), "held-out", "pcie_both", "staged"),
+    ("staged, one switch", "uni", 9.36, (0, 1), "calibrated-on", "copied_siblings", "staged"),
+    ("staged, one switch", "bidi", 9.63, (0, 1), "calibrated-on", "copied_siblings", "staged"),
     ("staged, two switches", "uni", 10.03, (0, 2), "held-out", "copied_within", "staged"),
     ("staged, two switches", "bidi", 17.45, (0, 2), "calibrated-on", "copied_both", "staged"),
     ("staged, two sockets", "uni", 10.21, (0, 5), "held-out", "copied_across", "staged"),
@@ -163,9 +163,9 @@ ROWS = (
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged",
         quantity="uni", published=11.0, pair=(0, 5), mark="held-out", why="copied_across"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged, one switch",
-        quantity="uni", published=9.83, pair=(0, 1), mark="held-out", why="copied_within"),
+        quantity="uni", published=9.83, pair=(0, 1), mark="held-out", why="copied_siblings"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged", name="staged, one switch",
-        quantity="bidi", published=10.36, pair=(0, 1), mark="held-out", why="pcie_both"),
+        quantity="bidi", published=10.36, pair=(0, 1), mark="held-out", why="copied_siblings"),
     Row(source="V100, incomplete NVLink mesh", machine="dgx-1v staged",
         name="staged, two switches", quantity="bidi", published=18.74, pair=(0, 2),
         mark="held-out", why="copied_both"),

@@ -39,6 +39,8 @@ class Family(Struct, frozen=True):
         copied_within, copied_across: a copy that the driver stages in host memory (no peer access),
             within a socket and between two, as a share of what an x16 link of the family reaches.
         copied_both: both directions of such a copy together, x one direction.
+        copied_siblings, copied_siblings_both: of devices below one switch, whose uplink such a copy
+            uses up and down: a share of the others' rate, and both directions, x one direction.
         staged_within, staged_across: what each step of a ring of NCCL reaches while both directions
             are staged in host memory (its SHM transport), as a share of an x16 link.
         host_bridge: what a direct copy reaches across host bridges of a socket (PHB, NODE), as a
@@ -57,6 +59,8 @@ class Family(Struct, frozen=True):
     copied_within: Premise
     copied_across: Premise
     copied_both: Premise
+    copied_siblings: Premise
+    copied_siblings_both: Premise
     staged_within: Premise
     staged_across: Premise
     host_bridge: Premise
@@ -77,6 +81,8 @@ _WHAT = {
     "copied_within": ("staged copies in a socket", OF_X16),
     "copied_across": ("staged copies between sockets", OF_X16),
     "copied_both": ("both directions of staged copies", _ONE_WAY),
+    "copied_siblings": ("staged copies below one switch", "of others"),
+    "copied_siblings_both": ("both directions of staged copies below one switch", _ONE_WAY),
     "staged_within": ("NCCL's staging in a socket", OF_X16),
     "staged_across": ("NCCL's staging between sockets", OF_X16),
     "host_bridge": ("copies across host bridges", "of the links"),

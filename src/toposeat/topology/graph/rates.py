@@ -216,17 +216,23 @@ class StagedRates(Struct, frozen=True):
         copied = family.copied_within, family.copied_across
         return (*copied, family.staged_within, family.staged_across)
 
-    def of(self, *, across: bool) -> tuple[Quantity, Quantity]:
-        """A copy of the driver, and a step of NCCL's ring, in a socket or between two."""
+    def of(self, *, across: bool, siblings: bool = False) -> tuple[Quantity, Quantity]:
+        """A copy of the driver, and a step of NCCL's ring, in a socket or between two.
+
+        The uplink of `siblings`, which are below one switch, carries a copy up and down.
+        """
+        share = self.family.copied_siblings.nominal if siblings else 1.0
         copied, ringed = (
             (self.family.copied_across, self.family.staged_across)
             if across
             else (self.family.copied_within, self.family.staged_within)
         )
-        return assumed(copied.nominal * self.x16, copied), assumed(
+        return assumed(copied.nominal * share * self.x16, copied), assumed(
             ringed.nominal * self.x16, ringed
         )
 
-    def both_ways(self, copied: Quantity) -> Quantity:
+    def both_ways(self, copied: Quantity, *, siblings: bool) -> Quantity:
         """Both directions of a pair's staged copies together."""
-        return scaled(copied, self.family.copied_both.nominal)
+        family = self.family
+        both = family.copied_siblings_both if siblings else family.copied_both
+        return scaled(copied, both.nominal)

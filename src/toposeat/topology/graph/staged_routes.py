@@ -3,7 +3,7 @@
     gpu0 -> switch -> bridge -> numa0 -> bridge -> switch -> gpu1
 
 Both halves move at once, so siblings below one switch load its uplink in both directions: slower
-than devices below different switches, as measured on A100 (11 against 20 GB/s).
+than devices below different switches (`Family.copied_siblings`).
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ def with_staged_routes(topology: Topology) -> Topology:
     ways = ways_to_memory(topology)
     between = topology.between_sockets
     rates = StagedRates.of_machine(topology)
+    switches = {c.id for c in topology.components if c.kind is ComponentKind.SWITCH}
+    switched = {link.id for link in topology.links if not switches.isdisjoint(link.ends)}
     new = {
-        (r.source, r.target): _staged(r, way, rates, across=not between.isdisjoint(way))
+        (r.source, r.target): _staged(r, way, rates, switched, across=not between.isdisjoint(way))
         for r in refused
         if (way := ways.get((r.source, r.target)))
     }
@@ -155,9 +157,13 @@ def through_host_memory(topology: Topology) -> Topology:
     return replace(topology, routes=tuple(map(staged, topology.routes)))
 
 
-def _staged(route: Route, way: Sequence[str], rates: StagedRates, *, across: bool) -> Route:
+def _staged(
+    route: Route, way: Sequence[str], rates: StagedRates, switched: Set[str], *, across: bool
+) -> Route:
+    """The route through host memory; `switched` are links that lead to a switch."""
     cap, both = route.cap_bytes_per_s, route.combined_bytes_per_s
-    copied, ringed = rates.of(across=across)
+    siblings = not switched.isdisjoint(link for link in way if way.count(link) > 1)
+    copied, ringed = rates.of(across=across, siblings=siblings)
     if cap is not None and is_of_this_machine(cap):
         copied = ringed = cap
     return replace(
@@ -166,7 +172,9 @@ def _staged(route: Route, way: Sequence[str], rates: StagedRates, *, across: boo
         staged=True,
         cap_bytes_per_s=copied,
         ring_bytes_per_s=ringed,
-        combined_bytes_per_s=both if is_of_this_machine(both) else rates.both_ways(copied),
+        combined_bytes_per_s=both
+        if is_of_this_machine(both)
+        else rates.both_ways(copied, siblings=siblings),
         latency_s=route.latency_s or nominal(k.LATENCY_STAGED),
     )
 
