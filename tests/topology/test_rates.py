@@ -338,3 +338,32 @@ def test_siblings_below_one_switch_are_staged_over_one_uplink(tmp_path: Path) ->
     assert siblings / apart == pytest.approx(9.83 / 11.0, rel=0.05)
     siblings, apart = copied(machine, (0, 1), (1, 0)), copied(machine, (0, 2), (2, 0))
     assert siblings / apart == pytest.approx(10.36 / 18.74, rel=0.05)
+
+
+@pytest.mark.parametrize(("nodes", "each"), [(8, (9.64, 10.0)), (2, (15.27, 15.27))])
+def test_memory_nodes_per_socket_decide_what_is_staged(
+    tmp_path: Path, nodes: int, each: tuple[float, float]
+) -> None:
+    """Staged both ways on Rome: A40 in NPS4 (nccl-tests issue 74), RTX 4090 (NCCL issue 814)."""
+    names, per = [f"GPU{at}" for at in range(nodes)], 64 // nodes
+    cpus = [f"{at * per}-{(at + 1) * per - 1}" for at in range(nodes)]
+    header = ["", *names, "CPU Affinity", "NUMA Affinity"]
+    rows = [
+        [a, *(" X " if a == b else "SYS" for b in names), cpus[at], str(at)]
+        for at, a in enumerate(names)
+    ]
+    (tmp_path / "topo.txt").write_text("".join("\t".join(row) + "\n" for row in (header, *rows)))
+    uuid = "0000-0000-0000-000000000000"
+    cards = [
+        f"GPU {at}: NVIDIA GeForce RTX 4090 (UUID: GPU-{at:08d}-{uuid})" for at in range(nodes)
+    ]
+    (tmp_path / "list.txt").write_text("\n".join(cards) + "\n")
+    told = ["Model name: AMD EPYC 7302 16-Core Processor", "Socket(s): 2", f"NUMA node(s): {nodes}"]
+    told += [f"NUMA node{at} CPU(s): {each}" for at, each in enumerate(cpus)]
+    (tmp_path / "cpu.txt").write_text("\n".join(told) + "\n")
+    machine = read_topologies([tmp_path / f"{name}.txt" for name in ("topo", "list", "cpu")])
+    assert len(machine.between_sockets) == 1
+    found = copied(machine, (0, 1), (1, 0)) / 2 / GB
+    assert each[0] * 0.9 <= found <= each[1] * 1.1
+    staged = group_rate(machine, range(nodes))
+    assert (staged.bytes_per_s > 8 * GB) == (nodes == 8)

@@ -46,6 +46,7 @@ class Family(Struct, frozen=True):
         host_bridge: what a direct copy reaches across host bridges of a socket (PHB, NODE), as a
             share of the links.
         pcie_both: both directions of one PCIe link together, x one direction.
+        nps4: what is other with four memory nodes per socket (NPS4), by their member's name.
     """
 
     name: str
@@ -65,6 +66,11 @@ class Family(Struct, frozen=True):
     staged_across: Premise
     host_bridge: Premise
     pcie_both: Premise
+    nps4: dict[str, Premise] = {}
+
+    def with_nodes(self, nodes_per_socket: float) -> Family:
+        """The family where each socket has as many memory nodes."""
+        return msgspec.structs.replace(self, **self.nps4) if nodes_per_socket == _NPS4 else self
 
     @property
     def numbers(self) -> dict[str, Premise]:
@@ -72,6 +78,7 @@ class Family(Struct, frozen=True):
         return {name: getattr(self, name) for name in _WHAT}
 
 
+_NPS4 = 4
 _ONE_WAY = "x one direction"
 _WHAT = {
     "flow_across": (FLOW_PREMISE, "GB/s"),
@@ -106,6 +113,7 @@ class _Told(Struct, frozen=True):
     pcie: int | None = None
     like: str = ""
     numbers: dict[str, _Number] = {}
+    nps4: dict[str, _Number] = {}
 
     def with_relative(self, like: Family | None) -> Family:
         """The family; of a relative's numbers the source says so."""
@@ -120,7 +128,8 @@ class _Told(Struct, frozen=True):
                     told = f"as of {like.name}, nothing is published of this family: {told}"
                 found[member] = replace(relative, source=told)
         models = frozenset((of, model) for of, own in self.models.items() for model in own)
-        return Family(self.name, self.names, models, self.pcie, **found)
+        nps4 = {member: _premise(member, number) for member, number in self.nps4.items()}
+        return Family(self.name, self.names, models, self.pcie, **found, nps4=nps4)
 
 
 @cache

@@ -6,9 +6,10 @@ known, each premise gets the interval that they leave: of this processor, of thi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ from toposeat.model.quantity import (
     nominal,
     quantity_fields,
 )
-from toposeat.model.topology import Device, Link, LinkKind, Nic, PathClass, Topology
+from toposeat.model.topology import ComponentKind, Device, Link, LinkKind, Nic, PathClass, Topology
 from toposeat.topology import constants as k
 from toposeat.topology.premises import PCIE_RATE, scaled
 from toposeat.topology.processors import Family, family_of, unknown
@@ -87,7 +88,10 @@ def family_of_machine(topology: Topology) -> Family:
     processor = processor_of(topology)
     name = topology.metadata.get(CPU_NAME, "")
     found = family_of(processor.told if processor else (), name)
-    return unknown(generation_of(topology)) if found is unknown() else found
+    drawn = Counter(component.kind for component in topology.components)
+    nodes_per_socket = drawn[ComponentKind.NUMA] / (drawn[ComponentKind.PACKAGE] or inf)
+    found = unknown(generation_of(topology)) if found is unknown() else found
+    return found.with_nodes(nodes_per_socket)
 
 
 def generation_of(topology: Topology) -> int:
