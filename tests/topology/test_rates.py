@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import toposeat
 from tests.evaluation.test_flow import traffic_of
 from tests.topology.live.fake_machine import (
     AMD,
@@ -20,11 +21,14 @@ from tests.topology.live.fake_machine import (
     FakeNvml,
     FakeSysfs,
 )
+from toposeat import pipeline
 from toposeat.evaluation import evaluate
 from toposeat.evaluation.group_rate import group_rate
 from toposeat.mapping import choose_devices, map_traffic
 from toposeat.model.topology import Topology
 from toposeat.profile import pattern_traffic
+from toposeat.report import render_device_set_text
+from toposeat.report.units import format_rate
 from toposeat.topology import discover_this, read_topologies, read_topology
 from toposeat.topology.topology_file import save_topology
 
@@ -37,6 +41,9 @@ GPU1\tNODE\t X \tSYS\tSYS\t0-31\t0
 GPU2\tSYS\tSYS\t X \tNODE\t32-63\t1
 GPU3\tSYS\tSYS\tNODE\t X \t32-63\t1
 """
+P2P = "\t".join(("", *(f"GPU{n}" for n in range(4)))) + "".join(
+    f"\nGPU{row}\t" + "\t".join("X" if row == n else "CNS" for n in range(4)) for row in range(4)
+)
 QUERY = """\
 index, name, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max
 0, NVIDIA L40S, 4, 16, 16
@@ -367,3 +374,42 @@ def test_memory_nodes_per_socket_decide_what_is_staged(
     assert each[0] * 0.9 <= found <= each[1] * 1.1
     staged = group_rate(machine, range(nodes))
     assert (staged.bytes_per_s > 8 * GB) == (nodes == 8)
+
+
+def staged(files: dict[str, Path]) -> Path:
+    """Both tables of a driver that gives no peer access."""
+    files["topo"].write_text(f"{TOPO}\n{P2P}\n")
+    return files["topo"]
+
+
+@pytest.mark.parametrize("devices", [(0, 1), (0, 2), (0, 1, 2, 3)])
+def test_an_untold_processor_is_the_geometric_middle_of_what_its_families_reach(
+    files: dict[str, Path], devices: tuple[int, ...]
+) -> None:
+    """Staged in host memory, Genoa reaches most and Rome or Milan least of those with PCIe 4 or 5.
+
+    So what is said of it is a range, and two sets are compared within each family.
+    """
+    parts = [staged(files), files["query"]]
+    told = []
+    for model in ("AMD EPYC 7742", "AMD EPYC 7543", "AMD EPYC 9654", "Intel Xeon Platinum 8380"):
+        files["lscpu"].write_text(f"Model name: {model}\n")
+        told.append(toposeat.group_rate([*parts, files["lscpu"]], devices).bytes_per_s)
+    found = toposeat.group_rate(parts, devices)
+    assert found.bytes_per_s == pytest.approx((min(told) * max(told)) ** 0.5, rel=1e-6)
+    assert found.low <= min(told) < max(told) <= found.high
+    assert found.cut_bytes_per_s >= found.bytes_per_s
+    machine = pipeline.open_machine(read_topologies(parts))
+    chosen = choose_devices(machine.nominal.topology, len(devices), devices, machine=machine)
+    assert chosen.is_between
+    assert chosen.bytes_per_s == pytest.approx(found.bytes_per_s)
+    text = render_device_set_text(chosen, machine.nominal.topology)
+    (take,) = (line for line in text.splitlines() if line.startswith("Take"))
+    least, most = format_rate(chosen.low).removesuffix(" GB/s"), format_rate(chosen.high)
+    assert f": {least} to {most} in a ring" in text
+    assert format_rate(chosen.bytes_per_s) not in take
+
+
+def test_a_told_processor_has_a_rate_of_its_own(files: dict[str, Path]) -> None:
+    parts = [staged(files), files["query"], files["lscpu"]]
+    assert toposeat.group_rate(parts, (0, 2)) == group_rate(read_topologies(parts), (0, 2))

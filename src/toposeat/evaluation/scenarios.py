@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import product
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 from msgspec import Struct, structs
@@ -113,6 +113,18 @@ class OpenMachine:
             used=used,
             compiled=CompiledMachine(nominal),
         )
+
+    def set_rate(self, devices: Sequence[int]) -> float:
+        """The rate of a ring over devices of one node, in bytes per second.
+
+        Where no processor is told, the nominal one is a guess between families that differ by ten
+        times: it is the geometric middle of the least and the most of them.
+        """
+        at = next((n for n, fact in enumerate(self.facts) if fact.is_between), None)
+        numbers = range(1, 1 if at is None else len(self.facts[at].choices))
+        each = [self.at(tuple(n * (f == at) for f in range(len(self.facts)))) for n in numbers]
+        found = [machine.rates.of(tuple(devices)).bytes_per_s for machine in each or [self.nominal]]
+        return sqrt(min(found) * max(found)) if min(found) < max(found) else found[0]
 
     def at(self, chosen: Chosen, *, groups: bool = True) -> CompiledMachine:
         """The machine with these choices; without `groups` numbers of rings play no part."""

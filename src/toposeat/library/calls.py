@@ -10,6 +10,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from toposeat import evaluation, launch, mapping, pipeline, report, topology
 from toposeat.errors import UsageError
 from toposeat.evaluation import group_rate as group_rates
@@ -128,6 +130,9 @@ def evaluate(
 def group_rate(topology: GivenTopology, devices: Iterable[int], speeds: str = "exact") -> GroupRate:
     """The rate of a collective of NCCL or RCCL on some devices of one node.
 
+    Where no source tells the processor, it is the geometric middle of the least and the most that
+    families of them allow, between `low` and `high`; its rings are those of a middle one.
+
     Args:
         topology: the node, or what `read_topology` takes.
         devices: positions in `topology.devices`, in any order.
@@ -141,7 +146,13 @@ def group_rate(topology: GivenTopology, devices: Iterable[int], speeds: str = "e
     members = given.placement_from(devices, "devices")
     if isinstance(members, Placement):
         raise given.misplaced("devices", members)
-    return group_rates.group_rate(given.topology_from(topology), members, speeds)
+    machine = given.topology_from(topology)
+    found = group_rates.group_rate(machine, members, speeds)
+    if speeds == "nccl" or found.low == found.high:
+        return found
+    rate = pipeline.open_machine(machine).set_rate(found.devices)
+    cut = max(found.cut_bytes_per_s, rate)
+    return structs.replace(found, bytes_per_s=rate, cut_bytes_per_s=cut)
 
 
 def placement_of(

@@ -61,9 +61,20 @@ def choose_devices(
         is_yardstick=True,
     )
     premises = premises_of(outlook, at, machine, MIN_GAIN)
+    found = device_set(rates, usable, pool[at], len(sets), outlook.everywhere[:, at].tolist())
+    middle, lowest = (machine.set_rate(each) for each in (found.devices, found.lowest))
     return replace(
-        device_set(rates, usable, pool[at], len(sets), outlook.everywhere[:, at].tolist()),
+        found,
+        bytes_per_s=middle,
+        lowest_bytes_per_s=lowest,
+        left=tuple(
+            replace(each, bytes_per_s=middle, is_between=not math.isclose(middle, each.bytes_per_s))
+            for each in found.left
+            for middle in [sum(map(machine.set_rate, each.groups))]
+        ),
         premises=premises,
+        lowest_range=_ends(found.lowest_bytes_per_s, outlook.everywhere[:, 0].tolist()),
+        is_between=(middle, lowest) != (found.bytes_per_s, found.lowest_bytes_per_s),
     )
 
 
@@ -104,19 +115,25 @@ def device_set(
     lowest = free[: len(devices)]
     rest = without(free, chosen)
     rate = rates.of(chosen)
-    scaled = [rate * times[0] / each if each else rate for each in times]
+    low, high = _ends(rate, times)
     return DeviceSet(
         devices=devices,
         free=free,
         bytes_per_s=rate,
-        low=min(scaled),
-        high=max(scaled),
+        low=low,
+        high=high,
         lowest=lowest,
         lowest_bytes_per_s=rates.of(lowest),
         left=tuple(left for size in _SIZES if (left := rates.division(size, rest)).groups),
         sets_tried=tried,
         sets=math.comb(len(free), len(devices)),
     )
+
+
+def _ends(rate: float, times: Sequence[float]) -> tuple[float, float]:
+    """The least and the most of a nominal rate, by its times in each scenario."""
+    scaled = [rate * times[0] / each if each else rate for each in times]
+    return min(scaled), max(scaled)
 
 
 def _all_reduce(ranks: int) -> Traffic:

@@ -21,6 +21,7 @@ class Left(Record, frozen=True, kw_only=True):
     size: int
     groups: tuple[tuple[int, ...], ...]
     bytes_per_s: float
+    is_between: bool = False  # the middle between families of an untold processor
 
 
 class DeviceSet(Record, frozen=True, kw_only=True):
@@ -29,7 +30,9 @@ class DeviceSet(Record, frozen=True, kw_only=True):
     `bytes_per_s` is the rate at which a ring over them carries an all-reduce (infinite for one
     device), `low` and `high` its ends on any machine that the sources allow. `lowest` are the free
     devices with the lowest numbers, `left` is what the others divide into; `sets_tried` of `sets`
-    sets were looked at. `premises` are those of the gain over the lowest numbers.
+    sets were looked at. `is_between`: the processor is untold, and some rate is but the middle
+    between families of them. `lowest_range` are the ends of the lowest. `premises` are those of the
+    gain over the lowest numbers.
     """
 
     devices: tuple[int, ...]
@@ -45,6 +48,8 @@ class DeviceSet(Record, frozen=True, kw_only=True):
     placement: MappingResult | None = None
     transport: Transport | None = None
     premises: Premises | None = None
+    is_between: bool = False
+    lowest_range: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_exact(self) -> bool:

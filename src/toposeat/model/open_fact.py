@@ -28,10 +28,12 @@ class Choice(Record, frozen=True, kw_only=True):
 class Fact(Record, frozen=True, kw_only=True):
     """A fact that no source tells: what it is, the command that tells it, and its choices.
 
-    `of_groups`: it plays a part only in the collectives of groups.
+    `of_groups`: it plays a part only in the collectives of groups. `is_between`: the first choice
+    is none of its own, but stands between the others.
     """
 
     what: str
     settle: str
     choices: tuple[Choice, ...]
     of_groups: bool = False
+    is_between: bool = False

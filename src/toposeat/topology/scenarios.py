@@ -77,7 +77,7 @@ def _processor(topology: Topology) -> Fact | None:
         if is_open and family.pcie:
             values[PCIE_PREMISE] = k.pcie_bytes_per_s(family.pcie) / k.GB_PER_S
         choices.append(Choice(name=family.name, values=values))
-    return Fact(what="the processor", settle="lscpu", choices=tuple(choices))
+    return Fact(what="the processor", settle="lscpu", choices=tuple(choices), is_between=True)
 
 
 def _peer_access(topology: Topology) -> Fact | None:
