@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,16 @@ def test_a_program_finds_the_same(proxy: Proxy, client: Path, scenario: str, way
     endpoint = proxy.endpoint("tcp" if way == "tcp" else "unix")
     remote = run([client, scenario], proxy.client(endpoint, **strict))
     assert (remote.returncode, remote.stdout) == (0, native), remote.stderr
+
+
+def test_a_queue_with_nothing_to_finish_is_not_asked(
+    proxy: Proxy, client: Path, tmp_path: Path
+) -> None:
+    done = run([client, "idle"], proxy.client(TOPOSEAT_CL_REPORT=str(tmp_path)))
+    assert (done.returncode, done.stdout) == (0, natively(client, "idle")), done.stderr
+    (report,) = tmp_path.glob("cl.*.json")
+    (device,) = json.loads(report.read_text())["devices"]
+    assert 10 <= device["waits"] < 50
 
 
 def test_two_devices_of_a_proxy_share_a_context(client: Path) -> None:

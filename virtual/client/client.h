@@ -68,6 +68,8 @@ struct _cl_command_queue {
   atomic_int error;      /* of a command that was refused, until the program has heard of it */
   uint64_t refused;      /* that command's event; 0: it has none, or there are several commands */
   cl_command_queue next; /* of those of the link */
+  atomic_ullong sent;    /* commands so far; sending is locked */
+  atomic_ullong ended;   /* 1 + what of `sent` and `sets` is known to be over, 0: nothing */
 };
 
 struct tps_destructor {
@@ -202,9 +204,10 @@ struct tps_link {
   pthread_mutex_t sending;
   atomic_uint queued, turns;
   struct tps_text batch;
-  size_t head;      /* where the message being written begins */
-  uint64_t entries; /* that were kept so far */
-  unsigned uploads; /* that no command has used yet */
+  size_t head;        /* where the message being written begins */
+  uint64_t entries;   /* that were kept so far */
+  atomic_ullong sets; /* user events that were set: one that is refused marks all queues */
+  unsigned uploads;   /* that no command has used yet */
   struct tps_object *oldest, *newest;
   struct tps_link *next_home; /* while it moves */
   /* all else */

@@ -69,15 +69,25 @@ cl_int tps__clFlush(cl_command_queue queue) {
   return atomic_load(&queue->base.link->is_dead) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
+/* 1 + what was sent that a queue's end may tell something of. */
+static unsigned long long number_of(cl_command_queue queue) {
+  return 1 + atomic_load(&queue->sent) + atomic_load(&queue->base.link->sets);
+}
+
 cl_int tps__clFinish(cl_command_queue queue) {
   if (!tps__is(queue, TPS_COMMAND_QUEUE))
     return CL_INVALID_COMMAND_QUEUE;
+  struct tps_link *link = queue->base.link;
+  if (atomic_load(&queue->ended) == number_of(queue) && !atomic_load(&link->is_dead))
+    return tps__queue_error(queue); /* nothing is under way */
   struct tps_reply reply;
-  struct tps_text *out = tps__begin(queue->base.link, TPS_CALL_Finish, &reply);
-  tps_put(out, queue->base.id);
-  tps__end(queue->base.link);
-  cl_int code = tps__await(queue->base.link, &reply), error = tps__queue_error(queue);
+  tps_put(tps__begin(link, TPS_CALL_Finish, &reply), queue->base.id);
+  unsigned long long number = number_of(queue);
+  tps__end(link);
+  cl_int code = tps__await(link, &reply), error = tps__queue_error(queue);
   tps__reply_free(&reply);
+  if (code == 0)
+    atomic_store(&queue->ended, number);
   return code != 0 ? code : error;
 }
 
@@ -130,6 +140,7 @@ cl_int tps__command_end(struct tps_command *command) {
   tps_put(out, tps__id(command->made));
   tps_put(out, is_kept); /* whether others may wait for it */
   tps__put_list(out, command->waits, (const void *const *)command->list);
+  atomic_fetch_add(&command->queue->sent, 1);
   if (is_kept)
     tps__list(&command->made->base);
   tps__end(link);

@@ -317,6 +317,7 @@ cl_int tps__clSetUserEventStatus(cl_event event, cl_int execution_status) {
     struct tps_text *out = tps__begin_locked(link, TPS_CALL_SetUserEventStatus, NULL);
     tps_put(out, event->base.id);
     tps_put(out, (uint64_t)(int64_t)execution_status);
+    atomic_fetch_add(&link->sets, 1);
     tps__end_locked(link);
     tps__send_batch(link);
     atomic_fetch_sub(&link->user_events, 1);

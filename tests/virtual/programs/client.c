@@ -685,6 +685,18 @@ static void print(void) {
 
 /* ---- processes ---- */
 
+/* A queue is finished again and again, of which there is something to finish ten times. */
+static void idle(void) {
+  cl_mem buffer = buffer_of(64, CL_MEM_COPY_HOST_PTR, pattern(64, 1));
+  cl_kernel add = prepare("add", buffer, 1);
+  for (int i = 0; i < 1000; i++) {
+    if (i % 100 == 0)
+      launch(queue, add, 16, NULL, NULL);
+    NEED(clFinish(queue));
+  }
+  say_content("added", buffer, 64);
+}
+
 /* Work is pending that would take minutes; nothing is waited for or released. */
 static void leave(void) {
   cl_mem buffer = buffer_of(64, 0, NULL);
@@ -989,6 +1001,7 @@ int main(int argc, char **argv) {
       {"failed_gate", failed_gate, 0},
       {"held", held, 0},
       {"heard", heard, 0},
+      {"idle", idle, 0},
       {"images", images, 0},
       {"kernel_first", kernel_first, 0},
       {"kernels", kernels, 0},
