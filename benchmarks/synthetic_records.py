@@ -22,7 +22,6 @@ from toposeat.profile.records.segment import (
     SLOT,
     SUFFIX,
     VERSION,
-    WORLD,
     Flag,
 )
 
@@ -80,7 +79,6 @@ class _Segment:
             ("events", _EVENTS, EVENT),
             ("communicators", _COMMUNICATORS if self.main else 0, COMMUNICATOR),
             ("runs", _RUNS if self.main else 0, RUN),
-            ("worlds", 0, WORLD),
         ):
             if name not in ("devices", "phases"):
                 end = -(-end // 4096) * 4096
@@ -126,6 +124,7 @@ def _put_header(file: int, segment: _Segment) -> None:
         *((3, 3) if segment.main else (0, 0)),
         *(0, 0, 0, 0, 1000, 10**9, 1000 + 10**9, 2 * 10**9, 0, 0, 0),
         *(8, 0, b"node%d" % (rank // 8), b"job", b"ompi", b"Open MPI v5.0.11, synthetic"),
+        *(0, 10**9, (1 << rank % 8).to_bytes(256, "little")),
     ]
     os.pwrite(file, HEADER.pack(*fields), 0)
     phase = np.zeros(1, PHASE)
