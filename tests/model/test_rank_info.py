@@ -74,7 +74,7 @@ def test_the_device_with_most_bytes_counts() -> None:
         (["0", "64"], ""),  # two threads of one core
         (["a 0-1"] * 2 + ["b 0-1"] * 2, ""),
         (["a 0-1"] * 2 + ["b 0-1"] * 3, "3 ranks on b had 2 CPUs (0-1)"),
-        (["a 0"] * 4 + ["b 0"] * 3, "4 ranks on a had 1 CPU (0), as on 1 more host"),
+        (["a 0"] * 4 + ["b 0"] * 3, "4 ranks on a had 1 CPU (0), the worst of 2 such hosts"),
         ([""] * 8, ""),  # not known
         ([], ""),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toposeat.model.cpu_list import cpus_of, format_cpu_list
@@ -104,8 +105,7 @@ def cpu_doubt(ranks: Iterable[RankInfo]) -> str:
     if crowded:
         number, cpus, host = max(crowded, key=lambda each: each[0] / len(each[1]))
         where = f" on {host}" if host and len({info.host for info in everybody}) > 1 else ""
-        others = len(crowded) - 1
-        more = f", as on {others} more host{'s' * (others > 1)}" if others else ""
+        more = f", the worst of {len(crowded)} such hosts" if len(crowded) > 1 else ""
         had = f"{number} ranks{where} had {len(cpus)} CPU{'s' * (len(cpus) > 1)}"
         return f"{had} ({format_cpu_list(cpus)}){more}: waiting for a CPU counts as time in MPI"
     low = {}
@@ -130,30 +130,30 @@ def _crowded(ranks: Iterable[RankInfo]) -> list[tuple[int, frozenset[int], str]]
     for info in ranks:
         if info.cpus:
             lists.setdefault(info.host, Counter())[info.cpus] += 1
-    found = []
-    for host, counts in lists.items():
-        sets = {cpus_of(text): number for text, number in counts.items()}
-        together = frozenset[int]().union(*sets)
-        if sum(map(len, sets)) > len(together):  # one is part of another
-            sets = {
-                cpus: sum(number for own, number in sets.items() if own <= cpus)
-                for cpus in {*sets, together}
-            }
-        cpus, number = max(sets.items(), key=lambda each: each[1] / len(each[0]))
-        if number > len(cpus):
-            found.append((number, cpus, host))
-    return found
+    fullest = ((*_fullest(frozenset(each.items())), host) for host, each in lists.items())
+    return [found for found in fullest if found[0] > len(found[1])]
+
+
+@lru_cache(maxsize=64)  # the hosts of a job are bound alike
+def _fullest(lists: frozenset[tuple[str, int]]) -> tuple[int, frozenset[int]]:
+    """Of CPU lists, each with a number of ranks, the set that holds most for each of its CPUs."""
+    sets = {cpus_of(text): number for text, number in lists}
+    together = frozenset[int]().union(*sets)
+    if sum(map(len, sets)) > len(together):  # one is part of another
+        sets = {
+            cpus: sum(number for own, number in sets.items() if own <= cpus)
+            for cpus in {*sets, together}
+        }
+    cpus, number = max(sets.items(), key=lambda each: each[1] / len(each[0]))
+    return number, cpus
 
 
 def file_doubt(ranks: Iterable[RankInfo]) -> str:
     """That a verdict leaves MPI-IO out, where that is much of the run; "" where it is not."""
     timed = [info for info in ranks if info.wall_s > 0]
     share = sum(i.file_s for i in timed) / sum(i.wall_s for i in timed) if timed else 0.0
-    return (
-        f"MPI-IO takes {100 * share:.0f} % of the run: its messages are not recorded"
-        if share > _MOST_IN_FILES
-        else ""
-    )
+    said = f"MPI-IO takes {100 * share:.0f} % of the run: its messages are not recorded"
+    return said if share > _MOST_IN_FILES else ""
 
 
 def device_choice(ranks: Iterable[RankInfo]) -> DeviceChoice:
