@@ -278,6 +278,7 @@ def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
     is_staged = (machine, traffic) == ("a100-pcie-8-bridged", "llm:tp=2,pp=4,dp=1")  # may be so
     assert out.startswith("Transport " if is_staged else "Verdict ")
     assert err.startswith("Next: ")
+    assert ("./app" in err) <= traffic.startswith("ring")
     place = str(tmp_path / "app.place")
     assert main(["map", traffic, "-t", machine, "-o", place]) == 0
     capsys.readouterr()

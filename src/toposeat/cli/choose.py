@@ -12,6 +12,7 @@ from toposeat.cli.command import (
     Command,
     add_topology_option,
     environment_of,
+    job_words,
     natural,
     print_json,
     read_machine,
@@ -20,7 +21,7 @@ from toposeat.cli.command import (
 )
 from toposeat.cli.constraints import device_list
 from toposeat.errors import UsageError
-from toposeat.model.shell_words import shell_word
+from toposeat.model.shell_words import shell_line, shell_word
 
 if TYPE_CHECKING:
     from toposeat.model.device_set import DeviceSet
@@ -64,7 +65,8 @@ class ChooseCommand(Command):
             print_json(report.device_set_json(chosen, machine))
         else:
             show(sys.stdout, report.render_device_set_text, chosen, machine)
-            tell(f"Next: set that line, then toposeat tune -- mpirun -n {args.count} ./app")
+            job = shell_line(job_words(args.traffic, args.count))
+            tell(f"Next: set that line, then toposeat tune -- {job}")
         return 0
 
 

@@ -118,6 +118,13 @@ def source_words(source: str) -> str:
     return "".join(f" -t {quoted(each)}" for each in sources_in(source))
 
 
+def job_words(traffic: str | None, ranks: int, launcher: str = "mpirun") -> list[str]:
+    """How a job of such traffic is started on one node: a line to copy."""
+    if str(traffic).startswith("llm:"):
+        return ["torchrun", "--nproc-per-node", str(ranks), "train.py"]
+    return [launcher, "-n", str(ranks), "./app"]
+
+
 def add_network_options(parser: argparse.ArgumentParser) -> None:
     """`--node SRC`, `--hosts LIST`: what is inside the hosts of a network, and which are used."""
     group = parser.add_argument_group("networks of hosts")

@@ -19,6 +19,7 @@ from toposeat.cli.command import (
     add_stack_option,
     add_topology_option,
     environment_of,
+    job_words,
     map_options,
     print_json,
     quoted,
@@ -179,7 +180,7 @@ def _page(args: argparse.Namespace, section: Section, ranks: int, machine: str) 
         [section],
         title=f"{ranks} ranks on {machine}",
         subtitle=f"traffic: {args.traffic}",
-        commands=[f"toposeat run -p {place} -- mpirun -n {ranks} ./app"],
+        commands=[_start(args, place, ranks)],
     )
 
 
@@ -217,10 +218,17 @@ def _next_words(args: argparse.Namespace, result: MappingResult) -> str:
     more = "" if args.verbose else "; -v says more"
     if result.kept_default:
         return f"Next: start the job as it is{more}"
-    ranks = len(result.device_of_rank)
-    return (
-        f"Next: add -o app.place, then toposeat run -p app.place -- mpirun -n {ranks} ./app{more}"
-    )
+    start = _start(args, "app.place", len(result.device_of_rank))
+    return f"Next: add -o app.place, then {start}{more}"
+
+
+def _start(args: argparse.Namespace, place: str, ranks: int) -> str:
+    """What starts the job as the placement says, of which `place` is the quoted name."""
+    if args.launch is None and args.node is not None and str(args.traffic).startswith("llm:"):
+        return f"toposeat export {place} --launcher torchrun"
+    launcher = "srun" if args.node is not None and "SLURM_JOB_ID" in os.environ else "mpirun"
+    command = args.launch or job_words(args.traffic, ranks, launcher)
+    return f"toposeat run -p {place} -- {shell_line(command)}"
 
 
 def _save(
@@ -245,8 +253,9 @@ def _save(
         f"Wrote {args.output}",
         *_next_lines(args, placement),
     ]
-    if args.node is not None:
-        said.append(f"Export: toposeat export {place} --launcher torchrun")
+    export = f"toposeat export {place} --launcher torchrun"
+    if args.node is not None and not any(export in line for line in said):
+        said.append(f"Export: {export}")
     return said
 
 
@@ -254,8 +263,6 @@ def _next_lines(args: argparse.Namespace, placement: Placement) -> list[str]:
     """What to type for a placement that was written, or why the line of `args` cannot start it."""
     from toposeat import pipeline  # noqa: PLC0415
 
-    launcher = "srun" if args.node is not None and "SLURM_JOB_ID" in os.environ else "mpirun"
-    command = args.launch or [launcher, "-n", str(placement.ranks), "./app"]
-    refusal = pipeline.why_not_realised(command, placement) if args.launch is not None else []
-    line = f"Next: toposeat run -p {quoted(args.output)} -- {shell_line(command)}"
+    refusal = pipeline.why_not_realised(args.launch, placement) if args.launch is not None else []
+    line = f"Next: {_start(args, quoted(args.output), placement.ranks)}"
     return refusal or [line]
