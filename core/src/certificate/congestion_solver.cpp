@@ -10,15 +10,6 @@
 namespace toposeat {
 namespace {
 
-std::uint64_t exchanges(const Job &job) {
-  const auto n = static_cast<double>(job.devices());
-  if (n <= 8)
-    return 600; // the proof finds what they miss
-  const double affordable = 1e5 * job.effort();
-  return static_cast<std::uint64_t>(
-      n <= 32 ? std::min(affordable, 1200 * n * std::max(1.0, job.effort())) : affordable);
-}
-
 /// Least maximum first, then the least sum among placements that stay within it.
 std::optional<Found> on_tree(const Job &job, const CutTree &tree) {
   Assignment start = job.padded(job.home);
@@ -41,21 +32,31 @@ Found solve_congestion(const Job &job) {
     }
   }
   const bool prove = job.may_enumerate() && limits_apply(job.loads);
+  BoundedAnswer known;
+  known.lower_bound = congestion_bound(job);
+  known.placement = job.padded(job.home);
+  if (job.devices() <= 64)
+    descend(job.qap, known.placement);
+  known.placement = job.unpadded(known.placement);
+  known.value = unlimited;
   SwapOptions options;
   options.seed = job.request.seed;
-  options.exchanges = exchanges(job);
-  options.target = congestion_bound(job);
-  Assignment start = job.padded(job.home);
-  if (job.devices() <= 64)
-    descend(job.qap, start);
-  const LoadAnswer found =
-      search_congestion(job.loads, job.unpadded(start), options,
-                        prove ? job.deadline.within(0.5 * job.request.budget_s) : job.deadline);
-  if (!prove)
-    return {found.placement, options.target, "search"};
-  const BoundedAnswer proved = prove_by_limits(job.loads, false, found.placement, options.target,
-                                               steady_nodes(job), job.deadline);
-  return {proved.placement, proved.lower_bound, "limits"};
+  const std::uint64_t pairs = job.devices() * job.devices();
+  if (prove) // at first only a search as short as proofs of so few devices are
+    options.exchanges = pairs * pairs / 4;
+  while (true) { // what a proof that is given up leaves goes to a search that ends by itself
+    options.target = known.lower_bound;
+    const LoadAnswer found = search_congestion(job.loads, known.placement, options, job.deadline);
+    if (!prove)
+      return {found.placement, known.lower_bound, "search"};
+    if (!less_by_tolerance(found.max_s, known.value))
+      return {known.placement, known.lower_bound, "limits"};
+    known = prove_by_limits(job.loads, false, found.placement, known.lower_bound, steady_nodes(job),
+                            job.deadline);
+    if (known.proved || options.exchanges == SwapOptions{}.exchanges)
+      return {known.placement, known.lower_bound, "limits"};
+    options.exchanges = SwapOptions{}.exchanges;
+  }
 }
 
 } // namespace toposeat

@@ -101,19 +101,17 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Candidate
       least = found;
   }
   if (job.may_enumerate() && limits_apply(job.loads) && !tree) {
-    const BoundedAnswer proved =
-        prove_by_limits(job.loads, false, least.placement, bound, steady_nodes(job),
-                        job.deadline.within(0.1 * job.request.budget_s));
+    const BoundedAnswer proved = prove_by_limits(job.loads, false, least.placement, bound,
+                                                 steady_nodes(job) / 8, job.deadline);
     options.visit(proved.placement);
     return proved.lower_bound;
   }
   return bound;
 }
 /// Returns the best proved lower bound; what is better than the candidates becomes one of them.
-double prove_time(const Job &job, CandidatePool &candidates, double bound,
-                  const Deadline &deadline) {
+double prove_time(const Job &job, CandidatePool &candidates, double bound) {
   const BoundedAnswer proved =
-      prove_by_limits(job.loads, true, candidates.best(), bound, steady_nodes(job), deadline);
+      prove_by_limits(job.loads, true, candidates.best(), bound, steady_nodes(job), job.deadline);
   candidates.add(proved.placement);
   return proved.lower_bound;
 }
@@ -130,16 +128,16 @@ Found search_time(const Job &job, CandidatePool &candidates) {
   if (open())
     candidates.refine(3, effort.timings, job.deadline);
   const bool by_limits = job.may_enumerate() && limits_apply(job.loads);
-  if (!(is_small(job) && by_limits)) {
-    if (open() && by_limits)
-      bound = prove_time(job, candidates, bound, job.deadline.within(0.1 * job.request.budget_s));
-    candidates.iterate(job.request.seed, bound * (1 + small_gap), 8 * effort.timings, job.deadline);
+  if (open() && by_limits)
+    bound = prove_time(job, candidates, bound);
+  const double proved_s = candidates.best_score().flow_s;
+  if (open() && !(is_small(job) && by_limits)) {
+    candidates.iterate(job.request.seed, bound * (1 + small_gap), job.deadline);
+    if (open() && by_limits && less_by_tolerance(candidates.best_score().flow_s, proved_s))
+      bound = prove_time(job, candidates, bound);
   }
-  if (by_limits) {
-    if (open())
-      bound = prove_time(job, candidates, bound, job.deadline);
+  if (by_limits)
     return {candidates.best(), bound, "limits"};
-  }
   return {candidates.best(), bound, open() ? "search" : "search met a bound"};
 }
 
@@ -210,9 +208,8 @@ Found time_the_likeliest(const Job &job) {
   const double bound = std::max(job.load_bounds().time_s, time_bound(job, congestion_bound(job)));
   const auto open = [&] { return less_by_tolerance(bound, candidates.best_score().flow_s); };
   if (open() && in_time()) {
-    const std::uint64_t timings = effort_of(job).timings;
-    candidates.refine(3, timings, job.deadline);
-    candidates.iterate(job.request.seed, bound * (1 + small_gap), timings, job.deadline);
+    candidates.refine(3, effort_of(job).timings, job.deadline);
+    candidates.iterate(job.request.seed, bound * (1 + small_gap), job.deadline);
   }
   job.remember(candidates.best(), candidates.best_score().flow_s);
   return {candidates.best(), bound, open() ? "search" : "search met a bound"};

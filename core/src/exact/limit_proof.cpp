@@ -12,8 +12,7 @@ namespace toposeat {
 namespace {
 
 constexpr double tolerance = 1e-9;
-constexpr double share_of_value = 0.85; // of the time, for the proof of the value itself
-constexpr double close_enough = 0.01;   // of the value: bounds closer together are not told apart
+constexpr double close_enough = 0.01; // of the value: bounds closer together are not told apart
 
 class LimitProof {
 public:
@@ -25,9 +24,7 @@ public:
         bound_(std::min(known_bound, best_s_)) {}
 
   BoundedAnswer run(const Deadline &deadline) {
-    const bool proved =
-        open() ? nothing_better(deadline.within(share_of_value * deadline.left())) : true;
-    if (proved)
+    if (nothing_better(deadline))
       return {best_, best_s_, best_s_, true};
     raise_bound(deadline);
     return {steady_, steady_s_, std::min(bound_, steady_s_), false};
@@ -43,16 +40,22 @@ private:
 
   /// True if no placement is better than the best one known by then.
   bool nothing_better(const Deadline &deadline) {
-    for (bool improved = true; improved && open();) {
-      improved = false;
-      const bool all = search_.run(best_s_, deadline, [&](const Assignment &placement) {
-        improved = keep(placement);
-        return !improved;
-      });
-      if (all)
+    while (open()) {
+      if (nothing_below(best_s_, timed_ ? 2 : 5, deadline))
         return true;
+      if (!improved_)
+        return false;
     }
-    return !open();
+    return true;
+  }
+
+  /// Whether it was shown, by no more than so many times the steady nodes; ends with what is found.
+  bool nothing_below(double limit_s, double effort, const Deadline &deadline) {
+    improved_ = false;
+    return search_.run(
+        limit_s, deadline,
+        [&](const Assignment &placement) { return !(improved_ = keep(placement)); },
+        effort * static_cast<double>(steady_nodes_));
   }
 
   /// Whether a placement is better than the best one known.
@@ -73,13 +76,7 @@ private:
   void raise_bound(const Deadline &deadline) {
     for (double most = best_s_; most - bound_ > close_enough * most && !deadline.expired();) {
       const double middle = (bound_ + most) / 2;
-      bool found = false;
-      const bool none = search_.run(middle, deadline.within(deadline.left() / 3),
-                                    [&](const Assignment &placement) {
-                                      found = keep(placement);
-                                      return !found;
-                                    });
-      if (none)
+      if (nothing_below(middle, 0.25, deadline))
         bound_ = middle * (1 - tolerance);
       else
         most = std::min(middle, best_s_);
@@ -96,6 +93,7 @@ private:
   Assignment steady_; // the best by `steady_nodes_`
   double steady_s_;
   double bound_; // nothing is below
+  bool improved_ = false;
 };
 
 } // namespace

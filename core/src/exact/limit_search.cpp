@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <stdexcept>
 #include <tuple>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::size_t width = max_limited_devices;
 constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
+constexpr double flow_pairs_per_node = 128; // of a visit, in about the same time
+constexpr double doubtful_nodes = 1e4;      // fewer of them tell little of what is to come
 
 std::uint32_t lowest(std::uint32_t set) {
   return static_cast<std::uint32_t>(std::countr_zero(set));
@@ -135,15 +138,20 @@ LimitSearch::LimitSearch(const LoadProblem &problem, bool timed)
   }
 }
 
-bool LimitSearch::run(double below_s, const Deadline &deadline, const Visit &visit) {
+bool LimitSearch::run(double below_s, const Deadline &deadline, const Visit &visit,
+                      double most_nodes) {
   deadline_ = &deadline;
   visit_ = &visit;
   stopped_ = false;
+  begun_ = nodes_;
+  visits_ = 0;
+  walked_ = 0;
+  most_nodes_ = most_nodes;
   blamed_.fill(0);
   below_s_ = below_s;
   terms_.fill_limits(below_s, room(0));
   terms_.limit_flows(below_s);
-  explore({0, (1U << order_.size()) - 1, domains_of_all(), problem_.allowed.empty()});
+  explore({0, (1U << order_.size()) - 1, domains_of_all(), problem_.allowed.empty()}, 1);
   return !stopped_;
 }
 
@@ -159,27 +167,39 @@ LimitSearch::Domains LimitSearch::domains_of_all() const {
 }
 
 bool LimitSearch::out_of_time() {
-  if (++nodes_ % between_looks == 0 && deadline_->expired())
+  if (++nodes_ % between_looks == 0 && (deadline_->expired() || hopeless()))
     stopped_ = true;
   return stopped_;
 }
 
-void LimitSearch::explore(const Node &node) {
+/// By what the share of the tree that is behind took (Knuth, Mathematics of Computation 29, 1975).
+bool LimitSearch::hopeless() const {
+  const auto nodes = static_cast<double>(nodes_ - begun_);
+  const auto flows = static_cast<double>(problem_.traffic.flows.size());
+  const double work = nodes + static_cast<double>(visits_) * flows * flows / flow_pairs_per_node;
+  return work > 1000 + walked_ * most_nodes_ * (1 + std::pow(doubtful_nodes / nodes, 2));
+}
+
+void LimitSearch::explore(const Node &node, double share) {
   if (node.open == 0) {
     leaf();
+    walked_ += share;
     return;
   }
   const std::size_t p = node.symmetric ? lowest(node.open) : chosen_rank(node);
   const std::uint32_t all = node.domains[p];
   const std::uint32_t devices = node.symmetric ? representatives(all) : all;
   const bool pinned = problem_.pinned[order_[p]] != Qap::no_pin;
+  const double each = share / std::popcount(devices);
   for_each_bit(devices, [&](std::uint32_t device) {
     if (stopped_ || out_of_time())
       return;
     Node below = node;
     below.symmetric = node.symmetric && (pinned || devices != all);
     if (place(p, device, below))
-      explore(below);
+      explore(below, each);
+    else
+      walked_ += each;
     fixed_.pop_back();
   });
 }
@@ -324,7 +344,8 @@ void LimitSearch::leaf() {
     each = static_cast<std::uint32_t>(std::countr_one(taken));
     taken |= 1U << each;
   }
-  if (!(*visit_)(whole))
+  ++visits_;
+  if (!(*visit_)(whole) || deadline_->expired() || hopeless())
     stopped_ = true;
 }
 

@@ -52,9 +52,11 @@ public:
   using Visit = std::function<bool(const Assignment &)>;
 
   /// Visits all placements whose sums stay below `below_s` (by 1e-9 of it) but for those that
-  /// symmetries make of others, and perhaps some above. False if it ended before, at the deadline
-  /// or because a visitor had seen enough.
-  bool run(double below_s, const Deadline &deadline, const Visit &visit);
+  /// symmetries make of others, and perhaps some above. False if it ended before: at the deadline,
+  /// because a visitor had seen enough, or because it would take more than `most_nodes`, by the
+  /// share of the tree that it has walked.
+  bool run(double below_s, const Deadline &deadline, const Visit &visit,
+           double most_nodes = unlimited);
 
   /// Ranks placed so far, in all runs.
   [[nodiscard]] std::uint64_t nodes() const { return nodes_; }
@@ -70,7 +72,7 @@ private:
   };
 
   [[nodiscard]] Domains domains_of_all() const;
-  void explore(const Node &node);
+  void explore(const Node &node, double share);
   [[nodiscard]] std::size_t chosen_rank(const Node &node) const;
   [[nodiscard]] std::uint32_t representatives(std::uint32_t devices) const;
   bool place(std::size_t p, std::uint32_t device, Node &node);
@@ -80,6 +82,7 @@ private:
   bool blame(std::size_t p);
   void leaf();
   bool out_of_time();
+  [[nodiscard]] bool hopeless() const;
 
   [[nodiscard]] std::int32_t *lines(std::size_t depth, std::size_t p) {
     return lines_.data() + (depth * max_limited_devices + p) * line_block_;
@@ -110,6 +113,10 @@ private:
   const Deadline *deadline_ = nullptr;
   const Visit *visit_ = nullptr;
   std::uint64_t nodes_ = 0;
+  std::uint64_t begun_ = 0;  // nodes before this run
+  std::uint64_t visits_ = 0; // in this run
+  double walked_ = 0;        // share of this run's tree
+  double most_nodes_ = 0;
   bool stopped_ = false;
 };
 

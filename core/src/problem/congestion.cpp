@@ -84,7 +84,7 @@ Peak PeakModel::of(const Assignment &device_of_rank) {
 }
 
 LinkLoads::LinkLoads(const Network &network, const RankTraffic &traffic, Assignment device_of_rank)
-    : network_(network), traffic_(traffic), device_of_rank_(std::move(device_of_rank)) {
+    : network_(network), device_of_rank_(std::move(device_of_rank)) {
   Congestion start = congestion(network, traffic, device_of_rank_);
   bytes_ = std::move(start.bytes);
   seconds_ = std::move(start.seconds);
@@ -107,9 +107,9 @@ LinkLoads::LinkLoads(const Network &network, const RankTraffic &traffic, Assignm
   std::partial_sum(flows_begin_.begin(), flows_begin_.end(), flows_begin_.begin());
   flows_.resize(flows_begin_.back());
   std::vector<std::uint32_t> next(flows_begin_.begin(), flows_begin_.end() - 1);
-  for (std::uint32_t i = 0; i < traffic.flows.size(); ++i) {
-    flows_[next[traffic.flows[i].source]++] = i;
-    flows_[next[traffic.flows[i].target]++] = i;
+  for (const Flow &flow : traffic.flows) {
+    flows_[next[flow.source]++] = {flow.source, flow.target, flow.bytes};
+    flows_[next[flow.target]++] = {flow.source, flow.target, flow.bytes};
   }
 }
 
@@ -121,7 +121,9 @@ void LinkLoads::exchange(std::uint32_t device_a, std::uint32_t device_b) {
   if (device_a >= network_.devices || device_b >= network_.devices) {
     throw std::invalid_argument("exchange names a device that does not exist");
   }
-  changes_.push_back({device_a, device_b, saved_.size(), max_s_});
+  undone_ = {device_a, device_b};
+  max_before_s_ = max_s_;
+  saved_.clear();
   ++change_number_;
   if (device_a == device_b)
     return;
@@ -133,40 +135,33 @@ void LinkLoads::exchange(std::uint32_t device_a, std::uint32_t device_b) {
   seat(device_a, device_b);
   add_flows_of(rank_a, nobody, +1);
   add_flows_of(rank_b, rank_a, +1);
-  settle(changes_.back().first_saved);
+  settle();
 }
 
 void LinkLoads::undo() {
-  if (changes_.empty())
+  if (!undone_)
     throw std::logic_error("there is no change to undo");
-  const Change change = changes_.back();
-  changes_.pop_back();
-  for (std::size_t i = change.first_saved; i < saved_.size(); ++i) {
-    bytes_[saved_[i].link] = saved_[i].bytes;
-    seconds_[saved_[i].link] = saved_[i].seconds;
+  for (const auto &[link, bytes, seconds] : saved_) {
+    bytes_[link] = bytes;
+    seconds_[link] = seconds;
   }
-  saved_.resize(change.first_saved);
-  seat(change.device_a, change.device_b);
-  max_s_ = change.max_s;
-}
-
-void LinkLoads::commit() {
-  changes_.clear();
-  saved_.clear();
+  seat(undone_->first, undone_->second);
+  max_s_ = max_before_s_;
+  undone_.reset();
 }
 
 void LinkLoads::add_flows_of(std::uint32_t rank, std::uint32_t except, double sign) {
   if (rank == nobody)
     return;
   for (std::uint32_t i = flows_begin_[rank]; i < flows_begin_[rank + std::size_t{1}]; ++i) {
-    const Flow &flow = traffic_.flows[flows_[i]];
+    const Sent &flow = flows_[i];
     if (flow.source == except || flow.target == except)
       continue;
     add_flow(flow, sign);
   }
 }
 
-void LinkLoads::add_flow(const Flow &flow, double sign) {
+void LinkLoads::add_flow(const Sent &flow, double sign) {
   for (const LinkUse &use :
        network_.route(device_of_rank_[flow.source], device_of_rank_[flow.target])) {
     LinkBytes &sum = bytes_[use.link];
@@ -187,13 +182,12 @@ void LinkLoads::seat(std::uint32_t device_a, std::uint32_t device_b) {
   }
 }
 
-/// Brings the seconds of the links saved since `first_saved`, and the maximum, up to date.
-void LinkLoads::settle(std::size_t first_saved) {
+/// Brings the seconds of the saved links, and the maximum, up to date.
+void LinkLoads::settle() {
   bool busiest_touched = false;
   double largest_touched = 0;
-  for (std::size_t i = first_saved; i < saved_.size(); ++i) {
-    const std::uint32_t link = saved_[i].link;
-    busiest_touched = busiest_touched || saved_[i].seconds >= max_s_;
+  for (const auto &[link, bytes, seconds] : saved_) {
+    busiest_touched = busiest_touched || seconds >= max_s_;
     seconds_[link] = congestion_of(network_.links[link], bytes_[link]);
     largest_touched = std::max(largest_touched, seconds_[link]);
   }

@@ -2,6 +2,8 @@
 #include "search/congestion_search.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "base/rng.hpp"
 #include "toposeat/problem/congestion.hpp"
@@ -9,8 +11,12 @@
 namespace toposeat {
 namespace {
 
-constexpr std::uint32_t all_pairs_limit = 32;       // devices; beyond, only the busiest link counts
-constexpr std::uint64_t exchanges_at_target = 2000; // for the mean, once the maximum is optimal
+constexpr std::uint64_t first_cycle = 10; // exchanges per pair of devices; then doubled
+constexpr std::uint64_t longest_first = 20000;
+constexpr std::uint64_t patience = 1000; // exchanges per pair that find nothing: then it ends
+constexpr std::uint64_t between_looks = 256;
+constexpr double first_heat = 0.32; // over devices: relative rise that 1 in e times is accepted
+constexpr double cooling = 0.1;     // in a cycle
 
 struct Key {
   double max_s;
@@ -36,37 +42,31 @@ public:
       if (!pinned)
         movable_.push_back(d);
     }
+    for (const LinkCapacity &link : problem.network.links)
+      pace_.push_back({1 / link.forward, 1 / link.backward, 1 / link.combined});
+    power_.resize(pace_.size());
   }
 
   LoadAnswer run() {
-    if (movable_.size() < 2)
-      return {best_, best_key_.max_s, best_key_.mean_s};
-    Assignment anchor = best_;
-    Key anchor_key = best_key_;
-    std::size_t kick = 2;
-    while (!done()) {
+    const std::uint64_t pairs = movable_.size() * movable_.size();
+    std::uint64_t cycle = std::max<std::uint64_t>(1, std::min(first_cycle * pairs, longest_first));
+    double before = unlimited;
+    for (std::uint64_t all = 0, idle = 0; movable_.size() > 1; cycle *= 2) {
       descend();
-      const Key reached = key();
       if (options_.visit)
         options_.visit(loads_.device_of_rank());
-      if (reached.better_than(best_key_)) {
-        best_ = loads_.device_of_rank();
-        best_key_ = reached;
-        settle_for_mean();
-      }
-      const bool better = reached.better_than(anchor_key);
-      kick = better ? 2 : (kick >= std::max<std::size_t>(3, movable_.size() / 3) ? 2 : kick + 1);
-      if (!anchor_key.better_than(reached) || rng_.unit() < 0.05) {
-        anchor = loads_.device_of_rank();
-        anchor_key = reached;
-      } else if (rng_.unit() < 0.3) {
-        anchor = best_;
-        anchor_key = best_key_;
-      }
-      go_to(anchor);
-      for (std::size_t i = 0; i < kick; ++i)
-        kick_once();
-      loads_.commit();
+      keep();
+      if (less_by_tolerance(best_key_.max_s, before))
+        idle = 0;
+      const bool met = !less_by_tolerance(options_.target, best_key_.max_s);
+      if (done() || met || (idle > patience * pairs && 2 * idle > all))
+        break;
+      before = best_key_.max_s;
+      go_to_best();
+      cool(std::min(cycle, left_));
+      go_to_best();
+      all += cycle;
+      idle += cycle;
     }
     return {best_, best_key_.max_s, best_key_.mean_s};
   }
@@ -76,26 +76,65 @@ private:
 
   bool done() const { return left_ == 0 || deadline_.expired(); }
 
-  void settle_for_mean() {
-    if (!less_by_tolerance(options_.target, best_key_.max_s)) {
-      left_ = std::min(left_, exchanges_at_target);
-    }
+  void keep() {
+    if (!key().better_than(best_key_))
+      return;
+    best_ = loads_.device_of_rank();
+    best_key_ = key();
   }
 
-  std::uint32_t random_device() { return movable_[rng_.below(movable_.size())]; }
+  void go_to_best() {
+    for (std::uint32_t rank = 0; rank < best_.size(); ++rank)
+      loads_.move(rank, best_[rank]);
+  }
 
-  void kick_once() {
-    const std::uint32_t a = random_device();
-    const std::uint32_t b = random_device();
-    if (may_go(a, b) && may_go(b, a))
+  /// To the 8th power: seconds of each direction of a link, and of both where they share.
+  [[nodiscard]] double power(std::uint32_t link) const {
+    const LinkBytes &bytes = loads_.bytes()[link];
+    const LinkCapacity &pace = pace_[link];
+    const auto eighth = [](double seconds) {
+      seconds *= seconds;
+      seconds *= seconds;
+      return seconds * seconds;
+    };
+    return eighth(bytes.forward * pace.forward) + eighth(bytes.backward * pace.backward) +
+           eighth((bytes.forward + bytes.backward) * pace.combined);
+  }
+
+  double powers() {
+    for (std::uint32_t link = 0; link < power_.size(); ++link)
+      power_[link] = power(link);
+    return std::accumulate(power_.begin(), power_.end(), 0.0);
+  }
+
+  /// One cycle of annealing by the sum of powers; keeps the least maximum that it meets.
+  void cool(std::uint64_t moves) {
+    double sum = powers();
+    double heat = first_heat / static_cast<double>(movable_.size());
+    const double cooler = std::pow(cooling, 1 / static_cast<double>(moves));
+    for (std::uint64_t move = 0; move < moves; ++move, --left_, heat *= cooler) {
+      if (move % between_looks == 0) {
+        if (deadline_.expired())
+          return;
+        sum = powers(); // against rounding errors
+      }
+      const std::uint32_t a = movable_[rng_.below(movable_.size())];
+      const std::uint32_t b = movable_[rng_.below(movable_.size())];
+      if (!may_exchange(a, b))
+        continue;
       loads_.exchange(a, b);
-  }
-
-  void go_to(const Assignment &placement) {
-    for (std::uint32_t rank = 0; rank < placement.size(); ++rank) {
-      loads_.move(rank, placement[rank]);
+      double rise = 0;
+      loads_.each_changed([&](std::uint32_t link) { rise += power(link) - power_[link]; });
+      const double worse = rise / (8 * sum);
+      if (worse > 0 && (worse > 20 * heat || rng_.unit() >= std::exp(-worse / heat))) {
+        loads_.undo();
+        continue;
+      }
+      loads_.each_changed([&](std::uint32_t link) { power_[link] = power(link); });
+      sum += rise;
+      if (less_by_tolerance(loads_.max_s(), best_key_.max_s))
+        keep();
     }
-    loads_.commit();
   }
 
   /// First improvement, in a new random order each sweep.
@@ -103,12 +142,10 @@ private:
     bool improved = true;
     while (improved && !done()) {
       improved = false;
-      for (const std::uint32_t a : first_devices()) {
-        for (const std::uint32_t step : rng_.permutation(movable_.size())) {
-          const std::uint32_t b = movable_[step];
-          if (a == b || left_ == 0)
-            continue;
-          if (try_exchange(a, b))
+      here_ = key();
+      for (const std::uint32_t first : rng_.permutation(movable_.size())) {
+        for (const std::uint32_t second : rng_.permutation(movable_.size())) {
+          if (first != second && left_ > 0 && try_exchange(movable_[first], movable_[second]))
             improved = true;
         }
         if (done())
@@ -117,67 +154,25 @@ private:
     }
   }
 
-  /// Whatever sits on `from` may sit on `to`.
-  [[nodiscard]] bool may_go(std::uint32_t from, std::uint32_t to) const {
-    const std::uint32_t rank = loads_.rank_on(from);
-    return rank == LinkLoads::nobody || problem_.may_use(rank, to);
+  /// Whatever sits on either device may sit on the other, and something does.
+  [[nodiscard]] bool may_exchange(std::uint32_t a, std::uint32_t b) const {
+    const std::uint32_t here = loads_.rank_on(a);
+    const std::uint32_t there = loads_.rank_on(b);
+    return here != there && (here == LinkLoads::nobody || problem_.may_use(here, b)) &&
+           (there == LinkLoads::nobody || problem_.may_use(there, a));
   }
 
   bool try_exchange(std::uint32_t a, std::uint32_t b) {
-    if (loads_.rank_on(a) == LinkLoads::nobody && loads_.rank_on(b) == LinkLoads::nobody) {
-      return false;
-    }
-    if (!problem_.allowed.empty() && !(may_go(a, b) && may_go(b, a)))
+    if (!may_exchange(a, b))
       return false;
     --left_;
-    const double max_before = loads_.max_s();
-    if (!mean_known_)
-      mean_here_ = loads_.mean_s();
-    mean_known_ = true;
     loads_.exchange(a, b);
-    bool better = less_by_tolerance(loads_.max_s(), max_before);
-    if (!better && !less_by_tolerance(max_before, loads_.max_s())) {
-      better = less_by_tolerance(loads_.mean_s(), mean_here_);
-    }
-    if (better) {
-      loads_.commit();
-      mean_known_ = false;
-    } else {
+    if (!key().better_than(here_)) {
       loads_.undo();
+      return false;
     }
-    return better;
-  }
-
-  /// One end of the exchanges of a sweep, in random order.
-  std::vector<std::uint32_t> first_devices() {
-    mean_known_ = false;
-    std::vector<std::uint32_t> devices = movable_;
-    if (movable_.size() > all_pairs_limit)
-      devices = devices_of_busiest_link();
-    for (std::size_t i = devices.size(); i > 1; --i) {
-      std::swap(devices[i - 1], devices[rng_.below(i)]);
-    }
-    return devices;
-  }
-
-  std::vector<std::uint32_t> devices_of_busiest_link() const {
-    const auto seconds = loads_.seconds();
-    const auto busiest = static_cast<std::uint32_t>(
-        std::max_element(seconds.begin(), seconds.end()) - seconds.begin());
-    std::vector<bool> uses(problem_.network.devices, false);
-    const Assignment &here = loads_.device_of_rank();
-    for (const Flow &flow : problem_.traffic.flows) {
-      for (const LinkUse &use : problem_.network.route(here[flow.source], here[flow.target])) {
-        if (use.link == busiest)
-          uses[here[flow.source]] = uses[here[flow.target]] = true;
-      }
-    }
-    std::vector<std::uint32_t> devices;
-    for (const std::uint32_t d : movable_) {
-      if (uses[d])
-        devices.push_back(d);
-    }
-    return devices;
+    here_ = key();
+    return true;
   }
 
   const LoadProblem &problem_;
@@ -189,8 +184,9 @@ private:
   std::uint64_t left_;
   Assignment best_;
   Key best_key_;
-  double mean_here_ = 0;
-  bool mean_known_ = false;
+  std::vector<LinkCapacity> pace_; // seconds of a byte
+  std::vector<double> power_;      // of each link
+  Key here_{};
 };
 
 } // namespace

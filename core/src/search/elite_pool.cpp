@@ -2,6 +2,7 @@
 #include "search/elite_pool.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/rng.hpp"
@@ -11,7 +12,9 @@ namespace toposeat {
 namespace {
 
 constexpr std::size_t most_candidates = 256;
-constexpr double worse_anchors = 0.05; // share of worse local optima that are kicked next
+constexpr double worse_anchors = 0.05;    // share of worse local optima that are kicked next
+constexpr std::uint64_t idle_timings = 4; // per pair of ranks, that find nothing: then it ends
+constexpr std::uint64_t unlimited_timings = std::numeric_limits<std::uint64_t>::max();
 
 /// -1, 0 or 1 as a is less than, equal to or more than b, within the tolerance.
 int compare(double a, double b) {
@@ -21,47 +24,21 @@ int compare(double a, double b) {
 }
 
 /// Random exchanges of two devices' ranks, one of which may be empty; pins are kept.
-class Kick {
-public:
-  Kick(const LoadProblem &problem, const Assignment &home) : problem_(problem) {
-    std::vector<bool> pinned(problem.network.devices, false);
-    for (std::uint32_t r = 0; r < home.size(); ++r) {
-      if (problem.pinned[r] == Qap::no_pin) {
-        ranks_.push_back(r);
-      } else {
-        pinned[problem.pinned[r]] = true;
-      }
-    }
-    for (std::uint32_t d = 0; d < problem.network.devices; ++d) {
-      if (!pinned[d])
-        devices_.push_back(d);
-    }
+void kick(const LoadProblem &problem, Assignment &placement, Rng &rng) {
+  const std::size_t most = std::max<std::size_t>(2, problem.network.devices / 3);
+  for (std::size_t left = 2 + rng.below(most - 1); left > 0; --left) {
+    const std::uint32_t rank = rng.below(placement.size());
+    std::uint32_t &from = placement[rank];
+    const std::uint32_t to = rng.below(problem.network.devices);
+    const auto there = std::find(placement.begin(), placement.end(), to);
+    const auto other = static_cast<std::size_t>(there - placement.begin());
+    if (!problem.may_use(rank, to) || (there != placement.end() && !problem.may_use(other, from)))
+      continue;
+    if (there != placement.end())
+      *there = from;
+    from = to;
   }
-
-  [[nodiscard]] bool possible() const { return !ranks_.empty() && devices_.size() > 1; }
-
-  void apply(Assignment &placement, Rng &rng) const {
-    const std::size_t most = std::max<std::size_t>(2, devices_.size() / 3);
-    for (std::size_t left = 2 + rng.below(most - 1); left > 0; --left) {
-      const std::uint32_t rank = ranks_[rng.below(ranks_.size())];
-      std::uint32_t &from = placement[rank];
-      const std::uint32_t to = devices_[rng.below(devices_.size())];
-      const auto there = std::find(placement.begin(), placement.end(), to);
-      const auto other = static_cast<std::size_t>(there - placement.begin());
-      if (!problem_.may_use(rank, to) ||
-          (there != placement.end() && !problem_.may_use(other, from)))
-        continue;
-      if (there != placement.end())
-        *there = from;
-      from = to;
-    }
-  }
-
-private:
-  const LoadProblem &problem_;
-  std::vector<std::uint32_t> ranks_;
-  std::vector<std::uint32_t> devices_;
-};
+}
 
 } // namespace
 
@@ -109,26 +86,28 @@ void CandidatePool::refine(std::size_t starts, std::uint64_t timings, const Dead
   });
   order.resize(std::min(order.size(), starts));
   for (const std::size_t each : order) {
-    std::uint64_t share = timings / std::max<std::size_t>(1, order.size());
     Assignment placement = placements_[each];
     double flow_s = scores_[each].flow_s;
-    descend(placement, flow_s, share, deadline);
+    descend(placement, flow_s, timings / order.size(), deadline);
   }
 }
 
-void CandidatePool::iterate(std::uint64_t seed, double target, std::uint64_t timings,
-                            const Deadline &deadline) {
+void CandidatePool::iterate(std::uint64_t seed, double target, const Deadline &deadline) {
   Rng rng(seed);
-  Kick kick(problem_, home_);
   Assignment anchor = best();
   double anchor_s = best_score().flow_s;
-  while (timings > 0 && kick.possible() && !deadline.expired() &&
+  const std::uint64_t patience = idle_timings * home_.size() * home_.size();
+  std::uint64_t used = 0;
+  std::uint64_t found_at = 0;
+  while ((used <= found_at + patience || used <= 2 * found_at) && !deadline.expired() &&
          less_by_tolerance(target, best_score().flow_s)) {
+    const double before_s = best_score().flow_s;
     Assignment placement = anchor;
-    kick.apply(placement, rng);
+    kick(problem_, placement, rng);
     double flow_s = model_.seconds(placement);
-    --timings;
-    descend(placement, flow_s, timings, deadline);
+    used += 1 + descend(placement, flow_s, unlimited_timings, deadline);
+    if (less_by_tolerance(best_score().flow_s, before_s))
+      found_at = used;
     if (less_by_tolerance(anchor_s, flow_s) && rng.unit() >= worse_anchors)
       continue;
     anchor = std::move(placement);
@@ -136,15 +115,16 @@ void CandidatePool::iterate(std::uint64_t seed, double target, std::uint64_t tim
   }
 }
 
-void CandidatePool::descend(Assignment &placement, double &flow_s, std::uint64_t &timings,
-                            const Deadline &deadline) {
+std::uint64_t CandidatePool::descend(Assignment &placement, double &flow_s, std::uint64_t most,
+                                     const Deadline &deadline) {
+  std::uint64_t used = 0;
   bool improved = true;
   while (improved) {
     improved = false;
     for_each_exchange(problem_, placement, [&](const Assignment &changed) {
-      if (timings == 0 || deadline.expired())
+      if (used == most || deadline.expired())
         return false;
-      --timings;
+      ++used;
       const double time = model_.seconds(changed, give_up_at(flow_s));
       if (!less_by_tolerance(time, flow_s))
         return true;
@@ -156,10 +136,11 @@ void CandidatePool::descend(Assignment &placement, double &flow_s, std::uint64_t
   }
   // The pool may be full of what the searches saw: an improvement is always let in.
   if (!less_by_tolerance(flow_s, best_score().flow_s))
-    return;
+    return used;
   placements_.push_back(placement);
   scores_.push_back(score(placement, flow_s));
   best_ = scores_.size() - 1;
+  return used;
 }
 
 void for_each_exchange(const LoadProblem &problem, const Assignment &placement,

@@ -46,9 +46,9 @@ public:
   /// Swap descent by flow time from the best `starts` candidates; every improvement is added.
   void refine(std::size_t starts, std::uint64_t timings, const Deadline &deadline);
 
-  /// Swap descents from kicked placements, as long as the best time exceeds `target`. At most
-  /// `timings` placements are timed. Deterministic for a seed unless the deadline cuts it short.
-  void iterate(std::uint64_t seed, double target, std::uint64_t timings, const Deadline &deadline);
+  /// Swap descents from kicked placements, as long as the best time exceeds `target` and is still
+  /// improved now and then. Deterministic for a seed unless the deadline cuts it short.
+  void iterate(std::uint64_t seed, double target, const Deadline &deadline);
 
   [[nodiscard]] const Assignment &best() const { return placements_[best_]; }
   [[nodiscard]] const Score &best_score() const { return scores_[best_]; }
@@ -56,9 +56,9 @@ public:
 
 private:
   Score score(const Assignment &placement, double flow_s) const;
-  /// `placement` and its time become those of a local optimum.
-  void descend(Assignment &placement, double &flow_s, std::uint64_t &timings,
-               const Deadline &deadline);
+  /// `placement` and its time become those of a local optimum; returns how many were timed.
+  std::uint64_t descend(Assignment &placement, double &flow_s, std::uint64_t most,
+                        const Deadline &deadline);
 
   const LoadProblem &problem_;
   FlowModel model_;

@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "toposeat/problem/network.hpp"
@@ -76,8 +78,8 @@ private:
 ///
 /// One change costs time in proportion to the flows of the ranks it moves, not to the traffic.
 /// `undo` restores the saved numbers bit by bit. Bytes are whole numbers below 2^53 in practice,
-/// which doubles add and subtract exactly, so that nothing drifts. The network and the traffic must
-/// outlive the object. No two ranks may be on one device.
+/// which doubles add and subtract exactly, so that nothing drifts. The network must outlive
+/// the object. No two ranks may be on one device.
 class LinkLoads {
 public:
   static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
@@ -90,11 +92,14 @@ public:
   /// `rank` goes to `device`; a rank that sits there takes the place left.
   void move(std::uint32_t rank, std::uint32_t device) { exchange(device_of_rank_[rank], device); }
 
-  /// Takes back the latest change that is neither undone nor committed; there must be one.
+  /// Takes back the latest change, once.
   void undo();
 
-  /// Keeps all changes made so far: they can no longer be undone, and their memory is reused.
-  void commit();
+  /// Calls `visit(link)` for every link whose bytes the latest change, not undone, touched.
+  template <class Visit> void each_changed(Visit visit) const {
+    for (const SavedLink &saved : saved_)
+      visit(saved.link);
+  }
 
   [[nodiscard]] double max_s() const { return max_s_; }
   [[nodiscard]] double mean_s() const; // a pass over the links
@@ -107,34 +112,33 @@ public:
   }
 
 private:
+  struct Sent {
+    std::uint32_t source, target;
+    double bytes;
+  };
   struct SavedLink {
     std::uint32_t link;
     LinkBytes bytes;
     double seconds;
   };
-  struct Change {
-    std::uint32_t device_a, device_b;
-    std::size_t first_saved;
-    double max_s;
-  };
-
   void add_flows_of(std::uint32_t rank, std::uint32_t except, double sign);
-  void add_flow(const Flow &flow, double sign);
+  void add_flow(const Sent &flow, double sign);
   void seat(std::uint32_t device_a, std::uint32_t device_b);
-  void settle(std::size_t first_saved);
+  void settle();
 
   const Network &network_;
-  const RankTraffic &traffic_;
   Assignment device_of_rank_;
   std::vector<std::uint32_t> rank_of_device_;
   std::vector<std::uint32_t> flows_begin_; // of rank r: flows_[begin[r] .. begin[r + 1])
-  std::vector<std::uint32_t> flows_;       // sent and received
+  std::vector<Sent> flows_;                // by the rank, and received by it
   std::vector<LinkBytes> bytes_;
   std::vector<double> seconds_;
   std::vector<double> share_; // 1 / number of used links for those, else 0
   double max_s_ = 0;
-  std::vector<SavedLink> saved_;
-  std::vector<Change> changes_;
+  std::vector<SavedLink> saved_; // before the latest change
+  std::optional<std::pair<std::uint32_t, std::uint32_t>>
+      undone_; // the devices that `undo` exchanges
+  double max_before_s_ = 0;
   std::vector<std::uint64_t> touched_in_; // number of the change that last saved the link
   std::uint64_t change_number_ = 0;
 };
