@@ -38,7 +38,6 @@ Found solve_congestion(const Job &job) {
   if (job.devices() <= 64)
     descend(job.qap, known.placement);
   known.placement = job.unpadded(known.placement);
-  known.value = unlimited;
   SwapOptions options;
   options.seed = job.request.seed;
   const std::uint64_t pairs = job.devices() * job.devices();
@@ -49,8 +48,6 @@ Found solve_congestion(const Job &job) {
     const LoadAnswer found = search_congestion(job.loads, known.placement, options, job.deadline);
     if (!prove)
       return {found.placement, known.lower_bound, "search"};
-    if (!less_by_tolerance(found.max_s, known.value))
-      return {known.placement, known.lower_bound, "limits"};
     known = prove_by_limits(job.loads, false, found.placement, known.lower_bound, steady_nodes(job),
                             job.deadline);
     if (known.proved || options.exchanges == SwapOptions{}.exchanges)
