@@ -346,7 +346,7 @@ def _mapping_time_row(measure: bool) -> Row:
     for pattern in PATTERNS.values():
         evaluator = Evaluator(machine, pattern_traffic(pattern))
         request = _core.MapRequest(
-            evaluator.network, evaluator.flows, evaluator.costs.per_byte, objective="cost"
+            evaluator.machine.network, evaluator.flows, evaluator.costs.per_byte, objective="cost"
         )
         call = thread_ms(lambda request=request: _core.map_ranks(request))
         for key, taken in in_turns(dict.fromkeys(medians, call), 5).items():
