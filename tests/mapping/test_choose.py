@@ -41,6 +41,11 @@ def test_of_equal_sets_the_one_that_cuts_no_island() -> None:
     assert chosen.devices in ((0, 3, 4, 5), (1, 3, 4, 5))
 
 
+def test_of_equal_sets_the_one_on_a_socket_is_left() -> None:
+    chosen = choose_devices(read_topology("l40s-8"), 2, [0, 1, 2, 4, 5, 6, 7])
+    assert [left.groups for left in chosen.left] == [((4, 5), (6, 7)), ((4, 5, 6, 7),)]
+
+
 @pytest.mark.parametrize("name", ["dgx-1v", CROSSED, "a100-pcie-8-bridged", "mi250x-8"])
 def test_no_set_of_free_devices_is_faster(name: str) -> None:
     machine = read_topology(name)

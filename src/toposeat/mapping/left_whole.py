@@ -17,7 +17,7 @@ class SetRates:
 
     def __init__(self, topology: Topology, rates: GroupRates | None = None) -> None:
         """Sets are positions in `topology.devices`, ascending; `rates` are known ones."""
-        self._rates = rates or GroupRates(topology)
+        self._rates, self._devices = rates or GroupRates(topology), len(topology.devices)
         self._division: dict[tuple[int, tuple[int, ...]], Left] = {}
 
     def of(self, devices: tuple[int, ...]) -> float:
@@ -25,13 +25,16 @@ class SetRates:
         return self._rates.of(devices).bytes_per_s
 
     def division(self, size: int, devices: tuple[int, ...]) -> Left:
-        """The division into groups of `size` whose rates have the largest sum.
+        """The division into groups of `size` with the largest sum of rates, of equals the nearest.
 
         Pairs of up to 12 devices are divided in every way; otherwise the fastest group goes first.
         """
         found = self._division.get((size, devices))
         if found is None:
-            found = max(self._divisions(size, devices), key=lambda left: left.bytes_per_s)
+            found = max(
+                self._divisions(size, devices),
+                key=lambda left: (left.bytes_per_s, -sum(map(self._distance, left.groups))),
+            )
             self._division[size, devices] = found
         return found
 
@@ -45,7 +48,16 @@ class SetRates:
             for other in others:
                 yield self._with(devices, (first, other))
         else:
-            yield self._with(devices, max(combinations(devices, size), key=self.of))
+            sets = combinations(devices, size)
+            yield self._with(
+                devices, max(sets, key=lambda own: (self.of(own), -self._distance(own)))
+            )
+
+    def _distance(self, group: tuple[int, ...]) -> int:
+        """Of all pairs together, by their classes of paths: what a rate that is not told hides."""
+        return sum(
+            self._rates.path_classes[a * self._devices + b] for a, b in combinations(group, 2)
+        )
 
     def _with(self, devices: tuple[int, ...], group: tuple[int, ...]) -> Left:
         rest = self.division(len(group), without(devices, group))
