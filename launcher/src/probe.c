@@ -331,8 +331,8 @@ void quick_exit(int code) {
   _exit(code);
 }
 
-#if defined(__x86_64__) || defined(__aarch64__) /* elsewhere the C library passes other arguments  \
-                                                 */
+/* Elsewhere the C library passes other arguments. */
+#if defined(__x86_64__) || defined(__aarch64__)
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
                            void (*)(void), void *);
