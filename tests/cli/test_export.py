@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from toposeat.cli.main import main
+from toposeat.launch.launchers import EXPORTERS
 
 
 @pytest.fixture
@@ -25,6 +26,16 @@ def test_one_file_is_printed_as_it_is(place: str, capsys: pytest.CaptureFixture[
     assert out.startswith("rank 0=localhost slot=")
     assert len(out.splitlines()) == 16
     assert "Next: mpirun -n 16 --rankfile rankfile" in err
+
+
+@pytest.mark.parametrize("launcher", EXPORTERS)
+def test_every_launcher_answers_a_plan_that_names_no_host(
+    launcher: str, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["export", place, "--launcher", launcher])
+    err = capsys.readouterr().err
+    # Pods are bound to nodes by name, and there is none.
+    assert (code, "error:" in err) == ((2, True) if launcher == "kubernetes" else (0, False)), err
 
 
 def test_without_a_file_the_line_is_the_result(

@@ -255,7 +255,10 @@ def c10d(job: Job) -> Export:
             f'--rdzv-id="${{RDZV_ID:-toposeat}}" --rdzv-endpoint={first_host(job)}:{PORT}',
         ),
         ('--local-addr="$address"',),
-        before=("# a sort key: that of node 0 alone is looked up", *_address(job.hosts, "$node")),
+        before=(
+            "# a sort key: that of node 0 alone is looked up",
+            *_address(job.rank_hosts.hosts, "$node"),
+        ),
     )
 
 
