@@ -86,8 +86,7 @@ tdc_result tdc_free(tdc_context *context, uint64_t pointer);
 /* Second phase. On TDC_TIMEOUT nothing is freed, and it may be called again. */
 tdc_result tdc_commit_frees(tdc_context *context);
 
-/* Links two processes over a connected UNIX stream socket, which the link then owns. Both call it.
- */
+/* Links two processes over a connected UNIX stream socket, which it then owns. Both call it. */
 tdc_result tdc_connect(tdc_context *context, int socket, tdc_link **link);
 void tdc_disconnect(tdc_link *link);
 
@@ -102,8 +101,7 @@ tdc_result tdc_send(tdc_link *link, uint64_t pointer, size_t bytes, tdc_report *
 tdc_result tdc_receive(tdc_link *link, uint64_t pointer, size_t bytes, tdc_protocol wanted,
                        tdc_report *report);
 
-/* From measurements: with TDC_AUTO, direct copies below this many bytes only (SIZE_MAX at first).
- */
+/* From measurements: with TDC_AUTO, direct copies below so many bytes only (SIZE_MAX at first). */
 void tdc_set_direct_below(tdc_link *link, size_t bytes);
 
 /* Answers peers (frees, lost links) without a transfer of one's own, for at most `seconds`. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Staged copies: through a ring of host memory that both processes map, several chunks in flight.
- */
+/* Staged copies: through a ring of host memory that both sides map, several chunks in flight. */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* All allocations that this process knows, sorted by address, and the files behind device memory.
- */
+/* All allocations this process knows, sorted by address, and the files behind device memory. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>

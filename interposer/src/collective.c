@@ -24,8 +24,7 @@ static abi_count count_sum(struct tps_counts counts, int length) {
   return sum;
 }
 
-/* World rank of `root`, or TPS_NO_ROOT (none; MPI_ROOT and MPI_PROC_NULL of inter-communicators).
- */
+/* World rank of `root`, or TPS_NO_ROOT (none; MPI_ROOT, MPI_PROC_NULL of inter-communicators). */
 static int32_t world_root(const struct tps_comm *comm, int root) {
   if (root < 0 || root >= comm->peers->size)
     return TPS_NO_ROOT;
@@ -70,8 +69,7 @@ static bool is_root(const struct tps_comm *comm, int root) {
   return comm->peers->inter ? root == ABI_ROOT : root == comm->my_rank;
 }
 
-/* In a rooted collective over an inter-communicator, the root's group minus the root does nothing.
- */
+/* In rooted collectives over an inter-communicator, the root's group but the root does nothing. */
 static bool takes_part(const struct tps_comm *comm, int root) {
   return !comm->peers->inter || root != ABI_PROC_NULL;
 }
@@ -202,8 +200,7 @@ void tps__on_reduce_scatter(const void *sendbuf, const void *recvbuf, struct tps
                count_sum(recvcounts, over->local_size), datatype);
 }
 
-/* Sums what goes to each neighbour: `counts` with one type or several, or the same `block` to each.
- */
+/* Sums what goes to each neighbour: `counts` with one type or several, or one `block` to each. */
 static void on_neighbours(enum tps_operation operation, const void *sendbuf, uint64_t block,
                           const struct tps_counts *counts, tps_word one_type,
                           const abi_handle *types, tps_word comm) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The fast path: what runs for every recorded call. Everything here is inlined into the wrappers.
- */
+/* The fast path: what runs for every recorded call. All of it is inlined into the wrappers. */
 #ifndef TOPOSEAT_COUNT_H
 #define TOPOSEAT_COUNT_H
 
@@ -134,8 +133,7 @@ TPS_FAST void tps__count(const struct tps_group *group, int peer, enum tps_kind 
     tps__count_key(key, bytes);
 }
 
-/* Beside a zero count the type may be MPI_DATATYPE_NULL, of which MPI must not be asked anything.
- */
+/* Beside a zero count the type may be MPI_DATATYPE_NULL, of which MPI must not be asked. */
 TPS_FAST uint64_t tps__bytes(abi_count count, tps_word datatype) {
   if (count <= 0)
     return 0;

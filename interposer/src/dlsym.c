@@ -158,8 +158,7 @@ static bool is_recorded(const void *found, const char *name) {
 /* The wrapper that answers for an MPI_X of this library, or NULL. */
 static void *answer(lookup *real, void *library, const char *name) {
   void *wrapper = is_off() ? NULL : wrapper_of(real, name);
-  /* A failure in here leaves its message to dlerror. The real dlsym is asked next, and replaces it.
-   */
+  /* A failure in here leaves its message to dlerror. The real dlsym, asked next, replaces it. */
   const void *found = wrapper != NULL ? real(library, name) : NULL;
   return found != NULL && is_recorded(found, name) ? wrapper : NULL;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Threads that open and close sessions of their own, without MPI_Init: one record, and its state.
- */
+/* Threads that open and close sessions of their own, without MPI_Init: one record and its state. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

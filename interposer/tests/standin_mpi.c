@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* libmpi.so.40 for the native tests: see standin_mpi.h. Nothing here is recorded or communicated.
- */
+/* libmpi.so.40 for the native tests: see standin_mpi.h. Nothing is recorded or communicated. */
 #include "standin_mpi.h"
 
 #include <stdatomic.h>

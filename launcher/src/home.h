@@ -95,8 +95,7 @@ void tps_home_describe(const char *words, char *text, size_t size);
 /* Keeps the job's key for a program that empties its environment. */
 void tps_home_remember_key(void);
 
-/* A digest that only processes with the job's key can tell, of two texts. False: there is no key.
- */
+/* A digest that only processes with the job's key can tell, of two texts. False: no key. */
 bool tps_home_secret(const char *what, const char *text, unsigned char digest[TPS_DIGEST_BYTES]);
 
 /* Connects to the first address that answers; -1 if none does in time. With `address`, writes the

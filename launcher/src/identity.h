@@ -18,8 +18,7 @@ struct tps_identity {
   bool elastic;     /* set by the caller: the world may have other nodes than the placement */
 };
 
-/* Reads the environment. `local_rank_env` names the variable to take the local rank from, or NULL.
- */
+/* Reads the environment. `local_rank_env` names the variable of the local rank, or NULL. */
 void tps_identity_detect(struct tps_identity *identity, const char *local_rank_env,
                          struct tps_messages *messages);
 

@@ -14,8 +14,7 @@ struct tps_point {
    user's process holds the name, or no socket can be had. */
 struct tps_point tps_point_join(const char *words, const char *node);
 
-/* The connection of a guest that has come, not blocking; -1: there is none, or it was a stranger.
- */
+/* The connection of a guest that has come, not blocking; -1: none, or it was a stranger. */
 int tps_point_accept(int listener);
 
 #endif

@@ -145,8 +145,7 @@ static size_t count_visible(const struct tps_view *view) {
   return count;
 }
 
-/* Integers without CUDA_DEVICE_ORDER count by speed, which differs from PCI order in mixed nodes.
- */
+/* Integers without CUDA_DEVICE_ORDER count by speed, which is not PCI order in mixed nodes. */
 static void doubt_integers(const struct tps_visibility *visibility, const struct tps_view *view,
                            const struct hardware *hardware) {
   const char *order = tps_environment_get(visibility->environment, "CUDA_DEVICE_ORDER");

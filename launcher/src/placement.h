@@ -48,8 +48,7 @@ struct tps_placement {
 bool tps_placement_read(struct tps_placement *placement, char *text, size_t length,
                         const char *name, char *error, size_t error_size);
 
-/* The text of a file, `length` bytes and a zero, for the caller to free; NULL with "NAME: cause".
- */
+/* The text of a file, `length` bytes and a zero, to be freed; NULL with "NAME: cause". */
 char *tps_placement_text(const char *path, size_t *length, char *error, size_t error_size);
 
 /* Reads a file. */

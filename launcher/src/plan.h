@@ -28,8 +28,7 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
 void tps_plan_print(const struct tps_plan *plan, const struct tps_options *options);
 void tps_plan_apply(const struct tps_plan *plan, struct tps_messages *messages);
 
-/* Writes the rank's report; call it after tps_plan_apply, for it tells what is, not what was meant.
- */
+/* Writes the rank's report, after tps_plan_apply: it tells what is, not what was meant. */
 void tps_plan_report(const struct tps_plan *plan, const struct tps_options *options,
                      struct tps_messages *messages);
 

@@ -28,8 +28,7 @@ struct tps_visibility {
   struct tps_text cause;  /* why there can be no list; empty if there is one */
 };
 
-/* Plans the device variables. Where that is not possible it warns and leaves them all as they are.
- */
+/* Plans the device variables. Where that is not possible it warns and leaves all as they are. */
 void tps_visibility_plan(struct tps_visibility *visibility);
 
 /* ---- for the vendors' files ---- */

@@ -97,8 +97,7 @@ int MPI_Dist_graph_create(tpr_word comm_old, int n, const int sources[], const i
     struct tpr_links links = {0};
     enum tpr_answer answer = tpr__edges_map(&order, &edges, &links);
     const char *unit = weighted ? "weight of edges" : "edges";
-    /* Edges are between roles, whoever tells them: the MPI itself brings them to their processes.
-     */
+    /* Edges are between roles, whoever tells them: the MPI brings them to their processes. */
     if (tpr__order_move(&order, answer, &links, "", unit, &permuted)) {
       int code =
           next(permuted, n, sources, degrees, destinations, weights, info, 0, comm_dist_graph);

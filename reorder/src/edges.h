@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The edges of a distributed graph: all of them at one rank, and those of a role with its process.
- */
+/* The edges of a distributed graph: all at one rank, and those of a role with its process. */
 #ifndef TOPOSEAT_EDGES_H
 #define TOPOSEAT_EDGES_H
 

@@ -47,8 +47,7 @@ struct tpr_grid {
   const int *periods;
 };
 
-/* Directed edges; `weights` may be NULL: each weighs 1. Edges of a vertex to itself do not count.
- */
+/* Directed edges; `weights` may be NULL: each weighs 1. Edges to oneself do not count. */
 struct tpr_edges {
   size_t count;
   const int *sources;

@@ -315,8 +315,7 @@ cl_int tps__about_work_group(cl_kernel kernel, cl_device_id device, cl_uint name
                              const struct tps_answer *answer);
 cl_int tps__about_event(cl_event event, cl_uint name, const struct tps_answer *answer);
 
-/* ---- log.c: the messages that made an object, kept to make it again elsewhere; sending is locked
- */
+/* ---- log.c: the messages that made an object, kept to make it again; sending is locked */
 
 struct tps_entry {
   struct tps_entry *next;

@@ -131,8 +131,7 @@ cl_program tps__clCreateProgramWithBuiltInKernels(cl_context context, cl_uint nu
   return tps__fail(errcode_ret, code == 0 ? CL_INVALID_VALUE : code); /* the devices list none */
 }
 
-/* ---- Build, compile, link: with a callback they run on its thread, and the call returns at once.
- */
+/* ---- Build, compile, link: with a callback on its thread, and the call returns at once. */
 
 struct build {
   cl_program program;

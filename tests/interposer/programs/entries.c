@@ -145,8 +145,7 @@ static void set_block(int index, int *count, MPI_Count *large, int *displacement
   wide[index] = 64 * index;
 }
 
-/* What I send to, and get from, rank `peer` when the blocks are: peer + 1; or a pattern of holes.
- */
+/* What I send to and get from rank `peer` when the blocks are: peer + 1; or a pattern of holes. */
 static void blocks_by_rank(void) {
   for (int p = 0; p < size; ++p) {
     set_block(p, counts, counts_c, displs, displs_c, p + 1);

@@ -26,8 +26,7 @@ static long long *cell(enum kind kind, int messages, int from, int to) {
          (size_t)to;
 }
 
-/* Counts at the sender; a get is noted by the origin in the target's row, so the adds are atomic.
- */
+/* Counts at the sender; a get is noted by the origin in the target's row, so adds are atomic. */
 static void owe(enum kind kind, int from, int to, long long bytes) {
   __atomic_fetch_add(cell(kind, 0, from, to), bytes, __ATOMIC_RELAXED);
   __atomic_fetch_add(cell(kind, 1, from, to), 1, __ATOMIC_RELAXED);

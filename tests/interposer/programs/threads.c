@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Four threads per rank send at once, each to its own peer and to a common one. Argument: messages.
- */
+/* Four threads a rank send at once, each to its own peer and a common one. Argument: messages. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Another tool, preloaded: counts MPI_Send, which it finds behind itself, and says so at the end.
- */
+/* Another tool, preloaded: counts MPI_Send, found behind itself, and says so at the end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -318,8 +318,7 @@ static void exchange_with_neighbours(MPI_Comm made, int role) {
           got[i], sources[i]);
 }
 
-/* Old ranks of the members, by new rank; counts what lies between nodes. Returns whether any moved.
- */
+/* Old ranks of the members, by new rank; counts what lies between nodes. True: some moved. */
 static int judge(const struct topology *what, MPI_Comm old, MPI_Comm made) {
   MPI_Group old_group;
   MPI_Group new_group;

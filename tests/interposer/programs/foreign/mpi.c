@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* See mpi.h. Sends are swallowed. A type's number ends with its size; handles that are none fail.
- */
+/* See mpi.h. Sends are swallowed. A type's number ends with its size; other handles fail. */
 #include <mpi.h>
 #include <string.h>
 
