@@ -41,6 +41,17 @@ def test_the_header_says_for_what(
     assert compared(capsys, place, "--traffic", "ring:4") == other != given
 
 
+@pytest.mark.parametrize(
+    ("traffic", "job"),
+    [("llm:tp=2,dp=2", "torchrun --nproc-per-node N train.py"), ("ring:4", "mpirun -n N ./app")],
+)
+def test_what_clocks_them_is_the_line_of_the_traffics_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], traffic: str, job: str
+) -> None:
+    assert main(["compare", placed(tmp_path, "a.place", traffic, BRIDGED)]) == 0
+    assert f"the same line with -- {job} at its end" in capsys.readouterr().err
+
+
 def test_a_network_is_found_with_its_nodes_and_hosts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -118,9 +118,18 @@ def source_words(source: str) -> str:
     return "".join(f" -t {quoted(each)}" for each in sources_in(source))
 
 
-def job_words(traffic: str | None, ranks: int, launcher: str = "mpirun") -> list[str]:
+def _is_of_language_model(traffic: str | None) -> bool:
+    return str(traffic).startswith("llm:")
+
+
+def starts_node_by_node(args: argparse.Namespace) -> bool:
+    """Whether a line for each node starts the job: that of a language model, on several nodes."""
+    return args.launch is None and args.node is not None and _is_of_language_model(args.traffic)
+
+
+def job_words(traffic: str | None, ranks: int | str, launcher: str = "mpirun") -> list[str]:
     """How a job of such traffic is started on one node: a line to copy."""
-    if str(traffic).startswith("llm:"):
+    if _is_of_language_model(traffic):
         return ["torchrun", "--nproc-per-node", str(ranks), "train.py"]
     return [launcher, "-n", str(ranks), "./app"]
 

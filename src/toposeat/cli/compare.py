@@ -18,10 +18,12 @@ from toposeat.cli.command import (
     add_network_options,
     add_stack_option,
     add_topology_option,
+    job_words,
     print_command,
     print_json,
     show,
     show_decided,
+    starts_node_by_node,
     tell,
     write_result,
 )
@@ -30,6 +32,7 @@ from toposeat.cli.machine import machine_of, take_from_headers
 from toposeat.cli.progress import progress_bar
 from toposeat.errors import UsageError
 from toposeat.model.map_options import MapOptions
+from toposeat.model.shell_words import shell_line
 
 if TYPE_CHECKING:
     from toposeat.mapping.shapes import Shape
@@ -104,7 +107,9 @@ class CompareCommand(Command):
             show(sys.stdout, text)
             show_decided(args)
             if clocked is None:
-                tell("Next: clock them: the same line with -- mpirun -n N ./app at its end")
+                job = shell_line(job_words(args.traffic, "N"))
+                own = "and the job's own line" if starts_node_by_node(args) else job
+                tell(f"Next: clock them: the same line with -- {own} at its end")
         return 0
 
 

@@ -26,6 +26,7 @@ from toposeat.cli.command import (
     show,
     show_decided,
     show_mapping,
+    starts_node_by_node,
     tell,
 )
 from toposeat.cli.constraints import add_constraint_options, add_device_options, constraints_of
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _PARTS = 1000  # of the progress bar
+_EXPORT = "toposeat export {} --launcher torchrun"
 
 
 class MapCommand(Command):
@@ -224,8 +226,8 @@ def _next_words(args: argparse.Namespace, result: MappingResult) -> str:
 
 def _start(args: argparse.Namespace, place: str, ranks: int) -> str:
     """What starts the job as the placement says, of which `place` is the quoted name."""
-    if args.launch is None and args.node is not None and str(args.traffic).startswith("llm:"):
-        return f"toposeat export {place} --launcher torchrun"
+    if starts_node_by_node(args):
+        return _EXPORT.format(place)
     launcher = "srun" if args.node is not None and "SLURM_JOB_ID" in os.environ else "mpirun"
     command = args.launch or job_words(args.traffic, ranks, launcher)
     return f"toposeat run -p {place} -- {shell_line(command)}"
@@ -253,9 +255,8 @@ def _save(
         f"Wrote {args.output}",
         *_next_lines(args, placement),
     ]
-    export = f"toposeat export {place} --launcher torchrun"
-    if args.node is not None and not any(export in line for line in said):
-        said.append(f"Export: {export}")
+    if args.node is not None and not starts_node_by_node(args):
+        said.append(f"Export: {_EXPORT.format(place)}")
     return said
 
 
