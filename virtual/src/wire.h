@@ -10,10 +10,10 @@
    A message without a ticket that the proxy refuses marks what it is about, and the program hears
    of it from the commands that use that:
    - An object that could not be made, or a kernel's argument until that index is set again: a
-   command that uses it is refused with the same code.
+     command that uses it is refused with the same code.
    - A refused command is told as FAILED, then as DONE if it has an event. Its queue is marked,
-   once, until clFinish, clWaitForEvents, a blocking call or pfn_notify has returned it, whichever
-   is first; its event stays marked.
+     once, until clFinish, clWaitForEvents, a blocking call or pfn_notify has returned it,
+     whichever is first; its event stays marked.
    - A command that waits for the event of a refused one was not refused: it ends with -14, which is
      told as DONE and marks no queue, as a user event that failed does.
    - A user event that could not be set marks all queues. A release is never refused. */

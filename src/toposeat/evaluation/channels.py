@@ -15,12 +15,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toposeat.model.evaluation import RINGS, TREES
 from toposeat.model.nics import choose_nics
 from toposeat.model.pair_table import Messages, PairTable
 from toposeat.model.topology import ComponentKind, Topology
 from toposeat.model.traffic import Exchange, Traffic
 
-TREES, RINGS = "trees", "rings"  # of all-reduces between nodes; "": as is usual
 Unit = tuple[int, ...]  # members of a group on one node, ascending
 
 

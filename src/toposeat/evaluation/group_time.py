@@ -16,10 +16,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluation.channels import RINGS, Unit, tree_parts
+from toposeat.evaluation.channels import Unit, tree_parts
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.network import compile_traffic
-from toposeat.model.evaluation import GroupUse, PhaseTime
+from toposeat.model.evaluation import RINGS, GroupUse, PhaseTime
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Exchange, GroupLoad, PairTable, Phase, Traffic
 

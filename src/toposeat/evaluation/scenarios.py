@@ -20,6 +20,7 @@ from toposeat import _core
 from toposeat.evaluation.compiled_machine import CompiledMachine
 from toposeat.evaluation.evaluation import Evaluator
 from toposeat.evaluation.group_time import GroupModel
+from toposeat.model.evaluation import RINGS, TREES
 from toposeat.model.latency import Latency
 from toposeat.model.open_fact import (
     FLOW_PREMISE,
@@ -57,7 +58,7 @@ _BY = {
         settle=_PHASES.settle,
         choices=(Choice(name=f"all-reduces by {usual}"), Choice(name=f"all-reduces by {way}")),
     )
-    for way, usual in (("trees", "rings"), ("rings", "trees"))
+    for way, usual in ((TREES, RINGS), (RINGS, TREES))
 }
 
 
@@ -175,7 +176,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     changed: tuple[Fact, ...] = ()
     premise: Premise | None = None  # the one number that is at an end
     overlap: bool = False
-    by: str = ""  # all-reduces between nodes: all by "trees" or "rings"; "": as is usual
+    by: str = ""  # all-reduces between nodes: all by TREES or RINGS; "": as is usual
     in_turn: bool = False
 
 
@@ -281,7 +282,7 @@ class Scenarios:
             rows: placements whose pairs of devices count; () stands for all pairs.
             objective: whose values are predicted; the pairwise cost is nominal.
             other: seconds of each phase where all-reduces between nodes go the other way, by way
-                ("trees", "rings"), where it plays a part.
+                (TREES, RINGS), where it plays a part.
             latency: of the default placement.
         """
         compiled = evaluator.machine

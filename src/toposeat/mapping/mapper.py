@@ -30,7 +30,15 @@ from toposeat.mapping.decision import (
 )
 from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
 from toposeat.mapping.sets import map_sets, searches_sets
-from toposeat.model.evaluation import KEPT, OF_SEARCH, Certificate, Evaluation, MappingResult
+from toposeat.model.evaluation import (
+    KEPT,
+    OF_SEARCH,
+    RINGS,
+    TREES,
+    Certificate,
+    Evaluation,
+    MappingResult,
+)
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.scenario import Worth
 from toposeat.model.topology import MEASURED_PORTS, Topology
@@ -193,14 +201,14 @@ def _other_ways(
         return found
     by_rings = evaluator.groups.with_rings().seconds
     if by_rings(evaluator.default) != evaluator.groups.seconds(evaluator.default):
-        found["rings"] = by_rings
+        found[RINGS] = by_rings
     if shape is not None:
         from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
 
         by_slots = SlotEvaluator(shape, traffic)
         default = by_slots.with_trees(by_slots.evaluate(evaluator.default))
         if any(phase.trees_s is not None for phase in default.phases):
-            found["trees"] = partial(by_slots.seconds_by, "trees")
+            found[TREES] = partial(by_slots.seconds_by, TREES)
     return found
 
 

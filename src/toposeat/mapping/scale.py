@@ -26,6 +26,8 @@ from toposeat.mapping.slot_evaluation import SlotEvaluator, candidate_of
 from toposeat.model.evaluation import (
     KEPT,
     OF_SEARCH,
+    RINGS,
+    TREES,
     Candidate,
     Certificate,
     Evaluation,
@@ -221,8 +223,8 @@ def _outlook(pool: _Pool, objective: str, evaluator: SlotEvaluator) -> Outlook:
     ways = [Scenario(name="nominal")]
     if objective == "time" and rows[0].phases:
         phases = [phase for each in rows for phase in each.phases]
-        other = ["trees"] * any(each.trees_s for each in phases)
-        other += ["rings"] * any(each.rings_s for each in phases)
+        other = [TREES] * any(each.trees_s for each in phases)
+        other += [RINGS] * any(each.rings_s for each in phases)
         ways += ways_of_working(phases=len(rows[0].phases), other=other)
     times = [[_seconds(way, each, objective) for each in rows] for way in ways]
     latency = rows[0].latency

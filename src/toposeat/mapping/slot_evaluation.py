@@ -141,7 +141,7 @@ class SlotEvaluator:
         return replace(found, phases=self._groups.with_trees(found.phases, slots))
 
     def seconds_by(self, way: str, slots: Sequence[int]) -> tuple[float, ...]:
-        """Seconds of each phase where all-reduces between nodes go by "trees" or by "rings"."""
+        """Seconds of each phase where all-reduces between nodes go by TREES or by RINGS."""
         return tuple(each.by(way) for each in self.with_trees(self.evaluate(slots)).phases)
 
     def with_levels(self, found: Evaluation) -> Evaluation:

@@ -13,21 +13,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from toposeat import _core
-from toposeat.evaluation.channels import (
-    RINGS,
-    TREES,
-    Channels,
-    Edges,
-    Unit,
-    search_table,
-    tree_parts,
-)
+from toposeat.evaluation.channels import Channels, Edges, Unit, search_table, tree_parts
 from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.group_time import Members, PhaseParts, phases_of
 from toposeat.mapping.fabric import Fabric
 from toposeat.mapping.node_links import NodeLinks
 from toposeat.mapping.shapes import Shape
-from toposeat.model.evaluation import PhaseTime
+from toposeat.model.evaluation import RINGS, TREES, PhaseTime
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Exchange, PairTable, Traffic
 

@@ -53,6 +53,9 @@ class HostGroup(Struct, frozen=True, kw_only=True):
     out_bytes_per_s: float
 
 
+TREES, RINGS = "trees", "rings"  # of all-reduces between nodes; "": as is usual
+
+
 class PhaseTime(Struct, frozen=True, kw_only=True):
     """Link time of what runs together, alone.
 
@@ -67,8 +70,8 @@ class PhaseTime(Struct, frozen=True, kw_only=True):
     rings_s: float | None = None
 
     def by(self, way: str) -> float:
-        """Seconds where all all-reduces between nodes go by "trees", or by "rings"."""
-        other = {"trees": self.trees_s, "rings": self.rings_s}[way]
+        """Seconds where all all-reduces between nodes go by TREES, or by RINGS."""
+        other = {TREES: self.trees_s, RINGS: self.rings_s}[way]
         return self.seconds if other is None else other
 
 
