@@ -2,7 +2,7 @@
 /* ROCR_VISIBLE_DEVICES rules all runtimes; HIP_VISIBLE_DEVICES, GPU_DEVICE_ORDINAL and
    CUDA_VISIBLE_DEVICES count within it, so that exactly one of them may remain. Indices unless
    UUIDs are inherited or asked for: whether ROCr takes UUIDs differs between versions. */
-#include "visibility.h"
+#include "vendors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ bool tps_amd_view(struct tps_visibility *visibility, struct tps_view *view) {
 
 bool tps_amd_plan(struct tps_visibility *visibility, struct tps_view *view) {
   size_t count = 0;
-  size_t *order = tps_visibility_order(visibility, view, &count);
+  size_t *order = tps_device_order(visibility, view, &count);
   if (order == NULL)
     return false;
   bool uuids =

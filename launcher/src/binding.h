@@ -23,7 +23,4 @@ void tps_binding_apply(const struct tps_binding *binding, struct tps_messages *m
 /* The NUMA node that holds all of `cpus`, -1 if there is none. */
 long tps_binding_node_of(const struct tps_cpus *cpus);
 
-/* The policy in force, as "default", "preferred:0", "bind:0-1", ...; false if it cannot be read. */
-bool tps_memory_policy_read(struct tps_text *text);
-
 #endif

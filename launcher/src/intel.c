@@ -3,7 +3,7 @@
    its own order (Level Zero specification, "Affinity Mask"), in PCI order with
    ZE_ENABLE_PCI_ID_DEVICE_ORDER=1. An order that is not ascending cannot be had this way. Numbers
    are those of the flat hierarchy, in which a tile is a device. */
-#include "visibility.h"
+#include "vendors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ bool tps_intel_view(struct tps_visibility *visibility, struct tps_view *view) {
 bool tps_intel_plan(struct tps_visibility *visibility, struct tps_view *view) {
   const char *hierarchy = tps_environment_get(visibility->environment, "ZE_FLAT_DEVICE_HIERARCHY");
   size_t count = 0;
-  size_t *order = tps_visibility_order(visibility, view, &count);
+  size_t *order = tps_device_order(visibility, view, &count);
   if (order == NULL)
     return false;
   bool possible = is_ascending(order, count);

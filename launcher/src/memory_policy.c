@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Reading the memory policy back; shared by toposeat-exec and the rank probe. */
-#include "binding.h"
+#include "memory_policy.h"
+
+#include "cpu_list.h"
 
 #include <linux/mempolicy.h>
 #include <string.h>

@@ -6,7 +6,7 @@
    What the driver counts is what this process can open. A container or a device cgroup shows fewer
    devices than the node has, and then numbers start at the first of those. */
 #include "system_tree.h"
-#include "visibility.h"
+#include "vendors.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -229,7 +229,7 @@ bool tps_nvidia_plan(struct tps_visibility *visibility, struct tps_view *view) {
     visibility->mode = TPS_MASK;
   }
   size_t count = 0;
-  size_t *order = tps_visibility_order(visibility, view, &count);
+  size_t *order = tps_device_order(visibility, view, &count);
   bool planned = order != NULL &&
                  set_variables(visibility, view, order, count, wants_uuids(visibility, view, mig));
   free(order);

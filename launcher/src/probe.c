@@ -4,9 +4,10 @@
    and only the CUDA driver knows which device was really used.
 
    It must never harm the program: no threads, no output, nothing loaded, nothing initialised. */
+#include "probe.h"
+
 #include "cpu_list.h"
 #include "home.h"
-#include "probe_calls.h"
 #include "probe_children.h"
 #include "probe_cuda.h"
 #include "probe_mpi.h"
@@ -136,7 +137,7 @@ static void write_report(const char *when, bool before_finalize) {
   begin_report(&report, when);
   tps_report_add_process(&report);
   if (before_finalize)
-    tps_probe_add_mpi(&report, tps_probe_find_mpi);
+    tps_probe_add_mpi(&report);
   bool uses_gpu = tps_probe_add_cuda(&report, NULL, &elsewhere);
   dl_iterate_phdr(add_driver, &report);
   report_lists(&report);
@@ -212,8 +213,6 @@ static void look(const char *when) {
   }
   tps_report_free(&report);
 }
-
-EXPORTED void toposeat_probe_look(const char *when);
 
 void toposeat_probe_look(const char *when) {
   static atomic_flag busy = ATOMIC_FLAG_INIT; /* communicators may be made by several threads */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include "probe_calls.h"
+/* The calls of MPI at which the rank probe looks: exported under MPI's names, they do what is asked
+   of them and change nothing. */
+#include "probe.h"
+#include "probe_mpi.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,33 +12,6 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 enum { MPI_ERROR = 16 }; /* MPI_ERR_OTHER or its like in all */
-
-struct search {
-  const char *symbol;
-  void *found;
-};
-
-static int search_object(struct dl_phdr_info *info, size_t size, void *data) {
-  (void)size;
-  struct search *search = data;
-  if (info->dlpi_name == NULL || strstr(info->dlpi_name, "libmpi") == NULL)
-    return 0;
-  void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (library != NULL)
-    search->found = dlsym(library, search->symbol);
-  return search->found != NULL;
-}
-
-static void *find_in_mpi(const char *symbol) {
-  struct search search = {.symbol = symbol};
-  dl_iterate_phdr(search_object, &search);
-  return search.found;
-}
-
-void *tps_probe_find_mpi(const char *symbol) {
-  void *found = dlsym(RTLD_DEFAULT, symbol);
-  return found != NULL ? found : find_in_mpi(symbol);
-}
 
 /* The function behind ours. Behind it in the usual order of search; else, for an MPI library that
    was loaded privately (an extension module of Python), `own` among what the caller depends on;
@@ -52,7 +27,7 @@ static void find_next(const char *name, const char *own, const void *caller, voi
       next = NULL;
   }
   if (next == NULL)
-    next = find_in_mpi(own);
+    next = tps_probe_find_in_libmpi(own);
   memcpy(target, (const void *)&next, sizeof next);
 }
 

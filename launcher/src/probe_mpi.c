@@ -9,6 +9,33 @@
 
 enum { MAX_VERSION = 16384, MAX_SEGMENTS = 8 }; /* MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most */
 
+struct search {
+  const char *symbol;
+  void *found;
+};
+
+static int search_object(struct dl_phdr_info *info, size_t size, void *data) {
+  (void)size;
+  struct search *search = data;
+  if (info->dlpi_name == NULL || strstr(info->dlpi_name, "libmpi") == NULL)
+    return 0;
+  void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (library != NULL)
+    search->found = dlsym(library, search->symbol);
+  return search->found != NULL;
+}
+
+void *tps_probe_find_in_libmpi(const char *symbol) {
+  struct search search = {.symbol = symbol};
+  dl_iterate_phdr(search_object, &search);
+  return search.found;
+}
+
+void *tps_probe_find_mpi(const char *symbol) {
+  void *found = dlsym(RTLD_DEFAULT, symbol);
+  return found != NULL ? found : tps_probe_find_in_libmpi(symbol);
+}
+
 /* Of a line "BEGIN-END rw-s OFFSET DEVICE INODE PATH": "DEVICE:INODE". */
 static bool read_segment(char *line, char *segment, size_t size) {
   if (strstr(line, "/dev/shm/mpich_sh") == NULL)
@@ -50,22 +77,23 @@ static int makes_groups(struct dl_phdr_info *info, size_t size, void *unused) {
                                      strstr(info->dlpi_name, "xla_extension") != NULL);
 }
 
-static bool is_initialized(void *(*find)(const char *)) {
-  void *symbol = find("PMPI_Initialized");
+static bool is_initialized(void) {
+  void *symbol = tps_probe_find_mpi("PMPI_Initialized");
   int (*initialized)(int *), flag = 0;
   memcpy((void *)&initialized, (const void *)&symbol, sizeof initialized);
   return initialized != NULL && initialized(&flag) == 0 && flag;
 }
 
 /* Handles are integers in MPICH's own ABI, pointers in Open MPI's and in the standard one. */
-static void add_world(struct tps_report *report, void *(*find)(const char *), bool is_mpich) {
+static void add_world(struct tps_report *report, bool is_mpich) {
   enum { MPICH_COMM_WORLD = 0x44000000, STANDARD_COMM_WORLD = 0x101 };
-  void *symbol = find("PMPI_Comm_size"), *world = find("ompi_mpi_comm_world");
+  void *symbol = tps_probe_find_mpi("PMPI_Comm_size");
+  void *world = tps_probe_find_mpi("ompi_mpi_comm_world");
   int (*size_of_pointer)(void *, int *), (*size_of_integer)(int, int *), size = 0, error = 1;
   memcpy((void *)&size_of_pointer, (const void *)&symbol, sizeof size_of_pointer);
   memcpy((void *)&size_of_integer, (const void *)&symbol, sizeof size_of_integer);
   Dl_info object;
-  if (symbol == NULL || dladdr(symbol, &object) == 0 || !is_initialized(find) ||
+  if (symbol == NULL || dladdr(symbol, &object) == 0 || !is_initialized() ||
       dl_iterate_phdr(makes_groups, NULL) != 0)
     return;
   if (world == NULL && strstr(object.dli_fname, "libmpi_abi") != NULL)
@@ -78,9 +106,9 @@ static void add_world(struct tps_report *report, void *(*find)(const char *), bo
     tps_report_add_number(report, "world", size);
 }
 
-void tps_probe_add_mpi(struct tps_report *report, void *(*find)(const char *name)) {
+void tps_probe_add_mpi(struct tps_report *report) {
   static char version[MAX_VERSION];
-  void *symbol = find("PMPI_Get_library_version");
+  void *symbol = tps_probe_find_mpi("PMPI_Get_library_version");
   int (*library_version)(char *, int *), length = 0;
   memcpy((void *)&library_version, (const void *)&symbol, sizeof library_version);
   if (library_version == NULL || library_version(version, &length) != 0)
@@ -91,5 +119,5 @@ void tps_probe_add_mpi(struct tps_report *report, void *(*find)(const char *name
   bool is_mpich = strncmp(version, "MPICH Version:", strlen("MPICH Version:")) == 0;
   if (is_mpich)
     add_segments(report);
-  add_world(report, find, is_mpich || strncmp(version, "Intel", strlen("Intel")) == 0);
+  add_world(report, is_mpich || strncmp(version, "Intel", strlen("Intel")) == 0);
 }

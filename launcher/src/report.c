@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "report.h"
 
-#include "binding.h"
 #include "cpu_list.h"
+#include "memory_policy.h"
 #include "trust.h"
 
 #include <errno.h>
