@@ -23,7 +23,7 @@ from toposeat.topology.readers.file_text import read_file
 
 NETWORK_HINT = (
     "[slurm:|ib:|kubernetes:]FILE[,bandwidth=25:100][,latency=1:0.2][,taper=2][,rails=8][,domain=18]"
-    "[,topology=NAME]; see docs/how-to/map-onto-a-cluster.md"
+    "[,topology=NAME]; see docs/how-to/networks.md"
 )
 _OPTION = re.compile(r",(bandwidth|latency|taper|rails|domain|topology)=([^,]*)\Z")
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
