@@ -115,8 +115,8 @@ def formats_page() -> str:
         "# Files that describe a machine\n",
         "`-t FILE` reads these formats and recognises them by content, in this order. The name of",
         "the file matters only if it ends in `.toml`, as that of a",
-        "[machine file](../how-to/describe-a-machine.md#in-a-file-of-your-own). Several files of one machine are",
-        "[merged](../explanation/merging.md).\n",
+        "[machine file](../how-to/describe-a-machine.md#in-a-file-of-your-own).",
+        "Several files of one machine are [merged](../explanation/merging.md).\n",
         "| format | how to get one | what it states |\n|---|---|---|",
     ]
     parts += [f"| {f.name} | `{f.command}` | {f.tells} |" for f in FORMATS]
