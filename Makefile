@@ -117,16 +117,16 @@ peers: setup-test build ## other projects' MPI test suites, bare and under topos
 	@python -m benchmarks.peers
 
 .PHONY: papers
-papers: ## rewrite docs/explanation/papers.md: published figures beside ours
-	@python -m benchmarks.papers --page docs/explanation/papers.md
+papers: ## rewrite the papers of docs/explanation/evidence.md: published figures beside ours
+	@python -m benchmarks.papers --page docs/explanation/evidence.md
 
 .PHONY: field
-field: ## rewrite docs/explanation/field.md: published measurements beside our predictions (needs ../shared)
-	@python -m benchmarks.field --page docs/explanation/field.md
+field: ## rewrite the field of docs/explanation/evidence.md: published comparisons beside our predictions (needs ../shared)
+	@python -m benchmarks.field --page docs/explanation/evidence.md
 
 .PHONY: emulated-gains
-emulated-gains: setup-bench build ## clock 16 ranks on emulated GPUs anew, rewrite docs/explanation/emulated-gains.md
-	@python -m benchmarks.emulated_gain --page docs/explanation/emulated-gains.md
+emulated-gains: setup-bench build ## rewrite the clock of docs/explanation/evidence.md: 16 ranks on emulated GPUs
+	@python -m benchmarks.emulated_gain --page docs/explanation/evidence.md
 
 .PHONY: docs
 docs: setup-docs build ## build/site: the documentation, strict about links, without the network

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.emulated_table import PaperPattern, markdown_of
-from benchmarks.machine import describe
+from benchmarks.emulated_table import PaperPattern, section_of
+from benchmarks.machine import describe, rewrite_section
 
 from toposeat import emulation, pipeline
 from toposeat.launch import GpuAwareMpi
@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=5, help="runs of every order (default: 5)")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="rewrite its section of this page"
+    )
     args = parser.parse_args(arguments)
     mpi = pipeline.emulated_mpi()
     if isinstance(mpi, str):
@@ -92,11 +94,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, pattern, paper in PATTERNS:
         print(f"{name} ...", file=sys.stderr, flush=True)
         patterns.append(clock(name, pattern, paper, mpi, args.repeats))
-    page = markdown_of(head, where, patterns)
+    section = section_of(head, where, patterns)
     if args.page is None:
-        print(page)
+        print(section)
     else:
-        args.page.write_text(page, encoding="utf-8")
+        rewrite_section(args.page, "emulated-gains", section)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -91,3 +92,16 @@ def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterat
     """Its lines."""
     for row in (head, ["---"] * len(head), *rows):
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def rewrite_section(page: Path, name: str, text: str) -> None:
+    """Put `text` between the two comments of a page that a command fills.
+
+    Raises:
+        ValueError: the page has no such pair of comments.
+    """
+    parts = re.compile(rf"(<!-- {name}: [^>]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    made, found = parts.subn(lambda part: f"{part[1]}{text}{part[2]}", page.read_text("utf-8"))
+    if found != 1:
+        raise ValueError(f"{page} has {found} sections '<!-- {name}: ... -->', not one")
+    page.write_text(made, encoding="utf-8")

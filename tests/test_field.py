@@ -13,7 +13,7 @@ from benchmarks.field.machines import MACHINES, text_of
 from toposeat.topology import parse_topology_text
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "explanation" / "field.md"
+PAGE = ROOT / "docs" / "explanation" / "evidence.md"
 
 
 def row(a: float, b: float, kind: str = "link") -> Comparison:
@@ -83,28 +83,37 @@ def test_our_rows_are_complete_and_predicted() -> None:
 
 
 @pytest.fixture(scope="module")
-def page() -> tuple[str, str]:
+def made() -> tuple[str, str]:
     if not (FIELD / "INDEX.tsv").is_file():
         pytest.skip("no ../shared beside the checkout: published figures are not here")
-    return field.page()
+    return field.made()
 
 
-def test_our_rows_are_of_other_sources(page: tuple[str, str]) -> None:
+def test_our_rows_are_of_other_sources(made: tuple[str, str]) -> None:
     theirs = {each.source for each in read_table(FIELD / "INDEX.tsv", FIELD)}
     assert theirs.isdisjoint(each.source for each in read_table(FOUND, None))
 
 
-def test_the_page_is_of_this_state(page: tuple[str, str]) -> None:
-    assert PAGE.read_text() == page[0], "run: make field"
+def test_the_page_and_the_rows_are_of_this_state(made: tuple[str, str]) -> None:
+    section, rows = made
+    assert f"do not edit -->\n{section}<!-- end of field -->" in PAGE.read_text(), "run: make field"
+    assert field.ROWS.read_text() == rows, "run: make field"
 
 
-def test_readme_says_what_the_page_does(page: tuple[str, str]) -> None:
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    assert page[1] in readme, f"README.md should say: {page[1]}"
+@pytest.mark.parametrize("page", [ROOT / "README.md", PAGE])
+def test_what_was_not_seen_before_is_said(page: Path) -> None:
+    assert field.UNSEEN in " ".join(page.read_text().split()), f"{page} should say: {field.UNSEEN}"
 
 
-def test_every_row_is_on_the_page_and_no_file_of_a_machine() -> None:
-    text = PAGE.read_text()
+def test_the_page_has_every_miss_and_every_program() -> None:
+    found = [beside((20, 10), (30, 10)), beside((20, 10), (10, 20))]
+    programs = [each._replace(row=each.row._replace(kind="app")) for each in found]
+    lines = [line for line in field.section_of([*found, *programs]) if line.startswith("| x ")]
+    assert [line.split(" | ")[-1] for line in lines] == ["reversed |", "reversed |", "right |"]
+
+
+def test_every_row_is_listed_and_no_file_of_a_machine() -> None:
+    text = field.ROWS.read_text()
     for each in read_table(FOUND, None):
         assert f"- {each.id}: {each.source}" in text
     assert "nvidia-smi" not in text

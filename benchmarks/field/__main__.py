@@ -2,9 +2,10 @@
 
 Run: python -m benchmarks.field [--page FILE]
 
-Reads the table of `shared/field` beside the checkout and our own (`found.tsv`, `machines.py`).
-Without the former it says so and does nothing. The exit code is 0 whatever differs: a difference is
-a result.
+Prints every row. With --page it writes them to `rows.md` beside this program, and to that page the
+summary, what is predicted wrong, and the programs. Reads the table of `shared/field` beside the
+checkout and our own (`found.tsv`, `machines.py`). Without the former it says so and does nothing.
+The exit code is 0 whatever differs: a difference is a result.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ import argparse
 import math
 import statistics
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.field.compared import FIELD, FOUND, Compared, Comparison, compared, read_table
-from benchmarks.machine import markdown_table
+from benchmarks.machine import markdown_table, rewrite_section
 
 UNSEEN = (  # what README and the page say; rows scored on 29 November 2026
     "Of 68 published comparisons of links and sets of GPUs that were scored before anything was"
@@ -26,48 +26,22 @@ UNSEEN = (  # what README and the page say; rows scored on 29 November 2026
     " slower one in one, and had no opinion on the rest; their ratios were off by 10 to 21 % in the"
     " median, and by 1.8 to 2.3 times in the worst tenth"
 )
-PAGE_HEAD = f"""\
-# Published measurements beside our predictions
+ROWS_HEAD = """\
+# Published comparisons beside our predictions: every row
 
-Each row is a comparison that somebody published: what they measured with A and with B on one
-machine, or on two states of it. We predict the same from what their text says of the machine.
-`make field` computes this page again; it needs the table of published figures and the descriptions
-of machines, which lie beside the checkout and are no part of it.
+`make field` writes this file. [The appendix of evidence](../../docs/explanation/evidence.md) says
+what the verdicts mean, and what the comparisons show.
 
-| verdict | meaning |
-|---|---|
-| right | the faster of A and B is named, or both are called alike and are |
-| missed | called alike (within 3 %), measured apart: no opinion |
-| invented | called apart, measured alike (within the measurement's tolerance) |
-| reversed | the slower one is named |
-
-*Links*: the links are the whole of what was measured, so direction and ratio count. *Programs*:
-whole applications; only direction counts, and that none gains more than its links. *Only measured*:
-firmware, faults of drivers; no description tells them. Ratios are A over B; *range* is what the
-assumed numbers leave open; *off* is the factor between predicted and measured ratio. Rows with a
-star are quoted by our table of processors: that they agree is no evidence of it. We measured none
-of this ourselves.
-
-## Before anything was changed for them
-{textwrap.fill(UNSEEN + ".", 100)}
-
-| rows of links, 29 November 2026 | right | ratio off | sets | copies |
-|---|---|---|---|---|
-| never looked at | 24 of 31 | 10 % median, 130 % at 90 % | 10 of 14 | 14 of 17 |
-| new then | 27 of 37 | 21 % median, 83 % at 90 % | 3 of 4 | 24 of 33 |
-
-Of the new ones 17 (11 right then) were shown to us and are below, ids from 1001. Causes were mended
-since, so that what is below is how well known rows are met, and less evidence. `toposeat measure`
-replaces the published numbers of links and pairs by those of your machine; what NCCL makes of them
-is still predicted. Link time saved is not job time saved: published jobs gained about a third of
-the ratio of their links.
-
-## As it is now
+*off* is the factor between predicted and measured ratio. Rows with a star are quoted by our table
+of processors: that they agree is no evidence of it. *Only measured*: firmware and faults of
+drivers, which no description tells.
 """
+ROWS = Path(__file__).with_name("rows.md")
 _ORDER = ("error", "reversed", "invented", "missed", "right")
 _KINDS = (("link", "Links"), ("app", "Programs"), ("untold", "Only measured"))
 _HEADER = ("id", "machine", "A against B", "measured", "predicted", "range", "off", "verdict",
            "told of the machine")  # fmt: skip
+_SHORT = 6  # the first columns, of the page
 
 
 def rows() -> list[Comparison]:
@@ -78,7 +52,18 @@ def kind_of(row: Comparison) -> str:
     return "app" if row.kind == "comm" else row.kind
 
 
+def section_of(found: Sequence[Compared]) -> Iterator[str]:
+    """What the page shows."""
+    yield from _summary(found)
+    wrong = [e for e in found if e.verdict != "right" and e.row.kind in ("link", "untold")]
+    yield "\nEvery comparison of links that is not predicted right:\n"
+    yield from _table(wrong, short=True)
+    yield "\nEvery program:\n"
+    yield from _table([each for each in found if kind_of(each.row) == "app"], short=True)
+
+
 def markdown_of(found: Sequence[Compared], every: Sequence[Comparison]) -> Iterator[str]:
+    """Every row, as `rows.md` has them."""
     yield from _summary(found)
     for kind, title in _KINDS:
         yield f"\n## {title}\n"
@@ -144,10 +129,14 @@ def _percent(factor: float) -> str:
     return f"{100 * (factor - 1):.0f} %"
 
 
-def _table(part: Sequence[Compared]) -> Iterator[str]:
+def _table(part: Sequence[Compared], *, short: bool = False) -> Iterator[str]:
     first = {verdict: at for at, verdict in enumerate(_ORDER)}
     rows = sorted(part, key=lambda e: (first[e.verdict], -e.off if not e.error else 0))
-    yield from markdown_table(_HEADER, map(_cells, rows))
+    cells = [_HEADER, *map(tuple, map(_cells, rows))]
+    if short:
+        at = _HEADER.index("verdict")
+        cells = [(*row[:_SHORT], row[at]) for row in cells]
+    yield from markdown_table(cells[0], cells[1:])
 
 
 def _cells(each: Compared) -> Iterator[str]:
@@ -177,24 +166,28 @@ def _short(traffic: str, what: str) -> str:
     return f"{flows[0]} and {len(flows) - 1} more"
 
 
-def page() -> tuple[str, str]:
-    """The page, and README's sentence."""
+def made() -> tuple[str, str]:
+    """The section of the page, and `rows.md`."""
     every = rows()
     found = [compared(row) for row in every if row.kind != "unscored"]
-    return PAGE_HEAD + "\n".join(markdown_of(found, every)) + "\n", UNSEEN
+    section = "\n".join(section_of(found))
+    return section + "\n", ROWS_HEAD + "\n".join(markdown_of(found, every)) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--page", type=Path, metavar="FILE", help="rewrite this page")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="rewrite rows.md and the section of this page"
+    )
     options = parser.parse_args()
     if not (FIELD / "INDEX.tsv").is_file():
         print("skipped: no shared/field beside the checkout, where the published figures are")
         return 0
-    text, said = page()
+    section, text = made()
     if options.page:
-        options.page.write_text(text, encoding="utf-8")
-        print(f"README.md says of it: {said}")
+        rewrite_section(options.page, "field", section)
+        ROWS.write_text(text, encoding="utf-8")
+        print(f"README.md says of it: {UNSEEN}")
     else:
         print(text, end="")
     return 0

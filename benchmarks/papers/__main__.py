@@ -15,29 +15,20 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.machine import describe
+from benchmarks.machine import describe, rewrite_section
 from benchmarks.papers import faraji, gemini, measured_links, nvtags, summer_school
 from benchmarks.papers.row import Paper
-from benchmarks.papers.table import markdown_of, text_of
+from benchmarks.papers.table import markdown_of, section_of, text_of
 from benchmarks.referee.simgrid import smpi_version, why_no_smpi
 
-PAGE_HEAD = """\
-# Published figures beside ours
+ROWS_HEAD = """\
+# Published figures beside ours: every row
 
-`python -m benchmarks.papers` computes every figure below again; this page is its output
-(`make papers` rewrites it).
-
-| mark | meaning |
-|---|---|
-| exact | the figure follows from definitions: ours must be equal |
-| calibrated-on | the model was fitted to this number: agreement is no evidence |
-| held-out | nothing was fitted to this number: agreement is evidence, a difference is a finding |
-| not reproducible | the notes below the table say why |
-
-Published figures, predictions of our flow model and simulations by SimGrid have separate columns.
-We have measured nothing on this page on GPUs. Run the command to add the SimGrid column
-(`libsimgrid-dev`) and the mapping time on your machine.
+`make papers` writes this file. [The appendix of evidence](../../docs/explanation/evidence.md) says
+what the marks mean, and what the figures show. Nothing in this file was measured on GPUs by us.
+`python -m benchmarks.papers` adds what SimGrid simulates (`libsimgrid-dev`) and the mapping time.
 """
+ROWS = Path(__file__).with_name("rows.md")
 
 
 def papers(*, simulate: bool, measure: bool) -> list[Paper]:
@@ -60,7 +51,7 @@ def simulator(simulate: bool) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--page", type=Path, metavar="FILE", help="rewrite this page, host left out"
+        "--page", type=Path, metavar="FILE", help="rewrite rows.md and the section of this page"
     )
     parser.add_argument("--no-smpi", action="store_true", help="do not run SimGrid")
     parser.add_argument(
@@ -69,7 +60,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.page:
         found = papers(simulate=False, measure=False)
-        options.page.write_text(PAGE_HEAD + "\n".join(markdown_of(found)) + "\n")
+        rewrite_section(options.page, "papers", "\n".join(section_of(found)) + "\n")
+        ROWS.write_text(ROWS_HEAD + "\n".join(markdown_of(found)) + "\n", encoding="utf-8")
         return 0
     found = papers(simulate=not options.no_smpi, measure=not options.no_measure)
     print(f"{describe()}\nsimulator: {simulator(not options.no_smpi)}")

@@ -70,6 +70,34 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.figure, row.quantity, *values, row.status.value, verdict)
 
 
+def section_of(papers: Sequence[Paper]) -> Iterator[str]:
+    """What the page shows: how many figures hold, and those that do not."""
+    yield ""
+    heads = ("source", *(f"{status.value}: hold" for status in _COMPARED), "not reproducible")
+    yield from markdown_table(heads, (_counted(paper) for paper in papers))
+    yield "\nEvery figure that differs:\n"
+    differing = (
+        (row.figure, row.quantity, row.published, row.predicted, row.status.value, row.note)
+        for paper in papers
+        for row in paper.rows
+        if row.holds is False
+    )
+    yield from markdown_table(
+        ("figure", "what", "published", "predicted", "mark", "why"), differing
+    )
+
+
+_COMPARED = tuple(status for status in Status if status is not Status.NOT_REPRODUCIBLE)
+
+
+def _counted(paper: Paper) -> Iterator[str]:
+    yield paper.title
+    for status in _COMPARED:
+        rows = [row for row in paper.rows if row.status is status]
+        yield f"{sum(bool(row.holds) for row in rows)} of {len(rows)}" if rows else ""
+    yield str(sum(row.status is Status.NOT_REPRODUCIBLE for row in paper.rows) or "")
+
+
 def counts(papers: Sequence[Paper]) -> str:
     """How many of each status, and how many of them hold."""
     rows = [row for paper in papers for row in paper.rows]
