@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from toposeat.model.runs import SeatVerdict
 from toposeat.report import render_borrowed_text
 
 COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
-_SECONDS = 60.0
+_SECONDS = 300.0
 
 pytestmark = pytest.mark.skipif(
     ctypes.util.find_library("pocl") is None or ctypes.util.find_library("OpenCL") is None,
@@ -79,29 +79,35 @@ Lender = Callable[..., subprocess.Popen[str]]
 @contextmanager
 def lenders(environment: dict[str, str]) -> Iterator[Lender]:
     """Starts `lend` with a line, and waits until it lends; all end with the block."""
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as stack:
 
-    def start(*line: str, proxies: int = 1, **more: str) -> subprocess.Popen[str]:
-        lender = subprocess.Popen(
-            [toposeat(), "lend", "--json", "--", *line] if line else [toposeat(), "lend", "--json"],
-            env={**environment, **more},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(lender)
-        assert lender.stdout is not None
-        for _ in range(proxies):
-            assert json.loads(lender.stdout.readline())["devices"]
-        return lender
+        def start(*line: str, proxies: int = 1, **more: str) -> subprocess.Popen[str]:
+            lender = subprocess.Popen(
+                [toposeat(), "lend", "--json", *(("--", *line) if line else ())],
+                env={**environment, **more},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            stack.callback(end, lender)
+            assert lender.stdout is not None
+            for _ in range(proxies):
+                assert json.loads(lender.stdout.readline())["devices"]
+            return lender
 
-    try:
         yield start
-    finally:
-        for each in started:
-            each.terminate()
-            each.communicate(timeout=_SECONDS)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Its pipes are closed and it is waited for, also where it does not end when it is asked."""
+    with process:
+        process.terminate()
+        try:
+            process.communicate(timeout=_SECONDS)
+        except BaseException:
+            process.kill()
+            raise
 
 
 @pytest.fixture
@@ -348,6 +354,29 @@ def test_a_process_moves_with_what_it_has_written(
     assert rank["same"]
     (seat,) = result["seats"]
     assert (seat["verdict"], seat["differences"]) == ("as placed", [f"moved to {there}"])
+
+
+def test_a_process_that_cannot_move_yet_is_asked_again(
+    environment: dict[str, str], lend: Lender, tmp_path: Path
+) -> None:
+    first = lend()
+    go_on = tmp_path / "go-on"
+    with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
+        first.send_signal(signal.SIGTERM)
+        assert first.stderr is not None
+        while "no other device of its name is free" not in (said := first.stderr.readline()):
+            assert said
+        lend()
+        _, error = first.communicate(timeout=_SECONDS)
+        assert (first.returncode, error.count("no other device")) == (0, 0)
+        assert "1 process from" in error
+        go_on.touch()
+        out, error = holder.communicate(timeout=_SECONDS)
+        assert holder.returncode == 0, error
+    rank, result = map(json.loads, out.splitlines())
+    assert rank["same"]
+    (seat,) = result["seats"]
+    assert (seat["verdict"], seat["differences"][0][:9]) == ("as placed", "moved to ")
 
 
 def devices(environment: Mapping[str, str]) -> list[dict[str, Any]]:

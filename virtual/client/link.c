@@ -44,32 +44,6 @@ static const char *hint_of(int reason) {
   return "is `toposeat lend` still running?";
 }
 
-/* A socket that has greeted, or -1: `wrong` says what the other side did, or is NULL where errno
-   says why there is none. */
-static int greet_once(const char *endpoint, const unsigned char *key, const char **wrong) {
-  int handle = tps_connect(endpoint);
-  *wrong = handle < 0 ? NULL : tps_greet(handle, key, true);
-  if (handle >= 0 && *wrong != NULL) {
-    close(handle);
-    return -1;
-  }
-  return handle;
-}
-
-/* Where a crowd is at the door, the proxy hangs up on who has waited longest: tries again. */
-static int greet_in_a_crowd(const char *endpoint, const unsigned char *key, const char **wrong) {
-  enum { TRIES_S = 5, S = 1000000000, MS = 1000000, LONGEST_MS = 400 };
-  uint64_t since = tps__now_ns();
-  for (unsigned pause_ms = 20;; pause_ms = pause_ms < LONGEST_MS ? 2 * pause_ms : pause_ms) {
-    int handle = greet_once(endpoint, key, wrong);
-    bool is_worth_it = *wrong == tps_no_answer || (*wrong == NULL && errno == ECONNRESET);
-    if (handle >= 0 || !is_worth_it || (tps__now_ns() - since) / S >= TRIES_S)
-      return handle;
-    uint64_t own = tps__now_ns() % pause_ms; /* not in step with the other ranks */
-    nanosleep(&(struct timespec){.tv_nsec = (long)(pause_ms + own) * MS}, NULL);
-  }
-}
-
 static int greet(const char *endpoint) {
   unsigned char key[TPS_KEY_BYTES];
   const char *text = getenv("TOPOSEAT_CL_KEY");
@@ -81,7 +55,7 @@ static int greet(const char *endpoint) {
     return -1;
   }
   const char *wrong = NULL;
-  int handle = greet_in_a_crowd(endpoint, key, &wrong), reason = errno;
+  int handle = tps_reach(endpoint, key, &wrong), reason = errno;
   explicit_bzero(key, sizeof key);
   if (handle >= 0)
     return handle;
@@ -132,7 +106,6 @@ struct tps_link *tps__connect(const char *endpoint) {
   struct tps_link *link = handle < 0 ? NULL : calloc(1, sizeof *link);
   if (link == NULL)
     return NULL;
-  tps_tune_socket(handle);
   link->endpoint = strdup(endpoint);
   link->free_slot = UINT32_MAX;
   atomic_store(&link->ids, 1U << 20);

@@ -314,9 +314,12 @@ private:
     for (pid_t ended = 1; ended > 0;) {
       ended = waitpid(-1, nullptr, WNOHANG);
       std::erase_if(clients_, [&](const Client &client) {
-        if (client.pid == ended)
-          close(client.channel);
-        return client.pid == ended;
+        if (client.pid != ended)
+          return false;
+        if (client.channel == asker_)
+          asker_ = -1; // its number may be another client's next
+        close(client.channel);
+        return true;
       });
     }
     answer_if_all_have(); // who has ended needs not move

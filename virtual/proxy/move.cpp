@@ -23,19 +23,17 @@ bool send_packet(int channel, Word word, std::span<const unsigned char> body) {
 
 namespace {
 
+constexpr int HALF_MOVED = 3; // an exit status that toposeat lend knows
+
 // The first of some end points that answers with this key; -1: none, and why the last one did not.
 int reach(std::string_view endpoints, const unsigned char key[TPS_KEY_BYTES], const char *&wrong) {
   wrong = "it has no end point";
   for (size_t at = 0, end = 0; at < endpoints.size(); at = end + 1) {
     end = std::min(endpoints.find(' ', at), endpoints.size());
-    int socket = tps_connect(std::string(endpoints.substr(at, end - at)).c_str());
-    wrong = socket < 0 ? std::strerror(errno) : tps_greet(socket, key, true);
-    if (wrong == nullptr) {
-      tps_tune_socket(socket);
-      return socket;
-    }
+    int socket = tps_reach(std::string(endpoints.substr(at, end - at)).c_str(), key, &wrong);
     if (socket >= 0)
-      close(socket);
+      return socket;
+    wrong = wrong == nullptr ? std::strerror(errno) : wrong;
   }
   return -1;
 }
@@ -75,7 +73,7 @@ int ask_to_move(const std::string &from, const std::string &into,
   std::free(words.data);
   if (!is_here) {
     std::fputs("toposeat-clproxy: error: the proxy ended before all had moved\n", stderr);
-    return 1;
+    return HALF_MOVED;
   }
   tps_cursor in = {body.data(), body.data() + body.size(), false};
   tps_take(&in);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "trust.h"
@@ -71,4 +72,37 @@ int tps_connect(const char *endpoint) {
     return connect_tcp(endpoint + 4);
   errno = EINVAL;
   return -1;
+}
+
+/* A socket that has greeted, or -1: `wrong` says what the other side did, or is NULL where errno
+   says why there is none. */
+static int reach_once(const char *endpoint, const unsigned char *key, const char **wrong) {
+  int handle = tps_connect(endpoint);
+  *wrong = handle < 0 ? NULL : tps_greet(handle, key, true);
+  if (handle >= 0 && *wrong != NULL) {
+    close(handle);
+    return -1;
+  }
+  return handle;
+}
+
+static uint64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
+}
+
+int tps_reach(const char *endpoint, const unsigned char key[TPS_KEY_BYTES], const char **wrong) {
+  enum { TRIES_MS = 5000, MS = 1000000, LONGEST_MS = 400 };
+  uint64_t since = now_ms();
+  for (unsigned pause_ms = 20;; pause_ms = pause_ms < LONGEST_MS ? 2 * pause_ms : pause_ms) {
+    int handle = reach_once(endpoint, key, wrong);
+    bool is_worth_it = *wrong == tps_no_answer || (*wrong == NULL && errno == ECONNRESET);
+    if (handle >= 0)
+      tps_tune_socket(handle);
+    if (handle >= 0 || !is_worth_it || now_ms() - since >= TRIES_MS)
+      return handle;
+    unsigned own = (unsigned)getpid() % pause_ms; /* not in step with the other ranks */
+    nanosleep(&(struct timespec){.tv_nsec = (long)(pause_ms + own) * MS}, NULL);
+  }
 }

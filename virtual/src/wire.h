@@ -127,6 +127,9 @@ int tps_inflow_read(struct tps_inflow *in, void *data, size_t length, void (*is_
 enum { TPS_KEY_BYTES = 32 };
 extern const char tps_no_answer[];
 const char *tps_greet(int socket, const unsigned char key[TPS_KEY_BYTES], bool is_client);
+/* Connected, greeted and tuned. Where a crowd is at the door, the proxy hangs up on who has waited
+   longest: it is tried again for 5 s. -1: `wrong` is as above, or NULL where errno says why. */
+int tps_reach(const char *endpoint, const unsigned char key[TPS_KEY_BYTES], const char **wrong);
 /* 64 hex digits. */
 bool tps_read_key(const char *text, unsigned char key[TPS_KEY_BYTES]);
 

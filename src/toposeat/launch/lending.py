@@ -44,6 +44,7 @@ _MAX_LINE = 1 << 20
 _NOT_STARTED = (126, 127)
 _SILENT_S = 30.0
 _LOOK_S = 0.5
+_AGAIN_S, _LONGEST_PAUSE_S = 1.0, 30.0  # between moves that are refused
 
 
 def lend_line(
@@ -142,7 +143,11 @@ def lend(
             line, added = hand_on(line, (KEY_VARIABLE,), variables)
             variables |= {**added, KEY_VARIABLE: key}
         signals = stack.enter_context(_Leaving(hearing, variables))
-        code = hearing.during(lambda out: run_child(line.argv, variables, stdout=out, stdin=stdin))
+        code = hearing.during(
+            lambda out: run_child(
+                line.argv, variables, stdout=out, stdin=stdin, attach=signals.attach
+            )
+        )
     if hearing.lends:
         return 0 if signals.received else code  # launchers end a job that is stopped with any
     raise hearing.failure(line, code)
@@ -154,8 +159,14 @@ class _Leaving(StopSignals):
     def __init__(self, hearing: _Hearing, environment: Mapping[str, str]) -> None:
         super().__init__()
         self._hearing, self._environment = hearing, environment
-        self._is_over = threading.Event()
+        self._is_over, self._is_attached = threading.Event(), threading.Event()
+        self._send: Callable[[int], None] | None = None
         self._waiting = threading.Thread(target=self._wait, daemon=True)
+
+    def attach(self, send: Callable[[int], None]) -> None:
+        """Take what sends the launcher a signal; see `run_child`."""
+        self._send = send
+        self._is_attached.set()
 
     def receive(self, number: int) -> bool:
         """A second signal goes to the proxies at once."""
@@ -170,12 +181,13 @@ class _Leaving(StopSignals):
         try:
             self._hearing.leave(self._is_over, self._environment)
         finally:
-            main = threading.main_thread().ident  # which waits for the launcher
-            if main is not None and not self._is_over.is_set():
-                signal.pthread_kill(main, signal.SIGTERM)
+            self._is_attached.wait()
+            if self._send is not None and not self._is_over.is_set():
+                self._send(signal.SIGTERM)
 
     def __exit__(self, *raised: object) -> None:
         self._is_over.set()
+        self._is_attached.set()
         if self._waiting.is_alive():
             self._waiting.join()
         super().__exit__(*raised)
@@ -225,22 +237,36 @@ class _Hearing:
                 hearing.join()
 
     def leave(self, is_over: threading.Event, environment: Mapping[str, str]) -> None:
-        """Lend nothing more, move who can, and wait until nobody has any, or it is over."""
+        """Lend nothing more, move who can, and wait until nobody has any, or it is over.
+
+        Who cannot move now may later, as when another device has become free: it is tried again.
+        """
         with choosing(self._root):
             self._is_leaving = True
             self._write()
         own = [(told.host, told.unix) for told in self._proxies]
-        try:
-            for each in move_away(own, environment):
-                self._tell_moved(each)
-        except ToposeatError as error:
-            self._tell(f"note: nothing is moved: {error}")
-        users = self._users()
-        if users:
-            told = "; ".join(f"{user} ({', '.join(ids)})" for user, ids in users.items())
-            self._tell(f"note: ends when these have ended: {told}; a second signal ends it now")
-        while self._users() and not is_over.wait(_LOOK_S):
-            pass
+        said: set[str] = set()  # each refusal once
+        pause, is_told = _AGAIN_S, False
+        while self._users():
+            try:
+                for each in move_away(own, environment):
+                    if each.processes or not said.issuperset(each.refused):
+                        self._tell_moved(each)
+                    said.update(each.refused)
+            except ToposeatError as error:
+                if str(error) not in said:
+                    self._tell(f"note: nothing is moved: {error}")
+                said.add(str(error))
+            users = self._users()
+            if users and not is_told:
+                told = "; ".join(f"{user} ({', '.join(ids)})" for user, ids in users.items())
+                self._tell(f"note: ends when these have ended: {told}; a second signal ends it now")
+                is_told = True
+            again = time.monotonic() + pause
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            while self._users() and time.monotonic() < again:
+                if is_over.wait(_LOOK_S):
+                    return
 
     def _users(self) -> dict[str, list[str]]:
         """Who has borrowed which of these devices."""

@@ -21,6 +21,8 @@ from toposeat.launch.lent_files import (
 )
 from toposeat.model.lent import LentDevice, Moved
 
+_HALF_MOVED = 3  # the proxy ended while it moved its clients: some may be there
+
 
 def move_borrowers(source: str, target: str, environment: Mapping[str, str] = os.environ) -> Moved:
     """Move all processes that use the device `source` to `target`, both named by their ids.
@@ -48,7 +50,7 @@ def move_borrowers(source: str, target: str, environment: Mapping[str, str] = os
                 hint="processes know their device's facts: move them to one of the same name",
             )
         mark_moving(root, old, new)
-    return _move(root, old, new, key)
+    return _move(root, old, new, key, environment)
 
 
 def move_away(
@@ -75,7 +77,7 @@ def move_away(
         if new is None:
             yield Moved(source=old.id, refused=("no other device of its name is free",))
         else:
-            yield _move(root, old, new, key)
+            yield _move(root, old, new, key, environment)
 
 
 def _can_take(device: LentDevice, old: LentDevice, own: Sequence[tuple[str, str]]) -> bool:
@@ -94,19 +96,24 @@ def _named(devices: Sequence[LentDevice], name: str) -> LentDevice:
     return found
 
 
-def _move(root: Path, old: LentDevice, new: LentDevice, key: str) -> Moved:
+def _move(
+    root: Path, old: LentDevice, new: LentDevice, key: str, environment: Mapping[str, str]
+) -> Moved:
     """A process may let it wait for long, so that others choose devices meanwhile."""
     line = [str(native_path("bin/toposeat-clproxy")), "--move", _ends(old), _ends(new)]
     begin = time.monotonic()
     done = subprocess.run(
         line,
-        env={**os.environ, KEY_VARIABLE: key},
+        env={**environment, KEY_VARIABLE: key},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode != 0:  # some may have moved: who had one device keeps both
+    if done.returncode != 0:
+        if done.returncode != _HALF_MOVED:  # else who had one device keeps both
+            with choosing(root):
+                mark_left(root, new, old)
         said = done.stderr.strip().removeprefix("toposeat-clproxy: error: ")
         raise ToposeatError(
             said or f"the proxy of {old.id} could not be asked",
