@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prepare .venv for one purpose: tools/setup.sh demo|test|lint|bench|docs|release
 # Python packages are those of packaging/lock, to the digest. System packages (packaging/apt.txt) are
-# installed as root only, after the exact command was printed; SYSTEM_PACKAGES=no forbids it.
+# installed as root only: at a terminal after a yes, or SETUP=1, or CI; SETUP=0 forbids it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:?usage: tools/setup.sh demo|test|lint|bench|docs|release}
@@ -43,14 +43,23 @@ apt_install() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
 
+may_install() { # may this system be changed? $*: the packages
+  local answer
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || [ "${SETUP:-}" = 0 ]; then return 1; fi
+  say "as root (SETUP=0 forbids it, SETUP=1 asks nobody):"
+  say "  apt-get update && apt-get install --no-install-recommends $*"
+  # In a container's build there is nobody to ask.
+  if [ -n "${SETUP:-}${CI:-}" ] || ! [ -t 0 ] || ! [ -t 2 ]; then return 0; fi
+  read -rp 'setup: change this system so? [y/N] ' answer
+  [[ $answer = [yY]* ]]
+}
+
 install_packages() { # needs: demo is required, all others are optional
   local missing each
   missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ "${SYSTEM_PACKAGES:-yes}" != no ]; then
-    say "about to change this system as root (SYSTEM_PACKAGES=no forbids it, ctrl-c stops it):"
-    say "  apt-get update && apt-get install --no-install-recommends $missing"
-    if [ -t 2 ]; then sleep 5; fi
+  # shellcheck disable=SC2086 # a list of names
+  if may_install $missing; then
     # shellcheck disable=SC2086 # a list of names
     if apt-get update -qq && apt_install $missing >.apt.log 2>&1; then
       rm -f .apt.log

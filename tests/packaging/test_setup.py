@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -48,7 +50,7 @@ def setup(clone: Path, purpose: str, **variables: str) -> tuple[int, list[str]]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("TOPOSEAT_")}
     done = ran(
         [clone / "tools" / "setup.sh", purpose],
-        env={**kept, "SYSTEM_PACKAGES": "no", "PYTHON": sys.executable, **variables},
+        env={**kept, "SETUP": "0", "PYTHON": sys.executable, **variables},
     )
     said = [line for line in done.stderr.splitlines() if line.startswith("setup: ")]
     return done.returncode, [line.removeprefix("setup: ").rstrip() for line in said]
@@ -82,6 +84,38 @@ def test_all_that_is_missing_is_said_at_once(
         "missing system packages: compiler headers",
         f"hint: as root: apt-get install {f'compiler headers {optional}'.rstrip()}",
     ]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="system packages are installed as root only")
+@pytest.mark.parametrize(
+    ("variables", "answer", "installed"),
+    [({}, "n", False), ({}, "y", True), ({"SETUP": "1"}, "", True), ({"CI": "true"}, "", True)],
+)
+def test_who_sits_at_a_terminal_is_asked_first(
+    clone: Path, variables: dict[str, str], answer: str, *, installed: bool
+) -> None:
+    called = clone / "apt-get"  # in place of the system's
+    called.write_text('#!/bin/sh\necho "$@" >> apt.txt\n')
+    called.chmod(0o755)
+    kept = {key: value for key, value in os.environ.items() if key not in ("CI", "SETUP")}
+    own, theirs = pty.openpty()
+    with subprocess.Popen(
+        [clone / "tools" / "setup.sh", "test"],
+        env={**kept, "PATH": f"{clone}:{kept['PATH']}", "PYTHON": sys.executable, **variables},
+        cwd=clone, stdin=theirs, stdout=theirs, stderr=theirs,
+    ) as child:  # fmt: skip
+        os.close(theirs)
+        if answer:
+            os.write(own, f"{answer}\n".encode())
+        said = b""
+        with contextlib.suppress(OSError):  # its end
+            while piece := os.read(own, 4096):
+                said += piece
+    os.close(own)
+    assert child.returncode == 1  # no installation brings these packages
+    assert (b"change this system so?" in said) == bool(answer)
+    assert (clone / "apt.txt").exists() == installed
+    assert b"missing system packages: compiler headers" in said
 
 
 def test_optional_packages_are_missed_once(clone: Path) -> None:
