@@ -8,7 +8,7 @@ from toposeat.profile.algorithms.rules import RULES, Rules, choose_textbook
 _INTRODUCTION = """# Algorithms of collectives
 
 The algorithm that toposeat assumes for a collective, by operation, number of members and bytes.
-[How collectives are expanded](../explanation/collectives.md) explains the names and what was
+[What collectives send](../explanation/collectives.md) explains the names and what was
 checked. "Bytes" is the size of one member's block for allgather, allgatherv (mean), alltoall,
 gather, scatter and reduce_scatter_block, and of the whole vector otherwise."""
 

@@ -1,7 +1,7 @@
 """What else reads the order of hosts, and what is done so that it agrees with the placement.
 
 A placement says where each rank goes. Programs take the host where they meet from elsewhere:
-MASTER_ADDR, or the first host of the scheduler's list (docs/explanation/order.md has the table).
+MASTER_ADDR, or the first host of the scheduler's list (docs/explanation/launch.md has the table).
 Where rank 0 is on another host, they wait for each other until a timeout.
 """
 

@@ -1,6 +1,6 @@
 """Traffic of one step of a transformer, computed from its parallel layout: the pattern `llm:`.
 
-docs/explanation/llm-pattern.md says what each option means, and has every formula with its source.
+docs/explanation/collectives.md says what each option means, and has every formula with its source.
 """
 
 from __future__ import annotations

@@ -318,8 +318,8 @@ PATTERNS: MappingProxyType[str, PatternKind] = MappingProxyType(
         ),
         "llm": PatternKind(
             _LLM_FORM,
-            "One step of a transformer from its parallel layout. [The bytes of language"
-            " models](../explanation/llm-pattern.md) explains every option.",
+            "One step of a transformer from its parallel layout. [What a language model sends]"
+            "(../explanation/collectives.md#what-a-language-model-sends) explains every option.",
             _llm,
             _DRAWINGS["llm"],
         ),
