@@ -152,8 +152,9 @@ def records_page() -> str:
     parts = [
         _NOTE,
         "# Decision records\n",
-        "Each record explains a decision. What belongs to an existing record becomes a section of",
-        "it; a new record takes the next number, and no number is used twice.\n",
+        "Each record explains a decision that holds today, with its reasons and what was rejected.",
+        "There are at most 25, each of at most 60 lines of 120 columns. What belongs to a record",
+        "becomes a section of it; a new one takes the next number, and no number is used twice.\n",
         "| number | title | status |\n|---|---|---|",
     ]
     numbers: set[int] = set()
