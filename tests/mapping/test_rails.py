@@ -75,7 +75,7 @@ def test_loads_of_trees_and_rings_on_plain_leaves(conf: Path) -> None:
     evaluator, loads = SlotEvaluator(shape, traffic), {}
     for name, hosts in (("contiguous", CONTIGUOUS), ("interleaved", INTERLEAVED)):
         slots = (8 * hosts[:, None] + np.arange(8)).ravel().astype(np.uint32)
-        phases = evaluator.with_trees(evaluator.evaluate(slots)).phases
+        phases = evaluator.with_other_ways(evaluator.evaluate(slots)).phases
         (data,) = (each for each in phases if each.label == "data")
         assert data.trees_s is not None
         trees, ring = data.trees_s / (8 * size), data.seconds / (8 * volume)

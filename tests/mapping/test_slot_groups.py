@@ -143,7 +143,7 @@ def test_all_reduces_go_by_trees_on_two_nodes_and_the_other_way_is_told(
     for kind in ("", ",sp"):
         traffic = pattern_traffic(f"llm:tp={ranks},pp=1,dp=1{kind}")
         evaluator = SlotEvaluator(shape, traffic)
-        (seconds[kind],) = evaluator.with_trees(evaluator.evaluate(evaluator.default)).phases
+        (seconds[kind],) = evaluator.with_other_ways(evaluator.evaluate(evaluator.default)).phases
     whole, halves = seconds[""], seconds[",sp"]
     assert (halves.trees_s, halves.rings_s) == (None, None)
     volume = over_each_edge(traffic)

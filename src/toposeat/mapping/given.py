@@ -56,10 +56,10 @@ def assess(
     else:
         by_slots = evaluator = SlotEvaluator(machine, traffic)
         members = [{"notes": machine.notes, "stages": by_slots.stages}] * len(placements)
-        before = by_slots.with_trees(by_slots.evaluate(default or by_slots.default))
+        before = by_slots.with_other_ways(by_slots.evaluate(default or by_slots.default))
     found = [*map(evaluator.evaluate, placements)]
     if isinstance(evaluator, SlotEvaluator):
-        found = [*map(evaluator.with_trees, found)]
+        found = [*map(evaluator.with_other_ways, found)]
     why = "a placement that was given, not searched for"
     results = tuple(
         result_of(

@@ -206,7 +206,7 @@ def _other_ways(
         from toposeat.mapping.slot_evaluation import SlotEvaluator  # noqa: PLC0415
 
         by_slots = SlotEvaluator(shape, traffic)
-        default = by_slots.with_trees(by_slots.evaluate(evaluator.default))
+        default = by_slots.with_other_ways(by_slots.evaluate(evaluator.default))
         if any(phase.trees_s is not None for phase in default.phases):
             found[TREES] = partial(by_slots.seconds_by, TREES)
     return found

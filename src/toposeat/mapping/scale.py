@@ -85,7 +85,7 @@ def map_to_shape(
         interruptible=threading.current_thread() is threading.main_thread(),
     )
     default, placed = (
-        evaluator.with_trees(evaluator.evaluate(row))
+        evaluator.with_other_ways(evaluator.evaluate(row))
         for row in (evaluator.default, answer.slot_of_rank)
     )
     notes = [*shape.notes, *(note for note in answer.notes if _is_said(note, traffic))]
@@ -105,11 +105,11 @@ def map_to_shape(
             found = evaluator.evaluate(searched.slots)
             cpu_s = time.thread_time() - begun
             tried.append((_candidate("orders of nodes", found, cpu_s), found))
-            pool.append(("orders of nodes", evaluator.with_trees(found)))
+            pool.append(("orders of nodes", evaluator.with_other_ways(found)))
         if not shape.domain_of_host:
             known = {each.device_of_rank for _, each in pool}
             pool += [
-                (each.name, evaluator.with_trees(found))
+                (each.name, evaluator.with_other_ways(found))
                 for each, found in tried
                 if found is not None and found.device_of_rank not in known
             ]
@@ -132,7 +132,7 @@ def map_to_shape(
             if why:
                 notes = [note for note in notes if not note.startswith(KEPT)]
                 notes.append(why)
-                placed, at = evaluator.with_trees(placed), len(pool)
+                placed, at = evaluator.with_other_ways(placed), len(pool)
                 pool.append((solver, placed))
         notes += what_must_cross(shape, traffic, evaluator, placed)
     notes += rails_notes(shape, traffic, placed.device_of_rank)
@@ -259,7 +259,7 @@ def _refined(
         slots = np.array(placed.device_of_rank, np.uint32)
         other = with_local_sets(shape, traffic, slots, seed=options.seed)
         placed = _if_it_gains(evaluator, placed, other)
-    return evaluator.with_trees(_in_host_order(shape, evaluator, placed, options.objective))
+    return evaluator.with_other_ways(_in_host_order(shape, evaluator, placed, options.objective))
 
 
 def _certificate(objective: str, placed: Evaluation, searched: Searched | None) -> Certificate:

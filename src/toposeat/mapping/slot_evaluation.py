@@ -133,20 +133,20 @@ class SlotEvaluator:
         low, high = (sum(each.seconds for each in model.evaluate(slots)[0]) for model in both)
         return low, high
 
-    def with_trees(self, found: Evaluation) -> Evaluation:
+    def with_other_ways(self, found: Evaluation) -> Evaluation:
         """With what all-reduces between nodes take by the other of rings and trees."""
         if self._groups is None:
             return found
         slots = np.array(found.device_of_rank, np.uint32)
-        return replace(found, phases=self._groups.with_trees(found.phases, slots))
+        return replace(found, phases=self._groups.with_other_ways(found.phases, slots))
 
     def seconds_by(self, way: str, slots: Sequence[int]) -> tuple[float, ...]:
         """Seconds of each phase where all-reduces between nodes go by TREES or by RINGS."""
-        return tuple(each.by(way) for each in self.with_trees(self.evaluate(slots)).phases)
+        return tuple(each.by(way) for each in self.with_other_ways(self.evaluate(slots)).phases)
 
     def with_levels(self, found: Evaluation) -> Evaluation:
         """An evaluation of listed devices, with what levels and hosts carry, and trees take."""
-        loads = self.with_trees(self.evaluate(found.device_of_rank))
+        loads = self.with_other_ways(self.evaluate(found.device_of_rank))
         other = {each.label: (each.trees_s, each.rings_s) for each in loads.phases}
         return replace(
             found,

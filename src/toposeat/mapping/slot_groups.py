@@ -126,7 +126,7 @@ class SlotGroups:
             total += nbytes
         return tuple(times), total
 
-    def with_trees(self, phases: tuple[PhaseTime, ...], slots: Slots) -> tuple[PhaseTime, ...]:
+    def with_other_ways(self, phases: tuple[PhaseTime, ...], slots: Slots) -> tuple[PhaseTime, ...]:
         """The same times, with those where all-reduces between nodes go the other way."""
         found = []
         for known, phase in zip(phases, self.phases, strict=True):

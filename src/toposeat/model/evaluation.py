@@ -69,9 +69,13 @@ class PhaseTime(Struct, frozen=True, kw_only=True):
     trees_s: float | None = None
     rings_s: float | None = None
 
+    def other(self, way: str) -> float | None:
+        """Seconds by TREES or by RINGS, where that is the other way."""
+        return {TREES: self.trees_s, RINGS: self.rings_s}[way]
+
     def by(self, way: str) -> float:
         """Seconds where all all-reduces between nodes go by TREES, or by RINGS."""
-        other = {TREES: self.trees_s, RINGS: self.rings_s}[way]
+        other = self.other(way)
         return self.seconds if other is None else other
 
 

@@ -65,15 +65,14 @@ def test_whatever_there_is_to_say_the_answer_is_short(width: int) -> None:
     assert len(render_mapping_text(result, tree, traffic, verbose=True).splitlines()) > 30
 
 
-def test_what_weakens_a_verdict_is_told_before_anything_else() -> None:
+@pytest.mark.parametrize("way", ["trees", "rings"])
+def test_what_weakens_a_verdict_is_told_before_anything_else(way: str) -> None:
     tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
     names = ("tensor parallel", "data parallel", "pipeline parallel", "context parallel")
-    before = tuple(PhaseTime(label=each, seconds=3e-3, trees_s=2e-3) for each in names)
-    after = (
-        before[0],
-        *(PhaseTime(label=each, seconds=1e-3, trees_s=3e-3) for each in names[1:]),
-    )
+    quick, slow = {f"{way}_s": 2e-3}, {f"{way}_s": 3e-3}
+    before = tuple(PhaseTime(label=each, seconds=3e-3, **quick) for each in names)
+    after = (before[0], *(PhaseTime(label=each, seconds=1e-3, **slow) for each in names[1:]))
     weak = replace(
         result,
         default=replace(result.default, phases=before),
@@ -82,7 +81,9 @@ def test_what_weakens_a_verdict_is_told_before_anything_else() -> None:
     )
     text = " ".join(render_mapping_text(weak, tree, traffic).split())
     assert "the slowest alone unchanged (3.00 ms)" in text
+    assert f"{way.capitalize()} tensor parallel unchanged" in text
     assert "data parallel 2.00 ms to 3.00 ms (costs 50 %)" in text
+    assert f"if all-reduces between nodes go by {way}" in text
     assert "Proof Proved optimal" in text
     assert "expect at most about" in text
     assert "- note 0" in text

@@ -9,6 +9,8 @@ from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import (
     KEPT,
     OF_SEARCH,
+    RINGS,
+    TREES,
     Candidate,
     Certificate,
     Evaluation,
@@ -346,14 +348,14 @@ def phase_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
     return f"{'; '.join(times)}; {total}, {slowest}"
 
 
-def tree_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime]) -> str:
-    """What phases take if all-reduces between nodes go by trees; "" where there are none."""
+def way_words(before: Sequence[PhaseTime], after: Sequence[PhaseTime], way: str) -> str | None:
+    """What phases take if all-reduces between nodes go by TREES or by RINGS; None: as usual."""
     times = [
-        _change_words(clean(old.label), old.trees_s, new.trees_s)
+        _change_words(clean(old.label), old.by(way), new.by(way))
         for old, new in zip(before, after, strict=True)
-        if old.trees_s is not None and new.trees_s is not None
+        if old.other(way) is not None and new.other(way) is not None
     ]
-    return f"{'; '.join(times)}, if all-reduces between nodes go by trees" if times else ""
+    return f"{'; '.join(times)}, if all-reduces between nodes go by {way}" if times else None
 
 
 _SMALL_CALL = 1 << 16  # bytes over an edge: links move them in less time than their latency
@@ -434,7 +436,7 @@ def _reach(topology: Topology, devices: Sequence[int]) -> str:
 _LINES = 13  # of the whole answer, unless all is asked for or more of them weaken the verdict
 _LEAST_MORE = 3  # of them for what does not, however long the order is
 _MOST_NOTES = 2  # of them for notes
-_IMPORTANT = ("Phases", "Latency", "Topology", "Traffic", "Busiest", "Trees")
+_IMPORTANT = ("Phases", "Latency", "Topology", "Traffic", "Busiest", "Trees", "Rings")
 
 
 def render_mapping_text(
@@ -558,7 +560,7 @@ def _why(
         "Others": other_order_words(judged),
         "Settles": settling_words(judged),
         "Phases": phases,
-        "Trees": tree_words(before, after) or None,
+        **{way.capitalize(): way_words(before, after, way) for way in (TREES, RINGS)},
     }
     order = [*said]
     if result.certificate.word == "heuristic" and result.stages:  # what is known comes first
@@ -574,11 +576,12 @@ def _weakening(result: MappingResult) -> list[str]:
         return told
     both = result.default.phases, result.placed.phases
     before, after = ([phase.seconds for phase in phases] for phases in both)
-    trees = [[phase.trees_s or 0.0 for phase in phases] for phases in both]
     if len(before) > 1 and max(after) >= max(before):
         told.append("Phases")
-    if any(new > old for old, new in zip(*trees, strict=True)):
-        told.append("Trees")
+    for way in (TREES, RINGS):
+        other = [[phase.other(way) or 0.0 for phase in phases] for phases in both]
+        if any(new > old for old, new in zip(*other, strict=True)):
+            told.append(way.capitalize())
     return told
 
 
