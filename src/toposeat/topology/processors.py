@@ -113,22 +113,26 @@ class _Told(Struct, frozen=True):
     pcie: int | None = None
     like: str = ""
     numbers: dict[str, _Number] = {}
-    nps4: dict[str, _Number] = {}
+    nps4: dict[str, _Number] | str = {}  # the relative's name: as it, whose I/O die it has
 
     def with_relative(self, like: Family | None) -> Family:
         """The family; of a relative's numbers the source says so."""
-        found = {}
-        for member in _WHAT:
-            if member in self.numbers:
-                found[member] = _premise(member, self.numbers[member])
-            elif like is not None:
-                relative = like.numbers[member]
-                told = relative.source
-                if member != "pcie_both" and not told.startswith("as of"):
-                    told = f"as of {like.name}, nothing is published of this family: {told}"
-                found[member] = replace(relative, source=told)
+
+        def as_of(like: Family, relative: Premise) -> Premise:
+            told = relative.source
+            if relative.what != _WHAT["pcie_both"][0] and not told.startswith("as of"):
+                told = f"as of {like.name}, nothing is published of this family: {told}"
+            return replace(relative, source=told)
+
+        found = {name: _premise(name, number) for name, number in self.numbers.items()}
+        nps4 = {}
+        if not isinstance(self.nps4, str):
+            nps4 = {name: _premise(name, number) for name, number in self.nps4.items()}
+        elif like is not None:
+            nps4 = {name: as_of(like, each) for name, each in like.nps4.items()}
+        if like is not None:
+            found = {name: as_of(like, each) for name, each in like.numbers.items()} | found
         models = frozenset((of, model) for of, own in self.models.items() for model in own)
-        nps4 = {member: _premise(member, number) for member, number in self.nps4.items()}
         return Family(self.name, self.names, models, self.pcie, **found, nps4=nps4)
 
 
