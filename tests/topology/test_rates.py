@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations, permutations
 from pathlib import Path
 
@@ -22,13 +23,16 @@ from tests.topology.live.fake_machine import (
     FakeSysfs,
 )
 from toposeat import pipeline
+from toposeat.cli.main import main
 from toposeat.evaluation import evaluate
 from toposeat.evaluation.group_rate import group_rate
 from toposeat.mapping import choose_devices, map_traffic
+from toposeat.model.quantity import Premises
 from toposeat.model.topology import Topology
 from toposeat.profile import pattern_traffic
 from toposeat.report import render_device_set_text
-from toposeat.report.units import format_rate
+from toposeat.report.units import format_range, format_rate, format_seconds
+from toposeat.report.view.mapping import gain_range_words
 from toposeat.topology import discover_this, read_topologies, read_topology
 from toposeat.topology.topology_file import save_topology
 
@@ -408,6 +412,39 @@ def test_an_untold_processor_is_the_geometric_middle_of_what_its_families_reach(
     least, most = format_rate(chosen.low).removesuffix(" GB/s"), format_rate(chosen.high)
     assert f": {least} to {most} in a ring" in text
     assert format_rate(chosen.bytes_per_s) not in take
+
+
+def test_verbs_print_the_ends_of_link_times_where_no_processor_is_told(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What map, compare and doctor print holds what each processor gives, and no figure of none."""
+    place, args = str(tmp_path / "a.place"), [f"-t={staged(files)}", f"-t={files['query']}"]
+
+    def said(*words: str) -> str:
+        assert main([*words]) == 0
+        return capsys.readouterr().out
+
+    answer = json.loads(said("map", "alltoall:2x2", *args, "-o", place, "--json"))
+    between, nominal = answer["premises"]["between"], answer["default"]["predicted_s"]
+    families = []
+    for model in ("AMD EPYC 7742", "AMD EPYC 7543", "AMD EPYC 9654", "Intel Xeon Platinum 8380"):
+        files["lscpu"].write_text(f"Model name: {model}\n")
+        told = json.loads(said("compare", place, *args, f"-t={files['lscpu']}", "--json"))
+        assert told["predicted"][1]["premises"]["between"] is None
+        families.append([each["predicted_s"] for each in told["predicted"]])
+    for (low, high), of_all in zip(between, zip(*families, strict=True), strict=True):
+        assert low <= min(of_all) * (1 + 1e-9)
+        assert high >= max(of_all) * (1 - 1e-9)
+    ends = format_range(between[0], format_seconds)
+    gain = gain_range_words(Premises(gain_range=tuple(answer["premises"]["gain_range"])))
+    for words in (("map", "alltoall:2x2", "-v"), ("compare", place)):
+        text = " ".join(said(*words, *args).split())
+        assert gain in text
+        assert ends in text
+        assert format_seconds(nominal) not in text
+    assert main(["doctor", *args]) == 1  # a link of eight lanes
+    most = gain.rpartition(" to ")[2]
+    assert f"saves up to {most}, depending on the processor" in capsys.readouterr().out
 
 
 def test_a_told_processor_has_a_rate_of_its_own(files: dict[str, Path]) -> None:

@@ -74,7 +74,6 @@ def choose_devices(
         ),
         premises=premises,
         lowest_range=_ends(found.lowest_bytes_per_s, outlook.everywhere[:, 0].tolist()),
-        is_between=(middle, lowest) != (found.bytes_per_s, found.lowest_bytes_per_s),
     )
 
 

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from toposeat.evaluation.scenarios import Floats, OpenMachine, Outlook
 from toposeat.model.evaluation import KEPT, Certificate, Evaluation, MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.quantity import PORT_PREMISE, UPLINK_PREMISE, Premise, Premises
+from toposeat.model.quantity import (
+    PORT_PREMISE,
+    UPLINK_PREMISE,
+    WORTH_SAYING,
+    Premise,
+    Premises,
+)
 from toposeat.model.scenario import Barred, ScenarioGain, Settling, Worth
 from toposeat.model.topology import Topology
 
@@ -170,7 +176,19 @@ def premises_of(
         settles=_settling(outlook, deciding),
         open_gain=open_gain,
         barred=None if at else _barred(outlook, min_gain),
+        between=_between(outlook, at),
     )
+
+
+def _between(outlook: Outlook, at: int) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """The ends of the values of the default and a placement, if an untold processor moves them."""
+    of_families = [any(fact.is_between for fact in each.changed) for each in outlook.every]
+    rows = outlook.everywhere[:, [0, at]]
+    own = rows[of_families]
+    if not own.size or (own.max(axis=0) <= own.min(axis=0) * (1 + WORTH_SAYING)).all():
+        return None
+    (default, placed) = zip(rows.min(axis=0).tolist(), rows.max(axis=0).tolist(), strict=True)
+    return default, placed
 
 
 def _settling(outlook: Outlook, rows: Sequence[int]) -> tuple[Settling, ...]:

@@ -30,8 +30,7 @@ class DeviceSet(Record, frozen=True, kw_only=True):
     `bytes_per_s` is the rate at which a ring over them carries an all-reduce (infinite for one
     device), `low` and `high` its ends on any machine that the sources allow. `lowest` are the free
     devices with the lowest numbers, `left` is what the others divide into; `sets_tried` of `sets`
-    sets were looked at. `is_between`: the processor is untold, and some rate is but the middle
-    between families of them. `lowest_range` are the ends of the lowest. `premises` are those of the
+    sets were looked at. `lowest_range` are the ends of the lowest. `premises` are those of the
     gain over the lowest numbers.
     """
 
@@ -48,8 +47,12 @@ class DeviceSet(Record, frozen=True, kw_only=True):
     placement: MappingResult | None = None
     transport: Transport | None = None
     premises: Premises | None = None
-    is_between: bool = False
     lowest_range: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the processor is untold, and rates are but the middle between families of it."""
+        return self.premises is not None and self.premises.between is not None
 
     @property
     def is_exact(self) -> bool:

@@ -117,7 +117,9 @@ class Premises(Record, frozen=True, kw_only=True):
     no source tells whether device links join them. Each premise in `assumed` says whether it
     `decides` the gain. Where the default was kept, `open_gain` is the most that another order saves
     in a scenario, and `barred` an order that is better nominally and costs too much elsewhere.
-    `of_phases`: how far phases overlap is a part of the range too.
+    `of_phases`: how far phases overlap is a part of the range too. Where no processor is told and
+    it matters, nominal numbers are of no machine: `between` has the ends of the values of the
+    default and of the order, else it is None.
     """
 
     untold_pairs: tuple[tuple[str, str], ...] = ()
@@ -131,6 +133,7 @@ class Premises(Record, frozen=True, kw_only=True):
     settles: tuple[Settling, ...] = ()
     open_gain: ScenarioGain | None = None
     barred: Barred | None = None
+    between: tuple[tuple[float, float], tuple[float, float]] | None = None
 
     @property
     def is_doubtful(self) -> bool:

@@ -94,7 +94,7 @@ def answer_lines(result: MappingResult, machine: Topology | None) -> dict[str, s
     words = {
         VERDICT_KEY: report.verdict_words(result),
         RANGE_KEY: report.range_words(result.premises),
-        PROOF_KEY: report.certificate_words(result.certificate, result.metric, reasoned=False),
+        PROOF_KEY: report.proof_words(result, reasoned=False),
     }
     return {key: said for key, said in words.items() if said} | {ANSWER_KEY: text}
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toposeat.report.view.health import render_health_text
     from toposeat.report.view.machine import remarks, render_catalogue_text
     from toposeat.report.view.mapping import (
-        certificate_words,
+        proof_words,
         range_words,
         render_mapping_text,
         verdict_words,

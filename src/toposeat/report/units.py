@@ -138,6 +138,12 @@ def span(*words: str, joint: str = " to ") -> str:
     return joint.join(dict.fromkeys(words))
 
 
+def format_range(ends: tuple[float, float], form: Callable[[float], str] = format_rate) -> str:
+    """`3.50 to 24.4 GB/s`, `48.0 GB/s`."""
+    (least, _, unit), (most, _, other) = (form(each).partition(" ") for each in ends)
+    return f"{span(least if unit == other else f'{least} {unit}', most)} {other}"
+
+
 def format_rates(rate: float, low: float, high: float) -> str:
     """`24.1 GB/s (2.40 GB/s to 25.0 GB/s)`; without a range where its ends are alike."""
     found, least, most = map(format_rate, (rate, low, high))

@@ -21,6 +21,7 @@ from toposeat.report.view.mapping import (
     before_after,
     certificate_words,
     figures_of,
+    proof_words,
     range_words,
     verdict_words,
 )
@@ -64,7 +65,7 @@ def _(placement: Placement) -> str:
 
 @notebook_html.register
 def _(result: MappingResult) -> str:
-    said = [certificate_words(result.certificate, result.metric), range_words(result.premises)]
+    said = [proof_words(result), range_words(result.premises)]
     order = f"Device of rank 0, 1, ...: {first_few(map(str, result.device_of_rank), _MOST_SEATS)}"
     notes = sentences(result.notes)
     return _fragment(

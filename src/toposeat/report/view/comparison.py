@@ -10,10 +10,16 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.parts import Cell, Fact, Part, Table, Words, gain_cell, sentences
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, format_gain
+from toposeat.report.units import clean, format_gain, format_range, format_seconds
 from toposeat.report.view.loads import busiest_words, levels_and_links
 from toposeat.report.view.machine import topology_sentence
-from toposeat.report.view.mapping import fastest_words, figures_of, range_words
+from toposeat.report.view.mapping import (
+    ends_of,
+    fastest_words,
+    figures_of,
+    gain_range_words,
+    range_words,
+)
 from toposeat.report.view.traffic import traffic_sentence
 
 
@@ -36,14 +42,19 @@ def render_comparison_text(
     times = [(name, each.predicted_s) for name, each in evaluations]
     base = times[0][1]
     rows: list[tuple[Words, ...]] = []
-    for name, each in evaluations:
+    of_default = [ends_of(each)[0] for each in premises if ends_of(each)]
+    for (name, each), own in zip(evaluations, premises or [None] * len(times), strict=True):
         time, *others = (figure.form(figure.of(each)) for figure in figures_of(metric).values())
-        change = gain_cell(format_gain(base, each.predicted_s))
-        rows.append((name, time, change, *others))
+        change = format_gain(base, each.predicted_s)
+        if of_default:  # seconds of no machine are told by their ends alone
+            time = format_range((ends_of(own) or of_default)[own is not None], format_seconds)
+            change = "0 %" if own is None else gain_range_words(own)
+            others[:2] = "-", "-"
+        rows.append((name, time, gain_cell(change), *others))
     header = ("predicted", "link time", "saves", "worst link", "mean link", "hop-bytes", "cost")
     words = clean(machine) if topology is None else topology_sentence(topology)
     parts: list[Part] = [
-        Fact("Verdict", fastest_words(times, "link time")),
+        Fact("Verdict", fastest_words(times, "link time", premises)),
         "",
         Fact("Topology", words),
         Fact("Traffic", traffic_sentence(traffic)),

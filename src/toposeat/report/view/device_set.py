@@ -10,7 +10,14 @@ from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
 from toposeat.report.parts import Fact, Part, facts, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, format_rate, format_rates, format_seconds, plural, span
+from toposeat.report.units import (
+    clean,
+    format_range,
+    format_rate,
+    format_rates,
+    format_seconds,
+    plural,
+)
 from toposeat.report.view.machine import device_code
 from toposeat.report.view.mapping import against_words, settling_words
 from toposeat.report.view.transport import transport_first
@@ -59,18 +66,12 @@ def _take(chosen: DeviceSet, topology: Topology) -> str:
     if set(chosen.lowest) != set(chosen.devices):
         rate = format_rate(chosen.lowest_bytes_per_s)
         if chosen.is_between:
-            lowest, rate = "the lowest free", _range(*chosen.lowest_range)
+            lowest, rate = "the lowest free", format_range(chosen.lowest_range)
         lowest += f", {_names(chosen.lowest, topology)}: {rate}"
     rates = format_rates(chosen.bytes_per_s, chosen.low, chosen.high)
     if chosen.is_between:  # a range alone, which is the processor's
-        rates = _range(chosen.low, chosen.high)
+        rates = format_range((chosen.low, chosen.high))
     return f"{names}: {rates} in a ring, predicted ({lowest})"
-
-
-def _range(low: float, high: float) -> str:
-    """`3.50 to 24.4 GB/s`, `48.0 GB/s`."""
-    (least, unit), (most, other) = (format_rate(each).split(" ", 1) for each in (low, high))
-    return f"{span(least if unit == other else f'{least} {unit}', most)} {other}"
 
 
 def _left(left: Left, topology: Topology) -> str:

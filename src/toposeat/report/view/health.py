@@ -18,11 +18,18 @@ from toposeat.model.health import (
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
-from toposeat.report.parts import Cell, Fact, Line, Part, Table, facts, to_copy
+from toposeat.report.parts import Cell, Fact, Line, Part, Table, Words, facts, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, format_percent, format_seconds, plural, span
+from toposeat.report.units import (
+    clean,
+    format_percent,
+    format_range,
+    format_seconds,
+    plural,
+    span,
+)
 from toposeat.report.view.machine import order_words, topology_sentence
-from toposeat.report.view.mapping import gain_range_words, settling_words
+from toposeat.report.view.mapping import ends_of, gain_range_words, settling_words
 from toposeat.report.view.transport import transport_first
 
 _MOST_GAINS = 5
@@ -144,6 +151,10 @@ def gain_words(health: Health, wiring: Wiring) -> str:
         return f"not known; {share} if distances are as assumed (predicted: {gains[0].kind})"
     if not gains:
         return "no order to choose, or no known difference between orders"
+    own = (gain.premises for gain in gains if gain.share < WORTH_SAYING)
+    most = max((each.gain_range[1] for each in own if each and each.between), default=0.0)
+    if gains[0].share < WORTH_SAYING <= most:
+        return f"saves up to {format_percent(most)}, depending on the processor (predicted)"
     if gains[0].share < WORTH_SAYING:
         bounds = [gain.share_bound for gain in gains]
         proved = all(bound is not None and bound < WORTH_SAYING for bound in bounds)
@@ -173,19 +184,21 @@ def _depends(gains: Sequence[PossibleGain]) -> list[Part]:
 
 
 def _gain_table(gains: Sequence[PossibleGain]) -> Table:
-    rows = [
-        (
-            gain.pattern,
-            format_seconds(gain.default_s),
-            format_seconds(gain.placed_s),
-            Cell(format_percent(gain.share), "better"),
-            gain_range_words(gain.premises).removeprefix("saves ")
-            if gain.premises is not None and gain.premises.is_doubtful
-            else "-",
-            "?" if gain.share_bound is None else format_percent(gain.share_bound),
+    rows: list[tuple[Words, ...]] = []
+    for gain in gains:
+        ends = ends_of(gain.premises)
+        rows.append(
+            (
+                gain.pattern,
+                *(format_range(each, format_seconds) for each in ends),
+                *map(format_seconds, () if ends else (gain.default_s, gain.placed_s)),
+                Cell("-" if ends else format_percent(gain.share), "" if ends else "better"),
+                gain_range_words(gain.premises).removeprefix("saves ")
+                if gain.premises is not None and gain.premises.is_doubtful
+                else "-",
+                "?" if gain.share_bound is None else format_percent(gain.share_bound),
+            )
         )
-        for gain in gains
-    ]
     return Table(
         ("predicted for", "default", "best found", "saves", "may save", "at most"),
         rows,

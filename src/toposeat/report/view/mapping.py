@@ -29,6 +29,7 @@ from toposeat.report.parts import (
     Line,
     Part,
     Table,
+    Words,
     facts,
     gain_cell,
     sentences,
@@ -41,6 +42,7 @@ from toposeat.report.units import (
     format_bytes,
     format_gain,
     format_percent,
+    format_range,
     format_rate,
     format_seconds,
     format_share,
@@ -115,12 +117,22 @@ def _figure(objective: str, metric: str) -> Figure:
     return figures_of(metric).get(objective, unknown)
 
 
+def ends_of(premises: Premises | None) -> tuple[tuple[float, float], ...]:
+    """The ends of the values of default and order, where nominal ones are of no machine."""
+    return (premises and premises.between) or ()
+
+
 def certificate_words(
-    certificate: Certificate, metric: str = "bandwidth", *, reasoned: bool = True
+    certificate: Certificate,
+    metric: str = "bandwidth",
+    *,
+    reasoned: bool = True,
+    premises: Premises | None = None,
 ) -> str:
     """What was proved, as one sentence (plus the solver's reason, where `reasoned`)."""
     goal, _, form = _figure(certificate.objective, metric)
-    value = form(certificate.value)
+    ends = ends_of(premises)
+    value = format_range(ends[1], form) if ends else form(certificate.value)
     tried = "" if not certificate.orders_tried else f"; {_tried_words(certificate)}"
     if certificate.word == "proved":
         sentence = f"Proved optimal for {goal} ({value}): no placement has a lower value."
@@ -130,10 +142,10 @@ def certificate_words(
             " with other assumed numbers one may."
         )
     elif certificate.gap is not None and certificate.lower_bound is not None:
-        bound = form(certificate.lower_bound)
+        bound = "with nominal numbers" if ends else f"({form(certificate.lower_bound)})"
         sentence = (
             f"Not proved optimal for {goal}: {value}, at most {format_percent(certificate.gap)}"
-            f" above the lower bound ({bound}){tried}."
+            f" above the lower bound {bound}{tried}."
         )
     else:
         sentence = (
@@ -203,6 +215,11 @@ def gain_range_words(premises: Premises) -> str:
     return f"saves {format_percent(max(0.0, low))} to {format_percent(high)}"
 
 
+def _between_words(premises: Premises, goal: str) -> str:
+    """What is saved where no single figure is of a machine."""
+    return f"{gain_range_words(premises)} of {goal}, by processor"
+
+
 def reach_words(result: MappingResult, topology: Topology | None, traffic: Traffic) -> str | None:
     """How far the predicted change reaches into the whole run; None when that is not known.
 
@@ -217,6 +234,8 @@ def reach_words(result: MappingResult, topology: Topology | None, traffic: Traff
     run = sum(info.wall_s for info in traffic.rank_info) / len(traffic.rank_info)
     saves = not result.kept_default and 0 <= after < before
     is_known = 0 < before <= share * run and _ran_there(result, topology, traffic)
+    if result.premises is not None and result.premises.between is not None:
+        is_known, after = False, before * (1 - result.premises.gain_range[1])
     saved = before - after if is_known else share * (1 - after / before) * run if saves else 0.0
     little = "Little of the run: " if saves and saved < result.min_gain * run else ""
     if is_known:
@@ -248,7 +267,7 @@ def _ran_there(result: MappingResult, topology: Topology | None, traffic: Traffi
 def said_of(result: MappingResult) -> list[Cell]:
     """Verdict, in the colour of a gain or a loss, range and proof, as they stand on a picture."""
     look = {"gain": "better", "loss": "worse"}.get(outcome_word(result), "")
-    said = [Cell(certificate_words(result.certificate, result.metric, reasoned=False))]
+    said = [Cell(proof_words(result, reasoned=False))]
     if words := range_words(result.premises):
         said = [Cell(f"Range: {words}"), *said]
     return [Cell(verdict_words(result), "" if result.kept_default else look), *said]
@@ -276,11 +295,13 @@ def verdict_words(result: MappingResult) -> str:
             why = "what saves time with nominal numbers costs too much otherwise"
         return f"No gain: the default placement is kept, because {why}."
     ranks = f"{len(result.moved_ranks)} of {plural(len(result.device_of_rank), 'rank')}"
-    changes = ", ".join(_change_words(n, b, a, form) for n, b, a, form in _told(result))
     outcome, premises = outcome_word(result), result.premises
+    changes = ", ".join(_change_words(n, b, a, form) for n, b, a, form in _told(result))
+    if premises is not None and premises.between is not None:
+        changes = _between_words(premises, _figure(result.objective, result.metric).name)
     if premises is None or premises.verdict is not Worth.POSSIBLE:
         return f"Predicted {outcome} from moving {ranks}: {changes}."
-    if outcome != "gain":
+    if outcome != "gain" and premises.between is None:
         most = format_percent(premises.gain_range[1])
         changes += f" with nominal numbers, saves up to {most} otherwise"
     return f"Possible gain from moving {ranks}: {changes}."
@@ -304,16 +325,25 @@ def _judged_by(result: MappingResult) -> dict[str, _Change]:
     return {n: (each.name, each.of(before), each.of(after), each.form) for n, each in figures}
 
 
-def fastest_words(times: Sequence[tuple[str, float]], what: str) -> str:
+def fastest_words(
+    times: Sequence[tuple[str, float]], what: str, premises: Sequence[Premises | None] = ()
+) -> str:
     """Which placement is predicted to be fastest, and how much of a time (`what`) is gained by it.
 
-    `times` are names and seconds; the first is what the others are compared with.
+    `times` are names and seconds; the first is what the others are compared with. `premises` are
+    those of each gain over it.
     """
     base, before = times[0]
     name, after = min(times, key=lambda each: each[1])
+    mine = dict(zip((name for name, _ in times), premises, strict=False)).get(name)
     if after >= before:
-        return f"No gain: {clean(base)} is predicted to be the fastest ({format_seconds(before)})."
+        said = f"({format_seconds(before)})"
+        if any(map(ends_of, premises)):
+            said = "with nominal numbers"
+        return f"No gain: {clean(base)} is predicted to be the fastest {said}."
     change = _change_words(what, before, after)
+    if mine is not None and mine.between is not None:
+        change = _between_words(mine, what)
     return f"Predicted gain from {clean(name)} over {clean(base)}: {change}."
 
 
@@ -408,6 +438,8 @@ def group_lines(result: MappingResult, topology: Topology, traffic: Traffic) -> 
             ways = ["" if reach[0] == reach[1] or not each else f" ({each})" for each in reach]
             rates = format_rate(old.bytes_per_s), format_rate(new.bytes_per_s)
             told = [f"{rate}{way}" for rate, way in zip(rates, ways, strict=True)]
+            if ends_of(result.premises):
+                told = [each or "another path" for each in reach]
             changed.append(f"{clean(old.name)}: {' to '.join(told)}")
     more = len(changed) - _MOST_GROUPS
     return changed[:_MOST_GROUPS] + ([f"and {more} more"] if more > 0 else [])
@@ -548,13 +580,14 @@ def _why(
 ) -> list[Part]:
     """Why, the most telling first; with the solver's reason where `reasoned`."""
     before, after = result.default.phases, result.placed.phases
-    proof = certificate_words(result.certificate, result.metric, reasoned=reasoned)
+    if ends_of(result.premises):
+        before, after = (), ()  # whose seconds are of no machine
     phases = phase_words(before, after) if after else None
     judged = None if outcome_word(result) == "loss" else result.premises  # it was asked for
     said = {
-        "Busiest": busiest_change(result, topology),
+        "Busiest": None if ends_of(result.premises) else busiest_change(result, topology),
         "Latency": latency_share(result.placed) or small_calls(traffic),
-        "Proof": proof,
+        "Proof": proof_words(result, reasoned=reasoned),
         "Range": range_words(result.premises),
         "Against": against_words(judged),
         "Others": other_order_words(judged),
@@ -583,6 +616,13 @@ def _weakening(result: MappingResult) -> list[str]:
         if any(new > old for old, new in zip(*other, strict=True)):
             told.append(way.capitalize())
     return told
+
+
+def proof_words(result: MappingResult, *, reasoned: bool = True) -> str:
+    """What was proved of a result; see `certificate_words`."""
+    return certificate_words(
+        result.certificate, result.metric, reasoned=reasoned, premises=result.premises
+    )
 
 
 def _how(result: MappingResult) -> str:
@@ -616,12 +656,18 @@ def _seats(result: MappingResult, topology: Topology, style: TextStyle) -> list[
 
 def before_after(result: MappingResult) -> Table:
     """Default against placed; every number is predicted."""
-    shown = []
+    shown: list[tuple[Words, ...]] = []
+    premises, ends = result.premises, ends_of(result.premises)
     for name, figure in figures_of(result.metric).items():
         before, after = figure.of(result.default), figure.of(result.placed)
-        change = gain_cell(format_gain(before, after))
+        values, change = [figure.form(before), figure.form(after)], format_gain(before, after)
+        if premises is not None and ends and name == result.objective:
+            values = [format_range(each, figure.form) for each in ends]
+            change = "0 %" if result.kept_default else gain_range_words(premises)
+        elif ends and figure.form is format_seconds:
+            continue
         name_cell = Cell(figure.name, mark="objective" if name == result.objective else "")
-        shown.append((name_cell, figure.form(before), figure.form(after), change))
+        shown.append((name_cell, *values, gain_cell(change)))
     header = ("predicted", "default", "placed", "saves")
     return Table(header, shown, right=(1, 2, 3), caption="Predicted (nothing here was measured)")
 
