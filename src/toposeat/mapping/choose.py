@@ -18,7 +18,8 @@ from toposeat.model.topology import PathClass, Topology
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 
 _MOST_SETS = 4000  # looked at one by one; of more, those that grow from each device
-_MOST_COMPARED = 48  # in all scenarios: the fastest nominally
+_MOST_COMPARED = 48  # in all scenarios: the fastest nominally, and the fastest of each scenario
+_MOST_LOOKS = 20_000  # sets times scenarios that are searched for the fastest
 _SAME = 1e-6  # rates that differ by a smaller share are the same
 _SIZES = (2, 4)  # groups that the next jobs may want, in the order of their weight
 _MIXED = 0.1  # share by which a set of several products has to be faster than one of one product
@@ -49,9 +50,15 @@ def choose_devices(
     usable = free_devices(topology, count, free)
     rates = SetRates(topology, machine.nominal.rates)
     sets = _sets_of(usable, count, rates)
-    pool = _compared(sets, usable[:count], machine, rates)
+    able = _able(sets, usable[:count], machine, rates)
+    pool = [*dict.fromkeys((usable[:count], *able[:_MOST_COMPARED]))]
     traffic = _all_reduce(count)
     scenarios = Scenarios(Evaluator(topology, traffic, machine=machine.nominal), machine, pool)
+    if count > 1 and len(able) > _MOST_COMPARED:
+        drawn = {id(each.machine): each.machine for each in scenarios.scenarios if each.machine}
+        of_each = [each.rates for each in drawn.values()][: _MOST_LOOKS // len(able)]
+        best = (max(able, key=each.bytes_per_s) for each in of_each)
+        pool = [*dict.fromkeys((*pool, *best))]
     outlook = scenarios.outlook(pool)
     left = {row: key for key, row in enumerate(_by_what_is_left(pool, usable, rates))}
     at = taken(
@@ -146,8 +153,8 @@ def _all_reduce(ranks: int) -> Traffic:
     )
 
 
-def _compared(sets: Sequence[Row], lowest: Row, machine: OpenMachine, rates: SetRates) -> list[Row]:
-    """The lowest free numbers, and the sets that are compared with them in all scenarios.
+def _able(sets: Sequence[Row], lowest: Row, machine: OpenMachine, rates: SetRates) -> list[Row]:
+    """The sets that are nominally no slower than the lowest free numbers, the fastest first.
 
     Sets of one product are preferred, unless one of several is a tenth faster nominally.
     """
@@ -158,8 +165,7 @@ def _compared(sets: Sequence[Row], lowest: Row, machine: OpenMachine, rates: Set
     if pure and mixed:  # by what decides how fast they are: products of one kind may differ yet
         best = max(map(rates.of, mixed)) > max(map(rates.of, pure)) * (1 + _MIXED)
         able = mixed if best else pure
-    able.sort(key=lambda each: (-rates.of(each), _spread(each, machine), each))
-    return [lowest, *(each for each in able[:_MOST_COMPARED] if each != lowest)]
+    return sorted(able, key=lambda each: (-rates.of(each), _spread(each, machine), each))
 
 
 def _spread(devices: Row, machine: OpenMachine) -> tuple[int, int, int]:
