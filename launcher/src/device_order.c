@@ -70,7 +70,7 @@ size_t *tps_device_order(struct tps_visibility *visibility, const struct tps_vie
     free(order.positions);
     return NULL;
   }
-  if (visibility->mode != TPS_MASK)
+  if (visibility->mode == TPS_ROTATE)
     for (size_t i = 0; i < view->count; i++)
       if (view->visible[i] && !holds(&order, i))
         order.positions[order.count++] = i;

@@ -19,7 +19,7 @@ from toposeat.launch import Export, export_placement
 # n10 sorts before n2 as text, and n2 before n10 by number: neither is the order of the plan.
 HOSTS = ["n3", "n10", "n2"]
 PLACE = placement([h for h in HOSTS for _ in "12"], [1, 0, 2, 3, 3, 2], [None] * 6)
-DEVICES = {"n3": "1,0,2,3", "n10": "2,3,0,1", "n2": "3,2,0,1"}
+DEVICES = {"n3": "1,0", "n10": "2,3", "n2": "3,2"}
 STUB = """#!/bin/sh
 echo "devices=$CUDA_VISIBLE_DEVICES order=$CUDA_DEVICE_ORDER"
 printf '%s\\n' "$@"

@@ -154,6 +154,8 @@ def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path: Path) -> No
         ("ompi5 -n 4 --map-by node app", MIXED, {}, "says --map-by node", "mpiexec -n 4 app"),
         ("mpich40 -n 4 app", MIXED, {}, "no words for this order", "4.3 or later"),
         ("intel -n 4 app", MIXED, {}, "no words for this order", "srun inside a Slurm job"),
+        ("mpich43 -gpus-per-proc 1 -n 4 app", BLOCKS, {}, "says -gpus-per-proc 1, and each",
+         "mpiexec -n 4 app"),
         ("mpich43 -n 2 app", ["far"] * 2, {}, "is for far, and this is", "toposeat map"),
     ],
 )  # fmt: skip

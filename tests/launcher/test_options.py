@@ -166,7 +166,7 @@ def test_a_dry_run_shows_what_would_be_done_and_does_nothing(
     )
     assert not (tmp_path / "ran").exists()
     assert done.stdout.splitlines()[1:] == [
-        "  set CUDA_VISIBLE_DEVICES=2,0,1,3",
+        "  set CUDA_VISIBLE_DEVICES=2",
         "  set CUDA_DEVICE_ORDER=PCI_BUS_ID",
         "  unset ROCR_VISIBLE_DEVICES",
         "  set UCX_NET_DEVICES=mlx5_3:1",

@@ -319,7 +319,10 @@ class Misfit:
             )
 
     def devices(self, environment: Mapping[str, str]) -> None:
-        """GPUs of the plan that srun would not show its ranks."""
+        """GPUs of the plan that the launcher would not show its ranks."""
+        for option in self._line.options:
+            if option.name in self._line.table.devices:
+                self._conflict(option, "each rank then sees the next GPUs by number alone")
         if self._line.kind != LauncherKind.SRUN:
             return
         seats, hosts = self._placement.seats, self._plan.hosts
@@ -329,6 +332,7 @@ class Misfit:
             environment,
             tasks=1 if torchrun_below(self._line) else max(self._plan.counts.values()),
             used=max(len(set(indices)) for indices in own.values()),
+            in_all=sum(len(set(indices)) for indices in own.values()),
             devices=next(iter(own.values())) if len(set(own.values())) == 1 else (),
         )
         for each in found:

@@ -55,6 +55,7 @@ _MPICH = OptionTable(
     host_files=_HYDRA_FILES,
     per_host=frozenset({"ppn", "perhost"}),
     ordering=frozenset({"rankmap"}),
+    devices=frozenset({"gpus-per-proc", "gpu-subdevs-per-proc"}),
     output=frozenset({"outfile", "outfile-pattern"}),
     colon=True,
     program_files=frozenset({"configfile"}),

@@ -59,6 +59,7 @@ class OptionTable:
         ordering: other options that say which rank goes to which host.
         dealing: those of them whose argument is compared with the plan's own.
         many: options that make the line start more than one program, with what they do.
+        devices: options by which it gives every rank GPUs of its own choice.
         by_task: options that make the program a file of programs by task.
         output: options that send what ranks write elsewhere than to the launcher's own output.
         colon: `:` stands between programs, each with options of its own in front.
@@ -82,6 +83,7 @@ class OptionTable:
     ordering: frozenset[str] = frozenset()
     dealing: frozenset[str] = frozenset()
     many: Mapping[str, str] = field(default_factory=dict)
+    devices: frozenset[str] = frozenset()
     by_task: frozenset[str] = frozenset()
     output: frozenset[str] = frozenset()
     colon: bool = False

@@ -12,6 +12,7 @@ from toposeat.model.topology import ANY_HOST
 from toposeat.model.visible_list import DEVICE_VARIABLES, keeps_order, visible_variables
 
 NAME = "seat.sh"
+_MOST_COLUMNS = 100
 # In the order in which they can be trusted: a batch step's SLURM_LOCALID surrounds mpirun.
 _LOCAL_RANK = (
     *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"),
@@ -81,17 +82,14 @@ def with_seats(
 
 def seat_script(job: Job, *, cpus: bool = True, devices: bool = True) -> LaunchFile:
     """The script; without `cpus` or `devices` it leaves those to the launcher."""
-    local = ""
-    for name in reversed(_LOCAL_RANK):
-        local = f"${{{name}:-{local}}}"
     lines = [
         "#!/bin/sh",
         "# Made by toposeat export. Seats one rank by host and local rank, then runs the program.",
         "host=$(hostname)",
         "host=${host%%.*}",
-        f"local={local}",
+        "local=",
+        *(f"local=${{{name}:-$local}}" for name in reversed(_LOCAL_RANK)),
         "cpus= devices= nic=",
-        "case $host:$local in",
         *_cases(job, cpus=cpus, devices=devices),
         # A launch helper never takes the job down: such a rank runs as if this were not there.
         f"*) echo \"{NAME}: warning: no seat for local rank '$local' on host $host: started without"
@@ -126,17 +124,36 @@ def script(job: Job) -> Export:
 
 
 def _cases(job: Job, *, cpus: bool, devices: bool) -> list[str]:
+    """The seats of every local rank, by host: those of hosts that are alike once."""
     lists = job.device_lists() if devices else {}
-    lines = []
+    alike: dict[tuple[str, ...], list[str]] = {}
     for host, seats in job.seats_of_host.items():
-        name = "*" if host == ANY_HOST else shlex.quote(host.split(".", 1)[0])
+        rows = []
         for seat in seats:
             words = [f"cpus={seat.cpus}"] if cpus and seat.cpus is not None else []
             words += [f"devices={lists[host][seat.local_rank]}"] if lists else []
             nic = ucx_name(seat.nic) if seat.nic else None
             words += [f"nic={shlex.quote(nic)}"] if nic else []
-            lines.append(f"{name}:{seat.local_rank}) {' '.join(words) or ':'} ;;")
-    return lines
+            rows.append(f"{seat.local_rank}) {' '.join(words) or ':'} ;;")
+        name = "*" if host == ANY_HOST else shlex.quote(host.split(".", 1)[0])
+        alike.setdefault(tuple(rows), []).append(name)
+    likes = [f"{_wrapped(rest, '|')}) like={one} ;;" for one, *rest in alike.values() if rest]
+    return [
+        "like=$host",
+        *(("case $host in", *likes, "esac") if likes else ()),
+        "case $like:$local in",
+        *(f"{names[0]}:{row}" for rows, names in alike.items() for row in rows),
+    ]
+
+
+def _wrapped(words: Sequence[str], mark: str) -> str:
+    """These words with a mark between each two, on as many lines of a shell as they need."""
+    lines = [""]
+    for word in words:
+        if len(lines[-1]) + len(word) > _MOST_COLUMNS:
+            lines.append("")
+        lines[-1] += word + mark
+    return "\\\n".join(lines).removesuffix(mark)
 
 
 def _device_lines(job: Job) -> list[str]:

@@ -320,11 +320,10 @@ class Job:
         own = [numbers[seat.index] for seat in seats]
         if self.visibility == "mask":
             return own
+        if self.visibility == "permute":
+            return [",".join(own)] * len(own)
         others = self.placement.others
         every = [number for index, number in numbers.items() if index not in others]
-        rest = [number for number in every if number not in own]
-        if self.visibility == "permute":
-            return [",".join([*own, *rest])] * len(own)
         return [",".join([mine, *(each for each in every if each != mine)]) for mine in own]
 
     def _numbers(self, host: str) -> dict[int, str]:

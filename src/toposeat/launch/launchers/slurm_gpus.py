@@ -17,7 +17,8 @@ from toposeat.launch.launchers.launcher import LaunchLine, Option
 _PER_TASK = ("gpus-per-task", "tres-per-task")
 _BIND = ("gpu-bind", "tres-bind")
 _PER_NODE = ("gpus-per-node", "gres", "tres-per-node")
-_OPTIONS = (*_PER_TASK, "ntasks-per-gpu", *_BIND, *_PER_NODE)
+_IN_ALL = ("gpus", "G", "tres-per-job")
+_OPTIONS = (*_PER_TASK, "ntasks-per-gpu", *_BIND, *_PER_NODE, *_IN_ALL)
 _NUMBER = re.compile(r"(?:^|[:=])([0-9]{1,6})$")
 
 
@@ -37,12 +38,13 @@ def conflicts(
     *,
     tasks: int,
     used: int,
+    in_all: int,
     devices: tuple[int, ...],
 ) -> list[Conflict]:
     """What keeps tasks of srun from the GPUs of a plan; `env -u NAME` in front of srun counts.
 
-    `tasks` and GPUs that are `used` are those of the node that has most; `devices` are their
-    numbers by local rank, where all nodes have the same.
+    The plan has `in_all` GPUs. `tasks` and GPUs that are `used` are those of the node that has
+    most; `devices` are their numbers by local rank, where all nodes have the same.
     """
     given = list(_given(line, environment))
     unbound = any(name in _BIND and _is_none(value) for name, value, _, _ in given)
@@ -59,6 +61,9 @@ def conflicts(
             enough = seen * (tasks if unbound else 1) >= used
             if not enough or (tasks > 1 and not unbound):
                 why = f"each task then sees {seen} of the {used} GPUs that the plan uses on a node"
+        elif name in _IN_ALL:
+            if (name != "tres-per-job" or "gpu" in value) and _count(value) < in_all:
+                why = f"the plan uses {in_all} GPUs"
         elif ("gpu" in value or name == "gpus-per-node") and _count(value) < used:
             why = f"the plan uses {used} GPUs on a node"
         if why:

@@ -316,10 +316,10 @@ def notes_of(job: Job, launcher: str) -> tuple[str, ...]:
 
 def _script(job: Job, name: str, last: Sequence[str]) -> LaunchFile:
     """A script for every host, whose last lines know `$node`, its node rank."""
-    lists = job.device_lists()
+    lists, alike = job.device_lists(), job.device_variables()
     cases = []
     for node, host in enumerate(job.hosts):
-        devices = f" devices={lists[host][0]}" if lists else ""
+        devices = f" devices={lists[host][0]}" if lists and not alike else ""
         cases.append(f"{shlex.quote(host.split('.', 1)[0])}) node={node}{devices} ;;")
     lines = [
         "#!/bin/sh",
@@ -333,7 +333,7 @@ def _script(job: Job, name: str, last: Sequence[str]) -> LaunchFile:
         "esac",
     ]
     if lists:
-        own = visible_variables(job.placement.vendor, ["$devices"])
+        own = alike or visible_variables(job.placement.vendor, ["$devices"])
         lines.append("export " + " ".join(f"{name}={value}" for name, value in own.items()))
     return LaunchFile(name=name, text="\n".join([*lines, *last]) + "\n", executable=True)
 
