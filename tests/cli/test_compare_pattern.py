@@ -55,7 +55,7 @@ def test_a_real_run(
 def refused(capsys: pytest.CaptureFixture[str], argv: list[str], code: int, *words: str) -> None:
     assert main(["compare", *argv]) == code
     out, err = capsys.readouterr()
-    lines = [line for line in err.splitlines() if not line.startswith("Compare ")]
+    lines = [line for line in err.splitlines() if not line.startswith(("Compare ", "       "))]
     assert out == ""
     assert len(lines) == 2, err
     assert lines[0].startswith("error: ")

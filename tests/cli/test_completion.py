@@ -10,6 +10,7 @@ import pytest
 from tests.support.processes import ran
 from toposeat.cli.completion import SHELLS
 from toposeat.cli.main import VERBS, main
+from toposeat.topology import catalogue_names
 
 # What bash would do at the end of the words that are typed so far.
 ASK = """
@@ -45,6 +46,40 @@ def test_bash_completes_verbs_and_options(script: Path) -> None:
         "congestion",
         "cost",
     }
+
+
+def test_bash_completes_machines_and_files(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dgx-2.json").touch()
+    named = [name for name in catalogue_names() if name.startswith("dgx-2")]
+    assert sorted(answers(script, "toposeat", "doctor", "-t", "dgx-2")) == sorted(
+        [*named, "dgx-2.json"]
+    )
+    assert "dgx-2" in answers(script, "toposeat", "map", "ring:4", "--node", "dg")
+
+
+def test_fish_shows_one_line_beside_each_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("shtab")
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("no fish")
+    assert main(["completion", "fish"]) == 0
+    script = tmp_path / "toposeat.fish"
+    script.write_text(capsys.readouterr().out)
+    for words, values in (
+        ("doctor -t dgx-", [name for name in catalogue_names() if name.startswith("dgx-")]),
+        ("map --solver ", ["auto", "exact", "search", "default", "random"]),
+        ("export --launcher ", ["openmpi", "torchrun", "script"]),
+    ):
+        ask = f'source {script}; complete -C "toposeat {words}"'
+        lines = ran([fish, "-c", ask], cwd=tmp_path, check=True).stdout.splitlines()
+        shown = dict(line.partition("\t")[::2] for line in lines)
+        assert set(values) <= set(shown)
+        assert all(len(text) < 100 for text in shown.values())
 
 
 @pytest.mark.parametrize("shell", SHELLS)

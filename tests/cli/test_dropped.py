@@ -48,7 +48,7 @@ def test_a_dropped_call_says_what_to_use(
     assert main(words) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    cause, hint = said.err.splitlines()
+    cause, hint = said.err.split("\n", 1)
     assert cause.startswith("error: ")
     assert cause.endswith("is no longer there")
     assert hint.startswith("hint: ")

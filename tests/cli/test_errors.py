@@ -354,3 +354,12 @@ def test_the_next_command_names_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     assert named is not None
     read = subprocess.run(["bash", "-c", b"printf %s " + named[1]], capture_output=True, check=True)
     assert read.stdout == place
+
+
+def test_a_long_hint_goes_on_in_a_second_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "llm:tp=2", "-t", "dgx-1v", "--", "mpirun", "-n", "2"]) == 2
+    hint = capsys.readouterr().err.splitlines()[1:]
+    assert len(hint) > 1
+    assert all(len(line) <= 120 for line in hint)
+    assert all(line.startswith("       ") for line in hint[1:])
+    assert all(line.endswith(";") for line in hint[:-1])

@@ -87,6 +87,19 @@ def test_standard_input_is_a_source(files: list[str], tmp_path: Path) -> None:
     assert "# source" not in place.read_text()
 
 
+def test_standard_input_is_traffic(tmp_path: Path) -> None:
+    """By a pipe or a file; a placement of it is read without it, whatever stands on the input."""
+    place, matrix = tmp_path / "app.place", tmp_path / "sent.csv"
+    matrix.write_text("0,5,0\n5,0,700\n0,700,0\n")
+    line = [*TOPOSEAT, "map", "-", "-t", "dgx-1v"]
+    with matrix.open() as file:
+        by_file = ran([*line, "-o", str(place)], stdin=file, check=True)
+    assert ran(line, input=matrix.read_text(), check=True).stdout == by_file.stdout
+    assert "CSV matrix stdin, 3 ranks, 1.38 KiB" in by_file.stdout
+    read = ran([*TOPOSEAT, "report", str(place)], input=matrix.read_text(), check=True)
+    assert "does not say its traffic" in read.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "cause"),
     [

@@ -95,6 +95,6 @@ def test_line(line: str, expected: str, capsys: pytest.CaptureFixture[str]) -> N
         assert words in out + err
         return
     assert code in (1, 2, 127)
-    cause, hint = err.splitlines()[-2:]
+    *_, cause, hint = err.replace("\n       ", " ").splitlines()
     assert cause.startswith("error: ")
     assert hint.startswith(f"hint:  {words}")

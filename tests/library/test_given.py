@@ -167,3 +167,22 @@ def test_what_is_wrong_is_said_in_pythons_words(line: str) -> None:
         eval(call, {**PUBLIC, **globals()})
     assert cause in raised.value.message
     assert hint in raised.value.hint
+
+
+def test_a_graph_is_traffic() -> None:
+    networkx = pytest.importorskip("networkx")
+    ring = networkx.cycle_graph(5)
+    networkx.set_edge_attributes(ring, 1000, "weight")
+    ring.add_node(5)  # a rank that is silent
+    one_way = networkx.DiGraph([(0, 1, {"weight": 7}), (1, 2, {"weight": 8})])
+    for graph in (ring, one_way):
+        sent = networkx.to_numpy_array(graph, nodelist=sorted(graph))
+        read, expected = toposeat.read_traffic(graph), toposeat.read_traffic(sent)
+        assert read.ranks == expected.ranks == len(graph)
+        for column in ("source", "target", "bytes"):
+            one, other = (getattr(each.mapped_table(), column) for each in (read, expected))
+            assert one.tolist() == other.tolist()
+    with pytest.raises(toposeat.ToposeatError, match="no weight"):
+        toposeat.read_traffic(networkx.path_graph(3))
+    with pytest.raises(toposeat.ToposeatError, match="not the ranks"):
+        toposeat.read_traffic(networkx.Graph([("a", "b", {"weight": 1})]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -305,6 +306,9 @@ def require_launch(args: argparse.Namespace, verb: str) -> list[str]:
     return list(launch)
 
 
+_WIDTH = 120  # columns of a hint
+
+
 def print_error(error: ToposeatError) -> None:
     """One line of cause, one of hint, on stderr."""
     tell(f"error: {error.message}")
@@ -393,11 +397,29 @@ def show_mapping(
 
 
 def tell(*lines: str) -> None:
-    """Write remarks to stderr, one line each: no name can break a line."""
+    """Write remarks to stderr, one line each: no name can break a line.
+
+    A long hint goes on in a further line, never within a quotation; a command to copy stays a line.
+    """
     for line in lines:
-        _to_stderr(
-            "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line) + "\n"
-        )
+        text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+        _to_stderr(_folded(text) + "\n")
+
+
+def _folded(line: str) -> str:
+    if len(line) <= _WIDTH or not line.startswith("hint:"):
+        return line
+    folded = [""]
+    for clause in line.split("; "):
+        last = folded[-1]
+        quotes = re.sub(r"\w'\w", "", last)  # without apostrophes
+        is_open = last.count("(") > last.count(")") or any(quotes.count(q) % 2 for q in "'`\"")
+        if last and not is_open and len(f"{last}; {clause};") > _WIDTH:
+            folded[-1] = f"{last};"
+            folded.append(f"       {clause}")
+        else:
+            folded[-1] = f"{last}; {clause}" if last else clause
+    return "\n".join(folded)
 
 
 def _to_stderr(text: str) -> None:

@@ -121,7 +121,7 @@ def _beside(path: Path, header: Mapping[str, str]) -> dict[str, str]:
 def _only(found: Sequence[str | None], paths: Sequence[Path], what: str, option: str) -> str:
     """The one thing that all placements say."""
     for path, name in zip(paths, found, strict=True):
-        if not name:
+        if not name or "-" in name.split():  # what standard input held then is gone
             raise UsageError(f"{path} does not say its {what}", hint=f"add {option}")
     names = [name for name in dict.fromkeys(found) if name]
     if len(names) > 1:

@@ -67,7 +67,9 @@ def read_traffic(source: GivenTraffic, *, ranks: int | None = None) -> Traffic:
 
     Args:
         source: a profile or another tool's file, a pattern such as `"stencil2d:4x4"`, a square
-            array of bytes (row = sender), or edges `[(source, target, bytes), ...]`.
+            array of bytes (row = sender), edges `[(source, target, bytes), ...]`, or a networkx
+            graph whose nodes are ranks and whose weights are bytes, each way where it has no
+            direction.
         ranks: how many ranks the edges are of, where some have none.
 
     Raises:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FORMS = {
     "topology": "a Topology, a catalogue name, a file, or a square array of bytes/s",
     "traffic": 'a Traffic, a pattern such as "stencil2d:4x4", a file, a square array of bytes (row'
-    " = sender), or edges [(source, target, bytes), ...]",
+    " = sender), edges [(source, target, bytes), ...], or a networkx graph whose weights are bytes",
     "placement": "a Placement, a MappingResult, a placement file, or a list with a position in"
     " topology.devices for each rank",
     "devices": "positions in topology.devices, such as [0, 1, 2, 3]",
@@ -95,6 +95,8 @@ def traffic_from(given: object, ranks: int | None = None) -> Traffic:
             raise
     if isinstance(given, Traffic) and ranks is None:
         return given
+    if hasattr(given, "is_directed") and hasattr(given, "edges"):
+        given, ranks = _edges_of_graph(given), ranks or len(given)
     if isinstance(given, list | tuple) and all(isinstance(each, tuple) for each in given):
         return profile.traffic_of_edges(given, ranks)
     if ranks is not None:
@@ -102,6 +104,20 @@ def traffic_from(given: object, ranks: int | None = None) -> Traffic:
     if _is_array(given):
         return profile.traffic_of_array(given)
     raise misplaced("traffic", given)
+
+
+def _edges_of_graph(graph: Any) -> list[tuple[float, ...]]:
+    """The edges of a graph of networkx, whose nodes are ranks and whose weights are bytes."""
+    if set(graph) != set(range(len(graph))):
+        raise UsageError(
+            "the nodes of the graph are not the ranks 0, 1, 2, ...",
+            hint="networkx.convert_node_labels_to_integers(graph) numbers them",
+        )
+    edges = [(*ends, size) for *ends, size in graph.edges(data="weight")]
+    if any(size is None for *_, size in edges):
+        raise UsageError("an edge of the graph has no weight", hint="weight= is its bytes")
+    both_ways = [] if graph.is_directed() else [(to, of, size) for of, to, size in edges]
+    return edges + both_ways
 
 
 def placement_from(given: object, role: str = "placement") -> Placement | tuple[int, ...]:

@@ -13,15 +13,15 @@ from toposeat.profile.pattern.patterns import PATTERNS, pattern_traffic
 def read_traffic(source: str | Path) -> Traffic:
     """Read the file or folder that `source` names, else take it as a pattern.
 
-    What a file is follows from its content, not from its name. Of Open MPI's monitoring any one
-    file of the run is enough; of the sources that have a file per process (NCCL logs, PyTorch
-    traces) a folder with them is read as one job.
+    What a file is follows from its content, not from its name; `-` is standard input. Of Open
+    MPI's monitoring any one file of the run is enough; of the sources that have a file per process
+    (NCCL logs, PyTorch traces) a folder with them is read as one job.
 
     Raises:
         InputError: the file is damaged, or of a kind that is no traffic.
         UsageError: there is no such file, and it is no pattern either.
     """
-    path = Path(source)
+    path = Path("/dev/stdin" if str(source) == "-" else source)
     if path_exists(path):
         from toposeat.profile.importers.formats import read_path  # noqa: PLC0415 - 50 ms
 

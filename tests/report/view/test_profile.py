@@ -38,7 +38,8 @@ def test_only_time_on_device_buffers_can_gain_where_there_are_any() -> None:
     assert gain_share(profile) == pytest.approx(0.3)
     assert gain_words(profile) == (
         "At most 30 % of the run could gain from placement: its ranks spend that in MPI calls on"
-        " device buffers, waiting included (measured), so never faster than 1.43x."
+        " device buffers, waiting included (measured). No placement makes it more than 1.43 times"
+        " as fast."
     )
 
 

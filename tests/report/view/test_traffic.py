@@ -18,7 +18,7 @@ from toposeat.report import TextStyle, has_crashed, render_traffic_text
 
 FOUR_RANKS = """\
 Verdict   At most 24 % of the run could gain from placement: its ranks spend that in MPI calls,
-          waiting included (measured), so never faster than 1.31x.
+          waiting included (measured). No placement makes it more than 1.31 times as fast.
 Traffic   stencil2d:2x2,weight=3, 4 ranks, 16.0 MiB between devices, 4.00 KiB through the host
 
 kind            memory     bytes  messages  pairs

@@ -283,7 +283,7 @@ def _ranks(ranks: Iterable[int]) -> str:
 
 
 NOT_TIMED = "not timed"
-_ALL = 0.99  # a larger share is as good as all: the limit would be the clock's error
+_TELLING = 0.9  # of a larger share "no more than 10 times as fast" tells nothing
 
 
 class TimePart(Struct, frozen=True):
@@ -371,13 +371,15 @@ def gain_words(traffic: Traffic) -> str:
     share = gain_share(traffic)
     if share is None:
         return "It is not known what share of the run could gain: the profile has no times."
-    limit = f", so never faster than {three_digits(1 / (1 - share))}x" if share < _ALL else ""
+    limit = ""
+    if share <= _TELLING:
+        limit = f" No placement makes it more than {three_digits(1 / (1 - share))} times as fast."
     waiting = "waiting included"
     if cpu_doubt(traffic.rank_info):
         limit, waiting = "", "waiting for CPUs included"
     return (
         f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"
-        f" that {gain_place(traffic)}, {waiting} (measured){limit}."
+        f" that {gain_place(traffic)}, {waiting} (measured).{limit}"
     )
 
 
