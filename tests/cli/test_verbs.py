@@ -167,7 +167,7 @@ def test_doctor_calls_a_machine_incomplete(
     assert "links-untold no source states whether device links join all 28 pairs" in text
     assert "nvidia-smi topo -m > links.txt" in text
     main(["discover", "-t", str(path)])
-    known = "Known device links of 28 pairs: 28 unknown; near CPUs and memory node of 8 devices"
+    known = "Known which GPUs are joined by device links: unknown for 28 of 28 pairs; near CPUs and"
     assert known in " ".join(capsys.readouterr().out.split())
     form = run_json(capsys, "discover", "-t", str(path))
     assert form["knowledge"]["told"] == 0

@@ -60,7 +60,7 @@ def _factors(machine: Topology, values: dict[str, float]) -> dict[str, float]:
     found = {}
     for premise in machine.premises:
         factor = values.get(premise.what, premise.nominal) / premise.nominal
-        if premise.unit == "of an x16 link":
+        if premise.unit == "of the rate of a PCIe x16 link":
             factor *= speed
         elif premise.what == "one copy between sockets" and factor != 1:
             factor /= speed

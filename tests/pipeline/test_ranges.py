@@ -36,10 +36,10 @@ def doubtful(machine: Topology) -> MappingResult:
 def test_text_and_page_state_the_range(doubtful: MappingResult, machine: Topology) -> None:
     text = " ".join(report.render_mapping_text(doubtful, machine, TRAFFIC).split())
     assert "Range saves 26 % to 49 % of the default's link time" in text
-    assert "capacity between sockets 59 GB/s (10 to 450)" in text
+    assert "capacity between sockets: 59 GB/s (10 to 450)" in text
     page = page_text([report.Section(machine, TRAFFIC, doubtful)], title="t")
     assert "saves 26 % to 49 %" in page
-    assert "capacity between sockets 59 GB/s (10 to 450)" in page
+    assert "capacity between sockets: 59 GB/s (10 to 450)" in page
 
 
 def test_json_has_the_premises_and_gives_them_back(

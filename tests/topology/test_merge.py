@@ -157,7 +157,7 @@ def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
         assert each.cap_bytes_per_s is not None
         assert each.cap_bytes_per_s.source is Source.ASSUMED
         assert set(each.cap_bytes_per_s.premises) <= {p.what for p in topology.premises}
-        assert "staged copies in a socket" in each.cap_bytes_per_s.premises
+        assert "copies through host memory in a socket" in each.cap_bytes_per_s.premises
     assert there.links == back.links[::-1]
 
 

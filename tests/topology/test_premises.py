@@ -87,7 +87,7 @@ def test_a_merge_keeps_what_no_source_tells(shared_dir: Path) -> None:
         ]
     )
     assert named(topology) == {p.what for p in topology.premises}
-    assert "staged copies in a socket" in named(topology)
+    assert "copies through host memory in a socket" in named(topology)
 
 
 def test_a_measured_machine_has_none_left() -> None:

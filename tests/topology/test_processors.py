@@ -114,7 +114,7 @@ def test_numbers_are_intervals_with_a_source(family: Family) -> None:
     for member, number in family.numbers.items():
         assert 0 < number.low <= number.nominal <= number.high, member
         assert re.fullmatch(r".{20,}\.", number.source), member
-        if number.unit == "x one direction":
+        if number.unit == "times one direction":
             assert number.high <= 2, member
         if number.unit.startswith("of "):
             assert number.high <= 1, member

@@ -10,7 +10,9 @@ from toposeat.model.topology import Topology
 PCIE_PREMISE = "PCIe of an unknown generation"
 FLOW_PREMISE = "one copy between sockets"
 SOCKETS_PREMISE = "capacity between sockets"
-OF_X16 = "of an x16 link"  # the unit of premises that are shares of what PCIe carries
+OF_X16 = (
+    "of the rate of a PCIe x16 link"  # the unit of premises that are shares of what PCIe carries
+)
 
 
 class Choice(Record, frozen=True, kw_only=True):

@@ -149,7 +149,7 @@ class StackPath(Struct, frozen=True, kw_only=True):
             low=min(1.0, staged_after / after),
             nominal=1.0,
             high=max(1.0, staged_after / after),
-            unit="times the link time of direct copies",
+            unit="times as long as direct copies",
             source=f"{self.untold}; an MPI may send through host memory",
             decides=staged_after / staged_before - after / before > WORTH_SAYING,
         )

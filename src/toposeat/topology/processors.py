@@ -79,20 +79,23 @@ class Family(Struct, frozen=True):
 
 
 _NPS4 = 4
-_ONE_WAY = "x one direction"
+_ONE_WAY = "times one direction"
 _WHAT = {
     "flow_across": (FLOW_PREMISE, "GB/s"),
     "flow_across_both": ("both directions of a copy between sockets", _ONE_WAY),
     "sockets": (SOCKETS_PREMISE, "GB/s"),
     "sockets_both": ("both directions between sockets", _ONE_WAY),
-    "copied_within": ("staged copies in a socket", OF_X16),
-    "copied_across": ("staged copies between sockets", OF_X16),
-    "copied_both": ("both directions of staged copies", _ONE_WAY),
-    "copied_siblings": ("staged copies below one switch", "of others"),
-    "copied_siblings_both": ("both directions of staged copies below one switch", _ONE_WAY),
-    "staged_within": ("NCCL's staging in a socket", OF_X16),
-    "staged_across": ("NCCL's staging between sockets", OF_X16),
-    "host_bridge": ("copies across host bridges", "of the links"),
+    "copied_within": ("copies through host memory in a socket", OF_X16),
+    "copied_across": ("copies through host memory between sockets", OF_X16),
+    "copied_both": ("both directions of copies through host memory", _ONE_WAY),
+    "copied_siblings": ("copies through host memory below one switch", "of the rate of others"),
+    "copied_siblings_both": (
+        "both directions of copies through host memory below one switch",
+        _ONE_WAY,
+    ),
+    "staged_within": ("NCCL through host memory in a socket", OF_X16),
+    "staged_across": ("NCCL through host memory between sockets", OF_X16),
+    "host_bridge": ("copies across host bridges", "of the rate of their links"),
     "pcie_both": ("both directions of PCIe", _ONE_WAY),
 }
 _Number = tuple[float, float, float, str]

@@ -48,8 +48,8 @@ HEALTH = Health(
 
 TEXT = """\
 Verdict   not healthy: 1 fault, 1 doubt
-Order     which job is it for? An order that is faster for one kind of job is slower for another
-          (predicted): ask for yours
+Order     depends on the job: an order that is faster for one kind of job is slower for another
+          (predicted). toposeat map finds the order for one job
 toposeat map ring:4 -t x
 
 Machine   small-tree, 4 x Tesla K80, 10 links nominal

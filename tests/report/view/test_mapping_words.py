@@ -116,15 +116,15 @@ def test_reach_in_seconds_is_of_a_run_on_this_machine() -> None:
     )
     saved, measured = 2.5 * (1 - ratio), 10 * (mpi_share(traffic) or 0)
     said = (
-        f"{format_seconds(saved)} of 10.0 s: {format_percent(saved / 10)}; the default's link time"
-        f" is 2.50 s of {format_seconds(measured)} in MPI calls (predicted of measured)."
+        f"saves {format_seconds(saved)} of 10.0 s ({format_percent(saved / 10)}); the default's"
+        f" link time is 2.50 s of {format_seconds(measured)} in MPI calls (predicted of measured)."
     )
     there = on_host(tree, "Node07.cluster.example")
     assert words.reach_words(result, there, traffic) == said
     little = replace(result, min_gain=0.99)
     assert words.reach_words(little, there, traffic) == f"Little of the run: {said}"
     text = " ".join(render_mapping_text(little, there, traffic).split())
-    assert text.startswith(f"Verdict {words.verdict_words(result)} Reach Little of the run: ")
+    assert text.startswith(f"Verdict {words.verdict_words(result)} Whole run Little of the run: ")
     kept = replace(result, placed=result.default, device_of_rank=result.default.device_of_rank)
     assert (words.reach_words(kept, there, traffic) or "").startswith("The default's link time is")
 
@@ -142,7 +142,7 @@ def test_reach_elsewhere_is_only_a_bound() -> None:
     short = replace(result, default=replace(result.default, predicted_s=0.1))
     short = replace(short, placed=replace(result.placed, predicted_s=0.05))
     same_devices = words.reach_words(short, tree, replace(traffic, rank_info=used)) or ""
-    assert same_devices.startswith("Little of the run: 50.0 ms of 10.0 s: 0.5 %; ")
+    assert same_devices.startswith("Little of the run: saves 50.0 ms of 10.0 s (0.5 %); ")
     # More link time than there was time in MPI: the prediction is not of this run.
     long = replace(result, default=replace(result.default, predicted_s=99.0))
     assert "expect at most" in (
@@ -159,4 +159,4 @@ def test_no_reach_of_ranks_that_waited_for_cpus() -> None:
     assert words.reach_words(result, tree, traffic) is None
     text = " ".join(render_mapping_text(result, tree, traffic).split())
     assert "Doubt 16 ranks had 2 CPUs (0-1): waiting for a CPU counts as time in MPI" in text
-    assert "Reach" not in text
+    assert "Whole run" not in text

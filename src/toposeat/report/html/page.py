@@ -48,6 +48,7 @@ from toposeat.report.view.loads import (
     worst_seconds,
 )
 from toposeat.report.view.mapping import (
+    WHOLE_RUN,
     before_after,
     candidate_table,
     host_table,
@@ -239,7 +240,7 @@ def _facts(section: Section) -> list[Part]:
 
 def _mapping(result: MappingResult, topology: Topology | None, traffic: Traffic) -> View:
     """Everything predicted of a placement beside the default, as far as the machine has it."""
-    why = facts(Reach=reach_words(result, topology, traffic))
+    why = facts(**{WHOLE_RUN: reach_words(result, topology, traffic)})
     why += mapping_reasons(result, topology, traffic)
     if result.explanation is not None and topology is not None:
         why += explanation_parts(result.explanation, topology)

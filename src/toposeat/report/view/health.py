@@ -164,8 +164,8 @@ def gain_words(health: Health, wiring: Wiring) -> str:
     for_all, _ = _orders_of(health)
     if for_all is None:
         return (
-            "which job is it for? An order that is faster for one kind of job is slower for another"
-            " (predicted): ask for yours"
+            "depends on the job: an order that is faster for one kind of job is slower for another"
+            " (predicted). toposeat map finds the order for one job"
         )
     saved = ", ".join(
         f"{_range_words(each)} for {each.kind} ({_count_words(each, each.faster)})"

@@ -189,21 +189,21 @@ def quantity_counts(topology: Topology) -> dict[Source, int]:
     return {source: counts[source] for source in Source}
 
 
-_PREMISE_WORDS = {"stack": "the messages of an MPI take"}
+_PREMISE_WORDS = {"stack": "time of the MPI's messages"}
 
 
 def premise_words(premise: Premise) -> str:
-    """`capacity between sockets 26.8 GB/s (11 to 144)`."""
+    """`capacity between sockets: 26.8 GB/s (11 to 144)`."""
     what = _PREMISE_WORDS.get(premise.what) or clean(premise.what)
     return (
-        f"{what} {premise.nominal:.4g} {clean(premise.unit)}"
+        f"{what}: {premise.nominal:.4g} {clean(premise.unit)}"
         f" ({premise.low:.4g} to {premise.high:.4g})"
     )
 
 
 def assumed_lines(topology: Topology) -> list[str]:
     """Each premise of a machine, and where its interval comes from."""
-    return [f"{premise_words(each)}: {clean(each.source)}" for each in topology.premises]
+    return [f"{premise_words(each)}. Why: {clean(each.source)}" for each in topology.premises]
 
 
 def link_source_words(topology: Topology) -> str:

@@ -220,6 +220,9 @@ def _between_words(premises: Premises, goal: str) -> str:
     return f"{gain_range_words(premises)} of {goal}, by processor"
 
 
+WHOLE_RUN = "Whole run"  # what `reach_words` is shown as
+
+
 def reach_words(result: MappingResult, topology: Topology | None, traffic: Traffic) -> str | None:
     """How far the predicted change reaches into the whole run; None when that is not known.
 
@@ -240,7 +243,8 @@ def reach_words(result: MappingResult, topology: Topology | None, traffic: Traff
     little = "Little of the run: " if saves and saved < result.min_gain * run else ""
     if is_known:
         times = f"{format_seconds(before)} of {format_seconds(share * run)} {gain_place(traffic)}"
-        reach = f"{format_seconds(saved)} of {format_seconds(run)}: {format_percent(saved / run)}"
+        part = f"saves {format_seconds(saved)} of {format_seconds(run)}"
+        reach = f"{part} ({format_percent(saved / run)})"
         link = f"the default's link time is {times} (predicted of measured)"
         return f"{little}{reach}; {link}." if saves else f"{link[0].upper()}{link[1:]}."
     your = "your" if little else "Your"
@@ -526,7 +530,7 @@ def _answer(result: MappingResult, topology: Topology | None, traffic: Traffic) 
     before, after = result.default.predicted_s, result.placed.predicted_s
     parts: list[Part] = transport_first(result.transport, 1 - after / before if before else 0.0)
     parts.append(Fact("Verdict", verdict_words(result)))
-    parts += facts(Reach=reach_words(result, topology, traffic))
+    parts += facts(**{WHOLE_RUN: reach_words(result, topology, traffic)})
     parts += [Fact("", words) for words in filter(None, [buffer_words(traffic)])]
     doubts = (cpu_doubt(traffic.rank_info), file_doubt(traffic.rank_info))
     parts += [Fact("Doubt", words) for words in filter(None, doubts)]

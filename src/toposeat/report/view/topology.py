@@ -166,11 +166,12 @@ def number_words(topology: Topology) -> str:
 
 def knowledge_words(knowledge: Knowledge) -> str:
     """Who says whether device links join pairs, and what nobody says of near CPUs."""
-    parts = [f"{knowledge.told} by sources"] if knowledge.told else []
-    parts += [f"{n} by product ({clean(what)})" for what, n in knowledge.inferred.items()]
+    parts = [f"told for {knowledge.told}"] if knowledge.told else []
+    parts += [f"from the product for {n} ({clean(what)})" for what, n in knowledge.inferred.items()]
     if knowledge.untold_pairs:
-        parts.append(f"{len(knowledge.untold_pairs)} unknown")
-    words = f"device links of {plural(knowledge.pairs, 'pair')}: {', '.join(parts)}"
+        parts.append(f"unknown for {len(knowledge.untold_pairs)}")
+    pairs = plural(knowledge.pairs, "pair")
+    words = f"which GPUs are joined by device links: {', '.join(parts)} of {pairs}"
     if knowledge.untold_affinities:
         count = plural(len(knowledge.untold_affinities), "device")
         words += f"; near CPUs and memory node of {count} are unknown"

@@ -178,7 +178,7 @@ class CopyRates(Struct, frozen=True):
             low=min(1.0, share.low),
             nominal=1.0,
             high=1.0,
-            unit="of direct copies",
+            unit="of the rate of direct copies",
             source="NCCL stages in host memory where a path crosses a host bridge, but for two GPUs"
             " on AMD processors, unless NCCL_P2P_LEVEL says otherwise.",
         )
