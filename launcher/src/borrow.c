@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "borrow.h"
 
+#include "meeting.h"
 #include "trust.h"
 
 #include <dirent.h>
@@ -18,42 +19,113 @@ static const char DEFAULT_VENDORS[] = "/etc/OpenCL/vendors";
 
 /* ---- the rank's seat ---- */
 
-/* The numbers of the devices of a seat; the row's host is `chosen`, and of all hosts NULL. */
-static const char *seat_at(char *seats, const struct tps_identity *chosen, long number) {
+struct seat {
+  const char *host;
+  char *devices; /* their numbers */
+};
+
+struct seats {
+  struct seat *all; /* in the order of ranks */
+  size_t count;
+};
+
+static void read_seats(struct seats *seats, char *words) {
   char *rows;
-  for (char *row = strtok_r(seats, " ", &rows); row != NULL; row = strtok_r(NULL, " ", &rows)) {
-    char *equals = strchr(row, '=');
+  for (char *row = strtok_r(words, " ", &rows); row != NULL; row = strtok_r(NULL, " ", &rows)) {
+    char *own, *equals = strchr(row, '=');
     if (equals == NULL)
-      return NULL;
+      return;
     *equals = '\0';
-    if (chosen != NULL && (strcmp(row, "*") == 0 || !tps_identity_is_host(chosen, row)))
-      continue;
-    char *own;
-    for (char *seat = strtok_r(equals + 1, ";", &own); seat != NULL;
-         seat = strtok_r(NULL, ";", &own))
-      if (number-- == 0)
-        return seat;
+    for (char *one = strtok_r(equals + 1, ";", &own); one != NULL;
+         one = strtok_r(NULL, ";", &own)) {
+      seats->all = tps_grow(seats->all, seats->count, sizeof *seats->all);
+      seats->all[seats->count++] = (struct seat){row, one};
+    }
   }
+}
+
+static bool is_anywhere(const struct seat *seat) { return strcmp(seat->host, "*") == 0; }
+
+static bool is_here(const struct seat *seat, const struct tps_identity *identity) {
+  return !is_anywhere(seat) && tps_identity_is_host(identity, seat->host);
+}
+
+static size_t count_here(const struct seats *seats, const struct tps_identity *identity) {
+  size_t count = 0;
+  for (size_t i = 0; i < seats->count; i++)
+    count += is_here(&seats->all[i], identity);
+  return count;
+}
+
+/* The seat of this host with this number, of those alone that `is_left` has, if any. */
+static struct seat *seat_here(const struct seats *seats, const struct tps_identity *identity,
+                              const bool *is_left, long number) {
+  for (size_t i = 0; i < seats->count; i++)
+    if (is_here(&seats->all[i], identity) && (is_left == NULL || is_left[i]) && number-- == 0)
+      return &seats->all[i];
   return NULL;
 }
 
-static char *find_seat(const char *seats, const struct tps_identity *identity) {
-  const struct {
-    const struct tps_identity *host;
-    long number;
-  } ways[] = {{identity, identity->local_rank},
-              {NULL, identity->rank},
-              /* without a launcher there is one seat */
-              {NULL, identity->rank < 0 && identity->local_rank < 0 ? 0 : -1}};
-  char *found = NULL;
-  for (size_t i = 0; found == NULL && i < sizeof ways / sizeof *ways; i++) {
-    if (ways[i].number < 0)
+/* For a rank whose own seat is on another host: those that are left here are dealt in the order of
+   ranks. What is left on the other hosts is for others who know it. */
+static struct seat *find_left(const struct seats *seats, const struct tps_identity *identity,
+                              const struct tps_meeting *meeting) {
+  bool *is_left = tps_allocate(seats->count, sizeof *is_left);
+  long before = 0;
+  for (size_t i = 0; i < seats->count; i++)
+    is_left[i] = true;
+  for (size_t i = 0; i < meeting->neighbour_count; i++) {
+    long rank = meeting->neighbours[i].rank;
+    if (rank < 0 || (size_t)rank >= seats->count)
       continue;
-    char *copy = tps_copy_string(seats);
-    const char *seat = seat_at(copy, ways[i].host, ways[i].number);
-    found = seat == NULL ? NULL : tps_copy_string(seat);
-    free(copy);
+    is_left[rank] = false;
+    const struct seat *own = &seats->all[rank];
+    before += rank < identity->rank && !is_anywhere(own) && !is_here(own, identity);
   }
+  struct seat *found = seat_here(seats, identity, is_left, before);
+  free(is_left);
+  return found;
+}
+
+/* Its own where it runs where it was expected, or where a rank cannot know who else is here: nobody
+   else takes that. */
+static struct seat *find_own(const struct seats *seats, const struct tps_identity *identity,
+                             const char *job, struct tps_messages *messages) {
+  struct seat *own = &seats->all[identity->rank];
+  size_t here = count_here(seats, identity);
+  if (identity->local_size < 0)
+    return own;
+  struct tps_meeting meeting = {.leader = -1, .listener = -1, .home = -1};
+  bool may_change = here > 0 && here < seats->count;
+  if (may_change) {
+    tps_meeting_join(&meeting, job, NULL, identity, NULL, NULL);
+    bool is_known = meeting.complete;
+    struct seat *left =
+        is_known && !is_here(own, identity) ? find_left(seats, identity, &meeting) : NULL;
+    tps_meeting_leave(&meeting);
+    if (left != NULL && !is_anywhere(own))
+      return left;
+  }
+  if (is_anywhere(own) || is_here(own, identity))
+    return own;
+  tps_warn(messages, "no borrowed device: %ld ranks run on %s, where %zu were expected",
+           identity->local_size, identity->host, here);
+  return NULL;
+}
+
+static struct seat *find_seat(const struct seats *seats, const struct tps_identity *identity,
+                              const char *job, struct tps_messages *messages) {
+  struct seat *found = NULL;
+  if (identity->rank >= 0 && (size_t)identity->rank < seats->count)
+    return find_own(seats, identity, job, messages);
+  if (identity->rank < 0 && identity->local_rank >= 0)
+    found = seat_here(seats, identity, NULL, identity->local_rank);
+  if (identity->rank < 0 && seats->count == 1) /* without a launcher there is one seat */
+    found = &seats->all[0];
+  if (found == NULL && seats->count > 0 && identity->rank < 0 && identity->local_rank < 0)
+    tps_warn(messages, "no borrowed device: no variable of a launcher tells the rank");
+  else if (found == NULL)
+    tps_warn(messages, "no borrowed device: there are more ranks than were known before");
   return found;
 }
 
@@ -191,22 +263,27 @@ void tps_borrow_plan(struct tps_environment *environment, const struct tps_ident
   tps_environment_unset(environment, "TOPOSEAT_BORROW");
   const char *told = getenv("TOPOSEAT_BORROW");
   char *devices = tps_copy_string(told == NULL ? "" : told);
-  char *bar = strchr(devices, '|');
-  if (bar == NULL) {
+  char *seat_words = strchr(devices, '|');
+  if (seat_words == NULL) {
     tps_warn(messages, "no borrowed device: the launcher did not hand TOPOSEAT_BORROW on");
   } else {
-    *bar = '\0';
-    struct tps_text words;
+    *seat_words++ = '\0';
+    seat_words[strcspn(seat_words, "|")] = '\0'; /* behind it is what tells this job from others */
+    struct seats seats = {0};
+    struct tps_text words, job;
     tps_text_init(&words);
-    char *seat = find_seat(bar + 1, identity);
-    if (seat == NULL)
-      tps_warn(messages, "no borrowed device: there are more ranks than were known before");
-    else if (!add_devices(&words, devices, seat, identity, messages))
+    tps_text_init(&job);
+    tps_text_add(&job, "borrow %s ", told);
+    (void)tps_identity_job(&job);
+    read_seats(&seats, seat_words);
+    struct seat *seat = find_seat(&seats, identity, job.data, messages);
+    if (seat != NULL && !add_devices(&words, devices, seat->devices, identity, messages))
       tps_warn(messages, "no borrowed device: TOPOSEAT_BORROW is damaged");
     else if (words.length > 0)
       tps_environment_set(environment, "TOPOSEAT_CL_DEVICES", words.data);
-    free(seat);
+    free(seats.all);
     tps_text_free(&words);
+    tps_text_free(&job);
   }
   free(devices);
 }

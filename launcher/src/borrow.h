@@ -3,11 +3,14 @@
 
    TOPOSEAT_BORROW holds the devices and, behind a bar, who gets which of them, by their numbers:
 
-       HOST,SOCKET,ADDRESS:PORT,INDEX ...|HOST=NUMBER+NUMBER;NUMBER ...
+       HOST,SOCKET,ADDRESS:PORT,INDEX ...|HOST=NUMBER+NUMBER;NUMBER ...|JOB
 
    SOCKET and ADDRESS:PORT may be empty, HOST of a row of seats is "*" where it is not known. Seats
-   stand in the order of ranks. A process takes the seat of its local rank among those of its host,
-   and where its host has none the seat of its rank. */
+   stand in the order of ranks, JOB tells this job from others. A rank takes its own seat where that
+   is on its host, or anywhere. The ranks of a host whose own seats are elsewhere take the seats of
+   the host that are left, in the order of ranks, for which the ranks of the host meet. A seat of a
+   host is taken by ranks of that host alone, and so by one: a rank for which none is left has no
+   device. Where the launcher does not tell how many ranks a host has, each takes its own. */
 #ifndef TOPOSEAT_LAUNCHER_BORROW_H
 #define TOPOSEAT_LAUNCHER_BORROW_H
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -46,18 +48,63 @@ def test_the_loader_is_pointed_to_the_library_alone(launcher: Exec) -> None:
     assert seen["TOPOSEAT_RANK"] == "0"
 
 
-def test_a_rank_takes_the_seat_of_its_place_on_its_host(launcher: Exec) -> None:
-    """However the launcher dealt out ranks, those of a host share what is meant for that host."""
-    words = f"a,,1.1.1.1:1,0 b,,2.2.2.2:2,1 c,,3.3.3.3:3,2|other=0 {HERE}=1;2+0"
-    # Ranks 0 and 1 were expected on the other host.
-    assert devices_of(launcher, words, 0, 0) == ("tcp:2.2.2.2:2#1", [])
-    assert devices_of(launcher, words, 1, 1) == ("tcp:3.3.3.3:3#2 tcp:1.1.1.1:1#0", [])
+def test_a_rank_takes_its_own_seat_however_its_host_numbers_it(launcher: Exec) -> None:
+    words = f"a,,1.1.1.1:1,0 b,,2.2.2.2:2,1|{HERE}=0;1"
+    assert devices_of(launcher, words, 1, 0) == ("tcp:2.2.2.2:2#1", [])
+    assert devices_of(launcher, words, 0, 1) == ("tcp:1.1.1.1:1#0", [])
 
 
-def test_where_its_host_has_no_seats_it_takes_that_of_its_rank(launcher: Exec) -> None:
+def test_where_its_host_is_not_known_it_takes_that_of_its_rank(launcher: Exec) -> None:
     words = "a,,1.1.1.1:1,0 b,,2.2.2.2:2,1|far=0 *=1;0"
     assert devices_of(launcher, words, 1, 0)[0] == "tcp:2.2.2.2:2#1"
     assert devices_of(launcher, words, 2, 0)[0] == "tcp:1.1.1.1:1#0"
+    devices, warnings = devices_of(launcher, words, 0, 0)  # expected far away, and not here
+    assert devices is None
+    assert f"9 ranks run on {HERE}, where 0 were expected" in warnings[0]
+
+
+def dealt(launcher: Exec, planned: str, really: str, *, told: bool = True) -> list[int | None]:
+    """The seat of each rank of a job, where each rank's host is a letter."""
+    words = " ".join(f"d,,1.1.1.1:1,{rank}" for rank in range(len(planned)))
+    words += "|" + " ".join(f"{host}={rank}" for rank, host in enumerate(planned))
+
+    def start(rank: int) -> int | None:
+        host = really[rank]
+        env = {"TOPOSEAT_BORROW": f"{words}|{really}{os.getpid()}", "PMI_HOSTNAME": host}
+        env["MPI_LOCALRANKID"] = str(really[:rank].count(host))
+        if told:
+            env["MPI_LOCALNRANKS"] = str(really.count(host))
+        env |= {"PMI_RANK": str(rank), "PMI_SIZE": str(len(really))}
+        seen = launcher.run("--borrow", LIBRARY, "--", "env", "-0", env=env)
+        device = seen.variables.get("TOPOSEAT_CL_DEVICES")
+        assert (device is None) == bool(seen.warnings), seen.warnings
+        return None if device is None else int(device.rpartition("#")[2])
+
+    with ThreadPoolExecutor(len(really)) as pool:
+        return list(pool.map(start, range(len(really))))
+
+
+def test_no_two_ranks_have_a_seat_however_they_are_dealt_out(launcher: Exec) -> None:
+    assert dealt(launcher, "BAA", "AAB") == [2, 1, 0]
+    assert dealt(launcher, "AABB", "ABAB") == [0, 2, 1, 3]
+    assert dealt(launcher, "AABB", "ABAB", told=False) == [0, 1, 2, 3]
+    source = random.Random(46)
+    for _ in range(12):
+        planned = source.choices("ABC", k=source.randrange(2, 7))
+        really = source.sample(planned, len(planned))
+        if source.random() < 0.5:
+            really = source.choices("ABCD", k=len(planned))
+        seats = dealt(launcher, "".join(planned), "".join(really))
+        taken = [seat for seat in seats if seat is not None]
+        assert len(taken) == len(set(taken)), (planned, really, seats)
+        for rank, seat in enumerate(seats):
+            if planned[rank] == really[rank]:
+                assert seat == rank
+            if seat is not None:
+                assert planned[seat] == really[rank]
+        for host in "ABCD":
+            here = sum(really[rank] == host and s is not None for rank, s in enumerate(seats))
+            assert here == min(really.count(host), planned.count(host))
 
 
 def test_on_its_own_node_a_device_is_reached_by_its_socket(launcher: Exec, listening: str) -> None:

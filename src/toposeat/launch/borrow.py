@@ -6,11 +6,13 @@ the rank's devices. The library leaves a report of what it reached, and how fast
 
 from __future__ import annotations
 
+import os
 import socket
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from pathlib import Path
 
 from msgspec import Struct, ValidationError
@@ -70,8 +72,18 @@ def hosts_of_ranks(line: LaunchLine, environment: Mapping[str, str]) -> tuple[st
     else:
         share, more = divmod(line.ranks, len(hosts))
         shares = [share + (at < more) for at in range(len(hosts))]
-    dealt = [host for host, share in zip(hosts, shares, strict=True) for _ in range(share)]
+    names = [ANY_HOST if _is_address(host) else host for host in hosts]
+    dealt = [host for host, share in zip(names, shares, strict=True) for _ in range(share)]
     return tuple([*dealt, *[ANY_HOST] * line.ranks][: line.ranks])
+
+
+def _is_address(host: str) -> bool:
+    """Ranks know their node's name, not by which address somebody has named it."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def seat_words(seats: Sequence[BorrowedSeat], devices: Sequence[LentDevice]) -> str:
@@ -145,7 +157,8 @@ def borrowed_line(
     else:
         *srun, _ = wrap_with_exec(replace(line, program=("true",)), (), folders=folders)
         argv = [*srun, *wrap_with_exec(below, words, folders=folders)]
-    return BorrowedLine(argv=tuple(argv), environment={**added, SEATS_VARIABLE: seats}, tasks=tasks)
+    told = f"{seats}|{os.getpid()}"
+    return BorrowedLine(argv=tuple(argv), environment={**added, SEATS_VARIABLE: told}, tasks=tasks)
 
 
 def run_borrowed(
@@ -216,19 +229,21 @@ def _verified(
     planned = [device.id for device in seat.devices]
     missing = [id for id in planned if id not in told]
     other = [id for id in told if id not in planned]
-    differences = [f"could not reach {id}" for id in missing]
-    differences += [f"got {id}, which was not meant for it" for id in other]
+    instead = f" in place of {' and '.join(missing)}" if missing else ""
+    differences = [f"got {id}{instead}, which was not meant for it" for id in other]
+    differences += [f"could not reach {id}" for id in missing if not other]
     lost = [id for id in planned if any(each.lost for each in told.get(id, ()))]
     differences += [f"lost {id}: its proxy, or the way to it, ended before it did" for id in lost]
     hosts = list(dict.fromkeys(host for host, _ in reports))
     if seat.host != ANY_HOST and all(short_name(host) != short_name(seat.host) for host in hosts):
         differences.append(f"it ran on {hosts[0]}, where another device may be nearer")
+    verdict = SeatVerdict.MISMATCH if differences else SeatVerdict.AS_PLACED
     run_s = max((report.run_s or 0.0 for _, report in reports), default=0.0)
     return replace(
         seat,
         host=hosts[0] if seat.host == ANY_HOST else seat.host,
         devices=tuple(_seen(device, told.get(device.id, ())) for device in seat.devices),
-        verdict=SeatVerdict.MISMATCH if differences else SeatVerdict.AS_PLACED,
+        verdict=SeatVerdict.LOST if lost else verdict,
         differences=(*differences, *moved),
         run_s=run_s if run_s > 0 else None,
     )

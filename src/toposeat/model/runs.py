@@ -168,6 +168,7 @@ class SeatVerdict(StrEnum):
 
     AS_PLACED = "as placed"
     MISMATCH = "mismatch"
+    LOST = "lost its device"  # which it had borrowed
     NOT_CHECKED = "not checked"  # no evidence either way, e.g. no GPU driver to ask
 
 
