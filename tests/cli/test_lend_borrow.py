@@ -6,6 +6,7 @@ import ctypes.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from tests.support.cluster import toposeat
 from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from toposeat.cli.main import main
+from toposeat.launch.lent_files import Told, ToldDevice, lending, lent_folder, write_lent
 from toposeat.model.files import encode_json
 from toposeat.model.lent import (
     BORROWED_SCHEMA,
@@ -419,27 +421,44 @@ while not os.path.exists(os.environ["GO_ON"]):
 END
 """
 
+# Its device stays lost, though another proxy of this user answers now.
+NOTICED = """
+cl, platform, device = ctypes.CDLL("libOpenCL.so.1"), ctypes.c_void_p(), ctypes.c_void_p()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(ALL_DEVICES), 1, ctypes.byref(device), None)
+there, error = ctypes.c_uint(1), ctypes.c_int()
+while there.value:
+    cl.clGetDeviceInfo(device, 0x1027, 4, ctypes.byref(there), None)
+cl.clCreateContext(None, 1, ctypes.byref(device), None, None, ctypes.byref(error))
+assert error.value == -2
+os._exit(0)
+"""
 
-@pytest.mark.parametrize("end", ["", "os._exit(0)"])
+
+@pytest.mark.parametrize("end", ["", NOTICED])
 def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
     environment: dict[str, str], lend: Lender, tmp_path: Path, end: str
 ) -> None:
     go_on, record = tmp_path / "go-on", tmp_path / "app.borrowed"
     lend()
     job = [sys.executable, "-c", CARELESS.replace("END", end)]
-    with holding(environment | {"GO_ON": str(go_on)}, "-o", str(record), "--", *job) as holder:
+    words = ["-o", str(record), *(["--strict"] if end else []), "--", *job]
+    with holding(environment | {"GO_ON": str(go_on)}, *words) as holder:
         killed = proxies_of(environment)
         for pid in killed:
             with suppress(ProcessLookupError):  # of one whose parent went before
                 os.kill(pid, signal.SIGKILL)
         while not all(map(has_ended, killed)):
             time.sleep(0.01)
-        time.sleep(0.5 if end else 0)  # until somebody noticed
+        lend()
         go_on.touch()
         out, error = holder.communicate(timeout=_SECONDS)
-    assert holder.returncode == 0, error
+    assert holder.returncode == (98 if end else 0), error
     (seat,) = json.loads(out)["seats"]
-    assert seat["verdict"] == "mismatch"
+    assert seat["verdict"] == "lost its device"
+    said = [line for line in error.splitlines() if "lost the borrowed device" in line]
+    assert len(said) == 1 or not end
+    assert all(f" of {socket.gethostname()}: " in line for line in said)
     assert seat["devices"][0]["is_lost"]
     assert "its proxy, or the way to it, ended" in seat["differences"][0]
     assert '"is_lost": true' in record.read_text()
@@ -448,9 +467,42 @@ def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
 def test_the_verdict_names_a_lost_device_first() -> None:
     seat = replace(RECORD.seats[0], verdict=SeatVerdict.AS_PLACED)
     lost = replace(seat.devices[0], is_lost=True)
-    wrong = replace(seat, devices=(lost,), verdict=SeatVerdict.MISMATCH, differences=("lost a/0",))
+    wrong = replace(seat, devices=(lost,), verdict=SeatVerdict.LOST, differences=("lost a/0",))
     shown = render_borrowed_text(replace(RECORD, seats=(seat, replace(wrong, rank=1))))
-    assert shown.startswith("Borrowed  1 device for 2 ranks: 1 of them lost a device\n")
+    assert shown.startswith("Borrowed  1 device for 2 ranks: 1 of them lost its device\n")
+
+
+def test_a_device_that_does_not_answer_is_not_free(
+    environment: dict[str, str], lend: Lender, tmp_path: Path
+) -> None:
+    """One proxy of several has been killed, and their launcher goes on."""
+    gone = tmp_path / "gone"
+    with socket.socket(socket.AF_UNIX) as proxy:
+        proxy.bind(str(gone))
+    root = lent_folder(environment)
+    device = ToldDevice(index=0, name="x")
+    told = Told(host=socket.gethostname(), unix=str(gone), devices=(device,))
+    with lending(root) as folder:
+        write_lent(folder, "0" * 64, 0.0, [told])
+        assert [each["is_silent"] for each in devices(environment)] == [True]
+        lend()
+        assert [each["is_silent"] for each in devices(environment)] == [True, False]
+        listed = run(environment, "borrow").stdout.splitlines()
+        assert [line.rpartition("  ")[2].strip() for line in listed[1:]] == [
+            "does not answer",
+            "free",
+        ]
+        _, result = borrowed(environment, "--strict", "--", sys.executable, COPY, "1000")
+        assert result["seats"][0]["devices"][0]["id"] != devices(environment)[0]["id"]
+
+
+@pytest.mark.parametrize("words", [["--no-verify"], ["--dry-run"]])
+def test_what_is_not_looked_at_cannot_be_judged(lent: dict[str, str], words: list[str]) -> None:
+    done = run(lent, "borrow", "--strict", *words, "--", "true")
+    assert (done.returncode, done.stdout) == (2, "")
+    done = run(lent, "borrow", "--strict", "--", "true")
+    assert (done.returncode, "not checked (--strict)" in done.stderr) == (98, True)
+    assert run(lent, "borrow", "--strict", "--", "false").returncode == 1
 
 
 def has_ended(pid: int) -> bool:

@@ -12,8 +12,25 @@
 
 #include "client.h"
 
+/* A device that the process has, and not one that it was about to move to. */
+static void say_lost(const struct tps_link *link) {
+  cl_device_id *devices = NULL;
+  for (cl_uint i = 0, count = tps__known_devices(&devices); i < count; i++) {
+    char name[256] = "";
+    if (devices[i]->base.link != link)
+      continue;
+    (void)tps__clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof name, name, NULL);
+    fprintf(stderr,
+            "toposeat: error: lost the borrowed device %s of %s: its proxy ended, or the way to it "
+            "broke\n",
+            name, link->host);
+  }
+}
+
 static void link_died(struct tps_link *link) {
   static const cl_ulong never[4] = {0};
+  if (!atomic_load(&tps__is_leaving))
+    say_lost(link);
   pthread_mutex_lock(&link->state);
   atomic_store(&link->is_dead, true);
   for (uint32_t i = 0; i < link->slot_count; i++)

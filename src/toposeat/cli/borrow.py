@@ -9,6 +9,7 @@ from pathlib import Path
 from toposeat import pipeline, report
 from toposeat.cli.command import (
     Command,
+    add_flag,
     add_force_option,
     add_topology_option,
     print_command,
@@ -18,9 +19,10 @@ from toposeat.cli.command import (
     tell,
 )
 from toposeat.cli.output import check_output
-from toposeat.errors import UsageError
+from toposeat.errors import NOT_AS_PLANNED, UsageError
 from toposeat.model.files import encode_json, write_atomically
 from toposeat.model.lent import BORROWED_SCHEMA, Borrowed
+from toposeat.model.runs import SeatVerdict
 
 
 class BorrowCommand(Command):
@@ -57,6 +59,12 @@ class BorrowCommand(Command):
         parser.add_argument(
             "--no-verify", action="store_true", help="do not measure and check what each rank got"
         )
+        add_flag(
+            parser,
+            "--strict",
+            f"end with exit code {NOT_AS_PLANNED} if a rank did not get, or lost, its device, or "
+            "this could not be checked",
+        )
         parser.add_argument(
             "--dry-run", action="store_true", help="print the choice and the command, run nothing"
         )
@@ -78,6 +86,8 @@ class BorrowCommand(Command):
             raise UsageError("--devices must be a positive number", hint="for example: --devices 2")
         if args.output is not None and (args.no_verify or args.dry_run):
             raise UsageError("-o keeps what ranks report", hint="leave it out, or the other option")
+        if args.strict and (args.no_verify or args.dry_run):
+            raise UsageError("--strict judges what ranks report", hint="leave it out, or the other")
         check_output(args.output, "the run record", overwrite=args.force)
         options = pipeline.BorrowOptions(
             each=args.devices,
@@ -104,4 +114,8 @@ class BorrowCommand(Command):
             print_command(borrowed.launched)
         else:
             show(sys.stderr, report.render_borrowed_text, borrowed)
+        wrong = [x for x in borrowed.seats if x.verdict is not SeatVerdict.AS_PLACED]
+        if args.strict and wrong and not borrowed.exit_code:
+            tell(f"Exit code {NOT_AS_PLANNED}: rank {wrong[0].rank}: {wrong[0].verdict} (--strict)")
+            return NOT_AS_PLANNED
         return borrowed.exit_code

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from toposeat.launch.ledger import deciding_worlds, refuse_fewer, worlds_fault
     from toposeat.launch.lending import lend
     from toposeat.launch.lent_files import (
+        asked,
         borrowing,
         choosing,
         lent_devices,

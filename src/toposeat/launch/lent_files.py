@@ -14,7 +14,9 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ KEY_VARIABLE = "TOPOSEAT_CL_KEY"
 _LEND, _BORROW = "lend", "borrow"
 _LENT_FILE, _BORROWED_FILE = "lent.json", "borrowed.json"
 _MAX_BYTES = 1 << 24
+_ASKED_AT_ONCE, _ANSWER_S = 32, 1.0
 _SAFE = re.compile(r"[^\s,|;=+]+", re.ASCII)  # in TOPOSEAT_BORROW (launcher/src/borrow.h)
 
 
@@ -146,6 +149,35 @@ def _device(
         pci_bus_id=device.pci,
         borrowed_by=borrowers.get(_mark(told.host, told.unix, device.index), ""),
     )
+
+
+def asked(devices: Sequence[LentDevice]) -> list[LentDevice]:
+    """The devices, marked where their proxy refuses a connection. None is waited for long."""
+    proxies = list(dict.fromkeys((x.host, x.socket, x.address) for x in devices))
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        silent = dict(zip(proxies, pool.map(_is_silent, proxies), strict=True))
+    return [replace(x, is_silent=silent[x.host, x.socket, x.address]) for x in devices]
+
+
+def _is_silent(proxy: tuple[str, str, str]) -> bool:
+    """No answer in time is none: that node may be out of reach from here, and not from others."""
+    host, path, address = proxy
+    is_here = short_name(host) == short_name(socket.gethostname())
+    try:
+        if is_here and Path(path).exists():
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(_ANSWER_S)
+                probe.connect(path)
+        elif address:
+            name, _, port = address.rpartition(":")
+            socket.create_connection((name.strip("[]"), int(port)), _ANSWER_S).close()
+        else:
+            return is_here
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextmanager

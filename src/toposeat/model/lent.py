@@ -27,6 +27,7 @@ class LentDevice:
     memory_bytes: int | None = None
     pci_bus_id: str | None = None
     borrowed_by: str = ""  # "process 12 on n1"; "" where it is free
+    is_silent: bool = False  # its proxy has ended, or something between refuses this node
 
     @property
     def endpoints(self) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ class BorrowOptions:
 
 def lent(environment: Mapping[str, str] = os.environ) -> list[LentDevice]:
     """All devices that this user has lent."""
-    return launch.lent_devices(launch.lent_folder(environment))[0]
+    return launch.asked(launch.lent_devices(launch.lent_folder(environment))[0])
 
 
 def load_borrowed(path: str | Path) -> Borrowed:
@@ -88,7 +88,7 @@ def borrow(
         mark = None if options.dry_run else stack.enter_context(launch.borrowing(root))
         with launch.choosing(root):
             devices, key = launch.lent_devices(root)
-            free = _free(devices, options.each)
+            free = _free(launch.asked(devices), options.each)
             borrowed = _planned(command, hosts, free, options, recorded)
             ids = {own.id for seat in borrowed.seats for own in seat.devices}
             if mark is not None:
@@ -129,6 +129,7 @@ def _free(devices: Sequence[LentDevice], each: int) -> list[LentDevice]:
             hint="lend first, and let it run: toposeat lend -- srun -N 2 (or mpirun, or ssh HOST)",
         )
     free = [device for device in devices if not device.borrowed_by]
+    free = [device for device in free if not device.is_silent] or free
     if not free:
         first = devices[0]
         others = f" and {len(devices) - 1} more" if len(devices) > 1 else ""

@@ -35,11 +35,17 @@ def render_lent_text(devices: Sequence[LentDevice], style: TextStyle = PLAIN) ->
             clean(each.name),
             known(each.memory_bytes, format_bytes),
             clean(each.address) or "this node only",
-            f"borrowed by {clean(each.borrowed_by)}" if each.borrowed_by else "free",
+            _state(each),
         ]
         for each in devices
     ]
     return lay_out([Table(("device", "kind", "name", "memory", "address", ""), rows)], style)
+
+
+def _state(device: LentDevice) -> str:
+    if device.is_silent:
+        return "does not answer"
+    return f"borrowed by {clean(device.borrowed_by)}" if device.borrowed_by else "free"
 
 
 def render_moved_text(moved: Moved, style: TextStyle = PLAIN) -> str:
@@ -82,9 +88,8 @@ def _verdict(borrowed: Borrowed) -> str:
     if counts[None]:
         return what
     wrong, unknown = counts[SeatVerdict.MISMATCH], counts[SeatVerdict.NOT_CHECKED]
-    lost = sum(any(device.is_lost for device in seat.devices) for seat in borrowed.seats)
-    if lost:
-        return f"{what}: {lost} of them lost a device"
+    if lost := counts[SeatVerdict.LOST]:
+        return f"{what}: {lost} of them lost {'its device' if lost == 1 else 'their devices'}"
     if wrong:
         return f"{what}: {wrong} of them did not get what was meant for them"
     if unknown:
