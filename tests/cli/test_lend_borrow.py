@@ -83,9 +83,14 @@ def lenders(environment: dict[str, str]) -> Iterator[Lender]:
     """Starts `lend` with a line, and waits until it lends; all end with the block."""
     with ExitStack() as stack:
 
-        def start(*line: str, proxies: int = 1, **more: str) -> subprocess.Popen[str]:
+        def start(
+            *line: str, proxies: int = 1, share: int = 1, **more: str
+        ) -> subprocess.Popen[str]:
             lender = subprocess.Popen(
-                [toposeat(), "lend", "--json", *(("--", *line) if line else ())],
+                [
+                    *(toposeat(), "lend", "--json", "--share", str(share)),
+                    *(("--", *line) if line else ()),
+                ],
                 env={**environment, **more},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -494,6 +499,53 @@ def test_a_device_that_does_not_answer_is_not_free(
         ]
         _, result = borrowed(environment, "--strict", "--", sys.executable, COPY, "1000")
         assert result["seats"][0]["devices"][0]["id"] != devices(environment)[0]["id"]
+
+
+def test_a_device_is_shared_by_as_many_jobs_as_its_lender_says(
+    environment: dict[str, str], lend: Lender, tmp_path: Path
+) -> None:
+    lend(share=2)
+    go_on = tmp_path / "go-on"
+    job = (sys.executable, str(COPY), "100000", "1", str(go_on))
+    with holding(environment, "--share", "--", *job) as holder:
+        (device,) = devices(environment)
+        assert (device["share"], device["jobs"], device["room"]) == (2, 1, 1)
+        assert "room for 1 more" in run(environment, "borrow").stdout
+        alone = run(environment, "borrow", "--", "true")
+        assert (alone.returncode, "--share takes" in alone.stderr) == (1, True)
+        rank, result = borrowed(environment, "--share", "--", sys.executable, COPY, "1000")
+        assert rank["same"]
+        assert 100_000 <= result["seats"][0]["devices"][0]["others_bytes"] < 200_000
+        assert any(f"process {holder.pid}" in note for note in result["notes"])
+        inner = (toposeat(), "borrow", "--share", "--", "true")
+        third = run(environment, "borrow", "--share", "--", *inner)
+        assert "all lent devices are borrowed" in third.stderr
+        go_on.touch()
+        assert holder.wait(timeout=_SECONDS) == 0
+    go_on.unlink()
+    with holding(environment, "--", *job) as holder:
+        assert [each["room"] for each in devices(environment)] == [0]
+        assert run(environment, "borrow", "--share", "--", "true").returncode == 1
+        go_on.touch()
+        assert holder.wait(timeout=_SECONDS) == 0
+
+
+def test_free_devices_come_before_shared_ones(
+    environment: dict[str, str], lend: Lender, tmp_path: Path
+) -> None:
+    lend(share=3)
+    lend()
+    first, second = (each["id"] for each in devices(environment))
+    go_on = tmp_path / "go-on"
+    job = (sys.executable, str(COPY), "1000", "1", str(go_on))
+    with holding(environment, "--share", "--", *job) as holder:
+        words = ("--share", "--dry-run", "--", "true")
+        (result,) = borrowed(environment, *words)
+        assert [each["id"] for each in result["seats"][0]["devices"]] == [second]
+        (result,) = borrowed(environment, "--devices", "2", *words)
+        assert {each["id"] for each in result["seats"][0]["devices"]} == {first, second}
+        go_on.touch()
+        assert holder.wait(timeout=_SECONDS) == 0
 
 
 @pytest.mark.parametrize("words", [["--no-verify"], ["--dry-run"]])

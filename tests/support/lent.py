@@ -20,7 +20,7 @@ from typing import Any
 from toposeat.errors import UnavailableError
 from toposeat.installed import native_path
 
-PROTOCOL = b"toposeat-cl 3 le64\0"
+PROTOCOL = b"toposeat-cl 4 le64\0"
 TIMEOUT_S = 300
 _OF_CLIENTS = ("TOPOSEAT_CL_", "OCL_ICD_", "OPENCL_")
 NATIVE = {key: value for key, value in os.environ.items() if not key.startswith(_OF_CLIENTS)}

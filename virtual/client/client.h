@@ -50,6 +50,7 @@ struct _cl_device_id {
   struct tps_object base;
   unsigned index;            /* in the proxy's list */
   cl_device_id parent, next; /* next of the proxy's */
+  uint64_t held;             /* bytes, by other clients, when it was connected */
 };
 
 struct _cl_context {

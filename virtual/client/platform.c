@@ -43,9 +43,11 @@ bool tps__learn_devices(struct tps_link *link) {
   link->host = strndup(host == NULL ? "" : (const char *)host, length);
   uint64_t count = tps_take(&reply.in);
   for (uint64_t i = 0; i < count && !reply.in.bad && i < MOST_DEVICES; i++) {
+    uint64_t held = tps_take(&reply.in);
     cl_device_id device = take_device(link, &reply.in);
     if (device == NULL)
       break;
+    device->held = held;
     device->index = (unsigned)i;
     device->base.id = i + 1;
     device->next = link->devices;

@@ -76,6 +76,8 @@ static void put_device(FILE *file, cl_device_id device, bool is_first_of_link) {
     fprintf(file, ",\"moved_from\":");
     put_text(file, link->moved_from);
   }
+  if (device->held > 0)
+    fprintf(file, ",\"held_by_others\":%llu", (unsigned long long)device->held);
   fputs(is_lost(link) ? ",\"lost\":true" : "", file);
   fprintf(file,
           ",\"round_trip_s\":%.9g,\"bandwidth_to_bytes_per_s\":%.6g,"

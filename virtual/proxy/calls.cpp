@@ -73,9 +73,10 @@ cl_int on_devices(Session &session, In &, tps_text *out) {
   tps_put_bytes(out, host, std::strlen(host));
   auto devices = list_devices();
   tps_put(out, devices.size());
-  for (cl_device_id device : devices)
-    put_facts(out, device);
-  (void)session;
+  for (size_t i = 0; i < devices.size(); i++) {
+    tps_put(out, session.held_by_others(i));
+    put_facts(out, devices[i]);
+  }
   return 0;
 }
 

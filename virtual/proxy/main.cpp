@@ -9,7 +9,9 @@
 #include <cstring>
 #include <fcntl.h>
 #include <glob.h>
+#include <new>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -225,7 +227,7 @@ int listen_unix(const Folder &folder) {
 // ---- Clients
 
 [[noreturn]] void serve(int client, bool is_unix, const unsigned char *key, pid_t parent,
-                        int channel, const sockaddr_storage &network) {
+                        int channel, const sockaddr_storage &network, Ledger *ledger, size_t row) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(1);
@@ -249,13 +251,17 @@ int listen_unix(const Folder &folder) {
   }
   if (!send_packet(channel, Word::greeted, {}))
     _exit(1);
-  _exit(Session(client, channel, network).run());
+  Session session(client, channel, network);
+  session.ledger = ledger;
+  session.row = row;
+  _exit(session.run());
 }
 
 struct Client {
   pid_t pid;
   int channel;
   bool has_greeted, is_asked; // asked to move
+  size_t row;                 // of the ledger
 };
 
 class Parent {
@@ -272,6 +278,9 @@ public:
     doors_[STDIN] = {is_input_watched ? STDIN_FILENO : -1, POLLIN, 0};
     doors_[UNIX] = {unix_socket, POLLIN, 0};
     doors_[TCP] = {tcp_socket, POLLIN, 0};
+    void *shared =
+        mmap(nullptr, sizeof(Ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ledger_ = shared == MAP_FAILED ? nullptr : new (shared) Ledger{};
     socklen_t length = sizeof network_;
     if (tcp_socket >= 0)
       getsockname(tcp_socket, reinterpret_cast<sockaddr *>(&network_), &length);
@@ -319,6 +328,9 @@ private:
         if (client.channel == asker_)
           asker_ = -1; // its number may be another client's next
         close(client.channel);
+        if (ledger_ != nullptr && client.row < MOST_ROWS)
+          for (auto &bytes : ledger_->bytes[client.row])
+            bytes = 0;
         return true;
       });
     }
@@ -401,6 +413,10 @@ private:
       return;
     }
     make_room();
+    size_t row = 0;
+    while (std::ranges::find(clients_, row, &Client::row) != clients_.end())
+      row++;
+    Ledger *ledger = row < MOST_ROWS ? ledger_ : nullptr;
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
       for (const pollfd &other : doors_)
@@ -409,11 +425,11 @@ private:
       for (const Client &other : clients_)
         close(other.channel);
       close(ends[0]);
-      serve(client, door == UNIX, key_, parent, ends[1], network_);
+      serve(client, door == UNIX, key_, parent, ends[1], network_, ledger, row);
     }
     close(ends[1]);
     if (child > 0)
-      clients_.push_back({child, ends[0], false, false});
+      clients_.push_back({child, ends[0], false, false, row});
     else
       close(ends[0]);
     close(client);
@@ -441,6 +457,7 @@ private:
   uint64_t moved_ = 0;
   std::vector<std::string> refusals_;
   bool is_over_ = false;
+  Ledger *ledger_ = nullptr; // NULL: it is not known who holds what
 };
 
 } // namespace

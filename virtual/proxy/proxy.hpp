@@ -175,6 +175,13 @@ private:
   uint64_t first_ = 0;
 };
 
+// How much memory of each device the clients of a proxy hold, a row for each: their processes share
+// it.
+enum { MOST_ROWS = 1024, MOST_LISTED = 64 };
+struct Ledger {
+  std::atomic<uint64_t> bytes[MOST_ROWS][MOST_LISTED];
+};
+
 enum { LATER = 1 }; // instead of a code: the reply follows
 using Handler = cl_int(Session &session, In &in, tps_text *out);
 
@@ -227,14 +234,18 @@ public:
   void print(); // what kernels have printed
   uint64_t ticket() const { return ticket_; }
   size_t most_upload() const { return most_upload_; }
+  uint64_t held_by_others(size_t device) const;
   std::atomic<int> open_user_events = 0;
   const int channel;
   const sockaddr_storage network;
   Offer offer;
+  Ledger *ledger = nullptr; // and this client's row of it
+  size_t row = 0;
   std::atomic<uint64_t> move_ticket = 0; // who asked for a move
   std::atomic<bool> prints = false;
 
 private:
+  void count(cl_mem memory, bool is_new);
   void tell_end(const std::shared_ptr<Watch> &watch, cl_int status);
   void tell_ended(std::unique_lock<std::mutex> &guard, size_t most);
   void tell_if_dry(std::unique_lock<std::mutex> &guard);
@@ -253,6 +264,7 @@ private:
   std::unordered_map<uint64_t, Object> objects_;
   std::unordered_map<uint64_t, Upload> uploads_;
   size_t most_upload_ = 0;
+  std::vector<cl_device_id> devices_;
   std::vector<cl_command_queue> unflushed_;
   std::mutex sending_;
   std::mutex printing_;

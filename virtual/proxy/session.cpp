@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "proxy.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -91,6 +92,36 @@ void Session::keep(uint64_t id, Kind kind, void *handle, cl_int code) {
     made.has_times = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
   }
   objects_.insert_or_assign(id, std::move(made));
+  if (kind == Kind::mem_object && handle != nullptr)
+    count(static_cast<cl_mem>(handle), true);
+}
+
+// Parts of other memory are counted with it. What a context has may be in any of its devices.
+void Session::count(cl_mem memory, bool is_new) {
+  cl_mem whole = nullptr;
+  uint64_t bytes = 0;
+  cl_context context = nullptr;
+  std::vector<cl_device_id> own(devices_.size() + 1);
+  size_t length = 0;
+  if (ledger == nullptr ||
+      real.GetMemObjectInfo(memory, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, nullptr) ||
+      whole != nullptr ||
+      real.GetMemObjectInfo(memory, CL_MEM_SIZE, sizeof bytes, &bytes, nullptr) != 0 ||
+      real.GetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof context, &context, nullptr) != 0 ||
+      real.GetContextInfo(context, CL_CONTEXT_DEVICES, own.size() * sizeof own[0], own.data(),
+                          &length) != 0)
+    return;
+  own.resize(length / sizeof own[0]);
+  for (size_t i = 0; i < devices_.size() && i < MOST_LISTED; i++)
+    if (std::ranges::find(own, devices_[i]) != own.end())
+      ledger->bytes[row][i] += is_new ? bytes : -bytes;
+}
+
+uint64_t Session::held_by_others(size_t device) const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; ledger != nullptr && device < MOST_LISTED && i < MOST_ROWS; i++)
+    bytes += i == row ? 0 : ledger->bytes[i][device].load();
+  return bytes;
 }
 
 void *Session::forget(uint64_t id, Kind kind) {
@@ -98,6 +129,8 @@ void *Session::forget(uint64_t id, Kind kind) {
   if (found == nullptr)
     return nullptr;
   void *handle = found->handle;
+  if (kind == Kind::mem_object && handle != nullptr)
+    count(static_cast<cl_mem>(handle), false);
   open_user_events -= found->is_open;
   objects_.erase(id);
   if (kind == Kind::command_queue && handle != nullptr) {
@@ -231,7 +264,8 @@ void Session::hear_parent() {
 
 void Session::learn_devices() {
   uint64_t id = 0;
-  for (cl_device_id device : list_devices()) {
+  devices_ = list_devices();
+  for (cl_device_id device : devices_) {
     keep(++id, Kind::device, device, 0);
     cl_ulong most = 0;
     real.GetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof most, &most, nullptr);

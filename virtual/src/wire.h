@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-#define TPS_PROTOCOL "toposeat-cl 3 le64"
+#define TPS_PROTOCOL "toposeat-cl 4 le64"
 
 enum {
   TPS_FRAME = 256 << 10,  /* bytes of a bulk message: what others wait for at most */
@@ -41,7 +41,8 @@ enum {
 /* Messages that are no calls. */
 enum tps_message {
   TPS_DEVICES =
-      256,     /* to the proxy: -; reply: host, then for each device index, facts (name, bytes) */
+      256,     /* to the proxy: -; reply: host, then for each device the bytes that other clients
+                  hold of it, facts (name, bytes) */
   TPS_PING,    /* to the proxy, with as many bytes as it likes; reply: as many bytes as asked */
   TPS_UPLOAD,  /* to the proxy: upload, total, offset; then raw bytes */
   TPS_REPLY,   /* to the client: code; what belongs to the call */

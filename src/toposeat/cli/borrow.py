@@ -52,6 +52,12 @@ class BorrowCommand(Command):
             "--devices", metavar="N", type=int, default=1, help="for every rank (default: 1)"
         )
         parser.add_argument(
+            "--share",
+            action="store_true",
+            help="where too few are free, take devices that other jobs of yours share, as far as "
+            "lend --share lets it; others may share this job's, too",
+        )
+        parser.add_argument(
             "--local-too",
             action="store_true",
             help="let ranks see the OpenCL devices of their own node as well",
@@ -93,6 +99,7 @@ class BorrowCommand(Command):
             each=args.devices,
             network=args.topology,
             recorded=args.profile,
+            share=args.share,
             local_too=args.local_too,
             verify=not args.no_verify,
             dry_run=args.dry_run,

@@ -30,6 +30,13 @@ class LendCommand(Command):
             "job's nodes; no port where all of them are this one)",
         )
         parser.add_argument(
+            "--share",
+            metavar="N",
+            type=int,
+            default=1,
+            help="let as many of your jobs have a device at a time (default: 1)",
+        )
+        parser.add_argument(
             "--move",
             metavar="FROM=TO",
             help="move the processes that have borrowed the device FROM to TO, while they run",
@@ -39,6 +46,8 @@ class LendCommand(Command):
         """Start the proxies and wait; or move processes."""
         if args.move is not None:
             return _move(args)
+        if args.share < 1:
+            raise UsageError("--share must be a positive number", hint="for example: --share 4")
         said = False
 
         def told(devices: Sequence[LentDevice]) -> None:
@@ -55,7 +64,12 @@ class LendCommand(Command):
             show(sys.stderr, report.render_moved_text, each)
 
         return launch.lend(
-            args.launch or (), network=args.network, show=told, tell=tell, tell_moved=moved
+            args.launch or (),
+            network=args.network,
+            share=args.share,
+            show=told,
+            tell=tell,
+            tell_moved=moved,
         )
 
 

@@ -185,6 +185,7 @@ class _Device(Struct, frozen=True):
     waits: int = 0
     lost: bool = False  # the proxy ended first
     moved_from: str = ""  # where it was at first
+    held_by_others: int = 0  # bytes, when it was connected
 
 
 class _Report(Struct, frozen=True):
@@ -253,7 +254,8 @@ def _seen(device: BorrowedDevice, told: Sequence[_Device]) -> BorrowedDevice:
     if not told:
         return device
     first = told[0]
-    device = replace(device, is_lost=any(each.lost for each in told))
+    held = max(each.held_by_others for each in told)
+    device = replace(device, is_lost=any(each.lost for each in told), others_bytes=held)
     with suppress(ValueError):  # a process that was killed before it had measured
         device = replace(
             device,

@@ -101,6 +101,7 @@ def lend(
     argv: Sequence[str],
     *,
     network: str = "",
+    share: int = 1,
     show: Callable[[Sequence[LentDevice]], None],
     tell: Callable[..., None],
     tell_moved: Callable[[Moved], None],
@@ -113,6 +114,7 @@ def lend(
     Args:
         argv: launcher and options; none for this node.
         network: see `lend_line`.
+        share: jobs that may have a device at a time.
         show: is given the devices of each proxy once it is ready.
         tell: is given remarks.
         tell_moved: is given who moved away before SIGTERM ended the proxies.
@@ -132,7 +134,9 @@ def lend(
         folder = stack.enter_context(lending(root))
         with choosing(root):  # a borrower has one key for all that it borrows
             key = lent_devices(root)[1] or secrets.token_hex(_KEY_BYTES)
-            hearing = _Hearing(folder, root, key, show=show, tell=tell, tell_moved=tell_moved)
+            hearing = _Hearing(
+                folder, root, key, share, show=show, tell=tell, tell_moved=tell_moved
+            )
         stdin: int | None = None
         if line.kind == LauncherKind.SSH:
             stdin, own = os.pipe()
@@ -201,12 +205,13 @@ class _Hearing:
         folder: Path,
         root: Path,
         key: str,
+        share: int,
         *,
         show: Callable[[Sequence[LentDevice]], None],
         tell: Callable[..., None],
         tell_moved: Callable[[Moved], None],
     ) -> None:
-        self._folder, self._root, self._key = folder, root, key
+        self._folder, self._root, self._key, self._share = folder, root, key, share
         self._show, self._tell, self._tell_moved = show, tell, tell_moved
         self._started = time.time()
         self._proxies: list[Told] = []
@@ -310,7 +315,12 @@ class _Hearing:
 
     def _write(self) -> None:
         write_lent(
-            self._folder, self._key, self._started, self._proxies, is_leaving=self._is_leaving
+            self._folder,
+            self._key,
+            self._started,
+            self._proxies,
+            share=self._share,
+            is_leaving=self._is_leaving,
         )
 
     def failure(self, line: LaunchLine, code: int) -> ToposeatError:

@@ -98,12 +98,21 @@ def lending(root: Path) -> Iterator[Path]:
 
 
 def write_lent(
-    folder: Path, key: str, started: float, proxies: Iterable[Told], *, is_leaving: bool = False
+    folder: Path,
+    key: str,
+    started: float,
+    proxies: Iterable[Told],
+    *,
+    share: int = 1,
+    is_leaving: bool = False,
 ) -> None:
-    """Tell `borrow` what is lent, since when, in seconds of the clock; to nobody new if leaving."""
+    """Tell `borrow` what is lent, to how many jobs each, since when, in seconds of the clock.
+
+    To nobody new if leaving.
+    """
     told = [to_builtins(each) for each in proxies]
-    document = {"key": key, "started": started, "leaving": is_leaving, "proxies": told}
-    _write(folder / _LENT_FILE, document)
+    document = {"key": key, "started": started, "leaving": is_leaving, "share": share}
+    _write(folder / _LENT_FILE, {**document, "proxies": told})
 
 
 def lent_devices(root: Path) -> tuple[list[LentDevice], str]:
@@ -127,16 +136,22 @@ def lent_devices(root: Path) -> tuple[list[LentDevice], str]:
                     if where in seen:
                         continue
                     seen.add(where)
-                    own = _device(told, device, count[told.host], borrowers)
-                    if own.borrowed_by or not document.get("leaving"):
+                    share = 0 if document.get("leaving") else int(document.get("share", 1))
+                    own = _device(told, device, count[told.host], borrowers, share)
+                    if own.borrowed_by or share:
                         devices.append(own)
                     count[told.host] += 1
     return devices, key
 
 
 def _device(
-    told: Told, device: ToldDevice, number: int, borrowers: Mapping[str, str]
+    told: Told,
+    device: ToldDevice,
+    number: int,
+    borrowers: Mapping[str, Mapping[str, bool]],
+    share: int,
 ) -> LentDevice:
+    users = borrowers.get(_mark(told.host, told.unix, device.index), {})
     return LentDevice(
         id=f"{short_name(told.host)}/{number}",
         host=told.host,
@@ -147,7 +162,10 @@ def _device(
         address=told.tcp or "",
         memory_bytes=device.memory,
         pci_bus_id=device.pci,
-        borrowed_by=borrowers.get(_mark(told.host, told.unix, device.index), ""),
+        borrowed_by=", ".join(users),
+        share=share,
+        jobs=len(users),
+        room=max(0, share - len(users)) if all(users.values()) else 0,
     )
 
 
@@ -195,10 +213,11 @@ def borrowing(root: Path) -> Iterator[Path]:
         yield folder
 
 
-def write_borrowed(folder: Path, devices: Sequence[LentDevice]) -> None:
-    """Take devices: nobody else gets them until the folder is gone."""
+def write_borrowed(folder: Path, devices: Sequence[LentDevice], *, shares: bool = False) -> None:
+    """Take devices until the folder is gone: nobody else gets them, or who shares them, too."""
     marks = [_mark_of(device) for device in devices]
-    _write(folder / _BORROWED_FILE, {"process": _process(), "devices": marks})
+    document = {"process": _process(), "devices": marks, "shares": shares}
+    _write(folder / _BORROWED_FILE, document)
 
 
 def mark_moving(root: Path, old: LentDevice, new: LentDevice) -> None:
@@ -218,12 +237,14 @@ def mark_left(root: Path, left: LentDevice, kept: LentDevice) -> None:
             _write(folder / _BORROWED_FILE, {**document, "devices": marks})
 
 
-def _borrowers(root: Path) -> dict[str, str]:
-    return {
-        str(mark): str(document.get("process", ""))
-        for document in _documents(root, _BORROW, _BORROWED_FILE)
-        for mark in document.get("devices", ())
-    }
+def _borrowers(root: Path) -> dict[str, dict[str, bool]]:
+    """Of each device the jobs that have it, and whether they share it."""
+    found: dict[str, dict[str, bool]] = {}
+    for document in _documents(root, _BORROW, _BORROWED_FILE):
+        for mark in document.get("devices", ()):
+            own = found.setdefault(str(mark), {})
+            own[str(document.get("process", ""))] = bool(document.get("shares"))
+    return found
 
 
 def _mark(host: str, socket_: str, index: int) -> str:

@@ -44,6 +44,11 @@ def move_borrowers(source: str, target: str, environment: Mapping[str, str] = os
                 f"{new.id} is borrowed by {new.borrowed_by}",
                 hint="name one that is free; toposeat borrow lists them",
             )
+        if new.share < old.jobs:
+            raise UsageError(
+                f"{new.id} is lent to {new.share} jobs at a time, and {old.jobs} have {old.id}",
+                hint="lend it with --share",
+            )
         if new.name != old.name:
             raise UsageError(
                 f"{new.id} is another device ({new.name}) than {old.id} ({old.name})",
@@ -82,7 +87,8 @@ def move_away(
 
 def _can_take(device: LentDevice, old: LentDevice, own: Sequence[tuple[str, str]]) -> bool:
     is_elsewhere = (device.host, device.socket) not in own
-    return is_elsewhere and not device.borrowed_by and device.name == old.name
+    is_free = not device.borrowed_by and device.share >= old.jobs
+    return is_elsewhere and is_free and device.name == old.name
 
 
 def _named(devices: Sequence[LentDevice], name: str) -> LentDevice:

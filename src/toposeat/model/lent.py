@@ -26,7 +26,10 @@ class LentDevice:
     address: str = ""
     memory_bytes: int | None = None
     pci_bus_id: str | None = None
-    borrowed_by: str = ""  # "process 12 on n1"; "" where it is free
+    borrowed_by: str = ""  # "process 12 on n1", of several jobs all; "" where it is free
+    share: int = 1  # jobs that may have it at a time
+    jobs: int = 0  # that have it
+    room: int = 1  # for how many more: 0 where a job wants it alone
     is_silent: bool = False  # its proxy has ended, or something between refuses this node
 
     @property
@@ -90,7 +93,8 @@ class MeasuredWay:
 class BorrowedDevice:
     """A device of one rank: predicted, and as seen from inside the rank; None is not known.
 
-    It `is_lost` where its proxy ended before the rank did.
+    It `is_lost` where its proxy ended before the rank did. `others_bytes` of its memory were held
+    by other processes when the rank began.
     """
 
     id: str
@@ -100,6 +104,7 @@ class BorrowedDevice:
     measured: MeasuredWay | None = None
     use: DeviceUse | None = None
     is_lost: bool = False
+    others_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

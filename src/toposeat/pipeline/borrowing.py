@@ -35,6 +35,7 @@ class BorrowOptions:
         each: devices of one rank.
         network: source of the network that joins the hosts; None: not known.
         recorded: a run whose traffic weighs the ways, and is priced.
+        share: devices that other jobs have are taken as well, where too few are free.
         local_too: ranks see their node's own devices as well.
         verify: let every rank measure its way and report it.
         dry_run: start nothing, and take nothing.
@@ -43,6 +44,7 @@ class BorrowOptions:
     each: int = 1
     network: str | None = None
     recorded: Path | None = None
+    share: bool = False
     local_too: bool = False
     verify: bool = True
     dry_run: bool = False
@@ -88,11 +90,12 @@ def borrow(
         mark = None if options.dry_run else stack.enter_context(launch.borrowing(root))
         with launch.choosing(root):
             devices, key = launch.lent_devices(root)
-            free = _free(launch.asked(devices), options.each)
+            free = _free(launch.asked(devices), options, len(hosts))
             borrowed = _planned(command, hosts, free, options, recorded)
             ids = {own.id for seat in borrowed.seats for own in seat.devices}
             if mark is not None:
-                launch.write_borrowed(mark, [each for each in free if each.id in ids])
+                own = [each for each in free if each.id in ids]
+                launch.write_borrowed(mark, own, shares=options.share)
         folder = None
         if mark is not None and (options.verify or options.local_too or line.tasks):
             parent = None if launch.all_here(line, environment) else Path.cwd()
@@ -122,7 +125,9 @@ def borrow(
         )
 
 
-def _free(devices: Sequence[LentDevice], each: int) -> list[LentDevice]:
+def _free(devices: Sequence[LentDevice], options: BorrowOptions, ranks: int) -> list[LentDevice]:
+    """Those that may be taken: what is free and answers, then what fewest jobs share."""
+    each = options.each
     if not devices:
         raise ToposeatError(
             "nothing is lent",
@@ -130,12 +135,19 @@ def _free(devices: Sequence[LentDevice], each: int) -> list[LentDevice]:
         )
     free = [device for device in devices if not device.borrowed_by]
     free = [device for device in free if not device.is_silent] or free
+    shared = sorted(
+        (x for x in devices if x.jobs and x.room and not x.is_silent), key=lambda x: x.jobs
+    )
+    if options.share and len(free) < ranks * each:
+        free += shared[: ranks * each - len(free)]
     if not free:
         first = devices[0]
         others = f" and {len(devices) - 1} more" if len(devices) > 1 else ""
         raise ToposeatError(
             f"all lent devices are borrowed: {first.id} by {first.borrowed_by}{others}",
-            hint="wait until one is free, or lend more; toposeat borrow lists them",
+            hint="--share takes a device that others share"
+            if shared
+            else "wait until one is free, or lend more; toposeat borrow lists them",
         )
     if each > len(free):
         raise UsageError(
@@ -168,8 +180,11 @@ def _planned(
             + (": name the network with -t NETWORK" if options.network is None else "")
         )
     if choice.is_shared:
-        free = "1 free device" if len(devices) == 1 else f"{len(devices)} free devices"
+        what = "" if options.share else "free "
+        free = f"1 {what}device" if len(devices) == 1 else f"{len(devices)} {what}devices"
         notes.append(f"{len(hosts)} ranks share {free}")
+    ids = {own.id for seat in seats for own in seat.devices}
+    notes += [f"{x.id} is shared with {x.borrowed_by}" for x in devices if x.jobs and x.id in ids]
     if ANY_HOST in hosts:
         notes.append("the launcher decides where ranks run: no device is nearer than another")
     price = price_of(seats, past) if past else None

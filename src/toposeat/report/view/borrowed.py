@@ -45,7 +45,10 @@ def render_lent_text(devices: Sequence[LentDevice], style: TextStyle = PLAIN) ->
 def _state(device: LentDevice) -> str:
     if device.is_silent:
         return "does not answer"
-    return f"borrowed by {clean(device.borrowed_by)}" if device.borrowed_by else "free"
+    room = f", room for {device.room} more" if device.room else ""
+    if device.borrowed_by:
+        return f"{'shared' if device.jobs > 1 else 'borrowed'} by {clean(device.borrowed_by)}{room}"
+    return f"free, for {device.share} jobs" if device.share > 1 else "free"
 
 
 def render_moved_text(moved: Moved, style: TextStyle = PLAIN) -> str:
@@ -76,8 +79,20 @@ def render_borrowed_text(borrowed: Borrowed, style: TextStyle = PLAIN) -> str:
     parts.append(Table(header, rows[:_MOST], right=(0,)))
     if len(rows) > _MOST:
         parts.append(f"and {len(rows) - _MOST} more: --json lists them all")
-    parts += sentences([*rank_differences(borrowed.seats), *borrowed.notes])
+    parts += sentences([*rank_differences(borrowed.seats), *_held(borrowed), *borrowed.notes])
     return lay_out(parts, style)
+
+
+def _held(borrowed: Borrowed) -> list[str]:
+    """Of each device what others held when one of its ranks began, the most."""
+    most: dict[str, int] = {}
+    for device in (own for seat in borrowed.seats for own in seat.devices):
+        most[device.id] = max(most.get(device.id, 0), device.others_bytes)
+    return [
+        f"other processes held {format_bytes(n)} of {id} when it was taken"
+        for id, n in most.items()
+        if n
+    ]
 
 
 def _verdict(borrowed: Borrowed) -> str:
