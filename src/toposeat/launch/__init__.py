@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from toposeat.launch.reorder import reorder_words, reordering
     from toposeat.launch.requests import requests_for
     from toposeat.launch.run import check_exists, run_placed, run_reordered
+    from toposeat.launch.servers import server_of
     from toposeat.launch.stack import (
         conflict,
         for_devices,

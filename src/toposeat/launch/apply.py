@@ -28,6 +28,7 @@ from toposeat.launch.line import (
 from toposeat.launch.python_hook import hooked_path, own_folders
 from toposeat.launch.realise import Realisation
 from toposeat.launch.reorder import reorder_words
+from toposeat.launch.servers import server_of
 from toposeat.launch.visibility import check_visibility
 from toposeat.model.files import beginning
 from toposeat.model.placement import Placement
@@ -97,6 +98,12 @@ def placed_command(
     below = torchrun_below(own)
     hook = _looking_hook(below or line, options, environment)
     options = replace(options, variables={**options.variables, **hook})
+    if torchrun.is_virtual(below or line):
+        # What it does itself would be undone: it takes the devices of local ranks in their order.
+        own, below = torchrun.not_virtual(own), below and torchrun.not_virtual(below)
+        one = {**options.variables, "LOCAL_RANK": "0"}
+        options = replace(options, visibility="mask", variables=one)
+        notes = (*notes, torchrun.VIRTUAL_NOTE)
     words = exec_words((below or line).family, placement_path, options)
     words += ["--elastic"] if torchrun.is_elastic(below or line, environment) else []
     tasks = wrapped_tasks(own, words)
@@ -160,6 +167,15 @@ def check_line(
     """Refuse what no words of a launcher can mend: another number of ranks, a visibility mode."""
     check_visibility(placement, visibility)
     line = torchrun_below(line) or line
+    server = server_of(line)
+    if server is not None and visibility != "cpu-only":
+        server.check(placement.ranks)
+    if torchrun.is_virtual(line) and visibility == "cpu-only":
+        raise UsageError(
+            "--virtual-local-rank gives every rank one device, and --visibility cpu-only is to"
+            " leave devices alone",
+            hint="leave one of both out",
+        )
     asked = ranks_asked(line, environment)
     fits = placement.ranks >= (asked or 0) if line.ranks is None else placement.ranks == asked
     if fits:

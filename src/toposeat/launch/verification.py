@@ -342,7 +342,7 @@ def _verify_rank(
     remote, exit_code = job
     own = reports.ranks.get(seat.rank)
     if own is None:
-        return _without_report(seat, any_report=bool(reports.ranks) and not remote)
+        return _without_report(seat, {} if remote else reports.ranks)
     findings = _Findings()
     final = _final(own)
     if own.value("seated") != "yes":
@@ -381,9 +381,13 @@ def _warnings(own: RankReports) -> list[str]:
     return [*own.seat.get("refusal", ()), *own.seat.get("warning", ())]
 
 
-def _without_report(seat: Seat, *, any_report: bool) -> RealisedSeat:
-    if any_report:
+def _without_report(seat: Seat, others: Mapping[int, RankReports]) -> RealisedSeat:
+    """Of a rank of which nothing is known; `others` left reports where it could have left one."""
+    sizes = [_number(own.value("size")) or 0 for own in others.values()]
+    if others:
         text = "this rank left no report, others did: it was not started through toposeat-exec"
+        if min(sizes) > 0 and max(sizes) <= seat.rank:
+            text = f"there was no such rank: the job has {max(sizes)}"
         return RealisedSeat(rank=seat.rank, verdict=SeatVerdict.MISMATCH, differences=(text,))
     text = "not checked: its report did not come here"
     return RealisedSeat(rank=seat.rank, verdict=SeatVerdict.NOT_CHECKED, differences=(text,))

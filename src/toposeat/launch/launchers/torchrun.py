@@ -34,6 +34,7 @@ _TABLE = OptionTable(
         {
             0: """
             h help m module no-python no_python run-path run_path standalone virtual-local-rank
+            virtual_local_rank
             """,
             1: """
             duplicate-stderr-filters duplicate-stdout-filters event-log-handler local-addr
@@ -60,6 +61,10 @@ def _spelled(*names: str) -> frozenset[str]:
 
 _BACKEND, _ENDPOINT = _spelled("rdzv-backend"), _spelled("rdzv-endpoint")
 _LOCAL_ADDRESS = _spelled("local-addr")
+_VIRTUAL = _spelled("virtual-local-rank")
+VIRTUAL_NOTE = (
+    "--virtual-local-rank is done by toposeat: a rank sees its planned device alone, LOCAL_RANK 0"
+)
 _STATIC = "static"
 # These two sort nodes by --local-addr; others, as etcd, number them as they come.
 _SORTING = ("c10d", "etcd-v2")
@@ -162,6 +167,16 @@ def as_node_of_task(launch: Launch, line: LaunchLine, hosts: Sequence[str]) -> W
         return ("sh", "-c", 'PET_NODE_RANK=$SLURM_PROCID exec "$0" "$@"')
     lines = "; ".join(_address(hosts, "$SLURM_PROCID"))
     return ("sh", "-c", f'{lines}; PET_LOCAL_ADDR=$address exec "$0" "$@"')
+
+
+def is_virtual(line: LaunchLine) -> bool:
+    """Whether torchrun is to show every rank its own device alone, as device 0 of local rank 0."""
+    return line.kind == LauncherKind.TORCHRUN and line.has(_VIRTUAL)
+
+
+def not_virtual(line: LaunchLine) -> LaunchLine:
+    """The line without the option for that."""
+    return line.changed((), _VIRTUAL) if line.kind == LauncherKind.TORCHRUN else line
 
 
 def is_elastic(line: LaunchLine, environment: Mapping[str, str]) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toposeat.errors import MissingProgramError, ToposeatError
-from toposeat.launch import LauncherKind, LaunchLine, unwrapped
+from toposeat.launch import LauncherKind, LaunchLine, server_of, unwrapped
 from toposeat.launch.ledger import Fault, Ledger
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.hostlist import compress_hostlist
@@ -121,9 +121,19 @@ def why_nothing(
         )
     if ledger.exit_code != 0:
         cause = f"{name} ended with exit code {ledger.exit_code}, and no rank recorded anything"
-        return Fault(cause, "what it said is above")
+        return Fault(cause, "; ".join(["what it said is above", *_layout(line)]))
     fault = next(_deaf(line, environment, recorders), None) or ledger.unreached()
-    return fault or Fault(f"no rank recorded anything: {name} made no MPI call")
+    fault = fault or Fault(f"no rank recorded anything: {name} made no MPI call")
+    return replace(fault, hint="; ".join(filter(None, [fault.hint, *_layout(line)])))
+
+
+def _layout(line: LaunchLine) -> Iterator[str]:
+    """What to type for a server whose line says how its ranks talk."""
+    if (server := server_of(line)) is not None:
+        yield (
+            f"its line says its layout: toposeat map {server.pattern} -t this -o app.place;"
+            " toposeat run -p app.place ..."
+        )
 
 
 def _deaf(

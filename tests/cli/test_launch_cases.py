@@ -1,0 +1,118 @@
+"""Cases of ../shared/cases/launch: lines of other projects, on an emulated node."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import MpiToolchain
+from tests.support.processes import executable, ran
+from toposeat.emulation import emulated_node, machine_text
+from toposeat.topology import read_topology
+
+CASES = Path(__file__).parents[3] / "shared" / "cases" / "launch"
+TOPOSEAT = str(Path(sys.executable).with_name("toposeat"))
+MACHINE = "rtx-4-crossed-bridges"
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="no ../shared/cases/launch here")
+
+
+def case(
+    script: str, folder: Path, name: str, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A shell script on the emulated node; placements of the cases are for this host."""
+    for place in (CASES / "common" / "p4.place", *CASES.glob(f"{name}*/*.place")):
+        text = re.sub(r"\bvm\b", os.uname().nodename, place.read_text())
+        (folder / place.name).write_text(text)
+    environment = {k: v for k, v in os.environ.items() if k not in ("CUDA_VISIBLE_DEVICES",)}
+    own = next(CASES.glob(f"{name}*"))
+    path = f"{Path(TOPOSEAT).parent}{os.pathsep}{environment['PATH']}"
+    environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": path, "PYTHONPATH": str(own)}
+    environment |= more or {}
+    with emulated_node(machine_text(read_topology(MACHINE))) as node:
+        return ran(["sh", "-c", script], env=node.environment(environment), cwd=folder)
+
+
+def test_base_gpu_id_is_refused_before_the_start(tmp_path: Path) -> None:
+    line = "python -m sglang.launch_server --model-path m --tp 2"
+    run = "toposeat run --strict -p two.place --"
+    refused = case(f"{run} {line} --base-gpu-id 2", tmp_path, "15")
+    assert refused.returncode == 2
+    assert "--base-gpu-id 2 and the placement do not go together" in refused.stderr
+    assert "scheduler" not in refused.stdout
+    fits = case(f"toposeat run -p two.place -- {line}", tmp_path, "15")
+    taken = re.findall(r"TP(\d) device \d of 2 pci (\S+)", fits.stdout)
+    assert sorted(taken) == [("0", "0000:21:00.0"), ("1", "0000:61:00.0")]
+
+
+def test_one_list_at_every_door(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """What a rank of `run` sees is what every form of `export` says."""
+    show = executable(tmp_path / "show.sh", "#!/bin/sh\necho list=$CUDA_VISIBLE_DEVICES\n")
+    forms = "".join(
+        f"toposeat export two.place --launcher {form}; " for form in ("script", "env", "torchrun")
+    )
+    run = f"toposeat run -p two.place -- {mpi.mpirun} -n 2 {show}"
+    done = case(forms + run, tmp_path, "15", mpi.env)
+    lists = re.findall(r"(?:devices|list|DEVICES)=([\d,]+)", done.stdout)
+    assert (len(lists), set(lists)) == (6, {"1,3"})
+
+
+# What torchrun sets for the processes that it starts, with and without the option.
+TORCHRUN = f"""#!{sys.executable}
+import os, subprocess, sys
+words, options = sys.argv[1:], []
+while words[0].startswith("-"):
+    options.append(words.pop(0))
+if "--no_python" not in options:
+    words = [sys.executable, *words]
+seen, started = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1,2,3").split(","), []
+for rank in range(4):
+    own = {{"RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "4"}}
+    if "--virtual-local-rank" in options:
+        own |= {{"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": seen[rank]}}
+    started.append(subprocess.Popen(words, env={{**os.environ, **own}}))
+sys.exit(max(each.wait() for each in started))
+"""
+TAKES = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import gpu
+gpu.take(int(os.environ["LOCAL_RANK"]), f"rank {os.environ['RANK']}")
+"""
+
+
+def test_a_virtual_local_rank_is_seated_as_its_ranks_see_devices(tmp_path: Path) -> None:
+    executable(tmp_path / "torchrun", TORCHRUN)
+    (tmp_path / "takes.py").write_text(TAKES)
+    run = "PATH=$PWD:$PATH toposeat run --strict -p p4.place"
+    line = f"torchrun --nproc-per-node=4 --virtual-local-rank takes.py {CASES}/common"
+    done = case(f"{run} -- {line}", tmp_path, "common")
+    assert done.returncode == 0, done.stderr
+    assert "4 ranks as planned" in done.stderr
+    assert "--virtual-local-rank is done by toposeat" in done.stderr
+    taken = re.findall(r"rank (\d) device 0 of 1 pci 0000:(\d\d)", done.stdout)
+    assert sorted(taken) == [("0", "01"), ("1", "41"), ("2", "21"), ("3", "61")]
+    refused = case(f"{run} --visibility cpu-only -- {line}", tmp_path, "common")
+    assert refused.returncode == 2
+    assert "--virtual-local-rank gives every rank one device" in refused.stderr
+
+
+def test_ranks_that_never_were_leave_no_report_unsaid(tmp_path: Path) -> None:
+    """Two processes with the variables of a job of two, under a plan of four."""
+    executable(tmp_path / "starter", TORCHRUN.replace("range(4)", "range(2)").replace('"4"', '"2"'))
+    (tmp_path / "takes.py").write_text(TAKES)
+    done = case(f"toposeat run -p p4.place -- ./starter takes.py {CASES}/common", tmp_path, "15")
+    assert "ranks 2-3: there was no such rank: the job has 2" in done.stderr
+    assert "left no report" not in done.stderr
+
+
+def test_a_server_that_recorded_nothing_is_named_its_layout(tmp_path: Path) -> None:
+    line = "python -m sglang.launch_server --model-path m --tp 2 --pp-size=2"
+    done = case(f"toposeat profile -o x.prof -- {line}", tmp_path, "15")
+    assert done.returncode != 0
+    assert "toposeat map llm:tp=2,pp=2,mode=prefill -t this" in done.stderr
