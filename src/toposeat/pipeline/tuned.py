@@ -23,7 +23,7 @@ from toposeat.model.record import Record
 from toposeat.model.result_file import save_mapping
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
-from toposeat.model.traffic import Traffic
+from toposeat.model.traffic import INNER_LINE, Traffic
 from toposeat.model.traffic_file import save_traffic
 from toposeat.model.visible_list import DEVICE_VARIABLES
 from toposeat.pipeline.command_words import program_name
@@ -131,6 +131,14 @@ def tune(
 
 
 def _refuse_fewer(line: launch.LaunchLine, traffic: Traffic) -> None:
+    if traffic.why_no_verdict:
+        inner = traffic.metadata.get(INNER_LINE)
+        raise ToposeatError(
+            f"nothing to plan: {traffic.why_no_verdict}",
+            hint=f"its own line is the job: toposeat tune -- {inner}"
+            if inner
+            else "start the ranks that talk by a launch line of their own",
+        )
     launch.refuse_fewer(line, traffic.ranks, os.environ, alone=traffic.worlds_of_one)
 
 

@@ -140,7 +140,7 @@ def test_ranks_without_a_record(tmp_path: Path) -> None:
 def test_records_of_two_jobs(tmp_path: Path) -> None:
     write(tmp_path, 0).rename(tmp_path / "rank-0-1.tpstorch")
     write(tmp_path, 0)
-    with pytest.raises(InputError, match="records of several jobs"):
+    with pytest.raises(InputError, match="and a plan is for one world"):
         read_torch_records(tmp_path)
 
 

@@ -121,13 +121,13 @@ def why_nothing(
         )
     if ledger.exit_code != 0:
         cause = f"{name} ended with exit code {ledger.exit_code}, and no rank recorded anything"
-        return Fault(cause, "; ".join(["what it said is above", *_layout(line)]))
+        return Fault(cause, "; ".join(["what it said is above", *layout_hint(line)]))
     fault = next(_deaf(line, environment, recorders), None) or ledger.unreached()
     fault = fault or Fault(f"no rank recorded anything: {name} made no MPI call")
-    return replace(fault, hint="; ".join(filter(None, [fault.hint, *_layout(line)])))
+    return replace(fault, hint="; ".join(filter(None, [fault.hint, *layout_hint(line)])))
 
 
-def _layout(line: LaunchLine) -> Iterator[str]:
+def layout_hint(line: LaunchLine) -> Iterator[str]:
     """What to type for a server whose line says how its ranks talk."""
     if (server := server_of(line)) is not None:
         yield (

@@ -21,21 +21,28 @@ from toposeat.launch import (
     parse_launch_line,
     reorder_words,
     run_child,
+    unwrapped,
     wrap_with_exec,
     wrapped_tasks,
 )
 from toposeat.launch.child import STOPPING
 from toposeat.launch.ledger import OPEN_PORTS, Ledger
+from toposeat.launch.line import launcher_within
 from toposeat.launch.python_hook import own_folders
 from toposeat.launch.run import assignments
 from toposeat.model.files import write_atomically
 from toposeat.model.job_folder import MEMORY_FOLDER, job_folder, keep_records
 from toposeat.model.shell_words import shell_line, shell_word
-from toposeat.model.traffic import Traffic
+from toposeat.model.traffic import INNER_LINE, Traffic
 from toposeat.model.trust import make_own_folder
 from toposeat.profile.pattern.recognise import with_pattern
 from toposeat.profile.recording.gathering import Gathering, gathering, planned_gathering
-from toposeat.profile.recording.recorders import Recorders, choose_recorders, why_nothing
+from toposeat.profile.recording.recorders import (
+    Recorders,
+    choose_recorders,
+    layout_hint,
+    why_nothing,
+)
 from toposeat.profile.records.merge import (
     LEFT_NO_RECORD,
     NO_WORD,
@@ -150,9 +157,17 @@ def profile_run(
         metadata["stopped_by"] = stopped[0]
     if recording is not None and recording.reorder:
         metadata["reorder"] = recording.reorder
+    metadata |= _inner_line(line, traffic)
     if line.further or line.tasks:
         metadata["programs"] = _programs_in_words(line)
     return replace(traffic, metadata=metadata), exit_code
+
+
+def _inner_line(line: LaunchLine, traffic: Traffic) -> dict[str, str]:
+    """The launch line behind a program without one, where its own process is not the job."""
+    words = unwrapped(line.program).program
+    at = None if line.launcher or len(traffic.mapped_table()) else launcher_within(words[1:])
+    return {} if at is None else {INNER_LINE: shell_line(words[at + 1 :])}
 
 
 def _programs_in_words(line: LaunchLine) -> str:
@@ -297,7 +312,8 @@ def _complete(run: _Run, *, partial: bool, progress: Progress | None) -> Traffic
             run.gathered.unpack()
             traffic = _read(run.folder, progress)
     except ToposeatError as error:
-        raise NothingRecordedError(str(error), hint=error.hint, exit_code=run.exit_code) from error
+        hint = "; ".join([error.hint, *layout_hint(run.line)])
+        raise NothingRecordedError(str(error), hint=hint, exit_code=run.exit_code) from error
     if traffic is None:
         fault = why_nothing(
             run.line,

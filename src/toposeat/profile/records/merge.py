@@ -19,7 +19,7 @@ from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.rank_info import cpu_doubt, file_doubt
-from toposeat.model.traffic import WORLDS_OF_ONE, Traffic
+from toposeat.model.traffic import LEFT_OUT, WORLDS_OF_ONE, Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
 from toposeat.profile.records.torch_job import joined, read_torch_records
@@ -137,6 +137,17 @@ class _Merger:
         processes = sum(len(world.seen) for world in self.own.values()) + self.repeated
         return processes if processes > 1 and all(size == 1 for _, size in self.own) else 0
 
+    def left(self, chosen: WorldSum) -> Iterator[str]:
+        """What is not in the tables of the chosen world, in words."""
+        if self.nested:
+            yield f"what {self.nested} processes of MPI jobs sent that ranks started"
+        if len(self.own) > 1 and not self.alone:
+            yield f"what {len(self.own) - 1} other MPI jobs of the line sent"
+        if chosen.flags[Flag.SPAWNS]:
+            yield "what MPI_Comm_spawn started"
+        if chosen.outside["messages"] or chosen.lost["messages"] or chosen.lost["events"]:
+            yield "what could not be attributed to two ranks"
+
     def sentences(self) -> Iterator[str]:
         """What the report says of records that are left out, the gravest first."""
         if self.damaged:
@@ -154,7 +165,7 @@ class _Merger:
         if self.alone:
             yield f"{self.alone} processes, each a world of one rank; the first is used"
         elif len(self.own) > 1:
-            yield f"records of {len(self.own)} MPI jobs found; the largest one is used"
+            yield f"the line started {len(self.own)} MPI jobs; the largest one is used"
 
 
 def read_records(*directories: str | Path, progress: Progress | None = None) -> Traffic:
@@ -183,8 +194,9 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
     report = [*merger.sentences(), *(line for lines in told for line in lines)]
     try:
         traffic = make_traffic(chosen, report, len(merger.damaged))
-        alone = {WORLDS_OF_ONE: str(merger.alone)} if merger.alone else {}
-        return replace(traffic, metadata={**traffic.metadata, **alone})
+        found = {WORLDS_OF_ONE: str(merger.alone or ""), LEFT_OUT: ", ".join(merger.left(chosen))}
+        kept = {key: value for key, value in found.items() if value}
+        return replace(traffic, metadata={**traffic.metadata, **kept})
     except (ValueError, OverflowError) as error:  # each record is sound, their sum is not
         raise InputError(
             f"the records contradict each other: {error}",

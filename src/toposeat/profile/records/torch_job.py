@@ -203,17 +203,19 @@ def read_torch_records(*folders: Path) -> Traffic:
 
 
 def _check_one_job(records: Sequence[TorchRecord]) -> None:
-    seen: dict[int, TorchRecord] = {}
-    for record in records:
-        own, world = record.process, records[0].process.world
-        other = seen.setdefault(own.rank, record)
-        if other is not record or own.world != world:
-            raise InputError(
-                f"records of several jobs: {other.path.name} is of rank {own.rank} of {world}, this"
-                f" one of rank {own.rank} of {own.world}",
-                path=record.path,
-                hint="profile one job at a time; keep the records of one in a folder of its own",
-            )
+    """Refuse several worlds: of records alone nobody can tell whose ranks are whose."""
+    worlds = Counter((record.process.rank, record.process.world) for record in records)
+    sizes = sorted({world for _, world in worlds})
+    same = max(worlds.values())
+    if len(sizes) > 1 or same > 1:
+        what = f"{same} worlds of {sizes[0]} ranks each"
+        if len(sizes) > 1:
+            what = f"worlds of {' and '.join(map(str, sizes))} ranks"
+        raise InputError(
+            f"the job has {what}, and a plan is for one world",
+            path=records[0].path,
+            hint="start and profile one of them alone, such as a server with -dp 1",
+        )
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from toposeat.model.few import within
 from toposeat.model.rank_info import DeviceChoice, cpu_doubt
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
+    INNER_LINE,
     CollectiveEvent,
     Exchange,
     MemorySpace,
@@ -366,6 +367,10 @@ def gain_words(traffic: Traffic) -> str:
     """The verdict in one sentence: what share of the run could gain at all; "" if it crashed."""
     if has_crashed(traffic):
         return ""
+    if traffic.why_no_verdict:
+        inner = clean(traffic.metadata.get(INNER_LINE, ""))
+        more = f" Its own line is the job: toposeat profile -- {inner}" if inner else ""
+        return f"No verdict on the job: {clean(traffic.why_no_verdict)}.{more}"
     if not len(traffic.mapped_table()):
         return "Nothing to gain: no rank sent anything to another."
     share = gain_share(traffic)
