@@ -14,7 +14,17 @@ def test_generated_pages_follow_the_code() -> None:
 
 
 def test_records_that_are_named_exist() -> None:
-    find = ["git", "grep", "-ohE", "(docs/adr/|ADR )[0-9]{4}"]
+    find = ["git", "grep", "-ohE", "(docs/adr/|ADR |[Rr]ecord )[0-9]{4}"]
     found = ran(find, cwd=_ROOT, check=True)
     records = {path.name[:4] for path in (_ROOT / "docs" / "adr").glob("[0-9]*.md")}
     assert {name[-4:] for name in found.stdout.splitlines()} <= records
+
+
+def test_records_stay_few_and_short() -> None:
+    """As docs/adr/README.md says: people read them before they change what they are about."""
+    records = sorted((_ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    assert len(records) <= 25
+    for record in records:
+        lines = record.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 60, record
+        assert max(map(len, lines)) <= 120, record
