@@ -5,7 +5,7 @@ for it, passes an operator of PyTorch's dispatcher, `c10d::allreduce_` and the l
 added to each at the key `BackendSelect`, which none of them uses: it counts, and passes the call on
 unchanged.
 
-The record of a process is one file, laid out as `torch_record.py` reads it: a header, a table of
+The record of a process is one file, laid out as `torch_job.py` reads it: a header, a table of
 counts that is mapped into memory, so that what was counted survives a SIGKILL, and behind it lines
 of JSON that say what the rows of the table count. Only the standard library and torch are used.
 """
