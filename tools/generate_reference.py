@@ -69,7 +69,7 @@ def catalogue_page() -> str:
         _NOTE,
         "# Catalogue of known machines\n",
         "The machines are described from published facts; numbers are `nominal` unless the machine",
-        "file says otherwise.\n",
+        "file says otherwise. Below the table are the sources of each, and what is assumed.\n",
         "| name | devices | links | description |\n|---|---|---|---|",
     ]
     machines = [read_topology(name) for name in catalogue_names()]
@@ -81,12 +81,12 @@ def catalogue_page() -> str:
         for known in KNOWN_SHAPES.values()
     ]
     for machine in machines:
-        parts.append(f"\n## {machine.name}\n\n{machine.description}\n")
+        parts.append(f"\n## {machine.name}\n")
         parts += [f"- {source}" for source in machine.sources]
         parts += [f"- *{remark}*" for remark in remarks(machine)]
         parts += [f"- doubt: {doubt}" for doubt in machine.report]
     for known in KNOWN_SHAPES.values():
-        parts.append(f"\n## {known.name}\n\n{known.description}: `{known.shape}`\n")
+        parts.append(f"\n## {known.name}\n\n`{known.shape}`\n")
         parts += [f"- {source}" for source in known.sources]
         parts.append(f"- *assumed: {known.assumed}*")
     return "\n".join(parts) + "\n"

@@ -70,3 +70,29 @@ def test_every_page_is_in_the_index() -> None:
     }
     pages = {page for page in PAGES if page.is_relative_to(docs)}
     assert pages - listed - {docs / "index.md"} == set()
+
+
+def test_tutorials_write_files_of_their_own() -> None:
+    """So they can be followed one after the other in one folder."""
+    written = [
+        (name, page.name)
+        for page in sorted((_ROOT / "docs" / "tutorial").glob("*.md"))
+        for name in {
+            name
+            for step in steps_of(page)
+            for name in re.findall(r"(?:-o|--html|cat >) ([\w./-]+)", step.command)
+        }
+    ]
+    assert len(written) > 8
+    assert len({name for name, _ in written}) == len(written), sorted(written)
+
+
+def test_the_glossary_has_only_words_that_a_page_uses() -> None:
+    glossary = _ROOT / "docs" / "reference" / "glossary.md"
+    pages = [page for page in PAGES if page != glossary and page.parent.name != "adr"]
+    text = " ".join(page.read_text() for page in pages).lower()
+    rows = re.findall(r"^\| (?!term \|)([^|]*[a-zA-Z][^|]*) \|", glossary.read_text(), re.MULTILINE)
+    terms = [re.sub(r" \(.*\)", "", term).lower() for row in rows for term in row.split(", ")]
+    assert len(terms) > 150
+    unused = [term for term in terms if not re.search(rf"\b{re.escape(term)}", text)]
+    assert unused == []
