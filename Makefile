@@ -17,6 +17,7 @@ export CMAKE_C_COMPILER_LAUNCHER ?= ccache
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 endif
+CLOCKED := tools/clocked.sh
 NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' 2>/dev/null)
 
 .PHONY: help
@@ -25,12 +26,12 @@ help: ## this list
 
 .PHONY: setup-demo setup-test setup-lint setup-bench setup-docs setup-release
 setup-demo setup-test setup-lint setup-bench setup-docs setup-release: setup-%:
-	@tools/setup.sh $*
+	@$(CLOCKED) 'setup for $*' tools/setup.sh $*
 
 .PHONY: build
 build: ## build the package (core, bindings, interposer, launcher) and install it into .venv
 	@mkdir -p build
-	@flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
+	@$(CLOCKED) build flock build/.lock pip install --quiet --disable-pip-version-check --no-build-isolation \
 	  --no-deps --config-settings build-dir=build/wheel --config-settings cmake.define.TOPOSEAT_WERROR=$(WERROR) --editable .
 
 .PHONY: demo
@@ -43,19 +44,19 @@ test: setup-test build native-test python-test ## all tests
 
 .PHONY: python-test
 python-test: setup-test build
-	@python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not (mpi or alone or cluster or deep)'
-	@python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not (alone or cluster or deep)'
-	@python -m pytest -q -m 'alone and not (cluster or deep)' $$(grep -rl --include='*.py' pytest.mark.alone tests)
-	@python -m pytest -q -n $(JOBS) --maxprocesses 2 --dist loadfile -m 'cluster and not (alone or deep)' tests/cluster
+	@$(CLOCKED) 'tests without an MPI' python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not (mpi or alone or cluster or deep)'
+	@$(CLOCKED) 'tests with an MPI' python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not (alone or cluster or deep)'
+	@$(CLOCKED) 'tests that run alone' python -m pytest -q -m 'alone and not (cluster or deep)' $$(grep -rl --include='*.py' pytest.mark.alone tests)
+	@$(CLOCKED) 'tests on four nodes' python -m pytest -q -n $(JOBS) --maxprocesses 2 --dist loadfile -m 'cluster and not (alone or deep)' tests/cluster
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads
 	@cmake --preset sanitizers --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
-	@cmake --build --preset sanitizers
-	@ctest --preset sanitizers -j $(JOBS) --output-on-failure
+	@$(CLOCKED) 'build with sanitizers' cmake --build --preset sanitizers
+	@$(CLOCKED) 'tests with sanitizers' ctest --preset sanitizers -j $(JOBS) --output-on-failure
 	@cmake --preset thread-sanitizer --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
-	@cmake --build --preset thread-sanitizer
-	@ctest --preset thread-sanitizer --output-on-failure
+	@$(CLOCKED) 'build with the thread sanitizer' cmake --build --preset thread-sanitizer
+	@$(CLOCKED) 'tests with the thread sanitizer' ctest --preset thread-sanitizer --output-on-failure
 
 .PHONY: gpu-test
 gpu-test: setup-test build ## on a node with GPUs: devcopy's scenarios on its driver, and where the stand-in answers otherwise
@@ -71,7 +72,7 @@ lint: setup-lint build lint-python lint-native ## everything that reads the code
 lint-python:
 	@ruff check .
 	@ruff format --check .
-	@mypy
+	@$(CLOCKED) mypy mypy
 	@lint-imports
 	@python tools/core_layers.py
 	@python tools/lines.py
@@ -83,7 +84,7 @@ python: setup-lint setup-test build lint-python python-test ## after a change of
 .PHONY: lint-native
 lint-native:
 	@clang-format --dry-run --Werror $(NATIVE)
-	@python tools/tidy.py --jobs $(JOBS)
+	@$(CLOCKED) clang-tidy python tools/tidy.py --jobs $(JOBS)
 
 .PHONY: lint-deep
 lint-deep: setup-lint setup-test build ## what is too slow for every commit: before an issue is called resolved

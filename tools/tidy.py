@@ -4,13 +4,15 @@ Run: python tools/tidy.py [--deep] [--jobs N], after `make build`, whose compile
 used.
 
 For every commit: all checks but the clang analyzer's, which take ten times what the others take
-together, and the interposer as built for one MPI ABI of three. With --deep: everything. Says what
-was found and exits with status 1.
+together, and the interposer as built for one MPI ABI of three. A unit that passed is checked again
+where anything that it is made of has changed: the digests are in the user's cache. With --deep:
+everything. Says what was found and exits with status 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shlex
@@ -18,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import dropwhile
 from pathlib import Path
 
@@ -38,7 +41,7 @@ ANALYZER = "--checks=-clang-analyzer-*"
 PROGRAMS = ("microbench/*.c", "examples/*/*.c", "benchmarks/*.c")
 SMPI_PROGRAM = "benchmarks/referee/smpi_schedule.c"
 
-Unit = tuple[str, list[str]]  # the source, and how it is compiled
+Unit = tuple[str, list[str], str]  # the source, how it is compiled, and its object if CMake's
 
 
 def built(*, deep: bool) -> Iterator[Unit]:
@@ -48,7 +51,8 @@ def built(*, deep: bool) -> Iterator[Unit]:
         source = str(Path(entry["file"]).relative_to(ROOT))
         other_abi = any(name in entry["output"] for name in OTHER_ABIS)
         if source.startswith(checked) and (deep or not other_abi):
-            yield source, list(_options(shlex.split(entry["command"])))
+            made = os.path.relpath(ROOT / TREE / entry["output"], ROOT / TREE)
+            yield source, list(_options(shlex.split(entry["command"]))), made
 
 
 def _options(words: list[str]) -> Iterator[str]:
@@ -66,7 +70,7 @@ def programs() -> Iterator[Unit]:
     headers = str(ROOT / ".venv" / "mpi" / "mpich" / "include")
     for pattern in PROGRAMS:
         for source in sorted(ROOT.glob(pattern)):
-            yield str(source.relative_to(ROOT)), _program_options(headers)
+            yield str(source.relative_to(ROOT)), _program_options(headers), ""
     probe = ["cc", "-x", "c", "-M", "-"]
     done = subprocess.run(
         probe, input="#include <smpi/mpi.h>\n", capture_output=True, text=True, check=False
@@ -75,7 +79,7 @@ def programs() -> Iterator[Unit]:
     if header is None:
         print(f"tidy: no headers of SimGrid here: {SMPI_PROGRAM} is not checked", file=sys.stderr)
     else:
-        yield SMPI_PROGRAM, _program_options(str(Path(header).parent))
+        yield SMPI_PROGRAM, _program_options(str(Path(header).parent)), ""
 
 
 def _program_options(headers: str) -> list[str]:
@@ -84,10 +88,44 @@ def _program_options(headers: str) -> list[str]:
 
 def check(unit: Unit, *, deep: bool) -> str:
     """What clang-tidy finds in one unit; empty if nothing."""
-    source, options = unit
+    source, options, _ = unit
     line = ["clang-tidy", "--quiet", *([] if deep else [ANALYZER]), source, "--", *options]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+PASSED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "toposeat-tidy")
+
+
+@cache
+def _digest(path: str) -> bytes:
+    return hashlib.sha256(Path(path).read_bytes()).digest()
+
+
+def read_by() -> dict[str, list[str]]:
+    """What the compiler read for each object, the source among it."""
+    listed = subprocess.run(
+        ["ninja", "-C", TREE, "-t", "deps"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    blocks = [block.splitlines() for block in listed.stdout.split("\n\n") if block]
+    return {
+        head.partition(": #deps")[0]: [str(ROOT / TREE / line.strip()) for line in files]
+        for head, *files in blocks
+    }
+
+
+def key(unit: Unit, files: list[str]) -> str:
+    """Digest of all that decides what is found in a unit."""
+    source, options, _ = unit
+    settings = [ROOT / ".clang-tidy", *sorted(ROOT.glob("*/.clang-tidy"))]
+    line = "\0".join([_version(), source, *options]).replace(str(ROOT), ".")
+    read = b"".join(map(_digest, [*map(str, settings), *files]))
+    return hashlib.sha256(line.encode() + read).hexdigest()
+
+
+@cache
+def _version() -> str:
+    return subprocess.check_output(["clang-tidy", "--version"], text=True)
 
 
 def main() -> int:
@@ -96,11 +134,24 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     units = [*built(deep=arguments.deep), *programs()]
+    read = {} if arguments.deep else read_by()
+    keys = [key(unit, read[unit[2]]) if unit[2] in read else "" for unit in units]
+    changed = [
+        (unit, mark) for unit, mark in zip(units, keys, strict=True)
+        if not mark or not (PASSED / mark).exists()
+    ]  # fmt: skip
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        found = list(pool.map(lambda unit: check(unit, deep=arguments.deep), units))
-    for text in filter(None, found):
-        print(text, file=sys.stderr)
-    print(f"tidy: {len(units)} units, {sum(map(bool, found))} with findings")
+        found = list(pool.map(lambda each: check(each[0], deep=arguments.deep), changed))
+    PASSED.mkdir(parents=True, exist_ok=True)
+    for (_, mark), text in zip(changed, found, strict=True):
+        if text:
+            print(text, file=sys.stderr)
+        elif mark:
+            (PASSED / mark).touch()
+    print(
+        f"tidy: {len(units)} units, {len(changed)} changed since they passed,"
+        f" {sum(map(bool, found))} with findings"
+    )
     return 1 if any(found) else 0
 
 
