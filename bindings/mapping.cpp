@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -21,7 +23,6 @@ using toposeat::MapAnswer;
 using toposeat::MapRequest;
 using toposeat::Matrix;
 using toposeat::Network;
-using toposeat::Qap;
 using toposeat::RankTraffic;
 using toposeat::Symmetry;
 using InputMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -37,7 +38,7 @@ Matrix as_matrix(const InputMatrix &array) {
 /// Pairs (rank, device) to one entry per rank.
 std::vector<std::uint32_t>
 as_pins(std::uint32_t ranks, const std::vector<std::tuple<std::uint32_t, std::uint32_t>> &pairs) {
-  std::vector<std::uint32_t> pins(pairs.empty() ? 0 : ranks, Qap::no_pin);
+  std::vector<std::uint32_t> pins(pairs.empty() ? 0 : ranks, toposeat::no_pin);
   for (const auto &[rank, device] : pairs) {
     if (rank >= ranks)
       throw std::invalid_argument("rank " + std::to_string(rank) + " does not exist");
@@ -49,18 +50,19 @@ as_pins(std::uint32_t ranks, const std::vector<std::tuple<std::uint32_t, std::ui
 using Numbers = std::vector<std::uint32_t>;
 using Pins = std::vector<std::tuple<std::uint32_t, std::uint32_t>>;
 
-/// The request that Python describes; it refers to `network` and `traffic`.
-void make_request(MapRequest *request, const Network &network, const RankTraffic &traffic,
-                  const InputMatrix &cost, const std::optional<InputMatrix> &message_cost,
-                  const Numbers &devices, const Pins &pins, const Numbers &slots,
-                  const std::vector<Numbers> &allowed, const Numbers &hosts,
-                  const std::string &objective, const std::string &solver, double budget_s,
-                  std::uint64_t seed) {
-  new (request) MapRequest{.network = network,
-                           .traffic = traffic,
+/// The request that Python describes; it shares Python's `network` and `traffic`.
+void make_request(MapRequest *request, std::shared_ptr<const Network> network,
+                  std::shared_ptr<const RankTraffic> traffic, const InputMatrix &cost,
+                  const std::optional<InputMatrix> &message_cost, const Numbers &devices,
+                  const Pins &pins, const Numbers &slots, const std::vector<Numbers> &allowed,
+                  const Numbers &hosts, const std::string &objective, const std::string &solver,
+                  double budget_s, std::uint64_t seed) {
+  const std::uint32_t ranks = traffic->ranks;
+  new (request) MapRequest{.network = std::move(network),
+                           .traffic = std::move(traffic),
                            .cost = as_matrix(cost),
                            .devices = devices,
-                           .pinned = as_pins(traffic.ranks, pins),
+                           .pinned = as_pins(ranks, pins),
                            .objective = named(objectives, objective),
                            .method = named(methods, solver),
                            .budget_s = budget_s,
@@ -145,11 +147,10 @@ void bind_mapping(nb::module_ &module) {
       .def_ro("notes", &MapAnswer::notes);
 
   nb::class_<MapRequest>(module, "MapRequest", request_doc)
-      .def("__init__", &make_request, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "network"_a,
-           "traffic"_a, "cost"_a, nb::kw_only(), "message_cost"_a.none() = nb::none(),
-           "devices"_a = Numbers(), "pins"_a = Pins(), "slots"_a = Numbers(),
-           "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(), "objective"_a = "time",
-           "solver"_a = "auto", "budget_s"_a = 1.0, "seed"_a = 1);
+      .def("__init__", &make_request, "network"_a, "traffic"_a, "cost"_a, nb::kw_only(),
+           "message_cost"_a.none() = nb::none(), "devices"_a = Numbers(), "pins"_a = Pins(),
+           "slots"_a = Numbers(), "allowed"_a = std::vector<Numbers>(), "hosts"_a = Numbers(),
+           "objective"_a = "time", "solver"_a = "auto", "budget_s"_a = 1.0, "seed"_a = 1);
 
   nb::class_<Symmetry>(module, "Symmetry",
                        "Permutations that keep a square table and, with it, a network.")

@@ -2,6 +2,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -151,13 +153,13 @@ std::vector<std::uint32_t> route(const Machine &machine, std::uint32_t a, std::u
   return links;
 }
 
-LargeAnswer map_large(const Machine &machine, const RankTraffic &traffic,
-                      const std::string &objective, const std::string &solver, double budget_s,
-                      std::uint64_t seed,
+LargeAnswer map_large(const std::shared_ptr<Machine> &machine,
+                      std::shared_ptr<const RankTraffic> traffic, const std::string &objective,
+                      const std::string &solver, double budget_s, std::uint64_t seed,
                       const std::function<void(const std::string &, double)> &progress,
                       bool interruptible) {
-  toposeat::LargeRequest request{traffic,
-                                 machine.kind,
+  toposeat::LargeRequest request{std::move(traffic),
+                                 std::shared_ptr<const LargeMachine>(machine, &machine->kind),
                                  named(objectives, objective),
                                  named(methods, solver),
                                  budget_s,

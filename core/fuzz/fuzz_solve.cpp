@@ -141,7 +141,7 @@ Matrix matrix_from(Source &source, std::uint32_t size) {
 }
 
 void add_constraints(Source &source, MapRequest &request) {
-  const std::uint32_t devices = request.network.devices;
+  const std::uint32_t devices = request.network->devices;
   if (source.chance(3)) {
     for (std::uint32_t d = 0; d < devices; ++d) {
       if (!source.chance(4))
@@ -154,11 +154,11 @@ void add_constraints(Source &source, MapRequest &request) {
       request.slots.push_back(source.below(4));
   }
   if (source.chance(3)) {
-    for (std::uint32_t r = 0; r < request.traffic.ranks; ++r)
-      request.pinned.push_back(source.chance(5) ? source.below(devices + 1) : Qap::no_pin);
+    for (std::uint32_t r = 0; r < request.traffic->ranks; ++r)
+      request.pinned.push_back(source.chance(5) ? source.below(devices + 1) : no_pin);
   }
   if (source.chance(3)) {
-    for (std::uint32_t r = 0; r < request.traffic.ranks; ++r) {
+    for (std::uint32_t r = 0; r < request.traffic->ranks; ++r) {
       request.allowed.emplace_back();
       for (std::uint32_t some = source.below(4); some > 0; --some)
         request.allowed.back().push_back(source.below(devices));
@@ -187,8 +187,8 @@ void check_seats(const MapRequest &request, const Assignment &placement) {
 /// Where there are few placements: none is below the bound, which of a proved answer is its value.
 void check_bound(const MapRequest &request, double bound) {
   constexpr double most_placements = 300;
-  const std::uint32_t ranks = request.traffic.ranks;
-  const std::uint32_t devices = request.network.devices;
+  const std::uint32_t ranks = request.traffic->ranks;
+  const std::uint32_t devices = request.network->devices;
   if (std::pow(devices, ranks) > most_placements)
     return;
   Assignment placement(ranks, 0);
@@ -218,8 +218,8 @@ void check_answer(const MapRequest &request, const MapAnswer &answer) {
   if (request.method == Method::random)
     return;
   require(value <= value_of(request, home) * slack, "worse than the default");
-  require(flow_time(request.network, request.traffic, answer.device_of_rank) <=
-              flow_time(request.network, request.traffic, home) * slack,
+  require(flow_time(*request.network, *request.traffic, answer.device_of_rank) <=
+              flow_time(*request.network, *request.traffic, home) * slack,
           "slower than the default");
 }
 

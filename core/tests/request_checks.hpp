@@ -15,11 +15,11 @@ namespace toposeat::testing {
 /// Of a placement, by the objective asked for.
 inline double value_of(const MapRequest &request, const Assignment &placement) {
   if (request.objective == Objective::time)
-    return flow_time(request.network, request.traffic, placement);
+    return flow_time(*request.network, *request.traffic, placement);
   if (request.objective == Objective::congestion)
-    return congestion(request.network, request.traffic, placement).max_s;
+    return congestion(*request.network, *request.traffic, placement).max_s;
   double total = 0;
-  for (const Flow &flow : request.traffic.flows) {
+  for (const Flow &flow : request.traffic->flows) {
     const std::uint32_t a = placement[flow.source];
     const std::uint32_t b = placement[flow.target];
     total += flow.bytes * request.cost(a, b);
@@ -31,18 +31,18 @@ inline double value_of(const MapRequest &request, const Assignment &placement) {
 
 /// What is wrong with the seats of a placement; null if nothing is.
 inline const char *seating_fault(const MapRequest &request, const Assignment &placement) {
-  std::vector<std::uint32_t> room(request.network.devices, request.devices.empty() ? 1 : 0);
+  std::vector<std::uint32_t> room(request.network->devices, request.devices.empty() ? 1 : 0);
   for (const std::uint32_t device : request.devices)
     room[device] = 1;
   for (std::size_t i = 0; i < request.slots.size(); ++i)
     room[request.devices.empty() ? i : request.devices[i]] = request.slots[i];
-  if (placement.size() != request.traffic.ranks)
+  if (placement.size() != request.traffic->ranks)
     return "a rank has no device";
   for (std::size_t r = 0; r < placement.size(); ++r) {
     const std::uint32_t device = placement[r];
     if (device >= room.size() || room[device]-- == 0)
       return "a device has too many ranks";
-    if (!request.pinned.empty() && request.pinned[r] != Qap::no_pin && request.pinned[r] != device)
+    if (!request.pinned.empty() && request.pinned[r] != no_pin && request.pinned[r] != device)
       return "a pin was not kept";
     if (request.allowed.empty() || request.allowed[r].empty())
       continue;

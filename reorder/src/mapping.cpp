@@ -90,7 +90,7 @@ RankTraffic traffic_of(int ranks, const tpr_edges &edges) {
 }
 
 /// The core's multilevel mapping, on slots numbered node by node.
-Blocks searched(const Nodes &nodes, const RankTraffic &traffic) {
+Blocks searched(const Nodes &nodes, const Shared<RankTraffic> &traffic) {
   const std::size_t count = nodes.sizes.size();
   std::vector<std::uint32_t> next(count); // slot for the next process of each node
   Blocks node_of_slot;
@@ -101,9 +101,8 @@ Blocks searched(const Nodes &nodes, const RankTraffic &traffic) {
   Assignment home; // role p is process p
   for (const std::uint32_t node : nodes.of_process)
     home.push_back(next[node]++);
-  const LargeMachine machine = NodesMachine(nodes.sizes);
   const LargeAnswer answer = map_large({.traffic = traffic,
-                                        .machine = machine,
+                                        .machine = NodesMachine(nodes.sizes),
                                         .objective = Objective::cost,
                                         .budget_s = budget_s,
                                         .seed = 1,
@@ -211,7 +210,7 @@ enum tpr_answer tpr__map_grid(int ranks, const struct tpr_places *places,
     const Nodes nodes(ranks, places->node);
     *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0, 0, 0};
     const Grid shape(*grid);
-    const toposeat::RankTraffic traffic = merged(ranks, shape.links());
+    const toposeat::Shared<toposeat::RankTraffic> traffic = merged(ranks, shape.links());
     std::vector<Blocks> candidates;
     if (nodes.uniform() && nodes.sizes.size() > 1) {
       Blocks tiles = shape.best_tiles(nodes.sizes.front());
@@ -220,7 +219,7 @@ enum tpr_answer tpr__map_grid(int ranks, const struct tpr_places *places,
     }
     if (searchable(nodes))
       candidates.push_back(searched(nodes, traffic));
-    return best_of(*places, nodes, traffic, candidates, new_rank, links);
+    return best_of(*places, nodes, *traffic, candidates, new_rank, links);
   } catch (const std::exception &) {
     return TPR_FAILED;
   }
@@ -232,13 +231,13 @@ enum tpr_answer tpr__map_graph(int ranks, const struct tpr_places *places,
   try {
     const Nodes nodes(ranks, places->node);
     *links = {static_cast<int>(nodes.sizes.size()), 0, 0, 0, 0, 0};
-    const toposeat::RankTraffic traffic = traffic_of(ranks, *edges);
+    const toposeat::Shared<toposeat::RankTraffic> traffic = traffic_of(ranks, *edges);
     if (too_large(nodes))
       return TPR_FAILED;
     std::vector<Blocks> candidates;
     if (searchable(nodes))
       candidates.push_back(searched(nodes, traffic));
-    return best_of(*places, nodes, traffic, candidates, new_rank, links);
+    return best_of(*places, nodes, *traffic, candidates, new_rank, links);
   } catch (const std::exception &) {
     return TPR_FAILED;
   }

@@ -23,7 +23,7 @@ class BestFirst {
 public:
   BestFirst(const Job &job, std::size_t looks, std::size_t timings)
       : job_(job), by_cost_(job.request.objective == Objective::cost),
-        peaks_(job.machine.network, job.request.traffic),
+        peaks_(job.machine.network, *job.request.traffic),
         most_s_(job.value(Objective::time, job.home) * (1 + 1e-9)), looks_(looks),
         timings_(timings) {
     const Assignment home = job.padded(job.home);
@@ -107,7 +107,7 @@ private:
 
   void add_neighbours(const Entry &from) {
     const auto size = static_cast<std::uint32_t>(job_.qap.size());
-    for (std::uint32_t r = 0; r < job_.request.traffic.ranks; ++r) {
+    for (std::uint32_t r = 0; r < job_.request.traffic->ranks; ++r) {
       for (std::uint32_t s = r + 1; s < size && looks_ > 0; ++s) {
         if (!job_.qap.may_swap(from.placement, r, s))
           continue;
@@ -192,7 +192,7 @@ private:
   /// default if a short search finds none.
   Assignment instead_of(const Assignment &refused) {
     if (job_.devices() <= most_devices) {
-      const std::size_t flows = 1 + job_.request.traffic.flows.size();
+      const std::size_t flows = 1 + job_.request.traffic->flows.size();
       const std::optional<Assignment> other = not_slower_substitute(
           job_, refused, looked_at_flows / flows, timed_flows / flows, within(0.2));
       if (other && worse(*other, refused))

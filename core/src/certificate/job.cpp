@@ -28,12 +28,12 @@ Qap pinned_qap(const RankTraffic &traffic, const ReducedMachine &machine) {
 
 Job::Job(const MapRequest &asked, ReducedMachine &&seats, const Deadline &end)
     : request(asked), deadline(end), machine(std::move(seats)),
-      qap(pinned_qap(asked.traffic, machine)),
-      loads{machine.network, asked.traffic, machine.pinned, machine.allowed}, home(machine.home) {}
+      qap(pinned_qap(*asked.traffic, machine)),
+      loads{machine.network, *asked.traffic, machine.pinned, machine.allowed}, home(machine.home) {}
 
 const LoadBounds &Job::load_bounds() const {
   if (!load_bounds_)
-    load_bounds_ = toposeat::load_bounds(machine.network, request.traffic);
+    load_bounds_ = toposeat::load_bounds(machine.network, *request.traffic);
   return *load_bounds_;
 }
 
@@ -52,7 +52,7 @@ Assignment Job::padded(const Assignment &placement) const {
 }
 
 Assignment Job::unpadded(const Assignment &placement) const {
-  return {placement.begin(), placement.begin() + request.traffic.ranks};
+  return {placement.begin(), placement.begin() + request.traffic->ranks};
 }
 
 double Job::value(Objective objective, const Assignment &placement) const {
@@ -83,7 +83,7 @@ Job::Figures &Job::figures(const Assignment &placement) const {
 
 FlowModel &Job::flow_model() const {
   if (!flow_model_)
-    flow_model_.emplace(machine.network, request.traffic);
+    flow_model_.emplace(machine.network, *request.traffic);
   return *flow_model_;
 }
 
@@ -91,7 +91,7 @@ const Peak &Job::peak(const Assignment &placement) const {
   Figures &known = figures(placement);
   if (!known.peak) {
     if (!peak_model_)
-      peak_model_.emplace(machine.network, request.traffic);
+      peak_model_.emplace(machine.network, *request.traffic);
     known.peak = peak_model_->of(placement);
   }
   return *known.peak;
@@ -152,7 +152,7 @@ double bound_of_heavy_flows(const Job &job, double messages) {
   if (!tree)
     return 0;
   Qap heavy = job.qap;
-  for (const Flow &flow : job.request.traffic.flows) {
+  for (const Flow &flow : job.request.traffic->flows) {
     if (flow.messages < messages)
       heavy.flow(flow.source, flow.target) = 0;
   }
@@ -165,7 +165,7 @@ double bound_of_heavy_flows(const Job &job, double messages) {
 double time_bound(const Job &job, double congestion_s) {
   const double transfer = congestion_s > 0 ? congestion_s + job.load_bounds().start_s : 0;
   double bound = std::max(job.load_bounds().time_s, transfer);
-  for (const double messages : message_counts(job.request.traffic)) {
+  for (const double messages : message_counts(*job.request.traffic)) {
     if (messages > 0)
       bound = std::max(bound, bound_of_heavy_flows(job, messages));
   }

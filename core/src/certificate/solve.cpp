@@ -114,16 +114,16 @@ Found candidate(const Job &job) {
 MapAnswer uniform_answer(const MapRequest &request, const ReducedMachine &machine) {
   MapAnswer answer;
   const Assignment &home = machine.home;
-  answer.device_of_rank = machine.original(home, request.traffic.ranks);
+  answer.device_of_rank = machine.original(home, request.traffic->ranks);
   if (request.objective == Objective::cost) {
-    Qap qap = make_qap(request.traffic, machine.cost, machine.message_cost);
+    Qap qap = make_qap(*request.traffic, machine.cost, machine.message_cost);
     Assignment seats(qap.size());
     std::iota(seats.begin(), seats.end(), 0U); // any permutation: all cost the same
     answer.value = qap_cost(qap, seats);
   } else if (request.objective == Objective::congestion) {
-    answer.value = congestion(machine.network, request.traffic, home).max_s;
+    answer.value = congestion(machine.network, *request.traffic, home).max_s;
   } else {
-    answer.value = flow_time(machine.network, request.traffic, home);
+    answer.value = flow_time(machine.network, *request.traffic, home);
   }
   answer.lower_bound = answer.value;
   answer.proved = answer.kept_default = answer.uniform = true;
@@ -137,7 +137,7 @@ MapAnswer uniform_answer(const MapRequest &request, const ReducedMachine &machin
 double search_seconds(const MapRequest &request) {
   const double timings = request.objective == Objective::time ? 1 : 2;
   return std::max(0.25 * request.budget_s,
-                  request.budget_s - timings * timing_seconds(request.traffic));
+                  request.budget_s - timings * timing_seconds(*request.traffic));
 }
 
 } // namespace
@@ -152,7 +152,7 @@ MapAnswer solve(const MapRequest &request) {
   const Found found = candidate(job);
   const Assignment chosen =
       chooses_placement(request.method) ? guarded(job, found, answer) : found.placement;
-  const std::uint32_t ranks = request.traffic.ranks;
+  const std::uint32_t ranks = request.traffic->ranks;
   answer.device_of_rank = job.machine.original(chosen, ranks);
   answer.kept_default = answer.device_of_rank == job.machine.original(job.home, ranks);
   answer.value = job.value(request.objective, chosen);

@@ -33,7 +33,7 @@ std::size_t real_devices(const Job &job) {
 
 /// Whether branching is quick, so that a short search will do before it.
 bool is_small(const Job &job) {
-  return job.devices() <= 8 || (job.request.traffic.ranks <= 8 && real_devices(job) <= 8);
+  return job.devices() <= 8 || (job.request.traffic->ranks <= 8 && real_devices(job) <= 8);
 }
 
 Effort effort_of(const Job &job) {
@@ -180,7 +180,7 @@ std::vector<Candidate> untimed_candidates(const Job &job, const Deadline &deadli
 /// Of the whole budget: the job's own deadline leaves time for a timing that begins before it.
 Deadline end_of_budget(const Job &job) {
   const double budget_s = job.request.budget_s;
-  const double kept = std::min(0.75 * budget_s, timing_seconds(job.request.traffic));
+  const double kept = std::min(0.75 * budget_s, timing_seconds(*job.request.traffic));
   return Deadline::in(job.deadline.left() + kept, job.request.stop);
 }
 
@@ -226,7 +226,7 @@ std::optional<Found> least_busy_on_tree(const Job &job) {
 
 Found solve_time(const Job &job) {
   if (job.devices() > always_timed &&
-      job.request.budget_s < few_timings * timing_seconds(job.request.traffic))
+      job.request.budget_s < few_timings * timing_seconds(*job.request.traffic))
     return time_the_likeliest(job);
   CandidatePool candidates(job.loads, job.home);
   job.remember(job.home, candidates.best_score().flow_s);

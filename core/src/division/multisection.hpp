@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "division/rank_graph.hpp"
 #include "toposeat/base/deadline.hpp"
-#include "toposeat/division/rank_graph.hpp"
 #include "toposeat/machines/slot_tree.hpp"
 #include "toposeat/problem/network.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-#include "toposeat/division/rank_graph.hpp"
+#include "division/rank_graph.hpp"
 
 #include <algorithm>
 #include <limits>

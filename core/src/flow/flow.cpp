@@ -201,7 +201,7 @@ private:
   double least_step_ = 0; // 0: every event is a step of its own
 };
 
-FlowModel::FlowModel(const Network &network, const RankTraffic &traffic)
+FlowModel::FlowModel(Kept<Network> network, Kept<RankTraffic> traffic)
     : simulation_(std::make_unique<Simulation>(network, traffic)) {}
 FlowModel::FlowModel(FlowModel &&) noexcept = default;
 FlowModel &FlowModel::operator=(FlowModel &&) noexcept = default;

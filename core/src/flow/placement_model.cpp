@@ -6,11 +6,11 @@
 
 namespace toposeat {
 
-PlacementModel::PlacementModel(const Network &network, const RankTraffic &traffic,
+PlacementModel::PlacementModel(Kept<Network> network, Kept<RankTraffic> traffic,
                                std::vector<double> cost)
     : network_(network), traffic_(traffic), flow_(network, traffic), peaks_(network, traffic),
       cost_(std::move(cost)) {
-  if (cost_.size() != std::size_t{network.devices} * network.devices)
+  if (cost_.size() != std::size_t{network_.devices} * network_.devices)
     throw std::invalid_argument("expected a cost for each pair of devices");
 }
 

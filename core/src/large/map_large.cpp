@@ -33,11 +33,11 @@ constexpr double orders_share = 0.4; // of the budget: a search gets the rest
 class LargeMapping {
 public:
   explicit LargeMapping(const LargeRequest &request)
-      : request_(request), ranks_(request.traffic.ranks),
+      : request_(request), ranks_(request.traffic->ranks),
         deadline_(Deadline::in(request.budget_s, request.stop)) {
     check();
-    graph_ = rank_graph(request.traffic, ranks_);
-    tree_ = tree_of(request.machine);
+    graph_ = rank_graph(*request.traffic, ranks_);
+    tree_ = tree_of(*request.machine);
   }
 
   LargeAnswer run() {
@@ -62,11 +62,11 @@ private:
   void check() const {
     if (request_.method == Method::exact)
       throw std::invalid_argument("nothing is proved of a machine of computed distances");
-    if (ranks_ > slots_of(request_.machine))
+    if (ranks_ > slots_of(*request_.machine))
       throw std::invalid_argument(std::to_string(ranks_) + " ranks do not fit on " +
-                                  std::to_string(slots_of(request_.machine)) + " slots");
+                                  std::to_string(slots_of(*request_.machine)) + " slots");
     for (const Assignment &given : request_.given) {
-      std::vector<bool> taken(slots_of(request_.machine), false);
+      std::vector<bool> taken(slots_of(*request_.machine), false);
       if (given.size() != ranks_)
         throw std::invalid_argument("a given placement is not one of these ranks");
       for (const std::uint32_t slot : given) {
@@ -94,10 +94,10 @@ private:
       }
     }
     LargeCandidate candidate{
-        name, large_cost(graph_, request_.machine, placement), {}, now - began_, {}};
+        name, large_cost(graph_, *request_.machine, placement), {}, now - began_, {}};
     // Links matter for choosing by time; by cost alone, only those of the winner are looked at.
     if (request_.objective != Objective::cost)
-      candidate.prediction = predict(request_.traffic, request_.machine, placement);
+      candidate.prediction = predict(*request_.traffic, *request_.machine, placement);
     answer_.candidates.push_back(std::move(candidate));
     placements_.push_back(std::move(placement));
     began_ = thread_seconds();
@@ -129,7 +129,7 @@ private:
   /// more slots are there than ranks, and nearness alone is not asked for.
   [[nodiscard]] bool has_room() const {
     return request_.objective != Objective::cost &&
-           std::uint64_t{4} * slots_of(request_.machine) >= std::uint64_t{5} * ranks_;
+           std::uint64_t{4} * slots_of(*request_.machine) >= std::uint64_t{5} * ranks_;
   }
 
   /// The same orders, and a division, on slots spread over the whole machine.
@@ -141,7 +141,7 @@ private:
       return !deadline_.expired();
     };
     if (!take("", thin.order) ||
-        (grid_ && !grid_placements(*grid_, request_.machine, thin, ranks_, take)))
+        (grid_ && !grid_placements(*grid_, *request_.machine, thin, ranks_, take)))
       return;
     take("multilevel", multisection(graph_, thin, request_.seed,
                                     regular_ ? Effort::quick : Effort::thorough, deadline_));
@@ -155,7 +155,7 @@ private:
       return !until.expired();
     };
     bool all = take_grid(until, take);
-    all = machine_orders(request_.machine, ranks_, take) && all;
+    all = machine_orders(*request_.machine, ranks_, take) && all;
     if (!all)
       answer_.notes.emplace_back("there was no time to look at every geometric order");
   }
@@ -174,7 +174,7 @@ private:
       shape.append(shape.empty() ? "" : "x").append(std::to_string(extent));
     if (regular_)
       answer_.notes.push_back("the traffic is that of the process grid " + shape);
-    return grid_placements(*grid_, request_.machine, tree_, ranks_, take);
+    return grid_placements(*grid_, *request_.machine, tree_, ranks_, take);
   }
 
   void add_multilevel() {
@@ -189,7 +189,7 @@ private:
         graph_, tree_, request_.seed, regular_ ? Effort::quick : Effort::thorough, deadline_,
         [&](double share) { tell("multilevel", share); },
         regular_ ? Assignment() : placements_[static_cast<std::size_t>(cheapest)]);
-    refine_slots(graph_, request_.machine, tree_, placement, deadline_);
+    refine_slots(graph_, *request_.machine, tree_, placement, deadline_);
     add("multilevel", std::move(placement));
     if (deadline_.expired())
       answer_.notes.emplace_back("the multilevel search was ended early");
@@ -215,14 +215,14 @@ private:
       if (candidate.name == "multilevel") // it has been through this
         continue;
       Assignment placement = placements_[at];
-      if (refine_slots(graph_, request_.machine, tree_, placement, deadline_) > 0)
+      if (refine_slots(graph_, *request_.machine, tree_, placement, deadline_) > 0)
         add(candidate.name + " + swaps", std::move(placement));
       ++refined;
     }
   }
 
   Assignment random_placement() const {
-    Assignment placement = Rng(request_.seed).permutation(slots_of(request_.machine));
+    Assignment placement = Rng(request_.seed).permutation(slots_of(*request_.machine));
     placement.resize(ranks_);
     return placement;
   }
@@ -292,7 +292,7 @@ private:
     for (const std::size_t each : {std::size_t{0}, at}) {
       LargePrediction &prediction = answer_.candidates[each].prediction;
       if (!prediction.known)
-        prediction = predict(request_.traffic, request_.machine, placements_[each]);
+        prediction = predict(*request_.traffic, *request_.machine, placements_[each]);
     }
     answer_.home = answer_.candidates[0];
   }

@@ -45,36 +45,36 @@ Assignment hosts_by_nearness(const ClusterMachine &machine) {
 
 } // namespace
 
-NodeOrders::NodeOrders(const ClusterMachine &machine, const std::vector<NodePhase> &phases)
-    : machine_(machine), links_(machine.links_of_order()) {
-  if (machine.has_domains())
+NodeOrders::NodeOrders(Kept<ClusterMachine> machine, const std::vector<NodePhase> &phases)
+    : machine_(machine), links_(machine_.links_of_order()) {
+  if (machine_.has_domains())
     throw std::invalid_argument("hosts that a fabric of their own joins have no plain order");
-  const std::uint32_t each = machine.devices_per_host();
-  const bool alike = machine.devices_leave_alike();
+  const std::uint32_t each = machine_.devices_per_host();
+  const bool alike = machine_.devices_leave_alike();
   for (std::uint32_t p = 0; p < phases.size(); ++p) {
     Fixed fixed{phases[p].least_s, 0, 0};
-    std::vector<double> bytes(machine.links(), 0);
+    std::vector<double> bytes(machine_.links(), 0);
     for (const Flow &flow : phases[p].flows) {
-      if (std::max(flow.source, flow.target) >= machine.slots())
+      if (std::max(flow.source, flow.target) >= machine_.slots())
         throw std::invalid_argument("there is no such slot");
       const std::uint32_t from = flow.source / each;
       const std::uint32_t to = flow.target / each;
       nodes_ = std::max({nodes_, from + 1, to + 1});
       if (flow.source == flow.target)
         continue;
-      machine.route(flow.source, flow.target,
-                    [&](std::uint32_t link) { bytes[link] += flow.bytes; });
+      machine_.route(flow.source, flow.target,
+                     [&](std::uint32_t link) { bytes[link] += flow.bytes; });
       if (from != to) {
         edges_.push_back({from, to, alike ? 0 : flow.source % each, alike ? 0 : flow.target % each,
                           p, flow.bytes, flow.messages});
       } else {
-        fixed.alone = std::max(fixed.alone, flow.bytes * machine.pace(flow.source, flow.target));
+        fixed.alone = std::max(fixed.alone, flow.bytes * machine_.pace(flow.source, flow.target));
         fixed.latency =
-            std::max(fixed.latency, flow.messages * machine.latency(flow.source, flow.target));
+            std::max(fixed.latency, flow.messages * machine_.latency(flow.source, flow.target));
       }
     }
-    for (std::uint32_t link = links_; link < machine.links(); ++link)
-      fixed.alone = std::max(fixed.alone, bytes[link] / machine.capacity(link));
+    for (std::uint32_t link = links_; link < machine_.links(); ++link)
+      fixed.alone = std::max(fixed.alone, bytes[link] / machine_.capacity(link));
     fixed_.push_back(fixed);
   }
   const auto key = [](const Edge &e) { return std::tuple(e.from, e.to, e.phase, e.out, e.in); };

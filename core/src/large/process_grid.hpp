@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "division/rank_graph.hpp"
 #include "toposeat/base/deadline.hpp"
-#include "toposeat/division/rank_graph.hpp"
 
 namespace toposeat {
 

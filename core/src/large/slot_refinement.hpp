@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
+#include "division/rank_graph.hpp"
 #include "toposeat/base/deadline.hpp"
-#include "toposeat/division/rank_graph.hpp"
 #include "toposeat/machines/large_machine.hpp"
 
 namespace toposeat {

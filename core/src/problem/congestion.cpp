@@ -65,9 +65,9 @@ Congestion congestion(const Network &network, const RankTraffic &traffic,
   return result;
 }
 
-PeakModel::PeakModel(const Network &network, const RankTraffic &traffic)
+PeakModel::PeakModel(Kept<Network> network, Kept<RankTraffic> traffic)
     : network_(network), traffic_(traffic), share_(mean_weights(network)),
-      bytes_(network.links.size()) {}
+      bytes_(network_.links.size()) {}
 
 Peak PeakModel::of(const Assignment &device_of_rank) {
   std::fill(bytes_.begin(), bytes_.end(), LinkBytes{});
@@ -83,16 +83,16 @@ Peak PeakModel::of(const Assignment &device_of_rank) {
   return peak;
 }
 
-LinkLoads::LinkLoads(const Network &network, const RankTraffic &traffic, Assignment device_of_rank)
+LinkLoads::LinkLoads(Kept<Network> network, const RankTraffic &traffic, Assignment device_of_rank)
     : network_(network), device_of_rank_(std::move(device_of_rank)) {
-  Congestion start = congestion(network, traffic, device_of_rank_);
+  Congestion start = congestion(network_, traffic, device_of_rank_);
   bytes_ = std::move(start.bytes);
   seconds_ = std::move(start.seconds);
   max_s_ = start.max_s;
-  share_ = mean_weights(network);
-  touched_in_.resize(network.links.size(), 0);
+  share_ = mean_weights(network_);
+  touched_in_.resize(network_.links.size(), 0);
 
-  rank_of_device_.resize(network.devices, nobody);
+  rank_of_device_.resize(network_.devices, nobody);
   for (std::uint32_t rank = 0; rank < traffic.ranks; ++rank) {
     if (rank_of_device_[device_of_rank_[rank]] != nobody)
       throw std::invalid_argument("two ranks on one device: give it a seat for each");

@@ -40,12 +40,12 @@ constexpr std::size_t most_seats = std::size_t{1} << 20;
 std::vector<std::uint32_t> usable_devices(const MapRequest &request) {
   std::vector<std::uint32_t> devices = request.devices;
   if (devices.empty()) {
-    devices.resize(request.network.devices);
+    devices.resize(request.network->devices);
     std::iota(devices.begin(), devices.end(), 0U);
   }
-  std::vector<bool> seen(request.network.devices, false);
+  std::vector<bool> seen(request.network->devices, false);
   for (const std::uint32_t device : devices) {
-    if (device >= request.network.devices)
+    if (device >= request.network->devices)
       throw std::invalid_argument("device " + std::to_string(device) + " does not exist");
     if (seen[device])
       throw std::invalid_argument("device " + std::to_string(device) + " is listed twice");
@@ -60,9 +60,9 @@ std::vector<std::uint32_t> seats_in_order(const MapRequest &request,
                                           const std::vector<std::uint32_t> &devices) {
   if (!request.slots.empty() && request.slots.size() != devices.size())
     throw std::invalid_argument("expected a number of slots for every device that may be used");
-  if (!request.host_of_device.empty() && request.host_of_device.size() != request.network.devices)
+  if (!request.host_of_device.empty() && request.host_of_device.size() != request.network->devices)
     throw std::invalid_argument("expected a host for every device");
-  const std::uint32_t most = std::max(1U, request.traffic.ranks); // more seats stay empty
+  const std::uint32_t most = std::max(1U, request.traffic->ranks); // more seats stay empty
   const auto slots = [&](std::size_t at) {
     return request.slots.empty() ? 1U : std::min(request.slots[at], most);
   };
@@ -100,7 +100,7 @@ std::vector<std::uint32_t> seats_in_order(const MapRequest &request,
 Seating::Seating(const MapRequest &request)
     : device_of_seat(seats_in_order(request, usable_devices(request))),
       pinned(device_of_seat.size(), Qap::no_pin) {
-  const std::size_t ranks = request.traffic.ranks;
+  const std::size_t ranks = request.traffic->ranks;
   if (ranks > device_of_seat.size()) {
     throw std::invalid_argument(std::to_string(ranks) + " ranks do not fit on " +
                                 std::to_string(device_of_seat.size()) + " devices or slots");
@@ -285,17 +285,18 @@ Assignment seated(const Seating &seating, std::uint32_t ranks) {
 
 ReducedMachine::ReducedMachine(const MapRequest &request) {
   Seating seating(request);
-  home = seated(seating, request.traffic.ranks);
+  home = seated(seating, request.traffic->ranks);
   device_of_seat = std::move(seating.device_of_seat);
   pinned = std::move(seating.pinned);
   allowed = std::move(seating.allowed);
-  if (request.cost.n != request.network.devices)
+  const bool costs = request.cost.n != 0 || request.objective == Objective::cost;
+  if (costs && request.cost.n != request.network->devices)
     throw std::invalid_argument("expected a cost for every pair of devices");
-  network = restricted(request.network, device_of_seat);
-  cost = between_seats(request.cost, device_of_seat);
+  network = restricted(*request.network, device_of_seat);
+  cost = costs ? between_seats(request.cost, device_of_seat) : Matrix(device_of_seat.size());
   if (request.message_cost.n == 0)
     return;
-  if (request.message_cost.n != request.network.devices)
+  if (request.message_cost.n != request.network->devices)
     throw std::invalid_argument("expected a message cost for every pair of devices");
   message_cost = between_seats(request.message_cost, device_of_seat);
 }
@@ -309,14 +310,14 @@ Assignment ReducedMachine::original(const Assignment &seats, std::uint32_t ranks
 
 Assignment default_assignment(const MapRequest &request) {
   const Seating seating(request);
-  Assignment placement = seated(seating, request.traffic.ranks);
+  Assignment placement = seated(seating, request.traffic->ranks);
   for (std::uint32_t &each : placement)
     each = seating.device_of_seat[each];
   return placement;
 }
 
 std::optional<SeatingConflict> seating_conflict(const MapRequest &request) {
-  return DefaultSeats(Seating(request), request.traffic.ranks).conflict;
+  return DefaultSeats(Seating(request), request.traffic->ranks).conflict;
 }
 
 } // namespace toposeat

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "toposeat/problem/map_request.hpp"
+#include "toposeat/problem/qap.hpp"
 
 namespace toposeat {
 

@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "network_builder.hpp"
 #include "request_checks.hpp"
+#include "small_machines.hpp"
 
 using namespace toposeat;
-using toposeat::testing::NetworkBuilder;
 using toposeat::testing::value_of;
 
 TEST_CASE("a link that one route passes twice is not on two routes") {

@@ -6,8 +6,8 @@
 
 #include "base/rng.hpp"
 #include "catch.hpp"
-#include "network_builder.hpp"
 #include "request_checks.hpp"
+#include "small_machines.hpp"
 
 using namespace toposeat;
 using namespace toposeat::testing;

@@ -10,7 +10,7 @@
 #include "catch.hpp"
 #include "exact/cut_tree.hpp"
 #include "exact/subset_dp.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 #include "toposeat/certificate/solve.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/problem/congestion.hpp"
@@ -351,7 +351,7 @@ TEST_CASE("requests that contradict themselves are refused", "[map]") {
   request.devices = {0, 1, 2, 2};
   CHECK_THROWS_AS(solve(request), std::invalid_argument);
   request.devices.clear();
-  request.pinned = {1, 1, Qap::no_pin, Qap::no_pin};
+  request.pinned = {1, 1, no_pin, no_pin};
   CHECK_THROWS_AS(solve(request), std::invalid_argument);
 }
 

@@ -5,12 +5,12 @@
 
 #include "base/rng.hpp"
 #include "catch.hpp"
-#include "network_builder.hpp"
 #include "request_checks.hpp"
+#include "small_machines.hpp"
 #include "toposeat/certificate/solve.hpp"
 
 using namespace toposeat;
-using toposeat::testing::NetworkBuilder;
+using toposeat::testing::FreePairs;
 using toposeat::testing::seating_fault;
 using toposeat::testing::value_of;
 
@@ -58,14 +58,14 @@ Matrix some_cost(std::size_t devices, Rng &rng) {
 
 double least(const MapRequest &request) {
   double best = unlimited;
-  Assignment placement(request.traffic.ranks, 0);
+  Assignment placement(request.traffic->ranks, 0);
   const std::function<void(std::size_t)> extend = [&](std::size_t rank) {
     if (rank == placement.size()) {
       if (seating_fault(request, placement) == nullptr)
         best = std::min(best, value_of(request, placement));
       return;
     }
-    for (std::uint32_t device = 0; device < request.network.devices; ++device) {
+    for (std::uint32_t device = 0; device < request.network->devices; ++device) {
       placement[rank] = device;
       extend(rank + 1);
     }
@@ -107,7 +107,7 @@ TEST_CASE("slots, pins and allowed devices agree with enumeration", "[seats]") {
     if (seed % 2 == 1)
       request.message_cost = some_cost(3, rng);
     if (seed % 3 == 1)
-      request.pinned = {Qap::no_pin, 2, Qap::no_pin, 2, Qap::no_pin};
+      request.pinned = {no_pin, 2, no_pin, 2, no_pin};
     if (seed % 3 == 2)
       request.allowed = {{0, 1}, {}, {2}, {0, 2}, {}};
     check_against_enumeration(request);
@@ -115,7 +115,7 @@ TEST_CASE("slots, pins and allowed devices agree with enumeration", "[seats]") {
 }
 
 TEST_CASE("the default fills hosts in order and goes round their devices", "[seats]") {
-  const Network network = NetworkBuilder(4).build();
+  const Network network = FreePairs(4).build();
   const RankTraffic traffic = toposeat::testing::traffic_of(7, {});
   MapRequest request{network, traffic, Matrix(4)};
   request.slots = {2, 2, 2, 2};
@@ -124,13 +124,13 @@ TEST_CASE("the default fills hosts in order and goes round their devices", "[sea
   CHECK(default_assignment(request) == Assignment{0, 1, 0, 1, 2, 3, 2});
   request.slots = {3, 1, 2, 1};
   CHECK(default_assignment(request) == Assignment{0, 1, 0, 0, 2, 3, 2});
-  request.pinned.assign(7, Qap::no_pin);
+  request.pinned.assign(7, no_pin);
   request.pinned[6] = 0;
   CHECK(default_assignment(request) == Assignment{1, 0, 0, 2, 3, 2, 0});
 }
 
 TEST_CASE("ranks make room for those that may use little", "[seats]") {
-  const Network network = NetworkBuilder(3).build();
+  const Network network = FreePairs(3).build();
   const RankTraffic traffic = toposeat::testing::traffic_of(3, {});
   MapRequest request{network, traffic, Matrix(3)};
   request.allowed = {{}, {0, 1}, {0}};
@@ -140,7 +140,7 @@ TEST_CASE("ranks make room for those that may use little", "[seats]") {
 }
 
 TEST_CASE("too few devices for some ranks are named", "[seats]") {
-  const Network network = NetworkBuilder(4).build();
+  const Network network = FreePairs(4).build();
   const RankTraffic traffic = toposeat::testing::traffic_of(4, {});
   MapRequest request{network, traffic, Matrix(4)};
   request.allowed = {{0, 1}, {}, {0, 1}, {1, 0}};

@@ -11,7 +11,7 @@
 #include "exact/interchangeable_ranks.hpp"
 #include "exact/limit_proof.hpp"
 #include "exact/limit_search.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 #include "toposeat/problem/congestion.hpp"
 
 using namespace toposeat;

@@ -11,7 +11,7 @@
 #include "exact/limit_kernel.hpp"
 #include "exact/limit_proof.hpp"
 #include "exact/limit_search.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/problem/congestion.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 #include "toposeat/problem/congestion.hpp"
 
 using namespace toposeat;
@@ -97,7 +97,7 @@ TEST_CASE("a far pair does not reach the shared capacity even alone", "[flow]") 
 
 TEST_CASE("a capped flow leaves the rest of the link to the others", "[flow]") {
   // x0 <= 10 (cap), x0 + x1 <= 50: x1 = 40, 200 / 40 = 5; x0: 200 / 10 = 20
-  NetworkBuilder builder(3);
+  FreePairs builder(3);
   const auto shared = builder.link(50, 50);
   builder.route(0, 1, {{shared, false}}, 10).route(0, 2, {{shared, false}});
   const FlowTimes result = times(builder.build(), traffic_of(3, {{0, 1, 200, 1}, {0, 2, 200, 1}}));
@@ -108,7 +108,7 @@ TEST_CASE("a capped flow leaves the rest of the link to the others", "[flow]") {
 TEST_CASE("max-min is not equal division of each link", "[flow]") {
   // Three flows over links A and B: x0 + x1 <= 10 (A), x0 + x2 <= 100 (B), x2 <= 1000.
   // A is full first: x0 = x1 = 5; then B leaves x2 = 95.
-  NetworkBuilder builder(6);
+  FreePairs builder(6);
   const auto a = builder.link(10, 10);
   const auto b = builder.link(100, 100);
   builder.route(0, 1, {{a, false}, {b, false}}).route(2, 3, {{a, false}}).route(4, 5, {{b, false}});
@@ -158,14 +158,14 @@ TEST_CASE("a gap between flows is idle", "[flow]") {
 
 TEST_CASE("a link that a route uses twice counts twice", "[flow]") {
   // 2 x0 <= 50 (combined): 100 / 25 = 4
-  NetworkBuilder builder(2);
+  FreePairs builder(2);
   const auto link = builder.link(unlimited, unlimited, 50);
   builder.route(0, 1, {{link, false}, {link, true}});
   CHECK(seconds(builder.build(), traffic_of(2, {{0, 1, 100, 1}})) == 4);
 }
 
 TEST_CASE("nothing to limit, nothing to do", "[flow]") {
-  const Network network = NetworkBuilder(2).build();
+  const Network network = FreePairs(2).build();
   SECTION("no flow") {
     const FlowTimes result = times(network, traffic_of(2, {}));
     CHECK(result.seconds == 0);
@@ -245,7 +245,7 @@ TEST_CASE("many flows: rates are renewed less often, which shortens nothing", "[
   constexpr std::uint32_t groups = 40;
   constexpr std::uint32_t members = 12;
   std::mt19937 random(7);
-  NetworkBuilder builder(groups * members);
+  FreePairs builder(groups * members);
   RankTraffic all{groups * members, {}};
   double exact = 0;
   for (std::uint32_t g = 0; g < groups; ++g) {
@@ -294,7 +294,7 @@ TEST_CASE("a phase ends whatever the sizes of its numbers", "[flow]") {
 TEST_CASE("a timing that somebody stops has no answer, and the next one is right again", "[flow]") {
   // All flows share one link of 100 and have different bytes: one finishes after the other.
   const std::uint32_t ranks = 300;
-  NetworkBuilder builder(ranks);
+  FreePairs builder(ranks);
   const std::uint32_t shared = builder.link(100, 100);
   std::vector<Flow> flows;
   double bytes = 0;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/problem/congestion.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 #include "toposeat/flow/flow.hpp"
 #include "toposeat/flow/schedule.hpp"
 

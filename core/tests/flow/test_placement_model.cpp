@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 
 using namespace toposeat;
 using namespace toposeat::testing;

@@ -17,9 +17,16 @@ using namespace toposeat::testing;
 
 namespace {
 
-LargeRequest requested(const RankTraffic &traffic, const LargeMachine &machine, Method method,
-                       double budget_s) {
-  return {traffic, machine, Objective::cost, method, budget_s, 1, {}, {}, nullptr};
+LargeRequest requested(RankTraffic traffic, LargeMachine machine, Method method, double budget_s) {
+  return {std::move(traffic),
+          std::move(machine),
+          Objective::cost,
+          method,
+          budget_s,
+          1,
+          {},
+          {},
+          nullptr};
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "catch.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 
 using namespace toposeat;
 using namespace toposeat::testing;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "toposeat/problem/network.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
 #include "catch.hpp"
-#include "network_builder.hpp"
+#include "small_machines.hpp"
 
 using namespace toposeat;
 using namespace toposeat::testing;
@@ -59,10 +60,56 @@ TEST_CASE("a damaged traffic is refused", "[network]") {
 }
 
 TEST_CASE("an assignment gives each rank a device", "[network]") {
-  const Network network = NetworkBuilder(3).build();
+  const Network network = FreePairs(3).build();
   CHECK_NOTHROW(check_assignment(network, 2, Assignment{2, 0}));
   CHECK_NOTHROW(check_assignment(network, 0, Assignment{}));
   CHECK_THROWS_AS(check_assignment(network, 2, Assignment{2}), std::invalid_argument);
   CHECK_NOTHROW(check_assignment(network, 2, Assignment{2, 2})); // two ranks may share one
   CHECK_THROWS_AS(check_assignment(network, 2, Assignment{2, 3}), std::invalid_argument);
+}
+
+TEST_CASE("links that join devices and switches are a network with its routes", "[network]") {
+  NetworkBuilder builder(3);
+  const std::uint32_t left = builder.add_switch();
+  const std::uint32_t right = builder.add_switch();
+  const std::uint32_t unrouted = builder.link(7, 7);
+  const std::uint32_t zero = builder.join(0, left, {10, 20}, 1);
+  const std::uint32_t one = builder.join(left, 1, {10, 20}, 2); // 1 is the end
+  const std::uint32_t across = builder.join(left, right, {5, 5, 8}, 4);
+  builder.join(left, right, {4, 4}, 4); // as short and narrower
+  const std::uint32_t two = builder.join(2, right, {10, 20}, 8);
+  builder.join(0, 2, {1, 1}, 100); // direct and slow
+  builder.route(2, 1, {{unrouted, true}}, 3, 0.5);
+  const Network network = builder.build();
+  CHECK(network.links[across].combined == 8);
+  CHECK(network.links[zero].backward == 20);
+  const auto is = [&](std::uint32_t from, std::uint32_t to, const std::vector<LinkUse> &uses,
+                      double latency_s) {
+    const auto route = network.route(from, to);
+    CHECK(network.latency[from * 3 + to] == latency_s);
+    return std::equal(route.begin(), route.end(), uses.begin(), uses.end(),
+                      [](const LinkUse &a, const LinkUse &b) {
+                        return a.link == b.link && a.reverse == b.reverse;
+                      });
+  };
+  CHECK(is(0, 1, {{zero, false}, {one, false}}, 3));
+  CHECK(is(1, 0, {{one, true}, {zero, true}}, 3));
+  CHECK(is(0, 2, {{zero, false}, {across, false}, {two, true}}, 13));
+  CHECK(is(2, 0, {{two, false}, {across, true}, {zero, true}}, 13));
+  CHECK(is(2, 1, {{unrouted, true}}, 0.5));
+  CHECK(network.cap[2 * 3 + 1] == 3);
+  CHECK(is(1, 1, {}, 0));
+}
+
+TEST_CASE("devices that nothing joins are no network", "[network]") {
+  NetworkBuilder builder(3);
+  builder.join(0, 1, {1, 1});
+  CHECK_THROWS_WITH(builder.build(), "no route leads from device 0 to device 2");
+  builder.join(1, 2, {1, 1}); // a device ends routes
+  CHECK_THROWS_AS(builder.build(), std::invalid_argument);
+  builder.join(0, 2, {1, 1});
+  CHECK(builder.build().links.size() == 3);
+  CHECK_THROWS_AS(builder.route(0, 3, {}), std::invalid_argument);
+  builder.join(0, 9, {1, 1});
+  CHECK_THROWS_AS(builder.build(), std::invalid_argument);
 }

@@ -20,7 +20,8 @@ public:
   enum class Clock : std::uint8_t { wall, thread_cpu };
 
   /// `seconds` from now; negative counts as 0, more than a day as a day. `stop` must outlive it.
-  static Deadline in(double seconds, const StopFlag *stop = nullptr, Clock clock = Clock::wall) {
+  [[nodiscard]] static Deadline in(double seconds, const StopFlag *stop = nullptr,
+                                   Clock clock = Clock::wall) {
     const double sane = seconds > 0 ? (seconds < 86400 ? seconds : 86400) : 0;
     return {clock, now(clock) + sane, stop};
   }
@@ -39,7 +40,7 @@ public:
   }
 
   /// Seconds since some fixed point.
-  static double now(Clock clock) {
+  [[nodiscard]] static double now(Clock clock) {
     std::timespec time{};
     clock_gettime(clock == Clock::wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time);
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);

@@ -34,6 +34,6 @@ struct MapAnswer {
 /// Throws std::invalid_argument if the ranks do not fit on the devices, or the request contradicts
 /// itself (a device twice, a pin to a device that is not allowed, more pins to a device than it has
 /// slots, ranks that may only use too few devices).
-MapAnswer solve(const MapRequest &request);
+[[nodiscard]] MapAnswer solve(const MapRequest &request);
 
 } // namespace toposeat

@@ -56,6 +56,7 @@
 #include <vector>
 
 #include "toposeat/base/deadline.hpp"
+#include "toposeat/base/shared.hpp"
 #include "toposeat/problem/network.hpp"
 
 namespace toposeat {
@@ -85,7 +86,7 @@ struct FlowTimes {
 /// Network and traffic must be valid and outlive the object. Not for use by two threads at once.
 class FlowModel {
 public:
-  FlowModel(const Network &network, const RankTraffic &traffic);
+  FlowModel(Kept<Network> network, Kept<RankTraffic> traffic);
   FlowModel(FlowModel &&) noexcept;
   FlowModel &operator=(FlowModel &&) noexcept;
   ~FlowModel();
@@ -93,13 +94,13 @@ public:
   /// The time. The search variant: the answer is exact up to `give_up_s`; as soon as
   /// it is known to be larger, some lower bound of it that is also larger than `give_up_s` is
   /// returned instead. `device_of_rank` must fit (`check_assignment`): it is not checked here.
-  double seconds(const Assignment &device_of_rank, double give_up_s = unlimited);
+  [[nodiscard]] double seconds(const Assignment &device_of_rank, double give_up_s = unlimited);
 
   /// From now on, `seconds` answers `unlimited` if it is not done by `end`.
   void stop_at(const Deadline &end);
 
   /// As `seconds` without an end, with the finish of every flow and what limited the last one.
-  FlowTimes times(const Assignment &device_of_rank);
+  [[nodiscard]] FlowTimes times(const Assignment &device_of_rank);
 
 private:
   class Simulation;

@@ -25,10 +25,10 @@ class PlacementModel {
 public:
   /// `cost` is devices x devices: of a byte between two devices. Throws std::invalid_argument if
   /// it is not.
-  PlacementModel(const Network &network, const RankTraffic &traffic, std::vector<double> cost);
+  PlacementModel(Kept<Network> network, Kept<RankTraffic> traffic, std::vector<double> cost);
 
   /// `device_of_rank` must fit (`check_assignment`): it is not checked here.
-  PlacementFigures figures(const Assignment &device_of_rank);
+  [[nodiscard]] PlacementFigures figures(const Assignment &device_of_rank);
 
 private:
   const Network &network_;

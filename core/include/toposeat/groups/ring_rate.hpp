@@ -64,6 +64,6 @@ struct RingRate {
 };
 
 /// Searches rings over the members of a group. Throws what `GroupWiring::validate` throws.
-RingRate ring_rate(const GroupWiring &wiring, const RingSearch &search);
+[[nodiscard]] RingRate ring_rate(const GroupWiring &wiring, const RingSearch &search);
 
 } // namespace toposeat

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "toposeat/base/deadline.hpp"
+#include "toposeat/base/shared.hpp"
 #include "toposeat/machines/large_machine.hpp"
 #include "toposeat/machines/large_prediction.hpp"
 #include "toposeat/problem/map_request.hpp"
@@ -21,14 +22,14 @@
 namespace toposeat {
 
 struct LargeRequest {
-  const RankTraffic &traffic;
-  const LargeMachine &machine;
+  Shared<RankTraffic> traffic;
+  Shared<LargeMachine> machine;
   Objective objective = Objective::time;
   Method method = Method::automatic;
   double budget_s = 10; // wall time; what has begun is cut short, what is found is kept
   std::uint64_t seed = 1;
-  std::vector<Assignment> given; // more candidates, slot of each rank
-  std::function<void(const std::string &stage, double share)> progress; // may be empty
+  std::vector<Assignment> given = {}; // more candidates, slot of each rank
+  std::function<void(const std::string &stage, double share)> progress = {}; // may be empty
   const StopFlag *stop = nullptr; // when set to true, the best so far is returned
 };
 
@@ -58,10 +59,10 @@ struct LargeAnswer {
 ///
 /// Throws std::invalid_argument if the ranks do not fit, a given placement is none, or on
 /// Method::exact: nothing is proved of so many ranks.
-LargeAnswer map_large(const LargeRequest &request);
+[[nodiscard]] LargeAnswer map_large(const LargeRequest &request);
 
 /// Sum over directed flows of bytes x distance.
-double directed_cost(const RankTraffic &traffic, const LargeMachine &machine,
-                     const Assignment &slots);
+[[nodiscard]] double directed_cost(const RankTraffic &traffic, const LargeMachine &machine,
+                                   const Assignment &slots);
 
 } // namespace toposeat

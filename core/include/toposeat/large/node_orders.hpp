@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "toposeat/base/deadline.hpp"
+#include "toposeat/base/shared.hpp"
 #include "toposeat/machines/cluster_machine.hpp"
 #include "toposeat/problem/network.hpp"
 
@@ -35,7 +36,7 @@ public:
 
   /// The machine must outlive it. Throws std::invalid_argument on slots that it does not have, or
   /// if some of its hosts are joined by a fabric of their own.
-  NodeOrders(const ClusterMachine &machine, const std::vector<NodePhase> &phases);
+  NodeOrders(Kept<ClusterMachine> machine, const std::vector<NodePhase> &phases);
 
   /// Seconds of each phase with node v on host `host_of_node[v]`, each on one of its own.
   [[nodiscard]] std::vector<double> seconds(const Assignment &host_of_node) const;

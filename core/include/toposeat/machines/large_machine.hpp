@@ -23,15 +23,16 @@ inline constexpr std::uint32_t most_slots = 1U << 22;
 using LargeMachine =
     std::variant<HierarchyMachine, TorusMachine, DragonflyMachine, NodesMachine, ClusterMachine>;
 
-inline std::uint32_t slots_of(const LargeMachine &machine) {
+[[nodiscard]] inline std::uint32_t slots_of(const LargeMachine &machine) {
   return std::visit([](const auto &each) { return each.slots(); }, machine);
 }
 
-inline double distance_on(const LargeMachine &machine, std::uint32_t a, std::uint32_t b) {
+[[nodiscard]] inline double distance_on(const LargeMachine &machine, std::uint32_t a,
+                                        std::uint32_t b) {
   return std::visit([&](const auto &each) { return each.distance(a, b); }, machine);
 }
 
-inline SlotTree tree_of(const LargeMachine &machine) {
+[[nodiscard]] inline SlotTree tree_of(const LargeMachine &machine) {
   return std::visit([](const auto &each) { return each.tree(); }, machine);
 }
 

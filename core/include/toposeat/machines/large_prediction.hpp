@@ -33,10 +33,10 @@ struct LargeLoads {
 };
 
 /// Ranks that share a slot use no links with each other.
-LargeLoads link_loads(const RankTraffic &traffic, const LargeMachine &machine,
-                      const Assignment &slots);
+[[nodiscard]] LargeLoads link_loads(const RankTraffic &traffic, const LargeMachine &machine,
+                                    const Assignment &slots);
 
-LargePrediction predict(const RankTraffic &traffic, const LargeMachine &machine,
-                        const Assignment &slots);
+[[nodiscard]] LargePrediction predict(const RankTraffic &traffic, const LargeMachine &machine,
+                                      const Assignment &slots);
 
 } // namespace toposeat

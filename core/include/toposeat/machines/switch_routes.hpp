@@ -67,7 +67,7 @@ private:
     return std::size_t{p} * stops_.size() + q;
   }
   void find_next_links();
-  std::vector<double> uniform_load(const std::vector<double> &share) const;
+  [[nodiscard]] std::vector<double> uniform_load(const std::vector<double> &share) const;
   void price(const std::vector<double> &load);
   template <class Visit> void from_near_to_far(std::uint32_t stop, Visit visit) const;
 

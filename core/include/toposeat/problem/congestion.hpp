@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "toposeat/base/shared.hpp"
 #include "toposeat/problem/network.hpp"
 
 namespace toposeat {
@@ -59,7 +60,7 @@ struct Peak {
 /// be valid and outlive the object.
 class PeakModel {
 public:
-  PeakModel(const Network &network, const RankTraffic &traffic);
+  PeakModel(Kept<Network> network, Kept<RankTraffic> traffic);
 
   /// `device_of_rank` must fit (`check_assignment`): it is not checked here.
   [[nodiscard]] Peak of(const Assignment &device_of_rank);
@@ -84,7 +85,7 @@ class LinkLoads {
 public:
   static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
 
-  LinkLoads(const Network &network, const RankTraffic &traffic, Assignment device_of_rank);
+  LinkLoads(Kept<Network> network, const RankTraffic &traffic, Assignment device_of_rank);
 
   /// Whatever sits on the two devices changes places; either or both may be empty.
   void exchange(std::uint32_t device_a, std::uint32_t device_b);

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "toposeat/base/deadline.hpp"
+#include "toposeat/base/shared.hpp"
+#include "toposeat/problem/matrix.hpp"
 #include "toposeat/problem/network.hpp"
-#include "toposeat/problem/qap.hpp"
 
 namespace toposeat {
 
@@ -24,12 +25,13 @@ enum class Method : std::uint8_t { automatic, exact, search, keep_default, rando
 }
 
 struct MapRequest {
-  const Network &network;
-  const RankTraffic &traffic;
-  Matrix cost; // devices x devices, per byte, for Objective::cost and for candidates; the diagonal
-               // is what ranks on one device pay
+  Shared<Network> network;
+  Shared<RankTraffic> traffic;
+  /// Devices x devices, per byte, for Objective::cost and for candidates; the diagonal is what ranks
+  /// on one device pay. Empty: there is none, and the objective is another.
+  Matrix cost = {};
   std::vector<std::uint32_t> devices = {}; // that may be used, in default order; empty: all
-  std::vector<std::uint32_t> pinned = {};  // device per rank or Qap::no_pin; empty: no pins
+  std::vector<std::uint32_t> pinned = {};  // device per rank or no_pin; empty: no pins
   Objective objective = Objective::time;
   Method method = Method::automatic;
   double budget_s = 1;
@@ -54,11 +56,11 @@ struct SeatingConflict {
 /// before it make room if there is none.
 ///
 /// Throws std::invalid_argument as `solve` does.
-Assignment default_assignment(const MapRequest &request);
+[[nodiscard]] Assignment default_assignment(const MapRequest &request);
 
 /// Fewest ranks found that pins, allowed devices and slots leave too few seats for (Hall's
 /// condition); nothing if all ranks can be seated. Throws std::invalid_argument on numbers that do
 /// not exist.
-std::optional<SeatingConflict> seating_conflict(const MapRequest &request);
+[[nodiscard]] std::optional<SeatingConflict> seating_conflict(const MapRequest &request);
 
 } // namespace toposeat

@@ -118,6 +118,9 @@ struct RankTraffic {
 /// distinct ones (see ReducedMachine for how slots become seats).
 using Assignment = std::vector<std::uint32_t>;
 
+/// Instead of a device: the rank may sit on any.
+inline constexpr std::uint32_t no_pin = std::numeric_limits<std::uint32_t>::max();
+
 /// Throws std::invalid_argument unless `device_of_rank` names one device of `network` for each of
 /// `ranks` ranks. Several ranks may share a device.
 void check_assignment(const Network &network, std::uint32_t ranks,

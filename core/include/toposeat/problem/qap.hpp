@@ -6,22 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "toposeat/problem/matrix.hpp"
 #include "toposeat/problem/network.hpp"
 
 namespace toposeat {
-
-/// Dense square matrix, row-major.
-struct Matrix {
-  std::size_t n = 0;
-  std::vector<double> values;
-
-  Matrix() = default;
-  explicit Matrix(std::size_t size) : n(size), values(size * size, 0.0) {}
-
-  double &operator()(std::size_t row, std::size_t column) { return values[row * n + column]; }
-  double operator()(std::size_t row, std::size_t column) const { return values[row * n + column]; }
-  [[nodiscard]] const double *row(std::size_t index) const { return values.data() + index * n; }
-};
 
 [[nodiscard]] bool is_symmetric(const Matrix &matrix);
 
@@ -64,7 +52,7 @@ private:
 /// A "device" is a seat: a device that takes k ranks stands k times in the matrices, at a distance
 /// from itself that a copy within the device costs. So answers are always permutations.
 struct Qap {
-  static constexpr std::uint32_t no_pin = 0xffffffffU;
+  static constexpr std::uint32_t no_pin = toposeat::no_pin;
 
   Matrix flow;
   Matrix distance;
@@ -107,20 +95,23 @@ struct SolverScope {
 /// ranks. `message_cost`, if not empty, is the second term: what a message costs on top of its
 /// bytes. Throws std::invalid_argument if there are more ranks than devices, a cost is negative or
 /// not finite, or the largest possible sum overflows.
-Qap make_qap(const RankTraffic &traffic, const Matrix &cost, const Matrix &message_cost = {});
+[[nodiscard]] Qap make_qap(const RankTraffic &traffic, const Matrix &cost,
+                           const Matrix &message_cost = {});
 
-double qap_cost(const Qap &qap, std::span<const std::uint32_t> placement);
+[[nodiscard]] double qap_cost(const Qap &qap, std::span<const std::uint32_t> placement);
 
 /// Change of cost when ranks r and s exchange their devices; O(n).
-double swap_delta(const Qap &qap, std::span<const std::uint32_t> placement, std::size_t r,
-                  std::size_t s);
+[[nodiscard]] double swap_delta(const Qap &qap, std::span<const std::uint32_t> placement,
+                                std::size_t r, std::size_t s);
 
 /// Smallest difference between two different costs that the data allow: 1 or 2 for integer data
 /// (2 when both matrices are symmetric), otherwise 0. Lets a bound be rounded up.
-double cost_step(const Qap &qap);
+[[nodiscard]] double cost_step(const Qap &qap);
 
 /// Whether a is less than b by more than 1e-9 of b; whatever is finite is less than infinity.
-inline bool less_by_tolerance(double a, double b) { return a < b * (b < 0 ? 1 + 1e-9 : 1 - 1e-9); }
+[[nodiscard]] inline bool less_by_tolerance(double a, double b) {
+  return a < b * (b < 0 ? 1 + 1e-9 : 1 - 1e-9);
+}
 
 /// The best placement known and what was proved about the best possible one.
 struct BoundedAnswer {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "toposeat/problem/matrix.hpp"
 #include "toposeat/problem/network.hpp"
-#include "toposeat/problem/qap.hpp"
 
 namespace toposeat {
 

@@ -43,8 +43,8 @@ struct CostAnswer {
 
 /// Best placement found, starting from `start`: a permutation that keeps pins and allowed devices,
 /// as the answer does. Deterministic for a seed unless the deadline cuts it short.
-CostAnswer search_cost(const Qap &qap, const Assignment &start, const SearchOptions &options,
-                       const Deadline &deadline);
+[[nodiscard]] CostAnswer search_cost(const Qap &qap, const Assignment &start,
+                                     const SearchOptions &options, const Deadline &deadline);
 
 /// Swap descent; `placement` becomes a local optimum. Returns its cost.
 double descend(const Qap &qap, Assignment &placement);

@@ -29,6 +29,6 @@ struct RankGraph {
 ///
 /// Throws std::invalid_argument if there are fewer vertices than ranks, or too many edges for 32
 /// bits.
-RankGraph rank_graph(const RankTraffic &traffic, std::uint32_t vertices);
+[[nodiscard]] RankGraph rank_graph(const RankTraffic &traffic, std::uint32_t vertices);
 
 } // namespace toposeat
