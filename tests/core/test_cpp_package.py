@@ -1,7 +1,6 @@
-"""The C++ core installed as a CMake package, and the example that is built against it."""
+"""The C++ core as others use it: installed as a CMake package, and as a folder of their project."""
 
-from __future__ import annotations
-
+import os
 import re
 import shutil
 from pathlib import Path
@@ -11,43 +10,45 @@ import pytest
 from tests.support.processes import ran
 
 ROOT = Path(__file__).parents[2]
+HEADERS = ROOT / "core" / "include"
+STRICT = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+COMPILERS = [name for name in ("c++", "g++-14", "clang++") if shutil.which(name)]
 pytestmark = [
     pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed"),
-    pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler"),
+    pytest.mark.skipif("c++" not in COMPILERS, reason="there is no C++ compiler"),
 ]
 
 
-def run(*command: object) -> str:
+def run(*command):
     done = ran([str(each) for each in command])
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def built_core(base: Path) -> Path:
-    """The build tree of the Python module, else one of the core alone, which takes minutes."""
-    if (ROOT / "build" / "wheel" / "core" / "libtoposeat_core.a").exists():
-        return ROOT / "build" / "wheel"
-    run("cmake", "-S", ROOT / "core", "-B", base / "core")
-    run("cmake", "--build", base / "core", "--parallel", "2")
-    return base / "core"
-
-
 @pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the example prints, built against a core that is installed in a folder of its own."""
+def installed(tmp_path_factory):
+    """The folder where the core is installed: that of the Python module, else one that is built."""
     base = tmp_path_factory.mktemp("core")
-    install = ("--prefix", base / "prefix", "--component", "core")
-    run("cmake", "--install", built_core(base), *install)
-    example = base / "example"
+    build = ROOT / "build" / "wheel"
+    if not (build / "core" / "libtoposeat_core.a").exists():
+        build = base / "build"  # takes minutes
+        run("cmake", "-S", ROOT / "core", "-B", build)
+        run("cmake", "--build", build, "--parallel", "2")
+    run("cmake", "--install", build, "--prefix", base / "prefix", "--component", "core")
+    return base / "prefix"
+
+
+def built(folder, compiler, *options):
+    """The example built as its reader builds it, warnings are errors; what it prints."""
     run(
-        "cmake", "-S", ROOT / "examples" / "core", "-B", example,
-        f"-DCMAKE_PREFIX_PATH={base / 'prefix'}",
+        "cmake", "-S", ROOT / "examples" / "core", "-B", folder, f"-DCMAKE_CXX_COMPILER={compiler}",
+        f"-DCMAKE_CXX_FLAGS={STRICT}", *options,
     )  # fmt: skip
-    run("cmake", "--build", example)
-    return run(example / "map_stencil")
+    run("cmake", "--build", folder, "--parallel", str(os.cpu_count()))
+    return run(folder / "map_stencil")
 
 
-def test_an_installed_core_maps_a_stencil(output: str) -> None:
+def check(output):
     device_of_rank = [int(device) for device in re.findall(r"on device (\d)", output)]
     assert sorted(device_of_rank) == list(range(8))
     # The heavy pairs (r, r + 4) stay below one switch.
@@ -55,3 +56,39 @@ def test_an_installed_core_maps_a_stencil(output: str) -> None:
     # 8 + 1 MiB leave each device at 25 GB/s; what crosses, 2 MiB, is not the bottleneck.
     seconds = 9 * 2**20 / 25e9 + 2e-6
     assert f"{1e3 * seconds:.3f} ms, proved by" in output
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_installed_core_maps_a_stencil(installed, tmp_path, compiler):
+    check(built(tmp_path, compiler, f"-DCMAKE_PREFIX_PATH={installed}"))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_so_does_one_that_is_a_folder_of_the_project(tmp_path, compiler):
+    # Not optimised: in a third of the time, and ccache has it from the second time on.
+    check(built(tmp_path, compiler, f"-DTOPOSEAT_CORE={ROOT / 'core'}", "-DCMAKE_BUILD_TYPE=Debug"))
+
+
+def named():
+    """The headers that the page names."""
+    return re.findall(r"`(toposeat/\S+\.hpp)`", (ROOT / "docs/reference/cpp.md").read_text("utf-8"))
+
+
+def test_the_headers_that_the_page_names_are_installed_and_those_they_need(installed):
+    wanted, open_ = set(), named()
+    while open_:
+        wanted.update(open_)
+        texts = [(HEADERS / each).read_text("utf-8") for each in open_]
+        needed = re.findall(r'#include "(toposeat/\S+)"', "".join(texts))
+        open_ = [each for each in needed if each not in wanted]
+    include = installed / "include"
+    found = {str(each.relative_to(include)) for each in include.rglob("*.*pp")}
+    assert found == wanted
+    assert not any("/search/" in each or "/groups/" in each for each in found)
+
+
+@pytest.mark.parametrize("header", named())
+def test_a_header_needs_no_other_before_it(installed, tmp_path, header):
+    unit = tmp_path / "one.cpp"
+    unit.write_text(f'#include "{header}"\n')
+    run("c++", *STRICT.split(), "-std=c++20", "-fsyntax-only", f"-I{installed / 'include'}", unit)
