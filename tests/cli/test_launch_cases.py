@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import compile_c
+from tests.support.interposed import compile_c, compile_text
 from tests.support.mpi import MpiToolchain
 from tests.support.processes import executable, ran
 from toposeat.emulation import emulated_node, machine_text
+from toposeat.model.placement_file import load_placement
 from toposeat.topology import read_topology
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "launch"
@@ -151,3 +152,61 @@ def test_what_a_manager_spawned_is_no_verdict(mpi: MpiToolchain, tmp_path: Path)
     assert "Nothing to gain" not in said
     run = case(f"toposeat run -p p4.place -- {line}", tmp_path, "19", mpi.env)
     assert (run.returncode, "the launch line starts 1 rank" in run.stderr) == (2, True)
+
+
+CPU = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+  char buffer[100] = {0};
+  MPI_Init(&argc, &argv);
+  for (int rank = 1; rank < 5; rank++)
+    MPI_Send(buffer, 100, MPI_BYTE, rank, 0, MPI_COMM_WORLD);
+  MPI_Finalize();
+}
+"""
+# Local ranks 1 to 4 take device `local % count`; 1 talks with 2 and 3 with 4, bridged to others.
+GPU = """
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  static char sent[1000000], received[1000000];
+  int rank, count, device;
+  void *context;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (cuda == NULL || ((int (*)(unsigned))dlsym(cuda, "cuInit"))(0) != 0) return 3;
+  ((int (*)(int *))dlsym(cuda, "cuDeviceGetCount"))(&count);
+  ((int (*)(int *, int))dlsym(cuda, "cuDeviceGet"))(&device, rank % count);
+  ((int (*)(void **, unsigned, int))dlsym(cuda, "cuCtxCreate_v2"))(&context, 0, device);
+  MPI_Recv(received, 100, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int peer = (rank - 1 ^ 1) + 1;
+  MPI_Sendrecv(sent, sizeof sent, MPI_BYTE, peer, 1, received, sizeof received, MPI_BYTE, peer, 1,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+}
+"""
+
+
+def test_a_rank_that_loads_no_driver_needs_no_device(mpi: MpiToolchain, tmp_path: Path) -> None:
+    cpu = compile_text(mpi, "cpu", CPU, tmp_path)
+    gpu = compile_text(mpi, "gpu", GPU, tmp_path)
+    line = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 1 {cpu} : -n 4 {gpu}"
+    done = case(f"TOPOSEAT_CACHE_DIR=kept toposeat tune -- {line}", tmp_path, "common", mpi.env)
+    assert done.returncode == 0, done.stderr
+    place = load_placement(next((tmp_path / "kept").glob("*/app.place")))
+    planned = [str(seat.pci_bus_id) for seat in place.seats]
+    assert len(set(planned[1:])) == 4
+    pairs = {frozenset(bus[5:7] for bus in planned[at : at + 2]) for at in (1, 3)}
+    assert pairs == {frozenset(("01", "41")), frozenset(("21", "61"))}
+    assert "Proved optimal" in done.stdout
+    assert "without a GPU: rank 0" in " ".join(done.stdout.split())
+    run = case(f"TOPOSEAT_CACHE_DIR=kept toposeat run -- {line}", tmp_path, "common", mpi.env)
+    assert "not all of the plan checked for 1" in run.stderr
+    assert "rank 0: not checked: device (the program loaded no CUDA driver)" in run.stderr
+    # Without a profile the option says it; else more ranks than devices are refused.
+    for option, code in (("--cpu-ranks 0", 0), ("", 1)):
+        text = f"toposeat map ring.csv -t this {option}"
+        (tmp_path / "ring.csv").write_text("0,1,1,1,1\n" * 5)
+        assert case(text, tmp_path, "common").returncode == code

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toposeat.mapping import Machine
     from toposeat.model.topology import Topology
 
-_OPTIONS = ("devices", "exclude", "slots", "pin", "allow")
+_OPTIONS = ("devices", "exclude", "slots", "pin", "allow", "cpu_ranks")
 _MOST_RANKS = 1 << 20  # in one list: a typing error beyond
 
 
@@ -32,7 +32,7 @@ def add_device_options(group: argparse._ActionsContainer) -> None:
 
 
 def add_constraint_options(parser: argparse.ArgumentParser) -> None:
-    """`--exclude`, `--pin`, `--allow`, `--reserve-cpus`."""
+    """`--exclude`, `--pin`, `--allow`, `--cpu-ranks`, `--reserve-cpus`."""
     group = parser.add_argument_group("more constraints (devices by index, or HOST:INDEX)")
     group.add_argument("--exclude", metavar="LIST", help="do not use these devices: 4,5")
     group.add_argument(
@@ -48,6 +48,12 @@ def add_constraint_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="let these ranks use only these devices: 0-3=0,1 (repeatable)",
+    )
+    group.add_argument(
+        "--cpu-ranks",
+        metavar="LIST",
+        help="ranks that use no GPU: they share the place of the first device (default: those that"
+        " loaded no GPU driver in a profile of others that did, where devices are too few)",
     )
     group.add_argument(
         "--reserve-cpus", metavar="LIST", help="bind no rank to these CPUs of a node: 0,8,16"
@@ -68,6 +74,7 @@ def constraints_of(args: argparse.Namespace, on: Machine) -> Constraints:
         slots=None if args.slots is None else _slots(args.slots, machine),
         pins=_pins(args.pin, machine),
         allowed=_allowed(args.allow, machine),
+        cpu_ranks=() if args.cpu_ranks is None else _ranks("--cpu-ranks", args.cpu_ranks),
     )
 
 
@@ -119,7 +126,7 @@ def _allowed(texts: Sequence[str], machine: Topology) -> dict[int, list[int]]:
                 f"--allow: expected RANKS=DEVICES, got {text!r}", hint="for example --allow 0-3=0,1"
             )
         found = device_list("--allow", devices, machine)
-        for rank in _ranks(ranks):
+        for rank in _ranks("--allow", ranks):
             if rank in allowed:
                 raise UsageError(
                     f"--allow: rank {rank} has two lists", hint="put all its devices into one list"
@@ -128,14 +135,14 @@ def _allowed(texts: Sequence[str], machine: Topology) -> dict[int, list[int]]:
     return allowed
 
 
-def _ranks(text: str) -> list[int]:
+def _ranks(option: str, text: str) -> list[int]:
     ranks: list[int] = []
     for part in text.split(","):
         bounds = _bounds(part)
         if bounds is None or bounds[1] - bounds[0] >= _MOST_RANKS:
             raise UsageError(
-                f"--allow: expected ranks such as 0-3,6, got {text!r}",
-                hint="for example --allow 0-3=0,1",
+                f"{option}: expected ranks such as 0-3,6, got {text!r}",
+                hint="for example --allow 0-3=0,1" if option == "--allow" else "name ranks",
             )
         ranks += range(bounds[0], bounds[1] + 1)
     return ranks

@@ -28,8 +28,9 @@ from toposeat.mapping.decision import (
     result_of,
     taken,
 )
-from toposeat.mapping.problem import Answer, Problem, check_seating, problem_of
+from toposeat.mapping.problem import Answer, Problem, check_seating, name_of, problem_of
 from toposeat.mapping.sets import map_sets, searches_sets
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import (
     KEPT,
     OF_SEARCH,
@@ -144,7 +145,7 @@ def map_traffic(
         solver=_solver_name(options.solver, source.solver),
         solve_seconds=seconds,
         notes=(
-            *_constraint_notes(problem, traffic.ranks, options),
+            *_constraint_notes(topology, problem, traffic.ranks, options),
             *(note for note in source.notes if is_settled or not note.startswith(_OPTIMAL)),
             *_number_notes(topology),
             *kept_notes(outlook, at, options),
@@ -362,14 +363,21 @@ def _solver_name(asked: str, used: str) -> str:
     return used if used.startswith(asked) else f"{asked} ({used})"
 
 
-def _constraint_notes(problem: Problem, ranks: int, options: MapOptions) -> list[str]:
+def _constraint_notes(
+    topology: Topology, problem: Problem, ranks: int, options: MapOptions
+) -> list[str]:
     notes = []
-    if ranks > len(problem.devices):
+    if cpu_ranks := sorted(set(options.constraints.cpu_ranks)):
+        notes.append(
+            f"without a GPU: rank{'s' * (len(cpu_ranks) > 1)} {format_cpu_list(cpu_ranks)}, counted"
+            f" where {name_of(topology, problem.devices[0])} is; no two other ranks share a device"
+        )
+    elif ranks > len(problem.devices):
         notes.append(
             f"several ranks share a device: {ranks} ranks on {len(problem.devices)} devices, at"
             f" most {max(problem.slots)} each"
         )
-    if problem.pins:
+    if options.constraints.pins:
         notes.append("the default shown keeps the pinned ranks where they are pinned")
     if options.constraints.allowed:
         notes.append("the default shown keeps to the devices that each rank may use")

@@ -104,13 +104,20 @@ def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Prob
     """Check the constraints and number them for the core."""
     devices = _usable_devices(topology, constraints)
     slots = _slots_of(topology, devices, constraints.slots)
+    pinned = dict(constraints.pins)
+    if constraints.cpu_ranks:
+        # The places that these ranks take are added, so that no two others can share a device.
+        _check_cpu_ranks(topology, ranks, constraints)
+        slots[0] += len(set(constraints.cpu_ranks))
+        pinned |= dict.fromkeys(constraints.cpu_ranks, devices[0])
     if ranks > sum(slots):
         enough = -(-ranks // len(devices))
         raise ToposeatError(
             f"{ranks} ranks do not fit on {_room(topology, constraints, slots)}",
-            hint=f"use fewer ranks or more devices, or --slots {enough} to let that many share one",
+            hint=f"use fewer ranks or more devices, --slots {enough} to let that many share one, or"
+            " --cpu-ranks for ranks that use no GPU",
         )
-    pins = _checked_pins(topology, ranks, devices, slots, constraints.pins)
+    pins = _checked_pins(topology, ranks, devices, slots, pinned)
     allowed = _checked_lists(topology, ranks, set(devices), constraints.allowed)
     for rank, device in pins:
         if allowed and allowed[rank] and device not in allowed[rank]:
@@ -215,6 +222,23 @@ def _room(topology: Topology, constraints: Constraints, slots: list[int]) -> str
     if constraints.devices is not None or constraints.exclude:
         what = f"the {_devices(len(slots))} that {'was' if len(slots) == 1 else 'were'} allowed"
     return what if sum(slots) == len(slots) else f"the {sum(slots)} slots of {what}"
+
+
+def _check_cpu_ranks(topology: Topology, ranks: int, constraints: Constraints) -> None:
+    if len(topology.hosts) > 1:
+        raise UsageError(
+            "ranks that need no device are planned on one node only: on several nothing says on"
+            " which node they start",
+            hint="leave --cpu-ranks out: each rank then has a device of its own",
+        )
+    moved = sorted({*constraints.cpu_ranks} & {*constraints.pins, *constraints.allowed})
+    if moved:
+        raise UsageError(
+            f"rank {moved[0]} needs no device, and has one by --pin or --allow",
+            hint="leave it out of one of both",
+        )
+    if len(set(constraints.cpu_ranks)) >= ranks:
+        raise UsageError("no rank is left that needs a device", hint="name fewer in --cpu-ranks")
 
 
 def _checked_pins(

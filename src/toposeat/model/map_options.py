@@ -38,6 +38,7 @@ class Constraints(Noun):
             device only where this allows it.
         pins: device by rank, for ranks that must not move.
         allowed: devices by rank, for ranks that may use only some.
+        cpu_ranks: that need no device: they share the first one, beside the rank that has it.
     """
 
     devices: Sequence[int] | None = None
@@ -45,11 +46,13 @@ class Constraints(Noun):
     slots: int | Mapping[int, int] | None = None
     pins: Mapping[int, int] = field(default_factory=dict)
     allowed: Mapping[int, Collection[int]] = field(default_factory=dict)
+    cpu_ranks: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        for name, value in (("devices", self.devices), ("exclude", self.exclude)):
+        for name in ("devices", "exclude", "cpu_ranks"):
+            value = getattr(self, name)
             if value is not None and not _are_whole(value):
-                raise _wrong(name, "positions in the topology's devices, such as [0, 3]", value)
+                raise _wrong(name, _FORMS.get(name, _FORMS["devices"]), value)
         for name in ("pins", "slots", "allowed"):
             value = getattr(self, name)
             if name == "slots" and (value is None or _is_whole(value)):
@@ -118,6 +121,8 @@ class MapOptions(Noun):
 
 
 _FORMS = {
+    "devices": "positions in the topology's devices, such as [0, 3]",
+    "cpu_ranks": "ranks, such as [0]",
     "pins": "a device by rank, such as {0: 3}",
     "slots": "how many ranks a device takes, or that by device, such as {0: 2}",
     "allowed": "devices by rank, such as {0: [2, 3]}",

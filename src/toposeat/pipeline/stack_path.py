@@ -12,13 +12,14 @@ from msgspec import Struct
 from toposeat import evaluation, launch, mapping, topology
 from toposeat.errors import MissingProgramError, UnavailableError, UsageError
 from toposeat.mapping import Machine
+from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable, Schedule
 from toposeat.model.protocol import Stack, StackKind
 from toposeat.model.quantity import WORTH_SAYING, Assumed
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
-from toposeat.model.traffic import Traffic
+from toposeat.model.traffic import CPU_RANKS, Traffic
 from toposeat.model.transport import NcclSetting, nccl_setting
 from toposeat.pipeline.placing import open_machine
 from toposeat.pipeline.transport import as_nccl_is_set
@@ -173,6 +174,7 @@ def map_on_path(
     `progress` follows.
     """
     topology = path.listed(machine, options)
+    options = with_cpu_ranks(options, topology, traffic)
     if topology is None:
         assert machine.shape is not None, "a machine has one form or both"
         return mapping.map_to_shape(machine.shape, traffic, options, progress=progress)
@@ -186,6 +188,17 @@ def map_on_path(
     premises = replace(premises, assumed=(*premises.assumed, *assumed))
     notes = (*result.notes, *path.notes([traffic]))
     return replace(result, premises=premises, notes=notes)
+
+
+def with_cpu_ranks(options: MapOptions, topology: Topology | None, traffic: Traffic) -> MapOptions:
+    """With the ranks that loaded no GPU driver, where devices are too few and nobody says more."""
+    told, own = traffic.metadata.get(CPU_RANKS, ""), options.constraints
+    if not told or topology is None or own.cpu_ranks or own.slots or len(topology.hosts) > 1:
+        return options
+    usable = len(own.devices or topology.devices) - len(set(own.exclude))
+    if traffic.ranks <= usable:
+        return options
+    return replace(options, constraints=replace(own, cpu_ranks=parse_cpu_list(told)))
 
 
 def assess(

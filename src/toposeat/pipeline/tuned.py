@@ -87,7 +87,8 @@ def tune(
     options = options_for(machine)
     if found.devices is not None and options.constraints.devices is None:
         options = replace(options, constraints=replace(options.constraints, devices=found.devices))
-    _check_mapping(machine, ranks, options, stack)
+    # Of several programs some may use no GPU, which only their run tells.
+    _check_mapping(machine, None if line.further or line.tasks else ranks, options, stack)
     folder = _tuned_folder(command)
     profile_path = folder / PROFILE_NAME
     exit_code = 0

@@ -19,7 +19,7 @@ from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.rank_info import cpu_doubt, file_doubt
-from toposeat.model.traffic import LEFT_OUT, WORLDS_OF_ONE, Traffic
+from toposeat.model.traffic import CPU_RANKS, LEFT_OUT, WORLDS_OF_ONE, Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
 from toposeat.profile.records.torch_job import joined, read_torch_records
@@ -194,7 +194,11 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
     report = [*merger.sentences(), *(line for lines in told for line in lines)]
     try:
         traffic = make_traffic(chosen, report, len(merger.damaged))
-        found = {WORLDS_OF_ONE: str(merger.alone or ""), LEFT_OUT: ", ".join(merger.left(chosen))}
+        found = {
+            WORLDS_OF_ONE: str(merger.alone or ""),
+            LEFT_OUT: ", ".join(merger.left(chosen)),
+            CPU_RANKS: _without_driver(chosen),
+        }
         kept = {key: value for key, value in found.items() if value}
         return replace(traffic, metadata={**traffic.metadata, **kept})
     except (ValueError, OverflowError) as error:  # each record is sound, their sum is not
@@ -218,6 +222,14 @@ def _paths(folders: Sequence[Path]) -> list[Path]:
         return (int(match[1]), int(match[2]), "") if match else (1 << 31, 0, path.name)
 
     return sorted(paths, key=order)
+
+
+def _without_driver(world: WorldSum) -> str:
+    """The ranks that ended without a GPU driver, as a list, where all others had one."""
+    drivers = {*world.flags[Flag.GPU_RUNTIME]}
+    bare = {*world.states[State.FINALIZED]} - drivers
+    complete = drivers and len(bare | drivers) == world.size
+    return format_cpu_list(sorted(bare)) if complete else ""
 
 
 def _missing(world: WorldSum) -> Iterator[str]:
