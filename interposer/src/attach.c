@@ -199,8 +199,7 @@ void tps__end_of_run(void) {
   uint64_t now = tps__ticks();
   stamp(now);
   tps__phases_finish(now);
-  if (tps__gpu() == TPS_GPU_NONE) /* what a rank loaded after its last message counts, too */
-    tps__gpu_look();
+  tps__gpu_finish();
 }
 
 bool tps__thread_enter(void) {

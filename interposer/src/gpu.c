@@ -41,6 +41,13 @@ void tps__gpu_look(void) {
   pthread_mutex_unlock(&look_mutex);
 }
 
+void tps__gpu_finish(void) {
+  if (tps__gpu() == TPS_GPU_NONE) /* what a rank loaded after its last message counts, too */
+    tps__gpu_look();
+  if (runtime != NULL && tps__process.header->visible_devices < 0)
+    tps__process.header->visible_devices = runtime->count();
+}
+
 /* Writes ordinal and bus id of a new device. Under the lock. */
 static void describe(struct tps_device *device, int ordinal) {
   char text[sizeof device->pci] = "";

@@ -306,7 +306,8 @@ bool tps__is_inside_rank(const char *directory);
 /* ---- device or host (gpu.c, gpu_free.c, gpu_aware.c, gpu_guard.c) ---- */
 
 enum tps_gpu { TPS_GPU_NONE, TPS_GPU_CUDA, TPS_GPU_HIP, TPS_GPU_LEVEL_ZERO };
-void tps__gpu_look(void); /* is a GPU runtime loaded by now? Never loads one */
+void tps__gpu_look(void);   /* is a GPU runtime loaded by now? Never loads one */
+void tps__gpu_finish(void); /* the same at the end, and how many devices it shows */
 /* Number of the device that holds the buffer, or TPS_NO_DEVICE. */
 #define TPS_NO_DEVICE (-1)
 int tps__gpu_device(const void *buffer);

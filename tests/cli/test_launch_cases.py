@@ -180,8 +180,9 @@ int main(int argc, char **argv) {
   ((int (*)(int *))dlsym(cuda, "cuDeviceGetCount"))(&count);
   ((int (*)(int *, int))dlsym(cuda, "cuDeviceGet"))(&device, rank % count);
   ((int (*)(void **, unsigned, int))dlsym(cuda, "cuCtxCreate_v2"))(&context, 0, device);
-  MPI_Recv(received, 100, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  int peer = (rank - 1 ^ 1) + 1;
+  if (argc == 1)
+    MPI_Recv(received, 100, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int peer = argc > 1 ? rank ^ 1 : (rank - 1 ^ 1) + 1;
   MPI_Sendrecv(sent, sizeof sent, MPI_BYTE, peer, 1, received, sizeof received, MPI_BYTE, peer, 1,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Finalize();
@@ -210,3 +211,23 @@ def test_a_rank_that_loads_no_driver_needs_no_device(mpi: MpiToolchain, tmp_path
         text = f"toposeat map ring.csv -t this {option}"
         (tmp_path / "ring.csv").write_text("0,1,1,1,1\n" * 5)
         assert case(text, tmp_path, "common").returncode == code
+
+
+def test_a_script_that_chooses_devices_is_named(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """It is never looked into: the ranks of the recorded run tell what list they had."""
+    cpu = compile_text(mpi, "cpu", CPU.replace("rank < 5", "rank < 1"), tmp_path)
+    gpu = f"{compile_text(mpi, 'gpu', GPU, tmp_path)} alone"
+    tune = f"TOPOSEAT_CACHE_DIR=kept toposeat tune -- {mpi.mpirun} {' '.join(mpi.run_flags)} -n 4"
+    for name, text in (
+        ("one.sh", "CUDA_VISIBLE_DEVICES=0 exec"),
+        ("all.sh", "exec"),
+    ):
+        executable(tmp_path / name, f'#!/bin/sh\n{text} "$@"\n')
+    chose = case(f"{tune} ./one.sh {gpu}", tmp_path, "common", mpi.env)
+    assert "0-3 (ranks) saw fewer than the 4 devices of the node: ./one.sh or" in chose.stderr
+    assert "Predicted gain" not in chose.stdout
+    kept = case(f"{tune} ./all.sh {gpu}", tmp_path, "common", mpi.env)
+    assert "Predicted gain" in kept.stdout
+    assert "Warning   " not in kept.stderr
+    untold = case(f"{tune} sh ./all.sh {cpu}", tmp_path, "common", mpi.env)
+    assert "./all.sh may choose devices itself" in untold.stderr

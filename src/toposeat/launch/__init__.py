@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         check_ready,
         identify_launcher,
         parse_launch_line,
+        script_of,
         torchrun_below,
         wrap_with_exec,
         wrapped_tasks,

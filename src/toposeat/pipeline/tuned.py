@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pathlib import Path
 from toposeat import launch, mapping, profile
 from toposeat.errors import ApplicationError, InputError, ToposeatError
 from toposeat.mapping import Machine
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
@@ -110,6 +112,7 @@ def tune(
         _refuse_fewer(line, traffic)
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
+    options = _with_script(line, machine, traffic, options, progress)
     path = path_of_stack(stack, command, machine.topology, traffic.ranks, environment=os.environ)
     with searching or nullcontext():
         result, placement = _placed(found, traffic, options, path, folder)
@@ -141,6 +144,33 @@ def _refuse_fewer(line: launch.LaunchLine, traffic: Traffic) -> None:
             else "start the ranks that talk by a launch line of their own",
         )
     launch.refuse_fewer(line, traffic.ranks, os.environ, alone=traffic.worlds_of_one)
+
+
+def _with_script(
+    line: launch.LaunchLine,
+    machine: Machine,
+    traffic: Traffic,
+    options: MapOptions,
+    progress: Progress,
+) -> MapOptions:
+    """The options for a program behind a script: no order is promised where it changed the list."""
+    script, present = launch.script_of(line, os.environ), machine.topology
+    if not script or present is None:
+        return options
+    of_host = Counter(device.host for device in present.devices)
+    fewest = min(of_host.values())
+    seen = {info.rank: info.visible_devices for info in traffic.rank_info}
+    own = [rank for rank, count in seen.items() if count is not None and count < fewest]
+    if own:
+        progress(
+            f"Warning   {format_cpu_list(own)} (ranks) saw fewer than the {fewest} devices of the"
+            f" node: {script} or the launcher chose them. An order of the list may have no effect,"
+            " so the default is kept"
+        )
+        return replace(options, solver="default")
+    if None in seen.values():
+        progress(f"Warning   {script} may choose devices itself: a gain is for the inherited list")
+    return options
 
 
 def _cached(line: launch.LaunchLine, path: Path) -> Traffic | None:

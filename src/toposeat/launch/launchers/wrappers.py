@@ -31,7 +31,6 @@ from toposeat.model.files import beginning
 
 VARIABLE = "TOPOSEAT_WRAPPERS"  # the setting `wrappers`
 _ASK_S = 120.0  # uv may install what it runs
-_MOST_BYTES = 1 << 20
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _REST = 'exec "$0" "$@"'
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
@@ -438,24 +437,17 @@ def _plain(words: Words) -> tuple[Words, Words] | None:
     return (*words[: at + 1], f"{head} {_REST}".strip()), program
 
 
-def shell_text(program: Words, found: Path | None) -> str:
-    """What a shell is to do: the text behind `-c`, or the script; "" of any other program.
+def script_in(command: Command, found: Path | None) -> str:
+    """The script of a shell that a command starts, which may do anything; "" if none.
 
-    `found` is the program's file.
+    `found` is the program's file. Nobody looks into the script.
     """
-    script = found
-    if Path(program[0]).name in _SHELLS:
-        behind = [word for word in program[1:] if not word.startswith("-")]
-        if any(re.fullmatch("-[a-z]*c[a-z]*", word) for word in program[1:2]):
-            return behind[0] if behind else ""
-        script = Path(behind[0]) if behind else None
-    elif found is not None:
-        first = beginning(found, 128).partition(b"\n")[0].decode(errors="replace")
-        if not first.startswith("#!") or Path(first.split()[-1]).name not in _SHELLS:
-            return ""
-    if script is None or not script.is_file():
-        return ""
-    return beginning(script, _MOST_BYTES).decode(errors="replace")
+    name, *behind = command.program
+    if Path(name).name in _SHELLS:
+        return behind[0] if behind and not behind[0].startswith("-") else name
+    first = b"" if found is None else beginning(found, 128).partition(b"\n")[0]
+    is_shell = first.startswith(b"#!") and Path(os.fsdecode(first).split()[-1]).name in _SHELLS
+    return name if is_shell else ""
 
 
 def _changes_names(shell: Words) -> bool:
