@@ -14,6 +14,7 @@ import pytest
 from tests.support.interposed import compile_c, compile_text
 from tests.support.mpi import MpiToolchain
 from tests.support.processes import executable, ran
+from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.model.placement_file import load_placement
 from toposeat.topology import read_topology
@@ -231,3 +232,25 @@ def test_a_script_that_chooses_devices_is_named(mpi: MpiToolchain, tmp_path: Pat
     assert "Warning   " not in kept.stderr
     untold = case(f"{tune} sh ./all.sh {cpu}", tmp_path, "common", mpi.env)
     assert "./all.sh may choose devices itself" in untold.stderr
+
+
+def test_the_order_of_megatron_is_taken(tmp_path: Path) -> None:
+    """Case 21: its default names ep, and one of an axis of one rank may be left out."""
+    for order in ("tp-cp-ep-dp-pp", "tp-ep-dp-pp"):
+        pattern = f"llm:tp=2,sp,ep=2,dp=2,pp=2,experts=8,order={order}"
+        net = CASES / "21-order-of-parallel-dims" / "net.conf"
+        done = case(
+            f"toposeat map {pattern} -t {net} --node rtx-4-crossed-bridges", tmp_path, "common"
+        )
+        assert done.returncode == 0, done.stderr
+        assert "8 ranks" in done.stdout
+
+
+@pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
+def test_the_profile_of_a_server_is_written_at_its_end(tmp_path: Path) -> None:
+    """Case 11: Ctrl-C when the engine is up."""
+    python = Path(python_with_torch()).parent
+    script = f"PATH={python}:$PATH python {CASES}/11-server-never-ends/try.py profile -o s.prof"
+    done = case(script, tmp_path, "11")
+    assert "still there" not in done.stdout
+    assert (tmp_path / "s.prof").exists(), done.stdout
