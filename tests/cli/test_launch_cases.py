@@ -254,3 +254,40 @@ def test_the_profile_of_a_server_is_written_at_its_end(tmp_path: Path) -> None:
     done = case(script, tmp_path, "11")
     assert "still there" not in done.stdout
     assert (tmp_path / "s.prof").exists(), done.stdout
+
+
+@pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
+def test_jobs_side_by_side_are_no_one_plan(mpi: MpiToolchain, tmp_path: Path) -> None:
+    """One after another the largest is planned; two at a time would share the planned devices."""
+    cpu = compile_text(mpi, "cpu", BESIDE, tmp_path)
+    start = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 2 {cpu}"
+    executable(tmp_path / "both.sh", f"#!/bin/sh\n{start} a b &\n{start} b a\nwait\n")
+    executable(tmp_path / "turns.sh", f"#!/bin/sh\n{start}\n{start}\n")
+    tune = "TOPOSEAT_CACHE_DIR=kept toposeat tune --"
+    done = case(f"{tune} ./both.sh", tmp_path, "common", mpi.env)
+    assert "several MPI jobs side by side, of 2 and 2 ranks" in done.stderr
+    assert done.returncode == 1
+    turns = case(f"{tune} ./turns.sh", tmp_path, "common", mpi.env)
+    assert turns.returncode == 0, turns.stderr
+
+
+# Each of two such jobs waits for a file that the other makes.
+BESIDE = """
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  char buffer[1000] = {0};
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Sendrecv_replace(buffer, 1000, MPI_BYTE, 1 - rank, 0, 1 - rank, 0, MPI_COMM_WORLD,
+                       MPI_STATUS_IGNORE);
+  if (argc > 2) {
+    fclose(fopen(argv[1], "w"));
+    while (access(argv[2], F_OK) != 0)
+      usleep(1000);
+  }
+  MPI_Finalize();
+}
+"""

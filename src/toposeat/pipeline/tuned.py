@@ -25,7 +25,7 @@ from toposeat.model.record import Record
 from toposeat.model.result_file import save_mapping
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
-from toposeat.model.traffic import INNER_LINE, Traffic
+from toposeat.model.traffic import BESIDE, INNER_LINE, Traffic
 from toposeat.model.traffic_file import save_traffic
 from toposeat.model.visible_list import DEVICE_VARIABLES
 from toposeat.pipeline.command_words import program_name
@@ -142,6 +142,13 @@ def _refuse_fewer(line: launch.LaunchLine, traffic: Traffic) -> None:
             hint=f"its own line is the job: toposeat tune -- {inner}"
             if inner
             else "start the ranks that talk by a launch line of their own",
+        )
+    beside = "" if traffic.worlds_of_one else traffic.metadata.get(BESIDE)
+    if beside:
+        raise ToposeatError(
+            f"the line starts several MPI jobs side by side, of {traffic.ranks} and {beside} ranks,"
+            " and a plan is for one of them: all would take its devices",
+            hint="start and tune each by a line of its own, with --devices for each",
         )
     launch.refuse_fewer(line, traffic.ranks, os.environ, alone=traffic.worlds_of_one)
 

@@ -19,7 +19,7 @@ from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.rank_info import cpu_doubt, file_doubt
-from toposeat.model.traffic import CPU_RANKS, LEFT_OUT, WORLDS_OF_ONE, Traffic
+from toposeat.model.traffic import BESIDE, CPU_RANKS, LEFT_OUT, WORLDS_OF_ONE, Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
 from toposeat.profile.records.torch_job import joined, read_torch_records
@@ -108,6 +108,7 @@ class _Merger:
         self.own: dict[_World, WorldSum] = {}
         self.died_in_init = 0  # ended before MPI was initialised
         self.repeated = 0  # second records of one rank
+        self.unnamed: dict[int, WorldSum] = {}  # by size: with second records of the same time
         self.nested = 0  # records of jobs that ranks started themselves
         self.damaged: list[InputError] = []
 
@@ -129,13 +130,23 @@ class _Merger:
         key = (record.world, record.world_size)
         if key not in self.own:
             self.own[key] = WorldSum(record)
-        self.repeated += not self.own[key].add(record)
+        world = self.own[key]
+        if not world.add(record):
+            self.repeated += 1
+            if world.is_beside(record.info.host, record.span_ns):
+                self.unnamed[world.size] = world  # of a launcher that gives its jobs no names
 
     @property
     def alone(self) -> int:
         """How many processes were a world of one rank each, if all were; 0 for a single one."""
         processes = sum(len(world.seen) for world in self.own.values()) + self.repeated
         return processes if processes > 1 and all(size == 1 for _, size in self.own) else 0
+
+    def beside_of(self, chosen: WorldSum) -> list[int]:
+        """Numbers of ranks of the jobs that ran at the same time."""
+        others = (world for world in self.own.values() if world is not chosen)
+        beside = [each.size for each in others if each.is_beside(chosen.host, chosen.span_ns)]
+        return [*beside, *self.unnamed]
 
     def left(self, chosen: WorldSum) -> Iterator[str]:
         """What is not in the tables of the chosen world, in words."""
@@ -198,6 +209,7 @@ def read_records(*directories: str | Path, progress: Progress | None = None) -> 
             WORLDS_OF_ONE: str(merger.alone or ""),
             LEFT_OUT: ", ".join(merger.left(chosen)),
             CPU_RANKS: _without_driver(chosen),
+            BESIDE: ", ".join(map(str, merger.beside_of(chosen))),
         }
         kept = {key: value for key, value in found.items() if value}
         return replace(traffic, metadata={**traffic.metadata, **kept})

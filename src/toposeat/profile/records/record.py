@@ -124,6 +124,7 @@ class RankRecord:
     lost_events: int
     abi: str
     library: str
+    span_ns: tuple[int, int] = (0, 0)  # from its start to its last mark, by the clock of its host
 
     def has(self, flag: Flag) -> bool:
         """Whether the flag is set."""
@@ -229,6 +230,7 @@ def _build(segments: Sequence[Segment]) -> RankRecord:
         lost_events=sum(s.header["lost_events"] for s in segments),
         abi=_text(head["abi"]),
         library=_text(head["library"]),
+        span_ns=(head["start_ns"], head["last_ns"]),
     )
 
 

@@ -133,6 +133,7 @@ class WorldSum:
 
     def __init__(self, first: RankRecord) -> None:
         self.name, self.size = first.world, first.world_size
+        self.host, self.span_ns = first.info.host, first.span_ns
         self.library, self.abi = first.library, first.abi
         self.phase_mode = first.phase_mode
         self.timed = True
@@ -177,6 +178,11 @@ class WorldSum:
         self.outside["messages"] += int(record.messages[outside].sum())
         self.outside["bytes"] += int(record.bytes[outside].sum())
         return True
+
+    def is_beside(self, host: str, span_ns: tuple[int, int]) -> bool:
+        """Whether a rank of another job ran at the time of the first of this one, on its host."""
+        (begin, end), (begun, ended) = self.span_ns, span_ns
+        return self.host == host and begin < ended and begun < end
 
     @property
     def in_phases(self) -> bool:
