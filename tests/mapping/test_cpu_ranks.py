@@ -60,7 +60,7 @@ def test_no_two_ranks_with_a_gpu_share_one(seed: int, cpu: set[int]) -> None:
         (Constraints(cpu_ranks=[0], allowed={0: [1]}), "has one by --pin or --allow"),
         (Constraints(cpu_ranks=range(5)), "no rank is left"),
         (Constraints(cpu_ranks=[7]), "there is no rank 7"),
-        (Constraints(), "or --cpu-ranks for ranks that use no GPU"),
+        (Constraints(), "--cpu-ranks names ranks that use no GPU"),
     ],
 )
 def test_what_cannot_be(constraints: Constraints, cause: str) -> None:

@@ -114,8 +114,8 @@ def problem_of(topology: Topology, ranks: int, constraints: Constraints) -> Prob
         enough = -(-ranks // len(devices))
         raise ToposeatError(
             f"{ranks} ranks do not fit on {_room(topology, constraints, slots)}",
-            hint=f"use fewer ranks or more devices, --slots {enough} to let that many share one, or"
-            " --cpu-ranks for ranks that use no GPU",
+            hint=f"use fewer ranks or more devices, or --slots {enough} to let that many share one;"
+            " --cpu-ranks names ranks that use no GPU",
         )
     pins = _checked_pins(topology, ranks, devices, slots, pinned)
     allowed = _checked_lists(topology, ranks, set(devices), constraints.allowed)
