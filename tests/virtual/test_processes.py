@@ -87,6 +87,16 @@ def test_a_proxy_that_is_ended_leaves_nothing(client: Path, number: signal.Signa
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in serving))
 
 
+def test_a_crowd_of_strangers_fills_no_log(capfd: pytest.CaptureFixture[str]) -> None:
+    with Proxy() as proxy:
+        for _ in range(250):
+            with proxy.connect() as peer:
+                assert greet(peer, bytes(32), client=True) == b""
+        wait_until(lambda: not proxy.children())
+        assert devices(proxy.client()) == 1
+    assert 100 <= capfd.readouterr().err.count("a client is refused") <= 102
+
+
 def test_an_idle_proxy_ends() -> None:
     with Proxy("--idle", "1") as proxy:
         assert devices(proxy.client()) == 1

@@ -101,11 +101,8 @@ static cl_int send_piece(const struct transfer *transfer, struct tps_command *co
   return tps__command_end(command);
 }
 
-/* The device may run commands in any order: then all is one piece. */
-static size_t piece_of(const struct transfer *transfer, size_t total) {
-  bool any_order =
-      (transfer->command.queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
-  return transfer->is_rect || any_order || total < TPS_CHUNK ? total : TPS_CHUNK;
+static bool any_order(const struct transfer *transfer) {
+  return (transfer->command.queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
 }
 
 static void give_up(struct _cl_event *whole, cl_int code) {
@@ -115,36 +112,73 @@ static void give_up(struct _cl_event *whole, cl_int code) {
   pthread_mutex_unlock(&whole->base.link->state);
 }
 
-static cl_int run(struct transfer *transfer) {
+/* Where the device may run commands in any order, each piece waits for what the whole waits for, and
+   a marker ends it, since later commands may wait for it. */
+static cl_int end_pieces(const struct tps_command *asked, struct _cl_event *whole, cl_uint count,
+                         const cl_event *pieces) {
+  struct tps_command end = {.call = TPS_CALL_EnqueueMarkerWithWaitList,
+                            .type = asked->type,
+                            .queue = asked->queue,
+                            .waits = count,
+                            .list = pieces,
+                            .event = asked->event,
+                            .made = whole};
+  cl_int code = CL_SUCCESS;
+  struct tps_text *out = tps__command_begin(&end, &code);
+  if (out == NULL)
+    return code;
+  tps__put_EnqueueMarkerWithWaitList(out, end.queue);
+  return tps__command_end(&end);
+}
+
+static cl_int send_all(struct transfer *transfer, struct _cl_event *whole) {
   const struct tps_command *asked = &transfer->command;
   const struct tps_layout *layout = &transfer->layout;
-  size_t total = layout->row * layout->rows * layout->slices, length = piece_of(transfer, total);
-  struct _cl_event *whole = NULL;
-  cl_int code = CL_SUCCESS;
-  if (transfer->is_read || asked->event != NULL) {
-    whole = tps__event_new(asked->queue->context, asked->queue, asked->type);
-    if (whole == NULL)
-      return CL_OUT_OF_HOST_MEMORY;
-  }
+  size_t total = layout->row * layout->rows * layout->slices;
+  size_t length = transfer->is_rect || total < TPS_CHUNK ? total : TPS_CHUNK;
+  bool is_loose = any_order(transfer), is_marked = is_loose && asked->event && length < total;
+  cl_uint count = 0;
+  cl_event *pieces = is_marked ? calloc(total / length + 1, sizeof(cl_event)) : NULL;
+  cl_int code = is_marked && pieces == NULL ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS;
   for (size_t offset = 0; offset < total && code == 0; offset += length) {
-    bool is_first = offset == 0, is_last = total - offset <= length;
+    bool is_last = total - offset <= length;
     struct tps_command piece = {.call = asked->call, .type = asked->type, .queue = asked->queue};
-    if (is_first) {
+    if (offset == 0 || is_loose) {
       piece.waits = asked->waits;
       piece.list = asked->list;
     }
-    if (is_last) {
+    piece.is_kept = is_marked;
+    if (is_last && !is_marked) {
       piece.made = whole;
       piece.event = asked->event;
     } else {
       piece.wants_event = whole != NULL;
     }
     code = send_piece(transfer, &piece, offset, is_last ? total - offset : length, whole);
-    if (piece.made != NULL && piece.made != whole)
+    if (is_marked && piece.made != NULL)
+      pieces[count++] = piece.made;
+    else if (piece.made != NULL && piece.made != whole)
       tps__release(&piece.made->base);
-    if (code != 0 && whole != NULL && !is_last)
+    if (code != 0 && whole != NULL && piece.made != whole)
       give_up(whole, code);
   }
+  if (is_marked && code == 0)
+    code = end_pieces(asked, whole, count, pieces);
+  while (count > 0)
+    tps__release(&pieces[--count]->base);
+  free(pieces);
+  return code;
+}
+
+static cl_int run(struct transfer *transfer) {
+  const struct tps_command *asked = &transfer->command;
+  struct _cl_event *whole = NULL;
+  if (transfer->is_read || asked->event != NULL) {
+    whole = tps__event_new(asked->queue->context, asked->queue, asked->type);
+    if (whole == NULL)
+      return CL_OUT_OF_HOST_MEMORY;
+  }
+  cl_int code = send_all(transfer, whole);
   if (code == 0 && whole != NULL && transfer->is_blocking) {
     (void)tps__event_wait(whole);
     cl_int status = atomic_load(&whole->status);

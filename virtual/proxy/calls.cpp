@@ -27,6 +27,16 @@ std::string load_real() {
 }
 
 Handler *handler_of_call(unsigned call);
+
+cl_int in_a_thread(Session &session, std::function<cl_int()> work) {
+  uint64_t ticket = session.ticket();
+  std::thread([&session, ticket, work = std::move(work)] {
+    tps_text nothing = {};
+    session.reply(ticket, work(), &nothing);
+  }).detach();
+  return LATER;
+}
+
 Handler on_move, on_moved, on_alias, on_offer, on_accept, on_dry, on_give; // move.cpp
 
 namespace {
@@ -43,28 +53,26 @@ constexpr char VERSION[] = "#if __OPENCL_VERSION__ > 120\n#undef __OPENCL_VERSIO
                            "#define __OPENCL_VERSION__ 120\n#endif\n#line 1\n";
 
 // A build takes long, and another thread of the client may go on meanwhile.
-cl_int in_a_thread(Session &session, cl_program program, std::function<cl_int()> work) {
-  uint64_t ticket = session.ticket();
+cl_int build(Session &session, cl_program program, std::function<cl_int()> work) {
   real.RetainProgram(program);
-  std::thread([&session, program, ticket, work = std::move(work)] {
-    tps_text nothing = {};
-    session.reply(ticket, work(), &nothing);
+  return in_a_thread(session, [program, work = std::move(work)] {
+    cl_int code = work();
     real.ReleaseProgram(program);
-  }).detach();
-  return LATER;
+    return code;
+  });
 }
 
 // Arguments of kernels tell what they are only where the program was built with the first of these;
 // the language is that of an OpenCL 1.2 device where nobody asks for another. Not all drivers know
 // all words.
-cl_int with_options(const std::string &options, const std::function<cl_int(const char *)> &build) {
+cl_int with_options(const std::string &options, const std::function<cl_int(const char *)> &made) {
   std::string words = options;
   for (std::string_view word : {"-cl-kernel-arg-info", "-cl-std=CL1.2"})
     if (options.find(word.substr(0, word.find('='))) == std::string::npos)
       words.append(" ").append(word);
-  cl_int code = build(words.c_str());
+  cl_int code = made(words.c_str());
   bool is_refused = code == CL_INVALID_BUILD_OPTIONS || code == CL_INVALID_COMPILER_OPTIONS;
-  return is_refused ? build(options.c_str()) : code;
+  return is_refused ? made(options.c_str()) : code;
 }
 
 cl_int on_devices(Session &session, In &, tps_text *out) {
@@ -249,7 +257,7 @@ cl_int on_BuildProgram(Session &session, In &in, tps_text *) {
   std::string options = in.text();
   if (in.code() != 0 || in.is_bad())
     return in.code();
-  return in_a_thread(session, program, [=] {
+  return build(session, program, [=] {
     return with_options(options, [&](const char *words) {
       return real.BuildProgram(program, count_of(devices), data_of(devices), words, nullptr,
                                nullptr);
@@ -268,7 +276,7 @@ cl_int on_CompileProgram(Session &session, In &in, tps_text *) {
     names.push_back(in.text());
   if (in.code() != 0 || in.is_bad())
     return in.code();
-  return in_a_thread(session, program, [=] {
+  return build(session, program, [=] {
     std::vector<const char *> texts;
     texts.reserve(names.size());
     for (const std::string &name : names)
@@ -287,13 +295,18 @@ cl_int on_LinkProgram(Session &session, In &in, tps_text *) {
   auto devices = in.handles<cl_device_id>(Kind::device);
   std::string options = in.text();
   auto programs = in.handles<cl_program>(Kind::program);
-  cl_int code = in.code();
-  cl_program made =
-      code != 0 ? nullptr
-                : real.LinkProgram(context, count_of(devices), data_of(devices), options.c_str(),
-                                   count_of(programs), data_of(programs), nullptr, nullptr, &code);
-  session.keep(id, Kind::program, made, made != nullptr ? 0 : code);
-  return code;
+  session.keep(id, Kind::program, nullptr, in.code());
+  if (in.code() != 0 || in.is_bad())
+    return in.code();
+  Object *object = session.object(id, Kind::program); // which nobody asks for before the answer
+  return in_a_thread(session, [=] {
+    cl_int code = 0;
+    object->handle =
+        real.LinkProgram(context, count_of(devices), data_of(devices), options.c_str(),
+                         count_of(programs), data_of(programs), nullptr, nullptr, &code);
+    object->error = object->handle == nullptr ? code : 0;
+    return code;
+  });
 }
 
 cl_int on_GetProgramInfo(Session &, In &in, tps_text *out) {

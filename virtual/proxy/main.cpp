@@ -30,6 +30,7 @@ namespace {
 
 constexpr long MOST_STRANGERS = 32; // who have not greeted yet
 constexpr unsigned GREETING_S = 5;
+constexpr uint64_t SAID = 100; // refusals, then one of as many
 
 struct Options {
   std::string address;    // of the network to serve, empty: this node only
@@ -246,7 +247,10 @@ int listen_unix(const Folder &folder) {
   std::string cannot =
       wrong != nullptr ? "a client is refused: " + std::string(wrong) : load_real();
   if (!cannot.empty()) {
-    std::fprintf(stderr, "toposeat-clproxy: %s: %s\n", host_name().c_str(), cannot.c_str());
+    uint64_t before = ledger == nullptr ? 0 : ledger->refused++;
+    if (before < SAID || before % SAID == 0)
+      std::fprintf(stderr, "toposeat-clproxy: %s: %s%s\n", host_name().c_str(), cannot.c_str(),
+                   before == SAID - 1 ? "; from here on one of many is said" : "");
     _exit(1);
   }
   if (!send_packet(channel, Word::greeted, {}))

@@ -364,21 +364,22 @@ bool take_content(Session &session, tps_inflow &in, Staged &image, size_t &fille
 } // namespace
 
 cl_int on_accept(Session &session, In &, tps_text *) {
-  Offer offer = std::exchange(session.offer, {});
-  int peer = accept_peer(offer);
-  for (int door : offer.doors)
-    close(door);
-  explicit_bzero(offer.key, sizeof offer.key);
-  if (peer < 0)
-    return CL_DEVICE_NOT_AVAILABLE;
-  tps_inflow in = {.socket = peer, .data = nullptr, .at = 0, .filled = 0};
-  Staged image;
-  size_t filled = 0;
-  while (take_content(session, in, image, filled))
-    ;
-  char more = 0; // behind its end there is nothing, behind what cannot be read there is
-  bool is_whole = in.at == in.filled && recv(peer, &more, 1, 0) == 0 && filled == 0;
-  std::free(in.data);
-  close(peer);
-  return is_whole ? 0 : CL_OUT_OF_RESOURCES;
+  return in_a_thread(session, [&session, offer = std::exchange(session.offer, {})]() mutable {
+    int peer = accept_peer(offer);
+    for (int door : offer.doors)
+      close(door);
+    explicit_bzero(offer.key, sizeof offer.key);
+    if (peer < 0)
+      return CL_DEVICE_NOT_AVAILABLE;
+    tps_inflow in = {.socket = peer, .data = nullptr, .at = 0, .filled = 0};
+    Staged image;
+    size_t filled = 0;
+    while (take_content(session, in, image, filled))
+      ;
+    char more = 0; // behind its end there is nothing, behind what cannot be read there is
+    bool is_whole = in.at == in.filled && recv(peer, &more, 1, 0) == 0 && filled == 0;
+    std::free(in.data);
+    close(peer);
+    return is_whole ? 0 : CL_OUT_OF_RESOURCES;
+  });
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -180,10 +181,13 @@ private:
 enum { MOST_ROWS = 1024, MOST_LISTED = 64 };
 struct Ledger {
   std::atomic<uint64_t> bytes[MOST_ROWS][MOST_LISTED];
+  std::atomic<uint64_t> refused; // clients so far
 };
 
 enum { LATER = 1 }; // instead of a code: the reply follows
 using Handler = cl_int(Session &session, In &in, tps_text *out);
+// Answers the message with what `work` returns, while the reader goes on.
+cl_int in_a_thread(Session &session, std::function<cl_int()> work);
 
 // What a client's process and the parent of all say to each other, one packet each: a letter, then
 // what belongs to it.
