@@ -23,3 +23,8 @@ def native_path(name: str) -> Path:
     raise UnavailableError(
         f"this installation of toposeat has no {name}", hint="reinstall it: pip install ."
     )
+
+
+def node_path(name: str, remote: str = "") -> str:
+    """The same on a job's nodes, where native parts lie in the folder `remote`; "" for as here."""
+    return f"{remote}/{name}" if remote else str(native_path(name))

@@ -243,6 +243,22 @@ def test_a_program_without_opencl_is_not_checked_and_its_code_is_passed_on(
     assert seat["verdict"] == "not checked"
 
 
+def test_a_wrapper_with_nothing_behind_it_is_a_program(lent: dict[str, str]) -> None:
+    done = run(lent, "borrow", "--", "env")
+    assert (done.returncode, done.stdout.count("\nTOPOSEAT_CL_DEVICES=")) == (0, 1)
+
+
+def test_the_platform_says_whose_it_stands_for(lent: dict[str, str]) -> None:
+    ask = (
+        "import ctypes; cl = ctypes.CDLL('libOpenCL.so.1'); p = ctypes.c_void_p();"
+        "cl.clGetPlatformIDs(1, ctypes.byref(p), None); text = ctypes.create_string_buffer(256);"
+        "cl.clGetPlatformInfo(p, 0x902, 256, text, None); print(text.value.decode())"
+    )
+    native = ran([sys.executable, "-c", ask]).stdout
+    done = run(lent, "borrow", "--", sys.executable, "-c", ask)
+    assert (done.stdout, done.returncode) == (f"toposeat: {native}", 0), done.stderr
+
+
 def test_the_nodes_own_devices_can_be_seen_as_well(lent: dict[str, str]) -> None:
     count = (
         "import ctypes; cl = ctypes.CDLL('libOpenCL.so.1'); n = ctypes.c_uint();"

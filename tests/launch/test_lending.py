@@ -33,7 +33,9 @@ PROXY = "/opt/bin/clproxy"
 @pytest.fixture(autouse=True)
 def _proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines are made without what they start."""
-    monkeypatch.setattr(lending, "native_path", lambda _: Path(PROXY))
+    monkeypatch.setattr(
+        lending, "node_path", lambda name, remote="": (remote and f"{remote}/{name}") or PROXY
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,17 @@ def test_the_proxy_stands_where_a_program_would(
 
 def test_a_network_that_is_named_is_listened_in_even_on_this_node() -> None:
     assert lend_line([], {}, network="10.2.0.0").argv == (PROXY, "--address", "10.2.0.0")
+
+
+def test_a_network_is_named_by_a_host_of_it_and_by_nothing_else() -> None:
+    named = lend_line([], {}, network="localhost").argv[2]
+    assert named in ("127.0.0.1", "::1")
+    with pytest.raises(UsageError, match=r"--network 10.0.0.300 is no address, and no host"):
+        lend_line([], {}, network="10.0.0.300")
+
+
+def test_the_nodes_may_have_toposeat_elsewhere() -> None:
+    assert lend_line([], {}, remote="/x/_native").argv == ("/x/_native/bin/toposeat-clproxy",)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,18 @@ cl_int tps__clGetPlatformIDs(cl_uint num_entries, cl_platform_id *platforms,
   return count > 0 ? CL_SUCCESS : CL_PLATFORM_NOT_FOUND_KHR;
 }
 
+/* Whose devices it stands for: the first one's, which programs take. */
+static cl_int give_name(const struct tps_answer *answer) {
+  char text[256] = "toposeat: ";
+  size_t begin = strlen(text);
+  cl_device_id *list = NULL;
+  struct tps_answer of_device = {sizeof text - begin, text + begin, NULL};
+  if (tps__devices(&list) == 0 ||
+      tps__ask(&list[0]->base, TPS_CALL_GetDeviceInfo, NULL, CL_PLATFORM_NAME, &of_device) != 0)
+    return tps__give_text(answer, "toposeat");
+  return tps__give_text(answer, text);
+}
+
 cl_int tps__clGetPlatformInfo(cl_platform_id platform, cl_uint param_name, size_t param_value_size,
                               void *param_value, size_t *param_value_size_ret) {
   struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};
@@ -134,6 +146,7 @@ cl_int tps__clGetPlatformInfo(cl_platform_id platform, cl_uint param_name, size_
   case CL_PLATFORM_VERSION:
     return tps__give_text(&answer, "OpenCL 1.2 toposeat " TOPOSEAT_VERSION);
   case CL_PLATFORM_NAME:
+    return give_name(&answer);
   case CL_PLATFORM_VENDOR:
     return tps__give_text(&answer, "toposeat");
   case CL_PLATFORM_EXTENSIONS:

@@ -211,7 +211,12 @@ void put_facts(tps_text *out, cl_device_id device) {
       }
       count += facts.length > before;
     }
-  tps_put(out, count);
+  cl_platform_id platform = nullptr;
+  real.GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
+  char name[128] = "";
+  real.GetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
+  put_fact(&facts, CL_PLATFORM_NAME, name, std::strlen(name) + 1);
+  tps_put(out, count + 1);
   std::memcpy(tps_room(out, facts.length), facts.data, facts.length);
   std::free(facts.data);
 }

@@ -11,6 +11,7 @@ from toposeat.cli.command import (
     Command,
     add_flag,
     add_force_option,
+    add_remote_option,
     add_topology_option,
     print_command,
     print_json,
@@ -51,6 +52,7 @@ class BorrowCommand(Command):
         parser.add_argument(
             "--devices", metavar="N", type=int, default=1, help="for every rank (default: 1)"
         )
+        add_remote_option(parser)
         parser.add_argument(
             "--share",
             action="store_true",
@@ -100,6 +102,7 @@ class BorrowCommand(Command):
             network=args.topology,
             recorded=args.profile,
             share=args.share,
+            remote=args.remote,
             local_too=args.local_too,
             verify=not args.no_verify,
             dry_run=args.dry_run,

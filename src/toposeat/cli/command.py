@@ -62,6 +62,17 @@ class _Sources(argparse.Action):
         setattr(namespace, self.dest, joined_sources([*told, values]))
 
 
+def add_remote_option(parser: argparse._ActionsContainer) -> None:
+    """Declare --remote."""
+    parser.add_argument(
+        "--remote",
+        metavar="PATH",
+        default="",
+        help="the folder of toposeat's native parts (.../toposeat/_native) on the nodes, where it "
+        "is not as here",
+    )
+
+
 def add_flag(parser: argparse._ActionsContainer, name: str, help: str) -> None:
     """An option without an argument."""
     parser.add_argument(name, action="store_true", help=help)

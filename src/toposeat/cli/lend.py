@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from toposeat import launch, report
-from toposeat.cli.command import Command, print_json, show, tell
+from toposeat.cli.command import Command, add_remote_option, print_json, show, tell
 from toposeat.errors import UsageError
 from toposeat.model.lent import LentDevice, Moved
 
@@ -29,6 +29,7 @@ class LendCommand(Command):
             help="listen in the network of this address or host (default: that on the way to the "
             "job's nodes; no port where all of them are this one)",
         )
+        add_remote_option(parser)
         parser.add_argument(
             "--share",
             metavar="N",
@@ -57,7 +58,7 @@ class LendCommand(Command):
             else:
                 show(sys.stdout, report.render_lent_text, devices)
             if not said:
-                tell("Next: toposeat borrow -- mpirun -n 8 ./app (lent until this ends)")
+                tell("Next, while this runs: toposeat borrow -- mpirun -n 8 ./app")
             said = True
 
         def moved(each: Moved) -> None:
@@ -66,6 +67,7 @@ class LendCommand(Command):
         return launch.lend(
             args.launch or (),
             network=args.network,
+            remote=args.remote,
             share=args.share,
             show=told,
             tell=tell,

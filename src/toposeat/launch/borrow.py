@@ -19,7 +19,7 @@ from msgspec import Struct, ValidationError
 from msgspec.json import decode
 
 from toposeat.errors import UsageError
-from toposeat.installed import native_path
+from toposeat.installed import node_path
 from toposeat.launch.allocation import all_here, known_allocation
 from toposeat.launch.child import run_child
 from toposeat.launch.launchers.launcher import LaunchLine
@@ -132,6 +132,7 @@ def borrowed_line(
     *,
     folder: Path | None = None,
     local_too: bool = False,
+    remote: str = "",
 ) -> BorrowedLine:
     """The line whose ranks find their devices.
 
@@ -141,11 +142,12 @@ def borrowed_line(
         environment: of the job.
         folder: where ranks leave reports, None for none.
         local_too: show the devices of the rank's own node as well; it needs a folder.
+        remote: see `node_path`.
     """
     line, added = hand_on(line, (KEY_VARIABLE, SEATS_VARIABLE), environment)
     below = torchrun_below(line)
     family = (below or line).family
-    words = [str(native_path("bin/toposeat-exec")), "--borrow", str(native_path(LIBRARY))]
+    words = [node_path("bin/toposeat-exec", remote), "--borrow", node_path(LIBRARY, remote)]
     words += ["--local-rank-env", family.local_rank] if family.local_rank else []
     words += ["--local-too", str(folder)] if local_too else []
     words += [] if folder is None else ["-E", f"TOPOSEAT_CL_REPORT={folder}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from toposeat.errors import InputError, MissingProgramError, ToposeatError, UsageError
-from toposeat.installed import native_path
+from toposeat.installed import node_path
 from toposeat.launch.allocation import all_here, known_hosts
 from toposeat.launch.child import StopSignals, run_child
 from toposeat.launch.home_wire import own_addresses
@@ -48,7 +49,7 @@ _AGAIN_S, _LONGEST_PAUSE_S = 1.0, 30.0  # between moves that are refused
 
 
 def lend_line(
-    argv: Sequence[str], environment: Mapping[str, str], *, network: str = ""
+    argv: Sequence[str], environment: Mapping[str, str], *, network: str = "", remote: str = ""
 ) -> LaunchLine:
     """The line that starts a proxy in each task of `argv`; of none, one on this node.
 
@@ -57,17 +58,18 @@ def lend_line(
         environment: of the job.
         network: an address of the network to listen at, or a host there; "" for that on the way to
             the job's nodes. Where all of them are this one, no port is opened.
+        remote: see `node_path`.
 
     Raises:
         UsageError: the line cannot start proxies, or takes their output away.
     """
-    proxy = str(native_path(_PROXY))
+    proxy = node_path(_PROXY, remote)
     line = _parsed((*argv, proxy))
     if argv and (line.kind == LauncherKind.NONE or line.program != (proxy,) or line.tasks):
         own = line.program[: line.program.index(proxy)] if proxy in line.program else line.program
         raise UsageError(
             f"the line has a program of its own: {shell_line(own)}",
-            hint="give the launcher alone: toposeat lend -- srun -N 2, or mpirun, or ssh HOST",
+            hint="give the launcher alone, srun, mpirun or ssh: toposeat lend -- srun -N 2",
         )
     if line.interpreter:
         raise UsageError(
@@ -83,11 +85,24 @@ def lend_line(
         )
     words: tuple[str, ...] = (proxy,)
     if network or not all_here(line, environment):
-        toward = network or own_addresses(known_hosts(line, environment))[0]
+        toward = (
+            _address_of(network) if network else own_addresses(known_hosts(line, environment))[0]
+        )
         words = (proxy, "--address", toward)
     if line.kind == LauncherKind.SSH:  # whose words a shell reads
         words = (shell_line(words),)
     return replace(line, program=words)
+
+
+def _address_of(network: str) -> str:
+    try:
+        return str(socket.getaddrinfo(network, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        raise UsageError(
+            f"--network {network} is no address, and no host that is known here",
+            hint="name one of the network that the proxies are to serve: ip -br addr lists this"
+            " host's own",
+        ) from None
 
 
 def _parsed(words: tuple[str, ...]) -> LaunchLine:
@@ -101,6 +116,7 @@ def lend(
     argv: Sequence[str],
     *,
     network: str = "",
+    remote: str = "",
     share: int = 1,
     show: Callable[[Sequence[LentDevice]], None],
     tell: Callable[..., None],
@@ -114,6 +130,7 @@ def lend(
     Args:
         argv: launcher and options; none for this node.
         network: see `lend_line`.
+        remote: see `node_path`.
         share: jobs that may have a device at a time.
         show: is given the devices of each proxy once it is ready.
         tell: is given remarks.
@@ -127,7 +144,7 @@ def lend(
         ToposeatError: no proxy could lend anything.
     """
     variables = dict(os.environ if environment is None else environment)
-    line = lend_line(argv, variables, network=network)
+    line = lend_line(argv, variables, network=network, remote=remote)
     check_ready(line, variables)
     root = lent_folder(variables)
     with ExitStack() as stack:
@@ -334,10 +351,12 @@ class _Hearing:
                 f"nothing is lent: {first.host}: {first.error or 'it has no device'}",
                 hint=first.hint or "install the OpenCL driver of its devices there",
             )
+        proxy = line.programs[0][0].partition(" ")[0]  # ssh has it and its options in one word
         if code in _NOT_STARTED:
             return MissingProgramError(
-                f"nothing is lent: {starter} did not find {native_path(_PROXY)} on a node",
-                hint="install toposeat under the same path on all nodes",
+                f"nothing is lent: {starter} did not find {proxy} on a node",
+                hint="install toposeat under the same path on all nodes, or name its folder of"
+                " native parts there: --remote PATH",
             )
         return ToposeatError(
             f"nothing is lent: {starter} ended with exit code {code} before a proxy spoke",

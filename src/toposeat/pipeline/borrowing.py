@@ -36,6 +36,7 @@ class BorrowOptions:
         network: source of the network that joins the hosts; None: not known.
         recorded: a run whose traffic weighs the ways, and is priced.
         share: devices that other jobs have are taken as well, where too few are free.
+        remote: where native parts lie on the nodes, "" for as here.
         local_too: ranks see their node's own devices as well.
         verify: let every rank measure its way and report it.
         dry_run: start nothing, and take nothing.
@@ -45,6 +46,7 @@ class BorrowOptions:
     network: str | None = None
     recorded: Path | None = None
     share: bool = False
+    remote: str = ""
     local_too: bool = False
     verify: bool = True
     dry_run: bool = False
@@ -106,6 +108,7 @@ def borrow(
             environment,
             folder=folder,
             local_too=options.local_too,
+            remote=options.remote,
         )
         borrowed = replace(borrowed, launched=started.words)
         tell(borrowed)
@@ -131,7 +134,7 @@ def _free(devices: Sequence[LentDevice], options: BorrowOptions, ranks: int) -> 
     if not devices:
         raise ToposeatError(
             "nothing is lent",
-            hint="lend first, and let it run: toposeat lend -- srun -N 2 (or mpirun, or ssh HOST)",
+            hint="lend first, by srun, mpirun or ssh, and let it run: toposeat lend -- srun -N 2",
         )
     free = [device for device in devices if not device.borrowed_by]
     free = [device for device in free if not device.is_silent] or free

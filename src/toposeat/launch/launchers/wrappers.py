@@ -327,6 +327,17 @@ class _Step:
     opening: int  # where its options may begin
 
 
+_ALONE = frozenset({"chrt", "env", "ionice", "nice", "numactl", "prlimit", "taskset"})
+
+
+def _alone(name: str, words: Words) -> None:
+    """Nothing stands behind it: it is the program where it says something then."""
+    if name not in _ALONE:
+        raise UsageError(
+            f"{name} has nothing to start", hint=f"for example: {shlex.join(words)} ./app"
+        )
+
+
 def _step(name: str, words: Words) -> _Step | None:
     of_user = own_wrappers().get(name)
     wrapper = of_user or _OF_NAME.get(name)
@@ -364,9 +375,8 @@ def _step(name: str, words: Words) -> _Step | None:
     while wrapper.assignments and at < len(words) and _ASSIGNMENT.match(words[at]):
         at += 1
     if at >= len(words):
-        raise UsageError(
-            f"{name} has nothing to start", hint=f"for example: {shlex.join(words)} ./app"
-        )
+        _alone(name, words)
+        return None
     own, rest = words[:at], words[at:]
     if name == "uv":
         own, rest = _of_uv(own, rest, names)
