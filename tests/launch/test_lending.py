@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from toposeat.errors import InputError, UsageError
-from toposeat.launch import lending
+from toposeat.launch import lending, lent_files
 from toposeat.launch.lending import lend_line
 from toposeat.launch.lent_files import (
     Told,
@@ -26,6 +29,7 @@ from toposeat.launch.lent_files import (
 )
 from toposeat.launch.lent_files import lending as lending_folder
 from toposeat.launch.moving import move_borrowers
+from toposeat.model.lent import LentDevice
 
 PROXY = "/opt/bin/clproxy"
 
@@ -88,6 +92,26 @@ def test_the_nodes_may_have_toposeat_elsewhere() -> None:
 def test_a_line_that_cannot_lend_is_refused(given: str, cause: str) -> None:
     with pytest.raises((UsageError, InputError), match=cause):
         lend_line(given.split(), {})
+
+
+def test_a_job_that_ends_while_it_is_moved_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = LentDevice(id="a/0", host="a", index=0, name="x", kind="gpu", socket="/s")
+    two = replace(one, id="a/1", socket="/t")
+    write = lent_files._write
+
+    def late(path: Path, document: Mapping[str, object]) -> None:
+        shutil.rmtree(path.parent)
+        write(path, document)
+
+    for mark in (mark_moving, mark_left):
+        with borrowing(tmp_path) as folder:
+            write_borrowed(folder, [one, two])
+            with monkeypatch.context() as patch:
+                patch.setattr(lent_files, "_write", late)
+                mark(tmp_path, one, two)
+            assert not folder.exists()
 
 
 SAID = {

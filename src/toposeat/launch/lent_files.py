@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
-from toposeat.errors import InputError
+from toposeat.errors import InputError, ToposeatError
 from toposeat.model.files import beginning, write_atomically
 from toposeat.model.hostlist import short_name
 from toposeat.model.job_folder import job_folder, live_folders
@@ -225,8 +225,7 @@ def mark_moving(root: Path, old: LentDevice, new: LentDevice) -> None:
     before, after = _mark_of(old), _mark_of(new)
     for folder, document in _files(root, _BORROW, _BORROWED_FILE):
         if before in document["devices"]:
-            marks = [*document["devices"], after]
-            _write(folder / _BORROWED_FILE, {**document, "devices": marks})
+            _mark_again(folder, document, [*document["devices"], after])
 
 
 def mark_left(root: Path, left: LentDevice, kept: LentDevice) -> None:
@@ -234,7 +233,16 @@ def mark_left(root: Path, left: LentDevice, kept: LentDevice) -> None:
     for folder, document in _files(root, _BORROW, _BORROWED_FILE):
         if {_mark_of(left), _mark_of(kept)} <= {*document["devices"]}:
             marks = [mark for mark in document["devices"] if mark != _mark_of(left)]
-            _write(folder / _BORROWED_FILE, {**document, "devices": marks})
+            _mark_again(folder, document, marks)
+
+
+def _mark_again(folder: Path, document: Mapping[str, object], marks: Sequence[str]) -> None:
+    """Of a job that has ended meanwhile there is nothing to mark."""
+    try:
+        _write(folder / _BORROWED_FILE, {**document, "devices": marks})
+    except ToposeatError:
+        if folder.exists():
+            raise
 
 
 def _borrowers(root: Path) -> dict[str, dict[str, bool]]:
