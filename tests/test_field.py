@@ -9,6 +9,7 @@ import pytest
 from benchmarks.field import __main__ as field
 from benchmarks.field.compared import FIELD, FOUND, Compared, Comparison, Span, compared, read_table
 from benchmarks.field.machines import MACHINES, text_of
+from benchmarks.machine import rewrite_section
 
 from toposeat.topology import parse_topology_text
 
@@ -127,3 +128,12 @@ def test_without_the_table_nothing_is_written(
     assert field.main() == 0
     assert "skipped: no shared/field" in capsys.readouterr().out
     assert not (tmp_path / "page.md").exists()
+
+
+def test_only_the_section_of_a_page_is_rewritten(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- x: made by x -->\nold\n<!-- end of x -->\nb\n")
+    rewrite_section(page, "x", "new\n")
+    assert page.read_text() == "a\n<!-- x: made by x -->\nnew\n<!-- end of x -->\nb\n"
+    with pytest.raises(ValueError, match="has 0 sections"):
+        rewrite_section(page, "y", "")
