@@ -79,7 +79,7 @@ def test_untold_links_are_a_doubt_of_every_form(shared_dir: Path) -> None:
     assert result.premises is not None
     assert len(result.premises.untold_pairs) == 28
     text = " ".join(report.render_mapping_text(result, machine, traffic).split())
-    assert "another order saves 81 % with GPUs wired as dgx-1v" in text
+    assert "another order saves 83 % with GPUs wired as dgx-1v, 2 memory nodes per socket" in text
     assert "Settles which device links join the GPUs: nvidia-smi -L" in text
     form = report.mapping_json(result, machine, traffic)["premises"]
     assert len(form["untold_pairs"]) == 28

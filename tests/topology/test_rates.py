@@ -378,6 +378,18 @@ def test_memory_nodes_per_socket_decide_what_is_staged(
     assert each[0] * 0.9 <= found <= each[1] * 1.1
     staged = group_rate(machine, range(nodes))
     assert (staged.bytes_per_s > 8 * GB) == (nodes == 8)
+    (tmp_path / "cpu.txt").write_text(told[0] + "\n")  # now no source tells the sockets
+    open_machine = pipeline.open_machine(
+        read_topologies([tmp_path / f"{name}.txt" for name in ("topo", "list", "cpu")])
+    )
+    assert len(open_machine.nominal.topology.between_sockets) == nodes * (nodes - 1) // 2
+    facts = [fact.what for fact in open_machine.facts]
+    assert ("memory nodes per socket" in facts) == (nodes == 8)
+    if nodes == 8:
+        chosen = tuple(2 * (what == "memory nodes per socket") for what in facts)
+        drawn = open_machine.at(chosen).topology
+        assert drawn.between_sockets == machine.between_sockets
+        assert rates(drawn) == rates(machine)
 
 
 def staged(files: dict[str, Path]) -> Path:

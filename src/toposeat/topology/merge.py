@@ -22,6 +22,7 @@ from toposeat.model.topology import Component, FactKind, Pair, PairNumbers, Topo
 from toposeat.topology.drawn import drawn
 from toposeat.topology.fabric_domain import DOMAIN
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.rates import NODES_PER_SOCKET
 from toposeat.topology.graph.routes import with_direct_routes
 from toposeat.topology.merging.bonds import (
     Bonds,
@@ -60,7 +61,7 @@ def merged(parts: Sequence[Topology], name: str) -> Topology:
     told = {
         key: part.metadata[key]
         for part in reversed(parts)
-        for key in (CPU_KEY, CPU_NAME, DOMAIN)
+        for key in (CPU_KEY, CPU_NAME, DOMAIN, NODES_PER_SOCKET)
         if key in part.metadata
     }
     parts = [fitted(part, parts) for part in parts]

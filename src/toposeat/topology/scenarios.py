@@ -1,7 +1,7 @@
 """The facts that a machine's sources leave open, each with the choices that its parts allow.
 
 Facts are device links that products leave open (`product_links`), the product, the processor, peer
-access and NCCL's transport. A choice brings with it all that goes together.
+access, NCCL's transport and memory nodes per socket. A choice brings with it what goes together.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from functools import partial
 
 from toposeat.model.open_fact import PCIE_PREMISE, Choice, Fact
 from toposeat.model.quantity import is_of_this_machine
+from toposeat.model.route import Route
 from toposeat.model.topology import FactKind, PathClass, Topology, Vendor
 from toposeat.model.transport import NCCL_IS_SET
 from toposeat.topology import constants as k
 from toposeat.topology.graph.rates import (
     NCCL_TRANSPORT,
+    NODES_PER_SOCKET,
     family_of_machine,
     generation_of,
 )
@@ -26,6 +28,8 @@ from toposeat.topology.processors import families, unknown
 from toposeat.topology.products import Product, products, products_named
 from toposeat.topology.untold import untold_pairs
 
+_LEAST_NODES = 3  # that are drawn: two are two sockets on nearly all machines
+_NODES = (2, 4)  # that a socket may have
 _MOST_WAYS = 8  # how GPUs of one product may be joined
 _OWN_LINKS = ("POWER8", "POWER9", "Grace")  # they join GPUs by links of their own: always told
 _OTHERS = (Vendor.AMD, Vendor.INTEL)
@@ -48,6 +52,7 @@ def facts_of(topology: Topology) -> tuple[Fact, ...]:
             _processor(topology),
             _peer_access(topology),
             _nccl(topology),
+            _nodes_per_socket(topology),
         )
         if fact is not None and len(fact.choices) > 1
     )
@@ -80,13 +85,39 @@ def _processor(topology: Topology) -> Fact | None:
     return Fact(what="the processor", settle="lscpu", choices=tuple(choices), is_between=True)
 
 
+def _nodes_per_socket(topology: Topology) -> Fact | None:
+    """How many memory nodes a socket has, where more than two nodes are told, and no sockets.
+
+    What was measured of pairs is of one wiring.
+    """
+    # told machines need none
+    from toposeat.topology.merging.layout import nodes_as_sockets  # noqa: PLC0415
+    from toposeat.topology.merging.layout import with_nodes_per_socket as draw  # noqa: PLC0415
+
+    numbers = nodes_as_sockets(topology.components, topology.links).values()
+    blocks = {(number or 0) // max(_NODES) for number in numbers}
+    is_measured = any(is_of_this_machine(x.cap_bytes_per_s) for x in _between_devices(topology))
+    is_told = is_measured or NODES_PER_SOCKET in topology.metadata or len(topology.hosts) > 1
+    if is_told or len(numbers) < _LEAST_NODES or len(blocks) == len(numbers):
+        return None
+    return Fact(
+        what="memory nodes per socket",
+        settle="lscpu",
+        choices=(
+            Choice(name="one memory node per socket"),
+            *(
+                Choice(name=f"{n} memory nodes per socket", draw=partial(draw, count=n))
+                for n in (2, 4)
+            ),
+        ),
+    )
+
+
 def _peer_access(topology: Topology) -> Fact | None:
     """Whether the driver copies directly, where only the product says that it does not."""
-    devices = {device.id for device in topology.devices}
     if not any(
         route.staged and route.peer_access is None and not is_of_this_machine(route.cap_bytes_per_s)
-        for route in topology.routes
-        if devices.issuperset((route.source, route.target))
+        for route in _between_devices(topology)
     ):
         return None
     return Fact(
@@ -166,12 +197,15 @@ def _product(topology: Topology) -> Fact | None:
 
 def _has_untold_peers(topology: Topology) -> bool:
     """Whether GeForce cards would have copies over PCIe staged: nothing is told of peer access."""
-    devices = {device.id for device in topology.devices}
     return not topology.numbers and any(
         route.ring_bytes_per_s is not None and route.peer_access is None
-        for route in topology.routes
-        if devices.issuperset((route.source, route.target))
+        for route in _between_devices(topology)
     )
+
+
+def _between_devices(topology: Topology) -> list[Route]:
+    devices = {device.id for device in topology.devices}
+    return [each for each in topology.routes if devices.issuperset((each.source, each.target))]
 
 
 def _name_of_product(

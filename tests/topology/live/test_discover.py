@@ -100,7 +100,7 @@ def test_finds_the_dgx_1v_of_the_catalogue(tmp_path: Path, as_bytes: bool) -> No
     assert nvml.open == 0
     assert found.report == ()
     assert (found.name, found.hosts) == ("node07", ("node07",))
-    assert found.metadata == {"driver": "550.163.01"}
+    assert found.metadata == {"driver": "550.163.01", "nodes_per_socket": "1"}
     assert wiring(found) == wiring(known)
     for ours, theirs in zip(found.devices, known.devices, strict=True):
         for name in ("id", "name", "pci_bus_id", "numa_node", "cpus", "vendor", "memory_bytes"):

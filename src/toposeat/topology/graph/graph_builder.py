@@ -23,6 +23,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.topology import constants as k
+from toposeat.topology.graph.rates import NODES_PER_SOCKET
 from toposeat.topology.graph.routes import with_routes
 from toposeat.topology.premises import PCIE_RATE, scaled
 from toposeat.topology.processors import unknown
@@ -192,6 +193,9 @@ class GraphBuilder(Struct):
         the key is a text.
         """
         has_dies = any(len(members) > 1 for members in packages.values())
+        if all(isinstance(package, int) for package in packages):
+            nodes = sum(map(len, packages.values()))
+            self.metadata[NODES_PER_SOCKET] = str(nodes // max(1, len(packages)))
         joined: list[str] = []
         for package, members in packages.items():
             if not has_dies or isinstance(package, str):

@@ -30,6 +30,7 @@ from toposeat.topology.premises import PCIE_RATE, scaled
 from toposeat.topology.processors import Family, family_of, unknown
 from toposeat.topology.products import pcie_generation_of, pcie_width_of
 
+NODES_PER_SOCKET = "nodes_per_socket"  # of a topology's metadata: memory nodes, if told
 NCCL_TRANSPORT = "NCCL's transport"  # the premise of a ring's steps across host bridges
 
 
@@ -91,7 +92,7 @@ def family_of_machine(topology: Topology) -> Family:
     drawn = Counter(component.kind for component in topology.components)
     nodes_per_socket = drawn[ComponentKind.NUMA] / (drawn[ComponentKind.PACKAGE] or inf)
     found = unknown(generation_of(topology)) if found is unknown() else found
-    return found.with_nodes(nodes_per_socket)
+    return found.with_nodes(float(topology.metadata.get(NODES_PER_SOCKET, nodes_per_socket)))
 
 
 def generation_of(topology: Topology) -> int:

@@ -6,13 +6,16 @@ tables and graphs without cores are completed by it; nodes of one socket are joi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toposeat.model.cpu_list import cpus_of
 from toposeat.model.graph import neighbours, shortest
+from toposeat.model.quantity import joined
 from toposeat.model.topology import Component, ComponentKind, Device, Link, LinkKind, Topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
+from toposeat.topology.graph.rates import NODES_PER_SOCKET
+from toposeat.topology.graph.routes import with_routes
 from toposeat.topology.merging.join import with_ends
 from toposeat.topology.premises import scaled
 
@@ -80,22 +83,60 @@ def lay_out(builder: GraphBuilder, layout: Sequence[Component]) -> None:
                 cores=component.cores or known.cores,
                 caches=component.caches or known.caches,
             )
-    nodes = {c.id: c for c in builder.components if c.kind is ComponentKind.NUMA}
-    between = [x for x in builder.links if x.kind is LinkKind.SMP and set(x.ends) <= nodes.keys()]
-    drawn = {c.kind for c in builder.components}
-    if ComponentKind.PACKAGE in drawn or not all(x.forward_bytes_per_s.premises for x in between):
-        return  # a source that knows them drew them
+    nodes = nodes_as_sockets(builder.components, builder.links)
     packages = [c for c in layout if c.kind is ComponentKind.PACKAGE]
+    if not nodes or not packages:
+        return
     socket_of = {
         c.numa_node: number
         for number, socket in enumerate(packages)
         for c in told.values()
         if cpus_of(c.cpus) <= cpus_of(socket.cpus)
     }
+    _join(builder, {id: socket_of.get(node, id) for id, node in nodes.items()})
+    builder.metadata[NODES_PER_SOCKET] = str(len(told) // len(packages))
+
+
+def nodes_as_sockets(
+    components: Iterable[Component], links: Iterable[Link]
+) -> dict[str, int | None]:
+    """Ids and numbers of memory nodes that are joined as if each were a socket; {}: it is told."""
+    nodes = {c.id: c.numa_node for c in components if c.kind is ComponentKind.NUMA}
+    between = _between(links, nodes)
+    drawn = {c.kind for c in components}
+    is_told = not all(link.forward_bytes_per_s.premises for link in between)
+    return {} if ComponentKind.PACKAGE in drawn or is_told or not between else nodes
+
+
+def with_nodes_per_socket(topology: Topology, count: int) -> Topology:
+    """The machine where each socket has so many memory nodes, in the order of their numbers."""
+    nodes = nodes_as_sockets(topology.components, topology.links)
+    builder = GraphBuilder(host=topology.hosts[0])
+    builder.components += topology.components
+    builder.links += topology.links
+    _join(builder, {id: id if at is None else at // count for id, at in nodes.items()})
+    return with_routes(
+        replace(
+            topology,
+            components=tuple(builder.components),
+            links=tuple(builder.links),
+            premises=joined([*topology.premises, *builder.premises]),
+            metadata={**topology.metadata, NODES_PER_SOCKET: str(count)},
+        )
+    )
+
+
+def _between(links: Iterable[Link], nodes: Container[str]) -> list[Link]:
+    return [x for x in links if x.kind is LinkKind.SMP and all(end in nodes for end in x.ends)]
+
+
+def _join(builder: GraphBuilder, socket_of: Mapping[str, int | str]) -> None:
+    """Join the memory nodes of a socket on its die, where any has several."""
     sockets: dict[int | str, list[str]] = {}
-    for id, node in nodes.items():
-        sockets.setdefault(socket_of.get(node.numa_node, id), []).append(id)
+    for id, socket in socket_of.items():
+        sockets.setdefault(socket, []).append(id)
     if any(len(members) > 1 for members in sockets.values()):
+        between = _between(builder.links, socket_of)
         builder.links = [link for link in builder.links if link not in between]
         widest = max((x.forward_bytes_per_s for x in builder.links), key=lambda rate: rate.value)
         builder.join_nodes(sockets, die_bytes_per_s=scaled(widest, 2))
