@@ -349,6 +349,9 @@ def test_siblings_below_one_switch_are_staged_over_one_uplink(tmp_path: Path) ->
     assert siblings / apart == pytest.approx(9.83 / 11.0, rel=0.05)
     siblings, apart = copied(machine, (0, 1), (1, 0)), copied(machine, (0, 2), (2, 0))
     assert siblings / apart == pytest.approx(10.36 / 18.74, rel=0.05)
+    # two flows of a ring are copies both ways
+    assert group_rate(machine, (0, 1)).bytes_per_s == pytest.approx(siblings / 2, rel=1e-3)
+    assert group_rate(machine, (0, 2)).bytes_per_s > siblings / 2
 
 
 @pytest.mark.parametrize(("nodes", "each"), [(8, (9.64, 10.0)), (2, (15.27, 15.27))])
