@@ -456,6 +456,7 @@ def test_verbs_print_the_ends_of_link_times_where_no_processor_is_told(
         text = " ".join(said(*words, *args).split())
         assert gain in text
         assert ends in text
+        assert "capacity between sockets: 10 to 450 GB/s" in text
         assert format_seconds(nominal) not in text
     assert main(["doctor", *args]) == 1  # a link of eight lanes
     most = gain.rpartition(" to ")[2]

@@ -192,13 +192,12 @@ def quantity_counts(topology: Topology) -> dict[Source, int]:
 _PREMISE_WORDS = {"stack": "time of the MPI's messages"}
 
 
-def premise_words(premise: Premise) -> str:
-    """`capacity between sockets: 26.8 GB/s (11 to 144)`."""
+def premise_words(premise: Premise, *, has_nominal: bool = True) -> str:
+    """`capacity between sockets: 26.8 GB/s (11 to 144)`, or `... 11 to 144 GB/s`."""
     what = _PREMISE_WORDS.get(premise.what) or clean(premise.what)
-    return (
-        f"{what}: {premise.nominal:.4g} {clean(premise.unit)}"
-        f" ({premise.low:.4g} to {premise.high:.4g})"
-    )
+    ends, unit = f"{premise.low:.4g} to {premise.high:.4g}", clean(premise.unit)
+    numbers = f"{premise.nominal:.4g} {unit} ({ends})" if has_nominal else f"{ends} {unit}"
+    return f"{what}: {numbers}"
 
 
 def assumed_lines(topology: Topology) -> list[str]:

@@ -163,7 +163,8 @@ def range_words(premises: Premises | None) -> str | None:
     """The range of the gain, and what it depends on; None where neither is in doubt."""
     if premises is None or not premises.is_doubtful:
         return None
-    words = {each.what: premise_words(each) for each in premises.assumed}
+    has_nominal = premises.between is None
+    words = {x.what: premise_words(x, has_nominal=has_nominal) for x in premises.assumed}
     what = [words.get(each, clean(each)) for each in premises.depends_on]
     depends = f", depending on {'; '.join(what)}" if what else ""
     number = f" in {premises.scenarios} scenarios" if premises.scenarios > 1 else ""
@@ -338,16 +339,16 @@ def fastest_words(
     those of each gain over it.
     """
     base, before = times[0]
-    name, after = min(times, key=lambda each: each[1])
-    mine = dict(zip((name for name, _ in times), premises, strict=False)).get(name)
+    at = min(range(len(times)), key=lambda each: times[each][1])
+    name, after = times[at]
     if after >= before:
-        said = f"({format_seconds(before)})"
-        if any(map(ends_of, premises)):
-            said = "with nominal numbers"
+        is_between = any(map(ends_of, premises))
+        said = "with nominal numbers" if is_between else f"({format_seconds(before)})"
         return f"No gain: {clean(base)} is predicted to be the fastest {said}."
-    change = _change_words(what, before, after)
-    if mine is not None and mine.between is not None:
-        change = _between_words(mine, what)
+    own = premises[at] if premises else None
+    change = (
+        _between_words(own, what) if own and own.between else _change_words(what, before, after)
+    )
     return f"Predicted gain from {clean(name)} over {clean(base)}: {change}."
 
 
