@@ -158,8 +158,8 @@ LargeAnswer map_large(const std::shared_ptr<Machine> &machine,
                       const std::string &solver, double budget_s, std::uint64_t seed,
                       const std::function<void(const std::string &, double)> &progress,
                       bool interruptible) {
-  toposeat::LargeRequest request{std::move(traffic),
-                                 std::shared_ptr<const LargeMachine>(machine, &machine->kind),
+  toposeat::LargeRequest request{std::shared_ptr<const LargeMachine>(machine, &machine->kind),
+                                 std::move(traffic),
                                  named(objectives, objective),
                                  named(methods, solver),
                                  budget_s,
@@ -174,7 +174,7 @@ LargeAnswer map_large(const std::shared_ptr<Machine> &machine,
     };
   const nb::gil_scoped_release release;
   const Interrupts interrupts(interruptible);
-  return toposeat::map_large(request);
+  return toposeat::solve(request);
 }
 
 using Phases = std::vector<std::tuple<RankTraffic, Slots, double>>;
@@ -352,17 +352,15 @@ void bind_scale(nb::module_ &module) {
   nb::class_<LargeAnswer>(module, "LargeAnswer", "Result of map_large().")
       .def_prop_ro(
           "slot_of_rank",
-          [](const LargeAnswer &answer) {
-            return as_array(std::vector<std::uint32_t>(answer.slot_of_rank));
-          },
+          [](const LargeAnswer &answer) { return as_array(Assignment(answer.device_of_rank)); },
           nb::rv_policy::move)
-      .def_ro("default", &LargeAnswer::home)
-      .def_ro("placed", &LargeAnswer::placed)
+      .def_prop_ro("default", &LargeAnswer::home)
+      .def_prop_ro("placed", &LargeAnswer::placed)
       .def_ro("candidates", &LargeAnswer::candidates)
       .def(
           "slots_of",
           [](const LargeAnswer &answer, std::size_t candidate) {
-            return as_array(std::vector<std::uint32_t>(answer.placements.at(candidate)));
+            return as_array(Assignment(answer.candidates.at(candidate).slot_of_rank));
           },
           "candidate"_a, "The slot of each rank that a candidate, by its number, had chosen.")
       .def_ro("kept_default", &LargeAnswer::kept_default)

@@ -101,15 +101,15 @@ Blocks searched(const Nodes &nodes, const Shared<RankTraffic> &traffic) {
   Assignment home; // role p is process p
   for (const std::uint32_t node : nodes.of_process)
     home.push_back(next[node]++);
-  const LargeAnswer answer = map_large({.traffic = traffic,
-                                        .machine = NodesMachine(nodes.sizes),
-                                        .objective = Objective::cost,
-                                        .budget_s = budget_s,
-                                        .seed = 1,
-                                        .given = {std::move(home)},
-                                        .progress = {}});
+  const LargeAnswer answer = solve({.machine = NodesMachine(nodes.sizes),
+                                    .traffic = traffic,
+                                    .objective = Objective::cost,
+                                    .budget_s = budget_s,
+                                    .seed = 1,
+                                    .given = {std::move(home)},
+                                    .progress = {}});
   Blocks blocks;
-  for (const std::uint32_t slot : answer.slot_of_rank)
+  for (const std::uint32_t slot : answer.device_of_rank)
     blocks.push_back(node_of_slot[slot]);
   return blocks;
 }

@@ -45,13 +45,12 @@ public:
     std::iota(identity.begin(), identity.end(), 0U);
     began_ = thread_seconds();
     add("default", std::move(identity));
-    answer_.home = answer_.candidates.front();
     collect();
-    const std::size_t best = choose();
-    answer_.placed = answer_.candidates[best];
-    answer_.slot_of_rank = placements_[best];
-    answer_.placements = std::move(placements_);
-    answer_.kept_default = best == 0;
+    answer_.chosen = choose();
+    answer_.device_of_rank = answer_.placed().slot_of_rank;
+    answer_.value = primary(answer_.placed());
+    answer_.solver = answer_.placed().name;
+    answer_.kept_default = answer_.chosen == 0;
     answer_.interrupted = deadline_.stopped();
     if (answer_.interrupted)
       answer_.notes.emplace_back("interrupted: the best placement so far");
@@ -86,20 +85,20 @@ private:
   /// already only gives it another name.
   void add(const std::string &name, Assignment placement) {
     const double now = thread_seconds();
-    for (std::size_t i = 0; i < placements_.size(); ++i) {
-      if (placements_[i] == placement) {
-        answer_.candidates[i].also.push_back(name);
+    for (LargeCandidate &each : answer_.candidates) {
+      if (each.slot_of_rank == placement) {
+        each.also.push_back(name);
         began_ = thread_seconds();
         return;
       }
     }
     LargeCandidate candidate{
-        name, large_cost(graph_, *request_.machine, placement), {}, now - began_, {}};
+        name, large_cost(graph_, *request_.machine, placement), {}, now - began_, {}, {}};
     // Links matter for choosing by time; by cost alone, only those of the winner are looked at.
     if (request_.objective != Objective::cost)
       candidate.prediction = predict(*request_.traffic, *request_.machine, placement);
+    candidate.slot_of_rank = std::move(placement);
     answer_.candidates.push_back(std::move(candidate));
-    placements_.push_back(std::move(placement));
     began_ = thread_seconds();
   }
 
@@ -183,12 +182,11 @@ private:
       return a.cost < b.cost;
     };
     const auto cheapest =
-        std::min_element(answer_.candidates.begin(), answer_.candidates.end(), cheaper) -
-        answer_.candidates.begin();
+        std::min_element(answer_.candidates.begin(), answer_.candidates.end(), cheaper);
     Assignment placement = multisection(
         graph_, tree_, request_.seed, regular_ ? Effort::quick : Effort::thorough, deadline_,
         [&](double share) { tell("multilevel", share); },
-        regular_ ? Assignment() : placements_[static_cast<std::size_t>(cheapest)]);
+        regular_ ? Assignment() : cheapest->slot_of_rank);
     refine_slots(graph_, *request_.machine, tree_, placement, deadline_);
     add("multilevel", std::move(placement));
     if (deadline_.expired())
@@ -208,13 +206,13 @@ private:
     const double least = answer_.candidates[order.front()].cost;
     std::size_t refined = 0;
     for (const std::size_t at : order) {
-      const LargeCandidate candidate = answer_.candidates[at];
+      const LargeCandidate &candidate = answer_.candidates[at];
       const bool worthwhile = candidate.cost <= worth_refining * least && refined < most_refined;
       if (!worthwhile || deadline_.expired())
         return;
       if (candidate.name == "multilevel") // it has been through this
         continue;
-      Assignment placement = placements_[at];
+      Assignment placement = candidate.slot_of_rank;
       if (refine_slots(graph_, *request_.machine, tree_, placement, deadline_) > 0)
         add(candidate.name + " + swaps", std::move(placement));
       ++refined;
@@ -290,11 +288,11 @@ private:
   /// The predictions of a candidate and of the default, where they were not needed before.
   void predict_all_of(std::size_t at) {
     for (const std::size_t each : {std::size_t{0}, at}) {
-      LargePrediction &prediction = answer_.candidates[each].prediction;
-      if (!prediction.known)
-        prediction = predict(*request_.traffic, *request_.machine, placements_[each]);
+      LargeCandidate &candidate = answer_.candidates[each];
+      if (!candidate.prediction.known)
+        candidate.prediction =
+            predict(*request_.traffic, *request_.machine, candidate.slot_of_rank);
     }
-    answer_.home = answer_.candidates[0];
   }
 
   const LargeRequest &request_;
@@ -306,12 +304,11 @@ private:
   std::optional<ProcessGrid> grid_; // that was recognised
   bool regular_ = false;            // a process grid was recognised: geometry is hard to beat
   LargeAnswer answer_;
-  std::vector<Assignment> placements_;
 };
 
 } // namespace
 
-LargeAnswer map_large(const LargeRequest &request) { return LargeMapping(request).run(); }
+LargeAnswer solve(const LargeRequest &request) { return LargeMapping(request).run(); }
 
 double directed_cost(const RankTraffic &traffic, const LargeMachine &machine,
                      const Assignment &slots) {

@@ -18,8 +18,8 @@ using namespace toposeat::testing;
 namespace {
 
 LargeRequest requested(RankTraffic traffic, LargeMachine machine, Method method, double budget_s) {
-  return {std::move(traffic),
-          std::move(machine),
+  return {std::move(machine),
+          std::move(traffic),
           Objective::cost,
           method,
           budget_s,
@@ -80,9 +80,9 @@ TEST_CASE("one who talks to all does not hold up the deadline's answer") {
   for (std::uint32_t r = 1; r < star.ranks; ++r)
     star.flows.push_back({0, r, 1.0 + r % 7, 1});
   const LargeMachine machine = hierarchy({4, 8, 100});
-  const LargeAnswer answer = map_large(requested(star, machine, Method::automatic, 0.05));
-  REQUIRE(one_to_one(answer.slot_of_rank, slots_of(machine)));
-  REQUIRE(answer.placed.cost <= answer.home.cost);
+  const LargeAnswer answer = solve(requested(star, machine, Method::automatic, 0.05));
+  REQUIRE(one_to_one(answer.device_of_rank, slots_of(machine)));
+  REQUIRE(answer.placed().cost <= answer.home().cost);
 }
 
 TEST_CASE("a search that is told to stop returns the best so far") {
@@ -93,12 +93,12 @@ TEST_CASE("a search that is told to stop returns the best so far") {
     LargeRequest request = requested(traffic, machine, Method::automatic, 60);
     request.stop = &stop;
     request.progress = [&](const std::string &now, double) { stop = stop || now == stage; };
-    const LargeAnswer answer = map_large(request);
-    REQUIRE(one_to_one(answer.slot_of_rank, slots_of(machine)));
+    const LargeAnswer answer = solve(request);
+    REQUIRE(one_to_one(answer.device_of_rank, slots_of(machine)));
     REQUIRE(answer.interrupted == (stage != "never"));
-    REQUIRE(answer.placed.cost <= answer.home.cost);
+    REQUIRE(answer.placed().cost <= answer.home().cost);
     if (stage == "swaps" || stage == "never") // the search was over by then
-      REQUIRE(answer.placed.cost < 0.8 * answer.home.cost);
+      REQUIRE(answer.placed().cost < 0.8 * answer.home().cost);
   }
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("ways to the same placement are one candidate") {
   for (std::uint32_t r = 0; r < 64; ++r)
     ring.flows.push_back({r, (r + 1) % 64, 1, 1});
   const LargeMachine machine = torus({4, 4, 4}, 1, 1);
-  const LargeAnswer answer = map_large(requested(ring, machine, Method::automatic, 60));
+  const LargeAnswer answer = solve(requested(ring, machine, Method::automatic, 60));
   std::size_t names = 0;
   for (const LargeCandidate &each : answer.candidates)
     names += 1 + each.also.size();
@@ -128,11 +128,10 @@ TEST_CASE("two cliques land on two nodes") {
     }
   }
   const LargeMachine machine = hierarchy({8, 2});
-  const LargeAnswer answer =
-      map_large({traffic, machine, Objective::cost, Method::automatic, 10, 1, {}, {}});
-  REQUIRE(answer.placed.cost == 16 * 7 * 10);
+  const LargeAnswer answer = solve({machine, traffic, Objective::cost, Method::automatic, 10});
+  REQUIRE(answer.placed().cost == 16 * 7 * 10);
   for (std::uint32_t r = 2; r < 16; ++r)
-    REQUIRE(answer.slot_of_rank[r] / 8 == answer.slot_of_rank[r % 2] / 8);
+    REQUIRE(answer.device_of_rank[r] / 8 == answer.device_of_rank[r % 2] / 8);
 }
 
 TEST_CASE("ranks that leave slots free are spread where that is faster") {
@@ -141,14 +140,14 @@ TEST_CASE("ranks that leave slots free are spread where that is faster") {
   const RankTraffic traffic = random_traffic(16, 8, 5);
   LargeRequest request = requested(traffic, machine, Method::automatic, 10);
   request.objective = Objective::time;
-  const LargeAnswer answer = map_large(request);
-  REQUIRE(one_to_one(answer.slot_of_rank, 128));
-  REQUIRE(answer.placed.prediction.predicted_s < 0.5 * answer.home.prediction.predicted_s);
+  const LargeAnswer answer = solve(request);
+  REQUIRE(one_to_one(answer.device_of_rank, 128));
+  REQUIRE(answer.placed().prediction.predicted_s < 0.5 * answer.home().prediction.predicted_s);
   std::set<std::uint32_t> nodes;
-  for (const std::uint32_t slot : answer.slot_of_rank)
+  for (const std::uint32_t slot : answer.device_of_rank)
     nodes.insert(slot / 8);
   REQUIRE(nodes.size() > 2);           // which the ranks would fill
   request.objective = Objective::cost; // near each other they cost least
-  for (const LargeCandidate &each : map_large(request).candidates)
+  for (const LargeCandidate &each : solve(request).candidates)
     REQUIRE(each.name.rfind("spread", 0) != 0);
 }

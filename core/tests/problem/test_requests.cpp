@@ -32,8 +32,11 @@ TEST_CASE("a request made of temporaries is solved") {
   CHECK(answer.proved);
   CHECK(answer.value == 10);
   CHECK(answer.device_of_rank[0] / 2 == answer.device_of_rank[2] / 2);
-  const LargeAnswer large = map_large({crossed(), NodesMachine({2, 2}), Objective::cost});
-  CHECK(large.placed.cost == 0);
+  const LargeAnswer large = solve({NodesMachine({2, 2}), crossed(), Objective::cost});
+  CHECK(large.value == 0);
+  CHECK_FALSE(large.lower_bound);
+  CHECK(large.solver == large.placed().name);
+  CHECK(large.device_of_rank == large.placed().slot_of_rank);
 }
 
 TEST_CASE("requests share what a pointer gives them, and a copy of one shares it too") {

@@ -22,8 +22,8 @@
 namespace toposeat {
 
 struct LargeRequest {
-  Shared<RankTraffic> traffic;
   Shared<LargeMachine> machine;
+  Shared<RankTraffic> traffic;
   Objective objective = Objective::time;
   Method method = Method::automatic;
   double budget_s = 10; // wall time; what has begun is cut short, what is found is kept
@@ -40,17 +40,16 @@ struct LargeCandidate {
   LargePrediction prediction;
   double cpu_s = 0;
   std::vector<std::string> also; // other candidates with the same placement
+  Assignment slot_of_rank;
 };
 
-struct LargeAnswer {
-  Assignment slot_of_rank;
-  LargeCandidate home;   // the default: rank i on slot i
-  LargeCandidate placed; // what was chosen
-  std::vector<LargeCandidate> candidates;
-  std::vector<Assignment> placements; // of the candidates
-  bool kept_default = false;
-  bool interrupted = false; // `stop` was set: another answer than without
-  std::vector<std::string> notes;
+/// `value` is the cost where the machine has no links to look at; `solver` names the candidate.
+struct LargeAnswer : MapAnswer {
+  std::vector<LargeCandidate> candidates; // the first is the default: rank i on slot i
+  std::size_t chosen = 0;
+
+  [[nodiscard]] const LargeCandidate &home() const { return candidates.front(); }
+  [[nodiscard]] const LargeCandidate &placed() const { return candidates[chosen]; }
 };
 
 /// Chooses a slot for each rank, no slot twice. Unless the method fixes one, the placement is never
@@ -59,7 +58,7 @@ struct LargeAnswer {
 ///
 /// Throws std::invalid_argument if the ranks do not fit, a given placement is none, or on
 /// Method::exact: nothing is proved of so many ranks.
-[[nodiscard]] LargeAnswer map_large(const LargeRequest &request);
+[[nodiscard]] LargeAnswer solve(const LargeRequest &request);
 
 /// Sum over directed flows of bytes x distance.
 [[nodiscard]] double directed_cost(const RankTraffic &traffic, const LargeMachine &machine,

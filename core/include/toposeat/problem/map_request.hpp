@@ -1,9 +1,10 @@
-// What is asked of a mapper: machine, traffic, objective, method and restrictions.
+// What is asked of a mapper: machine, traffic, objective, method and restrictions; what it answers.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "toposeat/base/deadline.hpp"
@@ -41,6 +42,19 @@ struct MapRequest {
   std::vector<std::vector<std::uint32_t>> allowed = {}; // devices per rank, empty: all; or none
   std::vector<std::uint32_t> host_of_device = {};       // of all devices; empty: one host
   const StopFlag *stop = nullptr; // when set to true, the best so far is returned
+};
+
+/// The answer, on machines of every size.
+struct MapAnswer {
+  Assignment device_of_rank;         // slots of a machine that has no devices
+  double value = 0;                  // of the objective
+  std::optional<double> lower_bound; // over all placements that devices and pins allow
+  bool proved = false;               // value equals the lower bound within 1e-9
+  bool kept_default = false;         // the default placement is returned
+  bool uniform = false;              // all placements are equally good: no order gains anything
+  bool interrupted = false;          // `stop` was set: another answer than without
+  std::string solver; // what found or proved it: "tree", "branch and bound", "search" ...
+  std::vector<std::string> notes;
 };
 
 /// Ranks that cannot all be seated because together they may only use these devices.
