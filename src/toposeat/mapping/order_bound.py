@@ -9,20 +9,20 @@ sends over any cut through it by the links out of the group (capacity U, both wa
 
 Not all L can be small: along disjoint sets of axes the product of m of them is at least n^(m - 1)
 (Loomis, Whitney, Bull. Amer. Math. Soc. 55, 1949). A chain that p groups have parts of is cut
-p - 1 times. All groups have the same T and have room for all ranks. The least sum of T with which
-that can be is the bound: boxes of T are halved until it is known. Either all lines that fit into a
-host are inside of one, or one of them is cut: a ring of k ranks leaves a host by at most k / 2 of
-its NICs.
+p - 1 times, which both sides bear, and p is not less than groups with so few lines beside it need.
+All groups have the same T and have room for all ranks. The least sum of T with which that can be
+is the bound: boxes of T are halved until it is known. Either all lines that fit into a host are
+inside of one, or some are cut: a ring of k ranks leaves a host by at most k / 2 of its NICs, and a
+group has parts of at most as many as T of that phase allows, all others whole.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations, count
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +32,14 @@ from toposeat.mapping.rank_grid import Lines, RankGrid
 from toposeat.mapping.shapes import Shape
 from toposeat.model.record import Record
 
-_CPU_S = 0.1  # at most, for each of two ways; with fewer boxes the bound is lower, and holds
+_BOXES = 2000  # at most, for each of two ways; with fewer boxes the bound is lower, and holds
 _CLOSE = 2e-3  # of the sum: how well it has to be known
 _SAME = 1e-9  # of values computed in another order
 _SAFE = 1 - 1e-6  # bytes are whole numbers, and shares of them are rounded
 
 
-class _Stage(Record, frozen=True, kw_only=True):
-    """Groups of hosts: room for cells and bytes per second, and how many groups have both."""
-
-    groups: tuple[tuple[int, float, int], ...]
+# Groups of hosts: room for ranks, bytes per second, and how many groups have both.
+_Stage = Sequence[tuple[int, float, int]]
 
 
 class _Family(Record, frozen=True, kw_only=True):
@@ -97,46 +95,18 @@ def sum_bound(
     floors = [0.0] * len(default_s)
     for each in kept:
         floors[each.phase] = max(floors[each.phase], default_s[each.phase])
-    whole = _bound(grid, room, inner, floors, value, per_host=per_host // inner)
+    whole = _Boxes(grid, room, inner, per_host // inner).least_sum(floors, value)
     if not kept:
         return whole * _SAFE
     port = capacities[ports].max() if ports.size else math.inf
-    cut = []
-    for each in kept:
-        split = [0.0] * len(default_s)
+    split = [0.0] * len(default_s)  # a cell is cut, and with it all lines of its size
+    cells = [each for each in kept if each.size == inner]
+    for each in cells:
         over = each.on_two_bytes / 2 / (port * max(1, each.size // 2))
-        split[each.phase] = over
-        cut.append(_bound(grid, room, 1, split, value, per_host=per_host))
-    return min(whole, *cut) * _SAFE
-
-
-def _bound(
-    grid: RankGrid,
-    room: Sequence[Sequence[tuple[int, float]]],
-    inner: int,
-    floors: Sequence[float],
-    value: float,
-    *,
-    per_host: int,
-) -> float:
-    """With cells of `inner` ranks that stay together, at most `per_host` of them on a host."""
-    ranks = math.prod(extent for _, extent in grid.axes)
-    families = _families(grid, inner, per_host)
-    if not families:
-        return sum(floors)
-    stages = [
-        _Stage(
-            groups=tuple(
-                (cells // inner, rate, many) for (cells, rate), many in Counter(stage).items()
-            )
-        )
-        for stage in room
-    ]
-    phases = sorted({each.phase for each in families})
-    rest = sum(floor for at, floor in enumerate(floors) if at not in phases)
-    search = _Boxes(families, phases, stages, ranks // inner)
-    least = np.array([floors[phase] for phase in phases])
-    return rest + search.least_sum(least, max(value - rest, float(least.sum())))
+        split[each.phase] = max(split[each.phase], over)
+    heaviest = max(cells, key=lambda each: each.on_two_bytes)
+    cut = _Boxes(grid, room, inner, per_host, heaviest).least_sum(split, value)
+    return min(whole, cut) * _SAFE
 
 
 def _families(grid: RankGrid, inner: int, per_host: int) -> list[_Family]:
@@ -165,15 +135,31 @@ def _families(grid: RankGrid, inner: int, per_host: int) -> list[_Family]:
 
 
 class _Boxes:
-    """Boxes of the seconds of each phase, of which the one with the least sum is looked at."""
+    """Boxes of the seconds of each phase, of which the one with the least sum is looked at.
+
+    Cells of `inner` ranks stay together. With `cut`, the line that a cell is, a group of hosts may
+    have parts of as many cells as the seconds of that line's phase allow; what is said of a group
+    is then said of the cells that it has whole, each of whose ranks touches lines of its own.
+    """
 
     def __init__(
-        self, families: Sequence[_Family], phases: Sequence[int], stages: Sequence[_Stage], all: int
+        self,
+        grid: RankGrid,
+        room: Sequence[Sequence[tuple[int, float]]],
+        inner: int,
+        per_host: int,
+        cut: Lines | None = None,
     ) -> None:
-        self._families = families
-        self._at = [phases.index(each.phase) for each in families]
-        self._stages = stages
-        self._all = all
+        self._families = families = _families(grid, inner, per_host)
+        self._inner, self._cut = inner, cut
+        known = {each.phase for each in families} | ({cut.phase} if cut else set())
+        self._phases = sorted(known)
+        self._at = [self._phases.index(each.phase) for each in families]
+        self._ranks = math.prod(extent for _, extent in grid.axes)
+        self._stages = [
+            [(ranks, rate, many) for (ranks, rate), many in Counter(stage).items()]
+            for stage in room
+        ]
         numbers = range(len(families))
         apart = [
             set(some)
@@ -189,90 +175,159 @@ class _Boxes:
         self._beside = [
             {at for at in numbers if not families[at].axes & each.axes} for each in families
         ]
+        self._known: dict[tuple[int, ...], tuple[list[int], list[int]] | None] = {}
 
-    def least_sum(self, least: NDArray[np.float64], value: float) -> float:
+    def least_sum(self, floors: Sequence[float], value: float) -> float:
         """The least sum of seconds that every stage allows, or the value where it is more."""
-        most = least + max(0.0, value - float(least.sum()))
+        rest = sum(floor for at, floor in enumerate(floors) if at not in self._phases)
+        least = np.array([floors[phase] for phase in self._phases])
+        most = least + max(0.0, value - rest - float(least.sum()))
         queue = [(float(least.sum()), 0, least, most)]
-        end_s = time.thread_time() + _CPU_S
-        for number in count(1):
-            if time.thread_time() > end_s:
-                break
+        for number in range(1, _BOXES):
+            if not queue or queue[0][0] >= (value - rest) * (1 - _CLOSE):
+                return value if not queue else rest + queue[0][0]
             low, _, begin, end = heapq.heappop(queue)
-            if low >= value * (1 - _CLOSE) or float(end.sum()) <= low * (1 + _CLOSE):
-                return min(low, value)
+            if float(end.sum()) <= low * (1 + _CLOSE):
+                return rest + low
             at = int((end - begin).argmax())
             middle = (begin[at] + end[at]) / 2
             for first, last in ((begin[at], middle), (middle, end[at])):
                 here, there = begin.copy(), end.copy()
                 here[at], there[at] = first, last
-                if self._allows(there):
-                    heapq.heappush(
-                        queue, (float(here.sum()), 2 * number + (first > begin[at]), here, there)
-                    )
-            if not queue:
-                return value
-        return min(queue[0][0], value)
-
-    def _allows(self, seconds: NDArray[np.float64]) -> bool:
-        return all(self._has_room(stage, seconds) for stage in self._stages)
+                if all(self._has_room(stage, there) for stage in self._stages):
+                    side = 2 * number + (first > begin[at])
+                    heapq.heappush(queue, (float(here.sum()), side, here, there))
+        return rest + queue[0][0] if queue else value
 
     def _has_room(self, stage: _Stage, seconds: NDArray[np.float64]) -> bool:
-        """Whether groups of one stage can have all cells."""
-        if sum(many * cells for cells, _, many in stage.groups) > self._all:
-            most = (many * self._most(cells, rate, seconds) for cells, rate, many in stage.groups)
-            return sum(most) >= self._all
-        pieces, over = np.zeros(len(self._families)), 0.0
-        for cells, rate, many in stage.groups:
-            touched = self._touched(cells, rate, seconds)
+        """Whether groups of one stage can have all ranks."""
+        inner = self._inner
+        found = [(ranks, many, *self._allowed(ranks, rate, seconds)) for ranks, rate, many in stage]
+        if sum(ranks * many for ranks, many, *_ in found) > self._ranks:
+            most = (many * self._most(ranks, cuts, parts) for ranks, many, cuts, parts, _ in found)
+            return sum(most) >= self._ranks
+        pieces = [0] * len(self._families)
+        rows = []  # cells in whole cells, most of each family that are touched, how many groups
+        for ranks, many, cuts, parts, _ in found:
+            lost = (inner - 1) * parts
+            low = max(0, -(-(ranks - lost) // inner))
+            touched = self._touched(low, (ranks + lost) // inner, parts, cuts)
             if touched is None:
                 return False
-            pieces += many * np.array(touched)
-            over += many * rate
-        # A chain of p pieces is cut p - 1 times, and both sides of a cut bear it.
-        return not any(
-            each.is_chain
-            and 2 * each.cut_bytes * (pieces[at] - self._all / each.size)
-            > float(seconds[self._at[at]]) * over * (1 + _SAME)
-            for at, each in enumerate(self._families)
-        )
+            least, most_of = touched
+            pieces = [have + many * more for have, more in zip(pieces, least, strict=True)]
+            rows.append((low, most_of, many))
+        for at, each in enumerate(self._families):
+            if not each.is_chain:
+                continue
+            lines = self._ranks // inner // each.size
+            if not any(parts for *_, parts, _ in found):
+                limits = [
+                    (min([each.size, *(most[f] for f in self._beside[at])]), cells * many)
+                    for cells, most, many in rows
+                ]
+                pieces[at] = max(pieces[at], fewest_pieces(each.size, lines, limits))
+            # A chain of p pieces is cut p - 1 times, and both sides of a cut bear it.
+            ends = sum(min(2 * ranks, own[at]) * many for ranks, many, *_, own in found)
+            if 2 * inner * (pieces[at] - lines) > ends:
+                return False
+        return True
 
-    def _most(self, cells: int, rate: float, seconds: NDArray[np.float64]) -> int:
-        """The most cells that a group of hosts can have."""
-        for n in range(min(cells, self._all), 0, -1):
-            if self._touched(n, rate, seconds) is not None:
-                return n
-        return 0
+    def _allowed(
+        self, ranks: int, rate: float, seconds: NDArray[np.float64]
+    ) -> tuple[tuple[int, ...], int, list[int]]:
+        """Lines of cells that a group may cut, cells that it may have parts of, lines of ranks."""
 
-    def _touched(self, n: int, rate: float, seconds: NDArray[np.float64]) -> list[int] | None:
-        """How many lines of each family `n` cells touch at least; None where too many are cut."""
-        families = self._families
-        cuts = [
-            math.floor(float(seconds[at]) * rate / each.cut_bytes * (1 + _SAME))
-            for at, each in zip(self._at, families, strict=True)
+        def times(phase: int, nbytes: float) -> int:
+            return math.floor(float(seconds[phase]) * rate / nbytes * (1 + _SAME))
+
+        cuts = [times(at, f.cut_bytes) for at, f in zip(self._at, self._families, strict=True)]
+        if self._cut is None:
+            return tuple(cuts), 0, [self._inner * cut for cut in cuts]
+        parts = times(self._phases.index(self._cut.phase), self._cut.on_two_bytes)
+        own = [
+            times(at, f.cut_bytes / self._inner)
+            for at, f in zip(self._at, self._families, strict=True)
         ]
-        found: list[int] | None = None
+        return tuple(cuts), min(ranks, parts), own
+
+    def _most(self, ranks: int, cuts: tuple[int, ...], parts: int) -> int:
+        """The most ranks that a group of hosts can have."""
+        whole = range(min(ranks, self._ranks) // self._inner, 0, -1)
+        can = (n for n in whole if self._touched(n, n + parts, parts, cuts) is not None)
+        return min(ranks, next(can, 0) * self._inner + parts * (self._inner - 1))
+
+    def _touched(
+        self, low: int, high: int, parts: int, cuts: tuple[int, ...]
+    ) -> tuple[list[int], list[int]] | None:
+        """How many lines of each family a group's cells touch at least and at most.
+
+        `low` cells are whole, `high` are there, all but `parts` of them whole. None where too many
+        lines are cut.
+        """
+        key = low, high, parts, *cuts
+        if key not in self._known:
+            self._known[key] = self._touch(low, high, parts, cuts)
+        return self._known[key]
+
+    def _touch(
+        self, low: int, high: int, parts: int, cuts: tuple[int, ...]
+    ) -> tuple[list[int], list[int]] | None:
+        families = self._families
+        found: tuple[list[int], list[int]] | None = None
         for whole in self._whole:  # families with lines that are not cut
-            if any(families[at].size > n for at in whole):
+            if any(families[at].size > high for at in whole):
                 continue
             least = [
                 max(
-                    [-(-n // each.size)]
-                    + [families[f].size for f in whole if f in self._beside[at]]
+                    [-(-low // each.size)]
+                    + [families[f].size - parts for f in whole if f in self._beside[at]]
                 )
                 for at, each in enumerate(families)
             ]
             most = [
-                min(n, (cut * (each.size - 1) + n) // each.size if at in whole else cut)
+                min(high, (cut * (each.size - 1) + high) // each.size if at in whole else cut)
                 for at, (cut, each) in enumerate(zip(cuts, families, strict=True))
             ]
             for some in self._apart:
                 for at in some:
                     others = math.prod(most[each] for each in some if each != at)
-                    least[at] = max(least[at], -(-(n ** (len(some) - 1)) // max(1, others)))
-            if all(low <= high for low, high in zip(least, most, strict=True)):
-                found = least if found is None else list(map(min, found, least))
+                    least[at] = max(least[at], -(-(low ** (len(some) - 1)) // max(1, others)))
+            if all(a <= b for a, b in zip(least, most, strict=True)):
+                found = (
+                    (least, most)
+                    if found is None
+                    else (list(map(min, found[0], least)), list(map(max, found[1], most)))
+                )
         return found
 
 
-__all__ = ["Lines", "sum_bound"]
+def fewest_pieces(size: int, lines: int, limits: Sequence[tuple[int, int]]) -> int:
+    """In how many pieces lines are cut at least by groups of hosts.
+
+    Args:
+        size: cells of a line.
+        lines: how many there are.
+        limits: of some groups how many cells of one line each may have, and all their cells.
+    """
+    known = sorted({limit for limit, _ in limits})
+    top = max(1, known[-1])
+    fewest = float(lines * -(-size // top))
+    for small, large in pairwise(known):
+        if small < 1:
+            continue
+        # A line with `many` cells in groups of larger limits has so many pieces; mixed, the mean.
+        own = [-(-many // top) - (-(size - many) // small) for many in range(size + 1)]
+        mean = min(size, sum(cells for limit, cells in limits if limit >= large) / lines)
+        below, above = range(math.floor(mean) + 1), range(math.ceil(mean), size + 1)
+        least = min(
+            own[a] + (own[b] - own[a]) * ((mean - a) / (b - a) if b > a else 0.0)
+            for a in below
+            for b in above
+        )
+        least = min([least, *own[: len(below)]])
+        fewest = max(fewest, lines * least)
+    return math.ceil(fewest * (1 - _SAME))
+
+
+__all__ = ["Lines", "fewest_pieces", "sum_bound"]
