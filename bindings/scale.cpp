@@ -197,6 +197,8 @@ toposeat::NodeOrders node_orders(const Machine &machine, const Phases &phases) {
   return {*cluster, own};
 }
 
+constexpr double longest_s = 86'400; // what ends a search of orders is its steps
+
 void bind_orders(nb::module_ &module) {
   using namespace nb::literals;
   using toposeat::Deadline;
@@ -216,24 +218,24 @@ void bind_orders(nb::module_ &module) {
       .def(
           "improve",
           [](const NodeOrders &orders, const Slots &start, double slowest_s, double enough_s,
-             double cpu_s, std::uint64_t seed, bool interruptible) {
+             std::uint64_t steps, std::uint64_t seed, bool interruptible) {
             const Assignment from = as_vector(start);
             NodeOrders::Answer answer;
             {
               const nb::gil_scoped_release release;
               const Interrupts interrupts(interruptible);
-              answer = orders.improve(
-                  from, slowest_s, enough_s, seed,
-                  Deadline::in(cpu_s, &Interrupts::asked, Deadline::Clock::thread_cpu));
+              answer = orders.improve(from, slowest_s, enough_s, steps, seed,
+                                      Deadline::in(longest_s, &Interrupts::asked));
             }
             return std::tuple{as_array(std::move(answer.host_of_node)), answer.tried, answer.all};
           },
-          "start"_a, nb::kw_only(), "slowest_s"_a, "enough_s"_a, "cpu_s"_a, "seed"_a = 1,
+          "start"_a, nb::kw_only(), "slowest_s"_a, "enough_s"_a, "steps"_a, "seed"_a = 1,
           "interruptible"_a = false,
-          "The best order found from a start within so many seconds of this thread's CPU time, "
-          "none\nof whose phases takes longer than `slowest_s`, or the first that takes "
-          "`enough_s`; how many orders were looked at, "
-          "and whether\nthat were all, or nothing can be gained.");
+          "The best order found from a start within so many steps (a move, and each message that "
+          "it\ngives another way), none of whose phases takes longer than `slowest_s`, or the "
+          "first that\ntakes `enough_s`; how many orders were looked at, and whether that were "
+          "all, or nothing can\nbe gained.")
+      .def_prop_ro("messages", &NodeOrders::messages, "Between pairs of nodes.");
 }
 
 void bind_machine(nb::module_ &module) {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise, permutations
+from functools import cache
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from toposeat.errors import ToposeatError
 from toposeat.mapping import Shape, SlotEvaluator, map_to_shape, map_traffic, shape_of_network
 from toposeat.mapping.machine import Machine
 from toposeat.mapping.node_orders import search_orders
+from toposeat.mapping.order_bound import fewest_pieces
 from toposeat.mapping.rank_grid import rank_grid
 from toposeat.mapping.slot_groups import SlotGroups
 from toposeat.model.map_options import MapOptions
@@ -94,6 +97,120 @@ def test_no_placement_at_all_is_below_the_bound(job: str, taper: float) -> None:
     ]
     best = min(evaluator.evaluate(row.astype(np.uint32)).predicted_s for row in rows)
     assert 0 < found.bound_s <= best
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=2, max_size=4).filter(
+        lambda each: 3 < sum(each) < 8
+    ),
+    taper=st.sampled_from([1.0, 2.0, 4.0, 8.0]),
+    stages=st.integers(1, 7),
+    tp=st.sampled_from([4, 8]),
+)
+@settings(deadline=None, max_examples=25)
+def test_no_order_of_whole_hosts_is_below_the_bound(
+    sizes: list[int], taper: float, stages: int, tp: int
+) -> None:
+    """Of up to seven hosts every order; leaves of unlike sizes, and stages that no leaf divides."""
+    hosts = sum(sizes)
+    if hosts * 8 // tp % stages:
+        return
+    shape = shape_of(leaves(sizes, taper), "hgx-h100")
+    traffic = pattern_traffic(f"llm:tp={tp},pp={stages},dp={hosts * 8 // tp // stages},layers=60")
+    orders = SlotGroups(shape, traffic).orders(np.arange(traffic.ranks, dtype=np.uint32))
+    best = min(sum(orders.seconds(np.array(row, np.uint32))) for row in permutations(range(hosts)))
+    found = search_orders(shape, traffic, slowest_s=float("inf"), cpu_s=0.1, seed=1)
+    assert found is not None
+    assert found.bound_s is None or 0 < found.bound_s <= best
+
+
+@pytest.mark.parametrize("sizes", [[1, 1], [2, 1], [1, 1, 1, 1]])
+@pytest.mark.parametrize("job", ["tp=8,pp={}", "tp=8,dp={}", "tp=4,pp={},dp=2", "tp=2,pp=4,dp={}"])
+def test_no_tensor_group_that_is_cut_brings_a_placement_below_the_bound(
+    sizes: list[int], job: str
+) -> None:
+    """Ranks of the best order change places between hosts, pair by pair, whatever helps most."""
+    shape = shape_of(leaves(sizes, 8.0), "hgx-h100")
+    traffic = pattern_traffic(f"llm:{job.format(sum(sizes))},layers=60")
+    found = search_orders(shape, traffic, slowest_s=float("inf"), cpu_s=0.1, seed=1)
+    assert found is not None
+    assert found.bound_s is not None
+    evaluator = SlotEvaluator(shape, traffic)
+    row = found.slots
+    for _ in range(2):
+        others = []
+        for a, b in combinations(range(0, traffic.ranks, 2 if traffic.ranks > 16 else 1), 2):
+            if row[a] // 8 != row[b] // 8:
+                other = row.copy()
+                other[a], other[b] = row[b], row[a]
+                others.append((evaluator.evaluate(other).predicted_s, a, b))
+        least, a, b = min(others)
+        assert found.bound_s <= least
+        row = row.copy()
+        row[a], row[b] = row[b], row[a]
+
+
+@given(
+    size=st.integers(2, 6),
+    lines=st.integers(1, 4),
+    limits=st.lists(st.integers(1, 6), min_size=1, max_size=5),
+    data=st.data(),
+)
+@settings(deadline=None, max_examples=150)
+def test_lines_are_cut_into_as_many_pieces_as_said(
+    size: int, lines: int, limits: list[int], data: st.DataObject
+) -> None:
+    """Against every way to share the cells of the lines out to groups."""
+    left = size * lines
+    cells = []
+    for _ in limits[1:]:
+        cells.append(data.draw(st.integers(0, left)))
+        left -= cells[-1]
+    cells.append(left)
+
+    @cache
+    def least(line: int, group: int, open_: int, rest: tuple[int, ...]) -> float:
+        """Pieces of the lines from this one on, of which so many cells are still open."""
+        if line == lines:
+            return 0
+        if open_ == 0:
+            return least(line + 1, 0, size, rest)
+        if group == len(rest):
+            return float("inf")
+        most = min(limits[group], open_, rest[group])
+        return min(
+            (many > 0)
+            + least(
+                line,
+                group + 1,
+                open_ - many,
+                (*rest[:group], rest[group] - many, *rest[group + 1 :]),
+            )
+            for many in range(most + 1)
+        )
+
+    assert fewest_pieces(size, lines, list(zip(limits, cells, strict=True))) <= least(
+        0, 0, size, tuple(cells)
+    )
+
+
+def test_a_seed_has_one_answer_whatever_else_runs() -> None:
+    """What ends a search is counted, not clocked: the same orders are tried beside other work."""
+    shape = shape_of(leaves([3, 5, 4, 4, 2, 6, 5, 3], 4.0), "hgx-h100")
+    traffic = pattern_traffic("llm:model=llama-3.1-8b,tp=8,pp=4,dp=8")
+    found = []
+    for beside in (0, 2):
+        others = [Thread(target=lambda: sum(range(3_000_000))) for _ in range(beside)]
+        for each in others:
+            each.start()
+        found.append(search_orders(shape, traffic, slowest_s=float("inf"), cpu_s=0.2, seed=3))
+        for each in others:
+            each.join()
+    first, second = found
+    assert first is not None
+    assert second is not None
+    assert first.tried == second.tried
+    assert first.slots.tolist() == second.slots.tolist()
 
 
 @pytest.mark.parametrize("rails", ["", ",rails=8"])

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double same = 1e-9;             // of values computed in another order
-constexpr std::uint32_t asks_clock = 64;  // moves between two looks at the clock
+constexpr std::uint32_t asks_stop = 64;   // moves between two looks at whether to stop
 constexpr double moves_per_pair = 40;     // at most: then a small machine has been seen
 constexpr double first_heat = 1e-3;       // of the value: what a move may lose at the start
 constexpr double last_heat = 1e-5;        // and at the end
@@ -197,23 +197,23 @@ public:
   }
 
   /// Walks; `offer(order)` is asked whether an order is better, and whether that is enough.
-  template <class Offer> std::uint64_t run(const Deadline &deadline, Offer offer) {
+  template <class Offer>
+  std::uint64_t run(std::uint64_t steps, const Deadline &deadline, Offer offer) {
     const double most = moves_per_pair * hosts_ * hosts_;
-    const double begun = deadline.left();
     double heat = first_heat;
     double best = value_;
     double least = maxima();
     std::uint32_t accepted = 0;
     std::uint64_t moves = 0;
     for (; static_cast<double>(moves) < most; ++moves) {
-      if (moves % asks_clock == 0) {
-        const double left = deadline.left();
-        if (deadline.expired())
+      if (moves % asks_stop == 0) {
+        if (steps_ >= steps || deadline.expired())
           break;
-        const double done =
-            std::max(static_cast<double>(moves) / most, begun > 0 ? 1 - left / begun : 1.0);
-        heat = first_heat * std::pow(last_heat / first_heat, std::min(done, 1.0));
+        const double done = std::max(static_cast<double>(moves) / most,
+                                     static_cast<double>(steps_) / static_cast<double>(steps));
+        heat = first_heat * std::pow(last_heat / first_heat, done);
       }
+      ++steps_;
       propose();
       if (changes_.empty())
         continue;
@@ -363,6 +363,7 @@ private:
         load_[at] += sign * load;
       });
     };
+    steps_ += moved_.size();
     for (const std::uint32_t e : moved_)
       add(e, -1);
     place();
@@ -415,6 +416,7 @@ private:
   std::vector<std::vector<std::uint32_t>> leaf_; // hosts
   std::vector<double> pace_;
   std::vector<std::vector<std::uint32_t>> known_; // links from stop to stop, where all are such
+  std::uint64_t steps_ = 0;
   std::uint32_t stamp_ = 0;
   std::vector<std::uint32_t> touched_by_; // of each edge
   std::vector<std::uint32_t> logged_;     // of each load
@@ -429,7 +431,8 @@ private:
 };
 
 NodeOrders::Answer NodeOrders::improve(const Assignment &start, double slowest_s, double enough_s,
-                                       std::uint64_t seed, const Deadline &deadline) const {
+                                       std::uint64_t steps, std::uint64_t seed,
+                                       const Deadline &deadline) const {
   check(start);
   Answer answer{start, 0, false};
   double best = total(start, slowest_s);
@@ -443,7 +446,7 @@ NodeOrders::Answer NodeOrders::improve(const Assignment &start, double slowest_s
   if (machine_.hosts() <= most_listed)
     return list_all(start, slowest_s);
   OrderWalk walk(*this, start, seed);
-  answer.tried = walk.run(deadline, [&](Assignment order) {
+  answer.tried = walk.run(steps, deadline, [&](Assignment order) {
     order.resize(start.size());
     const double found = total(order, slowest_s);
     const bool better = found < best * (1 - same);

@@ -348,12 +348,17 @@ class NodeOrders:
     def seconds(self, host_of_node: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[float]:
         """Seconds of each phase."""
 
-    def improve(self, start: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, slowest_s: float, enough_s: float, cpu_s: float, seed: int = 1, interruptible: bool = False) -> tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,))], int, bool]:
+    def improve(self, start: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, slowest_s: float, enough_s: float, steps: int, seed: int = 1, interruptible: bool = False) -> tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,))], int, bool]:
         """
-        The best order found from a start within so many seconds of this thread's CPU time, none
-        of whose phases takes longer than `slowest_s`, or the first that takes `enough_s`; how many orders were looked at, and whether
-        that were all, or nothing can be gained.
+        The best order found from a start within so many steps (a move, and each message that it
+        gives another way), none of whose phases takes longer than `slowest_s`, or the first that
+        takes `enough_s`; how many orders were looked at, and whether that were all, or nothing can
+        be gained.
         """
+
+    @property
+    def messages(self) -> int:
+        """Between pairs of nodes."""
 
 class LargeCandidate:
     """One placement that map_large() looked at."""

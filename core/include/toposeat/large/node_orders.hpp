@@ -13,6 +13,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -48,10 +49,16 @@ public:
   };
 
   /// The best order found from a start, the start itself if there is none; no phase of it takes
-  /// longer than `slowest_s`. It ends at the deadline, at an order that takes `enough_s` or that no
-  /// other can be better than, and after a number of moves that grows with the square of the hosts.
+  /// longer than `slowest_s`. It ends after `steps`, by which it cools (a move is one, and one more
+  /// for each message that takes another way), at the deadline, at an order that takes `enough_s`
+  /// or that no other can be better than, and after a number of moves that grows with the square
+  /// of the hosts.
   [[nodiscard]] Answer improve(const Assignment &start, double slowest_s, double enough_s,
-                               std::uint64_t seed, const Deadline &deadline) const;
+                               std::uint64_t steps, std::uint64_t seed,
+                               const Deadline &deadline) const;
+
+  /// Messages between pairs of nodes: what `seconds` takes grows with them.
+  [[nodiscard]] std::size_t messages() const { return edges_.size(); }
 
 private:
   friend class OrderWalk;
