@@ -11,25 +11,21 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
-from elftools.elf.hash import GNUHashSection
-from elftools.elf.sections import Section, SymbolTableSection
+from msgspec.structs import replace
 
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, LaunchLine, identify_launcher, unwrapped
 from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.wrappers import VARIABLE
-from toposeat.model.files import beginning, open_input
+from toposeat.model.files import beginning
+from toposeat.model.record import Record
+from toposeat.profile.recording.elf import exported_names, read_elf
 
 _OF_MPICH = "MPIR_Dup_fn"  # what `mpi.h` of MPICH and its kin calls MPI_DUP_FN
 _OF_OPEN_MPI = "ompi_mpi_comm_world"
@@ -39,8 +35,7 @@ _STARTS = ("MPI_Init", "PMPI_Init", "MPI_Init_thread", "PMPI_Init_thread", "MPI_
 _SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Linkage:
+class Linkage(Record, frozen=True, kw_only=True):
     """What an executable shows of its MPI."""
 
     mpi_library: str | None = None  # soname of the MPI among the libraries it needs
@@ -55,7 +50,7 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
 
     A script, or any other file that is no ELF executable, has `is_elf` False.
     """
-    executable = _read_elf(program, _STARTS)
+    executable = read_elf(program, _STARTS)
     if executable is None:
         return Linkage(is_elf=False)
     if executable.defines:
@@ -70,75 +65,21 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
             found = _find_soname(soname, path, elf.run_path, env)
             if _MPI_SONAME.match(soname) or _is_other_mpi(soname, found):
                 return Linkage(mpi_library=soname, mpi_file=found)
-            if found is not None and soname not in seen and (library := _read_elf(found)):
+            if found is not None and soname not in seen and (library := read_elf(found)):
                 pending.append((found, library))
             seen.add(soname)
     return Linkage()
 
 
-@dataclass(frozen=True, slots=True)
-class _Elf:
-    needed: tuple[str, ...]
-    run_path: tuple[str, ...]
-    defines: bool  # one of the symbols that were asked for
-    is_static: bool  # neither loads libraries nor is one
-
-
-def _read_elf(path: Path, symbols: Sequence[str] = ()) -> _Elf | None:
-    """What an ELF file needs, and whether it defines a symbol; None for any other file."""
-    needed: list[str] = []
-    run_path: list[str] = []
-    try:
-        with open_input(path) as stream:
-            elf = ELFFile(stream)
-            sections = list(elf.iter_sections())
-            loaded = any(each.header.p_type == "PT_INTERP" for each in elf.iter_segments())
-            for section in sections:
-                for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
-                    if tag.entry.d_tag == "DT_NEEDED":
-                        needed.append(str(getattr(tag, "needed", "")))
-                    elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
-                        text = getattr(tag, "rpath", None) or getattr(tag, "runpath", "")
-                        run_path += str(text).split(":")
-            defines = any(_defines(sections, name) for name in symbols)
-    except (OSError, ELFError, ValueError, KeyError, AttributeError):
-        return None
-    return _Elf(tuple(needed), tuple(run_path), defines, is_static=not loaded and not needed)
-
-
-def _defines(sections: Sequence[Section], name: str) -> bool:
-    """By the hash tables, which have defined symbols only, or else by reading symbol tables."""
-    for section in sections:
-        if isinstance(section, GNUHashSection) and section.get_symbol(name) is not None:
-            return True
-    word = b"\0" + name.encode() + b"\0"
-    return any(
-        symbol["st_shndx"] != "SHN_UNDEF"
-        for section in sections
-        if isinstance(section, SymbolTableSection) and word in section.stringtable.data()
-        for symbol in section.get_symbol_by_name(name) or ()
-    )
-
-
 def defines_symbol(path: Path, name: str) -> bool:
     """Whether an ELF file itself defines a symbol, in any of its symbol tables."""
-    elf = _read_elf(path, (name,))
+    elf = read_elf(path, (name,))
     return elf is not None and elf.defines
 
 
 def exported_calls(path: Path) -> frozenset[str]:
-    """The names of MPI and PMPI that a 64-bit library shows; none if it cannot be read."""
-    try:
-        with open_input(path) as stream:
-            table = ELFFile(stream).get_section_by_name(".dynsym")
-            if not isinstance(table, SymbolTableSection):
-                return frozenset()
-            names, symbols = table.stringtable.data(), table.data()
-        starts = [s[0] for s in struct.iter_unpack("<IBBHQQ", symbols) if s[3] != 0]
-        found = [names[start : names.index(b"\0", start)].decode() for start in starts]
-    except (OSError, ELFError, ValueError, KeyError, AttributeError, struct.error):
-        return frozenset()
-    return frozenset(name for name in found if name.startswith(("MPI_", "PMPI_")))
+    """The names of MPI and PMPI that a library shows; none if it cannot be read."""
+    return frozenset(n for n in exported_names(path) if n.startswith(("MPI_", "PMPI_")))
 
 
 def _is_other_mpi(soname: str, path: Path | None) -> bool:
@@ -197,8 +138,7 @@ print({_MARK!r} + file + said)
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PythonProgram:
+class PythonProgram(Record, frozen=True, kw_only=True):
     """An interpreter and what decides where it looks for modules."""
 
     interpreter: str
@@ -414,8 +354,7 @@ def _abi_of_program(line: LaunchLine, mpi: _Mpi, env: Mapping[str, str]) -> str:
     return by_launcher
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Mpi:
+class _Mpi(Record, frozen=True, kw_only=True):
     """What is known of the MPI of a program."""
 
     linkage: Linkage
