@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import field
+from msgspec.structs import replace
 
 from toposeat.errors import UsageError
 from toposeat.installed import native_path
@@ -31,10 +33,10 @@ from toposeat.launch.servers import server_of
 from toposeat.launch.visibility import check_visibility
 from toposeat.model.files import beginning
 from toposeat.model.placement import Placement
+from toposeat.model.record import Record
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExecOptions:
+class ExecOptions(Record, frozen=True, kw_only=True):
     """What toposeat-exec is told, beside the placement.
 
     `report_dir` is where every rank leaves its report, None for no reports. With `home`, the words
@@ -52,8 +54,7 @@ class ExecOptions:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlacedCommand:
+class PlacedCommand(Record, frozen=True, kw_only=True):
     """The line to start, what is set for it, and what the user should know about it."""
 
     argv: tuple[str, ...]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from toposeat.model.hostlist import short_name
+from toposeat.model.record import Record
 from toposeat.model.topology import ANY_HOST
 
 _MAX_NAMELESS = 64
@@ -33,8 +34,7 @@ class Decision(Enum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdicts:
+class Verdicts(Record, frozen=True, kw_only=True):
     """What the ranks of a job said before it started.
 
     `reports` are the seat reports by rank, those of `unseated` ranks included; `nameless` are
@@ -222,8 +222,7 @@ MAX_NAME_BYTES = 128
 _LEAST_FREE = 1 << 26  # of the file system, for everybody else
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Expected:
+class Expected(Record, frozen=True, kw_only=True):
     """What a job may send home.
 
     Attributes:

@@ -7,8 +7,9 @@ that is not known. A launcher that ended says why in its own words.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import field
 
 from toposeat.errors import ToposeatError
 from toposeat.launch.allocation import ranks_asked
@@ -16,21 +17,20 @@ from toposeat.launch.home import Home
 from toposeat.launch.home_wire import PORTS_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine, version_of
 from toposeat.launch.line import torchrun_below
+from toposeat.model.record import Record
 
 REFUSED_ON_NODES = 125  # what toposeat-exec ends with where it starts nothing
 OPEN_PORTS = f"let that port through, or name open ones of this host: {PORTS_VARIABLE}=FROM-TO"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Record, frozen=True):
     """An entry that does not add up, and what to do about it; "" where that is not sure."""
 
     cause: str
     hint: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ledger:
+class Ledger(Record, frozen=True, kw_only=True):
     """What is known of a job that has ended.
 
     Attributes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from toposeat.launch.allocation import allocation_of
 from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
@@ -17,6 +18,7 @@ from toposeat.launch.launchers.seats import in_natural_order
 from toposeat.launch.line import torchrun_below
 from toposeat.launch.realise import Realisation
 from toposeat.model.hostlist import compress_hostlist, short_name
+from toposeat.model.record import Record
 from toposeat.model.topology import ANY_HOST
 
 _MEETING_HOST = "MASTER_ADDR"
@@ -25,8 +27,7 @@ _LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")
 _ADDRESS = "SLURM_LAUNCH_NODE_IPADDR"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Agreement:
+class Agreement(Record, frozen=True, kw_only=True):
     """What ranks are given besides their seat, and what is told before the start."""
 
     variables: Mapping[str, str]

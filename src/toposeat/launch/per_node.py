@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from toposeat.errors import ToposeatError, UsageError
@@ -20,10 +19,10 @@ from toposeat.launch.launchers.launcher import Launch, LauncherKind, LaunchLine
 from toposeat.launch.ledger import OPEN_PORTS, REFUSED_ON_NODES, Fault, Ledger
 from toposeat.launch.line import hand_on, parse_launch_line
 from toposeat.model.job_folder import job_folder
+from toposeat.model.record import Record
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PerNodeLine:
+class PerNodeLine(Record, frozen=True, kw_only=True):
     """A line that starts one process per node, and the environment to start it in."""
 
     argv: tuple[str, ...]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import field
+from msgspec.structs import replace
 
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.launch.allocation import allocation_of
@@ -23,14 +25,14 @@ from toposeat.model.few import cut, few
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import format_placement
+from toposeat.model.record import Record
 from toposeat.model.shell_words import shell_line, shell_word
 from toposeat.model.topology import ANY_HOST
 
 SEATS_NAME = "seats.place"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Realisation:
+class Realisation(Record, frozen=True, kw_only=True):
     """A launch line that starts every rank on its host.
 
     `seating` is the placement as processes will find themselves: host names as the launcher has

@@ -10,8 +10,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from toposeat.errors import NotAsPlannedError, ToposeatError
 from toposeat.launch.home_job import Verdicts
@@ -19,6 +21,7 @@ from toposeat.launch.nic_words import other_nics
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.files import beginning
 from toposeat.model.placement import Placement, Seat
+from toposeat.model.record import Record
 from toposeat.model.runs import RealisedSeat, SeatVerdict
 from toposeat.model.topology import Vendor, canonical_pci
 
@@ -29,8 +32,7 @@ _MAX_BYTES = 1 << 20
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|\\)")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankReports:
+class RankReports(Record, frozen=True, kw_only=True):
     """The reports of one rank: of its seat, and by the probe of each process that counts."""
 
     seat: Mapping[str, tuple[str, ...]]
@@ -41,12 +43,11 @@ class RankReports:
         return first_value(self.seat, key)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReportFolder:
+class ReportFolder(Record, frozen=True, kw_only=True):
     """The reports of a run by rank. `unreadable` names files that are not what they should be."""
 
     ranks: Mapping[int, RankReports]
-    unreadable: tuple[str, ...] = field(default=())
+    unreadable: tuple[str, ...] = ()
 
 
 def first_value(report: Mapping[str, tuple[str, ...]], key: str) -> str | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from toposeat.model.record import Record
 from toposeat.model.runs import SeatVerdict
 
 BORROWED_SCHEMA = "toposeat/borrowed/1"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LentDevice:
+class LentDevice(Record, frozen=True, kw_only=True):
     """One device of one proxy.
 
     `id` is for people: the host, and a number among the devices that are lent there. `socket` is
@@ -39,8 +37,7 @@ class LentDevice:
         return (f"unix:{self.socket}#{self.index}", *elsewhere)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Moved:
+class Moved(Record, frozen=True, kw_only=True):
     """How many processes have moved between two devices, by their ids, and why others stayed."""
 
     source: str
@@ -50,8 +47,7 @@ class Moved:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class Way(Record, frozen=True, kw_only=True):
     """Between a rank's host and a device's: seconds of a round trip, bytes per second each way."""
 
     round_trip_s: float
@@ -62,8 +58,7 @@ class Way:
         return use.waits * self.round_trip_s + (use.bytes_to + use.bytes_from) / self.bytes_per_s
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeviceUse:
+class DeviceUse(Record, frozen=True, kw_only=True):
     """What a program did with a device: bytes each way, calls, and those of them that waited."""
 
     bytes_to: float
@@ -76,8 +71,7 @@ class DeviceUse:
             raise ValueError("a count below zero")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeasuredWay:
+class MeasuredWay(Record, frozen=True, kw_only=True):
     """What a rank measured at its start; bytes per second to the device, and from it."""
 
     round_trip_s: float
@@ -89,8 +83,7 @@ class MeasuredWay:
             raise ValueError("a way takes time")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BorrowedDevice:
+class BorrowedDevice(Record, frozen=True, kw_only=True):
     """A device of one rank: predicted, and as seen from inside the rank; None is not known.
 
     It `is_lost` where its proxy ended before the rank did. `others_bytes` of its memory were held
@@ -107,8 +100,7 @@ class BorrowedDevice:
     others_bytes: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BorrowedSeat:
+class BorrowedSeat(Record, frozen=True, kw_only=True):
     """One rank and its devices, the nearest first. `host` is "*" where it is not known.
 
     `run_s` is from the first connection to the rank's end.
@@ -126,8 +118,7 @@ class BorrowedSeat:
             raise ValueError("a run takes time")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Price:
+class Price(Record, frozen=True, kw_only=True):
     """What borrowing adds to a recorded run: of its slowest rank, `added_s` to `run_s`."""
 
     added_s: float
@@ -140,8 +131,7 @@ class Price:
         return self.added_s / self.run_s
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Borrowed:
+class Borrowed(Record, frozen=True, kw_only=True):
     """A job that borrows: what it was given and why, and once it has run what it got."""
 
     command: tuple[str, ...]

@@ -6,17 +6,21 @@ of every rank is said in its words, what it hands on, and what `export` writes f
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from msgspec import field
+from msgspec.structs import replace
+
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.seats import Allocation, HostWords, RankHosts
+from toposeat.model.record import Record
 
 _ATTACHED = re.compile(r"^-([A-Za-z])(.+)$", re.DOTALL)
 _VERSION = re.compile(r"(?<![\d.])(\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)")
@@ -39,8 +43,7 @@ class LauncherKind(StrEnum):
     NONE = "none"  # the program is started directly
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OptionTable:
+class OptionTable(Record, frozen=True, kw_only=True):
     """The grammar of one launcher's command line.
 
     Names are without leading dashes. An option that is not here is not guessed at.
@@ -99,17 +102,16 @@ def arities(groups: Mapping[int, str]) -> dict[str, int]:
     return {name: count for count, names in groups.items() for name in names.split()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Option:
     """One launcher option as given: its name without dashes, its arguments, its words in full."""
 
     name: str
     values: tuple[str, ...]
-    words: tuple[str, ...] = field(default=(), compare=False)
+    words: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FurtherProgram:
+class FurtherProgram(Record, frozen=True, kw_only=True):
     """A program after the first one, with the `:` and the options in front of it."""
 
     launcher: tuple[str, ...]
@@ -118,8 +120,7 @@ class FurtherProgram:
     options: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskProgram:
+class TaskProgram(Record, frozen=True, kw_only=True):
     """A line of a file for `srun --multi-prog`: `0-3,6 ./app arguments`.
 
     `*` is for all tasks that no line names.
@@ -135,8 +136,7 @@ class TaskProgram:
         return (self.program, *self.arguments.split())
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LaunchLine:
+class LaunchLine(Record, frozen=True, kw_only=True):
     """A command taken apart.
 
     `before + launcher + program`, and further programs behind it, is the command as it was given;
@@ -247,8 +247,7 @@ class LaunchLine:
         return tuple(names)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Launch:
+class Launch(Record, frozen=True, kw_only=True):
     """A line and what is around it: hosts, variables, where files will lie, CPUs of ranks."""
 
     line: LaunchLine
@@ -284,8 +283,7 @@ def _no_words(launch: Launch, plan: RankHosts) -> HostWords:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Launcher:
+class Launcher(Record, frozen=True, kw_only=True):
     """One launcher: facts, and functions where facts do not say it.
 
     Attributes:
@@ -398,7 +396,7 @@ def read_options(family: Launcher, words: Words, start: int) -> tuple[list[Optio
         if not word.startswith("-") or word == "-":
             break
         option, used = _read_option(family, words, position)
-        options.append(replace(option, words=words[position : position + used]))
+        options.append(dataclasses.replace(option, words=words[position : position + used]))
         position += used
     return options, position
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import field
 
 from toposeat.errors import UsageError
 from toposeat.launch.nic_words import UCX, cray_environment, ucx_name
@@ -14,6 +15,7 @@ from toposeat.launch.visibility import check_visibility
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.hostlist import short_name
 from toposeat.model.placement import Placement, Seat
+from toposeat.model.record import Record
 from toposeat.model.shell_words import shell_word
 from toposeat.model.topology import ANY_HOST, Vendor
 from toposeat.model.visible_list import ordering_variable, visible_variables
@@ -22,8 +24,7 @@ DEFAULT_PROGRAM = "./app"
 _DIGITS = re.compile(r"(\d+)")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LaunchFile:
+class LaunchFile(Record, frozen=True, kw_only=True):
     """Its name, relative to the folder of all, and its content."""
 
     name: str
@@ -31,8 +32,7 @@ class LaunchFile:
     executable: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Allocation:
+class Allocation(Record, frozen=True, kw_only=True):
     """Hosts in the launcher's order, and how many ranks each may have where that is limited.
 
     `source` names the option or the variable. `in_job` says that a scheduler gave them.
@@ -54,8 +54,7 @@ class Allocation:
         return f"give every host {per_host} places, or let the launcher oversubscribe"
 
 
-@dataclass(frozen=True)
-class RankHosts:
+class RankHosts(Record, frozen=True, dict=True):
     """The host of every rank; none for a placement that is for any host."""
 
     host_of_rank: tuple[str, ...]
@@ -125,8 +124,7 @@ def dealing_name(size: int, per_host: int) -> str:
     return "block" if size == per_host else "cyclic" if size == 1 else f"plane={size}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HostWords:
+class HostWords(Record, frozen=True, kw_only=True):
     """What makes a launcher start every rank on its host.
 
     `options` come after the launcher's name, in place of the user's own that are named in
@@ -158,8 +156,7 @@ def in_natural_order(hosts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(hosts, key=natural_key))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Export:
+class Export(Record, frozen=True, kw_only=True):
     """What realises a placement: files, variables of the launcher's environment, and its line.
 
     The command is empty where the variables are all there is to say.
@@ -178,8 +175,7 @@ class Export:
         return " ".join([*words, *map(shell_word, self.command)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(Record, frozen=True, kw_only=True, dict=True):
     """The placement by host. `seats_of_host` is in the order of each host's first rank."""
 
     placement: Placement

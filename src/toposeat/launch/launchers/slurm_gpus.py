@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from toposeat.launch.launchers.launcher import LaunchLine, Option
+from toposeat.model.record import Record
 
 _PER_TASK = ("gpus-per-task", "tres-per-task")
 _BIND = ("gpu-bind", "tres-bind")
@@ -22,8 +22,7 @@ _OPTIONS = (*_PER_TASK, "ntasks-per-gpu", *_BIND, *_PER_NODE, *_IN_ALL)
 _NUMBER = re.compile(r"(?:^|[:=])([0-9]{1,6})$")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Conflict:
+class Conflict(Record, frozen=True, kw_only=True):
     """What shows tasks too few GPUs: an option, or a variable that stands for one."""
 
     option: Option | None = None

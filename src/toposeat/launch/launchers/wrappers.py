@@ -12,10 +12,11 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
+
+from msgspec import field
 
 from toposeat.errors import UsageError
 from toposeat.launch.child import answer_of
@@ -28,6 +29,7 @@ from toposeat.launch.launchers.launcher import (
     read_options,
 )
 from toposeat.model.files import beginning
+from toposeat.model.record import Record
 
 VARIABLE = "TOPOSEAT_WRAPPERS"  # the setting `wrappers`
 _ASK_S = 120.0  # uv may install what it runs
@@ -49,8 +51,7 @@ _PREPARING = re.compile(r"\s*(module|ml|source|\.|export|cd|set|ulimit|conda|spa
 _DOCKER_HINT = "start toposeat inside of it: {name} run ... IMAGE toposeat run mpirun -n 8 ./app"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wrapper:
+class Wrapper(Record, frozen=True, kw_only=True):
     """One wrapper.
 
     Attributes:
@@ -204,8 +205,7 @@ WRAPPER_NAMES = tuple(_OF_NAME)
 _BINDING = ("numactl", "taskset")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Command:
+class Command(Record, frozen=True, kw_only=True):
     """A command taken apart at its wrappers.
 
     Attributes:
@@ -316,8 +316,7 @@ def own_wrappers(environment: Mapping[str, str] = os.environ) -> dict[str, Wrapp
     return found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Step:
+class _Step(Record, frozen=True, kw_only=True):
     """One wrapper of a command: its number of words, what to write for them, and the rest."""
 
     wrapper: Wrapper

@@ -8,16 +8,15 @@ arrays of parents and children.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from toposeat.model.pair_table import Int64Array, Messages
+from toposeat.model.record import Record
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class Call(Record, frozen=True, kw_only=True):
     """One call: how many members take part, the root's position, and the bytes.
 
     `size` has the meaning of `CollectiveEvent.bytes`: the whole vector of bcast, reduce,

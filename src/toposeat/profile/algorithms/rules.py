@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from toposeat.model.pair_table import Messages
+from toposeat.model.record import Record
 from toposeat.profile.algorithms import messages, reduction
 from toposeat.profile.algorithms.messages import Algorithm, Call
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(Record, frozen=True):
     """Names in order of size; `limits[i]` is the first size that is too large for `names[i]`."""
 
     limits: tuple[int, ...]
@@ -28,8 +27,7 @@ class _Choice:
         return self.names[bisect_right(self.limits, number)]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Record, frozen=True):
     """For one operation: by members, then by bytes."""
 
     members: tuple[int, ...]

@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine, server_of, unwrapped
 from toposeat.launch.ledger import Fault, Ledger
 from toposeat.launch.python_hook import hooked_path
 from toposeat.model.hostlist import compress_hostlist
+from toposeat.model.record import Record
 from toposeat.profile.recording.gathering import ALLOCATION_ENDED
 from toposeat.profile.recording.library import as_python_program, choose_library, inspect_linkage
 from toposeat.profile.records.merge import noted_hosts
@@ -26,8 +28,7 @@ from toposeat.profile.records.segment import CAUSE_SUFFIX
 _DEAF = {"-I": "isolated: it reads no PYTHONPATH", "-E": "reads no PYTHONPATH", "-S": "no `site`"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recorders:
+class Recorders(Record, frozen=True, kw_only=True):
     """What observes a program; one of the two at least.
 
     Attributes:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from toposeat.model.pair_table import EXACT, Messages, PairSum
+from toposeat.model.record import Record
 from toposeat.model.traffic import (
     CollectiveEvent,
     Communicator,
@@ -37,8 +38,7 @@ _ROOTED = frozenset({"bcast", "reduce", "gather", "gatherv", "scatter"})
 _OPEN_MPI = re.compile(r"Open MPI v(4\.1|5\.)")
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Record, frozen=True):
     """How one MPI chooses algorithms, and how the report calls it."""
 
     name: str
@@ -54,8 +54,7 @@ def rules_of(library: str) -> Rules:
     return OPEN_MPI if _OPEN_MPI.search(library) else GENERAL
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Expansion:
+class Expansion(Record, frozen=True, kw_only=True):
     """The events as modelled messages."""
 
     tables: Mapping[MemorySpace, PairTable]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from toposeat.model.cpu_list import cpu_list_of_mask
 from toposeat.model.rank_info import DeviceUse, RankInfo, TimeShare
+from toposeat.model.record import Record
 from toposeat.model.topology import canonical_pci
 from toposeat.model.traffic import Int64Array, MemorySpace
 from toposeat.profile.records.segment import (
@@ -42,8 +42,7 @@ _MOST_CPU_NS = 1 << 60
 _OF_THREAD = re.compile(rf"-t\d+{re.escape(SUFFIX)}$")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class Members:
+class Members(Record, frozen=True, kw_only=True, eq=False):
     """A communicator as one rank saw it. `runs` are rows (first, stride, count) of world ranks."""
 
     inter: bool
@@ -62,8 +61,7 @@ class Members:
         return tuple(np.concatenate(parts).tolist()) if parts else ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(Record, frozen=True, kw_only=True):
     """All calls of one collective with one shape."""
 
     communicator: int  # an index of the record's
@@ -78,8 +76,7 @@ class RecordedEvent:
     element: int  # bytes of one element of a vector that may be cut; 0: none, or not known
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedPhase:
+class RecordedPhase(Record, frozen=True, kw_only=True):
     """A part of the run, in seconds since MPI_Init.
 
     `label` is the level given to MPI_Pcontrol, or the number of the time window. A phase that was
@@ -93,8 +90,7 @@ class RecordedPhase:
     mpi_s: float  # inside MPI calls
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class RankRecord:
+class RankRecord(Record, frozen=True, kw_only=True, eq=False):
     """One rank's record, summed over its threads.
 
     The arrays `kind`, `device`, `peer`, `phase`, `bytes`, `messages` are parallel; with phases, a

@@ -11,7 +11,6 @@ import errno
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from toposeat.errors import InputError
 from toposeat.model.files import open_input
 from toposeat.model.job_folder import RECORD_SUFFIX
+from toposeat.model.record import Record
 from toposeat.model.traffic import HISTOGRAM_BUCKETS, TimeKind, TrafficKind
 
 SUFFIX = RECORD_SUFFIX
@@ -183,8 +183,7 @@ _CHUNK = 8 << 20
 _BEYOND = 1 << 56  # no counter of a sound record reaches this, no sum of them reaches 2^63
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class Segment:
+class Segment(Record, frozen=True, kw_only=True, eq=False):
     """The contents of one file: header fields by name, and the entries in use of its tables."""
 
     path: Path
