@@ -66,7 +66,7 @@ private:
         found = placement;
         least_ = here;
       }
-      return true;
+      return unlimited;
     });
   }
 

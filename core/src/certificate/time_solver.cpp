@@ -102,7 +102,7 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Candidate
   }
   if (job.may_enumerate() && limits_apply(job.loads) && !tree) {
     const BoundedAnswer proved = prove_by_limits(job.loads, false, least.placement, bound,
-                                                 steady_nodes(job) / 8, job.deadline);
+                                                 steady_nodes(job) / 8, true, job.deadline);
     options.visit(proved.placement);
     return proved.lower_bound;
   }
@@ -110,8 +110,8 @@ double add_congestion_candidates(const Job &job, const Effort &effort, Candidate
 }
 /// Returns the best proved lower bound; what is better than the candidates becomes one of them.
 double prove_time(const Job &job, CandidatePool &candidates, double bound) {
-  const BoundedAnswer proved =
-      prove_by_limits(job.loads, true, candidates.best(), bound, steady_nodes(job), job.deadline);
+  const BoundedAnswer proved = prove_by_limits(job.loads, true, candidates.best(), bound,
+                                               steady_nodes(job), true, job.deadline);
   candidates.add(proved.placement);
   return proved.lower_bound;
 }

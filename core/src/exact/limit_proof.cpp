@@ -23,10 +23,15 @@ public:
         best_s_(seconds(best_, unlimited)), steady_(best_), steady_s_(best_s_),
         bound_(std::min(known_bound, best_s_)) {}
 
-  BoundedAnswer run(const Deadline &deadline) {
-    if (nothing_better(deadline))
+  BoundedAnswer run(bool raise, const Deadline &deadline) {
+    bool proved = nothing_better(deadline);
+    if (!proved && raise) {
+      const double before_s = best_s_;
+      raise_bound(deadline);
+      proved = best_s_ < before_s && nothing_better(deadline); // that it met is easier to prove
+    }
+    if (proved)
       return {best_, best_s_, best_s_, true};
-    raise_bound(deadline);
     return {steady_, steady_s_, std::min(bound_, steady_s_), false};
   }
 
@@ -40,22 +45,15 @@ private:
 
   /// True if no placement is better than the best one known by then.
   bool nothing_better(const Deadline &deadline) {
-    while (open()) {
-      if (nothing_below(best_s_, timed_ ? 2 : 5, deadline))
-        return true;
-      if (!improved_)
-        return false;
-    }
-    return true;
-  }
-
-  /// Whether it was shown, by no more than so many times the steady nodes; ends with what is found.
-  bool nothing_below(double limit_s, double effort, const Deadline &deadline) {
-    improved_ = false;
-    return search_.run(
-        limit_s, deadline,
-        [&](const Assignment &placement) { return !(improved_ = keep(placement)); },
-        effort * static_cast<double>(steady_nodes_));
+    return !open() ||
+           search_.run(
+               best_s_, deadline,
+               [&](const Assignment &placement) {
+                 keep(placement);
+                 return open() ? best_s_ : 0;
+               },
+               (timed_ ? 2 : 8) * static_cast<double>(steady_nodes_)) ||
+           !open();
   }
 
   /// Whether a placement is better than the best one known.
@@ -72,14 +70,20 @@ private:
     return true;
   }
 
-  /// Bisects the gap as often as there is time for.
+  /// Bisects the gap as often as there is time for, which is as long as some proofs take.
   void raise_bound(const Deadline &deadline) {
-    for (double most = best_s_; most - bound_ > close_enough * most && !deadline.expired();) {
+    const auto steady = static_cast<double>(steady_nodes_);
+    double left = (timed_ ? 0.3 : 0.6) * steady;
+    for (double most = best_s_; left > 0 && most - bound_ > close_enough * most;) {
       const double middle = (bound_ + most) / 2;
-      if (nothing_below(middle, 0.25, deadline))
+      const auto improves = [&](const Assignment &placement) {
+        return keep(placement) ? 0 : middle;
+      };
+      if (search_.run(middle, deadline, improves, std::min(left, 0.25 * steady)))
         bound_ = middle * (1 - tolerance);
       else
         most = std::min(middle, best_s_);
+      left = deadline.expired() ? 0 : left - search_.work();
     }
   }
 
@@ -93,7 +97,6 @@ private:
   Assignment steady_; // the best by `steady_nodes_`
   double steady_s_;
   double bound_; // nothing is below
-  bool improved_ = false;
 };
 
 } // namespace
@@ -103,9 +106,9 @@ bool limits_apply(const LoadProblem &problem) {
 }
 
 BoundedAnswer prove_by_limits(const LoadProblem &problem, bool timed, const Assignment &incumbent,
-                              double known_bound, std::uint64_t steady_nodes,
+                              double known_bound, std::uint64_t steady_nodes, bool raise,
                               const Deadline &deadline) {
-  return LimitProof(problem, timed, incumbent, known_bound, steady_nodes).run(deadline);
+  return LimitProof(problem, timed, incumbent, known_bound, steady_nodes).run(raise, deadline);
 }
 
 } // namespace toposeat

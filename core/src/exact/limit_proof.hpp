@@ -2,8 +2,9 @@
 //
 // Own method over limit_search.hpp: with v the value of the best placement known, all placements
 // whose links stay below v are visited; each is evaluated (congestion, or the flow model) and
-// lowers v. When the search ends, v is proved. Without time for that, the interval between the
-// known bound and v is bisected: a limit within which there is no placement is a new bound.
+// lowers v where the search is. When it ends, v is proved. Without time for that, the interval
+// between the known bound and v is bisected: a limit within which there is no placement is a new
+// bound.
 //
 // Applies where LimitSearch does. For flow time it evaluates every placement that the links do not
 // exclude: on machines measured pair by pair that can be nearly all of them.
@@ -24,12 +25,13 @@ namespace toposeat {
 /// Improves `incumbent` to the least maximum congestion, or with `timed` to the least flow time:
 /// whatever `LimitSearch` finds within a limit lowers it, until nothing is left below.
 ///
-/// Without a proof by the end of the deadline, the lower bound (`known_bound` at least) is the
-/// highest limit, of some between, within which there is nothing; and placements that were found
-/// late, after `steady_nodes` nodes, are not taken: which of them come before the deadline depends
-/// on the speed of the machine.
+/// Without a proof, because it would take too many times `steady_nodes` nodes or at the deadline, the
+/// lower bound is `known_bound`, or with `raise` the highest limit, of some between, within which
+/// there is nothing; and placements that were found late, after `steady_nodes` nodes, are not taken:
+/// which of them come before the deadline depends on the speed of the machine.
 [[nodiscard]] BoundedAnswer prove_by_limits(const LoadProblem &problem, bool timed,
                                             const Assignment &incumbent, double known_bound,
-                                            std::uint64_t steady_nodes, const Deadline &deadline);
+                                            std::uint64_t steady_nodes, bool raise,
+                                            const Deadline &deadline);
 
 } // namespace toposeat

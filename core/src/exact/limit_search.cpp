@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t width = max_limited_devices;
 constexpr std::uint64_t between_looks = 64; // nodes from one look at the clock to the next
 constexpr double flow_pairs_per_node = 128; // of a visit, in about the same time
-constexpr double doubtful_nodes = 1e4;      // fewer of them tell little of what is to come
+constexpr double unjudged = 0.02;           // share of what a run may take, whatever it walked
+constexpr double doubtful_work = 1e4;       // less tells little of what is to come
 
 std::uint32_t lowest(std::uint32_t set) {
   return static_cast<std::uint32_t>(std::countr_zero(set));
@@ -126,7 +127,7 @@ LimitSearch::LimitSearch(const LoadProblem &problem, bool timed)
       symmetry_(problem.network), interchangeable_(interchangeable_in(problem, order_)),
       line_block_(width * terms_.stride()), lines_((order_.size() + 1) * width * line_block_),
       room_((order_.size() + 1) * terms_.stride()), least_(width * terms_.stride()),
-      slack_(terms_.stride()) {
+      slack_(terms_.stride()), limits_(terms_.stride()) {
   if (problem.network.devices > max_limited_devices)
     throw std::invalid_argument("too many devices to search within limits");
   for (std::size_t p = 0; p < order_.size(); ++p) {
@@ -150,6 +151,7 @@ bool LimitSearch::run(double below_s, const Deadline &deadline, const Visit &vis
   blamed_.fill(0);
   below_s_ = below_s;
   terms_.fill_limits(below_s, room(0));
+  std::copy_n(room(0), terms_.stride(), limits_.data());
   terms_.limit_flows(below_s);
   explore({0, (1U << order_.size()) - 1, domains_of_all(), problem_.allowed.empty()}, 1);
   return !stopped_;
@@ -172,12 +174,16 @@ bool LimitSearch::out_of_time() {
   return stopped_;
 }
 
+double LimitSearch::work() const {
+  const auto flows = static_cast<double>(problem_.traffic.flows.size());
+  return static_cast<double>(nodes_ - begun_) +
+         static_cast<double>(visits_) * flows * flows / flow_pairs_per_node;
+}
+
 /// By what the share of the tree that is behind took (Knuth, Mathematics of Computation 29, 1975).
 bool LimitSearch::hopeless() const {
-  const auto nodes = static_cast<double>(nodes_ - begun_);
-  const auto flows = static_cast<double>(problem_.traffic.flows.size());
-  const double work = nodes + static_cast<double>(visits_) * flows * flows / flow_pairs_per_node;
-  return work > 1000 + walked_ * most_nodes_ * (1 + std::pow(doubtful_nodes / nodes, 2));
+  const double doubt = std::pow(doubtful_work / work(), 2);
+  return work() > most_nodes_ * (unjudged + walked_ * (1 + doubt));
 }
 
 void LimitSearch::explore(const Node &node, double share) {
@@ -345,8 +351,22 @@ void LimitSearch::leaf() {
     taken |= 1U << each;
   }
   ++visits_;
-  if (!(*visit_)(whole) || deadline_->expired() || hopeless())
-    stopped_ = true;
+  const double limit_s = (*visit_)(whole);
+  if (limit_s < below_s_)
+    lower(limit_s);
+  stopped_ = !(limit_s > 0) || deadline_->expired() || hopeless();
+}
+
+/// What is walked holds nothing below that was not visited: the search goes on from where it is.
+void LimitSearch::lower(double below_s) {
+  const std::size_t stride = terms_.stride();
+  below_s_ = below_s;
+  terms_.limit_flows(below_s);
+  terms_.fill_limits(below_s, slack_.data());
+  take_room(limits_.data(), slack_.data(), 1, stride); // what the limits lose
+  for (std::size_t depth = 0; depth <= order_.size(); ++depth)
+    take_room(room(depth), limits_.data(), 1, stride);
+  std::copy_n(slack_.data(), stride, limits_.data());
 }
 
 } // namespace toposeat

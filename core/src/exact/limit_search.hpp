@@ -48,8 +48,9 @@ public:
   /// See `LimitTerms` for `timed`. `problem` must outlive the search.
   LimitSearch(const LoadProblem &problem, bool timed);
 
-  /// Called with a placement of all ranks; false ends the search.
-  using Visit = std::function<bool(const Assignment &)>;
+  /// Called with a placement of all ranks; returns what the limit is from then on, if it is less
+  /// than it was. 0 ends the search.
+  using Visit = std::function<double(const Assignment &)>;
 
   /// Visits all placements whose sums stay below `below_s` (by 1e-9 of it) but for those that
   /// symmetries make of others, and perhaps some above. False if it ended before: at the deadline,
@@ -60,6 +61,9 @@ public:
 
   /// Ranks placed so far, in all runs.
   [[nodiscard]] std::uint64_t nodes() const { return nodes_; }
+
+  /// What the last run took, in nodes that take as long.
+  [[nodiscard]] double work() const;
 
 private:
   using Domains = std::array<std::uint32_t, max_limited_devices>; // devices by place of the order
@@ -81,6 +85,7 @@ private:
   [[nodiscard]] bool waits_too_long(std::size_t p, std::uint32_t open) const;
   bool blame(std::size_t p);
   void leaf();
+  void lower(double below_s);
   bool out_of_time();
   [[nodiscard]] bool hopeless() const;
 
@@ -102,6 +107,7 @@ private:
   WholeLines room_;        // [depth][sum]
   WholeLines least_;       // [rank][sum]: over the devices it may have
   WholeLines slack_;       // [sum]: room beside the least of all
+  WholeLines limits_;      // [sum]
   std::array<std::array<const std::int32_t *, max_limited_devices>, max_limited_devices + 1>
       lines_of_{}; // [depth][rank]: where they are
   std::array<std::uint32_t, max_limited_devices> talks_{};

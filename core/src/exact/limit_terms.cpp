@@ -10,11 +10,10 @@ namespace toposeat {
 namespace {
 
 constexpr double tolerance = 1e-9;
-constexpr double most_units = 0x1p24;
-constexpr std::int32_t no_limit = 1 << 30; // sums are at most 2^24 times the uses of a link
+constexpr std::int32_t no_limit = 1 << 30; // no sum is more
 
 /// See `LimitTerms`; remainders of doubles are exact.
-double unit_of(const RankTraffic &traffic) {
+double unit_of(const RankTraffic &traffic, std::int32_t most_uses) {
   double total = 0;
   double divisor = 0;
   for (const Flow &flow : traffic.flows) {
@@ -27,16 +26,22 @@ double unit_of(const RankTraffic &traffic) {
   }
   if (!(total > 0))
     return 1;
-  return std::max(divisor, total / most_units);
+  return std::max(divisor, total * most_uses / no_limit);
 }
 
 } // namespace
 
 LimitTerms::LimitTerms(const LoadProblem &problem, const std::vector<std::uint32_t> &order,
                        bool timed)
-    : problem_(problem), timed_(timed), ranks_(order.size()), unit_(unit_of(problem.traffic)) {
-  place_traffic(order);
+    : problem_(problem), timed_(timed), ranks_(order.size()) {
   list_terms();
+  std::int32_t most_uses = 1;
+  for (const Term &term : terms_) {
+    for (const auto &line : term.uses)
+      most_uses = std::max(most_uses, *std::max_element(line.begin(), line.end()));
+  }
+  unit_ = unit_of(problem.traffic, most_uses);
+  place_traffic(order);
   if (timed_) {
     rates_ = isolated_rates(problem.network);
     delay_terms();

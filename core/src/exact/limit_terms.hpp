@@ -27,8 +27,7 @@ using PairTable = std::array<std::array<T, max_limited_devices>, max_limited_dev
 /// that has a capacity), in units of bytes that are counted in whole numbers.
 ///
 /// The unit is the largest number that all flows are multiples of: sums are exact then, and "less
-/// than the limit" is often a whole unit less. If the traffic has more than 2^24 of them, it is
-/// coarser, flows are rounded down, and what exceeds a limit still does so in truth.
+/// than the limit" is often a whole unit less. If sums can be more than 2^30 of them, it is coarser, flows are rounded down, and what exceeds a limit still does so in truth.
 class LimitTerms {
 public:
   /// At most `max_limited_devices` devices; `order` lists the ranks to place. With `timed`, limits

@@ -154,7 +154,7 @@ TEST_CASE("symmetric traffic on a symmetric machine: nothing is missed", "[loads
       max_s = std::min(max_s, congestion(network, traffic, all).max_s);
     } while (std::next_permutation(all.begin(), all.end()));
     const BoundedAnswer found =
-        prove_by_limits(problem, false, home, 0, std::uint64_t{1} << 40U, Deadline::in(60));
+        prove_by_limits(problem, false, home, 0, std::uint64_t{1} << 40U, true, Deadline::in(60));
     CHECK(found.proved);
     CHECK(found.value == Approx(max_s));
     CHECK(congestion(network, traffic, found.placement).max_s == Approx(max_s));

@@ -135,8 +135,8 @@ TEST_CASE("what limits prove is the least of all placements") {
       double least = unlimited;
       for (const Assignment &placement : all)
         least = std::min(least, each.seconds(placement, timed));
-      const BoundedAnswer answer =
-          prove_by_limits(each.problem, timed, all.front(), no_bound, all_nodes, long_enough());
+      const BoundedAnswer answer = prove_by_limits(each.problem, timed, all.front(), no_bound,
+                                                   all_nodes, true, long_enough());
       INFO("round " << round << (timed ? " time" : " congestion"));
       CHECK(answer.proved);
       CHECK(answer.value == Approx(least).epsilon(1e-12));
@@ -159,7 +159,7 @@ TEST_CASE("a search within limits meets every value below") {
     LimitSearch search(each.problem, false);
     REQUIRE(search.run(limit, long_enough(), [&](const Assignment &placement) {
       met.push_back(each.seconds(placement, false));
-      return true;
+      return limit;
     }));
     for (const double value : values) {
       if (value < limit * (1 - 1e-6))
@@ -167,6 +167,45 @@ TEST_CASE("a search within limits meets every value below") {
                           [&](double other) { return other == Approx(value).epsilon(1e-9); }));
     }
   }
+}
+
+TEST_CASE("placements as good as the limit are none below it, of flows of megabytes") {
+  Rng rng(9);
+  constexpr std::uint32_t devices = 6;
+  NetworkBuilder builder(devices);
+  for (std::uint32_t d = 0; d < devices; ++d)
+    builder.link(1e9, 1e9); // nothing but its port: all placements are as good
+  for (std::uint32_t a = 0; a < devices; ++a) {
+    for (std::uint32_t b = 0; b < devices; ++b) {
+      if (a != b)
+        builder.route(a, b, {{a, false}, {b, true}}, unlimited, 0.1 * (a + b)); // no symmetry
+    }
+  }
+  std::vector<Flow> flows;
+  for (std::uint32_t a = 0; a < devices; ++a) {
+    for (std::uint32_t b = 0; b < devices; ++b) {
+      if (a != b)
+        flows.push_back({a, b, 4'000'001.0 + rng.below(4'000'000), 1});
+    }
+  }
+  const Network network = builder.build();
+  const RankTraffic traffic = traffic_of(devices, flows);
+  const std::vector<std::uint32_t> pinned(devices, Qap::no_pin);
+  const DeviceSets allowed;
+  const LoadProblem problem{network, traffic, pinned, allowed};
+  const double limit = congestion(network, traffic, in_order(devices)).max_s;
+  std::uint64_t visits = 0;
+  LimitSearch search(problem, false);
+  CHECK(search.run(limit, long_enough(), [&](const Assignment &) {
+    ++visits;
+    return limit;
+  }));
+  CHECK(visits == 0);
+  CHECK(search.run(limit * (1 + 1e-6), long_enough(), [&](const Assignment &) {
+    ++visits;
+    return visits < 10 ? unlimited : limit; // a limit that is lowered on the way
+  }));
+  CHECK(visits == 10);
 }
 
 TEST_CASE("an unfinished proof keeps a bound that holds") {
@@ -179,7 +218,7 @@ TEST_CASE("an unfinished proof keeps a bound that holds") {
         std::swap(start[r], start[s]);
     }
     const BoundedAnswer answer =
-        prove_by_limits(each.problem, true, start, no_bound, 100, Deadline::in(0.02));
+        prove_by_limits(each.problem, true, start, no_bound, 100, true, Deadline::in(0.02));
     CHECK(answer.lower_bound <= answer.value);
     CHECK(answer.value == each.seconds(answer.placement, true));
     CHECK(answer.value <= each.seconds(start, true));
