@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/rng.hpp"
 #include "toposeat/problem/congestion.hpp"
@@ -13,10 +12,10 @@ namespace {
 
 constexpr std::uint64_t first_cycle = 10; // exchanges per pair of devices; then doubled
 constexpr std::uint64_t longest_first = 20000;
-constexpr std::uint64_t patience = 1000; // exchanges per pair that find nothing: then it ends
+constexpr std::uint64_t patience = 2000; // exchanges per pair that find nothing: then it ends
 constexpr std::uint64_t between_looks = 256;
-constexpr double first_heat = 0.32; // over devices: relative rise that 1 in e times is accepted
-constexpr double cooling = 0.1;     // in a cycle
+constexpr double first_heat = 0.3; // over devices: relative rise that 1 in e times is accepted
+constexpr double cooling = 0.1;    // in a cycle
 
 struct Key {
   double max_s;
@@ -42,9 +41,6 @@ public:
       if (!pinned)
         movable_.push_back(d);
     }
-    for (const LinkCapacity &link : problem.network.links)
-      pace_.push_back({1 / link.forward, 1 / link.backward, 1 / link.combined});
-    power_.resize(pace_.size());
   }
 
   LoadAnswer run() {
@@ -88,49 +84,26 @@ private:
       loads_.move(rank, best_[rank]);
   }
 
-  /// To the 8th power: seconds of each direction of a link, and of both where they share.
-  [[nodiscard]] double power(std::uint32_t link) const {
-    const LinkBytes &bytes = loads_.bytes()[link];
-    const LinkCapacity &pace = pace_[link];
-    const auto eighth = [](double seconds) {
-      seconds *= seconds;
-      seconds *= seconds;
-      return seconds * seconds;
-    };
-    return eighth(bytes.forward * pace.forward) + eighth(bytes.backward * pace.backward) +
-           eighth((bytes.forward + bytes.backward) * pace.combined);
-  }
-
-  double powers() {
-    for (std::uint32_t link = 0; link < power_.size(); ++link)
-      power_[link] = power(link);
-    return std::accumulate(power_.begin(), power_.end(), 0.0);
-  }
-
   /// One cycle of annealing by the sum of powers; keeps the least maximum that it meets.
   void cool(std::uint64_t moves) {
-    double sum = powers();
+    double sum = loads_.power_sum();
     double heat = first_heat / static_cast<double>(movable_.size());
     const double cooler = std::pow(cooling, 1 / static_cast<double>(moves));
     for (std::uint64_t move = 0; move < moves; ++move, --left_, heat *= cooler) {
       if (move % between_looks == 0) {
         if (deadline_.expired())
           return;
-        sum = powers(); // against rounding errors
+        sum = loads_.power_sum(); // against rounding errors
       }
       const std::uint32_t a = movable_[rng_.below(movable_.size())];
       const std::uint32_t b = movable_[rng_.below(movable_.size())];
       if (!may_exchange(a, b))
         continue;
-      loads_.exchange(a, b);
-      double rise = 0;
-      loads_.each_changed([&](std::uint32_t link) { rise += power(link) - power_[link]; });
-      const double worse = rise / (8 * sum);
-      if (worse > 0 && (worse > 20 * heat || rng_.unit() >= std::exp(-worse / heat))) {
-        loads_.undo();
+      const double rise = loads_.weigh(a, b);
+      const double worse = rise / (6 * sum);
+      if (worse > 0 && (worse > 20 * heat || rng_.unit() >= std::exp(-worse / heat)))
         continue;
-      }
-      loads_.each_changed([&](std::uint32_t link) { power_[link] = power(link); });
+      loads_.make();
       sum += rise;
       if (less_by_tolerance(loads_.max_s(), best_key_.max_s))
         keep();
@@ -166,7 +139,8 @@ private:
     if (!may_exchange(a, b))
       return false;
     --left_;
-    loads_.exchange(a, b);
+    loads_.weigh(a, b);
+    loads_.make();
     if (!key().better_than(here_)) {
       loads_.undo();
       return false;
@@ -184,8 +158,6 @@ private:
   std::uint64_t left_;
   Assignment best_;
   Key best_key_;
-  std::vector<LinkCapacity> pace_; // seconds of a byte
-  std::vector<double> power_;      // of each link
   Key here_{};
 };
 

@@ -1,5 +1,5 @@
 // Annealing for link congestion: cycles of random exchanges of two devices' ranks, each twice as
-// long as the last, by the sum of the 8th powers of the loads, which is smooth where the maximum is
+// long as the last, by the sum of the 6th powers of the loads, which is smooth where the maximum is
 // not; after each a descent by maximum, then mean.
 //
 // Kirkpatrick, Gelatt, Vecchi, Optimization by simulated annealing, Science 220, 1983. The loads of

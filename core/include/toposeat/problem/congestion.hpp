@@ -14,9 +14,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "toposeat/base/shared.hpp"
@@ -75,37 +72,35 @@ private:
 /// For each link whether a route between two devices uses it.
 [[nodiscard]] std::vector<bool> used_links(const Network &network);
 
-/// Congestion kept up to date while a search changes the assignment.
+/// Congestion kept up to date while a search changes the assignment, and the sum of the 6th powers of
+/// the seconds: of each direction of a link, and of both where they share a capacity.
 ///
-/// One change costs time in proportion to the flows of the ranks it moves, not to the traffic.
-/// `undo` restores the saved numbers bit by bit. Bytes are whole numbers below 2^53 in practice,
-/// which doubles add and subtract exactly, so that nothing drifts. The network must outlive
-/// the object. No two ranks may be on one device.
+/// One change costs time in proportion to the flows of the ranks it moves, not to the traffic. Bytes
+/// are whole numbers below 2^53 in practice, which doubles add and subtract exactly, so that loads do
+/// not drift. The network must outlive the object. No two ranks may be on one device.
 class LinkLoads {
 public:
   static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
 
   LinkLoads(Kept<Network> network, const RankTraffic &traffic, Assignment device_of_rank);
 
-  /// Whatever sits on the two devices changes places; either or both may be empty.
-  void exchange(std::uint32_t device_a, std::uint32_t device_b);
+  /// By how much the sum of powers would rise if whatever sits on two devices changed places; either
+  /// or both may be empty. Nothing changes before `make`.
+  double weigh(std::uint32_t device_a, std::uint32_t device_b);
 
-  /// `rank` goes to `device`; a rank that sits there takes the place left.
-  void move(std::uint32_t rank, std::uint32_t device) { exchange(device_of_rank_[rank], device); }
-
-  /// Takes back the latest change, once.
+  /// Makes the exchange that was weighed last, once; `undo` takes it back, once.
+  void make();
   void undo();
 
-  /// Calls `visit(link)` for every link whose bytes the latest change, not undone, touched.
-  template <class Visit> void each_changed(Visit visit) const {
-    for (const SavedLink &saved : saved_)
-      visit(saved.link);
+  /// `rank` goes to `device`; a rank that sits there takes the place left.
+  void move(std::uint32_t rank, std::uint32_t device) {
+    weigh(device_of_rank_[rank], device);
+    make();
   }
 
   [[nodiscard]] double max_s() const { return max_s_; }
-  [[nodiscard]] double mean_s() const; // a pass over the links
-  [[nodiscard]] std::span<const double> seconds() const { return seconds_; }
-  [[nodiscard]] std::span<const LinkBytes> bytes() const { return bytes_; }
+  [[nodiscard]] double mean_s() const;    // a pass over the links
+  [[nodiscard]] double power_sum() const; // the same
   [[nodiscard]] const Assignment &device_of_rank() const { return device_of_rank_; }
   /// Rank on a device, or `nobody`.
   [[nodiscard]] std::uint32_t rank_on(std::uint32_t device) const {
@@ -113,35 +108,42 @@ public:
   }
 
 private:
+  static constexpr std::size_t block = 16; // loads that are looked at together
   struct Sent {
     std::uint32_t source, target;
     double bytes;
   };
-  struct SavedLink {
-    std::uint32_t link;
-    LinkBytes bytes;
-    double seconds;
-  };
-  void add_flows_of(std::uint32_t rank, std::uint32_t except, double sign);
-  void add_flow(const Sent &flow, double sign);
-  void seat(std::uint32_t device_a, std::uint32_t device_b);
-  void settle();
+  void list_flows(const RankTraffic &traffic);
+  void list_routes();
+  void weigh_flows(std::uint32_t rank, std::uint32_t except);
+  void add(std::uint32_t source, std::uint32_t target, double bytes);
+  [[nodiscard]] double settle() const;
+  void flip(double sign);
+  /// Calls `visit(load)` for the loads of all blocks that the exchange changes.
+  template <class Visit> void each_changed(Visit visit);
+  /// Where a device's rank sits after the exchange that is weighed.
+  [[nodiscard]] std::uint32_t later(std::uint32_t device) const {
+    return device == device_a_ ? device_b_ : (device == device_b_ ? device_a_ : device);
+  }
 
   const Network &network_;
   Assignment device_of_rank_;
   std::vector<std::uint32_t> rank_of_device_;
   std::vector<std::uint32_t> flows_begin_; // of rank r: flows_[begin[r] .. begin[r + 1])
   std::vector<Sent> flows_;                // by the rank, and received by it
-  std::vector<LinkBytes> bytes_;
-  std::vector<double> seconds_;
-  std::vector<double> share_; // 1 / number of used links for those, else 0
+  std::vector<std::uint32_t> loads_begin_; // of link l: begin[l] .. begin[l + 1], as many as limits
+  std::vector<double> pace_;               // of each load: seconds of a byte
+  std::vector<double> bytes_;
+  std::vector<double> more_;               // bytes, by the exchange that is weighed
+  std::vector<double> power_;              // the 6th, of the seconds
+  std::vector<std::uint8_t> changes_;      // of each block: whether the exchange changes it
+  std::vector<std::uint32_t> route_begin_; // from device a to b: route_[begin[a n + b] ..
+  std::vector<std::uint32_t> route_;       // loads
+  std::vector<double> share_;              // 1 / number of used links for those, else 0
   double max_s_ = 0;
-  std::vector<SavedLink> saved_; // before the latest change
-  std::optional<std::pair<std::uint32_t, std::uint32_t>>
-      undone_; // the devices that `undo` exchanges
   double max_before_s_ = 0;
-  std::vector<std::uint64_t> touched_in_; // number of the change that last saved the link
-  std::uint64_t change_number_ = 0;
+  std::uint32_t device_a_ = 0, device_b_ = 0; // that are weighed
+  bool weighed_ = false, made_ = false;       // what `make` and `undo` may do
 };
 
 } // namespace toposeat
