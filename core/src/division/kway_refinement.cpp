@@ -31,6 +31,8 @@ void KwayRefiner::refine(const PartGraph &graph, const std::vector<std::uint32_t
     for (const Pair &pair : pairs) {
       if (work_ > most_work || deadline_.expired())
         return;
+      if (!(pair.promise > 0)) // nor do those behind it
+        break;
       improved |= refine_pair(pair, capacity, block);
     }
     if (!improved)
