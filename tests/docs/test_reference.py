@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,19 @@ def test_records_that_are_named_exist() -> None:
     found = ran(find, cwd=_ROOT, check=True)
     records = {path.name[:4] for path in (_ROOT / "docs" / "adr").glob("[0-9]*.md")}
     assert {name[-4:] for name in found.stdout.splitlines()} <= records
+
+
+def test_pages_stay_few_and_narrow() -> None:
+    """Prose is read in a terminal as well; tables, commands and generated pages are as they are."""
+    pages = [page for page in (_ROOT / "docs").rglob("*.md") if page.parent.name != "adr"]
+    assert len(pages) <= 45
+    for page in [*pages, _ROOT / "README.md", _ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text(encoding="utf-8")
+        if text.startswith("<!-- made by"):
+            continue
+        outside = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        prose = [each for each in outside.splitlines() if not each.startswith(("|", "    "))]
+        assert max(map(len, prose)) <= 120, page
 
 
 def test_records_stay_few_and_short() -> None:
