@@ -11,7 +11,7 @@ of PyTorch's profiler. There all ranks share the first GPU: each says that it is
 (NCCL_HOSTID), and sends over sockets of the loopback device.
 
 TOPOSEAT_TEST_TORCH names the Python that has PyTorch, if this one has not. toposeat need not be
-built: PYTHONPATH=src, with numpy, msgspec and pyelftools. Exit code 1 if anything differs.
+built: PYTHONPATH=src, with numpy and msgspec. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations

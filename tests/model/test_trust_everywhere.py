@@ -43,6 +43,7 @@ ALLOWED = {
         {"AF_UNIX"},
         "in an own folder; peers are asked whose they are",
     ),
+    "src/toposeat/launch/lent_files.py": ({"AF_UNIX"}, "only whether somebody listens"),
     "src/toposeat/launch/home_wire.py": ({"AF_UNIX"}, "the peer is asked whose it is"),
     "src/toposeat/topology/measure/workers.py": ({"AF_UNIX"}, "in an own folder"),
     "launcher/src/probe_mpi.c": ({"/dev/shm"}, "only compared with a name that the kernel tells"),

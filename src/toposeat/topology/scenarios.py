@@ -12,7 +12,7 @@ from functools import partial
 from toposeat.model.open_fact import PCIE_PREMISE, Choice, Fact
 from toposeat.model.quantity import is_of_this_machine
 from toposeat.model.route import Route
-from toposeat.model.topology import FactKind, PathClass, Topology, Vendor
+from toposeat.model.topology import ComponentKind, FactKind, PathClass, Topology, Vendor
 from toposeat.model.transport import NCCL_IS_SET
 from toposeat.topology import constants as k
 from toposeat.topology.graph.rates import (
@@ -90,15 +90,18 @@ def _nodes_per_socket(topology: Topology) -> Fact | None:
 
     What was measured of pairs is of one wiring.
     """
-    # told machines need none
+    nodes = [c for c in topology.components if c.kind is ComponentKind.NUMA]
+    if len(nodes) < _LEAST_NODES or len(topology.hosts) > 1:
+        return None
+    # most machines need none
     from toposeat.topology.merging.layout import nodes_as_sockets  # noqa: PLC0415
     from toposeat.topology.merging.layout import with_nodes_per_socket as draw  # noqa: PLC0415
 
     numbers = nodes_as_sockets(topology.components, topology.links).values()
     blocks = {(number or 0) // max(_NODES) for number in numbers}
     is_measured = any(is_of_this_machine(x.cap_bytes_per_s) for x in _between_devices(topology))
-    is_told = is_measured or NODES_PER_SOCKET in topology.metadata or len(topology.hosts) > 1
-    if is_told or len(numbers) < _LEAST_NODES or len(blocks) == len(numbers):
+    is_told = is_measured or NODES_PER_SOCKET in topology.metadata
+    if is_told or not numbers or len(blocks) == len(numbers):
         return None
     return Fact(
         what="memory nodes per socket",

@@ -27,7 +27,6 @@ class PyToposeat(PythonPackage):
     depends_on("py-msgspec@0.19:", type="run")
     depends_on("py-numpy@1.24:", type="run")
     depends_on("py-nvidia-ml-py@12.535:", type="run")
-    depends_on("py-pyelftools@0.30:", type="run")
     depends_on("py-pyyaml@6.0:", type="run")
     depends_on("py-rich@13:", type="run")
     depends_on("py-shtab@1.7:", type="run")
