@@ -50,7 +50,7 @@ LEFT_OUT = {  # by the beginnings of their names
 UNTOLD = {
     "c2050-8": (0.99, "what copies were measured to reach, by class of pair"),
     "dgx-1p": (1.0, "the rate between sockets"),
-    "dgx-1v": (1.0, "the rate between sockets, and of copies between them"),
+    "dgx-1v": (0.9, "the rate between sockets, and of copies between them: orders seem alike"),
     "k80-16": (0.8, "rates of boards, uplinks and pairs, fitted to published times"),
     "k80-16-faraji": (0.9, "rates of boards, uplinks and sockets, published as ratios"),
 }
