@@ -161,7 +161,7 @@ def test_the_order_of_nodes_is_in_the_answer(tmp_path, capsys):
     assert main([*command, "-o", str(place)]) == 0
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) <= 16  # the file, its export and what is next included
-    assert "link time 4.88 s to 3.34 s (saves 32 %)" in out
+    assert "saves 0 % to 38 % of link time, by processor" in out
     order = list(dict.fromkeys(seat.host for seat in load_placement(place).seats))
     assert f"by first rank: {', '.join(order)} (" in out
     assert main([*command, "--json"]) == 0
@@ -173,8 +173,8 @@ def test_the_order_of_nodes_is_in_the_answer(tmp_path, capsys):
 
 
 def test_devices_have_their_one_name_in_links_of_hosts(capsys):
-    command = ["map", "ring:8", "-t", "fattree:4:2", "--node", "rtx-4-crossed-bridges", "-v"]
+    command = ["map", "ring:16", "-t", "fattree:8:2", "--node", "dgx-1v", "-v"]
     assert main(command) == 0
     out = capsys.readouterr().out
-    assert re.search(r"PCIe: node\d+:D\d - node\d+ host bridge \d", out), out
+    assert re.search(r"PCIe: node\d+:D\d - node\d+ switch \d", out), out
     assert "gpu" not in out

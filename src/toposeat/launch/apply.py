@@ -17,10 +17,11 @@ from toposeat.launch.export import export_placement
 from toposeat.launch.launchers import LAUNCHERS, torchrun
 from toposeat.launch.launchers.launcher import Launcher, LauncherKind, LaunchLine
 from toposeat.launch.launchers.seats import LaunchFile
-from toposeat.launch.launchers.wrappers import VARIABLE, unwrapped
+from toposeat.launch.launchers.wrappers import VARIABLE, shell_text, unwrapped
 from toposeat.launch.line import (
     TASK_FILE,
     hand_on,
+    launcher_in_text,
     launcher_within,
     torchrun_below,
     wrap_with_exec,
@@ -181,6 +182,14 @@ def check_line(
     if fits:
         return
     if starts_own_ranks(line, placement, environment):
+        command = unwrapped(line.program)
+        inner = launcher_in_text(shell_text(command.program, command.which(environment)))
+        if inner:
+            raise UsageError(
+                f"a script starts the ranks by {inner}, which cannot be told of their seats from"
+                " outside",
+                hint=f"say it in the script: toposeat run -p PLACE {inner} ...",
+            )
         return
     raise UsageError(
         f"the placement is for {_ranks(placement.ranks)}, the launch line starts"

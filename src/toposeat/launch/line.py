@@ -204,6 +204,17 @@ def launcher_within(words: Sequence[str]) -> int | None:
     return next((at for at, word in enumerate(words) if Path(word).name in names), None)
 
 
+def launcher_in_text(text: str) -> str:
+    """The launcher that a shell's text starts, other than torchrun, whose ranks find their seats.
+
+    "" where there is none, or where the text names toposeat itself.
+    """
+    own = {*_launcher_names(), *_UNSUPPORTED_NAMES} - {"torchrun"}
+    names = "|".join(map(re.escape, sorted(own, key=len, reverse=True)))
+    found = re.search(rf"(?m)(?:^|[;&|(]|\b(?:exec|time|nohup|then|do))[ \t]*({names})[ \t]", text)
+    return found[1] if found and "toposeat" not in text else ""
+
+
 def script_of(line: LaunchLine, environment: Mapping[str, str]) -> str:
     """The script that a launcher starts in place of the program; "" if none."""
     commands = map(unwrapped, line.programs if line.launcher else ())

@@ -33,6 +33,7 @@ from toposeat.model.record import Record
 
 VARIABLE = "TOPOSEAT_WRAPPERS"  # the setting `wrappers`
 _ASK_S = 120.0  # uv may install what it runs
+_MOST_BYTES = 1 << 20
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _REST = 'exec "$0" "$@"'
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
@@ -457,6 +458,26 @@ def script_in(command: Command, found: Path | None) -> str:
     first = b"" if found is None else beginning(found, 128).partition(b"\n")[0]
     is_shell = first.startswith(b"#!") and Path(os.fsdecode(first).split()[-1]).name in _SHELLS
     return name if is_shell else ""
+
+
+def shell_text(program: Words, found: Path | None) -> str:
+    """What a shell is to do: the text behind `-c`, or the script; "" of any other program.
+
+    `found` is the program's file.
+    """
+    script = found
+    if Path(program[0]).name in _SHELLS:
+        behind = [word for word in program[1:] if not word.startswith("-")]
+        if any(re.fullmatch("-[a-z]*c[a-z]*", word) for word in program[1:2]):
+            return behind[0] if behind else ""
+        script = Path(behind[0]) if behind else None
+    elif found is not None:
+        first = beginning(found, 128).partition(b"\n")[0].decode(errors="replace")
+        if not first.startswith("#!") or Path(first.split()[-1]).name not in _SHELLS:
+            return ""
+    if script is None or not script.is_file():
+        return ""
+    return beginning(script, _MOST_BYTES).decode(errors="replace")
 
 
 def _changes_names(shell: Words) -> bool:

@@ -166,7 +166,7 @@ def number_words(topology: Topology) -> str:
 
 def knowledge_words(knowledge: Knowledge) -> str:
     """Who says whether device links join pairs, and what nobody says of near CPUs."""
-    parts = [f"told for {knowledge.told}"] if knowledge.told else []
+    parts = [f"from sources for {knowledge.told}"] if knowledge.told else []
     parts += [f"from the product for {n} ({clean(what)})" for what, n in knowledge.inferred.items()]
     if knowledge.untold_pairs:
         parts.append(f"unknown for {len(knowledge.untold_pairs)}")
