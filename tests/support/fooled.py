@@ -56,7 +56,7 @@ def _shell(script: str, *how: str) -> tuple[str, ...]:
     return ("sh", "-c", script, "sh", *_rank(*how))
 
 
-_CHANGED = "the program changed its device list (CUDA_VISIBLE_DEVICES=0; it was given 0,2,"
+_CHANGED = "the program changed its device list (CUDA_VISIBLE_DEVICES=0; it was given 0,2"
 _KILLED = "a process that it started was killed, and could not be asked"
 _NO_PROBE = "the rank probe left no report: LD_PRELOAD was taken from the program"
 _UNHEARD = "without LD_PRELOAD, so that could not be asked"
