@@ -131,12 +131,17 @@ def pyopencl(files: list[str], environment: Mapping[str, str], folder: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["enqueue_copy", "arrays_in_structs", "wrapper"])
-def test_pyopencl_passes_what_it_passes_natively(proxy: Proxy, name: str, tmp_path: Path) -> None:
+def test_pyopencl_passes_what_it_passes_natively(
+    proxy: Proxy, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     if not PYOPENCL.is_dir():
         pytest.skip("no pyopencl: tools/setup.sh test brings it")
     files = [f"test_{name}.py"]
     native = pyopencl(files, NATIVE, tmp_path)
     remote = pyopencl(files, proxy.client(), tmp_path)
+    if "PTHREAD ERROR in pocl" in capfd.readouterr().err:
+        # PoCL 6 ended the process that served this client: once in sixteen runs of Debian 13.
+        remote = pyopencl(files, proxy.client(), tmp_path)
     assert set(native) == set(remote)
     assert "passed" in native.values()
     worse = {name: remote[name] for name, was in native.items() if was == "passed"}
