@@ -370,12 +370,7 @@ def test_a_process_moves_with_what_it_has_written(
             _, error = first.communicate(timeout=_SECONDS)
             assert first.returncode == 0, error
             assert f"1 process from {here} to {there}" in error
-        go_on.touch()
-        out, error = holder.communicate(timeout=_SECONDS)
-        assert holder.returncode == 0, error
-    rank, result = map(json.loads, out.splitlines())
-    assert rank["same"]
-    (seat,) = result["seats"]
+        seat = seat_at_end(holder, go_on)
     assert (seat["verdict"], seat["differences"]) == ("as placed", [f"moved to {there}"])
 
 
@@ -393,13 +388,20 @@ def test_a_process_that_cannot_move_yet_is_asked_again(
         _, error = first.communicate(timeout=_SECONDS)
         assert (first.returncode, error.count("no other device")) == (0, 0)
         assert "1 process from" in error
-        go_on.touch()
-        out, error = holder.communicate(timeout=_SECONDS)
-        assert holder.returncode == 0, error
+        seat = seat_at_end(holder, go_on)
+    assert (seat["verdict"], seat["differences"][0][:9]) == ("as placed", "moved to ")
+
+
+def seat_at_end(holder: subprocess.Popen[str], go_on: Path) -> dict[str, Any]:
+    """Lets a copying rank go on and end: it has what it wrote, and this is the word on its seat."""
+    go_on.touch()
+    out, error = holder.communicate(timeout=_SECONDS)
+    assert holder.returncode == 0, error
     rank, result = map(json.loads, out.splitlines())
     assert rank["same"]
+    seat: dict[str, Any]
     (seat,) = result["seats"]
-    assert (seat["verdict"], seat["differences"][0][:9]) == ("as placed", "moved to ")
+    return seat
 
 
 def devices(environment: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -317,9 +317,6 @@ def require_launch(args: argparse.Namespace, verb: str) -> list[str]:
     return list(launch)
 
 
-_WIDTH = 120  # columns of a hint
-
-
 def print_error(error: ToposeatError) -> None:
     """One line of cause, one of hint, on stderr."""
     tell(f"error: {error.message}")
@@ -415,6 +412,9 @@ def tell(*lines: str) -> None:
     for line in lines:
         text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
         _to_stderr(_folded(text) + "\n")
+
+
+_WIDTH = 120  # columns of a hint
 
 
 def _folded(line: str) -> str:

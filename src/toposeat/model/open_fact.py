@@ -10,9 +10,8 @@ from toposeat.model.topology import Topology
 PCIE_PREMISE = "PCIe of an unknown generation"
 FLOW_PREMISE = "one copy between sockets"
 SOCKETS_PREMISE = "capacity between sockets"
-OF_X16 = (
-    "of the rate of a PCIe x16 link"  # the unit of premises that are shares of what PCIe carries
-)
+# The unit of premises that are shares of what PCIe carries.
+OF_X16 = "of the rate of a PCIe x16 link"
 
 
 class Choice(Record, frozen=True, kw_only=True):

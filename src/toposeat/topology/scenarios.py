@@ -110,7 +110,7 @@ def _nodes_per_socket(topology: Topology) -> Fact | None:
             Choice(name="one memory node per socket"),
             *(
                 Choice(name=f"{n} memory nodes per socket", draw=partial(draw, count=n))
-                for n in (2, 4)
+                for n in _NODES
             ),
         ),
     )

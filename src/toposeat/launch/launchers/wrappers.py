@@ -455,9 +455,12 @@ def script_in(command: Command, found: Path | None) -> str:
     name, *behind = command.program
     if Path(name).name in _SHELLS:
         return behind[0] if behind and not behind[0].startswith("-") else name
+    return name if _is_shell_script(found) else ""
+
+
+def _is_shell_script(found: Path | None) -> bool:
     first = b"" if found is None else beginning(found, 128).partition(b"\n")[0]
-    is_shell = first.startswith(b"#!") and Path(os.fsdecode(first).split()[-1]).name in _SHELLS
-    return name if is_shell else ""
+    return first.startswith(b"#!") and Path(os.fsdecode(first).split()[-1]).name in _SHELLS
 
 
 def shell_text(program: Words, found: Path | None) -> str:
@@ -471,10 +474,8 @@ def shell_text(program: Words, found: Path | None) -> str:
         if any(re.fullmatch("-[a-z]*c[a-z]*", word) for word in program[1:2]):
             return behind[0] if behind else ""
         script = Path(behind[0]) if behind else None
-    elif found is not None:
-        first = beginning(found, 128).partition(b"\n")[0].decode(errors="replace")
-        if not first.startswith("#!") or Path(first.split()[-1]).name not in _SHELLS:
-            return ""
+    elif not _is_shell_script(found):
+        return ""
     if script is None or not script.is_file():
         return ""
     return beginning(script, _MOST_BYTES).decode(errors="replace")
