@@ -1,7 +1,5 @@
 """Fixtures for all tests."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -12,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.launcher.programs import build_programs
 from tests.support.interposed import compile_c
-from tests.support.mpi import MPI_NAMES, STANDARD, WIDE, MpiToolchain, find_mpi
+from tests.support.mpi import MPI_NAMES, STANDARD, WIDE, find_mpi
 
 # The same examples in every run, so that a change is judged by itself; TOPOSEAT_TEST_RANDOM=1 draws
 # new ones each time, which is how new faults are found. No test fails because the machine is busy.
@@ -32,9 +30,9 @@ _MPI_FIXTURES = {"mpi", "debian_openmpi"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """What works with an MPI, or on a cluster, is marked so, and on which MPI only in depth."""
-    mpis_of: dict[str, list[str]] = {}
+    mpis_of = {}
     for item in items:
         if item.nodeid.startswith("tests/cluster/"):
             item.add_marker(pytest.mark.cluster)
@@ -51,22 +49,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.deep)
 
 
-def _mpi_of(item: pytest.Item) -> str:
+def _mpi_of(item):
     """The name of the MPI of a test that runs on several in turn."""
     call = getattr(item, "callspec", None)
     return str(call.params.get("mpi", "")) if call else ""
 
 
-def _abi_of(mpi: str) -> str:
+def _abi_of(mpi):
     return "abi" if mpi.endswith(STANDARD) else mpi.split("-")[1]
 
 
-def _wheels_first(mpi: str) -> tuple[bool, str]:
+def _wheels_first(mpi):
     return not mpi.startswith("wheel"), mpi
 
 
 @pytest.fixture(scope="session")
-def shared_dir() -> Path:
+def shared_dir():
     """Recorded machines, traffic and benchmark instances beside the checkout."""
     shared = _ROOT.parent / "shared"
     if not (shared / "machines").is_dir():
@@ -75,7 +73,7 @@ def shared_dir() -> Path:
 
 
 @pytest.fixture(scope="session", params=MPI_NAMES)
-def mpi(request: pytest.FixtureRequest) -> MpiToolchain:
+def mpi(request):
     """Every MPI on this machine in turn; the missing ones skip with the reason."""
     found = find_mpi(request.param)
     if isinstance(found, str):
@@ -84,7 +82,7 @@ def mpi(request: pytest.FixtureRequest) -> MpiToolchain:
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(tmp_path_factory):
     """Folder with the compiled programs of `tests.launcher.programs`."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
@@ -95,13 +93,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def examples_dir() -> Path:
+def examples_dir():
     """The project's example programs."""
     return _ROOT / "examples"
 
 
 @pytest.fixture(scope="session")
-def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build_dir(tmp_path_factory):
     """Where compiled test programs stay for the session; all workers of a session share it."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "programs"
@@ -110,7 +108,7 @@ def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture  # for each test: folders may have an `mpi` of their own
-def halo3d(mpi: MpiToolchain, examples_dir: Path, build_dir: Path) -> Path:
+def halo3d(mpi, examples_dir, build_dir):
     """examples/halo3d, compiled by this MPI."""
     source = examples_dir / "halo3d" / "halo3d.c"
     return compile_c(mpi, source, build_dir, "-Wall", "-Werror")

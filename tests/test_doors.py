@@ -1,7 +1,5 @@
 """Every package's door offers what its file imports for type checkers, and each name is there."""
 
-from __future__ import annotations
-
 import ast
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +18,7 @@ DOORS = sorted(
 
 
 @pytest.mark.parametrize("package", DOORS)
-def test_a_door_offers_what_the_type_checker_sees(package: str) -> None:
+def test_a_door_offers_what_the_type_checker_sees(package):
     door = import_module(package)
     tree = ast.parse(Path(str(door.__file__)).read_text(encoding="utf-8"))
     checked = next(node for node in tree.body if isinstance(node, ast.If))
@@ -36,7 +34,7 @@ def test_a_door_offers_what_the_type_checker_sees(package: str) -> None:
         assert getattr(door, name) is getattr(import_module(module), name)
 
 
-def test_a_door_refuses_other_names() -> None:
+def test_a_door_refuses_other_names():
     from toposeat import report
 
     with pytest.raises(AttributeError, match=r"'toposeat\.report' has no attribute 'nonsense'"):

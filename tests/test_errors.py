@@ -1,7 +1,5 @@
 """Errors are one line of cause and one of hint, whatever was quoted in them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from toposeat.topology import read_topology
 @pytest.mark.parametrize(
     "character", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\x1b", "\x00"]
 )
-def test_control_characters_become_escapes(character: str) -> None:
+def test_control_characters_become_escapes(character):
     quoted = f"a{character}b"
     escaped = quoted.encode("unicode_escape").decode()
     for error in (
@@ -27,16 +25,16 @@ def test_control_characters_become_escapes(character: str) -> None:
         assert error.hint == escaped
 
 
-def test_a_path_with_a_line_break_is_one_line() -> None:
+def test_a_path_with_a_line_break_is_one_line():
     error = InputError("damaged", path="two\nlines.txt", line=7)
     assert str(error) == "two\\nlines.txt:7: damaged"
 
 
-def test_letters_of_all_languages_stay() -> None:
+def test_letters_of_all_languages_stay():
     assert str(ToposeatError("Gerät 'π' ~ 設備")) == "Gerät 'π' ~ 設備"
 
 
-def test_a_saved_tree_with_a_link_of_several_lines(tmp_path: Path) -> None:
+def test_a_saved_tree_with_a_link_of_several_lines(tmp_path):
     devices = tmp_path / "sys/bus/pci/devices"
     devices.mkdir(parents=True)
     (devices / "two\nlines").symlink_to("/")

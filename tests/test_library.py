@@ -1,7 +1,5 @@
 """`import toposeat`: what it offers, what it costs, what a notebook shows."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,12 +14,12 @@ from toposeat.report import notebook_html
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
 
-def mapped() -> tuple[toposeat.Topology, toposeat.Traffic, toposeat.MappingResult]:
+def mapped():
     machine, traffic = toposeat.read_topology("dgx-1v"), toposeat.read_traffic("stencil2d:2x4")
     return machine, traffic, toposeat.map_traffic(machine, traffic)
 
 
-def test_import_alone_imports_neither_numpy_nor_the_core() -> None:
+def test_import_alone_imports_neither_numpy_nor_the_core():
     program = (
         "import sys, toposeat; loaded = [name for name in sys.modules if name.partition('.')[0]"
         " in ('numpy', 'rich', 'msgspec', 'jinja2') or name.startswith('toposeat._core')];"
@@ -30,7 +28,7 @@ def test_import_alone_imports_neither_numpy_nor_the_core() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_placement_and_its_devices_have_one_evaluation() -> None:
+def test_a_placement_and_its_devices_have_one_evaluation():
     machine, traffic, result = mapped()
     placement = toposeat.placement_of(result, machine, traffic)
     assert isinstance(placement, toposeat.Placement)
@@ -41,7 +39,7 @@ def test_a_placement_and_its_devices_have_one_evaluation() -> None:
         toposeat.evaluate(machine, toposeat.read_traffic("ring:4"), placement)
 
 
-def test_nouns_show_themselves() -> None:
+def test_nouns_show_themselves():
     machine, traffic, result = mapped()
     placement = toposeat.placement_of(result, machine, traffic)
     words = [
@@ -57,7 +55,7 @@ def test_nouns_show_themselves() -> None:
         assert expected in Page(shown).words
 
 
-def test_names_are_harmless() -> None:
+def test_names_are_harmless():
     machine, traffic, result = mapped()
     hostile = replace(
         machine,
@@ -76,23 +74,23 @@ def test_names_are_harmless() -> None:
     assert "<script>alert" not in drawing
 
 
-def test_what_nobody_draws_is_refused() -> None:
+def test_what_nobody_draws_is_refused():
     with pytest.raises(TypeError, match="show a int"):
         notebook_html(3)
 
 
-def test_in_the_formatter_of_ipython() -> None:
+def test_in_the_formatter_of_ipython():
     formatters = pytest.importorskip("IPython.core.formatters", reason="IPython is not installed")
     machine, _, _ = mapped()
     data, _ = formatters.DisplayFormatter().format(machine)
     assert data["text/html"] == machine._repr_html_()
 
 
-def test_the_example_places_and_names_mistakes(tmp_path: Path) -> None:
+def test_the_example_places_and_names_mistakes(tmp_path):
     """Lint checks its types as a user's type checker would: strictly, by the names exported."""
     example = Path(__file__).parents[1] / "examples" / "library" / "place.py"
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*words):
         line = [sys.executable, str(example), *words]
         return subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
 

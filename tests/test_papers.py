@@ -1,13 +1,11 @@
 """Published figures beside ours: what must hold does, and the page in the documentation says so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 from benchmarks.papers import faraji, gemini, measured_links, nvtags, summer_school
 from benchmarks.papers.__main__ import ROWS
-from benchmarks.papers.row import Paper, Row, Status
+from benchmarks.papers.row import Row, Status
 from benchmarks.papers.simulated import simulated_seconds
 from benchmarks.papers.table import counts, markdown_of, section_of, text_of
 from benchmarks.referee.simgrid import why_no_smpi
@@ -26,7 +24,7 @@ DIFFER = {
 
 
 @pytest.fixture(scope="module")
-def papers() -> list[Paper]:
+def papers():
     """Without the large tori, SimGrid and whatever depends on this host's speed."""
     return [
         faraji.paper(simulate=False, measure=False),
@@ -35,14 +33,14 @@ def papers() -> list[Paper]:
     ]
 
 
-def test_what_is_published_holds(papers: list[Paper]) -> None:
+def test_what_is_published_holds(papers):
     rows = [row for paper in papers for row in paper.rows]
     assert {row.quantity for row in rows if row.holds is False} == DIFFER
     for status in (Status.EXACT, Status.CALIBRATED, Status.HELD_OUT):
         assert sum(row.status is status for row in rows) >= 5
 
 
-def test_a_seat_for_every_published_placement() -> None:
+def test_a_seat_for_every_published_placement():
     """Ours for CHROMA is no worse than NVTAGS' in maximum and mean congestion and in time."""
     rows = [
         row for row in nvtags.paper().rows if "CHROMA" in row.quantity and row.holds is not None
@@ -55,7 +53,7 @@ def test_a_seat_for_every_published_placement() -> None:
     ("pattern", "plain", "optimised"),
     [("stencil2d:8x8", 0.894, 0.700), ("stencil3d:4x4x4", 1.786, 1.050)],
 )
-def test_orders_of_a_small_gemini_mesh(pattern: str, plain: float, optimised: float) -> None:
+def test_orders_of_a_small_gemini_mesh(pattern, plain, optimised):
     """Ours, judged link by link, is as good as the best order; random ones are far behind."""
     rows = [*gemini._order_rows((2, 4, 4), pattern, 1.0)]
     assert [row.holds for row in rows] == [True, True]
@@ -63,13 +61,13 @@ def test_orders_of_a_small_gemini_mesh(pattern: str, plain: float, optimised: fl
     assert f"optimised {optimised:.3f}" in rows[0].predicted
 
 
-def test_links_are_marked() -> None:
+def test_links_are_marked():
     rows = measured_links.paper().rows
     assert {row.status for row in rows} <= {Status.CALIBRATED, Status.HELD_OUT}
     assert sum(bool(row.holds) for row in rows) > len(rows) / 2
 
 
-def test_the_page_and_the_rows_have_these_numbers(papers: list[Paper]) -> None:
+def test_the_page_and_the_rows_have_these_numbers(papers):
     page, every = PAGE.read_text(), ROWS.read_text()
     assert [line for line in section_of(papers) if line not in page] == [], "run: make papers"
     for paper in papers:
@@ -80,13 +78,13 @@ def test_the_page_and_the_rows_have_these_numbers(papers: list[Paper]) -> None:
         assert not missing, "run: make papers"
 
 
-def test_forms(papers: list[Paper]) -> None:
+def test_forms(papers):
     text = "\n".join(text_of(papers))
     assert "published     level 3: 1600 -> 264" in text
     assert counts(papers) in text
 
 
-def test_a_row_without_a_reason_is_refused() -> None:
+def test_a_row_without_a_reason_is_refused():
     with pytest.raises(ValueError, match="say why"):
         Row(figure="1", quantity="x", published="1", status=Status.NOT_REPRODUCIBLE)
     with pytest.raises(ValueError, match="verdict"):
@@ -103,9 +101,7 @@ def test_a_row_without_a_reason_is_refused() -> None:
         ("allreduce:4x2", "ring", 0.03),
     ],
 )
-def test_the_program_on_simgrid_gains_as_predicted(
-    pattern: str, algorithm: str | None, apart: float
-) -> None:
+def test_the_program_on_simgrid_gains_as_predicted(pattern, algorithm, apart):
     """The real MPI program on someone else's simulator.
 
     SimGrid gives flows of shorter latency a larger share of a link, which moves times by up to 8 %

@@ -1,7 +1,5 @@
 """tune, run and demo end to end, with real MPI runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -15,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import compile_text
-from tests.support.mpi import MpiToolchain
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.errors import InputError
@@ -55,16 +52,14 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(folder))
     return folder
 
 
 @pytest.fixture
-def line(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
+def line(mpi, build_dir, tmp_path, monkeypatch):
     """A launch line of four ranks that notes each of its runs in `runs`."""
     program = compile_text(mpi, "count", COUNTING_PROGRAM, build_dir)
     installation = next(i for i in find_installations() if i.mpicc == mpi.mpicc)
@@ -73,14 +68,12 @@ def line(
     return [*installation.launch_words(4), str(program), str(tmp_path / "runs"), "0"]
 
 
-def runs(tmp_path: Path) -> int:
+def runs(tmp_path):
     return (tmp_path / "runs").read_text().count("run")
 
 
 @WHEELS
-def test_tune_profiles_once_and_run_picks_it_up(
-    line: list[str], cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_tune_profiles_once_and_run_picks_it_up(line, cache, tmp_path, capfd):
     assert main(["tune", "-t", "power9-4", "--json", "--", *line]) == 0
     tuned = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert Path(tuned["placement"]).is_relative_to(cache)
@@ -101,9 +94,7 @@ def test_tune_profiles_once_and_run_picks_it_up(
 
 
 @WHEELS
-def test_exit_codes_are_the_applications(
-    line: list[str], cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_exit_codes_are_the_applications(line, cache, tmp_path, capfd):
     failing = [*line[:-1], "7"]
     assert main(["profile", "-o", str(tmp_path / "p.prof"), "--", *failing]) == 7
     assert load_traffic(tmp_path / "p.prof").ranks == 4
@@ -116,9 +107,7 @@ def test_exit_codes_are_the_applications(
 
 
 @WHEELS
-def test_tune_refuses_too_many_ranks_before_anything_runs(
-    line: list[str], cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_tune_refuses_too_many_ranks_before_anything_runs(line, cache, tmp_path, capfd):
     words = ["16" if word == "4" else word for word in line]
     assert main(["tune", "-t", "power9-4", "--", *words]) == 1
     said = capfd.readouterr().err
@@ -130,9 +119,7 @@ def test_tune_refuses_too_many_ranks_before_anything_runs(
 
 
 @WHEELS
-def test_dry_run_starts_nothing(
-    line: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_run_starts_nothing(line, tmp_path, capfd):
     place = tmp_path / "p.place"
     assert main(["map", "ring:4", "-t", "power9-4", "-o", str(place)]) == 0
     capfd.readouterr()
@@ -143,7 +130,7 @@ def test_dry_run_starts_nothing(
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_untuned_command_is_refused(cache: Path) -> None:
+def test_an_untuned_command_is_refused(cache):
     with pytest.raises(InputError, match="no placement") as caught:
         pipeline.tuned_placement_path([sys.executable, "-c", "pass"])
     assert "toposeat tune" in caught.value.hint
@@ -157,11 +144,11 @@ def test_an_untuned_command_is_refused(cache: Path) -> None:
         (["/opt/bin/solver.exe"], "solver"),
     ],
 )
-def test_program_name(command: list[str], name: str) -> None:
+def test_program_name(command, name):
     assert pipeline.program_name(command) == name
 
 
-def test_devices_of_a_placement_are_found_again(tmp_path: Path) -> None:
+def test_devices_of_a_placement_are_found_again(tmp_path):
     machine, traffic = read_topology("mi250x-8"), read_traffic("ring:6")
     result = map_traffic(machine, traffic, MapOptions(solver="random", seed=5))
     placement = pipeline.placement_of(result, machine, traffic, traffic_name="ring:6")
@@ -178,7 +165,7 @@ def test_devices_of_a_placement_are_found_again(tmp_path: Path) -> None:
     assert device_positions(placement, elsewhere, traffic.ranks) == found
 
 
-def test_assess_has_no_proof() -> None:
+def test_assess_has_no_proof():
     machine, traffic = read_topology("dgx-1v"), read_traffic("stencil2d:2x4")
     (result,) = assess(machine, traffic, [[7, 6, 5, 4, 3, 2, 1, 0]])
     assert not result.certificate.proved
@@ -187,12 +174,7 @@ def test_assess_has_no_proof() -> None:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_demo_shows_the_whole_path(
-    mpi: MpiToolchain,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_demo_shows_the_whole_path(mpi, tmp_path, monkeypatch, capfd):
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)
     folder = tmp_path / "demo"
@@ -212,9 +194,7 @@ def test_demo_shows_the_whole_path(
     assert "exists" in capfd.readouterr().err
 
 
-def test_demo_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_says_what_is_missing(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert shutil.which("mpicc") is None
@@ -223,9 +203,7 @@ def test_demo_says_what_is_missing(
     assert not (tmp_path / "demo").exists()
 
 
-def test_demo_may_write_into_an_empty_folder_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_may_write_into_an_empty_folder_only(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     folder = tmp_path / "demo"
@@ -237,9 +215,7 @@ def test_demo_may_write_into_an_empty_folder_only(
     assert "exists" in capfd.readouterr().err
 
 
-def test_two_scripts_of_one_name_are_two_applications(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_scripts_of_one_name_are_two_applications(tmp_path, cache, monkeypatch):
     line = ["mpirun-not-here", "python3", "app.py"]
     seen = set()
     for name in ("a", "b"):
@@ -255,8 +231,8 @@ def test_two_scripts_of_one_name_are_two_applications(
 
 
 def test_files_that_the_application_makes_do_not_change_the_application(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, cache, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     command = ["true", "-o", "out.dat"]
     before = tuned._tuned_folder(command)
@@ -264,9 +240,7 @@ def test_files_that_the_application_makes_do_not_change_the_application(
     assert tuned._tuned_folder(command) == before
 
 
-def test_an_allocation_of_another_size_is_another_job(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_allocation_of_another_size_is_another_job(cache, monkeypatch):
     monkeypatch.setenv("SLURM_NTASKS", "4")
     four = tuned._tuned_folder(["srun", "true"])
     monkeypatch.setenv("SLURM_NTASKS", "8")
@@ -275,12 +249,7 @@ def test_an_allocation_of_another_size_is_another_job(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_profile_is_not_lost_on_a_full_disk(
-    line: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_profile_is_not_lost_on_a_full_disk(line, tmp_path, monkeypatch, capfd):
     """The disk is full for the first file only."""
     import tempfile
 
@@ -289,7 +258,7 @@ def test_a_profile_is_not_lost_on_a_full_disk(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     real, full = traffic_file._fill, iter([True])
 
-    def fill(path: Path, traffic: object) -> None:
+    def fill(path, traffic):
         if next(full, False):
             raise sqlite3.OperationalError("database or disk is full")
         real(path, traffic)  # type: ignore[arg-type]
@@ -304,9 +273,7 @@ def test_a_profile_is_not_lost_on_a_full_disk(
     assert not (tmp_path / "a.prof").exists()
 
 
-def test_the_demo_names_commands_that_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_names_commands_that_work(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     if not find_installations():
         pytest.skip("no MPI here")

@@ -1,9 +1,5 @@
 """`advise` through `main`, up to where runs would begin."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.support.four_gpus import node
@@ -14,7 +10,7 @@ from toposeat.topology.topology_file import save_topology
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """`m.json`, a node; `far.place`: two ranks on the far pair."""
     monkeypatch.chdir(tmp_path)
     for name in ("UCX_TLS", "UCX_RNDV_SCHEME", "UCX_CUDA_IPC_ENABLE_GET_ZCOPY"):
@@ -35,14 +31,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--stack", "mpich", "--", "torchrun"], "no program after"),
     ],
 )
-def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused(words, said, capsys):
     assert main(["advise", "-p", "far.place", *words]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert "hint:" in error
 
 
-def test_a_stack_is_refused_where_it_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_is_refused_where_it_is_not_known(capsys):
     assert main(["map", "ring:4", "-t", "mi250x-8", "--stack", "openmpi-ucx"]) == 2
     assert "for NVIDIA GPUs" in capsys.readouterr().err
     assert main(["map", "ring:64", "-t", "fattree:2:2:2", "--stack", "mpich"]) == 2

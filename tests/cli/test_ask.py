@@ -1,9 +1,6 @@
 """`toposeat ask` as a user types it."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +8,7 @@ from toposeat.cli.main import main
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> str:
+def cluster(tmp_path):
     conf = tmp_path / "topology.conf"
     conf.write_text(
         "SwitchName=t Switches=a,b\nSwitchName=a Nodes=a[0-7]\nSwitchName=b Nodes=b[0-7]\n"
@@ -19,7 +16,7 @@ def cluster(tmp_path: Path) -> str:
     return str(conf)
 
 
-def test_the_first_lines_are_the_answer(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_lines_are_the_answer(cluster, capsys):
     words = ["ask", "llm:tp=8,dp=8", "-t", f"{cluster},taper=8", "--node", "hgx-h100"]
     assert main(words) == 0
     out, err = capsys.readouterr()
@@ -32,7 +29,7 @@ def test_the_first_lines_are_the_answer(cluster: str, capsys: pytest.CaptureFixt
     assert "under one leaf switch" in capsys.readouterr().out.partition("of a block, which lie")[2]
 
 
-def test_json_has_all_that_was_tried(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_that_was_tried(cluster, capsys):
     words = ["ask", "llm:tp=8,dp=8", "-t", f"{cluster},taper=8", "--node", "hgx-h100", "--json"]
     assert main(words) == 0
     document = json.loads(capsys.readouterr().out)
@@ -43,7 +40,7 @@ def test_json_has_all_that_was_tried(cluster: str, capsys: pytest.CaptureFixture
     assert document["requests"]["Slurm"][0].endswith("--switches=1")
 
 
-def test_a_layout_without_a_wish_says_so(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_layout_without_a_wish_says_so(cluster, capsys):
     assert main(["ask", "llm:tp=8,dp=8", "-t", cluster, "--node", "hgx-h100"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(
@@ -52,9 +49,7 @@ def test_a_layout_without_a_wish_says_so(cluster: str, capsys: pytest.CaptureFix
     assert "the source does not say what uplinks carry" in err
 
 
-def test_a_part_of_a_node_names_its_devices(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_of_a_node_names_its_devices(tmp_path, capsys):
     label = {"network.topology.nvidia.com/leaf": "a"}
     items = [{"kind": "Node", "metadata": {"name": f"n{at}", "labels": label}} for at in range(2)]
     (tmp_path / "nodes.json").write_text(json.dumps({"apiVersion": "v1", "items": items}))
@@ -73,9 +68,7 @@ def test_a_part_of_a_node_names_its_devices(
         (["-t", "fattree:8:4"], "what is inside a node is not said"),
     ],
 )
-def test_what_is_missing_is_named(
-    words: list[str], match: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_missing_is_named(words, match, capsys):
     assert main(["ask", "ring:16", *words]) == 2
     err = capsys.readouterr().err
     assert match in err

@@ -1,13 +1,9 @@
 """Narrow terminals: values go to another line or below, and none is cut."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,11 +40,11 @@ VALUE = re.compile(r"\S*\d\S*")
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, str]]:
+def shown(monkeypatch):
     """What a verb shows of one result, at every width."""
-    texts: dict[int, str] = defaultdict(str)
+    texts = defaultdict(str)
 
-    def show(_stream: object, render: Callable[..., str], *nouns: Any) -> None:
+    def show(_stream, render, *nouns):
         for width in (*WIDTHS, WIDEST):
             texts[width] += render(*nouns, TextStyle(width=width))
 
@@ -63,7 +59,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, str]]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("columns")
     save_traffic(pattern_traffic("stencil2d:2x4"), path / "app.prof")
     words = ["map", "llm:tp=4", "-t", "rtx-4-crossed-bridges", "-o", str(path / "app.place")]
@@ -72,13 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_no_value_is_lost(
-    line: str,
-    shown: dict[int, str],
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_no_value_is_lost(line, shown, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     for width in (*WIDTHS, WIDEST) if line.startswith("report") else (WIDEST,):
         style = TextStyle(width=width)
@@ -98,9 +88,7 @@ def test_no_value_is_lost(
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_words_are_a_strangers(
-    line: str, shown: dict[int, str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_words_are_a_strangers(line, shown, folder, monkeypatch):
     """What the glossary alone explains is not in the first answer, in text and on a page."""
     monkeypatch.chdir(folder)
     if line.startswith(("map", "report")) and "--list" not in line and "fattree" not in line:
@@ -115,7 +103,7 @@ def test_the_words_are_a_strangers(
     assert not OURS.findall(shown[80])
 
 
-def test_lines_to_copy_alone_are_wider(shown: dict[int, str]) -> None:
+def test_lines_to_copy_alone_are_wider(shown):
     assert main(["doctor", "-t", "dgx-1v"]) == 0
     wide = [line for line in shown[40].splitlines() if len(line) > 40]
     assert wide

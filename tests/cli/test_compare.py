@@ -1,7 +1,5 @@
 """`compare` takes machine and traffic from its placements where they are not given."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -12,13 +10,13 @@ from toposeat.cli.main import main
 BRIDGED = "rtx-4-crossed-bridges"
 
 
-def placed(folder: Path, name: str, traffic: str, machine: str, *more: str) -> str:
+def placed(folder, name, traffic, machine, *more):
     path = folder / name
     assert main(["map", traffic, "-t", machine, "-o", str(path), *more]) == 0
     return str(path)
 
 
-def compared(capsys: pytest.CaptureFixture[str], *argv: str) -> list[dict[str, object]]:
+def compared(capsys, *argv):
     capsys.readouterr()
     assert main(["compare", *argv, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["predicted"]
@@ -27,9 +25,7 @@ def compared(capsys: pytest.CaptureFixture[str], *argv: str) -> list[dict[str, o
 
 
 @pytest.mark.parametrize("as_file", [False, True])
-def test_the_header_says_for_what(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], as_file: bool
-) -> None:
+def test_the_header_says_for_what(tmp_path, capsys, as_file):
     machine = BRIDGED
     if as_file:
         machine = str(tmp_path / "node.json")
@@ -45,16 +41,12 @@ def test_the_header_says_for_what(
     ("traffic", "job"),
     [("llm:tp=2,dp=2", "torchrun --nproc-per-node N train.py"), ("ring:4", "mpirun -n N ./app")],
 )
-def test_what_clocks_them_is_the_line_of_the_traffics_kind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], traffic: str, job: str
-) -> None:
+def test_what_clocks_them_is_the_line_of_the_traffics_kind(tmp_path, capsys, traffic, job):
     assert main(["compare", placed(tmp_path, "a.place", traffic, BRIDGED)]) == 0
     assert f"the same line with -- {job} at its end" in capsys.readouterr().err
 
 
-def test_a_network_is_found_with_its_nodes_and_hosts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_network_is_found_with_its_nodes_and_hosts(tmp_path, capsys):
     network = tmp_path / "topology.conf"
     network.write_text("SwitchName=leaf1 Nodes=n[1-2]\nSwitchName=leaf2 Nodes=n[3-4]\n")
     words = ("--node", BRIDGED, "--hosts", "n[1-3]")
@@ -63,9 +55,7 @@ def test_a_network_is_found_with_its_nodes_and_hosts(
     assert compared(capsys, place) == given
 
 
-def test_ranks_without_a_common_rail_are_said_as_map_says_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ranks_without_a_common_rail_are_said_as_map_says_them(tmp_path, capsys):
     network = tmp_path / "topology.conf"
     network.write_text("SwitchName=leaf1 Nodes=n[1-2]\n")
     words = ("--node", "hgx-h100")
@@ -76,9 +66,7 @@ def test_ranks_without_a_common_rail_are_said_as_map_says_them(
     assert "ranks on different rails: 56 pairs. NCCL sends" in said
 
 
-def test_placements_of_several_machines_need_a_word(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_placements_of_several_machines_need_a_word(tmp_path, capsys):
     places = [placed(tmp_path, name, "ring:4", name) for name in (BRIDGED, "k40-4")]
     capsys.readouterr()
     assert main(["compare", *places]) == 2
@@ -87,7 +75,7 @@ def test_placements_of_several_machines_need_a_word(
     assert "-t SRC" in error
 
 
-def test_a_header_may_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_header_may_say_nothing(tmp_path, capsys):
     place = Path(placed(tmp_path, "a.place", "ring:4", BRIDGED))
     lines = place.read_text().splitlines(keepends=True)
     place.write_text("".join(line for line in lines if not line.startswith("# traffic")))

@@ -1,16 +1,12 @@
 """`compare PLACE -- LAUNCH` as its user meets it: refusals, failures, the lines."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from toposeat.cli.main import main
 from toposeat.mapping import seat_ranks
@@ -24,7 +20,7 @@ SECONDS = "([-0-9.,]+) s"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(tmp_path):
     path = tmp_path / "p.place"
     save_placement(
         seat_ranks(read_topology("power9-4"), 2, (3, 1), metadata={}), path, overwrite=True
@@ -32,17 +28,15 @@ def place(tmp_path: Path) -> Path:
     return path
 
 
-def launcher(mpi: MpiToolchain, ranks: int) -> list[str]:
+def launcher(mpi, ranks):
     return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks)]
 
 
-def words(place: Path, *options: str) -> list[str]:
+def words(place, *options):
     return ["compare", str(place), "-t", "power9-4", "--traffic", "ring:2", *options]
 
 
-def compare(
-    mpi: MpiToolchain, place: Path, *options: str, script: str, ranks: int = 2
-) -> subprocess.CompletedProcess[str]:
+def compare(mpi, place, *options, script, ranks=2):
     line = [*launcher(mpi, ranks), "sh", "-c", script]
     return ran(
         [*TOPOSEAT, *words(place, *options), "--", *line],
@@ -52,9 +46,7 @@ def compare(
 
 
 @MPICH
-def test_a_failure_says_which_run_and_keeps_the_exit_code(
-    mpi: MpiToolchain, place: Path, tmp_path: Path
-) -> None:
+def test_a_failure_says_which_run_and_keeps_the_exit_code(mpi, place, tmp_path):
     marks = tmp_path / "marks"  # two of the default's ranks; the placement's come after
     script = f"echo x >>{marks}; [ $(grep -c x {marks}) -le 2 ] || exit 7"
     done = compare(mpi, place, "--json", "--repeats", "2", script=script)
@@ -75,7 +67,7 @@ def test_a_failure_says_which_run_and_keeps_the_exit_code(
         ("echo 0.000 s", "'0.000', found by "),
     ],
 )
-def test_a_time_that_is_none(mpi: MpiToolchain, place: Path, script: str, said: str) -> None:
+def test_a_time_that_is_none(mpi, place, script, said):
     done = compare(mpi, place, "--repeats", "1", "--time", SECONDS, script=script)
     assert (done.returncode, done.stdout) == (1, "")
     cause, hint = done.stderr.rstrip().split("\n", 1)
@@ -86,9 +78,7 @@ def test_a_time_that_is_none(mpi: MpiToolchain, place: Path, script: str, said: 
 
 
 @MPICH
-def test_what_cannot_work_is_refused_before_the_first_run(
-    mpi: MpiToolchain, place: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_work_is_refused_before_the_first_run(mpi, place, tmp_path):
     script = f"touch {tmp_path / 'ran'}"
     done = compare(mpi, place, script=script, ranks=3)
     assert done.returncode == 2
@@ -100,9 +90,7 @@ def test_what_cannot_work_is_refused_before_the_first_run(
 
 
 @MPICH
-def test_a_dry_run_prints_the_lines(
-    mpi: MpiToolchain, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_prints_the_lines(mpi, place, capsys):
     line = [*launcher(mpi, 2), "echo", "a b"]
     assert main([*words(place, "--dry-run"), "--", *line]) == 0
     default, placed = map(shlex.split, capsys.readouterr().out.splitlines())
@@ -112,15 +100,13 @@ def test_a_dry_run_prints_the_lines(
 
 
 @pytest.mark.parametrize("options", [["--time", "(.)"], ["--repeats", "3"], ["--dry-run"]])
-def test_options_of_runs_without_a_line(
-    place: Path, capsys: pytest.CaptureFixture[str], options: list[str]
-) -> None:
+def test_options_of_runs_without_a_line(place, capsys, options):
     assert main(words(place, *options)) == 2
     assert f"{options[0]} needs a launch line" in capsys.readouterr().err
 
 
 @MPICH
-def test_one_repeat_has_no_verdict(mpi: MpiToolchain, place: Path) -> None:
+def test_one_repeat_has_no_verdict(mpi, place):
     done = compare(mpi, place, "--json", "--repeats", "1", "--time", SECONDS, script="echo 2 s")
     assert done.returncode == 0, done.stderr
     clocked = json.loads(done.stdout)["clocked"]

@@ -1,7 +1,5 @@
 """`toposeat compare` and `report` of placements over the hosts of a network."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

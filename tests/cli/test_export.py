@@ -1,10 +1,7 @@
 """`toposeat export`: what is printed, what is written, and what is in the way."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +10,14 @@ from toposeat.launch.launchers import EXPORTERS
 
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def place(tmp_path, capsys):
     path = tmp_path / "job.place"
     assert main(["map", "stencil3d:2x2x4", "-t", "k80-16", "-o", str(path)]) == 0
     capsys.readouterr()
     return str(path)
 
 
-def test_one_file_is_printed_as_it_is(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_file_is_printed_as_it_is(place, capsys):
     assert main(["export", place, "--launcher", "openmpi4"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("rank 0=localhost slot=")
@@ -29,18 +26,14 @@ def test_one_file_is_printed_as_it_is(place: str, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("launcher", EXPORTERS)
-def test_every_launcher_answers_a_plan_that_names_no_host(
-    launcher: str, place: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_launcher_answers_a_plan_that_names_no_host(launcher, place, capsys):
     code = main(["export", place, "--launcher", launcher])
     err = capsys.readouterr().err
     # Pods are bound to nodes by name, and there is none.
     assert (code, "error:" in err) == ((2, True) if launcher == "kubernetes" else (0, False)), err
 
 
-def test_without_a_file_the_line_is_the_result(
-    place: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_file_the_line_is_the_result(place, capsys):
     assert main(["export", place, "--launcher", "mpich", "--program", "./a b"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("mpiexec -n 16 -bind-to user:")
@@ -50,9 +43,7 @@ def test_without_a_file_the_line_is_the_result(
     assert cores.startswith("Note: cores are guessed from CPU numbers")
 
 
-def test_files_are_written_once(
-    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_are_written_once(place, tmp_path, capsys):
     folder = tmp_path / "out"
     command = ["export", place, "--launcher", "openmpi", "-o", str(folder)]
     assert main(command) == 0
@@ -68,9 +59,7 @@ def test_files_are_written_once(
     assert (folder / "rankfile").exists()
 
 
-def test_json_has_files_command_and_environment(
-    place: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_has_files_command_and_environment(place, capsys):
     assert main(["export", place, "--launcher", "pals", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "toposeat/export/1"
@@ -79,7 +68,7 @@ def test_json_has_files_command_and_environment(
     assert document["ranks"] == 16
 
 
-def test_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster(tmp_path, capsys):
     conf, path = tmp_path / "topology.conf", str(tmp_path / "job.place")
     conf.write_text("SwitchName=leaf Nodes=n[1-3]\n")
     machine = ["-t", str(conf), "--node", "dgx-1v", "--hosts", "n[1-3]"]
@@ -92,8 +81,6 @@ def test_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Next: SLURM_HOSTFILE=hostfile srun -N 3 -n 24 -m arbitrary" in err
 
 
-def test_an_unknown_launcher_is_a_usage_error(
-    place: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_launcher_is_a_usage_error(place, capsys):
     assert main(["export", place, "--launcher", "carrier-pigeon"]) == 2
     assert "invalid choice: 'carrier-pigeon'" in capsys.readouterr().err

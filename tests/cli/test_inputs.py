@@ -1,12 +1,9 @@
 """Every kind of input through the command line: what it may be, how large, how long it may take."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +31,7 @@ VERBS = {
 }
 
 
-def refused(argv: str, path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(argv, path, capsys):
     """The cause, of one line, that the command names."""
     assert main([word.replace("INPUT", str(path)) for word in argv.split()]) in (1, 2)
     out, err = capsys.readouterr()
@@ -45,38 +42,30 @@ def refused(argv: str, path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return first
 
 
-def _folder(path: Path) -> None:
+def _folder(path):
     path.mkdir()
 
 
-def _socket(path: Path) -> None:
+def _socket(path):
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(path))
 
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("make", [_folder, _socket])
-def test_what_is_no_file(
-    verb: str,
-    make: Callable[[Path], None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_no_file(verb, make, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # names of sockets are short
     make(Path("in"))
     assert make.__name__[1:] in refused(VERBS[verb], Path("in"), capsys)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_devices(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices(verb, capsys):
     assert "a device, not a file" in refused(VERBS[verb], Path("/dev/zero"), capsys)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_file_too_large(
-    verb: str, small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_too_large(verb, small, tmp_path, capsys):
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.write(b"# x\n")
@@ -85,24 +74,24 @@ def test_a_file_too_large(
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch):
     monkeypatch.setattr(files, "MAX_INPUT_BYTES", 1 << 20)
     monkeypatch.setattr(files, "MAX_TEXT_BYTES", 1 << 20)
     monkeypatch.setattr(file_text, "MAX_BYTES", 1 << 20)
 
 
 @pytest.fixture
-def pipe(tmp_path: Path) -> Path:
+def pipe(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
 
 
 @pytest.fixture
-def endless(pipe: Path) -> Iterator[Path]:
+def endless(pipe):
     """A pipe whose writer never ends by itself."""
 
-    def write() -> None:
+    def write():
         try:
             with pipe.open("wb") as out:
                 while True:
@@ -118,21 +107,17 @@ def endless(pipe: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_pipe_that_never_ends(
-    verb: str, small: None, endless: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_that_never_ends(verb, small, endless, capsys):
     assert "larger than 1 MiB" in refused(VERBS[verb], endless, capsys)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_pipe_that_nobody_writes_to(
-    verb: str, pipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_that_nobody_writes_to(verb, pipe, monkeypatch, capsys):
     monkeypatch.setattr(files, "MAX_SILENCE_S", 0.05)
     assert "a pipe whose writer wrote nothing for 0.05 s" in refused(VERBS[verb], pipe, capsys)
 
 
-def test_a_pipe_that_is_slow_for_too_long(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_that_is_slow_for_too_long(pipe, monkeypatch):
     monkeypatch.setattr(files, "MAX_PIPE_S", 0.05)
     writer = os.open(pipe, os.O_RDWR)
     try:
@@ -144,32 +129,28 @@ def test_a_pipe_that_is_slow_for_too_long(pipe: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["m.npy", "app.profile", "x.tar", "trace.json.gz"])
-def test_a_silent_pipe_hangs_nobody(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_silent_pipe_hangs_nobody(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(files, "MAX_SILENCE_S", 0.05)
     os.mkfifo(tmp_path / name)
     argv = "discover -t INPUT" if name == "x.tar" else "map INPUT -t dgx-1v"
     assert "pipe" in refused(argv, tmp_path / name, capsys)
 
 
-def _profile(path: Path) -> None:
+def _profile(path):
     save_traffic(pattern_traffic("ring:8"), path)
 
 
-def _npy(path: Path) -> None:
+def _npy(path):
     with path.open("wb") as out:
         np.save(out, np.eye(8, k=1, dtype=np.int64))
 
 
-def _pair_list(path: Path) -> None:
+def _pair_list(path):
     path.write_text("source,target,bytes\n0,7,5\n")
 
 
 @pytest.mark.parametrize("write", [_profile, _npy, _pair_list])
-def test_traffic_of_any_kind_comes_through_a_pipe(
-    write: Callable[[Path], None], pipe: Path, tmp_path: Path
-) -> None:
+def test_traffic_of_any_kind_comes_through_a_pipe(write, pipe, tmp_path):
     write(tmp_path / "file")
     with _written(pipe, (tmp_path / "file").read_bytes()):
         through = read_traffic(pipe)
@@ -182,16 +163,14 @@ def test_traffic_of_any_kind_comes_through_a_pipe(
 
 
 @contextmanager
-def _written(pipe: Path, data: bytes) -> Iterator[None]:
+def _written(pipe, data):
     writer = threading.Thread(target=pipe.write_bytes, args=(data,))
     writer.start()
     yield
     writer.join()
 
 
-def test_memory_that_ends_is_a_cause(
-    tmp_path: Path,
-) -> None:
+def test_memory_that_ends_is_a_cause(tmp_path):
     """In a process of its own: what does not fit is what its limit leaves."""
     path = tmp_path / "wide.csv"
     path.write_text("# ranks=4000000\nsource,target,bytes\n" + "0,1,5\n" * 2_000_000)

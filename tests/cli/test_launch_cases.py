@@ -1,18 +1,13 @@
 """Cases of ../shared/cases/launch: lines of other projects, on an emulated node."""
 
-from __future__ import annotations
-
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import compile_c, compile_text
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import executable, ran
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.emulation import emulated_node, machine_text
@@ -25,9 +20,7 @@ MACHINE = "rtx-4-crossed-bridges"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="no ../shared/cases/launch here")
 
 
-def case(
-    script: str, folder: Path, name: str, more: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def case(script, folder, name, more=None):
     """A shell script on the emulated node; placements of the cases are for this host."""
     for place in (CASES / "common" / "p4.place", *CASES.glob(f"{name}*/*.place")):
         text = re.sub(r"\bvm\b", os.uname().nodename, place.read_text())
@@ -41,7 +34,7 @@ def case(
         return ran(["sh", "-c", script], env=node.environment(environment), cwd=folder)
 
 
-def test_base_gpu_id_is_refused_before_the_start(tmp_path: Path) -> None:
+def test_base_gpu_id_is_refused_before_the_start(tmp_path):
     line = "python -m sglang.launch_server --model-path m --tp 2"
     run = "toposeat run --strict -p two.place --"
     refused = case(f"{run} {line} --base-gpu-id 2", tmp_path, "15")
@@ -53,7 +46,7 @@ def test_base_gpu_id_is_refused_before_the_start(tmp_path: Path) -> None:
     assert sorted(taken) == [("0", "0000:21:00.0"), ("1", "0000:61:00.0")]
 
 
-def test_one_list_at_every_door(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_one_list_at_every_door(mpi, tmp_path):
     """What a rank of `run` sees is what every form of `export` says."""
     show = executable(tmp_path / "show.sh", "#!/bin/sh\necho list=$CUDA_VISIBLE_DEVICES\n")
     forms = "".join(
@@ -93,7 +86,7 @@ gpu.take(int(os.environ["LOCAL_RANK"]), f"rank {os.environ['RANK']}")
 """
 
 
-def test_a_virtual_local_rank_is_seated_as_its_ranks_see_devices(tmp_path: Path) -> None:
+def test_a_virtual_local_rank_is_seated_as_its_ranks_see_devices(tmp_path):
     executable(tmp_path / "torchrun", TORCHRUN)
     (tmp_path / "takes.py").write_text(TAKES)
     run = "PATH=$PWD:$PATH toposeat run --strict -p p4.place"
@@ -109,7 +102,7 @@ def test_a_virtual_local_rank_is_seated_as_its_ranks_see_devices(tmp_path: Path)
     assert "--virtual-local-rank gives every rank one device" in refused.stderr
 
 
-def test_ranks_that_never_were_leave_no_report_unsaid(tmp_path: Path) -> None:
+def test_ranks_that_never_were_leave_no_report_unsaid(tmp_path):
     """Two processes with the variables of a job of two, under a plan of four."""
     executable(tmp_path / "starter", TORCHRUN.replace("range(4)", "range(2)").replace('"4"', '"2"'))
     (tmp_path / "takes.py").write_text(TAKES)
@@ -118,7 +111,7 @@ def test_ranks_that_never_were_leave_no_report_unsaid(tmp_path: Path) -> None:
     assert "left no report" not in done.stderr
 
 
-def test_a_server_that_recorded_nothing_is_named_its_layout(tmp_path: Path) -> None:
+def test_a_server_that_recorded_nothing_is_named_its_layout(tmp_path):
     line = "python -m sglang.launch_server --model-path m --tp 2 --pp-size=2"
     done = case(f"toposeat profile -o x.prof -- {line}", tmp_path, "15")
     assert done.returncode != 0
@@ -126,7 +119,7 @@ def test_a_server_that_recorded_nothing_is_named_its_layout(tmp_path: Path) -> N
 
 
 @OPENMPI
-def test_a_job_inside_of_a_driver_script_is_named(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_a_job_inside_of_a_driver_script_is_named(mpi, tmp_path):
     """Case 23: the driver is a singleton of MPI that sends nothing; its inner job is left out."""
     who = compile_c(mpi, CASES / "common" / "who.c", tmp_path, "-ldl")
     inner = f"{mpi.mpirun} --oversubscribe -n 4 {who}"
@@ -143,7 +136,7 @@ def test_a_job_inside_of_a_driver_script_is_named(mpi: MpiToolchain, tmp_path: P
 
 
 @OPENMPI
-def test_what_a_manager_spawned_is_no_verdict(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_what_a_manager_spawned_is_no_verdict(mpi, tmp_path):
     """Case 19: one rank that starts four by MPI_Comm_spawn."""
     line = f"{mpi.mpirun} --oversubscribe -n 1 python {CASES}/19-spawn-workers-under-run/manager.py"
     done = case(f"toposeat profile -o x.prof -- {line}", tmp_path, "19", mpi.env)
@@ -191,7 +184,7 @@ int main(int argc, char **argv) {
 """
 
 
-def test_a_rank_that_loads_no_driver_needs_no_device(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_a_rank_that_loads_no_driver_needs_no_device(mpi, tmp_path):
     cpu = compile_text(mpi, "cpu", CPU, tmp_path)
     gpu = compile_text(mpi, "gpu", GPU, tmp_path)
     line = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 1 {cpu} : -n 4 {gpu}"
@@ -214,7 +207,7 @@ def test_a_rank_that_loads_no_driver_needs_no_device(mpi: MpiToolchain, tmp_path
         assert case(text, tmp_path, "common").returncode == code
 
 
-def test_a_script_that_chooses_devices_is_named(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_a_script_that_chooses_devices_is_named(mpi, tmp_path):
     """It is never looked into: the ranks of the recorded run tell what list they had."""
     cpu = compile_text(mpi, "cpu", CPU.replace("rank < 5", "rank < 1"), tmp_path)
     gpu = f"{compile_text(mpi, 'gpu', GPU, tmp_path)} alone"
@@ -234,7 +227,7 @@ def test_a_script_that_chooses_devices_is_named(mpi: MpiToolchain, tmp_path: Pat
     assert "./all.sh may choose devices itself" in untold.stderr
 
 
-def test_the_order_of_megatron_is_taken(tmp_path: Path) -> None:
+def test_the_order_of_megatron_is_taken(tmp_path):
     """Case 21: its default names ep, and one of an axis of one rank may be left out."""
     for order in ("tp-cp-ep-dp-pp", "tp-ep-dp-pp"):
         pattern = f"llm:tp=2,sp,ep=2,dp=2,pp=2,experts=8,order={order}"
@@ -247,7 +240,7 @@ def test_the_order_of_megatron_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
-def test_the_profile_of_a_server_is_written_at_its_end(tmp_path: Path) -> None:
+def test_the_profile_of_a_server_is_written_at_its_end(tmp_path):
     """Case 11: Ctrl-C when the engine is up."""
     python = Path(python_with_torch()).parent
     script = f"PATH={python}:$PATH python {CASES}/11-server-never-ends/try.py profile -o s.prof"
@@ -257,7 +250,7 @@ def test_the_profile_of_a_server_is_written_at_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_jobs_side_by_side_are_no_one_plan(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_jobs_side_by_side_are_no_one_plan(mpi, tmp_path):
     """One after another the largest is planned; two at a time would share the planned devices."""
     cpu = compile_text(mpi, "cpu", BESIDE, tmp_path)
     start = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 2 {cpu}"

@@ -1,7 +1,5 @@
 """`lend` and `borrow` on this machine, with PoCL's device."""
 
-from __future__ import annotations
-
 import ctypes.util
 import json
 import os
@@ -10,16 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.cluster import toposeat
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from toposeat.cli.main import main
 from toposeat.launch.lent_files import Told, ToldDevice, lending, lent_folder, write_lent
@@ -44,12 +40,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def environment_of(cache: Path) -> dict[str, str]:
+def environment_of(cache):
     return {**os.environ, "TOPOSEAT_CACHE_DIR": str(cache)}
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path):
     return environment_of(tmp_path / "cache")
 
 
@@ -79,13 +75,11 @@ Lender = Callable[..., subprocess.Popen[str]]
 
 
 @contextmanager
-def lenders(environment: dict[str, str]) -> Iterator[Lender]:
+def lenders(environment):
     """Starts `lend` with a line, and waits until it lends; all end with the block."""
     with ExitStack() as stack:
 
-        def start(
-            *line: str, proxies: int = 1, share: int = 1, **more: str
-        ) -> subprocess.Popen[str]:
+        def start(*line, proxies=1, share=1, **more):
             lender = subprocess.Popen(
                 [
                     *(toposeat(), "lend", "--json", "--share", str(share)),
@@ -106,7 +100,7 @@ def lenders(environment: dict[str, str]) -> Iterator[Lender]:
         yield start
 
 
-def end(process: subprocess.Popen[str]) -> None:
+def end(process):
     """Its pipes are closed and it is waited for, also where it does not end when it is asked."""
     with process:
         process.terminate()
@@ -118,13 +112,13 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.fixture
-def lend(environment: dict[str, str]) -> Iterator[Lender]:
+def lend(environment):
     with lenders(environment) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
-def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def lent(tmp_path_factory):
     """The environment of whoever may borrow: one device, for all tests that leave it as it was."""
     environment = environment_of(tmp_path_factory.mktemp("lent"))
     with lenders(environment) as start:
@@ -132,18 +126,18 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield environment
 
 
-def run(environment: Mapping[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
+def run(environment, *words):
     return ran([toposeat(), *map(str, words)], env=dict(environment), timeout=_SECONDS)
 
 
-def borrowed(environment: Mapping[str, str], *words: str | Path) -> list[dict[str, Any]]:
+def borrowed(environment, *words):
     """The lines of JSON of a `borrow` that succeeds: those of ranks, and last its own."""
     done = run(environment, "borrow", "--json", *words)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_program_uses_a_borrowed_device_as_its_own(lent: dict[str, str]) -> None:
+def test_a_program_uses_a_borrowed_device_as_its_own(lent):
     rank, result = borrowed(lent, "--", sys.executable, COPY, "100000", "3")
     assert rank["same"]
     assert rank["endpoints"][0].startswith("unix:/")
@@ -157,9 +151,7 @@ def test_a_program_uses_a_borrowed_device_as_its_own(lent: dict[str, str]) -> No
     assert seat["run_s"] > 0
 
 
-def test_every_device_is_a_different_one_and_a_busy_one_is_nobodys(
-    environment: dict[str, str], lend: Lender
-) -> None:
+def test_every_device_is_a_different_one_and_a_busy_one_is_nobodys(environment, lend):
     lend(POCL_DEVICES="pthread pthread")
     lend()
     listed = run(environment, "borrow").stdout.splitlines()
@@ -172,9 +164,7 @@ def test_every_device_is_a_different_one_and_a_busy_one_is_nobodys(
     assert "2 devices for every rank, and 1 of 3 are free" in done.stderr
 
 
-def test_each_rank_of_an_mpi_job_has_a_device_of_its_own(
-    environment: dict[str, str], lend: Lender, mpi: MpiToolchain
-) -> None:
+def test_each_rank_of_an_mpi_job_has_a_device_of_its_own(environment, lend, mpi):
     own = {**mpi.env, **environment, "PATH": mpi.env["PATH"]}
     line = (str(mpi.mpirun), *mpi.run_flags, "-n", "2")
     lend(*line, proxies=2, **own)
@@ -184,14 +174,14 @@ def test_each_rank_of_an_mpi_job_has_a_device_of_its_own(
     assert [seat["verdict"] for seat in result["seats"]] == ["as placed"] * 2
 
 
-def test_the_whole_of_what_is_lent_can_be_taken(lent: dict[str, str]) -> None:
+def test_the_whole_of_what_is_lent_can_be_taken(lent):
     done = run(lent, "borrow", "--", toposeat(), "borrow", "--", "true")
     assert done.returncode == 1
     assert "all lent devices are borrowed" in done.stderr
     assert run(lent, "borrow", "--", "true").returncode == 0
 
 
-def test_a_recorded_run_is_priced_for_another(lent: dict[str, str], tmp_path: Path) -> None:
+def test_a_recorded_run_is_priced_for_another(lent, tmp_path):
     record = tmp_path / "app.borrowed"
     borrowed(lent, "-o", record, "--", sys.executable, COPY, "100000")
     (result,) = borrowed(lent, "--dry-run", "-p", record, "--", "true")
@@ -210,9 +200,7 @@ def test_a_recorded_run_is_priced_for_another(lent: dict[str, str], tmp_path: Pa
         ("toposeat/borrowed/1", "toposeat/borrowed/9"),
     ],
 )
-def test_a_damaged_record_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str
-) -> None:
+def test_a_damaged_record_is_refused(tmp_path, capsys, old, new):
     text = encode_json(RECORD, schema=BORROWED_SCHEMA)
     assert old in text
     path = tmp_path / "app.borrowed"
@@ -223,7 +211,7 @@ def test_a_damaged_record_is_refused(
     assert told.count("\n") == 2
 
 
-def test_a_run_that_borrows_records_no_key(lent: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_that_borrows_records_no_key(lent, tmp_path):
     record = tmp_path / "app.run"
     place = tmp_path / "app.place"
     assert main(["map", "ring:2", "-t", "dgx-1v", "-o", str(place)]) == 0
@@ -234,21 +222,19 @@ def test_a_run_that_borrows_records_no_key(lent: dict[str, str], tmp_path: Path)
     assert "TOPOSEAT_CL_KEY" not in text
 
 
-def test_a_program_without_opencl_is_not_checked_and_its_code_is_passed_on(
-    lent: dict[str, str],
-) -> None:
+def test_a_program_without_opencl_is_not_checked_and_its_code_is_passed_on(lent):
     done = run(lent, "borrow", "--json", "--", "sh", "-c", "exit 7")
     assert done.returncode == 7
     (seat,) = json.loads(done.stdout)["seats"]
     assert seat["verdict"] == "not checked"
 
 
-def test_a_wrapper_with_nothing_behind_it_is_a_program(lent: dict[str, str]) -> None:
+def test_a_wrapper_with_nothing_behind_it_is_a_program(lent):
     done = run(lent, "borrow", "--", "env")
     assert (done.returncode, done.stdout.count("\nTOPOSEAT_CL_DEVICES=")) == (0, 1)
 
 
-def test_the_platform_says_whose_it_stands_for(lent: dict[str, str]) -> None:
+def test_the_platform_says_whose_it_stands_for(lent):
     ask = (
         "import ctypes; cl = ctypes.CDLL('libOpenCL.so.1'); p = ctypes.c_void_p();"
         "cl.clGetPlatformIDs(1, ctypes.byref(p), None); text = ctypes.create_string_buffer(256);"
@@ -259,7 +245,7 @@ def test_the_platform_says_whose_it_stands_for(lent: dict[str, str]) -> None:
     assert (done.stdout, done.returncode) == (f"toposeat: {native}", 0), done.stderr
 
 
-def test_the_nodes_own_devices_can_be_seen_as_well(lent: dict[str, str]) -> None:
+def test_the_nodes_own_devices_can_be_seen_as_well(lent):
     count = (
         "import ctypes; cl = ctypes.CDLL('libOpenCL.so.1'); n = ctypes.c_uint();"
         "cl.clGetPlatformIDs(0, None, ctypes.byref(n)); print(n.value)"
@@ -269,7 +255,7 @@ def test_the_nodes_own_devices_can_be_seen_as_well(lent: dict[str, str]) -> None
         assert done.stdout == f"{platforms}\n", done.stderr
 
 
-def test_a_node_without_opencl_says_what_to_do(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_node_without_opencl_says_what_to_do(environment, tmp_path):
     (tmp_path / "empty").mkdir()
     none = {"OCL_ICD_VENDORS": str(tmp_path / "empty")}
     done = run(environment | none, "lend")
@@ -280,7 +266,7 @@ def test_a_node_without_opencl_says_what_to_do(environment: dict[str, str], tmp_
     assert "Traceback" not in done.stderr
 
 
-def test_without_a_lender_there_is_nothing_to_borrow(environment: dict[str, str]) -> None:
+def test_without_a_lender_there_is_nothing_to_borrow(environment):
     assert run(environment, "borrow").stdout == "Nothing is lent\n"
     done = run(environment, "borrow", "--", "true")
     assert done.returncode == 1
@@ -288,9 +274,7 @@ def test_without_a_lender_there_is_nothing_to_borrow(environment: dict[str, str]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_lender_that_ends_leaves_no_proxy_and_no_file(
-    environment: dict[str, str], lend: Lender, number: int
-) -> None:
+def test_a_lender_that_ends_leaves_no_proxy_and_no_file(environment, lend, number):
     lender = lend()
     proxies = proxies_of(environment)
     assert len(proxies) == 1
@@ -306,7 +290,7 @@ def test_a_lender_that_ends_leaves_no_proxy_and_no_file(
 
 
 @contextmanager
-def holding(environment: Mapping[str, str], *words: str) -> Iterator[subprocess.Popen[str]]:
+def holding(environment, *words):
     """A `borrow` whose job has said something."""
     with subprocess.Popen(
         [toposeat(), "borrow", "--json", *words],
@@ -325,9 +309,7 @@ def holding(environment: Mapping[str, str], *words: str) -> Iterator[subprocess.
             raise
 
 
-def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(
-    environment: dict[str, str], lend: Lender, tmp_path: Path
-) -> None:
+def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(environment, lend, tmp_path):
     lender = lend(POCL_DEVICES="pthread pthread")
     go_on = tmp_path / "go-on"
     with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
@@ -351,9 +333,7 @@ def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(
 
 
 @pytest.mark.parametrize("how", ["asked", "drained"])
-def test_a_process_moves_with_what_it_has_written(
-    environment: dict[str, str], lend: Lender, tmp_path: Path, how: str
-) -> None:
+def test_a_process_moves_with_what_it_has_written(environment, lend, tmp_path, how):
     first, _ = lend(), lend()
     go_on = tmp_path / "go-on"
     with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
@@ -374,9 +354,7 @@ def test_a_process_moves_with_what_it_has_written(
     assert (seat["verdict"], seat["differences"]) == ("as placed", [f"moved to {there}"])
 
 
-def test_a_process_that_cannot_move_yet_is_asked_again(
-    environment: dict[str, str], lend: Lender, tmp_path: Path
-) -> None:
+def test_a_process_that_cannot_move_yet_is_asked_again(environment, lend, tmp_path):
     first = lend()
     go_on = tmp_path / "go-on"
     with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
@@ -392,36 +370,30 @@ def test_a_process_that_cannot_move_yet_is_asked_again(
     assert (seat["verdict"], seat["differences"][0][:9]) == ("as placed", "moved to ")
 
 
-def seat_at_end(holder: subprocess.Popen[str], go_on: Path) -> dict[str, Any]:
+def seat_at_end(holder, go_on):
     """Lets a copying rank go on and end: it has what it wrote, and this is the word on its seat."""
     go_on.touch()
     out, error = holder.communicate(timeout=_SECONDS)
     assert holder.returncode == 0, error
     rank, result = map(json.loads, out.splitlines())
     assert rank["same"]
-    seat: dict[str, Any]
     (seat,) = result["seats"]
     return seat
 
 
-def devices(environment: Mapping[str, str]) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = json.loads(run(environment, "borrow", "--json").stdout)[
-        "devices"
-    ]
-    return listed
+def devices(environment):
+    return json.loads(run(environment, "borrow", "--json").stdout)["devices"]
 
 
 @pytest.mark.parametrize("words", ["n1/0", "n1/0=", "=n1/0"])
-def test_a_move_names_two_devices(lent: dict[str, str], words: str) -> None:
+def test_a_move_names_two_devices(lent, words):
     done = run(lent, "lend", "--move", words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "two devices" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_ends_a_lender_at_once(
-    environment: dict[str, str], lend: Lender, number: int
-) -> None:
+def test_a_second_signal_ends_a_lender_at_once(environment, lend, number):
     lender = lend()
     with holding(environment, "--", "sh", "-c", "echo started; exec sleep 100") as holder:
         lender.send_signal(signal.SIGTERM)
@@ -460,8 +432,8 @@ os._exit(0)
 
 @pytest.mark.parametrize("end", ["", NOTICED])
 def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
-    environment: dict[str, str], lend: Lender, tmp_path: Path, end: str
-) -> None:
+    environment, lend, tmp_path, end
+):
     go_on, record = tmp_path / "go-on", tmp_path / "app.borrowed"
     lend()
     job = [sys.executable, "-c", CARELESS.replace("END", end)]
@@ -487,7 +459,7 @@ def test_a_rank_that_lost_its_device_is_not_as_planned_whatever_it_ends_with(
     assert '"is_lost": true' in record.read_text()
 
 
-def test_the_verdict_names_a_lost_device_first() -> None:
+def test_the_verdict_names_a_lost_device_first():
     seat = replace(RECORD.seats[0], verdict=SeatVerdict.AS_PLACED)
     lost = replace(seat.devices[0], is_lost=True)
     wrong = replace(seat, devices=(lost,), verdict=SeatVerdict.LOST, differences=("lost a/0",))
@@ -495,9 +467,7 @@ def test_the_verdict_names_a_lost_device_first() -> None:
     assert shown.startswith("Borrowed  1 device for 2 ranks: 1 of them lost its device\n")
 
 
-def test_a_device_that_does_not_answer_is_not_free(
-    environment: dict[str, str], lend: Lender, tmp_path: Path
-) -> None:
+def test_a_device_that_does_not_answer_is_not_free(environment, lend, tmp_path):
     """One proxy of several has been killed, and their launcher goes on."""
     gone = tmp_path / "gone"
     with socket.socket(socket.AF_UNIX) as proxy:
@@ -519,9 +489,7 @@ def test_a_device_that_does_not_answer_is_not_free(
         assert result["seats"][0]["devices"][0]["id"] != devices(environment)[0]["id"]
 
 
-def test_a_device_is_shared_by_as_many_jobs_as_its_lender_says(
-    environment: dict[str, str], lend: Lender, tmp_path: Path
-) -> None:
+def test_a_device_is_shared_by_as_many_jobs_as_its_lender_says(environment, lend, tmp_path):
     lend(share=2)
     go_on = tmp_path / "go-on"
     job = (sys.executable, str(COPY), "100000", "1", str(go_on))
@@ -548,9 +516,7 @@ def test_a_device_is_shared_by_as_many_jobs_as_its_lender_says(
         assert holder.wait(timeout=_SECONDS) == 0
 
 
-def test_free_devices_come_before_shared_ones(
-    environment: dict[str, str], lend: Lender, tmp_path: Path
-) -> None:
+def test_free_devices_come_before_shared_ones(environment, lend, tmp_path):
     lend(share=3)
     lend()
     first, second = (each["id"] for each in devices(environment))
@@ -567,7 +533,7 @@ def test_free_devices_come_before_shared_ones(
 
 
 @pytest.mark.parametrize("words", [["--no-verify"], ["--dry-run"]])
-def test_what_is_not_looked_at_cannot_be_judged(lent: dict[str, str], words: list[str]) -> None:
+def test_what_is_not_looked_at_cannot_be_judged(lent, words):
     done = run(lent, "borrow", "--strict", *words, "--", "true")
     assert (done.returncode, done.stdout) == (2, "")
     done = run(lent, "borrow", "--strict", "--", "true")
@@ -575,7 +541,7 @@ def test_what_is_not_looked_at_cannot_be_judged(lent: dict[str, str], words: lis
     assert run(lent, "borrow", "--strict", "--", "false").returncode == 1
 
 
-def has_ended(pid: int) -> bool:
+def has_ended(pid):
     """Whether a process is gone with all its threads, which share its sockets."""
     try:
         tasks = [each.name for each in Path(f"/proc/{pid}/task").iterdir()]
@@ -585,7 +551,7 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def proxies_of(environment: Mapping[str, str]) -> list[int]:
+def proxies_of(environment):
     """Processes of proxies that were started with this cache, but for their own children."""
     mark = f"TOPOSEAT_CACHE_DIR={environment['TOPOSEAT_CACHE_DIR']}".encode()
     found = []

@@ -1,7 +1,5 @@
 """`map LAYOUT -t slurm-job --node KIND --hosts job`: an allocation and a layout, in one command."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -30,10 +28,10 @@ Answers = Callable[[list[str], str], None]
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answers:
+def slurm(tmp_path, monkeypatch):
     """Makes this process one of a job, with a `scontrol` that prints these lines."""
 
-    def answers(lines: list[str], nodes: str) -> None:
+    def answers(lines, nodes):
         scontrol = tmp_path / "scontrol"
         printed = "\n".join(f"echo '{line}'" for line in lines)
         executable(scontrol, f"#!/bin/sh\n[ \"$1 $2\" = 'show topology' ] || exit 1\n{printed}\n")
@@ -44,16 +42,14 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answers:
     return answers
 
 
-def mapped(capsys: pytest.CaptureFixture[str], source: str, *options: str) -> tuple[dict, str]:
+def mapped(capsys, source, *options):
     words = ["map", LAYOUT, "-t", source, "--node", "hgx-h100", "--hosts", "job", "--json"]
     assert main([*words, *options]) == 0
     out, err = capsys.readouterr()
     return json.loads(out), err
 
 
-def test_the_order_of_the_job_is_the_default(
-    slurm: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_order_of_the_job_is_the_default(slurm, tmp_path, capsys):
     slurm(TREE, "h[1-32]")
     place = tmp_path / "job.place"
     words = ["map", LAYOUT, "-t", "slurm-job", "--node", "hgx-h100", "--hosts", "job"]
@@ -73,9 +69,7 @@ def test_the_order_of_the_job_is_the_default(
     assert [seat.local_rank for seat in seats] == list(range(8)) * 32
 
 
-def test_tapered_leaves_make_the_order_of_nodes_matter(
-    slurm: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tapered_leaves_make_the_order_of_nodes_matter(slurm, tmp_path, capsys):
     """The default is the job's order: by number, or as text, where 40 % and more are to be had."""
     place = tmp_path / "job.place"
     text = ",".join(sorted(f"h{i}" for i in range(1, 33)))
@@ -90,7 +84,7 @@ def test_tapered_leaves_make_the_order_of_nodes_matter(
     assert found["default"]["predicted_s"] < default
 
 
-def test_part_of_a_cluster_of_blocks(slurm: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+def test_part_of_a_cluster_of_blocks(slurm, capsys):
     slurm(BLOCKS, "h[9-24,30-32]")
     assert main(["discover", "-t", "slurm-job"]) == 0
     out = capsys.readouterr().out
@@ -107,13 +101,7 @@ def test_part_of_a_cluster_of_blocks(slurm: Answers, capsys: pytest.CaptureFixtu
         ("", TREE, "no job"),
     ],
 )
-def test_what_slurm_does_not_tell(
-    slurm: Answers,
-    nodes: str,
-    lines: list[str],
-    cause: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_slurm_does_not_tell(slurm, nodes, lines, cause, capsys):
     slurm(lines, nodes)
     assert main(["map", LAYOUT, "-t", "slurm-job", "--node", "hgx-h100", "--hosts", "job"]) != 0
     out, err = capsys.readouterr()
@@ -122,9 +110,7 @@ def test_what_slurm_does_not_tell(
     assert "hint:" in err
 
 
-def test_a_plan_that_the_line_cannot_start(
-    slurm: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_that_the_line_cannot_start(slurm, tmp_path, capsys):
     """Ranks that talk across a cyclic order, which `srun --mpi=pmi2` cannot say."""
     slurm(TREE, "h[1-16]")
     traffic = tmp_path / "far.csv"
@@ -145,13 +131,8 @@ def test_a_plan_that_the_line_cannot_start(
     [("8(x4)", {"h1": 8, "h2": 8}), ("4,8,2(x2)", {"h1": 4, "h2": 8, "h3": 2, "h4": 2})],
 )
 def test_places_of_nodes_are_counted_as_run_counts_them(
-    places: str,
-    expected: dict[str, int],
-    *,
-    slurm: Answers,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    places, expected, *, slurm, tmp_path, monkeypatch
+):
     slurm(TREE, "h[1-4]")
     monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", places)
     place = tmp_path / "job.place"
@@ -160,9 +141,7 @@ def test_places_of_nodes_are_counted_as_run_counts_them(
     assert Counter(seat.host for seat in load_placement(place).seats) == expected
 
 
-def test_too_few_places_are_refused_as_by_run(
-    slurm: Answers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_too_few_places_are_refused_as_by_run(slurm, monkeypatch, capsys):
     """By the launcher of the line: srun counts CPUs, mpirun the tasks of the job."""
     slurm(TREE, "h[1-2]")
     monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", "64(x2)")

@@ -1,7 +1,5 @@
 """`toposeat map -t SHAPE`: text, JSON, placement file, and what a shape cannot take."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree

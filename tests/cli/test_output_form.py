@@ -1,9 +1,6 @@
 """The name of a file says which form it has, in every verb."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -20,9 +17,7 @@ BEGINNINGS = {
 
 
 @pytest.mark.parametrize(("ending", "beginning"), BEGINNINGS.items())
-def test_a_machine_is_written_as_its_file_is_named(
-    tmp_path: Path, ending: str, beginning: str
-) -> None:
+def test_a_machine_is_written_as_its_file_is_named(tmp_path, ending, beginning):
     path = tmp_path / f"machine.{ending}"
     assert main(["discover", "-t", "k40-4", "-o", str(path)]) == 0
     assert path.read_text().lstrip().startswith(beginning)
@@ -32,9 +27,7 @@ def test_a_machine_is_written_as_its_file_is_named(
 
 @pytest.mark.parametrize("source", ["k40-4", "fattree:64:16:32"])
 @pytest.mark.parametrize(("form", "starts"), [("svg", "<"), ("json", "{"), ("text", "TN")])
-def test_format_decides_where_the_name_does_not(
-    tmp_path: Path, source: str, form: str, starts: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_format_decides_where_the_name_does_not(tmp_path, source, form, starts, capsys):
     """Of a machine and of a network; `--json` prints beside the file, `--format` does not."""
     path = tmp_path / "file"
     words = ["discover", "-t", source, "--format", form, "-f", "-o", str(path)]
@@ -62,19 +55,15 @@ def test_format_decides_where_the_name_does_not(
     ],
 )
 def test_names_that_do_not_fit_are_refused_before_the_work(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    said: str,
-) -> None:
+    tmp_path, monkeypatch, capsys, words, said
+):
     monkeypatch.chdir(tmp_path)
     assert main(words) == 2
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reports_and_pages(tmp_path: Path) -> None:
+def test_reports_and_pages(tmp_path):
     machine, page = tmp_path / "m.json", tmp_path / "page.html"
     assert main(["discover", "-t", "k40-4", "-o", str(machine)]) == 0
     assert main(["report", str(machine), "-o", str(tmp_path / "m.svg")]) == 0

@@ -1,7 +1,5 @@
 """The progress bar is for people at a terminal, and for nobody else."""
 
-from __future__ import annotations
-
 import io
 import sys
 import threading
@@ -13,11 +11,11 @@ from toposeat.cli.progress import progress_bar, search_bar
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
-def test_nothing_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_without_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
     with progress_bar("merging") as progress:
         for done in range(5):
@@ -25,7 +23,7 @@ def test_nothing_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stream.getvalue() == ""
 
 
-def test_a_terminal_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_sees_how_far_it_is(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     with progress_bar("merging") as progress:
@@ -35,7 +33,7 @@ def test_a_terminal_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "3/7" in stream.getvalue()
 
 
-def test_a_bar_that_is_full_gives_the_terminal_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_that_is_full_gives_the_terminal_back(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     with progress_bar("merging") as progress:
@@ -46,7 +44,7 @@ def test_a_bar_that_is_full_gives_the_terminal_back(monkeypatch: pytest.MonkeyPa
     assert stream.getvalue() == full + "the application again"
 
 
-def test_a_long_search_says_how_long_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_search_says_how_long_it_may_take(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     before = set(threading.enumerate())
@@ -65,9 +63,7 @@ def test_a_long_search_says_how_long_it_may_take(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("most_s", "stream"), [(1, Terminal()), (600, Terminal()), (600, None)])
-def test_a_short_search_or_no_terminal_draws_nothing(
-    monkeypatch: pytest.MonkeyPatch, most_s: float, stream: Terminal | None
-) -> None:
+def test_a_short_search_or_no_terminal_draws_nothing(monkeypatch, most_s, stream):
     seen = stream or io.StringIO()
     monkeypatch.setattr(sys, "stderr", seen)
     with search_bar("placing", most_s):

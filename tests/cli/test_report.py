@@ -1,7 +1,5 @@
 """`toposeat report`: what its files are together, and what they cannot be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -10,12 +8,7 @@ from toposeat.cli.main import main
 
 
 @pytest.mark.parametrize("more", [["b.csv"], ["--traffic", "ring:8"]])
-def test_two_traffics_are_refused(
-    more: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_two_traffics_are_refused(more, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("a.csv", "b.csv"):
         Path(name).write_text("0,5000000\n0,0\n")

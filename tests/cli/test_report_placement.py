@@ -1,11 +1,8 @@
 """A saved placement is reported as `map` answered, wherever and however it is read again."""
 
-from __future__ import annotations
-
 import json
 import re
 from html import unescape
-from pathlib import Path
 
 import pytest
 
@@ -31,15 +28,13 @@ LINES = [
 ]
 
 
-def said(line: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+def said(line, capsys):
     assert main(line) == 0
     return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_report_says_what_map_said(
-    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_says_what_map_said(line, tmp_path, capsys):
     place = str(tmp_path / "a.place")
     mapped = said(["map", *line.split(), "-o", place], capsys)
     reported = said(["report", place], capsys)
@@ -58,9 +53,7 @@ def test_report_says_what_map_said(
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_report_says_it_of_every_machine(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_says_it_of_every_machine(name, tmp_path, capsys):
     """Verdict, order, range and proof are those of `map`."""
     machine = read_topology(name)
     count = len(machine.devices)
@@ -76,8 +69,8 @@ def test_report_says_it_of_every_machine(
 
 
 def test_a_profile_beside_it_is_found_and_documents_have_the_certificate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, capsys, monkeypatch
+):
     job = tmp_path / "job"
     job.mkdir()
     (job / "t.csv").write_text("0,9,0,1\n9,0,3,3\n1,1,0,900000\n5,5,900000,0\n")
@@ -95,9 +88,7 @@ def test_a_profile_beside_it_is_found_and_documents_have_the_certificate(
 
 
 @pytest.mark.parametrize("machine", ["-t k80-16", "-t fattree:8:2,taper=4 --node dgx-1v"])
-def test_without_its_traffic_it_says_what_was_said_and_shows_the_machine(
-    machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_its_traffic_it_says_what_was_said_and_shows_the_machine(machine, tmp_path, capsys):
     traffic, place, page = tmp_path / "t.csv", str(tmp_path / "a.place"), tmp_path / "a.html"
     traffic.write_text("0,9,0,9000000\n9,0,9000000,3\n1,9000000,0,9\n9000000,5,9,0\n")
     mapped = said(["map", str(traffic), *machine.split(), "-o", place], capsys)
@@ -114,9 +105,7 @@ def test_without_its_traffic_it_says_what_was_said_and_shows_the_machine(
     assert page.read_text().count("<svg") > 0
 
 
-def test_another_traffic_order_or_damage_claims_no_proof(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_traffic_order_or_damage_claims_no_proof(tmp_path, capsys):
     place = tmp_path / "a.place"
     said(["map", "stencil2d:4x4", "-t", "k80-16", "-o", str(place)], capsys)
     text = place.read_text()
@@ -146,9 +135,7 @@ def test_another_traffic_order_or_damage_claims_no_proof(
         assert "Proved" in said(["report", str(place)], capsys)
 
 
-def test_a_gain_is_green_and_a_loss_is_red_on_pictures_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gain_is_green_and_a_loss_is_red_on_pictures_too(tmp_path, capsys):
     for solver, look in (("auto", "better"), ("random", "worse"), ("default", "")):
         picture = tmp_path / f"{solver}.svg"
         place = str(tmp_path / f"{solver}.place")
@@ -158,9 +145,7 @@ def test_a_gain_is_green_and_a_loss_is_red_on_pictures_too(
         assert looks == ({look} if look else set())
 
 
-def test_of_several_each_stands_below_its_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_several_each_stands_below_its_name(tmp_path, capsys):
     places, mapped = [], []
     for solver in ("auto", "random"):
         places.append(str(tmp_path / f"{solver}.place"))

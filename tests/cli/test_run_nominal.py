@@ -1,7 +1,5 @@
 """`toposeat run` of placements onto machines of the catalogue, on emulated nodes."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,25 +17,25 @@ BRIDGED = "rtx-4-crossed-bridges"
 
 
 @pytest.fixture
-def launcher(tmp_path: Path) -> str:
+def launcher(tmp_path):
     path = executable(tmp_path / "mpiexec", "#!/bin/sh\necho HYDRA 5.0\n")
     return str(path)
 
 
-def run_on(node: str, place: Path, launcher: str, *options: str) -> tuple[int, str, str]:
+def run_on(node, place, launcher, *options):
     """A dry run of four ranks on an emulated node."""
     words = [TOPOSEAT, "emulate", "-t", node, "--", TOPOSEAT, "run", "-p", str(place), *options]
     done = ran([*words, "--dry-run", "--", launcher, "-n", "4", "true"])
     return done.returncode, done.stdout, done.stderr
 
 
-def mapped(tmp_path: Path, machine: str) -> Path:
+def mapped(tmp_path, machine):
     place = tmp_path / "job.place"
     assert main(["map", "ring:4", "-t", machine, "--solver", "random", "-o", str(place)]) == 0
     return place
 
 
-def test_devices_go_by_their_numbers(tmp_path: Path, launcher: str) -> None:
+def test_devices_go_by_their_numbers(tmp_path, launcher):
     place = mapped(tmp_path, BRIDGED)
     code, out, err = run_on(BRIDGED, place, launcher)
     assert code == 0, err
@@ -46,7 +44,7 @@ def test_devices_go_by_their_numbers(tmp_path: Path, launcher: str) -> None:
     assert "every pair of them is joined in the same way" in err
 
 
-def test_a_node_that_is_wired_in_another_way_is_refused(tmp_path: Path, launcher: str) -> None:
+def test_a_node_that_is_wired_in_another_way_is_refused(tmp_path, launcher):
     """Bridges that join other numbers: no order is looked for in which they would be alike."""
     place = mapped(tmp_path, BRIDGED)
     file = tmp_path / "node.json"
@@ -65,9 +63,7 @@ def test_a_node_that_is_wired_in_another_way_is_refused(tmp_path: Path, launcher
     ("machine", "said"),
     [("dgx-1v", "dgx-1v has 8 devices, this node 4"), ("k40-4", "k40-4 has Tesla K40")],
 )
-def test_another_machine_is_refused_unless_asked_for(
-    tmp_path: Path, launcher: str, machine: str, said: str
-) -> None:
+def test_another_machine_is_refused_unless_asked_for(tmp_path, launcher, machine, said):
     place = mapped(tmp_path, machine)
     code, out, err = run_on("polaris-4", place, launcher)
     assert (code, out) == (1, "")

@@ -1,10 +1,7 @@
 """Settings of a user, by what verbs do with them."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ MAP = ["map", "llm:tp=2,dp=4", "--json"]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     """A folder below a home folder, without any settings."""
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", "")  # what verbs set is undone, too
     for name in list(os.environ):
@@ -28,21 +25,19 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "job"
 
 
-def of_user(project: Path, text: str) -> Path:
+def of_user(project, text):
     path = project.parent / ".config" / "toposeat" / "config.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
-def machine_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+def machine_of(words, capsys):
     assert main(words) == 0
     return str(json.loads(capsys.readouterr().out)["topology"])
 
 
-def test_an_option_beats_the_environment_and_the_file(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_beats_the_environment_and_the_file(project, monkeypatch, capsys):
     of_user(project, 'machine = "dgx-1v"\n')
     assert machine_of(MAP, capsys) == "dgx-1v"
     monkeypatch.setenv("TOPOSEAT_MACHINE", "k40-8")
@@ -50,9 +45,7 @@ def test_an_option_beats_the_environment_and_the_file(
     assert machine_of([*MAP, "-t", "mi60-8"], capsys) == "mi60-8"
 
 
-def test_options_have_the_defaults_that_are_set(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_have_the_defaults_that_are_set(project, capsys):
     of_user(project, 'machine = "dgx-1v"\nmin-gain = 99\nmetric = "latency"\n')
     assert main(MAP) == 0
     kept = json.loads(capsys.readouterr().out)
@@ -62,7 +55,7 @@ def test_options_have_the_defaults_that_are_set(
     assert json.loads(capsys.readouterr().out)["device_of_rank"] != list(range(8))
 
 
-def test_a_network_and_its_nodes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_network_and_its_nodes(project, capsys):
     conf = of_user(project, "").with_name("topology.conf")
     conf.write_text("SwitchName=leaf Nodes=n[1-4]\n")
     text = 'network = "slurm:topology.conf,taper=2"\nmachine = "dgx-1v"\nhosts = "n[2-3]"\n'
@@ -83,22 +76,20 @@ def test_a_network_and_its_nodes(project: Path, capsys: pytest.CaptureFixture[st
         ("a" * 40000, "too long for settings"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(
-    project: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_is_said_with_its_line(project, text, said, capsys):
     of_user(project, text + "\n")
     assert main([*MAP, "-t", "dgx-1v"]) == 1
     assert said in capsys.readouterr().err
 
 
-def test_a_wrong_file_stops_no_job(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_file_stops_no_job(project, capsys):
     of_user(project, "x = 1\n")
     assert main(["profile", "-o", "p.prof", "--", "sh", "-c", "exit 7"]) == 7
     said = capsys.readouterr().err
     assert said.count("config.toml:1: there is no setting 'x'") == 1
 
 
-def test_what_a_file_decided_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_file_decided_is_named(project, capsys):
     conf = of_user(project, "").with_name("topology.conf")
     conf.write_text("SwitchName=leaf Nodes=n[1-4]\n")
     file = of_user(
@@ -119,12 +110,7 @@ def test_what_a_file_decided_is_named(project: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("home", ["", "here", None])
-def test_no_file_of_this_folder_is_a_user_s(
-    project: Path,
-    home: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_no_file_of_this_folder_is_a_user_s(project, home, monkeypatch, capsys):
     for base in (project / "inner", project / "inner" / "here"):
         (base / ".config" / "toposeat").mkdir(parents=True)
         (base / ".config" / "toposeat" / "config.toml").write_text("broken")
@@ -137,7 +123,7 @@ def test_no_file_of_this_folder_is_a_user_s(
     assert json.loads(capsys.readouterr().out)["topology"] == "dgx-1v"
 
 
-def test_the_folder_of_the_cache_is_handed_on(project: Path) -> None:
+def test_the_folder_of_the_cache_is_handed_on(project):
     of_user(project, 'cache = "~/kept"\n')
     assert main([*MAP, "-t", "dgx-1v"]) == 0
     assert os.environ["TOPOSEAT_CACHE_DIR"] == str(project.parent / "kept")

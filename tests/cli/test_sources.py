@@ -1,7 +1,5 @@
 """Several sources of one machine, and standard input, as every verb takes them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -22,7 +20,7 @@ ACCESS = "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tCNS\tCNS\nGPU1\tCNS\tX\tOK\nGPU2\tCNS\tOK
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[str]:
+def files(tmp_path):
     """A matrix and a table of peer access, with a blank in their names."""
     names = [str(tmp_path / name) for name in ("the matrix.txt", "peers.txt")]
     for name, text in zip(names, (MATRIX, ACCESS), strict=True):
@@ -31,9 +29,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("verb", ["choose 2", "map ring:3", "doctor", "discover"])
-def test_several_sources_are_merged(
-    verb: str, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_sources_are_merged(verb, files, tmp_path, capsys):
     """As if discover had merged them into one file: peer access decides what is taken."""
     both = [word for name in files for word in ("-t", name)]
     merged = str(tmp_path / "merged.json")
@@ -47,9 +43,7 @@ def test_several_sources_are_merged(
     assert found[0] == found[1] != found[2]
 
 
-def test_a_placement_names_all_sources(
-    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_placement_names_all_sources(files, tmp_path, capsys):
     place = str(tmp_path / "app.place")
     both = [word for name in files for word in ("-t", name)]
     assert main(["map", "ring:3", *both, "-o", place]) == 0
@@ -64,9 +58,7 @@ def test_a_placement_names_all_sources(
     assert f"on '{moved / Path(files[0]).name}' -t {moved}" in capsys.readouterr().err
 
 
-def test_a_node_of_a_network_may_have_several_sources(
-    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_node_of_a_network_may_have_several_sources(files, tmp_path, capsys):
     node = [word for name in files for word in ("--node", name)]
     place = str(tmp_path / "app.place")
     assert main(["map", "ring:6", "-t", "hierarchy:3:2", *node, "-o", place]) == 0
@@ -75,7 +67,7 @@ def test_a_node_of_a_network_may_have_several_sources(
     assert json.loads(capsys.readouterr().out)
 
 
-def test_standard_input_is_a_source(files: list[str], tmp_path: Path) -> None:
+def test_standard_input_is_a_source(files, tmp_path):
     """A pipe or a file; a placement does not name what cannot be read again."""
     line = [*TOPOSEAT, "map", "ring:3", "-t", "-", "-t", files[1]]
     place = tmp_path / "app.place"
@@ -87,7 +79,7 @@ def test_standard_input_is_a_source(files: list[str], tmp_path: Path) -> None:
     assert "# source" not in place.read_text()
 
 
-def test_standard_input_is_traffic(tmp_path: Path) -> None:
+def test_standard_input_is_traffic(tmp_path):
     """By a pipe or a file; a placement of it is read without it, whatever stands on the input."""
     place, matrix = tmp_path / "app.place", tmp_path / "sent.csv"
     matrix.write_text("0,5,0\n5,0,700\n0,700,0\n")
@@ -109,9 +101,7 @@ def test_standard_input_is_traffic(tmp_path: Path) -> None:
         ("discover -t slurm:x.conf -t dgx-1v", "slurm:x.conf is a network of hosts"),
     ],
 )
-def test_a_network_is_no_source_of_a_node(
-    words: str, cause: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_network_is_no_source_of_a_node(words, cause, capsys):
     assert main(words.split()) == 2
     first, hint = capsys.readouterr().err.splitlines()
     assert first.startswith(f"error: {cause}")

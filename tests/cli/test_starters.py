@@ -1,9 +1,6 @@
 """Programs that start their ranks as ML servers do: recorded, and run on an emulated node."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -38,7 +35,7 @@ dist.destroy_process_group()
 """
 
 
-def emulated(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def emulated(script, folder):
     """A shell script on the emulated node."""
     left_out = ("CUDA_VISIBLE_DEVICES", "LOCAL_RANK")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
@@ -48,7 +45,7 @@ def emulated(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Two pairs of ranks on the crossed bridges."""
     folder = tmp_path_factory.mktemp("place")
     done = emulated(f"{TOPOSEAT} map llm:tp=2,dp=2 -t this -o a.place", folder)
@@ -57,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_ranks_use_the_planned_devices(how: str, place: Path, tmp_path: Path) -> None:
+def test_ranks_use_the_planned_devices(how, place, tmp_path):
     program = f"{sys.executable} {STARTERS} {how} device 4"
     done = emulated(f"{TOPOSEAT} run -p {place} -- {program}", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -73,7 +70,7 @@ def test_ranks_use_the_planned_devices(how: str, place: Path, tmp_path: Path) ->
 
 @needs_torch
 @pytest.mark.parametrize("how", HOW)
-def test_every_rank_of_pytorch_is_verified(how: str, place: Path, tmp_path: Path) -> None:
+def test_every_rank_of_pytorch_is_verified(how, place, tmp_path):
     program = f"{python_with_torch()} {STARTERS} {how} both 4"
     done = emulated(f"{TOPOSEAT} run --strict -p {place} -- {program}", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -81,7 +78,7 @@ def test_every_rank_of_pytorch_is_verified(how: str, place: Path, tmp_path: Path
 
 
 @needs_torch
-def test_a_rank_of_pytorch_elsewhere_is_found(place: Path, tmp_path: Path) -> None:
+def test_a_rank_of_pytorch_elsewhere_is_found(place, tmp_path):
     program = f"env CUDA_VISIBLE_DEVICES=1,0 {python_with_torch()} {STARTERS} spawn both 4"
     done = emulated(f"{TOPOSEAT} run --strict -p {place} -- {program}", tmp_path)
     assert done.returncode == NOT_AS_PLANNED, done.stderr
@@ -89,7 +86,7 @@ def test_a_rank_of_pytorch_elsewhere_is_found(place: Path, tmp_path: Path) -> No
 
 @needs_torch
 @pytest.mark.parametrize("how", HOW)
-def test_every_rank_is_recorded(how: str, tmp_path: Path) -> None:
+def test_every_rank_is_recorded(how, tmp_path):
     line = [python_with_torch(), STARTERS, how, "torch", "2"]
     done = ran(
         [TOPOSEAT, "profile", "-o", tmp_path / "a.prof", "--", *line],
@@ -101,7 +98,7 @@ def test_every_rank_is_recorded(how: str, tmp_path: Path) -> None:
 
 
 @needs_torch
-def test_tune_then_run_of_torchrun(tmp_path: Path) -> None:
+def test_tune_then_run_of_torchrun(tmp_path):
     (tmp_path / "train.py").write_text(PAIRS)
     line = " ".join(torchrun("train.py"))
     done = emulated(f"{TOPOSEAT} tune -- {line}; {TOPOSEAT} run -- {line}", tmp_path)

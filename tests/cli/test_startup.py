@@ -1,7 +1,5 @@
 """A verb imports what it uses: counted in modules, which no load on the machine changes."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -27,7 +25,7 @@ for words in sys.argv[1:]:  # each in a process that has imported no more than t
 """
 
 
-def _imported(*lines: str) -> list[tuple[str, set[str]]]:
+def _imported(*lines):
     """The output of each command, which succeeds, and the modules in its process."""
     done = ran([sys.executable, "-c", _PROGRAM, *lines], check=True)
     told = [json.loads(line) for line in done.stdout.splitlines()]
@@ -35,7 +33,7 @@ def _imported(*lines: str) -> list[tuple[str, set[str]]]:
     return [(output, set(modules)) for _, output, modules, _ in told]
 
 
-def test_map_of_a_pattern_on_a_catalogue_machine() -> None:
+def test_map_of_a_pattern_on_a_catalogue_machine():
     ((output, modules),) = _imported("map stencil2d:4x4 -t k80-16")
     assert "CUDA_VISIBLE_DEVICES" in output or "rank" in output
     ours = {name for name in modules if name.partition(".")[0] == "toposeat"}
@@ -53,7 +51,7 @@ def test_map_of_a_pattern_on_a_catalogue_machine() -> None:
 _NAME_NOUNS = {"measure", "run", "export", "doctor", "lend", "borrow"}
 
 
-def test_help_needs_no_numpy() -> None:
+def test_help_needs_no_numpy():
     told = _imported(*(f"{verb} --help" for verb in VERBS), "--help")
     for verb, (output, modules) in zip((*VERBS, ""), told, strict=True):
         assert output.startswith(f"usage: toposeat {verb}".rstrip())
@@ -61,20 +59,20 @@ def test_help_needs_no_numpy() -> None:
         assert verb in {"", *_NAME_NOUNS} or "msgspec" not in modules, verb
 
 
-def test_version_imports_no_verb() -> None:
+def test_version_imports_no_verb():
     ((output, modules),) = _imported("--version")
     assert output.startswith("toposeat ")
     assert not {f"toposeat.cli.{verb}" for verb in VERBS} & modules
     assert not {"numpy", "msgspec", "rich", "yaml"} & modules
 
 
-def test_it_is_a_module_too() -> None:
+def test_it_is_a_module_too():
     command = [sys.executable, "-m", "toposeat", "--version"]
     done = ran(command, check=True)
     assert done.stdout.startswith("toposeat ")
 
 
-def test_no_thread_waits_for_work_that_never_comes() -> None:
+def test_no_thread_waits_for_work_that_never_comes():
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
     line = [sys.executable, "-c", _PROGRAM, "map ring:4 -t dgx-1v"]
     assert json.loads(ran(line, env=environment, check=True).stdout)[3] == 1

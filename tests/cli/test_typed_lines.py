@@ -1,7 +1,5 @@
 """Lines as people type them: each works, or its hint says what to type."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from pathlib import Path
@@ -41,7 +39,7 @@ BINARY = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """What lies about in a folder: a job's files, and those of other tools."""
     path = tmp_path_factory.mktemp("typed")
     for name, text in TEXTS.items():
@@ -60,10 +58,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def without_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def without_gpus(folder, monkeypatch):
     """In that folder of a node without GPUs, outside of any job, with nothing set."""
 
-    def none_here() -> None:
+    def none_here():
         raise UnavailableError("no GPU found on this machine (NVML: none)", hint="give one with -t")
 
     monkeypatch.setattr("toposeat.topology.live.discover.facts_of_this", none_here)
@@ -74,11 +72,11 @@ def without_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
 
 
-def typed(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int | str | None, str, str]:
+def typed(line, capsys):
     """Exit code, stdout and stderr of a line; what it writes is removed."""
     before = set(Path().iterdir())
     try:
-        code: int | str | None = main(shlex.split(line))
+        code = main(shlex.split(line))
     except SystemExit as end:  # --help
         code = end.code
     for path in set(Path().iterdir()) - before:
@@ -87,7 +85,7 @@ def typed(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int | str | No
 
 
 @pytest.mark.parametrize(("line", "expected"), [row[1:] for row in lines("-")])
-def test_line(line: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_line(line, expected, capsys):
     code, out, err = typed("" if line == "NOTHING" else line, capsys)
     kind, words = expected[0], expected[2:]
     if kind == "=":

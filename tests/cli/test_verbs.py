@@ -1,11 +1,7 @@
 """The verbs through `main`, on machines without GPUs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,16 +14,16 @@ from toposeat.topology import read_topology
 from toposeat.topology.topology_file import save_topology
 
 
-def run_json(capsys: pytest.CaptureFixture[str], *argv: str) -> Any:
+def run_json(capsys, *argv):
     assert main([*argv, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def smp_bytes(evaluation: Any) -> float:
+def smp_bytes(evaluation):
     return float(sum(link["bytes"] for link in evaluation["links"] if link["kind"] == "smp"))
 
 
-def test_the_papers_weighted_stencil(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_papers_weighted_stencil(capsys):
     """Seed paper, Fig. 7: the cross-socket link goes from 1600 to 264, six times less."""
     result = run_json(
         capsys,
@@ -40,9 +36,7 @@ def test_the_papers_weighted_stencil(capsys: pytest.CaptureFixture[str]) -> None
     assert sorted(result["device_of_rank"]) == list(range(16))
 
 
-def test_the_papers_graph_and_the_congestion_objective(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_papers_graph_and_the_congestion_objective(capsys):
     """The paper's own cost optimum loads its level 2 with 498 in units where 3 MiB are 100.
 
     Ours does not: among placements of the same proved cost it takes the least congested.
@@ -59,23 +53,21 @@ def test_the_papers_graph_and_the_congestion_objective(
     assert cost["placed"]["max_congestion_s"] < cost["default"]["max_congestion_s"]
 
 
-def test_the_wrapped_stencil_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_wrapped_stencil_is_kept(capsys):
     result = run_json(capsys, "map", "stencil2d:4x4,wrap", "-t", "k80-16", "--objective", "cost")
     assert result["device_of_rank"] == list(range(16))
     assert result["certificate"]["proved"] is True
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_machine_is_mapped_and_never_slower(
-    capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_every_machine_is_mapped_and_never_slower(capsys, name):
     devices = len(run_json(capsys, "discover", "-t", name)["devices"])
     traffic = f"random:{devices},seed=3,degree={min(3, devices - 1)}"
     result = run_json(capsys, "map", traffic, "-t", name, "--budget", "0.3")
     assert result["placed"]["predicted_s"] <= result["default"]["predicted_s"] * (1 + 1e-9)
 
 
-def test_discover_saves_what_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_discover_saves_what_it_shows(tmp_path, capsys):
     path = tmp_path / "m.json"
     assert main(["discover", "-t", "dgx-1v", "-o", str(path)]) == 0
     assert "Next: toposeat map" in capsys.readouterr().err
@@ -84,9 +76,7 @@ def test_discover_saves_what_it_shows(tmp_path: Path, capsys: pytest.CaptureFixt
     )
 
 
-def test_compare_and_report_read_what_map_wrote(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_and_report_read_what_map_wrote(tmp_path, capsys):
     place, page = tmp_path / "a.place", tmp_path / "a.html"
     saved = tmp_path / "mapping.json"
     argv = ["map", "stencil2d:2x4,weight=3", "-t", "dgx-1v", "-o", str(place)]
@@ -111,7 +101,7 @@ def test_compare_and_report_read_what_map_wrote(
     assert "<svg" in second.read_text()
 
 
-def test_pins_and_device_lists_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pins_and_device_lists_are_kept(capsys):
     result = run_json(
         capsys,
         *("map", "ring:4", "-t", "dgx-1v", "--devices", "1,2,4-6", "--pin", "2=5"),
@@ -120,7 +110,7 @@ def test_pins_and_device_lists_are_kept(capsys: pytest.CaptureFixture[str]) -> N
     assert result["device_of_rank"][2] == 5
 
 
-def test_doctor_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_what_is_missing(capsys):
     """On whatever this machine is: unhealthy exactly if some finding is a fault."""
     code = main(["doctor", "--json"])
     verdict = json.loads(capsys.readouterr().out)
@@ -135,7 +125,7 @@ def test_doctor_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None
     assert "This node" in capsys.readouterr().out
 
 
-def test_doctor_judges_any_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_judges_any_machine(tmp_path, capsys):
     verdict = run_json(capsys, "doctor", "-t", "rtx-4-crossed-bridges")
     assert verdict["wiring"]["shape"] == "crossed"
     assert 0.5 < verdict["gains"][0]["gain_share"] < 0.6  # data parallel pays for it
@@ -151,9 +141,7 @@ def test_doctor_judges_any_machine(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "no such file" in capsys.readouterr().err
 
 
-def test_doctor_calls_a_machine_incomplete(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_calls_a_machine_incomplete(tmp_path, capsys):
     """Eight GPUs of an untold product: no NVLink is listed, and that says nothing."""
     machine = read_topology("dgx-a100")
     bonds = {link.id for link in machine.links if link.kind is LinkKind.NVLINK}
@@ -181,7 +169,7 @@ def test_doctor_calls_a_machine_incomplete(
     assert "links-untold" not in capsys.readouterr().out
 
 
-def test_strict_doctors_fail_for_doubts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strict_doctors_fail_for_doubts(tmp_path, capsys):
     machine = read_topology("dgx-1v")
     path = tmp_path / "m.json"
     nics = (replace(machine.nics[0], active=False), *machine.nics[1:])
@@ -191,9 +179,7 @@ def test_strict_doctors_fail_for_doubts(tmp_path: Path, capsys: pytest.CaptureFi
     assert "nic-down  mlx5_0: 1 of 4 NICs have no active port" in capsys.readouterr().out
 
 
-def test_merge_makes_a_profile_of_folders(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_merge_makes_a_profile_of_folders(tmp_path, capsys):
     for rank in range(2):
         (tmp_path / f"node{rank}").mkdir()
         write_record(tmp_path / f"node{rank}", rank, 2, pairs=[(0, 0, 1 - rank, 10, 1)])
@@ -208,7 +194,7 @@ def test_merge_makes_a_profile_of_folders(
     assert "exists" in capsys.readouterr().err
 
 
-def test_merge_says_damage_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merge_says_damage_loudly(tmp_path, capsys):
     for rank in range(2):
         write_record(tmp_path, rank, 2)
     (tmp_path / "rank-1-1000.tpsrec").write_bytes(b"TPSREC\r\n")
@@ -230,13 +216,7 @@ def test_merge_says_damage_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--merge", "no/such", "-o", "x"], "no such folder of traffic records"),
     ],
 )
-def test_merge_used_wrongly(
-    words: list[str],
-    cause: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_merge_used_wrongly(words, cause, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["profile", *words]) in (1, 2)
     captured = capsys.readouterr().err
@@ -245,7 +225,7 @@ def test_merge_used_wrongly(
     assert not (tmp_path / "x").exists()
 
 
-def test_the_catalogue_lists_machines_and_networks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_catalogue_lists_machines_and_networks(capsys):
     assert main(["discover", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].split() == [
@@ -270,8 +250,8 @@ def test_the_catalogue_lists_machines_and_networks(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("traffic", ["ring:8", "llm:tp=2,pp=4,dp=1"])
 @pytest.mark.parametrize("machine", ["dgx-1v", "mi250x-8", "a100-pcie-8-bridged", "hgx-h100"])
 def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: str, traffic: str
-) -> None:
+    tmp_path, capsys, machine, traffic
+):
     assert main(["map", traffic, "-t", machine]) == 0
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) <= 14
@@ -290,9 +270,7 @@ def test_the_answer_of_8_gpus_fits_14_lines_and_its_line_is_that_of_the_file(
 @pytest.mark.parametrize(
     "network", ["blue-waters", pytest.param("fattree:64:16:32", marks=pytest.mark.deep)]
 )
-def test_an_overview_of_a_network_fits_30_lines(
-    capsys: pytest.CaptureFixture[str], network: str
-) -> None:
+def test_an_overview_of_a_network_fits_30_lines(capsys, network):
     assert main(["discover", "-t", network]) == 0
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) <= 30
@@ -302,9 +280,7 @@ def test_an_overview_of_a_network_fits_30_lines(
 
 
 @pytest.mark.parametrize("machine", CATALOGUE)
-def test_an_overview_of_a_machine_fits_30_lines(
-    capsys: pytest.CaptureFixture[str], machine: str
-) -> None:
+def test_an_overview_of_a_machine_fits_30_lines(capsys, machine):
     assert main(["discover", "-t", machine]) == 0
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) <= 30

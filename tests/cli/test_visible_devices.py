@@ -1,9 +1,6 @@
 """A list of devices that the job inherited: what is planned, on one node, are the job's devices."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -17,16 +14,14 @@ LISTED = {"CUDA_VISIBLE_DEVICES": "3,1"}
 
 
 @pytest.fixture(autouse=True)
-def _inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+def _inherited(monkeypatch):
     here = topology.read_topology("rtx-4-crossed-bridges")
     monkeypatch.setattr("toposeat.topology.live.discover.facts_of_this", lambda: here)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
 
 
 @pytest.mark.parametrize("source", [[], ["-t", "this"]])
-def test_map_and_export(
-    source: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_map_and_export(source, tmp_path, capsys):
     place = tmp_path / "app.place"
     assert main(["map", "ring:2", *source, "--json", "-o", str(place)]) == 0
     assert json.loads(capsys.readouterr().out)["line"].endswith(" CUDA_VISIBLE_DEVICES=3,1")
@@ -41,14 +36,14 @@ def test_map_and_export(
     assert "leaves it out" in capsys.readouterr().err
 
 
-def test_choose(capsys: pytest.CaptureFixture[str]) -> None:
+def test_choose(capsys):
     assert main(["choose", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["line"].endswith(" CUDA_VISIBLE_DEVICES=3,1")
     assert main(["choose", "1", "--free", "0,1"]) == 2
     assert "leaves it out" in capsys.readouterr().err
 
 
-def test_tune() -> None:
+def test_tune():
     line = launch.parse_launch_line(["mpirun", "-n", "2", "./app"])
     for source in (None, "this"):
         job = machine_of_job(line, MachineSource(topology=source), LISTED, lambda _: None)
@@ -56,9 +51,7 @@ def test_tune() -> None:
         assert [device.index for device in job.machine.topology.devices] == [3, 1]
 
 
-def test_doctor_shows_the_whole_machine_and_orders_the_jobs_devices(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_shows_the_whole_machine_and_orders_the_jobs_devices(capsys, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,2,1")
     main(["doctor"])
     shown = capsys.readouterr().out
@@ -69,6 +62,6 @@ def test_doctor_shows_the_whole_machine_and_orders_the_jobs_devices(
     assert {tuple(sorted(gain["device_of_rank"])) for gain in gains} == {(1, 2, 3)}
 
 
-def test_another_machine_is_not_this_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_machine_is_not_this_one(capsys):
     assert main(["map", "ring:8", "-t", "dgx-1v", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["device_of_rank"]) == 8

@@ -1,16 +1,13 @@
 """One cluster for all tests of this folder, on a machine that may stand still for a while."""
 
-from __future__ import annotations
-
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
 
-from tests.support.cluster import Cluster, running_cluster, why_not
+from tests.support.cluster import running_cluster, why_not
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared"
 _SCRIPT = (
@@ -19,7 +16,7 @@ _SCRIPT = (
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster():
     """Four nodes of four GPUs below two leaf switches."""
     reason = why_not(_SCRIPT)
     if reason:
@@ -37,7 +34,7 @@ class _Ticks(threading.Thread):
 
     longest_s = 0.0
 
-    def run(self) -> None:
+    def run(self):
         last = time.monotonic()
         while True:
             time.sleep(_TICK_S)
@@ -48,7 +45,7 @@ class _Ticks(threading.Thread):
 _ticks = _Ticks(daemon=True)
 
 
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+def pytest_runtest_protocol(item, nextitem):
     """A test that failed while the whole machine stood still is run once more.
 
     Virtual machines are paused (94 s were seen) while clocks go on: waits with a limit then end.

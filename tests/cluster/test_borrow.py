@@ -1,30 +1,26 @@
 """Devices lent on some nodes of a cluster, and a job on the others that borrows them."""
 
-from __future__ import annotations
-
 import ctypes.util
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 
 COPY = Path(__file__).resolve().parents[1] / "support" / "opencl_copy.py"
 SIZE = 1 << 20
 
 
-def environment(cluster: Cluster) -> dict[str, str]:
+def environment(cluster):
     """Two devices on each node, and a cache that all nodes see."""
     own = {"POCL_DEVICES": "pthread pthread", "TOPOSEAT_CACHE_DIR": str(cluster.share / "cache")}
     return {**os.environ, **own}
 
 
-def lend(cluster: Cluster, *words: str) -> Any:
+def lend(cluster, *words):
     """A `lend` that runs on the login node."""
     if ctypes.util.find_library("pocl") is None:
         pytest.skip("no PoCL (Debian: pocl-opencl-icd)")
@@ -33,7 +29,7 @@ def lend(cluster: Cluster, *words: str) -> Any:
 
 
 @pytest.fixture
-def lent(cluster: Cluster) -> Iterator[list[str]]:
+def lent(cluster):
     """The ids of four devices, two on a node of each leaf."""
     lender = lend(cluster, "srun", "-N2", "-n2", "-w", "tb1,tb3")
     told = [json.loads(lender.stdout.readline())["devices"] for _ in range(2)]
@@ -43,12 +39,12 @@ def lent(cluster: Cluster) -> Iterator[list[str]]:
     assert lender.returncode == 0, error
 
 
-def stop(cluster: Cluster, command: str) -> None:
+def stop(cluster, command):
     """Ask what runs on the login node to end: signals do not pass the bed's own command."""
     cluster.on(LOGIN, ["pkill", "-TERM", "-f", command])
 
 
-def borrow(cluster: Cluster, *words: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def borrow(cluster, *words):
     """What `borrow --json` says, and what its ranks printed."""
     done = cluster.on(
         LOGIN, [toposeat(), "borrow", "--json", *words], environment=environment(cluster)
@@ -59,7 +55,7 @@ def borrow(cluster: Cluster, *words: str | Path) -> tuple[dict[str, Any], list[d
     return result, [each for each in documents if "write_s" in each]
 
 
-def crossed(cluster: Cluster) -> int:
+def crossed(cluster):
     """Bytes that left the leaves so far."""
     links = json.loads(cluster.on(LOGIN, ["ip", "-s", "-j", "link"]).stdout)
     return sum(each["stats64"]["tx"]["bytes"] for each in links if each["ifname"].startswith("up"))
@@ -78,7 +74,7 @@ JOB = (
 )
 
 
-def test_every_rank_borrows_below_its_own_leaf(cluster: Cluster, lent: list[str]) -> None:
+def test_every_rank_borrows_below_its_own_leaf(cluster, lent):
     assert lent == ["tb1/0", "tb1/1", "tb3/0", "tb3/1"]
     network = cluster.share / "topology.conf"
     before = crossed(cluster)
@@ -100,9 +96,7 @@ def test_every_rank_borrows_below_its_own_leaf(cluster: Cluster, lent: list[str]
     assert left_leaves < SIZE  # of 16 that were copied
 
 
-def test_the_far_devices_are_borrowed_where_the_near_ones_are_taken(
-    cluster: Cluster, lent: list[str]
-) -> None:
+def test_the_far_devices_are_borrowed_where_the_near_ones_are_taken(cluster, lent):
     del lent
     network = cluster.share / "topology.conf"
     holder = cluster.start(
@@ -124,7 +118,7 @@ def test_the_far_devices_are_borrowed_where_the_near_ones_are_taken(
     assert [device["host"] for device in result["seats"][0]["devices"]] == ["tb1"]
 
 
-def test_ssh_lends_a_node_and_its_key_stands_in_no_line(cluster: Cluster) -> None:
+def test_ssh_lends_a_node_and_its_key_stands_in_no_line(cluster):
     lender = lend(cluster, "ssh", "tb4")
     (device,) = json.loads(lender.stdout.readline())["devices"]
     assert device["host"] == "tb4"
@@ -147,7 +141,7 @@ def test_ssh_lends_a_node_and_its_key_stands_in_no_line(cluster: Cluster) -> Non
     assert "toposeat-clproxy" not in cluster.on("tb4", ["ps", "-A", "-ww", "-o", "args"]).stdout
 
 
-def test_what_is_lent_ends_with_its_launcher(cluster: Cluster, lent: list[str]) -> None:
+def test_what_is_lent_ends_with_its_launcher(cluster, lent):
     assert len(lent) == 4
     cluster.on(LOGIN, ["scancel", "--user=root"])
     for _ in range(100):
@@ -158,7 +152,7 @@ def test_what_is_lent_ends_with_its_launcher(cluster: Cluster, lent: list[str]) 
 
 
 @pytest.mark.parametrize("how", ["asked", "drained"])
-def test_a_process_moves_with_what_it_has_written(cluster: Cluster, how: str) -> None:
+def test_a_process_moves_with_what_it_has_written(cluster, how):
     lines = [("srun", "-N1", "-n1", "-w", node) for node in ("tb1", "tb3")]
     lenders = [lend(cluster, *line) for line in lines]
     told = [json.loads(lender.stdout.readline())["devices"] for lender in lenders]

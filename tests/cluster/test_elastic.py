@@ -1,7 +1,5 @@
 """torchrun that starts again after a failure: real jobs whose order of nodes stays the plan's."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -32,7 +30,7 @@ _SAID = re.compile(r"attempt \d+ rank (\d+) host (\w+)")
 
 
 @pytest.fixture
-def environment(cluster: Cluster) -> dict[str, str]:
+def environment(cluster):
     return {
         **cluster.emulated("polaris-4"),
         **{"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"},
@@ -40,14 +38,12 @@ def environment(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def seats(text: str) -> Counter[tuple[int, str]]:
+def seats(text):
     """How often each rank was started on a host."""
     return Counter((int(rank), host) for rank, host in _SAID.findall(text))
 
 
-def test_all_nodes_start_again_where_one_rank_fails(
-    cluster: Cluster, environment: dict[str, str], shared_dir: Path
-) -> None:
+def test_all_nodes_start_again_where_one_rank_fails(cluster, environment, shared_dir):
     """A public case: with the static rendezvous half of the ranks stayed in the old attempt."""
     case = shared_dir / "cases" / "ml" / "13-elastic-restart.py"
     if not case.exists():
@@ -112,25 +108,25 @@ class Job:
     started: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     seen: int = 0
 
-    def start(self, node: str, *before: str) -> None:
+    def start(self, node, *before):
         """Start a `run` on a node."""
         torchrun = ["torchrun", f"--nproc-per-node={self.per_node}", *self.options]
         line = [*before, *torchrun, self.folder / "train.py", self.folder]
         words = [toposeat(), "run", "-p", self.folder / "job.place", "--", *line]
         self.started[node] = self.cluster.start(node, words, environment=self.environment)
 
-    def do(self, what: str, node: str) -> None:
+    def do(self, what, node):
         """Let a rank of a node `fail`, or the node `leave`."""
         (self.folder / f"{what}-{node}").touch()
 
-    def becomes(self, hosts: Sequence[str]) -> World:
+    def becomes(self, hosts):
         """Wait for a further world of these hosts, and look at the order of all until then."""
         path, end = self.folder / "worlds", time.monotonic() + _PATIENCE_S
         while time.monotonic() < end and self.started:
             worlds = path.read_text().splitlines() if path.exists() else []
             for text in worlds[self.seen :]:
                 self.seen += 1
-                world: World = ast.literal_eval(text)
+                world = ast.literal_eval(text)
                 found = list(dict.fromkeys(host for host, *_ in world))
                 if set(found) == set(hosts):
                     assert found == list(hosts)
@@ -140,7 +136,7 @@ class Job:
             time.sleep(0.2)
         raise AssertionError(f"no world of {hosts}: {self.end()}")
 
-    def end(self) -> str:
+    def end(self):
         """What was printed, once the job has ended."""
         (self.folder / "end").touch()
         said = ""
@@ -152,7 +148,7 @@ class Job:
 
 
 @pytest.fixture
-def folder(cluster: Cluster, tmp_path: Path) -> Path:
+def folder(cluster, tmp_path):
     """With the program, where every node sees it."""
     made = cluster.share / tmp_path.name
     made.mkdir()
@@ -160,7 +156,7 @@ def folder(cluster: Cluster, tmp_path: Path) -> Path:
     return made
 
 
-def planned(world: World) -> bool:
+def planned(world):
     """Whether the devices of hosts of the plan are those of the plan."""
     return all(
         device == str(DEVICES[NODES.index(host)][local])
@@ -169,9 +165,7 @@ def planned(world: World) -> bool:
     )
 
 
-def test_restarts_on_three_nodes_keep_the_planned_order(
-    cluster: Cluster, folder: Path, environment: dict[str, str]
-) -> None:
+def test_restarts_on_three_nodes_keep_the_planned_order(cluster, folder, environment):
     save_placement(blocks(), folder / "job.place")
     # torch's ranks would read what the last ones left (pytorch#135712)
     environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"

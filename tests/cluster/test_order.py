@@ -1,13 +1,11 @@
 """The usual recipe of PyTorch under Slurm, with rank 0 off the first host: it meets."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.pytorch import python_with_torch, why_no_torch
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "ml"
@@ -21,14 +19,14 @@ print("rank", os.environ["SLURM_PROCID"], os.uname().nodename, hosts, os.environ
 
 
 @pytest.fixture
-def placement(cluster: Cluster) -> Path:
+def placement(cluster):
     """Two ranks, 0 on tb2 and 1 on tb1."""
     path = cluster.share / "moved.place"
     path.write_text((CASES / "11-slurm-master-addr.place").read_text())
     return path
 
 
-def test_ranks_find_the_host_of_rank_0_first(cluster: Cluster, placement: Path) -> None:
+def test_ranks_find_the_host_of_rank_0_first(cluster, placement):
     script = cluster.share / "tell.py"
     script.write_text(TELL)
     words = [toposeat(), "run", "-p", placement, "--", *LINE, "python3", script]
@@ -44,7 +42,7 @@ def test_ranks_find_the_host_of_rank_0_first(cluster: Cluster, placement: Path) 
 
 
 @pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
-def test_the_public_recipe_meets(cluster: Cluster, placement: Path) -> None:
+def test_the_public_recipe_meets(cluster, placement):
     bin_ = Path(python_with_torch()).parent
     environment = cluster.emulated("polaris-4")
     environment |= {"PATH": f"{bin_}:{os.environ['PATH']}", "GLOO_SOCKET_IFNAME": "eth0"}

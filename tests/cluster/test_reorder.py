@@ -1,17 +1,14 @@
 """`toposeat run --reorder` on four nodes of four ranks: places, and bytes between the nodes."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.interposed import compile_c
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES
 from toposeat.installed import native_path
 from toposeat.model.result_file import parse_run
 from toposeat.model.runs import SeatVerdict
@@ -35,11 +32,11 @@ class Outcome:
     said: str
 
     @property
-    def links(self) -> int:
+    def links(self):
         return sum(map(len, self.targets.values()))
 
     @property
-    def between_nodes(self) -> int:
+    def between_nodes(self):
         """Links whose ends are on two nodes."""
         return sum(
             self.host[rank] != self.host[target]
@@ -48,7 +45,7 @@ class Outcome:
         )
 
 
-def _launch(cluster: Cluster, mpi: MpiToolchain, *, emulated: bool) -> list[str | Path]:
+def _launch(cluster, mpi, *, emulated):
     ranks = RANKS_PER_NODE * len(cluster.nodes)
     if mpi.family == "openmpi":
         hosts = ",".join(f"{node}:{RANKS_PER_NODE}" for node in cluster.nodes)
@@ -59,16 +56,7 @@ def _launch(cluster: Cluster, mpi: MpiToolchain, *, emulated: bool) -> list[str 
     return [mpi.mpirun, "-n", str(ranks), "-hosts", hosts, "-ppn", str(RANKS_PER_NODE)]
 
 
-def _start(
-    cluster: Cluster,
-    mpi: MpiToolchain,
-    topology: Sequence[str],
-    *,
-    reorder: bool,
-    times: int = 0,
-    placement: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Outcome:
+def _start(cluster, mpi, topology, *, reorder, times=0, placement=None, environment=None):
     program = compile_c(mpi, PROGRAM, cluster.share)
     launch = _launch(cluster, mpi, emulated=environment is not None)
     words = [*launch, program, str(BYTES), str(times), *topology]
@@ -88,9 +76,7 @@ def _start(
     )
 
 
-def _plain_and_reordered(
-    cluster: Cluster, mpi: MpiToolchain, topology: Sequence[str]
-) -> tuple[Outcome, Outcome]:
+def _plain_and_reordered(cluster, mpi, topology):
     """A run without reordering and without messages, and one with both.
 
     What the ports of the nodes carried in the second, less the first, is what the places predict.
@@ -108,7 +94,7 @@ def _plain_and_reordered(
     return plain, reordered
 
 
-def test_a_4x4_grid_is_tiled(cluster: Cluster, mpi: MpiToolchain) -> None:
+def test_a_4x4_grid_is_tiled(cluster, mpi):
     plain, tiled = _plain_and_reordered(cluster, mpi, ["grid", "4", "4"])
     assert (plain.between_nodes, plain.links) == (24, 48)
     assert plain.new_rank == list(range(16))
@@ -117,7 +103,7 @@ def test_a_4x4_grid_is_tiled(cluster: Cluster, mpi: MpiToolchain) -> None:
     assert "16 of 48 neighbour links between nodes, 24 in the order of old ranks" in tiled.said
 
 
-def _placement(cluster: Cluster, pci: Sequence[str]) -> Path:
+def _placement(cluster, pci):
     """Ranks in blocks, the devices of each node in reverse."""
     listed = ",".join(f"{i}={each}=-" for i, each in enumerate(pci))
     lines = ["# toposeat/placement/1", "# vendor: nvidia"]
@@ -133,7 +119,7 @@ def _placement(cluster: Cluster, pci: Sequence[str]) -> Path:
     return path
 
 
-def test_a_placed_job_is_tiled_in_its_seats(cluster: Cluster, mpi: MpiToolchain) -> None:
+def test_a_placed_job_is_tiled_in_its_seats(cluster, mpi):
     emulated = cluster.emulated("polaris-4")
     machine = cluster.on(LOGIN, ["cat", emulated["TOPOSEAT_EMULATED_MACHINE"]]).stdout
     pci = re.findall(r"^device \d+ (\S+)", machine, flags=re.MULTILINE)
@@ -155,7 +141,7 @@ def test_a_placed_job_is_tiled_in_its_seats(cluster: Cluster, mpi: MpiToolchain)
     assert SeatVerdict.MISMATCH not in {seat.verdict for seat in seats}
 
 
-def test_a_sparse_graph_gains_what_the_mapper_predicts(cluster: Cluster, mpi: MpiToolchain) -> None:
+def test_a_sparse_graph_gains_what_the_mapper_predicts(cluster, mpi):
     plain, gained = _plain_and_reordered(cluster, mpi, ["graph", "3", "11"])
     assert gained.targets == plain.targets  # of each role, wherever it is
     said = re.search(r"(\d+) of (\d+) edges between nodes, (\d+) in the order", gained.said)
@@ -168,7 +154,7 @@ def test_a_sparse_graph_gains_what_the_mapper_predicts(cluster: Cluster, mpi: Mp
     assert gained.between_nodes < plain.between_nodes
 
 
-def test_a_rank_without_the_library_reorders_none(cluster: Cluster, mpi: MpiToolchain) -> None:
+def test_a_rank_without_the_library_reorders_none(cluster, mpi):
     """Home counts the ranks of all nodes: the job ends, and one line says why nothing moved."""
     program = compile_c(mpi, PROGRAM, cluster.share)
     at_five = '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 5 ] || unset LD_PRELOAD; exec "$0" "$@"'
@@ -184,7 +170,7 @@ def test_a_rank_without_the_library_reorders_none(cluster: Cluster, mpi: MpiTool
     assert "1 of 16 ranks are without this library" in said[0]
 
 
-def test_by_hand_nothing_is_reordered(cluster: Cluster, mpi: MpiToolchain) -> None:
+def test_by_hand_nothing_is_reordered(cluster, mpi):
     program = compile_c(mpi, PROGRAM, cluster.share)
     preloaded = ["env", f"LD_PRELOAD={native_path('lib/libtoposeat_reorder.so')}", program]
     started = [*_launch(cluster, mpi, emulated=False), *preloaded]

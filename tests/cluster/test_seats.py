@@ -3,18 +3,16 @@
 The nodes share neither /tmp nor the working directory, and each has a /sys made for the test.
 """
 
-from __future__ import annotations
-
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.launcher.support import PCI, node_tree, placement_text, seat_line
-from tests.support.cluster import LOGIN, Cluster, toposeat
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain, find_mpi
+from tests.support.cluster import LOGIN, toposeat
+from tests.support.mpi import FEW_MPI_NAMES, find_mpi
 from toposeat.installed import native_path
 from toposeat.launch import read_reports, verify
 from toposeat.model.placement_file import load_placement
@@ -29,11 +27,11 @@ TELL = (
 
 
 @pytest.fixture
-def nodes(cluster: Cluster, tmp_path: Path) -> Iterator[Nodes]:
+def nodes(cluster, tmp_path):
     """Gives every node a /sys with four GPUs and a NIC, unless told otherwise of one."""
-    made: list[str] = []
+    made = []
 
-    def make(**others: dict[str, object]) -> None:
+    def make(**others):
         for name in cluster.nodes:
             tree = cluster.share / tmp_path.name / name
             node_tree(tree, **{"nics": ACTIVE, **others.get(name, {})})  # type: ignore[arg-type]
@@ -50,7 +48,7 @@ def nodes(cluster: Cluster, tmp_path: Path) -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def place(cluster: Cluster, tmp_path: Path) -> Path:
+def place(cluster, tmp_path):
     """Sixteen ranks in blocks, the devices of each node in reverse, in the login node's /tmp."""
     seats = [
         seat_line(
@@ -72,11 +70,11 @@ def place(cluster: Cluster, tmp_path: Path) -> Path:
     return Path(local)
 
 
-def by_srun(cluster: Cluster) -> list[str]:
+def by_srun(cluster):
     return ["srun", f"-N{len(cluster.nodes)}", "--ntasks-per-node=4"]
 
 
-def by_mpirun(cluster: Cluster, mpi: MpiToolchain) -> list[str]:
+def by_mpirun(cluster, mpi):
     if mpi.family == "openmpi":
         hosts = ["--host", ",".join(f"{name}:4" for name in cluster.nodes)]
     else:
@@ -84,22 +82,20 @@ def by_mpirun(cluster: Cluster, mpi: MpiToolchain) -> list[str]:
     return [str(mpi.mpirun), "-n", "16", *hosts]
 
 
-def run(
-    cluster: Cluster, place: Path, line: list[str], *options: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run(cluster, place, line, *options, **environment):
     words = [toposeat(), "run", "-p", place, *options, "--", *line, "sh", "-c", TELL]
     return cluster.on(LOGIN, words, cwd=Path("/tmp"), environment=environment or None)
 
 
-def told(text: str) -> dict[int, dict[str, str]]:
+def told(text):
     """What each rank said of itself."""
     rows = [dict(word.split("=", 1) for word in line.split()) for line in text.splitlines()]
     return {int(row["rank"]): row for row in rows}
 
 
 def test_every_rank_has_its_seat_and_a_nic_that_one_node_lacks_is_left_out_there(
-    cluster: Cluster, nodes: Nodes, place: Path
-) -> None:
+    cluster, nodes, place
+):
     nodes(tb2={"nics": {}})
     done = run(cluster, place, by_srun(cluster))
     assert done.returncode == 0, done.stderr
@@ -125,9 +121,7 @@ def test_every_rank_has_its_seat_and_a_nic_that_one_node_lacks_is_left_out_there
     assert "  ranks 4-7: NIC mlx5_0 is not on this node" in strict.stderr
 
 
-def test_one_wrong_gpu_and_nobody_starts_under_srun(
-    cluster: Cluster, nodes: Nodes, place: Path
-) -> None:
+def test_one_wrong_gpu_and_nobody_starts_under_srun(cluster, nodes, place):
     nodes(tb3={"devices": dict.fromkeys(PCI[:3], "0-1")})
     begun = time.monotonic()
     done = run(cluster, place, by_srun(cluster))
@@ -135,9 +129,7 @@ def test_one_wrong_gpu_and_nobody_starts_under_srun(
     refused(done)
 
 
-def test_one_wrong_gpu_and_nobody_starts_under_mpirun(
-    cluster: Cluster, nodes: Nodes, place: Path, mpi: MpiToolchain
-) -> None:
+def test_one_wrong_gpu_and_nobody_starts_under_mpirun(cluster, nodes, place, mpi):
     nodes(tb3={"devices": dict.fromkeys(PCI[:3], "0-1")})
     begun = time.monotonic()
     done = run(cluster, place, by_mpirun(cluster, mpi), **mpi.env)
@@ -145,7 +137,7 @@ def test_one_wrong_gpu_and_nobody_starts_under_mpirun(
     refused(done)
 
 
-def refused(done: subprocess.CompletedProcess[str]) -> None:
+def refused(done):
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     lines = done.stderr.splitlines()
     verdict = lines.index("Not started: 4 of 16 ranks cannot be seated as placed")
@@ -158,9 +150,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> None:
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_all_ranks_are_seated_under_every_mpirun(
-    cluster: Cluster, nodes: Nodes, place: Path, mpi: MpiToolchain
-) -> None:
+def test_all_ranks_are_seated_under_every_mpirun(cluster, nodes, place, mpi):
     nodes()
     done = run(cluster, place, by_mpirun(cluster, mpi), "--strict", **mpi.env)
     assert done.returncode == 0, done.stderr
@@ -173,8 +163,8 @@ def test_all_ranks_are_seated_under_every_mpirun(
 
 @pytest.mark.parametrize("arbitrary", [False, True])
 def test_ranks_of_a_node_that_mpich_does_not_take_for_neighbours_are_a_mismatch(
-    cluster: Cluster, tmp_path: Path, arbitrary: bool
-) -> None:
+    cluster, tmp_path, arbitrary
+):
     """Slurm's pmi2 tells MPICH a wrong map where ranks are placed by -m arbitrary."""
     mpi = find_mpi("wheel-mpich")
     if isinstance(mpi, str):
@@ -193,7 +183,7 @@ def test_ranks_of_a_node_that_mpich_does_not_take_for_neighbours_are_a_mismatch(
     (base / "app.place").write_text(placement_text(seats, hosts=cluster.nodes))
     reports = base / "reports"
     reports.mkdir()
-    line: list[str | Path] = ["srun", "--mpi=pmi2", "-n16"]
+    line = ["srun", "--mpi=pmi2", "-n16"]
     line += ["-m", "arbitrary"] if arbitrary else ["-N4", "--ntasks-per-node=4"]
     line += [native_path("bin/toposeat-exec"), "-m", base / "app.place", "--visibility", "mask"]
     line += ["--report", reports, "--probe", native_path("lib/libtoposeat_probe.so"), base / "app"]

@@ -1,15 +1,12 @@
 """Lines as sites type them, on a real Slurm: wrappers, arrays, srun below srun, GPUs by task."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.interposed import compile_text
-from tests.support.mpi import MpiToolchain
 
 ALL_CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 CASES = ALL_CASES / "ml"
@@ -17,7 +14,7 @@ JOB = ["-w", "tb1,tb2", "-N2"]
 
 
 @pytest.fixture
-def folder(cluster: Cluster, tmp_path: Path) -> Path:
+def folder(cluster, tmp_path):
     """A shared folder with a placement, 0 on tb2 and 1 on tb1, and a program that says where."""
     own = cluster.share / tmp_path.name
     own.mkdir()
@@ -28,7 +25,7 @@ def folder(cluster: Cluster, tmp_path: Path) -> Path:
     return own
 
 
-def told(text: str) -> list[str]:
+def told(text):
     return sorted(line.strip() for line in text.splitlines() if line.startswith("rank "))
 
 
@@ -39,14 +36,14 @@ def told(text: str) -> list[str]:
         "bash -c 'cd . && srun -w tb1,tb2 -N2 -n2 sh -c \"A=x ./tell\"'",
     ],
 )
-def test_wrapped_lines_are_placed(line: str, cluster: Cluster, folder: Path) -> None:
+def test_wrapped_lines_are_placed(line, cluster, folder):
     words = ["sh", "-c", f"{toposeat()} run -p p.place {line}"]
     done = cluster.on(LOGIN, words, environment=cluster.emulated("polaris-4"), cwd=folder)
     assert done.returncode == 0, done.stderr
     assert told(done.stdout) == ["rank 0 tb2 x", "rank 1 tb1 x"]
 
 
-def test_a_srun_below_one_task_of_srun(cluster: Cluster, folder: Path) -> None:
+def test_a_srun_below_one_task_of_srun(cluster, folder):
     line = "srun -N1 -n1 srun --overlap -N2 -n2 ./tell"
     words = ["salloc", *JOB, "-n4", "--overcommit", toposeat(), "run", "-p", "p.place"]
     done = cluster.on(
@@ -56,7 +53,7 @@ def test_a_srun_below_one_task_of_srun(cluster: Cluster, folder: Path) -> None:
     assert told(done.stdout) == ["rank 0 tb2", "rank 1 tb1"]
 
 
-def test_each_task_of_an_array_is_placed(cluster: Cluster, folder: Path) -> None:
+def test_each_task_of_an_array_is_placed(cluster, folder):
     run = f"{toposeat()} run -p p.place srun -N2 -n2 ./tell > out.$SLURM_ARRAY_TASK_ID"
     (folder / "job.sh").write_text(f"#!/bin/sh\n{run}\n")
     words = ["--array=0-1", *JOB, "job.sh"]
@@ -67,7 +64,7 @@ def test_each_task_of_an_array_is_placed(cluster: Cluster, folder: Path) -> None
         assert told((folder / f"out.{task}").read_text()) == ["rank 0 tb2", "rank 1 tb1"]
 
 
-def test_gpus_by_task_are_refused_before_any_rank(cluster: Cluster, folder: Path) -> None:
+def test_gpus_by_task_are_refused_before_any_rank(cluster, folder):
     (folder / "tell").write_text("#!/bin/sh\ntouch started\n")
     line = "srun --mpi=none -N2 -n8 --gpus-per-task=1 ./tell"
     words = [toposeat(), "run", "-p", str(CASES / "07-ignite-3259.place"), "--", *line.split()]
@@ -86,9 +83,7 @@ def test_gpus_by_task_are_refused_before_any_rank(cluster: Cluster, folder: Path
 
 @pytest.mark.parametrize("starter", ["mpirun", "srun"])
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_input_and_signals_reach_the_ranks_of_a_profiled_job(
-    cluster: Cluster, mpi: MpiToolchain, starter: str, folder: Path
-) -> None:
+def test_input_and_signals_reach_the_ranks_of_a_profiled_job(cluster, mpi, starter, folder):
     """As they do bare: only mpirun of Open MPI 5 ends no input on another node, there neither."""
     cases = ALL_CASES / "launch"
     names = {"05-stdin-input": "read_deck", "17-signals": "sig"}

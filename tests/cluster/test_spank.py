@@ -1,15 +1,11 @@
 """The Slurm plugin: `srun --toposeat=FILE` seats every task, and troubles nobody else."""
 
-from __future__ import annotations
-
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, Cluster
+from tests.support.cluster import LOGIN
 from toposeat import topology
 from toposeat.errors import UnavailableError
 from toposeat.installed import native_path
@@ -37,7 +33,7 @@ print(os.environ["SLURM_PROCID"], socket.gethostname(), text.value.decode().lowe
 
 
 @pytest.fixture(scope="module")
-def plugin(cluster: Cluster) -> Iterator[Path]:
+def plugin(cluster):
     """The file that makes Slurm load the plugin, in force for the tests of this file."""
     try:
         library = native_path("lib/toposeat_spank.so")
@@ -50,7 +46,7 @@ def plugin(cluster: Cluster) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def plan(cluster: Cluster, plugin: Path) -> Placement:
+def plan(cluster, plugin):
     """16 ranks on the nodes' CPUs 0 and 1; also the file `plan`, and `hosts` for srun."""
     ids = [str(device.pci_bus_id) for device in topology.read_topology(MACHINE).devices]
     seats = []
@@ -78,19 +74,14 @@ def plan(cluster: Cluster, plugin: Path) -> Placement:
 
 
 @pytest.fixture(scope="module")
-def emulated(cluster: Cluster) -> dict[str, str]:
+def emulated(cluster):
     """An environment with the plan's GPUs, and with what an mpirun around srun may have left."""
     environment = cluster.emulated(MACHINE)
     del environment["CUDA_DEVICE_ORDER"]  # the plugin sets it
     return {**environment, "OMPI_COMM_WORLD_RANK": "7", "OMPI_COMM_WORLD_LOCAL_RANK": "7"}
 
 
-def srun(
-    cluster: Cluster,
-    *words: str | Path,
-    environment: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> subprocess.CompletedProcess[str]:
+def srun(cluster, *words, environment=None, cwd=None):
     """16 tasks, each on the node of the plan; srun says nothing of waiting for the nodes."""
     hosts = f"SLURM_HOSTFILE={cluster.share}/host_of_task"
     line = ["env", hosts, "srun", "--quiet", "-N4", "-n16", "-m", "arbitrary"]
@@ -98,9 +89,7 @@ def srun(
 
 
 @pytest.mark.parametrize("visibility", ["permute", "mask"])
-def test_every_rank_sees_its_device(
-    cluster: Cluster, plan: Placement, emulated: Mapping[str, str], visibility: str
-) -> None:
+def test_every_rank_sees_its_device(cluster, plan, emulated, visibility):
     options = ["--toposeat=plan", f"--toposeat-visibility={visibility}"]
     done = srun(cluster, *options, sys.executable, "-SEc", SEES, environment=emulated)
     assert (done.returncode, done.stderr) == (0, "")
@@ -108,7 +97,7 @@ def test_every_rank_sees_its_device(
     assert told == [[str(seat.rank), seat.host, seat.pci_bus_id] for seat in plan.seats]
 
 
-def test_every_rank_has_its_cpus_and_memory(cluster: Cluster, plan: Placement) -> None:
+def test_every_rank_has_its_cpus_and_memory(cluster, plan):
     look = (
         "echo $SLURM_PROCID $(grep Cpus_allowed_list /proc/self/status)"
         " $(grep -c prefer[^:]*:0 /proc/self/numa_maps)"
@@ -120,9 +109,7 @@ def test_every_rank_has_its_cpus_and_memory(cluster: Cluster, plan: Placement) -
     assert all(int(row[1]) > 0 for row in told.values())
 
 
-def test_a_job_that_does_not_ask_is_untouched(
-    cluster: Cluster, plan: Placement, plugin: Path
-) -> None:
+def test_a_job_that_does_not_ask_is_untouched(cluster, plan, plugin):
     line = ["srun", "-wtb1", "sh", "-c", "env; grep _allowed /proc/self/status; ulimit -a"]
     beside = cluster.on(LOGIN, line)
     aside = plugin.rename(plugin.with_name("aside"))
@@ -132,7 +119,7 @@ def test_a_job_that_does_not_ask_is_untouched(
         said = [row for row in done.stderr.splitlines() if not row.startswith("srun: job ")]
         assert (done.returncode, said) == (0, [])
 
-    def lines(text: str) -> list[str]:
+    def lines(text):
         # numbers of the job and of ports differ from job to job
         return sorted(
             row.partition("=")[0] if row.startswith("SLURM_") else row for row in text.splitlines()
@@ -141,7 +128,7 @@ def test_a_job_that_does_not_ask_is_untouched(
     assert lines(beside.stdout) == lines(without.stdout)
 
 
-def test_a_damaged_placement_is_said_once_per_node(cluster: Cluster, plan: Placement) -> None:
+def test_a_damaged_placement_is_said_once_per_node(cluster, plan):
     whole = (cluster.share / "plan").read_text()
     (cluster.share / "damaged").write_text(whole.replace("local_rank", "local rank"))
     done = srun(cluster, "--toposeat=damaged", "hostname")
@@ -154,7 +141,7 @@ def test_a_damaged_placement_is_said_once_per_node(cluster: Cluster, plan: Place
     assert all(row.endswith("; started without placement") for row in warnings)
 
 
-def test_strict_starts_no_task_that_is_not_as_placed(cluster: Cluster, plan: Placement) -> None:
+def test_strict_starts_no_task_that_is_not_as_placed(cluster, plan):
     options = ["--toposeat=plan", "--toposeat-strict"]
     assert srun(cluster, *options, "true").returncode == 0
     done = srun(cluster, "--toposeat=absent", "--toposeat-strict", "echo", "started")
@@ -165,7 +152,7 @@ def test_strict_starts_no_task_that_is_not_as_placed(cluster: Cluster, plan: Pla
     assert "rank 0: runs on host tb1 and is placed on host tb4" in elsewhere.stderr
 
 
-def test_wrong_words_end_srun_before_anything_starts(cluster: Cluster, plan: Placement) -> None:
+def test_wrong_words_end_srun_before_anything_starts(cluster, plan):
     done = srun(cluster, "--toposeat=plan", "--toposeat-visibility=most", "echo", "started")
     assert done.returncode != 0
     assert done.stdout == ""
@@ -173,7 +160,7 @@ def test_wrong_words_end_srun_before_anything_starts(cluster: Cluster, plan: Pla
     assert wanted in done.stderr
 
 
-def test_the_placement_is_read_as_the_user(cluster: Cluster, plan: Placement) -> None:
+def test_the_placement_is_read_as_the_user(cluster, plan):
     """Slurm's daemon is root, and root may read what the user may not."""
     secret = Path("/tmp/local/plan")
     words = [f"--uid={NOBODY}", f"--toposeat={secret}", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]

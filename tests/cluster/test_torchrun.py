@@ -1,7 +1,5 @@
 """torchrun on several nodes: recorded below srun, seated by `run` on each or below srun."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.test_realise import DEVICES, NODES, plan
-from tests.support.cluster import LOGIN, Cluster, toposeat
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.pytorch import PROGRAM, python_with_torch, why_no_torch
 from tests.support.torch_bytes import differences
-from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic_file import load_traffic
 
@@ -32,7 +29,7 @@ dist.destroy_process_group()
 """
 
 
-def blocks() -> Placement:
+def blocks():
     """Two ranks on each of three nodes."""
     found = plan(tuple(NODES.index(host) for host in ORDER for _ in range(4)) + (3,) * 4)
     seats = [seat for seat in found.seats if seat.host in ORDER and seat.local_rank < PER_NODE]
@@ -52,7 +49,7 @@ pytestmark = [
 ]
 
 
-def test_records_come_home_from_nodes_that_share_no_folder(cluster: Cluster) -> None:
+def test_records_come_home_from_nodes_that_share_no_folder(cluster):
     torchrun = ["torchrun", "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
     torchrun += ["--rdzv-endpoint", "tb1:29511", PROGRAM, "grouped", "2"]
     line = ["srun", "-w", "tb1,tb2", "-N2", "-n2", *torchrun]
@@ -69,7 +66,7 @@ def test_records_come_home_from_nodes_that_share_no_folder(cluster: Cluster) -> 
 
 
 @pytest.fixture
-def folder(cluster: Cluster, tmp_path: Path) -> Path:
+def folder(cluster, tmp_path):
     """With the program, where every node sees it."""
     made = cluster.share / tmp_path.name
     made.mkdir()
@@ -78,7 +75,7 @@ def folder(cluster: Cluster, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(cluster: Cluster) -> dict[str, str]:
+def environment(cluster):
     bin_ = Path(python_with_torch()).parent
     return {
         **cluster.emulated("polaris-4"),
@@ -87,7 +84,7 @@ def environment(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def check(folder: Path) -> None:
+def check(folder):
     """Every rank was where the plan has it, with its devices in the order of the plan."""
     for rank in range(len(ORDER) * PER_NODE):
         host, local = ORDER[rank // PER_NODE], rank % PER_NODE
@@ -97,14 +94,12 @@ def check(folder: Path) -> None:
         assert told["list"].split(",")[:PER_NODE] == [str(device) for device in first]
 
 
-def torchrun(folder: Path) -> list[str | Path]:
+def torchrun(folder):
     words = ["torchrun", "--nnodes", str(len(ORDER)), "--nproc-per-node", str(PER_NODE)]
     return [*words, folder / "train.py", folder]
 
 
-def test_ranks_follow_the_plan_whatever_the_names_of_nodes(
-    cluster: Cluster, folder: Path, environment: dict[str, str]
-) -> None:
+def test_ranks_follow_the_plan_whatever_the_names_of_nodes(cluster, folder, environment):
     save_placement(blocks(), folder / "job.place")
     words = [toposeat(), "run", "-p", folder / "job.place", "--", *torchrun(folder)]
     started = [cluster.start(node, words, environment=environment) for node in sorted(ORDER)]
@@ -114,9 +109,7 @@ def test_ranks_follow_the_plan_whatever_the_names_of_nodes(
     check(folder)
 
 
-def test_below_srun_all_ranks_are_seated_or_none(
-    cluster: Cluster, folder: Path, environment: dict[str, str]
-) -> None:
+def test_below_srun_all_ranks_are_seated_or_none(cluster, folder, environment):
     place = folder / "job.place"
     plan = blocks()
     *others, last = plan.seats

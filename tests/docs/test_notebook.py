@@ -1,12 +1,9 @@
 """Notebooks run in a real kernel: the tutorials, and a first user's twenty lines."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,7 +46,7 @@ print(*placement.export_lines(), sep="\\n")
 """
 
 
-def run(path: Path) -> list[dict[str, Any]]:
+def run(path):
     """The outputs of each cell of code."""
     done = ran([sys.executable, "-c", _RUN, path.name], cwd=path.parent)
     assert done.returncode == 0, done.stderr
@@ -57,7 +54,7 @@ def run(path: Path) -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
-def shown(cell: dict[str, Any], kind: str = "text/plain") -> str:
+def shown(cell, kind="text/plain"):
     """What a cell shows, in one form; prints too."""
     found = [
         each["data"].get(kind, "") if "data" in each else each["text"] for each in cell["outputs"]
@@ -65,13 +62,13 @@ def shown(cell: dict[str, Any], kind: str = "text/plain") -> str:
     return "".join(part for text in found for part in text)
 
 
-def test_the_tutorials_run_and_show_what_the_pages_say(tmp_path: Path) -> None:
+def test_the_tutorials_run_and_show_what_the_pages_say(tmp_path):
     for name in ("notebook", "traffic"):
         shutil.copytree(_EXAMPLES / name, tmp_path / name)
     cells = run(tmp_path / "notebook" / "tutorials.ipynb")
     by_source = {"".join(cell["source"]): cell for cell in cells}
 
-    def cell(words: str) -> dict[str, Any]:
+    def cell(words):
         (found,) = (each for source, each in by_source.items() if words in source)
         return found
 
@@ -94,14 +91,13 @@ def test_the_tutorials_run_and_show_what_the_pages_say(tmp_path: Path) -> None:
     assert not any("outputs" in each and each["outputs"] for each in stored_cells())
 
 
-def stored_cells() -> list[dict[str, Any]]:
+def stored_cells():
     """Cells as they are in the repository, which have no outputs: they would be stale."""
     text = (_EXAMPLES / "notebook" / "tutorials.ipynb").read_text(encoding="utf-8")
-    cells: list[dict[str, Any]] = json.loads(text)["cells"]
-    return cells
+    return json.loads(text)["cells"]
 
 
-def test_twenty_lines_map_compare_draw_and_export(tmp_path: Path) -> None:
+def test_twenty_lines_map_compare_draw_and_export(tmp_path):
     lines = TWENTY_LINES.splitlines()
     assert len(lines) == 20
     cells = [

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
@@ -9,19 +7,19 @@ from tests.support.processes import ran
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_generated_pages_follow_the_code() -> None:
+def test_generated_pages_follow_the_code():
     done = ran([sys.executable, "tools/generate_reference.py", "--check"], cwd=_ROOT)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}run tools/generate_reference.py"
 
 
-def test_records_that_are_named_exist() -> None:
+def test_records_that_are_named_exist():
     find = ["git", "grep", "-ohE", "(docs/adr/|ADR |[Rr]ecord )[0-9]{4}"]
     found = ran(find, cwd=_ROOT, check=True)
     records = {path.name[:4] for path in (_ROOT / "docs" / "adr").glob("[0-9]*.md")}
     assert {name[-4:] for name in found.stdout.splitlines()} <= records
 
 
-def test_pages_stay_few_and_narrow() -> None:
+def test_pages_stay_few_and_narrow():
     """Prose is read in a terminal as well; tables, commands and generated pages are as they are."""
     pages = [page for page in (_ROOT / "docs").rglob("*.md") if page.parent.name != "adr"]
     assert len(pages) <= 45
@@ -34,7 +32,7 @@ def test_pages_stay_few_and_narrow() -> None:
         assert max(map(len, prose)) <= 120, page
 
 
-def test_records_stay_few_and_short() -> None:
+def test_records_stay_few_and_short():
     """As docs/adr/README.md says: people read them before they change what they are about."""
     records = sorted((_ROOT / "docs" / "adr").glob("[0-9]*.md"))
     assert len(records) <= 25

@@ -1,7 +1,5 @@
 """Every Python session of the documentation (fenced as pycon) runs and shows what the page says."""
 
-from __future__ import annotations
-
 import doctest
 import re
 from pathlib import Path
@@ -21,16 +19,16 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPT
 
 
 @pytest.mark.parametrize("page", WITH_SESSIONS)
-def test_a_session_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     session = doctest.DocTestParser().get_doctest(SESSIONS[page], {}, page, page, 0)
-    said: list[str] = []
+    said = []
     runner = doctest.DocTestRunner(optionflags=_FLAGS)
     outcome = runner.run(session, out=said.append)
     assert outcome.attempted > 3
     assert not outcome.failed, "".join(said)
 
 
-def test_the_page_names_the_whole_interface() -> None:
+def test_the_page_names_the_whole_interface():
     text = (_ROOT / "docs/reference/python.md").read_text()
     assert all(f"`{name}" in text for name in toposeat.__all__)

@@ -3,8 +3,6 @@
 Its pictures come from commands that test_console runs; here they are left out.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -21,21 +19,21 @@ _RECORDS = {page for page in _PAGES if page.startswith("adr/")}
 _LINK = re.compile(r'(?:href|src)="([^"]+)"')
 
 
-def build(pages: Path, site: Path) -> subprocess.CompletedProcess[str]:
+def build(pages, site):
     options = ["-b", "html", "-q", "-W", "--keep-going", "-D", "run_pages=0"]
     command = [sys.executable, "-m", "sphinx", *options, "-c", _DOCS, "-d", site / ".cache"]
     return subprocess.run([*command, pages, site], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
     done = build(_DOCS, site)
     assert done.returncode == 0, done.stderr
     return site
 
 
-def test_navigation_lists_every_page_and_no_decision_record(site: Path) -> None:
+def test_navigation_lists_every_page_and_no_decision_record(site):
     start = (site / "index.html").read_text()
     navigation = start[start.index("sidebar-tree") : start.index("</aside>")]
     listed = {link.removesuffix(".html") for link in _LINK.findall(navigation)}
@@ -43,7 +41,7 @@ def test_navigation_lists_every_page_and_no_decision_record(site: Path) -> None:
     assert all((site / f"{page}.html").exists() for page in _PAGES)
 
 
-def test_links_lead_to_files_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_links_lead_to_files_and_nothing_is_loaded_from_elsewhere(site):
     for page in site.rglob("*.html"):
         text = page.read_text()
         for target in (link.partition("#")[0].partition("?")[0] for link in _LINK.findall(text)):
@@ -60,7 +58,7 @@ def test_links_lead_to_files_and_nothing_is_loaded_from_elsewhere(site: Path) ->
     assert not re.search(r"(?:url\(|@import )['\"]?(?:https?:)?//", styles)
 
 
-def test_dead_links_fail(tmp_path: Path) -> None:
+def test_dead_links_fail(tmp_path):
     pages = tmp_path / "pages"
     pages.mkdir()
     links = "".join(f"- [a]({to})\n" for to in ("other.md", "gone.md", "other.md#none", "#lost"))

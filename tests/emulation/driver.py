@@ -1,10 +1,7 @@
 """The driver API for test programs that run on the stand-in, or on a real driver."""
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
-from typing import Any
 
 LIBRARY = "libcuda.so.1"
 
@@ -18,21 +15,21 @@ class Handle(ctypes.Structure):
 class Driver:
     """Calls that return their result codes, and a few that must succeed."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.library = ctypes.CDLL(LIBRARY)
 
-    def code(self, name: str, *arguments: Any) -> int:
+    def code(self, name, *arguments):
         """The result code of a call."""
         call = getattr(self.library, name)
         call.restype = c_int
         return int(call(*arguments))
 
-    def do(self, name: str, *arguments: Any) -> None:
+    def do(self, name, *arguments):
         """A call that must succeed."""
         result = self.code(name, *arguments)
         assert result == 0, f"{name} answered {result}"
 
-    def start(self, device: int = 0) -> c_void_p:
+    def start(self, device=0):
         """Initialise and make a device's primary context current."""
         self.do("cuInit", c_uint(0))
         context = c_void_p()
@@ -40,7 +37,7 @@ class Driver:
         self.do("cuCtxSetCurrent", context)
         return context
 
-    def devices(self) -> list[str]:
+    def devices(self):
         """PCI bus ids by ordinal."""
         count = c_int()
         self.do("cuDeviceGetCount", byref(count))
@@ -51,33 +48,33 @@ class Driver:
             found.append(text.value.decode().lower())
         return found
 
-    def allocate(self, size: int) -> int:
+    def allocate(self, size):
         """Device memory."""
         pointer = c_uint64()
         self.do("cuMemAlloc_v2", byref(pointer), c_size_t(size))
         return pointer.value
 
-    def put(self, pointer: int, data: bytes) -> None:
+    def put(self, pointer, data):
         """Host to device."""
         self.do("cuMemcpyHtoD_v2", c_uint64(pointer), data, c_size_t(len(data)))
 
-    def get(self, pointer: int, size: int) -> bytes:
+    def get(self, pointer, size):
         """Device to host."""
         buffer = ctypes.create_string_buffer(size)
         self.do("cuMemcpyDtoH_v2", buffer, c_uint64(pointer), c_size_t(size))
         return buffer.raw
 
-    def copy(self, to: int, source: int, size: int) -> int:
+    def copy(self, to, source, size):
         """Device to device; the result code."""
         return self.code("cuMemcpyDtoD_v2", c_uint64(to), c_uint64(source), c_size_t(size))
 
-    def export(self, pointer: int) -> Handle:
+    def export(self, pointer):
         """A handle for another process."""
         handle = Handle()
         self.do("cuIpcGetMemHandle", byref(handle), c_uint64(pointer))
         return handle
 
-    def open(self, handle: Handle) -> tuple[int, int]:
+    def open(self, handle):
         """Result code and pointer."""
         pointer = c_uint64()
         result = self.code("cuIpcOpenMemHandle_v2", byref(pointer), handle, c_uint(1))

@@ -1,14 +1,9 @@
 """Running test programs on the stand-in node."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,14 +20,7 @@ driver = Driver()
 """
 
 
-def run_on_node(
-    command: Sequence[str],
-    *,
-    machine: str = "k80-16",
-    scale: float = 0.05,
-    environment: Mapping[str, str] | None = None,
-    timeout: float = 60,
-) -> subprocess.CompletedProcess[str]:
+def run_on_node(command, *, machine="k80-16", scale=0.05, environment=None, timeout=60):
     """Run a command on a stand-in of a machine."""
     if Path("/proc/driver/nvidia/version").exists():
         pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
@@ -44,12 +32,12 @@ def run_on_node(
         )
 
 
-def run_program(program: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_program(program, **options):
     """Run a Python program with `driver` at hand on a stand-in of a machine."""
     return run_on_node([sys.executable, "-c", _PRELUDE + textwrap.dedent(program)], **options)
 
 
-def output_of(program: str, **options: Any) -> str:
+def output_of(program, **options):
     """What a program that must succeed prints."""
     done = run_program(program, **options)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,5 @@
 """Advice on the stand-in node: a real UCX asked, its settings clocked."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -13,7 +11,7 @@ import pytest
 from tests.support.processes import ran
 from toposeat import mapping
 from toposeat.emulation import emulated_node, machine_text
-from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
+from toposeat.launch import find_gpu_aware_mpi
 from toposeat.model.placement_file import save_placement
 from toposeat.topology import read_topology
 
@@ -24,7 +22,7 @@ HALO = ("--grid", "2x1x1", "--weights", "3,1,1", "--device", "--bytes", "500000"
 
 
 @pytest.fixture(scope="module")
-def mpi() -> GpuAwareMpi:
+def mpi():
     if Path("/proc/driver/nvidia/version").exists():
         pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     found = find_gpu_aware_mpi()
@@ -33,7 +31,7 @@ def mpi() -> GpuAwareMpi:
     return found
 
 
-def toposeat(mpi: GpuAwareMpi, folder: Path, *words: object, **variables: str) -> str:
+def toposeat(mpi, folder, *words, **variables):
     """Run a verb on 16 emulated K80s; UCX is left to itself but for `variables`."""
     with emulated_node(machine_text(read_topology("k80-16"), scale=0.05)) as node:
         environment = node.environment(mpi.environment())
@@ -50,9 +48,7 @@ def toposeat(mpi: GpuAwareMpi, folder: Path, *words: object, **variables: str) -
     return done.stdout
 
 
-def test_the_settings_of_a_far_pair_are_clocked(
-    mpi: GpuAwareMpi, tmp_path: Path, examples_dir: Path
-) -> None:
+def test_the_settings_of_a_far_pair_are_clocked(mpi, tmp_path, examples_dir):
     mpi.installation.compile(examples_dir / "halo3d" / "halo3d.c", tmp_path / "halo3d")
     placement = mapping.seat_ranks(read_topology("k80-16"), 2, FAR, metadata={})
     seats = tuple(replace(seat, cpus=None, memory_node=None) for seat in placement.seats)

@@ -1,13 +1,9 @@
 """The program that lists where a driver's answers and the stand-in's differ, on the stand-in."""
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from benchmarks.driver_conformance.__main__ import main
@@ -20,7 +16,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _H200 = Path(__file__).with_name("driver_13000.json")
 
 
-def conformance(*words: object, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+def conformance(*words, code=0, **more):
     done = ran(
         [sys.executable, "-m", "benchmarks.driver_conformance", *map(str, words)],
         cwd=_ROOT,
@@ -32,7 +28,7 @@ def conformance(*words: object, code: int = 0, **more: str) -> subprocess.Comple
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def record(tmp_path_factory):
     """All answers of a stand-in with one GPU."""
     path = tmp_path_factory.mktemp("conformance") / "answers.json"
     with emulated_node(machine_text(read_topology("k80-16"))) as node:
@@ -41,8 +37,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_stand_in_answers_every_question(record: Path) -> None:
-    found: dict[str, Any] = json.loads(record.read_text())
+def test_the_stand_in_answers_every_question(record):
+    found = json.loads(record.read_text())
     assert found["driver"] == "stand-in (k80-16)"
     answers = found["answers"]
     assert len(answers) > 40
@@ -53,16 +49,12 @@ def test_the_stand_in_answers_every_question(record: Path) -> None:
     assert answers["peers: enabled twice, disabled twice"].startswith("not asked")
 
 
-def test_the_stand_in_answers_as_a_real_driver(
-    record: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_stand_in_answers_as_a_real_driver(record, capsys):
     """`driver_13000.json`: one H200 of a virtual machine, driver 580.159.04, 2026-11-26."""
     assert main(["--compare", str(_H200), str(record)]) == 0, capsys.readouterr().out
 
 
-def test_differences_are_listed(
-    record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_differences_are_listed(record, tmp_path, capsys):
     assert main(["--compare", str(record), str(record)]) == 0
     assert "0 differ" in capsys.readouterr().out
     other = json.loads(record.read_text())
@@ -81,14 +73,14 @@ def test_differences_are_listed(
     assert "peers: enabled twice" not in said
 
 
-def test_beside_the_stand_in(tmp_path: Path) -> None:
+def test_beside_the_stand_in(tmp_path):
     with emulated_node(machine_text(read_topology("dgx-1v"))) as node:
         done = conformance("--only", "memory: its", **node.environment(os.environ))
     assert "1 questions asked of both, 0 of one or none; 0 differ" in done.stdout
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": "x"}'])
-def test_files_that_are_no_record(record: Path, tmp_path: Path, text: str) -> None:
+def test_files_that_are_no_record(record, tmp_path, text):
     path = tmp_path / "bad.json"
     path.write_text(text)
     with pytest.raises(SystemExit) as ended:

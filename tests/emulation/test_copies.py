@@ -1,7 +1,5 @@
 """Copies between processes: data, peers, handles, crashes, and links that are never too fast."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -63,14 +61,14 @@ print(json.dumps({p: sorted(rates[int(p)])[len(rates[int(p)]) // 2] for p in pul
 """
 
 
-def pull(pulls: dict[int, int], machine: str = "k80-16", **more: str) -> dict[int, float]:
+def pull(pulls, machine="k80-16", **more):
     """Median bytes per second of every puller when all pull at once."""
     environment = {"PULLS": json.dumps(pulls), **more}
     found = json.loads(output_of(PULL, machine=machine, environment=environment))
     return {int(p): rate for p, rate in found.items()}
 
 
-def test_one_flow_is_never_faster_than_its_route() -> None:
+def test_one_flow_is_never_faster_than_its_route():
     topology = read_topology("k80-16")
     for puller, owner in ((1, 0), (2, 0), (4, 0), (8, 0)):
         route = topology.route_of_pair[f"gpu{owner}", f"gpu{puller}"]
@@ -81,7 +79,7 @@ def test_one_flow_is_never_faster_than_its_route() -> None:
 
 
 @pytest.mark.alone
-def test_flows_share_a_link() -> None:
+def test_flows_share_a_link():
     uplink = 10e9 / 2.47 * 0.05
     # two devices of one board pull from two of the next: both cross the same two uplinks
     rates = pull({0: 2, 1: 3}, ROUNDS="15")
@@ -91,7 +89,7 @@ def test_flows_share_a_link() -> None:
     assert min(alone.values()) > 1.2 * max(rates.values())
 
 
-def test_devices_without_peer_access(tmp_path: Path) -> None:
+def test_devices_without_peer_access(tmp_path):
     topology = read_topology("k80-16")
     text = machine_text(topology, scale=0.05)
     assert len(re.findall(r"^peer ", text, re.MULTILINE)) == 16 * 15
@@ -119,7 +117,7 @@ def test_devices_without_peer_access(tmp_path: Path) -> None:
     assert output_of(program, environment=staged) == "217"
 
 
-def test_a_hidden_device_cannot_be_opened_but_a_masked_one_can() -> None:
+def test_a_hidden_device_cannot_be_opened_but_a_masked_one_can():
     program = """
     import socket
     ours, theirs = socket.socketpair()
@@ -144,7 +142,7 @@ def test_a_hidden_device_cannot_be_opened_but_a_masked_one_can() -> None:
     assert output_of(program, environment=hidden).strip() == "1"
 
 
-def test_a_handle_opens_what_lies_at_its_place_now() -> None:
+def test_a_handle_opens_what_lies_at_its_place_now():
     # as CUDA driver 13.0 on an H200 answers: benchmarks.driver_conformance
     program = """
     import socket
@@ -185,7 +183,7 @@ def test_a_handle_opens_what_lies_at_its_place_now() -> None:
 
 
 @pytest.mark.alone
-def test_nothing_is_left_after_a_kill() -> None:
+def test_nothing_is_left_after_a_kill():
     before = set(Path("/dev/shm").glob("toposeat-emulated-*"))
     program = """
     import socket
@@ -216,7 +214,7 @@ def test_nothing_is_left_after_a_kill() -> None:
     assert set(Path("/dev/shm").glob("toposeat-emulated-*")) <= before
 
 
-def test_what_cannot_be_emulated(two_hosts: Topology) -> None:
+def test_what_cannot_be_emulated(two_hosts):
     with pytest.raises(InputError, match="2 hosts"):
         machine_text(two_hosts)
     with pytest.raises(UsageError, match="scale"):
@@ -224,7 +222,7 @@ def test_what_cannot_be_emulated(two_hosts: Topology) -> None:
 
 
 @pytest.fixture
-def two_hosts() -> Topology:
+def two_hosts():
     """Two machines of one device each."""
     from dataclasses import replace
 
@@ -234,7 +232,7 @@ def two_hosts() -> Topology:
 
 
 @pytest.mark.parametrize("name", ["dgx-1v", "dgx-2", "mi250x-8", "tree:2:2:4"])
-def test_every_kind_of_machine(name: str) -> None:
+def test_every_kind_of_machine(name):
     program = "driver.do('cuInit', c_uint(0)); print(len(driver.devices()))"
     assert int(output_of(program, machine=name)) == len(read_topology(name).devices)
 
@@ -280,9 +278,7 @@ print(json.dumps(rates))
 """
 
 
-def together(
-    roles: list[tuple[int, int, bool | None]], text: str, folder: Path, **more: str
-) -> float:
+def together(roles, text, folder, **more):
     """Bytes/s of all copies at once: a process on `own` each, to, from or not at all `other`."""
     path = folder / "machine"
     path.write_text(text)
@@ -290,7 +286,7 @@ def together(
     return sum(json.loads(output_of(BOTH_WAYS, environment=words)))
 
 
-def test_two_engines_on_a_pair_stay_under_its_limit(tmp_path: Path) -> None:
+def test_two_engines_on_a_pair_stay_under_its_limit(tmp_path):
     topology = read_topology("k80-16")
     route = topology.route_of_pair["gpu0", "gpu8"]
     assert route.cap_bytes_per_s is not None
@@ -301,7 +297,7 @@ def test_two_engines_on_a_pair_stay_under_its_limit(tmp_path: Path) -> None:
     assert rate <= limit * 1.05
 
 
-def test_a_limit_of_both_directions_is_shared_by_them(tmp_path: Path) -> None:
+def test_a_limit_of_both_directions_is_shared_by_them(tmp_path):
     text = machine_text(read_topology("k80-16"), scale=0.05)
     text = text.replace("peer 0 1\n", "peer 0 1\nboth 0 1 1e8\n")
     rate = together([(0, 1, True), (1, 0, True)], text, tmp_path)

@@ -1,11 +1,8 @@
 """The stand-in driver: devices, memory, errors as the real one gives them, and its refusals."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +15,7 @@ from toposeat.topology import read_topology
 K80 = [d.pci_bus_id for d in read_topology("k80-16").devices]
 
 
-def visible(**environment: str) -> list[str]:
+def visible(**environment):
     program = "driver.do('cuInit', c_uint(0)); print(json.dumps(driver.devices()))"
     done = run_program(program, environment=environment)
     if done.returncode:
@@ -30,7 +27,7 @@ def visible(**environment: str) -> list[str]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def test_devices_are_those_of_the_topology() -> None:
+def test_devices_are_those_of_the_topology():
     assert visible() == K80
 
 
@@ -47,11 +44,11 @@ def test_devices_are_those_of_the_topology() -> None:
         (" 5 , 4", [5, 4]),
     ],
 )
-def test_visible_devices(listed: str, expected: list[int]) -> None:
+def test_visible_devices(listed, expected):
     assert visible(CUDA_VISIBLE_DEVICES=listed) == [K80[i] for i in expected]
 
 
-def test_visible_devices_by_uuid_prefix() -> None:
+def test_visible_devices_by_uuid_prefix():
     program = """
     driver.do('cuInit', c_uint(0))
     uuid = (ctypes.c_char * 16)()
@@ -65,7 +62,7 @@ def test_visible_devices_by_uuid_prefix() -> None:
     assert visible(CUDA_VISIBLE_DEVICES=f"{whole},0") == [K80[5], K80[0]]
 
 
-def test_a_cgroup_hides_devices_from_every_library() -> None:
+def test_a_cgroup_hides_devices_from_every_library():
     assert visible(TOPOSEAT_EMULATED_HIDDEN="0,1,15") == K80[2:15]
     program = """
     import pynvml
@@ -77,9 +74,7 @@ def test_a_cgroup_hides_devices_from_every_library() -> None:
 
 
 @pytest.mark.parametrize(("machine", "version"), [("dgx-1p", 1), ("dgx-1v", 2), ("k80-16", None)])
-def test_management_library_tells_of_nvlinks_by_call_and_by_field(
-    machine: str, version: int | None
-) -> None:
+def test_management_library_tells_of_nvlinks_by_call_and_by_field(machine, version):
     program = """
     import pynvml
     pynvml.nvmlInit()
@@ -103,7 +98,7 @@ def test_management_library_tells_of_nvlinks_by_call_and_by_field(
     assert found == [version] * sum(x.count for x in links)
 
 
-def test_the_host_cannot_touch_device_memory() -> None:
+def test_the_host_cannot_touch_device_memory():
     program = """
     driver.start()
     pointer = driver.allocate(4096)
@@ -117,7 +112,7 @@ def test_the_host_cannot_touch_device_memory() -> None:
     assert done.returncode == -11
 
 
-def test_error_codes() -> None:
+def test_error_codes():
     program = """
     count = c_int()
     assert driver.code('cuDeviceGetCount', byref(count)) == 3  # NOT_INITIALIZED
@@ -153,7 +148,7 @@ def test_error_codes() -> None:
     assert output_of(program) == "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"
 
 
-def test_calls_are_found_by_name() -> None:
+def test_calls_are_found_by_name():
     program = """
     found = c_void_p()
     status = c_int()
@@ -167,7 +162,7 @@ def test_calls_are_found_by_name() -> None:
     assert output_of(program) == "801"
 
 
-def test_asynchronous_work_keeps_its_order_and_its_time() -> None:
+def test_asynchronous_work_keeps_its_order_and_its_time():
     program = """
     driver.start()
     size = 1 << 20
@@ -198,7 +193,7 @@ def test_asynchronous_work_keeps_its_order_and_its_time() -> None:
     assert milliseconds >= 2 * 2**20 / board_uplink * 1e3 * 0.99
 
 
-def test_host_functions_run_between_copies() -> None:
+def test_host_functions_run_between_copies():
     program = """
     driver.start()
     a = driver.allocate(64)
@@ -214,7 +209,7 @@ def test_host_functions_run_between_copies() -> None:
     assert output_of(program) == "[42] True"
 
 
-def test_virtual_memory_crosses_processes() -> None:
+def test_virtual_memory_crosses_processes():
     program = """
     class Prop(ctypes.Structure):
         _fields_ = [("type", c_int), ("handles", c_int), ("where", c_int), ("id", c_int),
@@ -274,7 +269,7 @@ def test_virtual_memory_crosses_processes() -> None:
         (lambda text: "\n".join(x for x in text.split("\n") if "direct 1 2" not in x), "no route"),
     ],
 )
-def test_damaged_machine_files(tmp_path: Path, damage: object, said: str) -> None:
+def test_damaged_machine_files(tmp_path, damage, said):
     with emulated_node(machine_text(read_topology("k80-16"))) as node:
         text = node.machine.read_text()
         path = tmp_path / "machine"
@@ -287,7 +282,7 @@ def test_damaged_machine_files(tmp_path: Path, damage: object, said: str) -> Non
     assert done.stderr.count("\n") == 1
 
 
-def test_it_never_loads_without_being_asked() -> None:
+def test_it_never_loads_without_being_asked():
 
     library = native_path("emulator/libcuda.so.1")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOPOSEAT_EMULAT")}

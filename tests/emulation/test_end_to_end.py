@@ -1,19 +1,16 @@
 """The whole path with a real GPU-aware MPI on the stand-in node, and its clocked gain."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
-from toposeat.launch import GpuAwareMpi, find_gpu_aware_mpi
+from toposeat.launch import find_gpu_aware_mpi
 from toposeat.launch.installations import UCX_VARIABLE
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic import MemorySpace
@@ -27,7 +24,7 @@ HALO = ("--grid", "2x2x2", "--weights", "3,1,1", "--device", "--bytes", "500000"
 
 
 @pytest.fixture(scope="module")
-def mpi() -> GpuAwareMpi:
+def mpi():
     if Path("/proc/driver/nvidia/version").exists():
         pytest.skip("this node has a real NVIDIA driver: the stand-in refuses to load beside it")
     found = find_gpu_aware_mpi()
@@ -36,16 +33,14 @@ def mpi() -> GpuAwareMpi:
     return found
 
 
-def compiled(mpi: GpuAwareMpi, examples: Path, name: str, folder: Path) -> Path:
+def compiled(mpi, examples, name, folder):
     program, source = folder / name, examples / name / f"{name}.c"
     line = [str(mpi.installation.mpicc), "-O2", "-rdynamic", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([*line, "-o", str(program), str(source), "-ldl"], check=True)
     return program
 
 
-def on_node(
-    mpi: GpuAwareMpi, *words: object, machine: str = "k80-16", scale: float = 0.02
-) -> subprocess.CompletedProcess[str]:
+def on_node(mpi, *words, machine="k80-16", scale=0.02):
     """Run a command on an emulated node: 16 K80s whose board uplinks move 80 MB/s."""
     with emulated_node(machine_text(read_topology(machine), scale=scale)) as node:
         done = ran(
@@ -58,12 +53,12 @@ def on_node(
     return done
 
 
-def toposeat(mpi: GpuAwareMpi, *words: object, **node: Any) -> str:
+def toposeat(mpi, *words, **node):
     return on_node(mpi, Path(sys.executable).with_name("toposeat"), *words, **node).stdout
 
 
 @pytest.mark.alone
-def test_profile_map_run_and_compare(mpi: GpuAwareMpi, examples_dir: Path, tmp_path: Path) -> None:
+def test_profile_map_run_and_compare(mpi, examples_dir, tmp_path):
     halo = compiled(mpi, examples_dir, "halo3d", tmp_path)
     line = [*mpi.launch_words(RANKS), halo, *HALO]
     profile, place = tmp_path / "halo.prof", tmp_path / "halo.place"
@@ -92,10 +87,8 @@ def test_profile_map_run_and_compare(mpi: GpuAwareMpi, examples_dir: Path, tmp_p
 
 
 @pytest.mark.alone
-def test_measured_numbers_predict_what_is_clocked(
-    mpi: GpuAwareMpi, examples_dir: Path, tmp_path: Path
-) -> None:
-    node: dict[str, Any] = {"machine": "power9-4", "scale": 0.002}  # its X-bus moves 64 MB/s
+def test_measured_numbers_predict_what_is_clocked(mpi, examples_dir, tmp_path):
+    node = {"machine": "power9-4", "scale": 0.002}  # its X-bus moves 64 MB/s
     halo = compiled(mpi, examples_dir, "halo3d", tmp_path)
     line = [*mpi.launch_words(4), halo, "--grid", "2x1x2", "--weights", "3,1,1", "--device"]
     line += ["--bytes", "1000000", "--iterations", "2"]
@@ -121,15 +114,13 @@ def test_measured_numbers_predict_what_is_clocked(
     ],
     ids=lambda words: words[0],
 )
-def test_examples_are_right_on_devices(
-    mpi: GpuAwareMpi, words: tuple[str, ...], examples_dir: Path, tmp_path: Path
-) -> None:
+def test_examples_are_right_on_devices(mpi, words, examples_dir, tmp_path):
     program = compiled(mpi, examples_dir, words[0], tmp_path)
     run = [*mpi.launch_words(4), program, *words[1:], "--iterations", "3"]
     assert f"{words[0]}: verified" in on_node(mpi, *run, "--device").stdout
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
+def test_what_is_missing_is_named(tmp_path):
     found = find_gpu_aware_mpi((), {UCX_VARIABLE: str(tmp_path)})
     assert isinstance(found, str)
     assert "libuct_cuda" in found

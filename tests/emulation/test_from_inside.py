@@ -3,10 +3,7 @@
 Two patterns of each machine are asked in every run, four more in depth.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
 
 import pytest
 
@@ -63,7 +60,7 @@ ALIKE = {
 MACHINES = [name for name in machine_names() if not any(name.startswith(each) for each in LEFT_OUT)]
 
 
-def compare(name: str, patterns: Sequence[str]) -> None:
+def compare(name, patterns):
     """Ask inside and outside, and compare."""
     program = f"""
     from toposeat import map_traffic, read_topology
@@ -89,11 +86,11 @@ def compare(name: str, patterns: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_order_and_ratio_are_those_of_the_machine(name: str) -> None:
+def test_order_and_ratio_are_those_of_the_machine(name):
     compare(name, PATTERNS[len(read_topology(name).devices)][:2])
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", MACHINES)
-def test_of_four_patterns_more(name: str) -> None:
+def test_of_four_patterns_more(name):
     compare(name, PATTERNS[len(read_topology(name).devices)][2:])

@@ -1,7 +1,5 @@
 """The stand-in's management library: what it tells is the topology, under old names too."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 
@@ -14,12 +12,12 @@ from toposeat.topology import read_topology
 _PORTS = {ComponentKind.NVSWITCH: "switch", ComponentKind.NUMA: "cpu"}
 
 
-def lanes_of(machine: str) -> dict[str, dict[str, int]]:
+def lanes_of(machine):
     """By bus id of the device and of the other end, or its kind."""
     topology = read_topology(machine)
     ends = {d.id: d.pci_bus_id or "" for d in topology.devices}
     ports = {c.id: _PORTS[c.kind] for c in topology.components if c.kind in _PORTS}
-    found: dict[str, Counter[str]] = {pci: Counter() for pci in ends.values()}
+    found = {pci: Counter() for pci in ends.values()}
     for link in topology.links:
         for here, there in (link.ends, link.ends[::-1]):
             if link.kind is LinkKind.NVLINK and here in ends:
@@ -40,7 +38,7 @@ def lanes_of(machine: str) -> dict[str, dict[str, int]]:
         ("alps-gh200-4", None),
     ],
 )
-def test_links_are_those_of_the_topology(machine: str, generation: int | None) -> None:
+def test_links_are_those_of_the_topology(machine, generation):
     program = """
     import pynvml
     from toposeat.topology.live.nvidia import read_nvml
@@ -58,7 +56,7 @@ def test_links_are_those_of_the_topology(machine: str, generation: int | None) -
     assert generations == [generation]
 
 
-def test_old_names_and_pairs() -> None:
+def test_old_names_and_pairs():
     program = """
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
     class Pci(ctypes.Structure):  # the first versions' struct, and what lies behind it
@@ -90,7 +88,7 @@ def test_old_names_and_pairs() -> None:
     assert ends == ["b'intact'", "b'intact'"]
 
 
-def test_a_switch_joins_all_of_its_devices() -> None:
+def test_a_switch_joins_all_of_its_devices():
     program = """
     driver.start()
     value = c_int()
@@ -102,7 +100,7 @@ def test_a_switch_joins_all_of_its_devices() -> None:
     assert output_of(program, machine="l40s-8").split() == ["1", "1", "0"]
 
 
-def test_pairs_with_nvlink_have_a_pcie_distance_too() -> None:
+def test_pairs_with_nvlink_have_a_pcie_distance_too():
     program = """
     import pynvml
     from toposeat.topology.live.nvidia import read_nvml

@@ -1,7 +1,5 @@
 """Pools and stream-ordered memory, and events between processes."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 from tests.emulation.stand_in import output_of
@@ -38,7 +36,7 @@ def attribute(which, pointer, kind=c_uint64):
 """
 
 
-def test_memory_is_taken_and_freed_in_the_order_of_a_stream() -> None:
+def test_memory_is_taken_and_freed_in_the_order_of_a_stream():
     program = """
     driver.start(0)
     pool, where = c_void_p(), stream()
@@ -75,7 +73,7 @@ def test_memory_is_taken_and_freed_in_the_order_of_a_stream() -> None:
     assert output_of(POOLS + dedent(program)) == "[1, 0, 2, 400, 1]"
 
 
-def test_own_pools() -> None:
+def test_own_pools():
     program = """
     driver.start(0)
     props, pool, now, where = Props(1, 1, 1, 0), c_void_p(), c_void_p(), stream()
@@ -114,7 +112,7 @@ def test_own_pools() -> None:
     assert output_of(POOLS + dedent(program)) == "[101, 1, 1, 1, 101, 1]"
 
 
-def test_pools_cross_processes() -> None:
+def test_pools_cross_processes():
     program = """
     import socket
     ours, theirs = socket.socketpair()
@@ -159,7 +157,7 @@ def test_pools_cross_processes() -> None:
     assert output_of(POOLS + dedent(program)).split("\n") == ["from the child", "1"]
 
 
-def test_events_cross_processes() -> None:
+def test_events_cross_processes():
     program = """
     import socket
     ours, theirs = socket.socketpair()
@@ -208,7 +206,7 @@ def test_events_cross_processes() -> None:
     assert output_of(POOLS + dedent(program)) == "[1, 400, 201, 205]"
 
 
-def test_nobody_waits_for_the_record_of_a_process_that_was_killed() -> None:
+def test_nobody_waits_for_the_record_of_a_process_that_was_killed():
     program = """
     import socket
     ours, theirs = socket.socketpair()

@@ -1,7 +1,5 @@
 """Machines written link by link, independent of the catalogue."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,20 +18,11 @@ from toposeat.model.topology import (
 FAR_MORE = 1e30  # a direction that never limits
 
 
-def device(number: int) -> Device:
+def device(number):
     return Device(id=f"g{number}", index=number)
 
 
-def link(
-    name: str,
-    ends: tuple[str, str],
-    forward: float,
-    backward: float | None = None,
-    *,
-    combined: float | None = None,
-    latency: float = 0.0,
-    kind: LinkKind = LinkKind.PCIE,
-) -> Link:
+def link(name, ends, forward, backward=None, *, combined=None, latency=0.0, kind=LinkKind.PCIE):
     return Link(
         id=name,
         kind=kind,
@@ -49,7 +38,7 @@ def link(
 RATIOS = (1.0, 2.47, 4.22, 4.47)
 
 
-def paper_tree() -> Topology:
+def paper_tree():
     """The 16-GPU node of Faraji et al. as their congestion figures see it.
 
     GPU -[L0]- board switch -[L1]- PCIe switch -[L2]- root complex -[L3]- root complex, with the
@@ -59,7 +48,7 @@ def paper_tree() -> Topology:
     return _tree("paper", lambda level: {"forward": FAR_MORE, "combined": combined[level]})
 
 
-def mixed_tree(*, bandwidth: float, latency: float) -> Topology:
+def mixed_tree(*, bandwidth, latency):
     """The same node as the link model that reproduces the paper's times has it: full duplex.
 
     Shared capacity of level l is share_l x bandwidth / ratio_l with shares 1, 1, 2, 4.47, and a
@@ -106,7 +95,7 @@ def _tree(
     )
 
 
-def _tree_route(source: int, target: int, caps: Sequence[float] | None) -> Route:
+def _tree_route(source, target, caps):
     up, down, level = [], [], 0
     here, there = source, target
     while here != there and level < 3:
@@ -124,15 +113,7 @@ def _tree_route(source: int, target: int, caps: Sequence[float] | None) -> Route
     )
 
 
-def two_switches(
-    *,
-    uplink: float,
-    combined: float | None = None,
-    far_cap: float | None = None,
-    latency: float,
-    uplink_latency: float | None = None,
-    unit: float = 1,
-) -> Topology:
+def two_switches(*, uplink, combined=None, far_cap=None, latency, uplink_latency=None, unit=1):
     """Devices 0, 1 on switch s and 2, 3 on switch t, ports of 100 bytes/s, one uplink s - t.
 
     `latency` is that of a near pair; the uplink adds its own (the same if not given). `unit`
@@ -167,11 +148,11 @@ def two_switches(
     )
 
 
-def _near(i: int, j: int) -> Route:
+def _near(i, j):
     return Route(source=f"g{i}", target=f"g{j}", links=(f"p{i}", f"p{j}"), path_class=PathClass.PIX)
 
 
-def _far(i: int, j: int, cap: float | None, unit: float) -> Route:
+def _far(i, j, cap, unit):
     return Route(
         source=f"g{i}",
         target=f"g{j}",
@@ -181,6 +162,6 @@ def _far(i: int, j: int, cap: float | None, unit: float) -> Route:
     )
 
 
-def congestion_of_level(loads: Sequence[tuple[str, float]], level: int) -> float:
+def congestion_of_level(loads, level):
     """The highest congestion of the links `L<level>-*` of `paper_tree`."""
     return max(seconds for name, seconds in loads if name.startswith(f"L{level}-"))

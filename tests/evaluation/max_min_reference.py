@@ -5,13 +5,8 @@ rates together; whoever meets a full constraint or its cap stops"), in `fraction
 nothing rounds and ties are ties.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-from toposeat.model.topology import Route, Topology
 
 Constraint = tuple[str, str]  # link id, "forward" | "backward" | "combined"; or pair, "pair"
 
@@ -24,11 +19,7 @@ class ReferenceFlow:
     uses: tuple[Constraint, ...]
 
 
-def reference_finish(
-    topology: Topology,
-    flows: Sequence[tuple[int, int, int, int]],
-    device_of_rank: Sequence[int],
-) -> list[Fraction]:
+def reference_finish(topology, flows, device_of_rank):
     """Finish of each (source rank, target rank, bytes, messages)."""
     capacity = _capacities(topology)
     todo = dict(enumerate(_flows(topology, flows, device_of_rank, capacity)))
@@ -49,18 +40,14 @@ def reference_finish(
     return [finish[n] for n in sorted(finish)]
 
 
-def reference_schedule(
-    topology: Topology,
-    phases: Sequence[Sequence[tuple[int, int, int, int]]],
-    device_of_rank: Sequence[int],
-) -> Fraction:
+def reference_schedule(topology, phases, device_of_rank):
     """Finish of the last flow if a rank enters a phase when its own flows of the last are done."""
     capacity = _capacities(topology)
     ends = [(k, a, b) for k, phase in enumerate(phases) for a, b, _, _ in phase]
     flows = [f for phase in phases for f in _flows(topology, phase, device_of_rank, capacity)]
-    issued: dict[int, Fraction] = {}
+    issued = {}
     left = {n: flow.bytes for n, flow in enumerate(flows)}
-    finish: dict[int, Fraction] = {}
+    finish = {}
     now = Fraction(0)
     while True:
         for n, (phase, *pair) in enumerate(ends):
@@ -87,12 +74,7 @@ def reference_schedule(
         now = then
 
 
-def _flows(
-    topology: Topology,
-    flows: Sequence[tuple[int, int, int, int]],
-    device_of_rank: Sequence[int],
-    capacity: Mapping[Constraint, Fraction],
-) -> list[ReferenceFlow]:
+def _flows(topology, flows, device_of_rank, capacity):
     ids = [topology.devices[device].id for device in device_of_rank]
     return [
         _flow(topology, (ids[a], ids[b]), size, messages, capacity)
@@ -100,7 +82,7 @@ def _flows(
     ]
 
 
-def _capacities(topology: Topology) -> dict[Constraint, Fraction]:
+def _capacities(topology):
     result = {}
     for link in topology.links:
         result[link.id, "forward"] = Fraction(link.forward_bytes_per_s.value)
@@ -114,19 +96,13 @@ def _capacities(topology: Topology) -> dict[Constraint, Fraction]:
     return result
 
 
-def _pair(route: Route) -> Constraint:
+def _pair(route):
     return ("-".join(sorted((route.source, route.target))), "pair")
 
 
-def _flow(
-    topology: Topology,
-    pair: tuple[str, str],
-    size: int,
-    messages: int,
-    capacity: Mapping[Constraint, Fraction],
-) -> ReferenceFlow:
+def _flow(topology, pair, size, messages, capacity):
     route = topology.route_of_pair[pair]
-    uses: list[Constraint] = []
+    uses = []
     latency = Fraction(0)
     here = route.source
     for name in route.links:
@@ -150,13 +126,11 @@ def _flow(
     return ReferenceFlow(Fraction(size), messages * latency, cap, tuple(uses))
 
 
-def _rates(
-    flows: Mapping[int, ReferenceFlow], capacity: Mapping[Constraint, Fraction]
-) -> dict[int, Fraction]:
-    fixed: dict[int, Fraction] = {}
+def _rates(flows, capacity):
+    fixed = {}
     while len(fixed) < len(flows):
         free = [n for n in flows if n not in fixed]
-        level_of: dict[Constraint, Fraction] = {}
+        level_of = {}
         for constraint, size in capacity.items():
             users = sum(flows[n].uses.count(constraint) for n in free)
             if users:

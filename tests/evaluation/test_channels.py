@@ -1,9 +1,5 @@
 """Groups over several hosts of a machine whose devices are listed: the channels between them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.mapping.test_node_order import NAMES, leaves_of_four
@@ -13,27 +9,26 @@ from toposeat.evaluation.group_rate import group_rate
 from toposeat.mapping import SlotEvaluator, map_traffic, shape_of_network
 from toposeat.mapping.fabric import tray_of
 from toposeat.mapping.joined import join_hosts
-from toposeat.model.evaluation import Evaluation
-from toposeat.model.topology import LinkKind, Topology
+from toposeat.model.topology import LinkKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_network, read_topology
 
 INTERLEAVED = [NAMES[at] for at in (0, 4, 1, 5)]
 
 
-def joined(order: list[str], taper: float = 1, node: str = "hgx-h100") -> Topology:
+def joined(order, taper=1, node="hgx-h100"):
     network = leaves_of_four(NAMES, taper).restricted_to(order)
     return join_hosts(network, [read_topology(node)] * len(order))
 
 
-def evaluated(topology: Topology, job: str) -> Evaluation:
+def evaluated(topology, job):
     evaluator = Evaluator(topology, pattern_traffic(job))
     return evaluator.evaluate(evaluator.default)
 
 
 @pytest.mark.parametrize("node", ["hgx-h100", "dgx-1v", "summit-6", "perlmutter-4"])
 @pytest.mark.parametrize("taper", [1, 4])
-def test_it_is_the_model_of_large_machines(node: str, taper: float) -> None:
+def test_it_is_the_model_of_large_machines(node, taper):
     """That one adds up bytes over slots of hosts, this one over the links of the topology.
 
     This one knows what a single flow reaches: up to 4 % less on Perlmutter.
@@ -52,7 +47,7 @@ def test_it_is_the_model_of_large_machines(node: str, taper: float) -> None:
             )
 
 
-def test_a_group_on_two_hosts_uses_all_their_nics() -> None:
+def test_a_group_on_two_hosts_uses_all_their_nics():
     """The rings inside the hosts are slower than an eighth over each GPU's PCIe and NIC."""
     job = "llm:tp=16,pp=1,dp=1"
     (volume,) = {each.bytes for each in pattern_traffic(job).groups}
@@ -62,7 +57,7 @@ def test_a_group_on_two_hosts_uses_all_their_nics() -> None:
     assert phase.seconds == pytest.approx(volume / inside)
 
 
-def test_the_order_of_hosts_gains_on_tapered_leaves_without_a_proof() -> None:
+def test_the_order_of_hosts_gains_on_tapered_leaves_without_a_proof():
     """Two hosts on each of two leaves, taper 4: interleaved the uplinks carry all twice."""
     job = "llm:tp=1,pp=1,dp=32"
     result = map_traffic(joined(INTERLEAVED, 4), pattern_traffic(job))
@@ -72,7 +67,7 @@ def test_the_order_of_hosts_gains_on_tapered_leaves_without_a_proof() -> None:
     assert "several nodes" in result.certificate.reason
 
 
-def test_trays_on_one_switch_are_one_node() -> None:
+def test_trays_on_one_switch_are_one_node():
     job = "llm:tp=72,pp=1,dp=1"
     (volume,) = {each.bytes for each in pattern_traffic(job).groups}
     rack = read_topology("gb200-nvl72")
@@ -81,7 +76,7 @@ def test_trays_on_one_switch_are_one_node() -> None:
     assert map_traffic(rack, pattern_traffic(job)).certificate.proved
 
 
-def test_channels_go_by_the_nics_in_order() -> None:
+def test_channels_go_by_the_nics_in_order():
     """Two nodes of four places; NIC 0 is near places 0, 1 and 4, 5, NIC 1 near the others."""
     channels = Channels(lambda place: place // 4, lambda place: (0, place % 4 // 2))
     assert channels.units([5, 1, 4, 0]) == [(4, 5), (0, 1)]
@@ -93,7 +88,7 @@ def test_channels_go_by_the_nics_in_order() -> None:
     assert few.count(both) == 1
 
 
-def test_joined_trays_of_a_domain_are_one_node(tmp_path: Path) -> None:
+def test_joined_trays_of_a_domain_are_one_node(tmp_path):
     """Two domains of two trays: inside a tensor group has NVLink, over both the eight NICs.
 
     Over these trees send 16/30 of what a ring does: 400 GB/s carry more than NVLink.
@@ -118,7 +113,7 @@ def test_joined_trays_of_a_domain_are_one_node(tmp_path: Path) -> None:
         assert phase.seconds == pytest.approx(volume / rate, rel=1e-3)
 
 
-def test_a_domain_of_hosts_without_a_switch_is_left_out(tmp_path: Path) -> None:
+def test_a_domain_of_hosts_without_a_switch_is_left_out(tmp_path):
     conf = tmp_path / "topology.conf"
     conf.write_text("SwitchName=leaf Nodes=n[0-1]\n")
     nodes = [read_topology("perlmutter-4")] * 2
@@ -128,7 +123,7 @@ def test_a_domain_of_hosts_without_a_switch_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nodes", range(2, 20))
-def test_both_trees_reach_every_node_by_two_children_at_most(nodes: int) -> None:
+def test_both_trees_reach_every_node_by_two_children_at_most(nodes):
     edges = list(double_tree(nodes))
     for tree in (edges[::2], edges[1::2]):
         parent = dict(tree)
@@ -149,13 +144,13 @@ def test_both_trees_reach_every_node_by_two_children_at_most(nodes: int) -> None
         assert leaves[0].isdisjoint(leaves[1])
 
 
-def test_the_tree_of_sixteen_nodes() -> None:
+def test_the_tree_of_sixteen_nodes():
     parents = dict(list(double_tree(16))[::2])
     assert [parents[node] for node in (1, 2, 3, 4, 8, 12, 14, 15)] == [2, 4, 2, 8, 0, 8, 12, 14]
     assert dict(list(double_tree(6))[::2]) == {1: 2, 2: 4, 3: 2, 4: 0, 5: 4}
 
 
-def test_trees_go_by_the_channels_of_rings() -> None:
+def test_trees_go_by_the_channels_of_rings():
     channels = Channels(lambda place: place // 4, lambda place: (place // 4, place % 2))
     hops = list(channels.tree_hops([(0, 1, 2, 3), (4, 5), (8, 9)]))
     assert len(hops) == 2 * 2 * 2 * 2  # edges of each tree, trees, directions, channels

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 TRAFFIC = traffic_of(4, [(0, 2, 300, 3), (3, 1, 100, 1), (0, 1, 100, 1)])
 
 
-def test_a_small_machine_by_hand() -> None:
+def test_a_small_machine_by_hand():
     machine = two_switches(uplink=50, combined=60, far_cap=40, latency=0.5)
     result = evaluate(machine, TRAFFIC, (0, 1, 2, 3))
     assert result.device_of_rank == (0, 1, 2, 3)
@@ -40,7 +37,7 @@ def test_a_small_machine_by_hand() -> None:
     assert result.predicted_s == pytest.approx(3 + 20 / 30 + 280 / 40)
 
 
-def test_the_placement_matters() -> None:
+def test_the_placement_matters():
     machine = two_switches(uplink=50, latency=0.0)
     near = evaluate(machine, traffic_of(2, [(0, 1, 100, 1)]), (3, 2))
     assert (near.predicted_s, near.hop_bytes, near.cost) == (1.0, 200, 100)
@@ -49,7 +46,7 @@ def test_the_placement_matters() -> None:
     assert {load.link for load in near.links} == {"p0", "p1", "p2", "p3", "up"}  # idle ones too
 
 
-def test_only_device_traffic_counts_where_there_is_some() -> None:
+def test_only_device_traffic_counts_where_there_is_some():
     machine = two_switches(uplink=50, latency=0.0)
     host = PairTable.from_pairs([0], [2], [10**6], [1])
     both = Traffic(
@@ -69,21 +66,21 @@ def test_only_device_traffic_counts_where_there_is_some() -> None:
         ((0, 1, 2, -1), "rank 3: device -1 does not exist in 'two switches', which has 4"),
     ],
 )
-def test_a_placement_that_does_not_fit_is_refused(placement: Sequence[int], message: str) -> None:
+def test_a_placement_that_does_not_fit_is_refused(placement, message):
     with pytest.raises(InputError) as caught:
         evaluate(two_switches(uplink=50, latency=0.0), TRAFFIC, placement)
     assert caught.value.message == message or str(caught.value) == message
     assert "toposeat map" in caught.value.hint
 
 
-def test_default_placement() -> None:
+def test_default_placement():
     machine = two_switches(uplink=50, latency=0.0)
     assert default_placement(3, machine) == (0, 1, 2)
     assert default_placement(6, machine) == (0, 1, 2, 3, 0, 1)
     assert default_placement(0, machine) == ()
 
 
-def test_a_missing_route_is_named() -> None:
+def test_a_missing_route_is_named():
     machine = two_switches(uplink=50, latency=0.0)
     cut = dataclasses.replace(
         machine, routes=tuple(r for r in machine.routes if (r.source, r.target) != ("g2", "g1"))
@@ -92,7 +89,7 @@ def test_a_missing_route_is_named() -> None:
         compile_network(cut)
 
 
-def test_a_link_without_capacity_is_named_only_if_it_is_needed() -> None:
+def test_a_link_without_capacity_is_named_only_if_it_is_needed():
     machine = two_switches(uplink=50, latency=0.0)
     dead = tuple(
         dataclasses.replace(each, backward_bytes_per_s=nominal(0)) if each.id == "up" else each
@@ -106,7 +103,7 @@ def test_a_link_without_capacity_is_named_only_if_it_is_needed() -> None:
     assert result == evaluate(machine, TRAFFIC, (0, 1, 2, 3))
 
 
-def test_messages_of_a_histogram_have_their_own_sizes() -> None:
+def test_messages_of_a_histogram_have_their_own_sizes():
     """docs/explanation/prediction.md, "Message sizes"."""
     key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
     histogram = np.zeros(65, np.int64)
@@ -137,7 +134,7 @@ def test_messages_of_a_histogram_have_their_own_sizes() -> None:
     assert evaluate(machine, unknown, [0, 1]).predicted_s == pytest.approx(10 * each)
 
 
-def test_a_cap_of_zero_is_named() -> None:
+def test_a_cap_of_zero_is_named():
     machine = two_switches(uplink=50, far_cap=0, latency=0.0)
     with pytest.raises(InputError, match="route g0 -> g2 has a cap of 0"):
         compile_network(machine)

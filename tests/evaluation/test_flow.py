@@ -1,9 +1,6 @@
 """The core's flow time against an independent exact model, and the laws both must obey."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,13 +11,11 @@ from tests.evaluation.machines import device, link, paper_tree, two_switches
 from tests.evaluation.max_min_reference import reference_finish
 from toposeat import _core
 from toposeat.evaluation import compile_network, compile_traffic, default_placement, evaluate
-from toposeat.model.quantity import Quantity, nominal
+from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     Component,
     ComponentKind,
     CurvePoint,
-    Device,
-    Link,
     Route,
     RouteCurve,
     Topology,
@@ -43,7 +38,7 @@ curves = st.builds(
 FlowRow = tuple[int, int, int, int]  # source, target, bytes, messages
 
 
-def traffic_of(ranks: int, flows: Sequence[FlowRow]) -> Traffic:
+def traffic_of(ranks, flows):
     columns = list(zip(*flows, strict=True)) or [(), (), (), ()]
     return Traffic(
         ranks=ranks,
@@ -53,7 +48,7 @@ def traffic_of(ranks: int, flows: Sequence[FlowRow]) -> Traffic:
 
 
 @st.composite
-def machines(draw: st.DrawFn) -> Topology:
+def machines(draw):
     """Random trees of switches, every number random, with routes of all sorts."""
     devices = draw(st.integers(2, 6))
     switches = draw(st.integers(1, 4))
@@ -88,14 +83,14 @@ def machines(draw: st.DrawFn) -> Topology:
 
 
 @st.composite
-def routes_between(draw: st.DrawFn, links: list[Link], source: str, target: str) -> Route:
+def routes_between(draw, links, source, target):
     """The way through the tree, or up to the root and down again, with limits of its own."""
     staged = draw(st.booleans())
     way = _path(links, source, target)
     if staged:
         way = _path(links, source, "s0") + _path(links, "s0", target)
 
-    def maybe(values: st.SearchStrategy[float]) -> Quantity | None:
+    def maybe(values):
         value = draw(st.one_of(st.none(), values))
         return None if value is None else nominal(value)
 
@@ -111,7 +106,7 @@ def routes_between(draw: st.DrawFn, links: list[Link], source: str, target: str)
     )
 
 
-def _path(links: list[Link], here: str, target: str, came: str = "") -> tuple[str, ...]:
+def _path(links, here, target, came=""):
     if here == target:
         return ()
     for each in links:
@@ -126,7 +121,7 @@ def _path(links: list[Link], here: str, target: str, came: str = "") -> tuple[st
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Topology, int, list[FlowRow], list[int]]:
+def cases(draw):
     """A machine, ranks, flows and a placement that may leave devices free."""
     machine = draw(machines())
     ranks = draw(st.integers(2, len(machine.devices)))
@@ -139,9 +134,7 @@ def cases(draw: st.DrawFn) -> tuple[Topology, int, list[FlowRow], list[int]]:
 
 @settings(max_examples=150, deadline=None)
 @given(cases())
-def test_equals_the_exact_reference(
-    case: tuple[Topology, int, list[FlowRow], list[int]],
-) -> None:
+def test_equals_the_exact_reference(case):
     machine, ranks, flows, placement = case
     expected = [float(each) for each in reference_finish(machine, flows, placement)]
     network, traffic = compile_network(machine), compile_traffic(traffic_of(ranks, flows))
@@ -153,7 +146,7 @@ def test_equals_the_exact_reference(
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.integers(2, 1000))
-def test_laws(case: tuple[Topology, int, list[FlowRow], list[int]], factor: int) -> None:
+def test_laws(case, factor):
     """Congestion is linear in bytes, and M times bytes and messages take M times as long."""
     machine, ranks, flows, placement = case
     once = evaluate(machine, traffic_of(ranks, flows), placement, metric="distance")
@@ -166,13 +159,11 @@ def test_laws(case: tuple[Topology, int, list[FlowRow], list[int]], factor: int)
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.data())
-def test_names_of_ranks_and_devices_do_not_matter(
-    case: tuple[Topology, int, list[FlowRow], list[int]], data: st.DataObject
-) -> None:
+def test_names_of_ranks_and_devices_do_not_matter(case, data):
     machine, ranks, flows, placement = case
     rank_names = data.draw(st.permutations(range(ranks)))
     device_names = data.draw(st.permutations(range(len(machine.devices))))
-    devices: list[Device] = list(machine.devices)
+    devices = list(machine.devices)
     for old, new in enumerate(device_names):
         devices[new] = machine.devices[old]
     renamed_machine = dataclasses.replace(machine, devices=tuple(devices))
@@ -189,7 +180,7 @@ def test_names_of_ranks_and_devices_do_not_matter(
     }
 
 
-def test_last_flow_and_bottleneck_are_named() -> None:
+def test_last_flow_and_bottleneck_are_named():
     machine = two_switches(uplink=50, latency=0.0)
     network = compile_network(machine)
     flows = compile_traffic(traffic_of(4, [(0, 1, 10, 1), (0, 2, 200, 1), (1, 3, 400, 1)]))
@@ -203,7 +194,7 @@ def test_last_flow_and_bottleneck_are_named() -> None:
     assert _core.flow_times(network, nothing, [0, 1, 2, 3]).last_flow is None
 
 
-def test_a_large_phase_agrees_with_the_reference() -> None:
+def test_a_large_phase_agrees_with_the_reference():
     """All 48 flows of an open 4x4 stencil on 16 devices."""
     machine, traffic = paper_tree(), pattern_traffic("stencil2d:4x4,weight=3,bytes=100")
     table = traffic.mapped_table()

@@ -1,11 +1,8 @@
 """The rates of groups: against NCCL's own search, by hand, and against orders of the members."""
 
-from __future__ import annotations
-
 import csv
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise
@@ -24,7 +21,6 @@ from toposeat.evaluation.network import network_arrays
 from toposeat.evaluation.route_numbers import device_routes
 from toposeat.model.processor import Processor
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Topology
 from toposeat.topology import read_topologies, read_topology
 
 TABLES = Path(__file__).parents[3] / "shared" / "groups"
@@ -41,16 +37,16 @@ RECORDED = (
 
 
 @cache
-def rates(name: str) -> GroupRates:
+def rates(name):
     return GroupRates(read_topology(name))
 
 
-def gb_per_s(name: str, *devices: int) -> float:
+def gb_per_s(name, *devices):
     return rates(name).of(devices).bytes_per_s / 1e9
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_nccl_finds_the_same(name: str) -> None:
+def test_nccl_finds_the_same(name):
     table = TABLES / f"{name}.tsv"
     if not table.exists():
         pytest.skip("no ../shared/groups here")
@@ -80,9 +76,7 @@ def test_nccl_finds_the_same(name: str) -> None:
         ((), 22),
     ],
 )
-def test_the_link_between_processors_has_the_rate_of_their_model(
-    told: tuple[str, ...], expected: float
-) -> None:
+def test_the_link_between_processors_has_the_rate_of_their_model(told, expected):
     assert nccl_speeds.socket_bytes_per_s(Processor(told)) == expected * 1e9
 
 
@@ -98,7 +92,7 @@ def test_the_link_between_processors_has_the_rate_of_their_model(
         (tuple(range(8)), 6 * 20),
     ],
 )
-def test_a_dgx_1v_in_nccls_own_numbers(devices: tuple[int, ...], expected: float) -> None:
+def test_a_dgx_1v_in_nccls_own_numbers(devices, expected):
     found = group_rate(read_topology("dgx-1v"), devices, "nccl")
     assert found.bytes_per_s == expected * 1e9
 
@@ -107,15 +101,13 @@ def test_a_dgx_1v_in_nccls_own_numbers(devices: tuple[int, ...], expected: float
     ("name", "members", "channels", "gb_per_s_each"),
     [("dgx-a100", 2, 12, 20), ("hgx-h100", 8, 12, 30)],  # NVIDIA/nccl issue 1197 for the latter
 )
-def test_logs_of_nccl_have_the_same_product(
-    name: str, members: int, channels: int, gb_per_s_each: float
-) -> None:
+def test_logs_of_nccl_have_the_same_product(name, members, channels, gb_per_s_each):
     """NCCL halves the rate of its rings and doubles their number where it may."""
     found = group_rate(read_topology(name), range(members), "nccl")
     assert found.bytes_per_s == channels * gb_per_s_each * 1e9
 
 
-def lanes(wiring: Sequence[Sequence[float]]) -> float:
+def lanes(wiring):
     """The rate of all members of a mesh, in lanes; `wiring` has the lanes between each two."""
     joined = [(a, b) for a, row in enumerate(wiring) for b, lane in enumerate(row) if lane > 0]
     pairs = [(a, b) for a in range(len(wiring)) for b in range(len(wiring))]
@@ -134,7 +126,7 @@ def lanes(wiring: Sequence[Sequence[float]]) -> float:
     ).bytes_per_s
 
 
-def lanes_between(machine: Topology) -> list[list[float]]:
+def lanes_between(machine):
     found = [[0.0] * len(machine.devices) for _ in machine.devices]
     for link in machine.links:
         ends = [at for at, device in enumerate(machine.devices) if device.id in link.ends]
@@ -143,7 +135,7 @@ def lanes_between(machine: Topology) -> list[list[float]]:
     return found
 
 
-def test_four_v100_with_two_links_each_to_each_have_six_lanes() -> None:
+def test_four_v100_with_two_links_each_to_each_have_six_lanes():
     """NVIDIA/nccl issue 713 logs six channels, each at what that version took for a lane."""
     assert lanes([[0 if a == b else 2 for a in range(4)] for b in range(4)]) == 6
 
@@ -157,11 +149,11 @@ def test_four_v100_with_two_links_each_to_each_have_six_lanes() -> None:
         ("mi250x-8", 4),  # models 71 and 73: four rings, each of one lane
     ],
 )
-def test_whole_nodes_have_the_lanes_of_rccls_fixed_rings(name: str, expected: float) -> None:
+def test_whole_nodes_have_the_lanes_of_rccls_fixed_rings(name, expected):
     assert lanes(lanes_between(read_topology(name))) == expected
 
 
-def test_hives_of_mi100_have_as_many_rings_as_rccls_model_has() -> None:
+def test_hives_of_mi100_have_as_many_rings_as_rccls_model_has():
     """Models 28 and 45: four rings, of which each leaves a hive of four and comes back by PCIe."""
     machine = read_topology("mi100-8")
     rings = group_rate(machine, range(8), "nccl").rings
@@ -171,7 +163,7 @@ def test_hives_of_mi100_have_as_many_rings_as_rccls_model_has() -> None:
         assert sum(joined[a][b] == 0 for a, b in pairwise((*ring, ring[0]))) >= 2
 
 
-def test_where_rccls_fixed_rings_differ() -> None:
+def test_where_rccls_fixed_rings_differ():
     """The wiring of a MI250X node of which all links count as one (models 52, 58, 62).
 
     RCCL's four rings pass some links twice: two lanes, where five rings of half a lane fit.
@@ -180,16 +172,16 @@ def test_where_rccls_fixed_rings_differ() -> None:
     assert lanes(wiring) == 2.5
 
 
-def test_a_pair_with_two_links_has_twice_the_rate() -> None:
+def test_a_pair_with_two_links_has_twice_the_rate():
     assert gb_per_s("dgx-1v", 0, 3) == pytest.approx(2 * gb_per_s("dgx-1v", 0, 1))
 
 
-def test_a_member_with_links_to_both_relays() -> None:
+def test_a_member_with_links_to_both_relays():
     alone, relayed = gb_per_s("dgx-1v", 0, 5), gb_per_s("dgx-1v", 0, 1, 5)
     assert relayed > 2 * alone
 
 
-def test_a_ring_over_relays_is_joined_by_others_at_half_its_rate() -> None:
+def test_a_ring_over_relays_is_joined_by_others_at_half_its_rate():
     # One ring of two lanes relays twice; at one lane three rings fit, as NCCL finds them.
     found = rates("dgx-1v").of((0, 3, 4, 7))
     assert len(found.rings) == 3
@@ -197,20 +189,20 @@ def test_a_ring_over_relays_is_joined_by_others_at_half_its_rate() -> None:
     assert found.bytes_per_s == pytest.approx(3 * gb_per_s("dgx-1v", 0, 1) * 1e9)
 
 
-def test_a_crossed_bridge_is_worth_more_than_twice() -> None:
+def test_a_crossed_bridge_is_worth_more_than_twice():
     crossed = gb_per_s("rtx-4-crossed-bridges", 0, 2)
     assert crossed == pytest.approx(48, rel=0.02)
     staged = gb_per_s("rtx-4-crossed-bridges", 0, 1)  # GeForce: no peer access over PCIe
     assert staged == pytest.approx(14, rel=0.05)
 
 
-def test_more_members_of_a_mesh_have_more_rings() -> None:
+def test_more_members_of_a_mesh_have_more_rings():
     found = [gb_per_s("mi300x-8", *range(k)) for k in range(2, 9)]
     assert found == pytest.approx([48, 96, 144, 192, 192, 288, 336])  # not monotone
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_the_order_of_members_plays_no_part(name: str) -> None:
+def test_the_order_of_members_plays_no_part(name):
     machine = read_topology(name)
     count = min(len(machine.devices), 8)
     rng = random.Random(name)
@@ -224,7 +216,7 @@ def test_the_order_of_members_plays_no_part(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"])
-def test_rings_pass_every_member_once_and_fit_on_the_links(name: str) -> None:
+def test_rings_pass_every_member_once_and_fit_on_the_links(name):
     machine = read_topology(name)
     positions = range(len(machine.devices))
     for count in (2, 3, 4):
@@ -240,7 +232,7 @@ def test_rings_pass_every_member_once_and_fit_on_the_links(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a100-pcie-8-bridged", "c2050-8", "k40-4"])
-def test_all_rings_together_cross_sockets_at_the_rate_of_the_best_pair_there(name: str) -> None:
+def test_all_rings_together_cross_sockets_at_the_rate_of_the_best_pair_there(name):
     """NCCL first gives all rings one order, so that they share the pair that crosses."""
     machine = read_topology(name)
     arrays = network_arrays(machine)
@@ -264,15 +256,15 @@ def test_all_rings_together_cross_sockets_at_the_rate_of_the_best_pair_there(nam
     [("hgx-h100", 18, 20.6, (365.0, 370.0)), ("dgx-a100", 12, 20.0, (232.0,))],
 )
 def test_rings_over_nvswitch_have_nccls_lanes_and_their_range_what_was_measured(
-    name: str, lanes: int, lane: float, measured: tuple[float, ...]
-) -> None:
+    name, lanes, lane, measured
+):
     for members in (range(2), range(4), range(8)):
         found = group_rate(read_topology(name), members)
         assert found.bytes_per_s == pytest.approx(lanes * lane * 1e9)
         assert all(found.low <= each * 1e9 <= found.high for each in measured)
 
 
-def test_what_was_measured_of_a_pair_is_what_rings_over_it_reach() -> None:
+def test_what_was_measured_of_a_pair_is_what_rings_over_it_reach():
     machine = read_topology("dgx-a100")
     for rate in (150e9, 260e9):
         cap = Quantity(rate, Source.MEASURED)
@@ -281,7 +273,7 @@ def test_what_was_measured_of_a_pair_is_what_rings_over_it_reach() -> None:
         assert (found.low, found.bytes_per_s, found.high) == pytest.approx((rate,) * 3)
 
 
-def test_makers_without_such_numbers_keep_theirs() -> None:
+def test_makers_without_such_numbers_keep_theirs():
     machine = read_topology("mi300x-8")
     lane = min(cap for cap in network_arrays(machine).cap.tolist() if np.isfinite(cap))
     assert group_rate(machine, [0, 1]).bytes_per_s == pytest.approx(lane)
@@ -299,9 +291,7 @@ GPU3\tSYS\tSYS\tPIX\t X \t8-15\t1
 @pytest.mark.parametrize(
     ("name", "share"), [("NVIDIA RTX PRO 6000 Blackwell", 0.79), ("NVIDIA L40S", 1.0)]
 )
-def test_kernels_reach_less_than_copies_over_pcie_5(
-    tmp_path: Path, name: str, share: float
-) -> None:
+def test_kernels_reach_less_than_copies_over_pcie_5(tmp_path, name, share):
     (tmp_path / "topo.txt").write_text(PCIE_5)
     uuid = "0000-0000-0000-000000000000"
     listed = "".join(f"GPU {at}: {name} (UUID: GPU-{at:08d}-{uuid})\n" for at in range(4))
@@ -315,25 +305,23 @@ def test_kernels_reach_less_than_copies_over_pcie_5(
         assert found >= copies[pair[1]] * share * 0.95  # both directions at once cost a little
 
 
-def test_one_device_has_nothing_to_send() -> None:
+def test_one_device_has_nothing_to_send():
     assert math.isinf(toposeat.group_rate(read_topology("dgx-1v"), [3]).bytes_per_s)
 
 
 @pytest.mark.parametrize("devices", [[], [0, 0], [0, 8], [-1, 2]])
-def test_no_set_of_devices_is_refused(devices: list[int]) -> None:
+def test_no_set_of_devices_is_refused(devices):
     with pytest.raises(UsageError):
         group_rate(read_topology("dgx-1v"), devices)
 
 
-def test_unknown_speeds_are_refused() -> None:
+def test_unknown_speeds_are_refused():
     with pytest.raises(UsageError, match="unknown speeds"):
         group_rate(read_topology("dgx-1v"), [0, 1], "fast")
 
 
 @pytest.mark.parametrize("lasts", [(3,), (0, 2), (0, 1, 2, 3)])
-def test_a_ring_that_goes_on_to_another_node_has_no_hop_from_its_last_device(
-    lasts: tuple[int, ...],
-) -> None:
+def test_a_ring_that_goes_on_to_another_node_has_no_hop_from_its_last_device(lasts):
     """On NVSwitches a device sends each byte but those that leave the node there."""
     topology = read_topology("hgx-h100")
     rates = GroupRates(topology)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -14,31 +12,31 @@ from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 
 
-def test_bandwidth_of_the_paper_is_its_published_ratios() -> None:
+def test_bandwidth_of_the_paper_is_its_published_ratios():
     cost = cost_matrix(paper_tree(), "bandwidth")
     assert cost[0, [1, 2, 4, 8]] == pytest.approx([1, 2.47, 4.22, 4.47])
     assert np.array_equal(cost, cost.T)
     assert not cost.diagonal().any()
 
 
-def test_distance_counts_levels_from_the_far_end() -> None:
+def test_distance_counts_levels_from_the_far_end():
     # Levels 0..3 have the values 4, 3, 2, 1 (maximum number of levels minus the level).
     cost = cost_matrix(paper_tree(), "distance")
     assert cost[0, [1, 2, 4, 8]] == pytest.approx([1, 4 / 3, 2, 4])
 
 
-def test_latency_is_relative_to_the_nearest_pair() -> None:
+def test_latency_is_relative_to_the_nearest_pair():
     cost = cost_matrix(two_switches(uplink=50, latency=0.5), "latency")
     assert cost[0].tolist() == [0, 1, 2, 2]  # 0.5 s in a switch, 1 s over the uplink
 
 
-def test_bandwidth_is_the_narrowest_of_cap_links_and_combined_capacity() -> None:
+def test_bandwidth_is_the_narrowest_of_cap_links_and_combined_capacity():
     assert cost_matrix(two_switches(uplink=50, latency=0))[0, 2] == 2
     assert cost_matrix(two_switches(uplink=50, combined=25, latency=0))[0, 2] == 4
     assert cost_matrix(two_switches(uplink=50, far_cap=10, latency=0))[0, 2] == 10
 
 
-def test_directions_differ() -> None:
+def test_directions_differ():
     machine = two_switches(uplink=50, latency=0)
     slow_back = tuple(
         dataclasses.replace(each, backward_bytes_per_s=nominal(10)) if each.id == "up" else each
@@ -48,7 +46,7 @@ def test_directions_differ() -> None:
     assert (cost[0, 2], cost[2, 0]) == (2, 10)
 
 
-def test_bad_input() -> None:
+def test_bad_input():
     machine = two_switches(uplink=50, latency=0)
     with pytest.raises(UsageError, match="unknown metric 'speed'") as caught:
         cost_matrix(machine, "speed")
@@ -58,12 +56,12 @@ def test_bad_input() -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_one_device_has_no_pairs(metric: str) -> None:
+def test_one_device_has_no_pairs(metric):
     alone = Topology(name="alone", origin="test", devices=(device(0),))
     assert pair_costs(alone, metric).per_byte.tolist() == [[0]]
 
 
-def test_hybrid_prices_every_message_by_its_own_size() -> None:
+def test_hybrid_prices_every_message_by_its_own_size():
     machine = two_switches(uplink=50, latency=0.5)
     costs = pair_costs(machine, "hybrid")
     assert costs.per_message is not None
@@ -78,7 +76,7 @@ def test_hybrid_prices_every_message_by_its_own_size() -> None:
     assert 1 / costs.per_byte[0, 2] == 50
 
 
-def test_ranks_on_one_device_pay_for_its_own_copies() -> None:
+def test_ranks_on_one_device_pay_for_its_own_copies():
     machine = two_switches(uplink=50, latency=0.5)
     slow = dataclasses.replace(
         machine.devices[1], copy_bytes_per_s=nominal(20), copy_latency_s=nominal(0.25)
@@ -98,7 +96,7 @@ def test_ranks_on_one_device_pay_for_its_own_copies() -> None:
     assert evaluate(machine, traffic, (0, 0)).predicted_s == 0  # not known: free
 
 
-def test_costs_within_a_host_are_those_of_the_matrix_in_per_cent() -> None:
+def test_costs_within_a_host_are_those_of_the_matrix_in_per_cent():
     machine = paper_tree()
     cost = cost_matrix(machine)
     rows = costs_within_host(machine)
@@ -107,7 +105,7 @@ def test_costs_within_a_host_are_those_of_the_matrix_in_per_cent() -> None:
         assert row == [round(100 * each) for each in cost[at, :at]]
 
 
-def test_costs_within_hosts_say_nothing_where_there_is_nothing_to_choose_by() -> None:
+def test_costs_within_hosts_say_nothing_where_there_is_nothing_to_choose_by():
     alike = two_switches(uplink=100, latency=0)
     assert set(cost_matrix(alike).ravel()) == {0, 1}
     assert costs_within_host(alike) == []

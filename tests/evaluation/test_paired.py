@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -8,7 +6,7 @@ import pytest
 from toposeat.evaluation.paired import paired_gain
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     gain = paired_gain([2.0, 2.0, 2.0], [1.0, 1.2, 0.8])
     assert gain.mean == pytest.approx(0.5)
     assert gain.deviation == pytest.approx(0.1)
@@ -16,12 +14,12 @@ def test_by_hand() -> None:
     assert (gain.low, gain.high) == pytest.approx((0.5 - half, 0.5 + half))
 
 
-def test_one_pair_has_no_spread() -> None:
+def test_one_pair_has_no_spread():
     gain = paired_gain([4.0], [5.0])
     assert (gain.mean, gain.deviation, gain.low, gain.count) == (-0.25, None, None, 1)
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
+def test_the_interval_holds_the_truth_as_often_as_it_says():
     rng = np.random.default_rng(7)
     held = 0
     for _ in range(2000):

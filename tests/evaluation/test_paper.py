@@ -1,7 +1,5 @@
 """Faraji et al. (2017), Fig. 7: congestion of the 16-GPU node, on the paper's own link graph."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.evaluation.machines import congestion_of_level, paper_tree
@@ -22,7 +20,7 @@ DEFAULT_ORDER = {
 }
 
 
-def normalised(traffic: Traffic) -> Traffic:
+def normalised(traffic):
     """Volumes scaled to 0..100 and truncated, as the paper's figures have them."""
     volume = traffic.table().dense_bytes(traffic.ranks)
     return Traffic(
@@ -37,9 +35,7 @@ def normalised(traffic: Traffic) -> Traffic:
 
 
 @pytest.mark.parametrize(("pattern", "expected"), DEFAULT_ORDER.items())
-def test_default_order_has_the_published_congestion(
-    pattern: str, expected: tuple[int, ...]
-) -> None:
+def test_default_order_has_the_published_congestion(pattern, expected):
     machine = paper_tree()
     result = evaluate(machine, normalised(pattern_traffic(pattern)), default_placement(16, machine))
     loads = [(load.link, load.congestion_s) for load in result.links]
@@ -47,7 +43,7 @@ def test_default_order_has_the_published_congestion(
     assert result.max_congestion_s == pytest.approx(max(seconds for _, seconds in loads))
 
 
-def test_sixteen_hundred_to_264() -> None:
+def test_sixteen_hundred_to_264():
     """3-D weighted: with the heavy first dimension inside the sockets the QPI link has 264."""
     machine = paper_tree()
     traffic = normalised(pattern_traffic("stencil3d:2x2x4,weight=3"))
@@ -64,7 +60,7 @@ def test_sixteen_hundred_to_264() -> None:
     assert result.cost < default.cost
 
 
-def test_untruncated_volumes_keep_the_ratio_of_six() -> None:
+def test_untruncated_volumes_keep_the_ratio_of_six():
     machine = paper_tree()
     traffic = pattern_traffic("stencil3d:2x2x4,weight=3")
     placed = tuple(

@@ -1,7 +1,5 @@
 """The worked examples of docs/explanation/prediction.md, recomputed by the product."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path
@@ -10,39 +8,39 @@ import numpy as np
 import pytest
 
 from tests.evaluation.machines import two_switches
-from tests.evaluation.test_flow import FlowRow, traffic_of
+from tests.evaluation.test_flow import traffic_of
 from tests.evaluation.test_schedule import schedule_of
 from tests.model.test_route import curve
 from toposeat.evaluation import ScheduleEvaluator, evaluate
 from toposeat.model.quantity import nominal
-from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
+from toposeat.model.topology import Component, ComponentKind, Link, LinkKind
 from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.profile import collective_schedule
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "prediction.md"
 
 
-def stated() -> dict[int, list[str]]:
+def stated():
     """Times that the page gives for each example."""
     rows = re.findall(r"^\| (\d+) \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
     return {int(number): re.findall(r"(?<=\| )([\d.]+ s)(?= )", row) for number, row in rows}
 
 
-def shown(seconds: float) -> str:
+def shown(seconds):
     return f"{round(seconds, 3):g} s"
 
 
-def machine(combined: float | None = None, far_cap: float | None = None) -> Topology:
+def machine(combined=None, far_cap=None):
     return two_switches(
         uplink=50, combined=combined, far_cap=far_cap, latency=0.5, uplink_latency=0.5
     )
 
 
-def phase(topology: Topology, *flows: FlowRow) -> str:
+def phase(topology, *flows):
     return shown(evaluate(topology, traffic_of(4, flows), range(4)).predicted_s)
 
 
-def of_route(topology: Topology, pair: tuple[str, str], **changes: object) -> Topology:
+def of_route(topology, pair, **changes):
     routes = tuple(
         dataclasses.replace(r, **changes) if (r.source, r.target) == pair else r  # type: ignore[arg-type]
         for r in topology.routes
@@ -50,7 +48,7 @@ def of_route(topology: Topology, pair: tuple[str, str], **changes: object) -> To
     return dataclasses.replace(topology, routes=routes)
 
 
-def staged(combined: float | None) -> Topology:
+def staged(combined):
     """g0 and g1 reach each other through a memory node beyond an uplink."""
     near = machine()
     up = Link(
@@ -78,7 +76,7 @@ def staged(combined: float | None) -> Topology:
     return near
 
 
-def test_every_example_has_a_test() -> None:
+def test_every_example_has_a_test():
     assert sorted(stated()) == list(range(1, 25))
 
 
@@ -99,17 +97,17 @@ def test_every_example_has_a_test() -> None:
         (14, staged(80), [(0, 1, 100, 1), (1, 0, 100, 1)]),
     ],
 )
-def test_a_phase(example: int, topology: Topology, flows: list[FlowRow]) -> None:
+def test_a_phase(example, topology, flows):
     assert stated()[example] == [phase(topology, *flows)]
 
 
-def test_limits_of_a_pair() -> None:
+def test_limits_of_a_pair():
     limited = of_route(machine(), ("g0", "g2"), combined_bytes_per_s=nominal(60))
     assert stated()[10] == [phase(limited, (0, 2, 100, 1), (2, 0, 100, 1))]
     assert stated()[11] == [phase(limited, (2, 0, 100, 1))]
 
 
-def test_message_sizes() -> None:
+def test_message_sizes():
     bent = of_route(machine(), ("g0", "g1"), curve=curve((12, 1.0, 6.0), (192, 3.0, 64.0)))
     assert stated()[15] == [phase(bent, (0, 1, 12, 1))]
     assert stated()[16] == [phase(bent, (0, 1, 48, 1))]
@@ -122,7 +120,7 @@ def test_message_sizes() -> None:
     assert stated()[17] == [shown(evaluate(bent, traffic, range(4)).predicted_s)]
 
 
-def test_rounds() -> None:
+def test_rounds():
     flows = [(0, 1, 0, 2), (0, 2, 0, 1), (0, 3, 0, 3)]
     rounds = {MemorySpace.DEVICE: traffic_of(4, flows).table()}
     for example, nbytes in ((23, 0), (24, 300)):
@@ -136,7 +134,7 @@ def test_rounds() -> None:
 
 
 @pytest.mark.parametrize(("example", "second"), [(18, (2, 0, 100, 1)), (19, (2, 3, 300, 1))])
-def test_phases(example: int, second: FlowRow) -> None:
+def test_phases(example, second):
     schedule = schedule_of(4, [(0, 1, 100, 1)], [second])
     times = [
         ScheduleEvaluator(machine(), schedule).time(range(4), barrier=barrier).seconds
@@ -148,7 +146,7 @@ def test_phases(example: int, second: FlowRow) -> None:
 @pytest.mark.parametrize(
     ("example", "algorithm"), [(20, "linear"), (21, "pairwise"), (22, "bruck")]
 )
-def test_algorithms(example: int, algorithm: str) -> None:
+def test_algorithms(example, algorithm):
     schedule = collective_schedule("alltoall", algorithm, [[0, 1, 2, 3]], 100)
     seconds = ScheduleEvaluator(machine(), schedule).time(range(4)).seconds
     assert stated()[example] == [shown(seconds)]

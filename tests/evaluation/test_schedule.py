@@ -1,28 +1,25 @@
 """Phases and iterations: worked by hand, and against an exact simulation that shares no code."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluation.machines import two_switches
 from tests.evaluation.max_min_reference import reference_finish, reference_schedule
-from tests.evaluation.test_flow import FlowRow, machines
+from tests.evaluation.test_flow import machines
 from toposeat.errors import InputError
 from toposeat.evaluation import ScheduleEvaluator
 from toposeat.model.pair_table import Schedule
-from toposeat.model.topology import Topology
 from toposeat.model.traffic import PairTable
 
 
-def schedule_of(ranks: int, *phases: list[FlowRow], repeats: int = 1) -> Schedule:
+def schedule_of(ranks, *phases, repeats=1):
     tables = tuple(PairTable.from_pairs(*(zip(*phase, strict=True))) for phase in phases)
     return Schedule(ranks=ranks, origin="test", phases=tables, repeats=repeats)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Topology, list[list[FlowRow]], list[int]]:
+def cases(draw):
     """A machine, phases and a placement of distinct devices."""
     machine = draw(machines())
     ranks = draw(st.integers(2, len(machine.devices)))
@@ -42,9 +39,7 @@ def cases(draw: st.DrawFn) -> tuple[Topology, list[list[FlowRow]], list[int]]:
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.integers(1, 2))
-def test_equals_the_exact_reference(
-    case: tuple[Topology, list[list[FlowRow]], list[int]], repeats: int
-) -> None:
+def test_equals_the_exact_reference(case, repeats):
     machine, phases, placement = case
     schedule = schedule_of(len(placement), *phases, repeats=repeats)
     expected = reference_schedule(machine, phases * repeats, placement)
@@ -57,7 +52,7 @@ def test_equals_the_exact_reference(
     assert len(barrier.phase_end_s) == len(result.phase_end_s) == repeats * len(phases)
 
 
-def test_without_a_barrier_ranks_that_are_done_go_on() -> None:
+def test_without_a_barrier_ranks_that_are_done_go_on():
     """docs/explanation/prediction.md, "Phases and iterations"."""
     machine = two_switches(uplink=50, latency=0.5)
     near, far = (0, 1, 100, 1), (2, 0, 100, 1)
@@ -71,7 +66,7 @@ def test_without_a_barrier_ranks_that_are_done_go_on() -> None:
     assert separate.time([0, 1, 2, 3], barrier=True).phase_end_s == (1.5, 5.0)
 
 
-def test_a_phase_without_messages_ends_with_the_one_before() -> None:
+def test_a_phase_without_messages_ends_with_the_one_before():
     machine = two_switches(uplink=50, latency=0.5)
     phases = (PairTable.from_pairs([0], [1], [100], [1]), PairTable.empty())
     schedule = Schedule(ranks=2, origin="test", phases=phases)
@@ -82,13 +77,13 @@ def test_a_phase_without_messages_ends_with_the_one_before() -> None:
     assert ScheduleEvaluator(machine, nothing).time([0, 1]).seconds == 0
 
 
-def test_messages_to_oneself_take_no_time() -> None:
+def test_messages_to_oneself_take_no_time():
     machine = two_switches(uplink=50, latency=0.5)
     schedule = schedule_of(2, [(0, 0, 10**9, 5), (0, 1, 100, 1)])
     assert ScheduleEvaluator(machine, schedule).time([0, 1]).seconds == 1.5
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused():
     machine = two_switches(uplink=50, latency=0.5)
     with pytest.raises(InputError, match="rank 1: device 9 does not exist"):
         ScheduleEvaluator(machine, schedule_of(2, [(0, 1, 1, 1)])).time([0, 9])

@@ -1,9 +1,6 @@
 """The platform file and options that SimGrid is given; `test_referee` runs it."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -22,7 +19,7 @@ from toposeat.errors import ApplicationError, InputError, ToposeatError, Unavail
 needs_simgrid = pytest.mark.skipif(why_no_smpi() is not None, reason=str(why_no_smpi()))
 
 
-def platform(text: str) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], list[str]]]:
+def platform(text):
     root = ElementTree.fromstring(text)
     links = {each.attrib["id"]: dict(each.attrib) for each in root.iter("link")}
     routes = {
@@ -32,7 +29,7 @@ def platform(text: str) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str]
     return links, routes
 
 
-def test_every_ordered_pair_has_a_route_with_its_cap_and_latency() -> None:
+def test_every_ordered_pair_has_a_route_with_its_cap_and_latency():
     machine = two_switches(uplink=50, combined=70, far_cap=30, latency=0.5)
     links, routes = platform(smpi_platform(machine))
     assert len(routes) == 16
@@ -46,7 +43,7 @@ def test_every_ordered_pair_has_a_route_with_its_cap_and_latency() -> None:
     assert {each["latency"] for each in shared} == {"0.0s"}
 
 
-def test_staged_routes_use_both_directions_and_a_pair_shares_its_limit() -> None:
+def test_staged_routes_use_both_directions_and_a_pair_shares_its_limit():
     links, routes = platform(smpi_platform(staged_pair(), message_bytes=1024))
     assert routes["d0", "d1"] == [
         "p1",
@@ -64,7 +61,7 @@ def test_staged_routes_use_both_directions_and_a_pair_shares_its_limit() -> None
     assert best["p1"]["bandwidth"] == "9000000000.0Bps"
 
 
-def test_what_never_limits_is_left_out() -> None:
+def test_what_never_limits_is_left_out():
     machine = two_switches(uplink=50, latency=0.0)
     wide = (*machine.links[:-1], link("up", ("s", "t"), 1e20))
     links, routes = platform(smpi_platform(dataclasses.replace(machine, links=wide)))
@@ -73,7 +70,7 @@ def test_what_never_limits_is_left_out() -> None:
     assert links["p2"]["latency"] != "0.0s"  # SimGrid would weight such a route unlike the others
 
 
-def test_options_have_the_names_of_the_version() -> None:
+def test_options_have_the_names_of_the_version():
     old, new = smpi_options((3, 32)), smpi_options((4, 0))
     assert "--cfg=network/optim:Full" in old
     assert "--cfg=network/optim:Full" in new
@@ -81,7 +78,7 @@ def test_options_have_the_names_of_the_version() -> None:
     assert not any("smpi/bw-factor" in option or "surf/" in option for option in new)
 
 
-def test_a_missing_simgrid_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_simgrid_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert why_no_smpi() == "SimGrid's smpicc and smpirun not found"
     with pytest.raises(UnavailableError, match="smpicc and smpirun not found") as caught:
@@ -90,7 +87,7 @@ def test_a_missing_simgrid_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 @needs_simgrid
-def test_a_program_of_ones_own(tmp_path: Path) -> None:
+def test_a_program_of_ones_own(tmp_path):
     source = tmp_path / "hello.c"
     source.write_text(
         "#include <mpi.h>\n#include <stdio.h>\n"
@@ -109,6 +106,6 @@ def test_a_program_of_ones_own(tmp_path: Path) -> None:
         compile_for_smpi([source], tmp_path / "hello")
 
 
-def test_a_machine_without_a_route_is_refused() -> None:
+def test_a_machine_without_a_route_is_refused():
     with pytest.raises(InputError, match="no route"):
         smpi_platform(dataclasses.replace(staged_pair(), routes=()))

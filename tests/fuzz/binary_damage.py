@@ -1,11 +1,5 @@
 """Damage done to binary files: their fields, most of which are small numbers among many zeros."""
 
-from __future__ import annotations
-
-import random
-from collections.abc import Callable
-
-from tests.fuzz.target import Seed
 from tests.support.mutations import damage
 
 _WIDTHS = (1, 2, 4, 8)
@@ -14,11 +8,11 @@ _VALUES = (*range(-3, 10), *_BIG, *(value - 1 for value in _BIG), *(-value for v
 _SHARE_OF_TEXT = 0.15  # damaged as texts are: words moved, encodings changed
 
 
-def drawn_from(seeds: tuple[Seed, ...]) -> Callable[[random.Random], Seed]:
+def drawn_from(seeds):
     """Draws damaged copies; each field that is not zero, or beside one, is as likely as another."""
     offsets = {name: _fields(data) for name, data in seeds}
 
-    def draw(source: random.Random) -> Seed:
+    def draw(source):
         name, data = source.choice(seeds)
         if source.random() < _SHARE_OF_TEXT:
             return name, damage(source, data)
@@ -30,13 +24,13 @@ def drawn_from(seeds: tuple[Seed, ...]) -> Callable[[random.Random], Seed]:
     return draw
 
 
-def _fields(data: bytes) -> list[int]:
+def _fields(data):
     """Offsets of the words of 4 bytes that hold something, and of those beside them."""
     full = {at for at in range(0, len(data), 4) if any(data[at : at + 4])}
     return sorted({at + step for at in full for step in (-4, 0, 4) if 0 <= at + step < len(data)})
 
 
-def _value(source: random.Random, data: bytearray, fields: list[int]) -> None:
+def _value(source, data, fields):
     at, width = source.choice(fields), source.choice(_WIDTHS)
     if at + width > len(data):  # cut before
         return
@@ -45,32 +39,32 @@ def _value(source: random.Random, data: bytearray, fields: list[int]) -> None:
     data[at : at + width] = value.to_bytes(width, order)  # type: ignore[arg-type]
 
 
-def _near(source: random.Random, data: bytearray, fields: list[int]) -> None:
+def _near(source, data, fields):
     """One more, one less: counts, offsets and lengths that almost fit."""
     at = source.choice(fields) + source.randrange(4)
     if at < len(data):
         data[at] = (data[at] + source.choice((-1, 1))) % 256
 
 
-def _flip(source: random.Random, data: bytearray, fields: list[int]) -> None:
+def _flip(source, data, fields):
     at = source.choice(fields) + source.randrange(4)
     if at < len(data):
         data[at] ^= 1 << source.randrange(8)
 
 
-def _copy(source: random.Random, data: bytearray, fields: list[int]) -> None:
+def _copy(source, data, fields):
     """One field or a row of them in the place of another."""
     width = source.choice((4, 8, 16, 64))
     here, there = source.choice(fields), source.choice(fields)
     data[here : here + width] = data[there : there + width]
 
 
-def _clear(source: random.Random, data: bytearray, fields: list[int]) -> None:
+def _clear(source, data, fields):
     at, width = source.choice(fields), source.choice((8, 64, 512, 4096))
     data[at : at + width] = bytes(len(data[at : at + width]))
 
 
-def _shift(source: random.Random, data: bytearray, fields: list[int]) -> None:
+def _shift(source, data, fields):
     """Bytes more or less: all that follows is elsewhere."""
     at, width = source.choice(fields), source.choice((1, 4, 8))
     if source.random() < 0.5:
@@ -79,10 +73,10 @@ def _shift(source: random.Random, data: bytearray, fields: list[int]) -> None:
         data[at:at] = bytes(width)
 
 
-def _cut(source: random.Random, data: bytearray, fields: list[int]) -> None:
+def _cut(source, data, fields):
     del data[source.choice(fields) if source.random() < 0.5 else source.randint(0, len(data)) :]
 
 
-_WAYS: tuple[Callable[[random.Random, bytearray, list[int]], None], ...] = (
+_WAYS = (
     _value, _value, _value, _near, _near, _flip, _copy, _copy, _clear, _shift, _cut,
 )  # fmt: skip

@@ -1,14 +1,10 @@
 """What describes jobs: placements, traffic of every kind, results; and the patterns users type."""
 
-from __future__ import annotations
-
 import json
 import os
-import random
 import re
 import sqlite3
 import tempfile
-from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import cache
 from io import BytesIO
@@ -17,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.fuzz.binary_damage import drawn_from
-from tests.fuzz.target import Seed, Target, text_seeds
+from tests.fuzz.target import Target, text_seeds
 from tests.profile.importers import test_pytorch_trace as pytorch
 from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
 from tests.profile.importers.test_open_mpi_monitoring import RANK0
@@ -25,7 +21,6 @@ from tests.profile.records import test_torch_record as torch_record
 from tests.profile.records.records import write_record
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.placement_file import format_placement, parse_placement
-from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import COLUMNS, save_traffic
 from toposeat.profile import read_traffic
 from toposeat.profile.pattern.patterns import PATTERNS, pattern_traffic
@@ -51,7 +46,7 @@ _PAIRS = {
 }
 
 
-def job_targets() -> list[Target]:
+def job_targets():
     """Placements, every importer of traffic, profiles, patterns."""
     four = [LoggedProcess("node07", device) for device in range(4)]
     log = init_lines(four, 0)
@@ -83,46 +78,46 @@ def job_targets() -> list[Target]:
     ]  # fmt: skip
 
 
-def _traffic(name: str, seeds: list[Seed]) -> Target:
+def _traffic(name, seeds):
     return Target(name, tuple(seeds), _read_traffic)
 
 
-def _torch_seed() -> Seed:
+def _torch_seed():
     path = torch_record.write(scratch())
     seed = Path(path.name), path.read_bytes()
     path.unlink()
     return seed
 
 
-def _read_placement(name: Path, data: bytes) -> None:
+def _read_placement(name, data):
     placement = parse_placement(data.decode("utf-8", "replace"), path=name)
     again = format_placement(placement)
     assert parse_placement(again, path=name) == placement, "written and read as another one"
 
 
 @cache
-def _folder(_pid: int) -> Path:
+def _folder(_pid):
     base = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="toposeat-fuzz-", dir=base))
     REMOVE.append(folder)
     return folder
 
 
-REMOVE: list[Path] = []  # folders of this process, for whoever ends it
+REMOVE = []  # folders of this process, for whoever ends it
 
 
-def scratch() -> Path:
+def scratch():
     """A folder in memory of this process's own."""
     return _folder(os.getpid())
 
 
-def _sound(traffic: Traffic) -> None:
+def _sound(traffic):
     table = traffic.table()
     assert len(table) == 0 or max(table.source.max(), table.target.max()) < traffic.ranks
     assert len(table) == 0 or min(table.bytes.min(), table.messages.min()) >= 0
 
 
-def _read_traffic(name: Path, data: bytes) -> None:
+def _read_traffic(name, data):
     """The file goes under its own name, a record as the folder that it is in."""
     path = scratch() / name.name
     path.write_bytes(data)
@@ -132,11 +127,11 @@ def _read_traffic(name: Path, data: bytes) -> None:
         path.unlink()
 
 
-def _read_pattern(_: Path, data: bytes) -> None:
+def _read_pattern(_, data):
     _sound(pattern_traffic(data.decode("utf-8", "replace")))
 
 
-def _pattern_seeds() -> tuple[Seed, ...]:
+def _pattern_seeds():
     """The documented forms, each with what stands in brackets and without."""
     forms = [kind.form.replace(":N", ":8") for kind in PATTERNS.values()]
     words = [form.partition("[")[0] for form in forms]
@@ -144,7 +139,7 @@ def _pattern_seeds() -> tuple[Seed, ...]:
     return tuple((Path("pattern"), word.encode()) for word in dict.fromkeys(words))
 
 
-def _numpy_seeds() -> list[Seed]:
+def _numpy_seeds():
     matrix = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
     plain, floats = BytesIO(), BytesIO()
     np.save(plain, matrix)
@@ -152,7 +147,7 @@ def _numpy_seeds() -> list[Seed]:
     return [(Path("m.npy"), plain.getvalue()), (Path("f.npy"), floats.getvalue())]
 
 
-def _profile_seed() -> Seed:
+def _profile_seed():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "job.tps")
         save_traffic(pattern_traffic("stencil2d:2x2"), path)
@@ -189,10 +184,10 @@ _VALUES = (
 )  # fmt: skip
 
 
-def _altered(seed: Seed) -> Callable[[random.Random], Seed]:
+def _altered(seed):
     """Profiles that SQLite's own statements changed: tables, views, generated columns, contents."""
 
-    def draw(source: random.Random) -> Seed:
+    def draw(source):
         with closing(sqlite3.connect(":memory:")) as database:
             database.deserialize(seed[1])
             for _ in range(source.randint(1, 3)):
@@ -212,7 +207,7 @@ def _altered(seed: Seed) -> Callable[[random.Random], Seed]:
     return draw
 
 
-def _record_seed() -> Seed:
+def _record_seed():
     with tempfile.TemporaryDirectory() as folder:
         path = write_record(
             Path(folder), 0, 2, pairs=[(0, 0, 1, 100, 7), (1, 1, 1, 8, 1)],

@@ -1,21 +1,17 @@
 """Every format of one machine's description: texts and XML, by the registry of the readers."""
 
-from __future__ import annotations
-
 import zlib
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from tests.fuzz.target import SEEDS, Seed, Target, chosen, text_seeds
+from tests.fuzz.target import SEEDS, Target, chosen, text_seeds
 from tests.topology.readers import amd_samples as amd
 from tests.topology.readers import test_hwloc_xml, test_nccl_xml
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError
-from toposeat.model.topology import Topology
 from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.formats import FORMATS, Format, format_of, parse_outputs
+from toposeat.topology.formats import FORMATS, format_of, parse_outputs
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.file_text import decoded
 from toposeat.topology.told import makes_machine
@@ -24,9 +20,9 @@ from toposeat.topology.topology_file import parse_topology, topology_text
 _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
 
 
-def machine_targets(max_bytes: int) -> list[Target]:
+def machine_targets(max_bytes):
     """One target for every registered format of text."""
-    found: dict[str, list[Seed]] = {each.name: [] for each in FORMATS}
+    found = {each.name: [] for each in FORMATS}
     texts = text_seeds(sample_texts())
     ours = ((Path(n), topology_text(read_topology(n)).encode()) for n in catalogue_names())
     for path, data in chain(_seeds(), texts, ours):
@@ -41,20 +37,20 @@ def machine_targets(max_bytes: int) -> list[Target]:
     ]
 
 
-def _seeds() -> Iterator[Seed]:
+def _seeds():
     for path in sorted(SEEDS.rglob("*")):
         if path.is_file():
             yield path, path.read_bytes()
 
 
-def sample_texts() -> dict[str, str]:
+def sample_texts():
     """What the readers' own tests write: the tools of AMD and Intel, matrices."""
     bus = amd.MI250X_BUS[:3]
 
-    def kind(i: int, j: int) -> str:
+    def kind(i, j):
         return "XGMI" if (i, j) in ((0, 1), (1, 0)) else "PCIE"
 
-    def number(i: int, j: int) -> float:
+    def number(i, j):
         return 10.0 + 10 * i + j
 
     texts = {
@@ -81,9 +77,9 @@ def sample_texts() -> dict[str, str]:
     return texts
 
 
-def _amd_smi(bus: Sequence[str]) -> str:
+def _amd_smi(bus):
     """Every table of a few GPUs: what takes a reader 5 ms with eight of them."""
-    cells: dict[str, Callable[[int, int], object]] = {
+    cells = {
         "ACCESS": lambda i, j: "ENABLED",
         "WEIGHT": amd.mi250x_weight,
         "HOPS": lambda i, j: int(i != j),
@@ -93,10 +89,10 @@ def _amd_smi(bus: Sequence[str]) -> str:
     return "".join(amd.amd_smi_table(f"{name} TABLE", bus, cell) for name, cell in cells.items())
 
 
-def _reader_of(of: Format) -> Callable[[Path, bytes], None]:
+def _reader_of(of):
     """Reads as a user's file is read, but by this reader wherever it would take the file."""
 
-    def parsed(name: Path, data: bytes) -> list[Topology]:
+    def parsed(name, data):
         file = decoded(data, name)
         if not of.looks_like(file):
             return parse_outputs(file)
@@ -105,7 +101,7 @@ def _reader_of(of: Format) -> Callable[[Path, bytes], None]:
         except ValueError as error:
             raise InputError(str(error), path=name, hint="as parse_outputs does") from error
 
-    def read(name: Path, data: bytes) -> None:
+    def read(name, data):
         parts = parsed(name, data)
         if any(map(makes_machine, parts)):
             topology = _merged(parts)
@@ -115,14 +111,14 @@ def _reader_of(of: Format) -> Callable[[Path, bytes], None]:
     return read
 
 
-def _merged(parts: list[Topology]) -> Topology:
+def _merged(parts):
     try:
         return merge_topologies(parts, "fuzzed")
     except ValueError as error:  # as `sources` takes it
         raise InputError(str(error), path="fuzzed", hint="as sources does") from error
 
 
-def check_round_trip(topology: Topology) -> None:
+def check_round_trip(topology):
     """What was read can be saved, and read again as the same."""
     again = parse_topology(topology_text(topology), "again")
     # In what order routes are listed says nothing.

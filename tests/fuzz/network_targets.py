@@ -1,11 +1,8 @@
 """Every format of networks, and the strings that name networks, hosts and machines."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.fuzz.target import Seed, Target, chosen, text_seeds
+from tests.fuzz.target import Target, chosen, text_seeds
 from tests.topology.networks.test_damage import SAMPLES
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.model.cpu_list import parse_cpu_list
@@ -13,7 +10,6 @@ from toposeat.model.hostlist import compress_hostlist, expand_hostlist, expand_s
 from toposeat.topology import read_network
 from toposeat.topology.networks.formats import (
     NETWORK_FORMATS,
-    NetworkFormat,
     network_format_of,
     parse_network,
 )
@@ -43,9 +39,9 @@ _HOSTS = (
 _CPUS = ("0-3,8-11", "1,3-4,7", "5", "0-31,64-95")
 
 
-def network_targets(max_bytes: int) -> list[Target]:
+def network_targets(max_bytes):
     """One target for every registered format of networks."""
-    found: dict[str, list[Seed]] = {each.name: [] for each in NETWORK_FORMATS}
+    found = {each.name: [] for each in NETWORK_FORMATS}
     files = [(Path(name), data) for name, data in SAMPLES.items()] + text_seeds(_MORE)
     for path, data in files:
         try:
@@ -61,8 +57,8 @@ def network_targets(max_bytes: int) -> list[Target]:
     ]
 
 
-def _reader_of(of: NetworkFormat) -> Callable[[Path, bytes], None]:
-    def read(name: Path, data: bytes) -> None:
+def _reader_of(of):
+    def read(name, data):
         file = decoded(data, name)
         network = parse_network(file, of.prefix if of.looks_like(file) else None)
         assert network.hosts
@@ -72,7 +68,7 @@ def _reader_of(of: NetworkFormat) -> Callable[[Path, bytes], None]:
     return read
 
 
-def string_targets() -> list[Target]:
+def string_targets():
     """What users type: names of machines, of networks, of hosts, of CPUs."""
     return [
         _of_strings("synthetic machines", _SYNTHETIC, _read_synthetic),
@@ -82,33 +78,33 @@ def string_targets() -> list[Target]:
     ]
 
 
-def _of_strings(name: str, seeds: tuple[str, ...], read: Callable[[str], None]) -> Target:
-    def read_bytes(_: Path, data: bytes) -> None:
+def _of_strings(name, seeds, read):
+    def read_bytes(_, data):
         read(data.decode("utf-8", "replace"))
 
     texts = tuple((Path(name), text.encode()) for text in seeds)
     return Target(name, texts, read_bytes)
 
 
-def _read_synthetic(text: str) -> None:
+def _read_synthetic(text):
     if not looks_synthetic(text):
         raise UsageError("no synthetic machine", hint="as sources says")
     synthetic_topology(text)
 
 
-def _read_shape(text: str) -> None:
+def _read_shape(text):
     kind = text.partition(":")[0]
     if kind not in {shape.partition(":")[0] for shape in _SHAPES}:
         raise UsageError("no shape", hint="a file would be looked for")
     assert read_network(text).hosts
 
 
-def _read_hosts(text: str) -> None:
+def _read_hosts(text):
     names = expand_scheduler_list(text)
     assert expand_hostlist(compress_hostlist(names)) == names, "other hosts after compression"
 
 
-def _read_cpus(text: str) -> None:
+def _read_cpus(text):
     try:
         parse_cpu_list(text)
     except ValueError as error:  # the placement reader says where

@@ -1,7 +1,5 @@
 """What is fuzzed: one kind of input, seeds of it, how they are damaged, how they are read."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +32,7 @@ class Target:
     read: Callable[[Path, bytes], object]
     draw: Draw | None = None
 
-    def one(self, source: random.Random) -> Seed:
+    def one(self, source):
         """One damaged input."""
         if self.draw is not None:
             return self.draw(source)
@@ -43,13 +41,13 @@ class Target:
         return name, damage(source, data, others=others)
 
 
-def chosen(files: list[Seed], max_bytes: int) -> tuple[Seed, ...]:
+def chosen(files, max_bytes):
     """The smaller files: what a reader does wrong it does wrong with few lines as well."""
     by_size = sorted(files, key=lambda seed: len(seed[1]))
     small = [each for each in by_size if len(each[1]) <= max_bytes]
     return tuple((small or by_size[:1])[:SEEDS_OF_A_FORMAT])
 
 
-def text_seeds(texts: dict[str, str]) -> list[Seed]:
+def text_seeds(texts):
     """Texts by file name."""
     return [(Path(name), text.encode()) for name, text in texts.items()]

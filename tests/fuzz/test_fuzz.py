@@ -1,12 +1,8 @@
 """Every reader takes a damaged input, or refuses it in one line with a hint."""
 
-from __future__ import annotations
-
 import os
-import random
 import shutil
 import warnings
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +11,6 @@ from hypothesis import strategies as st
 from tests.fuzz.job_targets import REMOVE, job_targets
 from tests.fuzz.machine_targets import machine_targets
 from tests.fuzz.network_targets import network_targets, string_targets
-from tests.fuzz.target import Seed, Target
 from tests.fuzz.tree_target import tree_targets
 from toposeat.errors import ToposeatError
 from toposeat.topology.formats import FORMATS
@@ -37,13 +32,13 @@ EXAMPLES = 500 if os.environ.get("TOPOSEAT_TEST_RANDOM") else 40
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _no_folder_is_left() -> Iterator[None]:
+def _no_folder_is_left():
     yield
     for folder in REMOVE:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def is_read(target: Target, seed: Seed) -> bool:
+def is_read(target, seed):
     """Or it is refused as users are meant to see it; whatever else is raised is a fault."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a library's warning on a user's screen is ours
@@ -56,13 +51,13 @@ def is_read(target: Target, seed: Seed) -> bool:
     return True
 
 
-def test_every_registered_format_has_seeds_of_our_own() -> None:
+def test_every_registered_format_has_seeds_of_our_own():
     assert set(TARGETS) >= FORMAT_NAMES
     assert all(target.seeds for target in TARGETS.values())
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_seeds_are_read(name: str) -> None:
+def test_seeds_are_read(name):
     read = [is_read(TARGETS[name], seed) for seed in TARGETS[name].seeds]
     assert sum(read) >= 0.75 * len(read)
 
@@ -70,5 +65,5 @@ def test_seeds_are_read(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=EXAMPLES)
 @given(source=st.randoms(use_true_random=False))
-def test_a_damaged_input_is_read_or_refused(name: str, source: random.Random) -> None:
+def test_a_damaged_input_is_read_or_refused(name, source):
     is_read(TARGETS[name], TARGETS[name].one(source))

@@ -5,21 +5,17 @@ an empty folder, `{"pipe": 1}` for what never answers. One process keeps one fol
 what differs from the input before.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
-import random
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.fuzz.job_targets import scratch
 from tests.fuzz.machine_targets import check_round_trip
-from tests.fuzz.target import Seed, Target
+from tests.fuzz.target import Target
 from tests.support.mutations import HOSTILE_BYTES, HOSTILE_NUMBERS, damage
 from tests.topology.live.fake_machine import (
     AMD,
@@ -40,7 +36,7 @@ _TARGETS_OF_LINKS = (
 )  # fmt: skip
 
 
-def tree_targets() -> list[Target]:
+def tree_targets():
     """Folders, archives of damaged members, and archives damaged as bytes."""
     trees = [_seed(name, write) for name, write in _MACHINES.items()]
     seeds = tuple((Path(name), encoded(tree)) for name, tree in trees)
@@ -52,7 +48,7 @@ def tree_targets() -> list[Target]:
     ]
 
 
-def encoded(tree: Tree) -> bytes:
+def encoded(tree):
     """A tree as an input."""
     return json.dumps(tree).encode()
 
@@ -60,7 +56,7 @@ def encoded(tree: Tree) -> bytes:
 # ---- machines to start from
 
 
-def _nvidia(sysfs: FakeSysfs) -> None:
+def _nvidia(sysfs):
     for socket, bus in ((0, 0x10), (1, 0x80)):
         cpus = f"{socket * 8}-{socket * 8 + 7}"
         ends = [
@@ -74,7 +70,7 @@ def _nvidia(sysfs: FakeSysfs) -> None:
         sysfs.numa(socket, cpus, socket)
 
 
-def _amd(sysfs: FakeSysfs) -> None:
+def _amd(sysfs):
     machine = amd.KfdMachine(cpus=2)
     nodes = []
     for i in range(3):
@@ -95,7 +91,7 @@ def _amd(sysfs: FakeSysfs) -> None:
         sysfs.numa(node, f"{node * 8}-{node * 8 + 7}", node)
 
 
-def _partitions(sysfs: FakeSysfs) -> None:
+def _partitions(sysfs):
     machine = amd.KfdMachine(cpus=1)
     for board in (1, 2):
         path = f"pci0000:{board}0/0000:{board}0:01.0/0000:0{board}:00.0"
@@ -108,7 +104,7 @@ def _partitions(sysfs: FakeSysfs) -> None:
     sysfs.numa(0, "0-7", 0)
 
 
-def _intel(sysfs: FakeSysfs) -> None:
+def _intel(sysfs):
     for i in (0, 1):
         path = f"pci0000:{i}0/0000:{i}0:01.0/0000:{i}a:00.0"
         sysfs.pci(path, vendor=INTEL, pci_class="0x038000", node=0, cpus="0-7")
@@ -121,7 +117,7 @@ def _intel(sysfs: FakeSysfs) -> None:
     sysfs.numa(0, "0-7", 0)
 
 
-def _kfd_only(sysfs: FakeSysfs) -> None:
+def _kfd_only(sysfs):
     machine = amd.KfdMachine(cpus=1)
     a = machine.gpu(0x100, gfx=90010, device=0x7408, cpu=0)
     b = machine.gpu(0x200, gfx=90010, device=0x7408, cpu=0)
@@ -129,17 +125,17 @@ def _kfd_only(sysfs: FakeSysfs) -> None:
     _kfd_files(sysfs, machine)
 
 
-def _kfd_files(sysfs: FakeSysfs, machine: amd.KfdMachine) -> None:
+def _kfd_files(sysfs, machine):
     for name, text in machine.files().items():
         sysfs.write(f"class/kfd/kfd/topology/nodes/{name}", text)
 
 
-_MACHINES: dict[str, Callable[[FakeSysfs], None]] = {
+_MACHINES = {
     "nvidia": _nvidia, "amd": _amd, "partitions": _partitions, "intel": _intel, "kfd": _kfd_only,
 }  # fmt: skip
 
 
-def _seed(name: str, write: Callable[[FakeSysfs], None]) -> tuple[str, Tree]:
+def _seed(name, write):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "sys")
         root.mkdir()
@@ -147,8 +143,8 @@ def _seed(name: str, write: Callable[[FakeSysfs], None]) -> tuple[str, Tree]:
         return name, _tree_of(Path(folder))
 
 
-def _tree_of(folder: Path) -> Tree:
-    tree: Tree = {}
+def _tree_of(folder):
+    tree = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_symlink():
@@ -166,8 +162,8 @@ def _tree_of(folder: Path) -> Tree:
 # ---- damage
 
 
-def _drawn(trees: list[tuple[str, Tree]]) -> Callable[[random.Random], Seed]:
-    def draw(source: random.Random) -> Seed:
+def _drawn(trees):
+    def draw(source):
         name, tree = source.choice(trees)
         tree = dict(tree)
         for _ in range(source.randint(1, 4)):
@@ -178,36 +174,36 @@ def _drawn(trees: list[tuple[str, Tree]]) -> Callable[[random.Random], Seed]:
     return draw
 
 
-def _any(source: random.Random, tree: Tree) -> str:
+def _any(source, tree):
     return source.choice(list(tree))
 
 
-def _any_text(source: random.Random, tree: Tree) -> str | None:
+def _any_text(source, tree):
     found = [name for name, entry in tree.items() if isinstance(entry, str)]
     return source.choice(found) if found else None
 
 
-def _part(source: random.Random, name: str) -> str:
+def _part(source, name):
     """The path itself or a folder above it."""
     parts = name.split("/")
     return "/".join(parts[: source.randint(1, len(parts))])
 
 
-def _value(source: random.Random, tree: Tree) -> None:
+def _value(source, tree):
     name = _any_text(source, tree)
     if name is not None:
         hostile = source.choice((*HOSTILE_NUMBERS, *HOSTILE_BYTES))
         tree[name] = hostile.decode("latin-1") + "\n"
 
 
-def _edited(source: random.Random, tree: Tree) -> None:
+def _edited(source, tree):
     name = _any_text(source, tree)
     entry = tree[name] if name is not None else None
     if name is not None and isinstance(entry, str):
         tree[name] = damage(source, entry.encode("latin-1"))[:70_000].decode("latin-1")
 
 
-def _copied_value(source: random.Random, tree: Tree) -> None:
+def _copied_value(source, tree):
     """The value of one file in another, of the same name half of the time."""
     one, other = _any_text(source, tree), _any_text(source, tree)
     if one is None or other is None:
@@ -218,13 +214,13 @@ def _copied_value(source: random.Random, tree: Tree) -> None:
     tree[one] = tree[other]
 
 
-def _dropped(source: random.Random, tree: Tree) -> None:
+def _dropped(source, tree):
     top = _part(source, _any(source, tree))
     for name in [n for n in tree if n == top or n.startswith(top + "/")]:
         del tree[name]
 
 
-def _doubled(source: random.Random, tree: Tree) -> None:
+def _doubled(source, tree):
     """A folder once more under another name: a second device, another index, a second address."""
     top = _part(source, _any(source, tree))
     new = (
@@ -235,14 +231,14 @@ def _doubled(source: random.Random, tree: Tree) -> None:
     _move(source, tree, top, new, keep=True)
 
 
-def _renamed(source: random.Random, tree: Tree) -> None:
+def _renamed(source, tree):
     top = _part(source, _any(source, tree))
     last = top.rsplit("/", 1)[-1]
     new = top[: len(top) - len(last)] + damage(source, last.encode()).decode("latin-1")
     _move(source, tree, top, new, keep=False)
 
 
-def _move(source: random.Random, tree: Tree, top: str, new: str, *, keep: bool) -> None:
+def _move(source, tree, top, new, *, keep):
     new = "/".join(p[:200] for p in new.replace("\0", "").split("/") if p not in ("", ".", ".."))
     if not new or len(new) > 1000 or new == top:
         return
@@ -251,7 +247,7 @@ def _move(source: random.Random, tree: Tree, top: str, new: str, *, keep: bool) 
         tree[new + name[len(top) :]] = entry
 
 
-def _relinked(source: random.Random, tree: Tree) -> None:
+def _relinked(source, tree):
     """A link that leads elsewhere: to itself, in circles, out, to another device, to nothing."""
     links = [n for n, entry in tree.items() if isinstance(entry, dict)]
     name = source.choice(links) if links and source.random() < 0.8 else _any(source, tree)
@@ -263,7 +259,7 @@ def _relinked(source: random.Random, tree: Tree) -> None:
     tree[name] = {"link": target}
 
 
-def _linked_below_a_link(source: random.Random, tree: Tree) -> None:
+def _linked_below_a_link(source, tree):
     """A link, and below its name a link and a file: in an archive each leads on from the last."""
     top = source.choice([_part(source, _any(source, tree)), "deep/s"])
     first = source.choice(("..", "../*n", ".", "../" * 9, _part(source, _any(source, tree))))
@@ -275,7 +271,7 @@ def _linked_below_a_link(source: random.Random, tree: Tree) -> None:
         tree[f"{top}/t"] = tree.pop(f"{top}/t")  # after what is below it
 
 
-def _other_kind(source: random.Random, tree: Tree) -> None:
+def _other_kind(source, tree):
     """A folder where a file was, a file where a folder was, a pipe."""
     name = _any(source, tree)
     way = source.randrange(4)
@@ -290,7 +286,7 @@ def _other_kind(source: random.Random, tree: Tree) -> None:
         tree[top] = "1\n" if way == 2 else {"link": "."}
 
 
-_WAYS: tuple[Callable[[random.Random, Tree], None], ...] = (
+_WAYS = (
     _value, _value, _edited, _edited, _copied_value, _copied_value, _dropped, _dropped, _doubled,
     _renamed, _relinked, _relinked,
     _linked_below_a_link, _other_kind,
@@ -300,17 +296,17 @@ _WAYS: tuple[Callable[[random.Random, Tree], None], ...] = (
 # ---- reading
 
 
-_NOW: dict[Path, Tree] = {}  # what each folder of this process holds
+_NOW = {}  # what each folder of this process holds
 
 
-def read_folder(name: Path, data: bytes) -> None:
+def read_folder(name, data):
     """As `discover -t FOLDER`."""
     folder = scratch() / f"tree-{name.name}"  # one for each seed: few files differ
     _write(folder, json.loads(data))
     check_round_trip(read_topology(folder))
 
 
-def _write(folder: Path, tree: Tree) -> None:
+def _write(folder, tree):
     """Make the folder hold the tree, touching only what differs.
 
     Nothing is written or removed below a link or file: it would be done where the link leads to.
@@ -330,12 +326,12 @@ def _write(folder: Path, tree: Tree) -> None:
     _NOW[folder] = tree
 
 
-def _below_a_leaf(name: str, tree: Tree) -> bool:
+def _below_a_leaf(name, tree):
     parts = name.split("/")
     return any(tree.get("/".join(parts[:n])) is not None for n in range(1, len(parts)))
 
 
-def _remove(folder: Path, name: str) -> None:
+def _remove(folder, name):
     path = folder / name
     _check_inside(folder, path)
     if path.is_symlink() or not path.is_dir():
@@ -350,7 +346,7 @@ def _remove(folder: Path, name: str) -> None:
         path = path.parent
 
 
-def _put(folder: Path, name: str, entry: Entry) -> None:
+def _put(folder, name, entry):
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_inside(folder, path)
@@ -364,12 +360,12 @@ def _put(folder: Path, name: str, entry: Entry) -> None:
         path.symlink_to(str(entry["link"]))
 
 
-def _check_inside(folder: Path, path: Path) -> None:
+def _check_inside(folder, path):
     if not path.parent.resolve().is_relative_to(folder.resolve()):
         raise RuntimeError(f"{path} leads out of {folder}")
 
 
-def _tar(tree: Tree) -> bytes:
+def _tar(tree):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for name, entry in tree.items():
@@ -388,11 +384,11 @@ def _tar(tree: Tree) -> bytes:
     return out.getvalue()
 
 
-def _read_tar_of_tree(name: Path, data: bytes) -> None:
+def _read_tar_of_tree(name, data):
     _read_tar(Path(name.name + ".tar"), _tar(json.loads(data)))
 
 
-def _read_tar(name: Path, data: bytes) -> None:
+def _read_tar(name, data):
     path = scratch() / name.name
     path.write_bytes(data)
     try:

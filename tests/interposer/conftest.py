@@ -1,14 +1,12 @@
 """Fixtures of the interposer tests."""
 
-from __future__ import annotations
-
 import pytest
 
-from tests.support.mpi import ALL_MPI_NAMES, MpiToolchain, find_mpi
+from tests.support.mpi import ALL_MPI_NAMES, find_mpi
 
 
 @pytest.fixture(scope="session", params=ALL_MPI_NAMES)
-def mpi(request: pytest.FixtureRequest) -> MpiToolchain:
+def mpi(request):
     """Every MPI on this machine in turn, also those of TOPOSEAT_TEST_MPIS and by standard ABI."""
     found = find_mpi(request.param)
     if isinstance(found, str):

@@ -1,7 +1,5 @@
 """ABI facts, wrong libraries, programs without MPI, and hostile surroundings."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -10,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library, read_truth, run_ranks
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.profile import read_records
@@ -24,7 +21,7 @@ OPTIONS = ("--grid", "1x1x2", "--mode", "all", "--iterations", "2", "--bytes", "
 
 
 @pytest.mark.mpi
-def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_constants(mpi, build_dir):
     header = ABI / f"{mpi.abi}.h"
     program = compile_c(mpi, PROGRAMS / "constants.c", build_dir, f'-DABI_HEADER="{header}"')
     done = ran([program], env=dict(mpi.env))
@@ -32,7 +29,7 @@ def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_wrong_library_gets_out_of_the_way(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+def test_wrong_library_gets_out_of_the_way(mpi, halo3d, tmp_path):
     records = tmp_path / "records"
     for wrong in set(LIBRARIES) - {LIBRARY_OF_ABI[mpi.abi]}:
         done = run_ranks(mpi, 2, [halo3d, *OPTIONS], records, preload=native_path(wrong))
@@ -49,7 +46,7 @@ def test_wrong_library_gets_out_of_the_way(mpi: MpiToolchain, halo3d: Path, tmp_
     "command",
     [["/bin/true"], ["bash", "-c", "echo hello"], [sys.executable, "-c", "print('hello')"]],
 )
-def test_programs_without_mpi_do_not_notice(name: str, command: list[str], tmp_path: Path) -> None:
+def test_programs_without_mpi_do_not_notice(name, command, tmp_path):
     env = {**os.environ, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
     plain = subprocess.run(command, env=env, capture_output=True, check=True)
     env["LD_PRELOAD"] = str(native_path(name))
@@ -59,7 +56,7 @@ def test_programs_without_mpi_do_not_notice(name: str, command: list[str], tmp_p
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_library_links_no_mpi(name: str) -> None:
+def test_library_links_no_mpi(name):
     done = ran(["ldd", native_path(name)], check=True).stdout
     assert "libmpi" not in done
     assert "cuda" not in done
@@ -68,7 +65,7 @@ def test_library_links_no_mpi(name: str) -> None:
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich", "debian-openmpi"], indirect=True)
 @pytest.mark.parametrize("directory", ["", "/nonexistent/folder", "/proc/self", "x" * 5000])
-def test_unusable_folder(mpi: MpiToolchain, directory: str, halo3d: Path) -> None:
+def test_unusable_folder(mpi, directory, halo3d):
     env = {
         **mpi.env,
         "TOPOSEAT_PROFILE_DIR": directory,
@@ -85,7 +82,7 @@ def test_unusable_folder(mpi: MpiToolchain, directory: str, halo3d: Path) -> Non
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich", "debian-openmpi"], indirect=True)
-def test_full_file_system(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+def test_full_file_system(mpi, halo3d, tmp_path):
     small = tmp_path / "small"
     small.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(small)]
@@ -109,7 +106,7 @@ def test_full_file_system(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> No
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_truth_file_is_rank_by_rank(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+def test_truth_file_is_rank_by_rank(mpi, halo3d, tmp_path):
     """The oracle of the other tests: neighbours of an open 1x1x2 grid are just each other."""
     run_ranks(mpi, 2, [halo3d, *OPTIONS, "--truth", tmp_path / "truth"], tmp_path / "records")
     sent, messages = read_truth(tmp_path / "truth", 2)[0]

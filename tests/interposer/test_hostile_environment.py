@@ -5,14 +5,11 @@ output, exit code and signal must be the same, and stderr may only hold lines of
 `TOPOSEAT_TEST_HOSTILE=20000` makes the random part longer.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,7 +28,7 @@ Outcome = tuple[int, bytes]
 
 
 @pytest.fixture(scope="module")
-def program(build_dir: Path) -> Path:
+def program(build_dir):
     """programs/hostile.c on the stand-in MPI."""
     mpi, made = build_dir / "libmpi.so.40", build_dir / "hostile"
     common = ["gcc", "-O1", "-D_GNU_SOURCE", f"-I{STANDIN}"]
@@ -45,17 +42,11 @@ def program(build_dir: Path) -> Path:
     return made
 
 
-def preload(*names: str) -> str:
+def preload(*names):
     return " ".join(str(native_path(f"lib/libtoposeat_{name}.so")) for name in names)
 
 
-def run(
-    program: Path,
-    how: str,
-    environment: dict[str, str] | dict[bytes, bytes],
-    before: Callable[[], None] | None = None,
-    wrapper: Sequence[str] = (),
-) -> tuple[Outcome, bytes]:
+def run(program, how, environment, before=None, wrapper=()):
     done = subprocess.run(
         [*wrapper, program, how],
         env=environment,
@@ -68,11 +59,11 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def expected(program: Path) -> dict[str, Outcome]:
+def expected(program):
     return {how: run(program, how, {})[0] for how in ENDS}
 
 
-def test_the_program_ends_as_it_says(expected: dict[str, Outcome]) -> None:
+def test_the_program_ends_as_it_says(expected):
     codes = {how: code for how, (code, _) in expected.items()}
     assert codes == {
         **dict.fromkeys(("", "fork", "threads", "close"), 7),
@@ -80,11 +71,11 @@ def test_the_program_ends_as_it_says(expected: dict[str, Outcome]) -> None:
     }
 
 
-def only_own_lines(stderr: bytes) -> bool:
+def only_own_lines(stderr):
     return all(line.startswith((b"toposeat: ", b"ERROR: ld.so")) for line in stderr.splitlines())
 
 
-def folders(tmp_path: Path) -> Iterator[str]:
+def folders(tmp_path):
     """Places for records: good ones, bad ones and absurd ones."""
     (tmp_path / "good").mkdir()
     (tmp_path / "file").touch()
@@ -98,9 +89,7 @@ def folders(tmp_path: Path) -> Iterator[str]:
     yield from ("x" * 300, "/" + "y/" * 3000, str(tmp_path) + "/" * 5000 + "good")
 
 
-def test_random_environments(
-    program: Path, expected: dict[str, Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_environments(program, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     places = list(folders(tmp_path))
     for seed in range(CASES):
@@ -135,13 +124,13 @@ LIMITS = {
 
 @pytest.mark.parametrize("how", ["", "threads", "fork", "segv"])
 @pytest.mark.parametrize("limit", LIMITS)
-def test_limits(program: Path, tmp_path: Path, how: str, limit: str) -> None:
+def test_limits(program, tmp_path, how, limit):
     which, value = LIMITS[limit]
     # exec of the program needs a file or two more than nothing: the limit is set in a shell.
     shell = {resource.RLIMIT_NOFILE: "n"}.get(which)
     line = f'ulimit -S -{shell} {value + 1}; exec "$@"' if shell else 'exec "$@"'
 
-    def lower() -> None:
+    def lower():
         if shell is None:
             resource.setrlimit(which, (value, resource.getrlimit(which)[1]))
 
@@ -156,9 +145,7 @@ def test_limits(program: Path, tmp_path: Path, how: str, limit: str) -> None:
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_folders_that_cannot_be_written(
-    program: Path, expected: dict[str, Outcome], tmp_path: Path, how: str
-) -> None:
+def test_folders_that_cannot_be_written(program, expected, tmp_path, how):
     """As an ordinary user: root may write anywhere."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("only root can become somebody else")
@@ -188,16 +175,7 @@ def test_folders_that_cannot_be_written(
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("old_kernel", [False, True])
 @pytest.mark.parametrize("size", ["4k", "16k", "64k"])
-def test_full_file_system(
-    *,
-    program: Path,
-    expected: dict[str, Outcome],
-    tmp_path: Path,
-    how: str,
-    old_kernel: bool,
-    size: str,
-    build_dir: Path,
-) -> None:
+def test_full_file_system(*, program, expected, tmp_path, how, old_kernel, size, build_dir):
     """Touching a page of a full file system raises SIGBUS, unless one asks first."""
     folder = tmp_path / "full"
     folder.mkdir()
@@ -217,7 +195,7 @@ def test_full_file_system(
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def without_populate(build_dir: Path) -> Path:
+def without_populate(build_dir):
     """A library that makes madvise answer as Linux before 5.14 does."""
     made = build_dir / "old_kernel.so"
     text = (
@@ -235,14 +213,14 @@ def without_populate(build_dir: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_standard_error_is_closed(program: Path, expected: dict[str, Outcome], how: str) -> None:
+def test_standard_error_is_closed(program, expected, how):
     environment = {"TOPOSEAT_PROFILE_DIR": "/nowhere", "LD_PRELOAD": preload("ompi")}
     wrapper = ["sh", "-c", 'exec "$@" 2>&-', "sh"]
     outcome, _ = run(program, how, environment, None, wrapper)
     assert outcome == expected[how]
 
 
-def test_folder_removed_while_running(program: Path, tmp_path: Path) -> None:
+def test_folder_removed_while_running(program, tmp_path):
     """Thread segments are made later than the main one."""
     folder = tmp_path / "gone"
     folder.mkdir()
@@ -267,7 +245,7 @@ def test_folder_removed_while_running(program: Path, tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_more_rights_than_the_caller(tmp_path: Path) -> None:
+def test_more_rights_than_the_caller(tmp_path):
     """Of a set-user-id program the loader drops LD_PRELOAD: nothing is recorded, nothing breaks."""
     if os.geteuid() != 0:
         pytest.skip("only root can make a set-user-id program for somebody else")

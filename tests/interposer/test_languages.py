@@ -1,16 +1,13 @@
 """Fortran (mpif.h, mpi, mpi_f08) and Python (mpi4py) are seen as C is."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, doubts, library, run_ranks
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES
 from toposeat.launch import parse_launch_line
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import choose_library, read_records
@@ -22,7 +19,7 @@ FORTRAN = ["debian-openmpi", "debian-mpich"]
 
 @pytest.mark.parametrize("mpi", FORTRAN, indirect=True)
 @pytest.mark.parametrize("binding", ["mpif", "mpi"])
-def test_fortran(mpi: MpiToolchain, binding: str, build_dir: Path, tmp_path: Path) -> None:
+def test_fortran(mpi, binding, build_dir, tmp_path):
     ranks = 3
     program = compile_c(mpi, PROGRAMS / f"ring_{binding}.f90", build_dir)
     done = run_ranks(mpi, ranks, [program], tmp_path / "records")
@@ -36,9 +33,7 @@ def test_fortran(mpi: MpiToolchain, binding: str, build_dir: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("mpi", FORTRAN, indirect=True)
-def test_fortran_f08_example(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
+def test_fortran_f08_example(mpi, examples_dir, build_dir, tmp_path):
     ranks = 4
     program = compile_c(mpi, examples_dir / "halo_f08" / "halo_f08.f90", build_dir)
     done = run_ranks(mpi, ranks, [program], tmp_path / "records")
@@ -53,7 +48,7 @@ def test_fortran_f08_example(
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_mpi4py_example(mpi: MpiToolchain, examples_dir: Path, tmp_path: Path) -> None:
+def test_mpi4py_example(mpi, examples_dir, tmp_path):
     """mpi4py's wheel has modules for libmpi.so.40 and libmpi.so.12.
 
     For other MPIs, a folder with an mpi4py that was compiled for NAME is given as

@@ -1,7 +1,5 @@
 """Programs that take MPI's calls from dlsym, and tools that wrap them by it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -16,8 +14,8 @@ from tests.support.interposed import (
     library,
     run_ranks,
 )
-from tests.support.mpi import MPI_NAMES, MpiToolchain
-from toposeat.model.traffic import Traffic, TrafficKind
+from tests.support.mpi import MPI_NAMES
+from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_records
 from toposeat.profile.recording.run import NothingRecordedError
 
@@ -47,14 +45,14 @@ int main(void) {
 """
 
 
-def opened(mpi: MpiToolchain, build_dir: Path) -> Path:
+def opened(mpi, build_dir):
     """The program, which is not linked to MPI."""
     program = compile_c(mpi, PROGRAMS / "opened.c", build_dir, "-Wl,--as-needed", "-pthread", "-w")
     assert b"libmpi" not in program.read_bytes().replace(b"LIBMPI", b"")
     return program
 
 
-def check(traffic: Traffic) -> None:
+def check(traffic):
     table = traffic.table(kind=TrafficKind.POINT_TO_POINT)
     assert table.target.tolist() == [(rank + 1) % RANKS for rank in range(RANKS)]
     assert table.messages.tolist() == [THREADS * MESSAGES] * RANKS
@@ -63,9 +61,7 @@ def check(traffic: Traffic) -> None:
 
 
 @pytest.mark.parametrize("binding", ["", "deep"])
-def test_every_call_by_dlsym(
-    mpi: MpiToolchain, binding: str, build_dir: Path, tmp_path: Path
-) -> None:
+def test_every_call_by_dlsym(mpi, binding, build_dir, tmp_path):
     line = [opened(mpi, build_dir), libmpi(mpi, build_dir), *filter(None, [binding])]
     done = run_ranks(mpi, RANKS, line, tmp_path / "records")
     if done.returncode != 0 and fails_by_itself(mpi, RANKS, line):
@@ -74,9 +70,7 @@ def test_every_call_by_dlsym(
     check(read_records(tmp_path / "records"))
 
 
-def test_profile_of_a_program_that_opens_its_mpi(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_profile_of_a_program_that_opens_its_mpi(mpi, build_dir, tmp_path):
     """The launcher tells which MPI it will be; the variable leaves dlsym alone."""
     program = [str(opened(mpi, build_dir)), str(libmpi(mpi, build_dir))]
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(RANKS), *program]
@@ -88,9 +82,7 @@ def test_profile_of_a_program_that_opens_its_mpi(
 
 
 @pytest.mark.parametrize("first", ["tool", "interposer"])
-def test_beside_a_tool_that_wraps_mpi(
-    mpi: MpiToolchain, first: str, build_dir: Path, tmp_path: Path
-) -> None:
+def test_beside_a_tool_that_wraps_mpi(mpi, first, build_dir, tmp_path):
     """Both see the call where the tool comes first; behind the interposer it sees none."""
     tool = compile_c(mpi, PROGRAMS / "tool.c", build_dir, "-shared", "-fPIC")
     both = [tool, library(mpi)] if first == "tool" else [library(mpi), tool]

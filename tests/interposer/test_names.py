@@ -1,18 +1,15 @@
 """A program that asks which calls its MPI has gets the same answer with and without interposer."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.entries import ALL_CALLS
 from tests.support.interposed import compile_c, exported, libmpi, library
-from tests.support.mpi import MPI_NAMES, MpiToolchain
+from tests.support.mpi import MPI_NAMES
 from toposeat.installed import native_path
 from toposeat.profile import profile_run
 
@@ -51,16 +48,14 @@ ctypes.CDLL(sys.argv[2]).module()
 """
 
 
-def test_names_are_those_of_the_mpi(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_names_are_those_of_the_mpi(mpi, build_dir):
     """Each call of the table that the MPI has, and no other."""
     own = {name for name in exported(library(mpi)) if name.startswith(("MPI_", "PMPI_"))}
     both = ALL_CALLS | {f"P{name}" for name in ALL_CALLS}
     assert own == both & exported(libmpi(mpi, build_dir))
 
 
-def test_what_reorders_or_watches_ranks_shows_no_other_name_either(
-    mpi: MpiToolchain, build_dir: Path
-) -> None:
+def test_what_reorders_or_watches_ranks_shows_no_other_name_either(mpi, build_dir):
     for name in ("lib/libtoposeat_reorder.so", "lib/libtoposeat_probe.so"):
         own = {each for each in exported(native_path(name)) if "mpi_" in each.lower()}
         assert own
@@ -68,7 +63,7 @@ def test_what_reorders_or_watches_ranks_shows_no_other_name_either(
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory):
     weak = [f"extern int {name}(void) __attribute__((weak));" for name in sorted(ALL_CALLS)]
     rows = [f'{{"{name}", (void *)&{name}}}' for name in sorted(ALL_CALLS)]
     file = tmp_path_factory.mktemp("asking") / "asking.c"
@@ -77,9 +72,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("how", ["linked", "eagerly linked", "opened"])
-def test_a_program_that_asks(
-    mpi: MpiToolchain, how: str, source: Path, build_dir: Path, tmp_path: Path
-) -> None:
+def test_a_program_that_asks(mpi, how, source, build_dir, tmp_path):
     if how == "opened":
         module = tmp_path / "module.so"
         build = ["gcc", "-shared", "-fPIC", "-DMODULE", "-o", module, source]
@@ -94,13 +87,13 @@ def test_a_program_that_asks(
     assert asked(line, {**mpi.env, "LD_PRELOAD": str(library(mpi))}) == bare
 
 
-def asked(line: list[str | Path], env: Mapping[str, str]) -> list[str]:
+def asked(line, env):
     done = subprocess.run(line, env=dict(env), capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("mpi", MPI_NAMES[:3], indirect=True)  # mpi4py's wheel is for these
-def test_mpi4py_does_without_what_is_missing(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_mpi4py_does_without_what_is_missing(mpi, tmp_path):
     pytest.importorskip("mpi4py")
     script = tmp_path / "asks.py"
     script.write_text(

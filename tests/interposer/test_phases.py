@@ -1,16 +1,11 @@
 """Phases by MPI_Pcontrol and by time: every message in the right one, none lost."""
 
-from __future__ import annotations
-
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, run_ranks
-from tests.support.mpi import MpiToolchain
 from tests.support.raw_records import records_of_ranks
-from toposeat.profile.records.record import RankRecord
 from toposeat.profile.records.segment import Flag, PhaseMode
 
 pytestmark = [
@@ -21,16 +16,14 @@ pytestmark = [
 RANKS = 2
 
 
-def run(
-    mpi: MpiToolchain, build_dir: Path, records: Path, how: str, *settings: str
-) -> list[RankRecord]:
+def run(mpi, build_dir, records, how, *settings):
     program = compile_c(mpi, PROGRAMS / "phases.c", build_dir)
     done = run_ranks(mpi, RANKS, ["env", *settings, program, how], records)
     assert done.returncode == 0, done.stderr
     return records_of_ranks(records, RANKS)
 
 
-def messages(record: RankRecord) -> dict[int, int]:
+def messages(record):
     """By label of the phase."""
     counted = Counter[int]()
     for phase, count in zip(record.phase.tolist(), record.messages.tolist(), strict=True):
@@ -39,7 +32,7 @@ def messages(record: RankRecord) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("time", ["0", "1"])
-def test_marks(mpi: MpiToolchain, time: str, build_dir: Path, tmp_path: Path) -> None:
+def test_marks(mpi, time, build_dir, tmp_path):
     settings = ("TOPOSEAT_PROFILE_PHASES=pcontrol", f"TOPOSEAT_PROFILE_TIME={time}")
     for record in run(mpi, build_dir, tmp_path / "r", "marks", *settings):
         assert record.phase_mode is PhaseMode.PCONTROL
@@ -59,15 +52,13 @@ def test_marks(mpi: MpiToolchain, time: str, build_dir: Path, tmp_path: Path) ->
         assert (record.info.mpi_s > 0) == (time == "1")
 
 
-def test_marks_mean_nothing_unless_asked(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_marks_mean_nothing_unless_asked(mpi, build_dir, tmp_path):
     for record in run(mpi, build_dir, tmp_path / "r", "marks"):
         assert record.phase_mode is PhaseMode.OFF
         assert messages(record) == {0: 3 + 5 + 7 + 2 + 1 + 2}
 
 
-def test_more_phases_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_more_phases_than_room(mpi, build_dir, tmp_path):
     for record in run(mpi, build_dir, tmp_path / "r", "many", "TOPOSEAT_PROFILE_PHASES=pcontrol"):
         assert record.has(Flag.PHASES_MERGED)
         assert len(record.phases) == 256
@@ -78,7 +69,7 @@ def test_more_phases_than_room(mpi: MpiToolchain, build_dir: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("time", ["0", "1"])
-def test_windows(mpi: MpiToolchain, time: str, build_dir: Path, tmp_path: Path) -> None:
+def test_windows(mpi, time, build_dir, tmp_path):
     settings = ("TOPOSEAT_PROFILE_PHASES=0.1", f"TOPOSEAT_PROFILE_TIME={time}")
     for record in run(mpi, build_dir, tmp_path / "r", "windows", *settings):
         assert record.phase_mode is PhaseMode.WINDOWS

@@ -1,18 +1,14 @@
 """MPI Sessions without MPI_Init, beside it, and after each other: one record per process."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.entries import declarations
 from tests.support.interposed import PROGRAMS, compile_c, fails_by_itself, run_ranks
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES
 from tests.support.raw_records import matrices, records_of_ranks
-from toposeat.profile.records.record import RankRecord
 from toposeat.profile.records.segment import State
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
@@ -20,7 +16,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, ind
 RANKS = 4
 
 
-def records_of(mpi: MpiToolchain, what: str, build_dir: Path, folder: Path) -> list[RankRecord]:
+def records_of(mpi, what, build_dir, folder):
     if "MPI_Session_init" not in declarations(mpi):
         pytest.skip(f"{mpi.name} has no sessions (MPI before 4.0)")
     program = compile_c(mpi, PROGRAMS / "sessions.c", build_dir)
@@ -31,7 +27,7 @@ def records_of(mpi: MpiToolchain, what: str, build_dir: Path, folder: Path) -> l
     return records_of_ranks(folder, RANKS)
 
 
-def sent(records: list[RankRecord]) -> np.ndarray:
+def sent(records):
     """Point-to-point bytes; nothing else moved, and nothing was lost."""
     seen = matrices(records, RANKS)
     assert seen[1:].sum() == 0
@@ -42,7 +38,7 @@ def sent(records: list[RankRecord]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("what", "total"), [("only", 10), ("again", 30), ("two", 60), ("beside", 60)]
 )
-def test_rings(mpi: MpiToolchain, what: str, total: int, build_dir: Path, tmp_path: Path) -> None:
+def test_rings(mpi, what, total, build_dir, tmp_path):
     try:
         records = records_of(mpi, what, build_dir, tmp_path / "records")
     except subprocess.TimeoutExpired:
@@ -55,12 +51,12 @@ def test_rings(mpi: MpiToolchain, what: str, total: int, build_dir: Path, tmp_pa
     assert all(0 < record.info.mpi_s <= record.info.wall_s for record in records)
 
 
-def test_inter_communicator_from_groups(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_inter_communicator_from_groups(mpi, build_dir, tmp_path):
     records = records_of(mpi, "inter", build_dir, tmp_path / "records")
     assert (sent(records) == 40 * np.roll(np.eye(RANKS, dtype=int), RANKS // 2, axis=1)).all()
 
 
-def test_killed_within_a_session(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_killed_within_a_session(mpi, build_dir, tmp_path):
     records = records_of(mpi, "kill", build_dir, tmp_path / "records")
     assert (sent(records) == 10 * np.roll(np.eye(RANKS, dtype=int), 1, axis=1)).all()
     assert all(record.state is State.RUNNING for record in records)

@@ -1,9 +1,5 @@
 """Processes outside MPI_COMM_WORLD: their bytes are said, and no byte is dropped."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.support.interposed import (
@@ -12,8 +8,8 @@ from tests.support.interposed import (
     fails_by_itself,
     run_ranks,
 )
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
-from toposeat.model.traffic import Traffic, TrafficKind
+from tests.support.mpi import FEW_MPI_NAMES
+from toposeat.model.traffic import TrafficKind
 from toposeat.profile import read_records
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
@@ -21,7 +17,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, ind
 RANKS = 2
 
 
-def profile(mpi: MpiToolchain, what: str, build_dir: Path, tmp_path: Path) -> Traffic:
+def profile(mpi, what, build_dir, tmp_path):
     program = compile_c(mpi, PROGRAMS / "worlds.c", build_dir)
     done = run_ranks(mpi, RANKS, [program, what], tmp_path / "records")
     if done.returncode != 0 and fails_by_itself(mpi, RANKS, [program, what]):
@@ -30,7 +26,7 @@ def profile(mpi: MpiToolchain, what: str, build_dir: Path, tmp_path: Path) -> Tr
     return read_records(tmp_path / "records")
 
 
-def test_spawned_processes_are_outside(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_spawned_processes_are_outside(mpi, build_dir, tmp_path):
     """Two worlds after each other, over an inter-communicator and a merged one."""
     traffic = profile(mpi, "spawn", build_dir, tmp_path)
     # Around each merged communicator (ranks 0 and 1, then the children), rank 0 sends to rank 1.
@@ -44,9 +40,7 @@ def test_spawned_processes_are_outside(mpi: MpiToolchain, build_dir: Path, tmp_p
 
 
 @pytest.mark.parametrize("what", ["connect", "join"])
-def test_another_way_to_the_own_world(
-    mpi: MpiToolchain, what: str, build_dir: Path, tmp_path: Path
-) -> None:
+def test_another_way_to_the_own_world(mpi, what, build_dir, tmp_path):
     """Ranks that connect to ranks of their own world are the ranks they are."""
     traffic = profile(mpi, what, build_dir, tmp_path)
     inside = traffic.table(kind=TrafficKind.POINT_TO_POINT)

@@ -1,15 +1,10 @@
 """Fixtures for the tests of the launch package: a small MPI program, placements for real runs."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import compile_text
-from tests.support.mpi import MpiToolchain
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.placement_file import save_placement
 
@@ -50,16 +45,16 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture(scope="session")
-def probe(mpi: MpiToolchain, build_dir: Path) -> Path:
+def probe(mpi, build_dir):
     """An MPI program that tells what its ranks see."""
     return compile_text(mpi, "probe", PROBE, build_dir)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Callable[..., tuple[Placement, Path]]:
+def place(tmp_path):
     """Makes a placement of `ranks` on four devices, backwards, with or without CPU sets."""
 
-    def make(ranks: int, *, bind: bool = False, host: str = "*") -> tuple[Placement, Path]:
+    def make(ranks, *, bind=False, host="*"):
         devices = tuple(
             HostDevice(index=i, pci_bus_id=f"0000:{16 + i:02x}:00.0", uuid=f"GPU-{i}")
             for i in range(4)

@@ -1,7 +1,5 @@
 """The launcher's own arguments beside toposeat-exec."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import pytest
 
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, parse_launch_line
-from toposeat.launch.apply import ExecOptions, PlacedCommand, placed_command
+from toposeat.launch.apply import ExecOptions, placed_command
 from toposeat.launch.realise import Realisation
 from toposeat.model.placement import Placement
 
@@ -24,15 +22,13 @@ KINDS = {
 }
 
 
-def command(
-    placed: tuple[Placement, Path], text: str, env: dict[str, str] | None = None, **options: object
-) -> PlacedCommand:
+def command(placed, text, env=None, **options):
     line = parse_launch_line(text.split(), identify=lambda name: KINDS.get(name, LauncherKind.NONE))
     plan = Realisation(line=line, seating=placed[0])
     return placed_command(plan, placed[1], ExecOptions(**options), env or {})  # type: ignore[arg-type]
 
 
-def shown(found: PlacedCommand, path: Path) -> str:
+def shown(found, path):
     """The command with the long paths abbreviated."""
     words = " ".join(found.argv)
     return words.replace(str(native_path("bin/toposeat-exec")), "TE").replace(str(path), "PLACE")
@@ -53,7 +49,7 @@ def shown(found: PlacedCommand, path: Path) -> str:
         ),
     ],
 )
-def test_binding_is_taken_from_the_launcher(place: Place, text: str, expected: str) -> None:
+def test_binding_is_taken_from_the_launcher(place, text, expected):
     placed = place(2, bind=True)
     found = command(placed, text)
     assert shown(found, placed[1]) == expected
@@ -74,9 +70,7 @@ def test_binding_is_taken_from_the_launcher(place: Place, text: str, expected: s
         ("torchrun --nproc-per-node 2 --numa-binding node t.py", {}, "numa-binding"),
     ],
 )
-def test_two_binders_are_not_stacked_silently(
-    place: Place, text: str, env: dict[str, str], said: str
-) -> None:
+def test_two_binders_are_not_stacked_silently(place, text, env, said):
     placed = place(2, bind=True)
     found = command(placed, text, env)
     assert "none" not in found.argv
@@ -84,7 +78,7 @@ def test_two_binders_are_not_stacked_silently(
     assert said in found.notes[0]
 
 
-def test_a_placement_without_cpus_leaves_binding_to_the_launcher(place: Place) -> None:
+def test_a_placement_without_cpus_leaves_binding_to_the_launcher(place):
     placed = place(2)
     found = command(placed, "ompi -n 2 --bind-to core app")
     assert (shown(found, placed[1]), found.notes) == (
@@ -93,7 +87,7 @@ def test_a_placement_without_cpus_leaves_binding_to_the_launcher(place: Place) -
     )
 
 
-def test_options_reach_toposeat_exec(place: Place, tmp_path: Path) -> None:
+def test_options_reach_toposeat_exec(place, tmp_path):
     placed = place(2)
     found = command(
         placed,
@@ -112,6 +106,6 @@ def test_options_reach_toposeat_exec(place: Place, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "option", ["--map-by node", "--rank-by node", "-N 2", "--mca rmaps_base_mapping_policy node"]
 )
-def test_an_order_of_ones_own_stays(place: Place, option: str) -> None:
+def test_an_order_of_ones_own_stays(place, option):
     found = command(place(2), f"ompi {option} app")
     assert "slot" not in found.argv

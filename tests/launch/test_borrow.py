@@ -1,11 +1,8 @@
 """The line of a job that borrows, and what its ranks' reports prove."""
 
-from __future__ import annotations
-
 import json
 import socket
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -39,14 +36,12 @@ HERE = socket.gethostname()
         ("srun", "srun -n 2 ./a", {}, (ANY_HOST, ANY_HOST)),
     ],
 )
-def test_ranks_are_expected_in_blocks_where_hosts_are_known(
-    kind: str, line: str, environment: dict[str, str], expected: tuple[str, ...]
-) -> None:
+def test_ranks_are_expected_in_blocks_where_hosts_are_known(kind, line, environment, expected):
     parsed = parse_launch_line(line.split(), identify=lambda _: kind)
     assert hosts_of_ranks(parsed, environment) == expected
 
 
-def test_a_line_that_does_not_say_how_many_ranks_is_refused() -> None:
+def test_a_line_that_does_not_say_how_many_ranks_is_refused():
     parsed = parse_launch_line(["srun", "-N", "2", "./a"], identify=lambda _: "srun")
     with pytest.raises(UsageError, match="how many ranks"):
         hosts_of_ranks(parsed, {})
@@ -58,7 +53,7 @@ LENT = [
 ]
 
 
-def seats(*rows: tuple[str, str]) -> list[BorrowedSeat]:
+def seats(*rows):
     of = {device.id: device for device in LENT}
     return [
         BorrowedSeat(
@@ -72,19 +67,17 @@ def seats(*rows: tuple[str, str]) -> list[BorrowedSeat]:
     ]
 
 
-def test_words_name_each_device_once_and_seats_in_rank_order() -> None:
+def test_words_name_each_device_once_and_seats_in_rank_order():
     planned = seats(("a", "b/0"), ("a", "a/0 b/0"), ("c", "b/0"))
     assert seat_words(planned, LENT) == "b,/t,,3 a,/s,9.9.9.9:1,0|a=0;1+0 c=0"
 
 
-def test_more_ranks_than_a_variable_holds_are_refused() -> None:
+def test_more_ranks_than_a_variable_holds_are_refused():
     with pytest.raises(UsageError, match="too many"):
         seat_words(seats(("a", "a/0"), ("b", "b/0")) * 40_000, LENT)
 
 
-def report(
-    folder: Path, name: str, rank: object, *devices: dict[str, object], **more: object
-) -> None:
+def report(folder, name, rank, *devices, **more):
     text = json.dumps({"devices": devices, "rank": rank, **more})
     (folder / f"cl.{name}.json").write_text(text)
 
@@ -99,7 +92,7 @@ SPEED = {
 }
 
 
-def test_a_rank_that_reached_its_device_is_as_planned(tmp_path: Path) -> None:
+def test_a_rank_that_reached_its_device_is_as_planned(tmp_path):
     report(tmp_path, "a.1", "0", UNIX | SPEED, run_s=2.5)
     report(tmp_path, "a.2", "0", UNIX | SPEED)  # a child of the rank
     (seat,) = verified(seats(("a", "a/0")), LENT, tmp_path)
@@ -113,7 +106,7 @@ def test_a_rank_that_reached_its_device_is_as_planned(tmp_path: Path) -> None:
     assert (device.use.calls, device.use.waits) == (18, 4)
 
 
-def test_another_device_or_none_is_a_mismatch(tmp_path: Path) -> None:
+def test_another_device_or_none_is_a_mismatch(tmp_path):
     report(tmp_path, "a.1", 0, {"endpoint": "unix:/t", "index": 3})
     report(tmp_path, "a.2", 1, {"endpoint": "tcp:9.9.9.9:1", "index": 0})
     report(tmp_path, "a.3", 2)
@@ -123,7 +116,7 @@ def test_another_device_or_none_is_a_mismatch(tmp_path: Path) -> None:
     assert none.differences == ("could not reach a/0",)
 
 
-def test_a_device_whose_proxy_ended_first_is_lost(tmp_path: Path) -> None:
+def test_a_device_whose_proxy_ended_first_is_lost(tmp_path):
     report(tmp_path, "a.1", 0, UNIX | SPEED)  # a process that ended before
     report(tmp_path, "a.2", 0, UNIX | SPEED | {"lost": True})
     report(tmp_path, "a.3", 1, UNIX | SPEED)
@@ -133,7 +126,7 @@ def test_a_device_whose_proxy_ended_first_is_lost(tmp_path: Path) -> None:
     assert [loser.devices[0].is_lost, other.devices[0].is_lost] == [True, False]
 
 
-def test_another_host_is_said(tmp_path: Path) -> None:
+def test_another_host_is_said(tmp_path):
     report(tmp_path, "n7.cluster.1", 0, UNIX)
     report(tmp_path, "n7.cluster.2", 1, UNIX)
     planned = seats(("a", "a/0"), (ANY_HOST, "a/0"))
@@ -142,9 +135,7 @@ def test_another_host_is_said(tmp_path: Path) -> None:
     assert (anywhere.verdict, anywhere.host) == (SeatVerdict.AS_PLACED, "n7.cluster")
 
 
-def test_a_process_that_was_killed_before_it_measured_has_reached_its_device(
-    tmp_path: Path,
-) -> None:
+def test_a_process_that_was_killed_before_it_measured_has_reached_its_device(tmp_path):
     report(tmp_path, "a.1", 0, UNIX | {"waits": -1})
     (seat,) = verified(seats(("a", "a/0")), LENT, tmp_path)
     assert seat.verdict is SeatVerdict.AS_PLACED
@@ -153,7 +144,7 @@ def test_a_process_that_was_killed_before_it_measured_has_reached_its_device(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"devices": 3}', '{"devices": [{"index": 0}]}'])
-def test_a_rank_without_a_whole_report_is_not_checked(tmp_path: Path, text: str) -> None:
+def test_a_rank_without_a_whole_report_is_not_checked(tmp_path, text):
     (tmp_path / "cl.a.1.json").write_text(text)
     planned = seats(("a", "a/0"))
     (seat,) = verified(planned, LENT, tmp_path)

@@ -1,13 +1,10 @@
 """Signals around a child: sent on to it, and handlers put back whatever happened."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +15,12 @@ from toposeat.launch.child import StopSignals, answer_of, run_child
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def handlers() -> list[object]:
+def handlers():
     return [signal.getsignal(number) for number in NUMBERS]
 
 
 @pytest.fixture(autouse=True)
-def own_handlers() -> Iterator[None]:
+def own_handlers():
     """SIGHUP ignored, as under nohup; the others of our own making."""
     before = {number: signal.getsignal(number) for number in NUMBERS}
     for number in NUMBERS:
@@ -34,7 +31,7 @@ def own_handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_handlers_are_put_back() -> None:
+def test_handlers_are_put_back():
     before = handlers()
     assert run_child([sys.executable, "-c", "raise SystemExit(3)"], os.environ) == 3
     assert handlers() == before
@@ -47,7 +44,7 @@ def test_handlers_are_put_back() -> None:
     assert handlers() == before
 
 
-def test_a_killed_tool_ends_its_child(tmp_path: Path) -> None:
+def test_a_killed_tool_ends_its_child(tmp_path):
     """Even by SIGKILL; what it started gets SIGTERM, as a launcher ends its job upon it."""
     say = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
     program = (
@@ -64,7 +61,7 @@ def test_a_killed_tool_ends_its_child(tmp_path: Path) -> None:
     assert not Path("/proc", str(child)).exists()
 
 
-def test_a_signal_reaches_the_child_and_stops_what_follows() -> None:
+def test_a_signal_reaches_the_child_and_stops_what_follows():
     before = handlers()
     kill = f"import os, time; os.kill({os.getpid()}, {int(signal.SIGTERM)}); time.sleep(60)"
     with StopSignals() as stop:
@@ -75,8 +72,8 @@ def test_a_signal_reaches_the_child_and_stops_what_follows() -> None:
     assert handlers() == before
 
 
-def test_who_stops_waiting_for_an_answer_leaves_no_program_behind(tmp_path: Path) -> None:
-    def stop(*_: object) -> None:
+def test_who_stops_waiting_for_an_answer_leaves_no_program_behind(tmp_path):
+    def stop(*_):
         raise KeyboardInterrupt
 
     started = tmp_path / "started"

@@ -3,12 +3,8 @@
 Readers are written after each launcher's documentation. A new launcher needs one here.
 """
 
-from __future__ import annotations
-
 import re
 import socket
-from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +13,7 @@ from hypothesis import strategies as st
 from tests.launch.test_export import BY_NODE, placement
 from tests.support.processes import executable
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.launch import EXPORTERS, LaunchLine, export_placement, parse_launch_line, run_placed
+from toposeat.launch import EXPORTERS, export_placement, parse_launch_line, run_placed
 from toposeat.launch.launchers import LAUNCHERS
 from toposeat.launch.line import hand_on
 from toposeat.model.hostlist import expand_hostlist
@@ -35,7 +31,7 @@ NATURAL = ("n1", "n2", "n10")
 HERE = socket.gethostname()
 
 
-def beginning(kind: str, ranks: int, hosts: list[str]) -> list[str]:
+def beginning(kind, ranks, hosts):
     """The line's words behind the launcher's name that start so many ranks, up to the program."""
     table = LAUNCHERS[kind].table
     name = min(table.ranks or table.per_host, key=len)
@@ -43,16 +39,14 @@ def beginning(kind: str, ranks: int, hosts: list[str]) -> list[str]:
     return words + (hosts if LAUNCHERS[kind].operands else [])
 
 
-def parse(kind: str, words: list[str]) -> LaunchLine:
+def parse(kind, words):
     return parse_launch_line([kind, *words], identify=lambda _: kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40)
 @given(ranks=st.integers(1, 6), data=st.data())
-def test_a_line_read_back_has_its_ranks_and_its_program(
-    kind: str, ranks: int, data: st.DataObject
-) -> None:
+def test_a_line_read_back_has_its_ranks_and_its_program(kind, ranks, data):
     table = LAUNCHERS[kind].table
     start = beginning(kind, ranks, ["n1"] * ranks)
     said = table.ranks | table.per_host | table.nodes | set(table.many) | table.by_task
@@ -76,7 +70,7 @@ def test_a_line_read_back_has_its_ranks_and_its_program(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(words=st.lists(st.text(max_size=6), max_size=6))
-def test_any_words_give_a_line_or_a_clean_error(kind: str, words: list[str]) -> None:
+def test_any_words_give_a_line_or_a_clean_error(kind, words):
     words = [*COMMAND.get(kind, ()), *words]
     try:
         line = parse(kind, words)
@@ -87,7 +81,7 @@ def test_any_words_give_a_line_or_a_clean_error(kind: str, words: list[str]) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_handed_on_is_named_and_its_value_is_not(kind: str) -> None:
+def test_what_is_handed_on_is_named_and_its_value_is_not(kind):
     words = [*beginning(kind, 2, ["n1", "n1"]), "./app"]
     line = parse(kind, words)
     own, added = hand_on(line, ["KEY"], {"KEY": "secret"})
@@ -102,16 +96,10 @@ def test_what_is_handed_on_is_named_and_its_value_is_not(kind: str) -> None:
 class Said:
     """A line's words, its files and variables; the job's hosts with the number of its tasks."""
 
-    def __init__(
-        self,
-        words: tuple[str, ...],
-        files: Mapping[str, str],
-        environment: Mapping[str, str],
-        job: Mapping[str, int],
-    ) -> None:
+    def __init__(self, words, files, environment, job):
         self.words, self.files, self.environment, self.job = words, files, environment, job
 
-    def value(self, *options: str) -> str | None:
+    def value(self, *options):
         """What stands behind an option, as a word of its own or after `=`."""
         for at, word in enumerate(self.words):
             if word in options:
@@ -120,14 +108,14 @@ class Said:
                 return word.partition("=")[2]
         return None
 
-    def number(self, *options: str) -> int:
+    def number(self, *options):
         return int(self.value(*options) or 0)
 
-    def file(self, path: str | None) -> list[str]:
+    def file(self, path):
         """The lines of a file that the line names."""
         return self.files[(path or "").rpartition("/")[2]].splitlines()
 
-    def renumbered(self, slots: list[str]) -> list[str]:
+    def renumbered(self, slots):
         """What Cray MPICH makes of its order of ranks, given the host of every process."""
         path = self.environment.get("MPICH_RANK_REORDER_FILE")
         if path is None:
@@ -138,11 +126,11 @@ class Said:
         return [host[rank] for rank in range(len(slots))]
 
 
-def blocks(hosts: tuple[str, ...], each: int) -> list[str]:
+def blocks(hosts, each):
     return [host for host in hosts for _ in range(each)]
 
 
-def by_openmpi(said: Said, ranks: int) -> list[str]:
+def by_openmpi(said, ranks):
     policy = said.value("--map-by") or ""
     rankfile = policy.partition("rankfile:file=")[2] or said.value("--rankfile")
     if not rankfile:
@@ -152,7 +140,7 @@ def by_openmpi(said: Said, ranks: int) -> list[str]:
     return [host[rank] for rank in range(ranks)]
 
 
-def by_hydra(said: Said, ranks: int) -> list[str]:
+def by_hydra(said, ranks):
     listed = [line.split(":") for line in said.file(said.value("-f", "-machinefile"))]
     numbers = said.value("-rankmap")
     if numbers is not None:
@@ -162,7 +150,7 @@ def by_hydra(said: Said, ranks: int) -> list[str]:
     return (each * ranks)[:ranks]
 
 
-def by_srun(said: Said, ranks: int) -> list[str]:
+def by_srun(said, ranks):
     way = said.value("-m")
     if way == "arbitrary":
         return said.file(said.environment["SLURM_HOSTFILE"])
@@ -175,7 +163,7 @@ def by_srun(said: Said, ranks: int) -> list[str]:
     return said.renumbered(slots)
 
 
-def by_flux(said: Said, ranks: int) -> list[str]:
+def by_flux(said, ranks):
     taskmap = said.value("--taskmap")
     if taskmap is not None:
         return said.file(taskmap.removeprefix("hostfile:"))
@@ -184,13 +172,13 @@ def by_flux(said: Said, ranks: int) -> list[str]:
     return blocks(tuple(sorted(hosts, key=lambda name: int(name[1:]))), ranks // len(hosts))
 
 
-def by_pals(said: Said, ranks: int) -> list[str]:
+def by_pals(said, ranks):
     hosts = tuple(said.file(said.value("--hostfile")))
     assert ranks == len(hosts) * said.number("--ppn")
     return said.renumbered(blocks(hosts, said.number("--ppn")))
 
 
-READERS: Mapping[str, Callable[[Said, int], list[str]]] = {
+READERS = {
     "openmpi": by_openmpi,
     "openmpi4": by_openmpi,
     "mpich": by_hydra,
@@ -209,7 +197,7 @@ SOME_ORDERS = {"intel", "pals", "cray", "torchrun", "env", *BY_NODE}
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> list[str]:
+def plans(draw):
     """The host of every rank: blocks, rounds or any order, on at least two of three hosts."""
     each, hosts = draw(st.integers(1, 3)), draw(st.permutations(NATURAL))
     hosts = hosts[: draw(st.integers(2, 3))]
@@ -225,14 +213,14 @@ def plans(draw: st.DrawFn) -> list[str]:
     return draw(st.sampled_from([plan, draw(st.permutations(plan)), [*plan, hosts[0]]]))
 
 
-def is_plain(hosts: list[str]) -> bool:
+def is_plain(hosts):
     """Blocks of one size over hosts in their natural order, which every launcher can start."""
     used = tuple(host for host in NATURAL if host in hosts)
     return hosts == blocks(used, len(hosts) // len(used))
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(tmp_path_factory):
     """Every launcher as a program that only knows its version."""
     folder = tmp_path_factory.mktemp("launchers")
     for kind in KINDS:
@@ -248,7 +236,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OTHERS])
 @given(hosts=plans())
 @settings(max_examples=25, deadline=None)
-def test_the_words_for_a_plan_give_the_plan(kind: str, hosts: list[str], programs: Path) -> None:
+def test_the_words_for_a_plan_give_the_plan(kind, hosts, programs):
     used = [host for host in NATURAL if host in hosts]
     job = {host: hosts.count(host) for host in used}
     counts = ",".join(map(str, job.values()))
@@ -280,9 +268,7 @@ def test_the_words_for_a_plan_give_the_plan(kind: str, hosts: list[str], program
 
 
 @pytest.mark.parametrize("hosts", [["a", HERE, "b"], [HERE, "a"], ["a", "b", HERE]])
-def test_torchrun_on_a_host_has_the_node_rank_of_its_ranks(
-    hosts: list[str], programs: Path
-) -> None:
+def test_torchrun_on_a_host_has_the_node_rank_of_its_ranks(hosts, programs):
     place = placement([host for host in hosts for _ in range(2)], [0, 1] * len(hosts), [None] * 6)
     path = programs / "torchrun.place"
     save_placement(place, path, overwrite=True)
@@ -292,7 +278,7 @@ def test_torchrun_on_a_host_has_the_node_rank_of_its_ranks(
     said = Said(record.launched, {}, {}, {})
     assert said.value("--node_rank") == str(hosts.index(HERE))
     assert (said.value("--rdzv_backend"), said.value("--master_addr")) == ("static", hosts[0])
-    told: list[str] = []
+    told = []
     argv[1:1] = ["--rdzv-backend", "c10d"]
     record = run_placed(
         argv,
@@ -312,7 +298,7 @@ def test_torchrun_on_a_host_has_the_node_rank_of_its_ranks(
 @pytest.mark.parametrize("launcher", [name for name in EXPORTERS if name not in OTHERS])
 @given(hosts=plans())
 @settings(max_examples=25, deadline=None)
-def test_what_export_writes_gives_the_plan(launcher: str, hosts: list[str]) -> None:
+def test_what_export_writes_gives_the_plan(launcher, hosts):
     used = [host for host in NATURAL if host in hosts]
     place = placement(hosts, [0] * len(hosts), [str(rank) for rank in range(len(hosts))])
     try:

@@ -1,7 +1,5 @@
 """Launchers' own files: read back as each launcher documents them, and run where it is here."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -12,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.mpi import ALL_MPI_NAMES, STANDARD, MpiToolchain
+from tests.support.mpi import ALL_MPI_NAMES, STANDARD
 from tests.support.processes import executable, ran
 from toposeat.errors import UsageError
-from toposeat.launch import Export, export_placement
+from toposeat.launch import export_placement
 from toposeat.launch.launchers.launcher import version_answer
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
@@ -29,11 +27,9 @@ echo "rank=$rank cpus=$cpus list=${CUDA_VISIBLE_DEVICES-none} order=${CUDA_DEVIC
 """
 
 
-def placement(
-    hosts: list[str], devices: list[int], cpus: list[str | None], *, vendor: str = "nvidia"
-) -> Placement:
+def placement(hosts, devices, cpus, *, vendor="nvidia"):
     """Rank r on `hosts[r]`, device `devices[r]`; every host has four devices on PCI buses."""
-    used: dict[str, int] = {}
+    used = {}
     seats = []
     for rank, host in enumerate(hosts):
         local = used.get(host, 0)
@@ -51,11 +47,11 @@ def placement(
     )
 
 
-def file_of(export: Export, name: str) -> str:
+def file_of(export, name):
     return next(file.text for file in export.files if file.name == name)
 
 
-def value_of(export: Export, option: str) -> str:
+def value_of(export, option):
     """What stands behind `option`, as a word of its own or after `=`."""
     for at, word in enumerate(export.command):
         if word == option:
@@ -73,7 +69,7 @@ BY_NODE = (*("torchrun", "torchrun-c10d", "kubernetes"),)
 MIXED = placement(["n2", "n1", "n2", "n1"], [0, 1, 3, 2], ["0", "1", "2", "3"])
 
 
-def test_openmpi_4_gets_physical_cpus_and_one_device_list() -> None:
+def test_openmpi_4_gets_physical_cpus_and_one_device_list():
     export = export_placement(BLOCKS, "openmpi4")
     assert file_of(export, "rankfile").splitlines() == [
         "rank 0=n1 slot=0-3",
@@ -85,7 +81,7 @@ def test_openmpi_4_gets_physical_cpus_and_one_device_list() -> None:
     assert "CUDA_VISIBLE_DEVICES=2,0" in export.command
 
 
-def test_slurm_blocks_and_masks() -> None:
+def test_slurm_blocks_and_masks():
     export = export_placement(BLOCKS, "slurm", visibility="mask")
     assert value_of(export, "--cpu-bind") == "mask_cpu:0xf,0xf0"
     assert value_of(export, "--gpu-bind") == "map_gpu:2,0"
@@ -94,13 +90,13 @@ def test_slurm_blocks_and_masks() -> None:
     assert any("allow-task-sharing" in note for note in export.notes)
 
 
-def test_slurm_permutes_by_the_script_because_srun_sets_the_variable_itself() -> None:
+def test_slurm_permutes_by_the_script_because_srun_sets_the_variable_itself():
     export = export_placement(BLOCKS, "slurm")
     assert export.command[-2:] == ("./seat.sh", "./app")
     assert "n1:1) devices=2,0 ;;" in file_of(export, "seat.sh")
 
 
-def test_flux_lists_by_local_rank() -> None:
+def test_flux_lists_by_local_rank():
     export = export_placement(BLOCKS, "flux")
     assert "cpu-affinity=map:0-3;4-7" in export.command
     assert "--env=CUDA_VISIBLE_DEVICES=2,0" in export.command
@@ -108,7 +104,7 @@ def test_flux_lists_by_local_rank() -> None:
     assert "gpu-affinity=map:2;0" in masked.command
 
 
-def test_flux_masks_devices_of_amd_by_the_script() -> None:
+def test_flux_masks_devices_of_amd_by_the_script():
     """Flux's own map sets CUDA_VISIBLE_DEVICES only."""
     amd = placement(["n1", "n1"], [2, 0], ["0-3", "4-7"], vendor="amd")
     export = export_placement(amd, "flux", visibility="mask")
@@ -117,13 +113,13 @@ def test_flux_masks_devices_of_amd_by_the_script() -> None:
     assert "export ROCR_VISIBLE_DEVICES=$devices" in file_of(export, "seat.sh")
 
 
-def test_intel_masks_are_hexadecimal() -> None:
+def test_intel_masks_are_hexadecimal():
     export = export_placement(BLOCKS, "intel")
     assert value_of(export, "I_MPI_PIN_DOMAIN") == "[0xf,0xf0]"
     assert file_of(export, "machinefile") == "n1:2\nn2:2\n"
 
 
-def test_one_line_of_variables_lists_the_devices_of_the_job_alone() -> None:
+def test_one_line_of_variables_lists_the_devices_of_the_job_alone():
     """The line of issue 17; what the job does not use stays hidden from launchers that take all."""
     crossed = placement(["n1"] * 4, [3, 1, 2, 0], [None] * 4)
     export = export_placement(crossed, "env")
@@ -139,13 +135,13 @@ def test_one_line_of_variables_lists_the_devices_of_the_job_alone() -> None:
     assert export_placement(intel, "env").line.endswith(" ZE_AFFINITY_MASK=1,3")
 
 
-def with_nics(place: Placement, *nics: str | None) -> Placement:
+def with_nics(place, *nics):
     seats = zip(place.seats, nics, strict=True)
     return replace(place, seats=tuple(replace(seat, nic=nic) for seat, nic in seats))
 
 
 @pytest.mark.parametrize("launcher", ["openmpi", "openmpi4", "mpich", "slurm", "flux", "script"])
-def test_nics_are_named_by_the_script(launcher: str, tmp_path: Path) -> None:
+def test_nics_are_named_by_the_script(launcher, tmp_path):
     """Run by the shell, for each local rank; what the user set stays."""
     here = os.uname().nodename.partition(".")[0]
     place = placement([here] * 4, [0, 1, 2, 3], [None] * 4)
@@ -157,7 +153,7 @@ def test_nics_are_named_by_the_script(launcher: str, tmp_path: Path) -> None:
     script = tmp_path / "seat.sh"
     script.write_text(file_of(export, "seat.sh").replace("/sys/class", str(tmp_path)))
 
-    def found(local: int, **variables: str) -> list[str]:
+    def found(local, **variables):
         show = 'echo "${UCX_NET_DEVICES-none} ${PSM3_NIC-none}"'
         line = ["sh", str(script), "sh", "-c", show]
         env = {"PATH": os.environ["PATH"], "LOCAL_RANK": str(local), **variables}
@@ -170,7 +166,7 @@ def test_nics_are_named_by_the_script(launcher: str, tmp_path: Path) -> None:
     assert found(0, UCX_NET_DEVICES="mlx5_7:1") == ["mlx5_7:1", "mlx5_2"]
 
 
-def test_nics_of_slingshot_are_in_the_table_of_cray_mpich() -> None:
+def test_nics_of_slingshot_are_in_the_table_of_cray_mpich():
     """As sites document it: adapter, colon, local ranks; one table for all hosts."""
     place = with_nics(BLOCKS, "cxi1", "cxi0", "cxi1", "cxi0")
     told = {"MPICH_OFI_NIC_POLICY": "USER", "MPICH_OFI_NIC_MAPPING": "0:1; 1:0"}
@@ -209,15 +205,13 @@ def test_nics_of_slingshot_are_in_the_table_of_cray_mpich() -> None:
         ("slurm", BLOCKS, "sideways", "does not exist"),
     ],
 )
-def test_what_a_launcher_cannot_express(
-    launcher: str, place: Placement, visibility: str, words: str
-) -> None:
+def test_what_a_launcher_cannot_express(launcher, place, visibility, words):
     with pytest.raises(UsageError, match=words) as error:
         export_placement(place, launcher, visibility=visibility)
     assert error.value.hint
 
 
-def test_vendors_without_an_order_get_cpus_only() -> None:
+def test_vendors_without_an_order_get_cpus_only():
     export = export_placement(
         placement(["n1", "n1"], [1, 0], ["0", "1"], vendor="intel"), "openmpi4"
     )
@@ -228,7 +222,7 @@ def test_vendors_without_an_order_get_cpus_only() -> None:
 
 
 @st.composite
-def placements(draw: st.DrawFn) -> Placement:
+def placements(draw):
     """Up to three hosts with one to four ranks each, in any order."""
     counts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     names = draw(st.permutations(["n1", "n2", "n10"]))[: len(counts)]
@@ -239,7 +233,7 @@ def placements(draw: st.DrawFn) -> Placement:
     return placement(list(hosts), devices, [draw(cpu) for _ in hosts])
 
 
-def _seats_of_script(text: str) -> dict[str, tuple[str, str]]:
+def _seats_of_script(text):
     """Device list and CPUs by `host:local rank`."""
     found = {}
     for line in text.splitlines():
@@ -256,7 +250,7 @@ def _seats_of_script(text: str) -> dict[str, tuple[str, str]]:
 
 @given(place=placements())
 @settings(max_examples=40)
-def test_the_script_seats_every_rank(place: Placement) -> None:
+def test_the_script_seats_every_rank(place):
     seats = _seats_of_script(file_of(export_placement(place, "script"), "seat.sh"))
     assert len(seats) == place.ranks
     for seat in place.seats:
@@ -267,14 +261,14 @@ def test_the_script_seats_every_rank(place: Placement) -> None:
         assert cpus == (seat.cpus or "")
 
 
-def two_cpus() -> list[int]:
+def two_cpus():
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("one CPU only: nothing to tell apart")
     return cpus[:2]
 
 
-def launcher_of(mpi: MpiToolchain) -> str:
+def launcher_of(mpi):
     """Which export suits an MPI."""
     if "I_MPI_ROOT" in mpi.env:
         return "intel"
@@ -285,7 +279,7 @@ def launcher_of(mpi: MpiToolchain) -> str:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", [n for n in ALL_MPI_NAMES if STANDARD not in n], indirect=True)
-def test_the_launcher_itself_obeys(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_the_launcher_itself_obeys(mpi, tmp_path):
     """Two ranks with their CPUs exchanged, started by the very line that export prints."""
     first, second = two_cpus()
     place = placement(["*", "*"], [2, 0], [str(second), str(first)])
@@ -304,7 +298,7 @@ def test_the_launcher_itself_obeys(mpi: MpiToolchain, tmp_path: Path) -> None:
     assert found == {0: (second,), 1: (first,)}
 
 
-def test_the_script_seats_by_host_name(tmp_path: Path) -> None:
+def test_the_script_seats_by_host_name(tmp_path):
     """Run as each local rank of this host; one without a seat is started without it."""
     first, second = two_cpus()
     status = Path("/proc/self/status").read_text()
@@ -328,7 +322,7 @@ def test_the_script_seats_by_host_name(tmp_path: Path) -> None:
     ]
 
 
-def test_hosts_that_are_alike_are_written_once(tmp_path: Path) -> None:
+def test_hosts_that_are_alike_are_written_once(tmp_path):
     """300 hosts of which one differs, as a shell reads them."""
     hosts = [f"n{at:03}" for at in range(300) for _ in range(2)]
     devices = [*([3, 1] * 299), 0, 1]
@@ -345,10 +339,10 @@ def test_hosts_that_are_alike_are_written_once(tmp_path: Path) -> None:
         assert (done.stdout, done.stderr) == (f"{listed}\n", "")
 
 
-def test_every_form_has_the_same_list(tmp_path: Path) -> None:
+def test_every_form_has_the_same_list(tmp_path):
     """Of a placement on half of the devices: what `run` shows too is that of toposeat-exec."""
     place = placement(["n1"] * 2, [2, 0], [None] * 2)
-    lists: set[str] = set()
+    lists = set()
     for launcher in ("env", "torchrun", "openmpi4", "mpich", "flux"):
         lists |= set(
             re.findall(r"VISIBLE_DEVICES[= ]([\d,]+)", export_placement(place, launcher).line)
@@ -359,7 +353,7 @@ def test_every_form_has_the_same_list(tmp_path: Path) -> None:
     assert lists == {"2,0"}
 
 
-def test_cpus_that_a_rank_may_not_use_stop_nothing(tmp_path: Path) -> None:
+def test_cpus_that_a_rank_may_not_use_stop_nothing(tmp_path):
     far = max(os.sched_getaffinity(0)) + 1000
     export = export_placement(placement(["*"], [1], [str(far)]), "script")
     (tmp_path / "seat.sh").write_text(file_of(export, "seat.sh"))

@@ -1,11 +1,8 @@
 """The order of nodes, as each launcher that numbers ranks node by node documents its rule."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +11,7 @@ from hypothesis import strategies as st
 from tests.launch.test_export import BY_NODE, MIXED, file_of, placement
 from tests.support.processes import executable, ran
 from toposeat.errors import UsageError
-from toposeat.launch import Export, export_placement
+from toposeat.launch import export_placement
 
 # n10 sorts before n2 as text, and n2 before n10 by number: neither is the order of the plan.
 HOSTS = ["n3", "n10", "n2"]
@@ -26,7 +23,7 @@ printf '%s\\n' "$@"
 """
 
 
-def started(export: Export, folder: Path, *program: str) -> dict[str, list[str]]:
+def started(export, folder, *program):
     """What the launcher is given on each host: its environment, then its arguments."""
     stubs = folder / "bin"
     stubs.mkdir()
@@ -45,7 +42,7 @@ def started(export: Export, folder: Path, *program: str) -> dict[str, list[str]]
     return found
 
 
-def option(words: list[str], name: str) -> str:
+def option(words, name):
     """The value of `--name=value` or `--name value`."""
     for at, word in enumerate(words):
         if word == name:
@@ -55,7 +52,7 @@ def option(words: list[str], name: str) -> str:
     raise AssertionError(f"no {name} in {words}")
 
 
-def test_static_rendezvous_numbers_nodes_by_node_rank(tmp_path: Path) -> None:
+def test_static_rendezvous_numbers_nodes_by_node_rank(tmp_path):
     found = started(export_placement(PLACE, "torchrun"), tmp_path, "train.py", "--lr", "1 e-3")
     for node, host in enumerate(HOSTS):
         words = found[host]
@@ -67,13 +64,13 @@ def test_static_rendezvous_numbers_nodes_by_node_rank(tmp_path: Path) -> None:
         assert words[-3:] == ["train.py", "--lr", "1 e-3"]
 
 
-def natural(text: str) -> list[tuple[int, int, str]]:
+def natural(text):
     """Numbers by value: how pytorch#191285 would have nodes sorted."""
     parts = re.findall(r"\d+|\D+", text)
     return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts]
 
 
-def test_c10d_sorts_nodes_by_local_address(tmp_path: Path) -> None:
+def test_c10d_sorts_nodes_by_local_address(tmp_path):
     """`sorted(participants)`, by address as text; that of node 0 becomes MASTER_ADDR."""
     found = started(export_placement(PLACE, "torchrun-c10d"), tmp_path)
     address = {host: option(words, "--local-addr") for host, words in found.items()}
@@ -87,7 +84,7 @@ def test_c10d_sorts_nodes_by_local_address(tmp_path: Path) -> None:
 
 @given(count=st.integers(2, 130), seed=st.randoms())
 @settings(max_examples=20)
-def test_addresses_of_c10d_sort_for_any_number_of_nodes(count: int, seed: object) -> None:
+def test_addresses_of_c10d_sort_for_any_number_of_nodes(count, seed):
     """The line of the script, evaluated here for every node."""
     hosts = [f"node{i}" for i in range(count)]
     seed.shuffle(hosts)  # type: ignore[attr-defined]
@@ -101,13 +98,13 @@ def test_addresses_of_c10d_sort_for_any_number_of_nodes(count: int, seed: object
 
 
 @pytest.mark.parametrize("launcher", BY_NODE)
-def test_ranks_that_are_not_in_blocks_are_refused(launcher: str) -> None:
+def test_ranks_that_are_not_in_blocks_are_refused(launcher):
     with pytest.raises(UsageError, match=f"{launcher} gives every node") as error:
         export_placement(MIXED, launcher)
     assert error.value.hint
 
 
-def test_a_host_that_is_not_in_the_plan_starts_nothing(tmp_path: Path) -> None:
+def test_a_host_that_is_not_in_the_plan_starts_nothing(tmp_path):
     export = export_placement(PLACE, "torchrun")
     (tmp_path / "torchrun.sh").write_text(file_of(export, "torchrun.sh"))
     done = ran(shlex.split(export.line), cwd=tmp_path)

@@ -1,11 +1,8 @@
 """Pods of Kubernetes, as it documents what binds them to nodes."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +13,7 @@ from toposeat.errors import UsageError
 from toposeat.launch import export_placement
 
 
-def test_pods_are_bound_to_their_nodes() -> None:
+def test_pods_are_bound_to_their_nodes():
     export = export_placement(PLACE, "kubernetes", program="train.py")
     service, *pods = json.loads(file_of(export, "pods.json"))["items"]
     assert service["spec"]["clusterIP"] == "None"  # names of pods resolve
@@ -32,9 +29,7 @@ def test_pods_are_bound_to_their_nodes() -> None:
         assert container["resources"]["limits"] == {"nvidia.com/gpu": 4}
 
 
-def test_a_public_case_is_bound_rack_by_rack(
-    shared_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_public_case_is_bound_rack_by_rack(shared_dir, tmp_path, capsys):
     """kubernetes-sigs/kueue issue 3533, by the racks of a topology.conf and by labels of nodes."""
     case = shared_dir / "cases" / "ml" / "05-kueue-3533.conf"
     if not case.exists():
@@ -66,7 +61,7 @@ def test_a_public_case_is_bound_rack_by_rack(
         assert len(list(itertools.groupby(racks))) == 3  # each rack once
 
 
-def test_a_placement_for_any_host_has_no_order_of_nodes() -> None:
+def test_a_placement_for_any_host_has_no_order_of_nodes():
     with pytest.raises(UsageError, match="names no") as error:
         export_placement(placement(["*"] * 2, [1, 0], [None] * 2), "kubernetes")
     assert "--launcher env" in (error.value.hint or "")

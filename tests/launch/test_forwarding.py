@@ -1,7 +1,5 @@
 """Variables that a launcher hands to its ranks are named in its line, their values are not."""
 
-from __future__ import annotations
-
 import pytest
 
 from toposeat.launch.launchers.launcher import LauncherKind
@@ -41,7 +39,7 @@ from toposeat.launch.line import hand_on, parse_launch_line
         ("torchrun", "torchrun --nproc-per-node 2 a.py", "torchrun --nproc-per-node 2 a.py"),
     ],
 )
-def test_what_the_user_says_is_extended(kind: str, given: str, expected: str) -> None:
+def test_what_the_user_says_is_extended(kind, given, expected):
     line = parse_launch_line(given.split(), identify=lambda _: kind)
     own, added = hand_on(line, ["KEY"], {"KEY": "secret"})
     assert (" ".join(own.argv), added) == (expected, {})
@@ -55,15 +53,13 @@ def test_what_the_user_says_is_extended(kind: str, given: str, expected: str) ->
         ("openmpi", "OMPI_MCA_mca_base_env_list", "A", "A;KEY"),
     ],
 )
-def test_what_the_environment_says_is_extended_there(
-    kind: str, variable: str, value: str, expected: str
-) -> None:
+def test_what_the_environment_says_is_extended_there(kind, variable, value, expected):
     line = parse_launch_line(["x", "-n", "2", "./a"], identify=lambda _: kind)
     own, added = hand_on(line, ["KEY"], {variable: value})
     assert (own.argv, added) == (line.argv, {variable: expected})
 
 
-def test_options_are_still_found_behind_the_new_words() -> None:
+def test_options_are_still_found_behind_the_new_words():
     words = ["mpiexec", "-genvnone", "-n", "2", "-ppn", "1", "./a", "b"]
     line = parse_launch_line(words, identify=lambda _: LauncherKind.MPICH)
     own, _ = hand_on(line, ["KEY"], {})

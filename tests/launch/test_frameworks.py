@@ -1,7 +1,5 @@
 """Real frameworks on one node: started as their users do, every rank bound and judged."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,9 +21,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("case", STARTERS)
-def test_every_rank_has_its_seat(
-    case: str, tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_rank_has_its_seat(case, tmp_path, place, monkeypatch):
     why = why_not(case)
     if why:
         pytest.skip(why)

@@ -1,9 +1,6 @@
 """Whether all ranks of a line run on this node: only then no port is opened."""
 
-from __future__ import annotations
-
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -40,14 +37,12 @@ JOB_OF_TWO = {"SLURM_JOB_NODELIST": f"{HERE},other"}
         ("flux", "flux run -n 2 ./a", {}, False),
     ],
 )
-def test_ranks_are_here_where_nothing_leads_elsewhere(
-    kind: str, line: str, environment: dict[str, str], expected: bool
-) -> None:
+def test_ranks_are_here_where_nothing_leads_elsewhere(kind, line, environment, expected):
     own = parse_launch_line(line.split(), identify=lambda _: kind)
     assert all_here(own, environment) is expected
 
 
-def test_a_file_of_hosts_is_read(tmp_path: Path) -> None:
+def test_a_file_of_hosts_is_read(tmp_path):
     hosts = tmp_path / "hosts"
     words = ["mpirun", "-hostfile", str(hosts), "-n", "2", "./a"]
     line = parse_launch_line(words, identify=lambda _: LauncherKind.OPENMPI)

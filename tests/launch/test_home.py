@@ -1,16 +1,13 @@
 """The home of a job: who may speak, what is kept, and when ranks are told to start."""
 
-from __future__ import annotations
-
 import hmac
 import re
 import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -38,29 +35,29 @@ REPORT = b"# toposeat/report/1\nrank\t0\nseated\tyes\n"
 NO_DEVICE = b"# toposeat/report/1\nseated\tno\nrefusal\tno such device\nrefusal\tand more\n"
 
 
-def frame(kind: int, number: int = 0, data: bytes = b"") -> bytes:
+def frame(kind, number=0, data=b""):
     return struct.pack(">IIQ", kind, number, len(data)) + data
 
 
 class Peer:
     """One connection to a home, made of nothing but its words and the job's key."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home):
         self.key = home.environment["TOPOSEAT_HOME_KEY"].encode()
         port, _, addresses = home.words.split(":", 2)
         self.socket = socket.create_connection((addresses.split(",")[0], int(port)), timeout=10)
 
-    def send(self, kind: int, number: int = 0, data: bytes = b"") -> None:
+    def send(self, kind, number=0, data=b""):
         self.socket.sendall(frame(kind, number, data))
 
-    def receive(self) -> tuple[int, int, bytes]:
+    def receive(self):
         kind, number, length = struct.unpack(">IIQ", self._exactly(16))
         return kind, number, self._exactly(length)
 
-    def proof(self, who: bytes, *nonces: bytes) -> bytes:
+    def proof(self, who, *nonces):
         return hmac.new(self.key, who + b"".join(nonces), "sha256").digest()
 
-    def challenge(self, nonce: bytes = b"n" * 32) -> bytes:
+    def challenge(self, nonce=b"n" * 32):
         """Begin the greeting; what home has drawn, after its proof was looked at."""
         self.send(HELLO, VERSION, nonce)
         kind, number, told = self.receive()
@@ -68,7 +65,7 @@ class Peer:
         assert told[32:] == self.proof(b"home", nonce, told[:32])
         return told[:32]
 
-    def hello(self, names: bytes | None = None) -> Peer:
+    def hello(self, names=None):
         """Greet, and ask for the seats of a node, if it has names."""
         self.send(PROOF, 0, self.proof(b"node", b"n" * 32, self.challenge()))
         assert self.receive() == (WELCOME, VERSION, b"")
@@ -77,13 +74,13 @@ class Peer:
             assert self.receive()[0] == PLACEMENT
         return self
 
-    def is_closed(self) -> bool:
+    def is_closed(self):
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
             return True
 
-    def _exactly(self, length: int) -> bytes:
+    def _exactly(self, length):
         data = b""
         while len(data) < length:
             part = self.socket.recv(length - len(data))
@@ -96,11 +93,11 @@ Connect = Callable[[Home], Peer]
 
 
 @pytest.fixture
-def connect() -> Iterator[Connect]:
+def connect():
     """Connections that are closed when the test ends."""
     with ExitStack() as stack:
 
-        def one(home: Home) -> Peer:
+        def one(home):
             peer = Peer(home)
             stack.callback(peer.socket.close)
             return peer
@@ -108,7 +105,7 @@ def connect() -> Iterator[Connect]:
         yield one
 
 
-def home_of(folder: Path, **options: object) -> Home:
+def home_of(folder, **options):
     given = {"placement": SEATS_OF_FOUR.encode(), "expected": ANY_NAME, **options}
     return Home(folder, **given)  # type: ignore[arg-type]
 
@@ -125,9 +122,7 @@ def home_of(folder: Path, **options: object) -> Home:
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )
-def test_who_says_something_else_first_is_shown_the_door(
-    connect: Connect, tmp_path: Path, first: bytes
-) -> None:
+def test_who_says_something_else_first_is_shown_the_door(connect, tmp_path, first):
     with home_of(tmp_path) as home:
         peer = connect(home)
         peer.socket.sendall(first)
@@ -136,7 +131,7 @@ def test_who_says_something_else_first_is_shown_the_door(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_does_not_hold_the_key_is_shown_the_door(connect: Connect, tmp_path: Path) -> None:
+def test_who_does_not_hold_the_key_is_shown_the_door(connect, tmp_path):
     with home_of(tmp_path) as home:
         known = connect(home)
         nonce = known.challenge()
@@ -151,7 +146,7 @@ def test_who_does_not_hold_the_key_is_shown_the_door(connect: Connect, tmp_path:
             assert peer.is_closed()
 
 
-def test_the_key_is_in_no_word_that_others_can_read(tmp_path: Path) -> None:
+def test_the_key_is_in_no_word_that_others_can_read(tmp_path):
     with home_of(tmp_path) as home:
         (key,) = home.environment.values()
         assert len(key) == 64
@@ -170,9 +165,7 @@ def test_the_key_is_in_no_word_that_others_can_read(tmp_path: Path) -> None:
         frame(PRESENT, 0, b"four ranks"),
     ],
 )
-def test_amounts_without_measure_close_the_connection(
-    connect: Connect, tmp_path: Path, second: bytes
-) -> None:
+def test_amounts_without_measure_close_the_connection(connect, tmp_path, second):
     with home_of(tmp_path, ranks=1) as home:
         peer = connect(home).hello(b"n1") if second[3] != SEATS else connect(home).hello()
         peer.socket.sendall(second)
@@ -180,7 +173,7 @@ def test_amounts_without_measure_close_the_connection(
         assert home.decision is Decision.OPEN
 
 
-def test_a_node_gets_its_own_lines_once(connect: Connect, tmp_path: Path) -> None:
+def test_a_node_gets_its_own_lines_once(connect, tmp_path):
     with home_of(tmp_path, ranks=4) as home:
         peer = connect(home).hello()
         peer.send(SEATS, 0, b"N2.cluster\nn2")
@@ -198,9 +191,7 @@ def test_a_node_gets_its_own_lines_once(connect: Connect, tmp_path: Path) -> Non
         assert peer.receive() == (PLACEMENT, 0, b"")
 
 
-def test_a_node_says_that_ranks_are_seated_which_are_placed_there(
-    connect: Connect, tmp_path: Path
-) -> None:
+def test_a_node_says_that_ranks_are_seated_which_are_placed_there(connect, tmp_path):
     with home_of(tmp_path, ranks=4) as home:
         liar = connect(home).hello(b"n1")
         liar.send(SEATED, 2, REPORT)
@@ -211,8 +202,8 @@ def test_a_node_says_that_ranks_are_seated_which_are_placed_there(
         assert not home.verdicts.reports
 
 
-def test_what_a_rank_said_first_stays(connect: Connect, tmp_path: Path) -> None:
-    told: list[Verdicts] = []
+def test_what_a_rank_said_first_stays(connect, tmp_path):
+    told = []
     with home_of(tmp_path, ranks=4, on_stop=told.append) as home:
         peer = connect(home).hello(b"n1")
         peer.send(SEATED, 0, REPORT)
@@ -222,7 +213,7 @@ def test_what_a_rank_said_first_stays(connect: Connect, tmp_path: Path) -> None:
     assert home.verdicts.nameless == (NO_DEVICE.decode(),)
 
 
-def test_a_peer_that_never_reads_costs_no_memory(connect: Connect, tmp_path: Path) -> None:
+def test_a_peer_that_never_reads_costs_no_memory(connect, tmp_path):
     """Home takes no further word from it: the questions stay in the sockets, and then outside."""
     with home_of(tmp_path) as home:
         peer = connect(home).hello()
@@ -279,13 +270,13 @@ with Home(Path(sys.argv[1]), expected=expected) as home:
 """
 
 
-def test_ranks_are_heard_beside_a_crowd_of_idle_strangers(tmp_path: Path) -> None:
+def test_ranks_are_heard_beside_a_crowd_of_idle_strangers(tmp_path):
     """With few descriptors, in a process of its own; the crowd in another."""
     done = ran([sys.executable, "-c", _CROWDED, str(tmp_path), _CROWD])
     assert done.stdout.splitlines() == ["kept 5 of 5", "a file can be opened"], done.stderr
 
 
-def test_on_one_node_it_listens_at_no_port(tmp_path: Path) -> None:
+def test_on_one_node_it_listens_at_no_port(tmp_path):
     with Home(tmp_path, here=True, expected=ANY_NAME) as home:
         assert home.words == f"0:8:{tmp_path}/.home"
         assert send_home(home.words, "n1", b"x", environment=home.environment)
@@ -293,7 +284,7 @@ def test_on_one_node_it_listens_at_no_port(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["n1"]
 
 
-def test_a_bundle_arrives_whole_or_not_at_all(connect: Connect, tmp_path: Path) -> None:
+def test_a_bundle_arrives_whole_or_not_at_all(connect, tmp_path):
     content = bytes(range(256)) * 4096
     with home_of(tmp_path) as home:
         whole, torn = connect(home).hello(), connect(home).hello()
@@ -305,7 +296,7 @@ def test_a_bundle_arrives_whole_or_not_at_all(connect: Connect, tmp_path: Path) 
     assert (tmp_path / "rank.rec").read_bytes() == content
 
 
-def test_nothing_is_replaced(connect: Connect, tmp_path: Path) -> None:
+def test_nothing_is_replaced(connect, tmp_path):
     (tmp_path / "own").write_bytes(b"own")
     with home_of(tmp_path) as home:
         peer = connect(home).hello()
@@ -317,7 +308,7 @@ def test_nothing_is_replaced(connect: Connect, tmp_path: Path) -> None:
     assert (tmp_path / "own").read_bytes() == b"own"
 
 
-def test_files_of_ranks_are_those_of_the_job(connect: Connect, tmp_path: Path) -> None:
+def test_files_of_ranks_are_those_of_the_job(connect, tmp_path):
     expected = Expected(name=re.compile(r"rank-(?P<rank>[0-9]+)"), ranks=2, max_files=2)
     with home_of(tmp_path, expected=expected) as home:
         peer = connect(home).hello()
@@ -331,9 +322,7 @@ def test_files_of_ranks_are_those_of_the_job(connect: Connect, tmp_path: Path) -
 @pytest.mark.parametrize(
     "name", [b"../evil", b"/etc/evil", b".hidden/", b"a/b", b"a\0b", b"A", b"\xff\xfe", b"a b"]
 )
-def test_names_that_lead_elsewhere_are_not_kept(
-    connect: Connect, tmp_path: Path, name: bytes
-) -> None:
+def test_names_that_lead_elsewhere_are_not_kept(connect, tmp_path, name):
     folder = tmp_path / "folder"
     folder.mkdir()
     with home_of(folder) as home:
@@ -344,7 +333,7 @@ def test_names_that_lead_elsewhere_are_not_kept(
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_all_bundles_together_are_bounded(connect: Connect, tmp_path: Path) -> None:
+def test_all_bundles_together_are_bounded(connect, tmp_path):
     expected = Expected(name=re.compile("[abc]"), max_all_bytes=1000)
     with home_of(tmp_path, expected=expected) as home:
         peer = connect(home).hello()
@@ -356,7 +345,7 @@ def test_all_bundles_together_are_bounded(connect: Connect, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_nobody_starts_before_the_last_rank_was_heard(connect: Connect, tmp_path: Path) -> None:
+def test_nobody_starts_before_the_last_rank_was_heard(connect, tmp_path):
     with home_of(tmp_path, ranks=3) as home:
         first, second = connect(home).hello(b"n1"), connect(home).hello(b"n2")
         first.send(SEATED, 0, REPORT)
@@ -374,10 +363,8 @@ def test_nobody_starts_before_the_last_rank_was_heard(connect: Connect, tmp_path
     assert set(home.verdicts.reports) == {0, 1, 2}
 
 
-def test_one_rank_that_cannot_be_seated_stops_all_and_is_named(
-    connect: Connect, tmp_path: Path
-) -> None:
-    told: list[Verdicts] = []
+def test_one_rank_that_cannot_be_seated_stops_all_and_is_named(connect, tmp_path):
+    told = []
     with home_of(tmp_path, ranks=4, on_stop=told.append) as home:
         first, second = connect(home).hello(b"n1"), connect(home).hello(b"n2")
         first.send(SEATED, 0, REPORT)
@@ -398,7 +385,7 @@ def test_one_rank_that_cannot_be_seated_stops_all_and_is_named(
     assert error.message == "no rank was started: 2 of 4 ranks cannot be seated as placed"
 
 
-def test_a_rank_on_another_node_is_told_where_it_is_placed() -> None:
+def test_a_rank_on_another_node_is_told_where_it_is_placed():
     text = "# toposeat/report/1\nseated\tno\nrefusal\truns on host n2 and is placed on another\n"
     verdicts = Verdicts(reports={3: text}, unseated=frozenset({3}), nameless=())
     assert refusal_lines(verdicts, 4, {3: "n1"})[1:] == [
@@ -406,7 +393,7 @@ def test_a_rank_on_another_node_is_told_where_it_is_placed() -> None:
     ]
 
 
-def test_many_causes_are_ten_lines_at_most() -> None:
+def test_many_causes_are_ten_lines_at_most():
     texts = {i: f"# toposeat/report/1\nseated\tno\nrefusal\tcause {i}\n" for i in range(40)}
     lines = refusal_lines(
         Verdicts(reports=texts, unseated=frozenset(texts), nameless=("damaged",)), 40
@@ -416,9 +403,7 @@ def test_many_causes_are_ten_lines_at_most() -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_ranks_that_never_come_are_waited_for_with_patience(
-    connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict: bool
-) -> None:
+def test_ranks_that_never_come_are_waited_for_with_patience(connect, tmp_path, monkeypatch, strict):
     monkeypatch.setattr("toposeat.launch.home_job.PATIENCE_S", 0.3)
     monkeypatch.setattr("toposeat.launch.home_job._STRICT_PATIENCE_S", 0.3)
     with home_of(tmp_path, ranks=2, strict=strict) as home:
@@ -429,15 +414,13 @@ def test_ranks_that_never_come_are_waited_for_with_patience(
         assert refusal_lines(home.verdicts, 2)[1:] == ["  rank 0: was not heard"]
 
 
-def test_who_says_nothing_is_dropped(
-    connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_says_nothing_is_dropped(connect, tmp_path, monkeypatch):
     monkeypatch.setattr("toposeat.launch.home._GREETING_S", 0.1)
     with home_of(tmp_path) as home:
         assert connect(home).is_closed()
 
 
-def test_it_ends_at_once_whatever_is_connected(connect: Connect, tmp_path: Path) -> None:
+def test_it_ends_at_once_whatever_is_connected(connect, tmp_path):
     start = time.monotonic()
     with home_of(tmp_path, ranks=2) as home:
         peers = [connect(home), connect(home).hello(b"n1"), connect(home).hello()]
@@ -448,7 +431,7 @@ def test_it_ends_at_once_whatever_is_connected(connect: Connect, tmp_path: Path)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_ranks_are_reordered_once_all_are_heard(connect: Connect, tmp_path: Path) -> None:
+def test_ranks_are_reordered_once_all_are_heard(connect, tmp_path):
     with Home(tmp_path, hosts=["127.0.0.1"]) as home:
         first, second, stray = (connect(home).hello() for _ in range(3))
         for rank in (0, 1):
@@ -464,7 +447,7 @@ def test_ranks_are_reordered_once_all_are_heard(connect: Connect, tmp_path: Path
 
 
 @pytest.mark.parametrize("rank", [0, 3, UNKNOWN])
-def test_a_rank_too_many_reorders_none(connect: Connect, tmp_path: Path, rank: int) -> None:
+def test_a_rank_too_many_reorders_none(connect, tmp_path, rank):
     with Home(tmp_path, hosts=["127.0.0.1"]) as home:
         first, second = (connect(home).hello() for _ in range(2))
         first.send(PRESENT, 0, b"3 ")
@@ -473,7 +456,7 @@ def test_a_rank_too_many_reorders_none(connect: Connect, tmp_path: Path, rank: i
         assert sorted(answers) == [(STOP, 0, b""), (STOP, UNKNOWN, b"")]  # one of them says it
 
 
-def test_a_rank_that_is_not_heard_reorders_none(connect: Connect, tmp_path: Path) -> None:
+def test_a_rank_that_is_not_heard_reorders_none(connect, tmp_path):
     with Home(tmp_path, hosts=["127.0.0.1"]) as home:
         peer = connect(home).hello()
         peer.socket.settimeout(60)

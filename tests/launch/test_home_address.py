@@ -1,9 +1,6 @@
 """Ports and addresses of this host to which the nodes of a job connect."""
 
-from __future__ import annotations
-
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from toposeat.launch.home_wire import own_addresses
 from toposeat.launch.launchers import slurm
 
 
-def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_that_are_open(tmp_path, monkeypatch):
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setenv("TOPOSEAT_PORTS", f"{port}-{min(port + 40, 65535)}")
@@ -32,9 +29,7 @@ def test_ports_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             pass
 
 
-def test_slurm_says_which_ports_its_firewall_lets_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slurm_says_which_ports_its_firewall_lets_through(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     scontrol = tmp_path / "scontrol"
     with socket.create_server(("", 0)) as taken:
@@ -50,7 +45,7 @@ def test_slurm_says_which_ports_its_firewall_lets_through(
     slurm.configured.cache_clear()
 
 
-def test_addresses_are_numbers_that_can_be_bound() -> None:
+def test_addresses_are_numbers_that_can_be_bound():
     found = own_addresses(["localhost", "no-such-host.invalid"])
     assert found
     for address in found:

@@ -1,11 +1,8 @@
 """Random words to a home, before its greeting and after: it goes on and keeps no such file."""
 
-from __future__ import annotations
-
 import random
 import struct
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +22,6 @@ from tests.launch.test_home import (
     frame,
 )
 from toposeat.launch.home import Home
-from toposeat.launch.home_job import Verdicts
 from toposeat.launch.verification import refusal_error, refusal_lines
 
 REPORT = b"# toposeat/report/1\nrank\t0\nseated\tno\nhost\tn1\nrefusal\tcannot\nnote\tx\n"
@@ -42,7 +38,7 @@ INSERTED = (
 )
 
 
-def damaged(draw: random.Random, report: bytes) -> bytes:
+def damaged(draw, report):
     data = bytearray(report)
     for _ in range(draw.randint(0, 6)):
         at = draw.randrange(len(data) + 1)
@@ -58,7 +54,7 @@ def damaged(draw: random.Random, report: bytes) -> bytes:
     return bytes(data)
 
 
-def word(draw: random.Random) -> bytes:
+def word(draw):
     """A frame that home may or may not expect."""
     kind = draw.choice([SEATS, SEATED, UNSEATED, BUNDLE, PRESENT, HELLO, GO, draw.getrandbits(32)])
     number = draw.choice([0, 1, 2, 3, 0xFFFFFFFF, draw.getrandbits(32)])
@@ -78,7 +74,7 @@ def word(draw: random.Random) -> bytes:
     return head + draw.randbytes(draw.randint(0, 50))
 
 
-def greet(draw: random.Random, peer: Peer) -> None:
+def greet(draw, peer):
     how = draw.random()
     if how < 0.8:
         peer.hello()
@@ -90,14 +86,12 @@ def greet(draw: random.Random, peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_words_stop_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_random_words_stop_nobody(tmp_path, monkeypatch, seed):
     draw = random.Random(seed)
-    failed: list[object] = []
+    failed = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
 
-    def on_stop(verdicts: Verdicts) -> None:
+    def on_stop(verdicts):
         refusal_error(verdicts, 4)
         assert list(refusal_lines(verdicts, 4))
 

@@ -1,10 +1,7 @@
 """Sending a file home by Python, as the nodes of a job do when they say what they are."""
 
-from __future__ import annotations
-
 import re
 import socket
-from pathlib import Path
 
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
@@ -13,14 +10,14 @@ from toposeat.launch.home_wire import send_home
 HOSTS = Expected(name=re.compile(r"[a-z0-9.]+"), max_bytes=1 << 20)
 
 
-def test_a_file_arrives_whole(tmp_path: Path) -> None:
+def test_a_file_arrives_whole(tmp_path):
     data = bytes(range(256)) * 4096
     with Home(tmp_path, expected=HOSTS) as home:
         assert send_home(home.words, "n1.example", data, environment=home.environment)
     assert (tmp_path / "n1.example").read_bytes() == data
 
 
-def test_what_home_does_not_take_is_told(tmp_path: Path) -> None:
+def test_what_home_does_not_take_is_told(tmp_path):
     expected = Expected(name=HOSTS.name, max_bytes=10)
     with Home(tmp_path, expected=expected) as home:
         key = home.environment
@@ -31,7 +28,7 @@ def test_what_home_does_not_take_is_told(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_address_that_is_not_home_is_passed_over(tmp_path: Path) -> None:
+def test_an_address_that_is_not_home_is_passed_over(tmp_path):
     """Nothing listens at the first address."""
     with socket.socket() as unused, Home(tmp_path, expected=HOSTS) as home:
         unused.bind(("127.0.0.1", 0))

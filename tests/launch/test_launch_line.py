@@ -1,9 +1,6 @@
 """Finding launcher, program and ranks in a launch line."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +8,6 @@ from tests.support.processes import executable
 from toposeat.errors import InputError, UsageError
 from toposeat.launch import (
     LauncherKind,
-    LaunchLine,
     parse_launch_line,
     wrap_with_exec,
     wrapped_tasks,
@@ -27,7 +23,7 @@ KINDS = {
 }
 
 
-def parse(words: str | list[str]) -> LaunchLine:
+def parse(words):
     argv = words.split() if isinstance(words, str) else words
     return parse_launch_line(argv, identify=lambda name: KINDS.get(name, LauncherKind.NONE))
 
@@ -67,7 +63,7 @@ def parse(words: str | list[str]) -> LaunchLine:
         ("| ./app -n 8 --flag", 1),
     ],
 )
-def test_launcher_program_and_ranks_are_found(text: str, ranks: int | None) -> None:
+def test_launcher_program_and_ranks_are_found(text, ranks):
     before, _, after = text.partition("|")
     line = parse(before.split() + after.split())
     assert line.launcher == tuple(before.split())
@@ -103,7 +99,7 @@ def test_launcher_program_and_ranks_are_found(text: str, ranks: int | None) -> N
         ("srun -y 3 app", "unknown option '-y'"),
     ],
 )
-def test_what_cannot_be_taken_apart_is_refused_with_a_hint(text: str, cause: str) -> None:
+def test_what_cannot_be_taken_apart_is_refused_with_a_hint(text, cause):
     with pytest.raises((UsageError, InputError)) as caught:
         parse(text)
     assert cause in caught.value.message
@@ -111,7 +107,7 @@ def test_what_cannot_be_taken_apart_is_refused_with_a_hint(text: str, cause: str
 
 
 @pytest.mark.parametrize("launcher", ["ompirun", "hydra", "impi"])
-def test_several_programs_have_their_ranks_in_order(launcher: str) -> None:
+def test_several_programs_have_their_ranks_in_order(launcher):
     text = f"{launcher} -n 2 ./a -n 9 : -n 3 -wdir /tmp ./b x : -n 1 ./c"
     line = parse(text)
     assert line.argv == tuple(text.split())
@@ -128,7 +124,7 @@ def test_several_programs_have_their_ranks_in_order(launcher: str) -> None:
     assert line.changed(["--first"]).argv == tuple(added)
 
 
-def test_programs_by_task_are_wrapped_in_a_file_of_their_own(tmp_path: Path) -> None:
+def test_programs_by_task_are_wrapped_in_a_file_of_their_own(tmp_path):
     file = tmp_path / "conf"
     file.write_text("# three\n0-1,4 ./a 'one word' %t\n\n 2\tb \\\n  x\n* /bin/c\n")
     line = parse(["srun", "-n", "6", "--multi-prog", str(file), "ignored"])
@@ -147,7 +143,7 @@ def test_programs_by_task_are_wrapped_in_a_file_of_their_own(tmp_path: Path) -> 
         parse(["srun", "-n", "6", "--multi-prog", str(file)])
 
 
-def test_the_number_of_ranks_is_known_only_if_all_programs_say_theirs() -> None:
+def test_the_number_of_ranks_is_known_only_if_all_programs_say_theirs():
     line = parse("ompirun -n 2 a : b")
     assert (line.ranks, line.program_ranks) == (None, None)
 
@@ -161,7 +157,7 @@ def test_the_number_of_ranks_is_known_only_if_all_programs_say_theirs() -> None:
         ("-configfile", "impi"),
     ],
 )
-def test_programs_of_a_file_are_written_out(option: str, launcher: str, tmp_path: Path) -> None:
+def test_programs_of_a_file_are_written_out(option, launcher, tmp_path):
     file = tmp_path / "programs"
     file.write_text("# two\n-n 2 ./a 'one word' :\n\n-n 1 ./b\n")
     words = [f"{option}{file}"] if option.endswith("=") else [option, str(file)]
@@ -178,9 +174,7 @@ def test_programs_of_a_file_are_written_out(option: str, launcher: str, tmp_path
     ("middle", "count"),
     [("--brand-new", 1), ("--brand-new far", 2), ("--brand-new=far", 1), ("--brand-new -n 2", 1)],
 )
-def test_an_unknown_option_is_passed_over_where_only_one_reading_is_possible(
-    middle: str, count: int
-) -> None:
+def test_an_unknown_option_is_passed_over_where_only_one_reading_is_possible(middle, count):
     line = parse(f"ompirun {middle} sh -c x")
     assert line.program == ("sh", "-c", "x")
     assert len(line.options) == len(middle.split()) - count + 1 - (middle.count("-n 2"))
@@ -204,11 +198,11 @@ def test_an_unknown_option_is_passed_over_where_only_one_reading_is_possible(
         ),
     ],
 )
-def test_torchrun_starts_the_wrapper_instead_of_python(text: str, expected: str) -> None:
+def test_torchrun_starts_the_wrapper_instead_of_python(text, expected):
     assert wrap_with_exec(parse(text), ["TE"]) == expected.split()
 
 
-def test_torchruns_own_interpreter_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchruns_own_interpreter_is_kept(tmp_path, monkeypatch):
     executable(tmp_path / "torchrun", "#!/opt/venv/bin/python3.12\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert wrap_with_exec(parse("torchrun t.py"), ["TE"])[4:] == [

@@ -1,12 +1,7 @@
 """Which MPI an `mpirun` belongs to."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import executable
 from toposeat.errors import UsageError
 from toposeat.launch import LauncherKind, identify_launcher
@@ -14,15 +9,13 @@ from toposeat.launch import LauncherKind, identify_launcher
 pytestmark = pytest.mark.each_abi
 
 
-def test_installed_launchers_are_told_apart(
-    mpi: MpiToolchain, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_installed_launchers_are_told_apart(mpi, monkeypatch):
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)
     assert identify_launcher(str(mpi.mpirun)).value == mpi.family
 
 
-def script(folder: Path, name: str, answer: str) -> str:
+def script(folder, name, answer):
     path = executable(folder / name, f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
     return str(path)
 
@@ -40,17 +33,17 @@ def script(folder: Path, name: str, answer: str) -> str:
         ),
     ],
 )
-def test_the_answer_to_version_decides(tmp_path: Path, answer: str, kind: LauncherKind) -> None:
+def test_the_answer_to_version_decides(tmp_path, answer, kind):
     assert identify_launcher(script(tmp_path, "mpirun", answer)) is kind
 
 
-def test_a_link_to_a_known_launcher_needs_no_question(tmp_path: Path) -> None:
+def test_a_link_to_a_known_launcher_needs_no_question(tmp_path):
     script(tmp_path, "orterun", "nothing of use")
     (tmp_path / "mpiexec").symlink_to(tmp_path / "orterun")
     assert identify_launcher(str(tmp_path / "mpiexec")) is LauncherKind.OPENMPI
 
 
-def test_a_launcher_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_a_launcher_nobody_knows_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"answers 'Acme MPI 1\.0'"):
         identify_launcher(script(tmp_path, "mpirun", "Acme MPI 1.0\nmore"))
     for name in ("aprun", "jsrun", "ibrun", "mpirun_rsh"):
@@ -59,12 +52,12 @@ def test_a_launcher_nobody_knows_is_refused(tmp_path: Path) -> None:
         assert f"{name} OPTIONS toposeat-exec -m PLACEMENT ./app" in refused.value.hint
 
 
-def test_a_script_that_cannot_be_started_is_said(tmp_path: Path) -> None:
+def test_a_script_that_cannot_be_started_is_said(tmp_path):
     executable(tmp_path / "mpirun", "#!/no/such/interpreter\n")
     with pytest.raises(UsageError, match="cannot find out which MPI"):
         identify_launcher(str(tmp_path / "mpirun"))
 
 
-def test_other_programs_are_no_launchers() -> None:
+def test_other_programs_are_no_launchers():
     assert identify_launcher("./app") is LauncherKind.NONE
     assert identify_launcher("python3") is LauncherKind.NONE

@@ -1,15 +1,11 @@
 """The line that starts proxies, what they say, and what borrowers are told of it."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +13,6 @@ from toposeat.errors import InputError, UsageError
 from toposeat.launch import lending, lent_files
 from toposeat.launch.lending import lend_line
 from toposeat.launch.lent_files import (
-    Told,
     borrowing,
     lent_devices,
     lent_folder,
@@ -35,7 +30,7 @@ PROXY = "/opt/bin/clproxy"
 
 
 @pytest.fixture(autouse=True)
-def _proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _proxy(monkeypatch):
     """Lines are made without what they start."""
     monkeypatch.setattr(
         lending, "node_path", lambda name, remote="": (remote and f"{remote}/{name}") or PROXY
@@ -54,26 +49,24 @@ def _proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         ("env A=1 srun -N 2", f"env A=1 srun -N 2 {PROXY} --address 10.1.1.1"),
     ],
 )
-def test_the_proxy_stands_where_a_program_would(
-    given: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_proxy_stands_where_a_program_would(given, expected, monkeypatch):
     monkeypatch.setattr(lending, "own_addresses", lambda _: ["10.1.1.1"])
     line = lend_line(given.split(), {})
     assert " ".join(f"'{word}'" if " " in word else word for word in line.argv) == expected
 
 
-def test_a_network_that_is_named_is_listened_in_even_on_this_node() -> None:
+def test_a_network_that_is_named_is_listened_in_even_on_this_node():
     assert lend_line([], {}, network="10.2.0.0").argv == (PROXY, "--address", "10.2.0.0")
 
 
-def test_a_network_is_named_by_a_host_of_it_and_by_nothing_else() -> None:
+def test_a_network_is_named_by_a_host_of_it_and_by_nothing_else():
     named = lend_line([], {}, network="localhost").argv[2]
     assert named in ("127.0.0.1", "::1")
     with pytest.raises(UsageError, match=r"--network 10.0.0.300 is no address, and no host"):
         lend_line([], {}, network="10.0.0.300")
 
 
-def test_the_nodes_may_have_toposeat_elsewhere() -> None:
+def test_the_nodes_may_have_toposeat_elsewhere():
     assert lend_line([], {}, remote="/x/_native").argv == ("/x/_native/bin/toposeat-clproxy",)
 
 
@@ -89,19 +82,17 @@ def test_the_nodes_may_have_toposeat_elsewhere() -> None:
         ("srun -n 2 --multi-prog", "no such file"),
     ],
 )
-def test_a_line_that_cannot_lend_is_refused(given: str, cause: str) -> None:
+def test_a_line_that_cannot_lend_is_refused(given, cause):
     with pytest.raises((UsageError, InputError), match=cause):
         lend_line(given.split(), {})
 
 
-def test_a_job_that_ends_while_it_is_moved_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_ends_while_it_is_moved_is_no_error(tmp_path, monkeypatch):
     one = LentDevice(id="a/0", host="a", index=0, name="x", kind="gpu", socket="/s")
     two = replace(one, id="a/1", socket="/t")
     write = lent_files._write
 
-    def late(path: Path, document: Mapping[str, object]) -> None:
+    def late(path, document):
         shutil.rmtree(path.parent)
         write(path, document)
 
@@ -128,11 +119,11 @@ SAID = {
 }
 
 
-def said(**changed: object) -> bytes:
+def said(**changed):
     return b"0: " + json.dumps(SAID | changed).encode() + b"\n"
 
 
-def test_a_proxys_line_is_found_behind_a_label_and_others_are_not_one() -> None:
+def test_a_proxys_line_is_found_behind_a_label_and_others_are_not_one():
     told = told_by(said())
     assert told is not None
     assert (told.host, told.tcp, [device.name for device in told.devices]) == (
@@ -156,18 +147,18 @@ def test_a_proxys_line_is_found_behind_a_label_and_others_are_not_one() -> None:
         b'{"toposeat_clproxy": 1}\xff',
     ],
 )
-def test_damaged_words_of_a_proxy_are_refused(line: bytes) -> None:
+def test_damaged_words_of_a_proxy_are_refused(line):
     with pytest.raises(InputError, match="cannot be understood"):
         told_by(line)
 
 
-def told(**changed: object) -> Told:
+def told(**changed):
     found = told_by(said(**changed))
     assert found is not None
     return found
 
 
-def test_what_is_lent_is_seen_until_it_ends_and_is_nobody_elses(tmp_path: Path) -> None:
+def test_what_is_lent_is_seen_until_it_ends_and_is_nobody_elses(tmp_path):
     root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
     assert lent_devices(root) == ([], "")
     with lending_folder(root) as folder:
@@ -184,7 +175,7 @@ def test_what_is_lent_is_seen_until_it_ends_and_is_nobody_elses(tmp_path: Path) 
     assert lent_devices(root) == ([], "")
 
 
-def test_a_device_that_two_proxies_of_a_node_tell_of_is_lent_once(tmp_path: Path) -> None:
+def test_a_device_that_two_proxies_of_a_node_tell_of_is_lent_once(tmp_path):
     root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
     with lending_folder(root) as first, lending_folder(root) as second:
         write_lent(second, "k", 2.0, [told(unix="/tmp/q/s")])
@@ -194,7 +185,7 @@ def test_a_device_that_two_proxies_of_a_node_tell_of_is_lent_once(tmp_path: Path
     assert found == [("/tmp/p/s", "A"), ("/tmp/p/s", "B"), ("/tmp/q/s", "B")]
 
 
-def test_a_borrowed_device_is_named_with_its_borrower_until_that_ends(tmp_path: Path) -> None:
+def test_a_borrowed_device_is_named_with_its_borrower_until_that_ends(tmp_path):
     root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
     with lending_folder(root) as folder:
         write_lent(folder, "k", 1.0, [told()])
@@ -206,13 +197,13 @@ def test_a_borrowed_device_is_named_with_its_borrower_until_that_ends(tmp_path: 
         assert all(not device.borrowed_by for device in lent_devices(root)[0])
 
 
-def _lend_and_die(root: Path) -> None:
+def _lend_and_die(root):
     with lending_folder(root) as folder:
         write_lent(folder, "k", 1.0, [told()])
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_what_a_killed_lender_left_is_removed(tmp_path: Path) -> None:
+def test_what_a_killed_lender_left_is_removed(tmp_path):
     root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
     lender = multiprocessing.get_context("fork").Process(target=_lend_and_die, args=(root,))
     lender.start()
@@ -222,7 +213,7 @@ def test_what_a_killed_lender_left_is_removed(tmp_path: Path) -> None:
     assert list(root.glob(".toposeat-lend-*")) == []
 
 
-def test_who_has_moved_has_the_other_device(tmp_path: Path) -> None:
+def test_who_has_moved_has_the_other_device(tmp_path):
     root = lent_folder({"TOPOSEAT_CACHE_DIR": str(tmp_path)})
     with lending_folder(root) as lent, borrowing(root) as first, borrowing(root) as second:
         write_lent(lent, "k", 1.0, [told(), told(host="n2", unix="/tmp/q/s")])
@@ -238,7 +229,7 @@ def test_who_has_moved_has_the_other_device(tmp_path: Path) -> None:
         assert taken(root) == [False, True, True, False]
 
 
-def taken(root: Path) -> list[bool]:
+def taken(root):
     return [bool(device.borrowed_by) for device in lent_devices(root)[0]]
 
 
@@ -251,9 +242,7 @@ def taken(root: Path) -> list[bool]:
         ("n1/1", "n1/0", r"n1/0 is another device \(A\) than n1/1 \(B\)"),
     ],
 )
-def test_a_move_that_cannot_be_is_refused_before_anybody_is_asked(
-    tmp_path: Path, source: str, target: str, cause: str
-) -> None:
+def test_a_move_that_cannot_be_is_refused_before_anybody_is_asked(tmp_path, source, target, cause):
     environment = {"TOPOSEAT_CACHE_DIR": str(tmp_path)}
     root = lent_folder(environment)
     with lending_folder(root) as lent, borrowing(root) as folder:

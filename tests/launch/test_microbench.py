@@ -1,14 +1,11 @@
 """The microbenchmark program on real MPIs: who it talks to, what it checks, how it refuses."""
 
-from __future__ import annotations
-
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES
 from tests.support.processes import ran
 from toposeat.errors import ToposeatError
 from toposeat.launch import parse_launch_line
@@ -27,27 +24,25 @@ QUICK = MicrobenchOptions(sizes=(1, 1000, 70000), iterations=2, batch=2, warmup=
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-def launch_words(mpi: MpiToolchain, ranks: int) -> list[str]:
+def launch_words(mpi, ranks):
     return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks)]
 
 
-def program(mpi: MpiToolchain, cache: Path) -> Path:
+def program(mpi, cache):
     line = parse_launch_line([*launch_words(mpi, 2), "x"])
     return compiled_microbench(line, {**mpi.env, "TOPOSEAT_CACHE_DIR": str(cache)})
 
 
-def run(
-    mpi: MpiToolchain, cache: Path, ranks: int, *arguments: str
-) -> subprocess.CompletedProcess[str]:
+def run(mpi, cache, ranks, *arguments):
     return ran([*launch_words(mpi, ranks), str(program(mpi, cache)), *arguments], env=dict(mpi.env))
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_every_size_is_reported(mpi: MpiToolchain, cache: Path) -> None:
+def test_every_size_is_reported(mpi, cache):
     arguments = microbench_arguments(grid_exchange("allreduce:2x2"), QUICK)
     done = run(mpi, cache, 4, *arguments)
     assert done.returncode == 0, done.stderr
@@ -67,9 +62,7 @@ def test_every_size_is_reported(mpi: MpiToolchain, cache: Path) -> None:
     ],
 )
 @ONE_MPI
-def test_it_sends_what_the_pattern_says(
-    mpi: MpiToolchain, cache: Path, pattern: str, exchanges: int
-) -> None:
+def test_it_sends_what_the_pattern_says(mpi, cache, pattern, exchanges):
     """Against the traffic that the mapper gets, as the interposer saw the program's."""
     exchange = grid_exchange(pattern)
     options = MicrobenchOptions(sizes=(1001,), iterations=1, batch=exchanges, warmup=0)
@@ -87,9 +80,7 @@ def test_it_sends_what_the_pattern_says(
 
 @pytest.mark.parametrize("pattern", ["allgather:2x2", "allreduce:4x1", "bcast:2x2"])
 @ONE_MPI
-def test_collectives_deliver_what_they_promise(
-    mpi: MpiToolchain, cache: Path, pattern: str
-) -> None:
+def test_collectives_deliver_what_they_promise(mpi, cache, pattern):
     """Every byte is checked; and a spoiled one is found, so the check can fail."""
     arguments = microbench_arguments(grid_exchange(pattern), QUICK)
     done = run(mpi, cache, 4, *arguments)
@@ -102,7 +93,7 @@ def test_collectives_deliver_what_they_promise(
 
 @pytest.mark.parametrize("pattern", ["alltoall:2x2", "stencil2d:2x2", "ring:4"])
 @ONE_MPI
-def test_a_spoiled_byte_is_found(mpi: MpiToolchain, cache: Path, pattern: str) -> None:
+def test_a_spoiled_byte_is_found(mpi, cache, pattern):
     arguments = microbench_arguments(grid_exchange(pattern), QUICK)
     done = run(mpi, cache, 4, *arguments, "--corrupt", "2")
     assert done.returncode != 0
@@ -111,7 +102,7 @@ def test_a_spoiled_byte_is_found(mpi: MpiToolchain, cache: Path, pattern: str) -
 
 
 @ONE_MPI
-def test_why_it_cannot_run(mpi: MpiToolchain, cache: Path) -> None:
+def test_why_it_cannot_run(mpi, cache):
     arguments = microbench_arguments(grid_exchange("ring:4"), QUICK)
     done = run(mpi, cache, 2, *arguments)
     with pytest.raises(ToposeatError, match="grid has 4 points, this MPI started 2 ranks"):
@@ -122,7 +113,7 @@ def test_why_it_cannot_run(mpi: MpiToolchain, cache: Path) -> None:
 
 
 @ONE_MPI
-def test_no_driver_is_one_line(mpi: MpiToolchain, cache: Path) -> None:
+def test_no_driver_is_one_line(mpi, cache):
     if any(Path(folder, "libcuda.so.1").exists() for folder in ("/usr/lib", "/usr/lib64")):
         pytest.skip("there is a GPU driver here")
     done = run(mpi, cache, 2, *microbench_arguments(grid_exchange("ring:2"), QUICK), "--buffers",
@@ -131,13 +122,13 @@ def test_no_driver_is_one_line(mpi: MpiToolchain, cache: Path) -> None:
         parse_microbench(done.stdout, QUICK)
 
 
-def test_a_report_that_stops_early() -> None:
+def test_a_report_that_stops_early():
     with pytest.raises(ToposeatError, match="after 1 of 3 sizes"):
         parse_microbench('{"toposeat_microbench": 1, "bytes": 1, "seconds": [1e-6]}\n{"x', QUICK)
 
 
 @ONE_MPI
-def test_compiled_once(mpi: MpiToolchain, cache: Path) -> None:
+def test_compiled_once(mpi, cache):
     first = program(mpi, cache)
     written = first.stat().st_mtime_ns
     assert program(mpi, cache) == first
@@ -145,7 +136,7 @@ def test_compiled_once(mpi: MpiToolchain, cache: Path) -> None:
 
 
 @ONE_MPI
-def test_no_compiler(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_no_compiler(mpi, tmp_path):
     env = {**mpi.env, "TOPOSEAT_CACHE_DIR": str(tmp_path), "TOPOSEAT_MPICC": "/nowhere/mpicc"}
     line = parse_launch_line([*launch_words(mpi, 2), "x"])
     with pytest.raises(ToposeatError, match="/nowhere/mpicc"):

@@ -1,18 +1,16 @@
 """Words for NICs, against the rules that the libraries document."""
 
-from __future__ import annotations
-
 import pytest
 
 from toposeat.launch.nic_words import cray_mapping, other_nics, slingshot_number
 from toposeat.model.placement import Seat
 
 
-def seats(*nics: str | None) -> list[Seat]:
+def seats(*nics):
     return [Seat(rank=i, local_rank=i, index=i, nic=nic) for i, nic in enumerate(nics)]
 
 
-def test_the_table_of_cray_mpich_is_as_in_the_guides() -> None:
+def test_the_table_of_cray_mpich_is_as_in_the_guides():
     """Two ranks an adapter, as sites print it; the reversed one of Perlmutter."""
     eight = seats(*(f"cxi{i // 2}" for i in range(8)))
     assert cray_mapping(eight) == "0:0,1; 1:2,3; 2:4,5; 3:6,7"
@@ -22,7 +20,7 @@ def test_the_table_of_cray_mpich_is_as_in_the_guides() -> None:
     assert cray_mapping(seats("mlx5_0")) is None
 
 
-def test_numbers_are_those_of_slingshot_alone() -> None:
+def test_numbers_are_those_of_slingshot_alone():
     names = ("cxi0", "hsi3", "cxi10", "mlx5_0", "cxi", "cxi0:1", "hfi1_0")
     assert [slingshot_number(name) for name in names] == [0, 3] + [None] * 5
 
@@ -50,9 +48,7 @@ MAPPING, NUMBER = "MPICH_OFI_NIC_MAPPING", "MPIR_CVAR_CH4_OFI_PREF_NIC"
         ("bond0", {"FI_TCP_IFACE": "bond1"}, [0], False),
     ],
 )
-def test_what_variables_say_is_read_back(
-    nic: str, variables: dict[str, str], others: list[object], is_named: bool
-) -> None:
+def test_what_variables_say_is_read_back(nic, variables, others, is_named):
     """Of local rank 3. 0 stands for the first of the variables."""
     first = next((f"{name}={value}" for name, value in variables.items()), "")
     expected = [first if other == 0 else other for other in others]

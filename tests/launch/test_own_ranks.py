@@ -1,11 +1,9 @@
 """Programs that start their ranks themselves, as accelerate, deepspeed and vLLM do."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from tests.support.processes import executable
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
-from toposeat.model.runs import RunRecord, SeatVerdict
+from toposeat.model.runs import SeatVerdict
 
 Place = Callable[..., tuple[Placement, Path]]
 
@@ -39,12 +37,7 @@ raise SystemExit(max([child.wait() for child in children]))
 """
 
 
-def run(
-    capfd: pytest.CaptureFixture[str],
-    argv: Sequence[str | Path],
-    placed: tuple[Placement, Path],
-    **options: object,
-) -> tuple[RunRecord, list[dict[str, str]], str]:
+def run(capfd, argv, placed, **options):
     record = run_placed([str(word) for word in argv], *placed, **options)  # type: ignore[arg-type]
     out, err = capfd.readouterr()
     rows = [dict(re.findall(r"(\w+)=(\S*)", row)) for row in out.splitlines() if "RANK=" in row]
@@ -52,15 +45,13 @@ def run(
 
 
 @pytest.fixture
-def starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def starter(tmp_path, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     return executable(tmp_path / "starter", f"#!{sys.executable}\n{STARTER}")
 
 
-def test_children_with_a_local_rank_are_seated(
-    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_children_with_a_local_rank_are_seated(starter, place, capfd):
     argv = [starter, "LOCAL_RANK,RANK,WORLD_SIZE", "4", "0"]
     record, rows, _ = run(capfd, argv, place(4, bind=True))
     assert record.exit_code == 0
@@ -72,17 +63,13 @@ def test_children_with_a_local_rank_are_seated(
     assert any("starts its ranks itself" in note for note in record.notes)
 
 
-def test_each_child_sees_its_own_device_under_mask(
-    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_each_child_sees_its_own_device_under_mask(starter, place, capfd):
     argv = [starter, "LOCAL_RANK,RANK,WORLD_SIZE", "4", "0"]
     _, rows, _ = run(capfd, argv, place(4), visibility="mask")
     assert [row["CUDA_VISIBLE_DEVICES"] for row in rows] == ["3", "2", "1", "0"]
 
 
-def test_children_without_a_local_rank_get_the_list_and_are_not_judged(
-    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_children_without_a_local_rank_get_the_list_and_are_not_judged(starter, place, capfd):
     record, rows, _ = run(capfd, [starter, "RANK", "4", "0"], place(4))
     assert {row["CUDA_VISIBLE_DEVICES"] for row in rows} == {"3,2,1,0"}
     assert {seat.verdict for seat in record.seats} == {SeatVerdict.NOT_CHECKED}
@@ -124,14 +111,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("end", ["killed", "well"])
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_ranks_of_pytorch_are_seated_when_they_join_their_group(
-    *,
-    method: str,
-    end: str,
-    tmp_path: Path,
-    place: Place,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    *, method, end, tmp_path, place, capfd, monkeypatch
+):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     (tmp_path / "train.py").write_text(SPAWNED)
     placed = place(2, bind=True)
@@ -147,28 +128,18 @@ def test_ranks_of_pytorch_are_seated_when_they_join_their_group(
     assert cause in record.seats[1].differences[0]
 
 
-def test_a_list_of_the_users_is_left_to_the_ranks(
-    *,
-    starter: Path,
-    place: Place,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_list_of_the_users_is_left_to_the_ranks(*, starter, place, capfd, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
     record, _, _ = run(capfd, [starter, "RANK", "4", "0"], place(4), dry_run=True)
     assert not any(word.startswith("CUDA_VISIBLE") for word in record.launched)
 
 
-def test_exit_code_of_a_child(
-    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_exit_code_of_a_child(starter, place, capfd):
     argv = [starter, "LOCAL_RANK,RANK,WORLD_SIZE", "4", "7"]
     assert run(capfd, argv, place(4))[0].exit_code == 7
 
 
-def test_shells_may_start_ranks(
-    starter: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_shells_may_start_ranks(starter, place, capfd):
     line = f"{starter} LOCAL_RANK,RANK,WORLD_SIZE 4 0"
     record, rows, _ = run(capfd, ["sh", "-c", line], place(4))
     assert (record.exit_code, len(rows)) == (0, 4)

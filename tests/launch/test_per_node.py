@@ -1,10 +1,7 @@
 """One process on every node, which sends home what it has to say."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 
 from tests.support.processes import executable
 from toposeat.launch import node_answers, parse_launch_line
@@ -21,7 +18,7 @@ ANSWER = (
 )
 
 
-def test_a_launcher_that_waits_on_when_all_have_answered_is_ended(tmp_path: Path) -> None:
+def test_a_launcher_that_waits_on_when_all_have_answered_is_ended(tmp_path):
     """As prterun does, now and then, for processes that ended soon after their start."""
     mpirun = executable(tmp_path / "mpirun", WAITS)
     hosts = ("127.0.0.2", "127.0.0.3")

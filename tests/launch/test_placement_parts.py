@@ -1,7 +1,5 @@
 """Every node is sent its own lines: together they are the placement."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +10,8 @@ from toposeat.model.placement_file import format_placement
 HOSTS = ["n1", "n2", "N3.cluster", "n4.a.b"]
 
 
-def _placement(hosts: list[str]) -> Placement:
-    counts: dict[str, int] = {}
+def _placement(hosts):
+    counts = {}
     seats = []
     for rank, host in enumerate(hosts):
         local = counts[host] = counts.get(host, -1) + 1
@@ -30,10 +28,10 @@ def _placement(hosts: list[str]) -> Placement:
 
 
 @given(st.lists(st.sampled_from(HOSTS), min_size=1, max_size=12))
-def test_the_lines_of_all_nodes_are_those_of_the_file(hosts: list[str]) -> None:
+def test_the_lines_of_all_nodes_are_those_of_the_file(hosts):
     text = format_placement(_placement(hosts))
     parts = PlacementParts(text.encode())
-    seats: list[str] = []
+    seats = []
     for host in dict.fromkeys(hosts):
         own, ranks = parts.of([host])
         lines = own.decode().splitlines()
@@ -51,7 +49,7 @@ def test_the_lines_of_all_nodes_are_those_of_the_file(hosts: list[str]) -> None:
     assert sorted(seats) == sorted(line for line in text.splitlines() if line[0].isdigit())
 
 
-def test_a_node_with_two_names_gets_the_lines_of_both_in_the_order_of_ranks() -> None:
+def test_a_node_with_two_names_gets_the_lines_of_both_in_the_order_of_ranks():
     parts = PlacementParts(format_placement(_placement(["n1", "n2", "n1", "n2"])).encode())
     own, ranks = parts.of(["n2", "N1.cluster"])
     assert ranks == {0, 1, 2, 3}
@@ -59,13 +57,13 @@ def test_a_node_with_two_names_gets_the_lines_of_both_in_the_order_of_ranks() ->
     assert ordered == ["0", "1", "2", "3"]
 
 
-def test_a_node_of_another_job_gets_no_seat() -> None:
+def test_a_node_of_another_job_gets_no_seat():
     own, ranks = PlacementParts(format_placement(_placement(["n1"])).encode()).of(["n9"])
     assert not ranks
     assert not any(line[0].isdigit() for line in own.decode().splitlines())
 
 
-def test_any_host_concerns_all() -> None:
+def test_any_host_concerns_all():
     own, ranks = PlacementParts(format_placement(_placement(["*", "*"])).encode()).of(["n9"])
     assert ranks == {0, 1}
     assert "# devices *: 0=-=-" in own.decode()

@@ -1,10 +1,6 @@
 """A plan over several hosts in each launcher's documented words, or refused in one message."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +10,6 @@ from toposeat.errors import InputError
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import parse_placement, save_placement
-from toposeat.model.runs import RunRecord
 
 ANSWERS = {
     "srun": "slurm 22.05.8",
@@ -34,19 +29,13 @@ CRAY = {"SLURM_JOB_NODELIST": "n[2,10]", "SLURM_MPI_TYPE": "cray_shasta"}
 JOB = {"SLURM_JOB_NODELIST": "n[2,10]", "SLURM_JOB_CPUS_PER_NODE": "2(x2)"}
 
 
-def plan(hosts: list[str], *, bound: bool = True) -> Placement:
-    cpus: list[str | None] = [str(rank) if bound else None for rank in range(len(hosts))]
+def plan(hosts, *, bound=True):
+    cpus = [str(rank) if bound else None for rank in range(len(hosts))]
     devices = [hosts[:rank].count(host) for rank, host in enumerate(hosts)]
     return placement(hosts, devices, cpus)
 
 
-def launch(
-    tmp_path: Path,
-    line: str,
-    hosts: list[str] | Placement,
-    environment: dict[str, str] | None = None,
-    **options: bool | Callable[..., object],
-) -> RunRecord:
+def launch(tmp_path, line, hosts, environment=None, **options):
     """What `run` would start, with a launcher that only knows its version."""
     name, *rest = line.split()
     launcher = executable(
@@ -66,7 +55,7 @@ def launch(
     )
 
 
-def words(record: RunRecord) -> str:
+def words(record):
     """The line up to toposeat-exec, the launcher by its name."""
     line = " ".join(record.launched)
     line = line[: re.search(r" \S*toposeat-exec ", line).start()]  # type: ignore[union-attr]
@@ -114,16 +103,14 @@ def words(record: RunRecord) -> str:
          {"MPICH_RANK_ORDER": "0,3\n1,2\n"}),
     ],
 )  # fmt: skip
-def test_the_words_of_each_launcher(
-    tmp_path: Path, case: tuple[str, list[str], dict[str, str], str, dict[str, str]]
-) -> None:
+def test_the_words_of_each_launcher(tmp_path, case):
     line, hosts, environment, expected, files = case
     record = launch(tmp_path, line, hosts, environment)
     found = {name: text for name, text in record.launch_files.items() if name != "seats.place"}
     assert (words(record), found) == (expected, files)
 
 
-def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path: Path) -> None:
+def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path):
     """Process 1 of the first host becomes rank 3: it gets that rank's seat under its own number."""
     record = launch(tmp_path, "pals -n 4 app", MIXED)
     seats = parse_placement(record.launch_files["seats.place"]).seats
@@ -159,9 +146,7 @@ def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path: Path) -> No
         ("mpich43 -n 2 app", ["far"] * 2, {}, "is for far, and this is", "toposeat map"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_said_at_once_with_what_to_type(
-    tmp_path: Path, case: tuple[str, list[str], dict[str, str], str, str]
-) -> None:
+def test_what_does_not_fit_is_said_at_once_with_what_to_type(tmp_path, case):
     line, hosts, environment, said, hint = case
     with pytest.raises(InputError, match=said) as refused:
         launch(tmp_path, line, hosts, environment)
@@ -169,7 +154,7 @@ def test_what_does_not_fit_is_said_at_once_with_what_to_type(
     assert refused.value.message.startswith("nothing was started")
 
 
-def test_everything_that_does_not_fit_is_in_one_message(tmp_path: Path) -> None:
+def test_everything_that_does_not_fit_is_in_one_message(tmp_path):
     environment = {"SLURM_JOB_NODELIST": "n[2-3]", "SLURM_JOB_CPUS_PER_NODE": "1,8"}
     with pytest.raises(InputError) as refused:
         launch(tmp_path, "srun -n4 -N3 app", MIXED, environment)
@@ -178,7 +163,7 @@ def test_everything_that_does_not_fit_is_in_one_message(tmp_path: Path) -> None:
         assert text in refused.value.message
 
 
-def test_hosts_of_another_machine_are_taken_in_order_on_request(tmp_path: Path) -> None:
+def test_hosts_of_another_machine_are_taken_in_order_on_request(tmp_path):
     environment = {"SLURM_JOB_NODELIST": "m[1-3]"}
     record = launch(tmp_path, "srun -n4 app", MIXED, environment, other_machine=True)
     assert record.launch_files["hostfile"] == "m1\nm2\nm2\nm1\n"
@@ -186,7 +171,7 @@ def test_hosts_of_another_machine_are_taken_in_order_on_request(tmp_path: Path) 
     assert [seat.host for seat in seats] == ["m1", "m2", "m2", "m1"]
 
 
-def test_local_ranks_are_those_that_launchers_count(tmp_path: Path) -> None:
+def test_local_ranks_are_those_that_launchers_count(tmp_path):
     """Whoever edits a placement may number a host's ranks backwards; no launcher does."""
     text = (
         "# toposeat/placement/1\n# vendor: nvidia\n# devices n2: 0=-=-,1=-=-\n"
@@ -202,7 +187,7 @@ TORCHRUN = "torchrun --nnodes=2 --nproc-per-node=2 --rdzv-endpoint=n2:29511 --rd
 C10D = "--rdzv-backend=c10d --max-restarts=1"
 
 
-def test_srun_starts_torchrun_on_every_node_of_the_plan(tmp_path: Path) -> None:
+def test_srun_starts_torchrun_on_every_node_of_the_plan(tmp_path):
     """Node ranks follow the plan, not the job's order of nodes."""
     line = f"srun -N2 --ntasks-per-node=1 {TORCHRUN} t.py"
     record = launch(tmp_path, line, ["n10", "n10", "n2", "n2"], JOB)
@@ -224,10 +209,10 @@ def test_srun_starts_torchrun_on_every_node_of_the_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", [C10D, "--max-restarts=1 --rdzv_backend etcd-v2", ""])
-def test_an_elastic_line_stays_elastic(tmp_path: Path, said: str) -> None:
+def test_an_elastic_line_stays_elastic(tmp_path, said):
     """Nodes are sorted by the address of each task, which the shell makes of its number."""
     line = f"srun -N2 {TORCHRUN} {said} t.py"
-    told: list[str] = []
+    told = []
     environment = JOB | ({} if said else {"PET_RDZV_BACKEND": "c10d"})
     record = launch(
         tmp_path,
@@ -250,7 +235,7 @@ def test_an_elastic_line_stays_elastic(tmp_path: Path, said: str) -> None:
     assert "without n10 the job ends" in warning
 
 
-def test_c10d_without_an_end_point_meets_at_the_first_host(tmp_path: Path) -> None:
+def test_c10d_without_an_end_point_meets_at_the_first_host(tmp_path):
     line = f"srun -N2 torchrun --nnodes=2 --nproc-per-node=2 {C10D} t.py"
     record = launch(tmp_path, line, BLOCKS, JOB)
     assert "--rdzv_endpoint=n2:29400" in record.launched
@@ -271,8 +256,6 @@ def test_c10d_without_an_end_point_meets_at_the_first_host(tmp_path: Path) -> No
         (f"srun -N2 {TORCHRUN} {C10D} --local-addr=n2 t.py", BLOCKS, "one of its own"),
     ],
 )
-def test_what_torchrun_below_srun_cannot_start(
-    tmp_path: Path, line: str, hosts: list[str], cause: str
-) -> None:
+def test_what_torchrun_below_srun_cannot_start(tmp_path, line, hosts, cause):
     with pytest.raises(InputError, match=re.escape(cause)):
         launch(tmp_path, line, hosts, JOB)

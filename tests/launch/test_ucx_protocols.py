@@ -1,7 +1,5 @@
 """Tables that UCX 1.22 printed (UCX_PROTO_INFO=y, Open MPI 5, stand-in GPUs), read as rules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ GET, PUT, STAGED = CopyProtocol.GET, CopyProtocol.PUT, CopyProtocol.STAGED
 RECORDED = (Path(__file__).parent / "ucx_protocols.txt").read_text()
 
 
-def recorded(name: str) -> str:
+def recorded(name):
     return RECORDED.split(f"# {name}\n", 1)[1].split("\n# ", 1)[0]
 
 
@@ -29,7 +27,7 @@ def recorded(name: str) -> str:
         ("put64", ((0, STAGED), (65536, PUT))),
     ],
 )
-def test_what_was_recorded(name: str, pieces: tuple[tuple[int, CopyProtocol], ...]) -> None:
+def test_what_was_recorded(name, pieces):
     rule = device_rule(recorded(name))
     assert rule is not None
     assert rule.pieces == pieces
@@ -38,13 +36,13 @@ def test_what_was_recorded(name: str, pieces: tuple[tuple[int, CopyProtocol], ..
     assert device_rule(mixed) == rule
 
 
-def test_host_messages_other_nodes_and_nothing() -> None:
+def test_host_messages_other_nodes_and_nothing():
     assert device_rule("") is None
     assert device_rule(recorded("put").replace("cuda/GPU", "host ")) is None
     assert device_rule(recorded("put").replace("intra-node", "inter-node")) is None
 
 
 @given(st.text(alphabet="[]:|.0123456789KMGinf ucp_tag_send*cuda()\n", max_size=400))
-def test_any_text_is_survived(text: str) -> None:
+def test_any_text_is_survived(text):
     device_rule(text)
     device_rule(recorded("put") + text)

@@ -1,9 +1,6 @@
 """Verdicts from what ranks left behind: no claim without evidence."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +11,8 @@ from toposeat.model.runs import RealisedSeat, SeatVerdict, verdict_of_job
 PCI = ("0000:1a:00.0", "0000:3d:00.0")
 
 
-def placement(**changes: object) -> Placement:
-    values: dict[str, object] = {"cpus": "0-3", "memory_node": 0, "nic": "mlx5_0", **changes}
+def placement(**changes):
+    values = {"cpus": "0-3", "memory_node": 0, "nic": "mlx5_0", **changes}
     seats = tuple(
         Seat(rank=i, local_rank=i, index=i, pci_bus_id=PCI[i], **values)  # type: ignore[arg-type]
         for i in range(2)
@@ -47,7 +44,7 @@ PROBE = {
 }
 
 
-def mpich(folder: Path, segments: dict[int, tuple[str, ...]], **probe: str) -> list[RealisedSeat]:
+def mpich(folder, segments, **probe):
     """The verdicts on two ranks of one node that had these segments of shared memory."""
     for rank, own in segments.items():
         seat = {**SEAT, "rank": str(rank), "nearby_rank": str(rank)}
@@ -59,40 +56,30 @@ def mpich(folder: Path, segments: dict[int, tuple[str, ...]], **probe: str) -> l
 
 
 @pytest.mark.parametrize("segments", [("0:1",), ("0:9", "0:1")])
-def test_neighbours_that_share_memory_are_as_placed(
-    tmp_path: Path, segments: tuple[str, ...]
-) -> None:
+def test_neighbours_that_share_memory_are_as_placed(tmp_path, segments):
     found = mpich(tmp_path, {0: segments, 1: ("0:1", "0:7")})
     assert [each.verdict for each in found] == [SeatVerdict.AS_PLACED] * 2
 
 
 @pytest.mark.parametrize("other", [(), ("0:2",)])
-def test_neighbours_that_share_none_are_a_mismatch(tmp_path: Path, other: tuple[str, ...]) -> None:
+def test_neighbours_that_share_none_are_a_mismatch(tmp_path, other):
     found = mpich(tmp_path, {0: ("0:1",), 1: other})
     assert [each.verdict for each in found] == [SeatVerdict.MISMATCH] * 2
     assert found[0].differences[0].startswith("MPICH shares memory with 0 of the 1 other ranks")
 
 
 @pytest.mark.parametrize("probe", [{"mpi": "Open MPI v5.0.11"}, {"when": "exit"}])
-def test_where_nothing_shows_neighbours_nothing_is_said(
-    tmp_path: Path, probe: dict[str, str]
-) -> None:
+def test_where_nothing_shows_neighbours_nothing_is_said(tmp_path, probe):
     found = mpich(tmp_path, {0: (), 1: ()}, **probe)
     assert [each.verdict for each in found] == [SeatVerdict.AS_PLACED] * 2
 
 
-def write(path: Path, schema: str, values: dict[str, str], *more: tuple[str, str]) -> None:
+def write(path, schema, values, *more):
     rows = [*values.items(), *more]
     path.write_text(f"# toposeat/{schema}/1\n" + "".join(f"{k}\t{v}\n" for k, v in rows))
 
 
-def first(
-    folder: Path,
-    seat: dict[str, str] | None = None,
-    probe: dict[str, str] | None = None,
-    *more: tuple[str, str],
-    place: Placement | None = None,
-) -> RealisedSeat:
+def first(folder, seat=None, probe=None, *more, place=None):
     """The verdict on rank 0."""
     if seat is not None:
         write(folder / "rank-0.seat", "report", {**SEAT, **seat}, *more)
@@ -101,7 +88,7 @@ def first(
     return verify(place or placement(), read_reports(folder))[0]
 
 
-def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path: Path) -> None:
+def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path):
     found = first(tmp_path, {}, {})
     assert (found.verdict, found.differences) == (SeatVerdict.AS_PLACED, ())
     assert (found.host, found.local_rank, found.pid) == ("n1", 0, 77)
@@ -122,9 +109,7 @@ def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path: Path) -> None:
         ({"cuda_devices": "nonsense"}, "made no context on any device"),
     ],
 )
-def test_without_evidence_of_the_device_nothing_is_claimed(
-    tmp_path: Path, probe: dict[str, str] | None, why: str
-) -> None:
+def test_without_evidence_of_the_device_nothing_is_claimed(tmp_path, probe, why):
     found = first(tmp_path, {}, probe)
     assert found.verdict is SeatVerdict.NOT_CHECKED
     assert found.pci_bus_id is None
@@ -145,9 +130,7 @@ def test_without_evidence_of_the_device_nothing_is_claimed(
         ({"warning": "cannot bind"}, {}, "cannot bind"),
     ],
 )
-def test_what_differs_is_a_mismatch_in_words(
-    tmp_path: Path, seat: dict[str, str], probe: dict[str, str], cause: str
-) -> None:
+def test_what_differs_is_a_mismatch_in_words(tmp_path, seat, probe, cause):
     found = first(tmp_path, seat, probe)
     assert found.verdict is SeatVerdict.MISMATCH
     assert any(cause in each for each in found.differences)
@@ -162,9 +145,7 @@ def test_what_differs_is_a_mismatch_in_words(
         (None, "1", "changed its device list (CUDA_VISIBLE_DEVICES=1; it was given none)"),
     ],
 )
-def test_who_chose_another_device_is_said(
-    tmp_path: Path, seat: str | None, listed: str | None, cause: str
-) -> None:
+def test_who_chose_another_device_is_said(tmp_path, seat, listed, cause):
     values = {**SEAT, "visible_variable": "CUDA_VISIBLE_DEVICES", "visible_devices": seat}
     told = {name: value for name, value in values.items() if value is not None}
     write(tmp_path / "rank-0.seat", "report", told)
@@ -188,9 +169,7 @@ def test_who_chose_another_device_is_said(
         ({"cuda": "not loaded", "pid": "78"}, "nvidia", None),
     ],
 )
-def test_only_a_rank_that_surely_used_no_device_needs_no_proof(
-    tmp_path: Path, probe: dict[str, str], vendor: str, used: bool | None
-) -> None:
+def test_only_a_rank_that_surely_used_no_device_needs_no_proof(tmp_path, probe, vendor, used):
     place = replace(placement(), vendor=vendor)
     found = first(tmp_path, {}, {"cuda_devices": "", **probe}, place=place)
     assert (found.verdict, found.used_device) == (SeatVerdict.NOT_CHECKED, used)
@@ -206,16 +185,14 @@ def test_only_a_rank_that_surely_used_no_device_needs_no_proof(
         ({"linkage": "static"}, 0, "the program is linked statically"),
     ],
 )
-def test_why_there_is_no_probe_is_said(
-    tmp_path: Path, seat: dict[str, str], code: int, why: str
-) -> None:
+def test_why_there_is_no_probe_is_said(tmp_path, seat, code, why):
     write(tmp_path / "rank-0.seat", "report", {**SEAT, **seat})
     found = verify(placement(), read_reports(tmp_path), exit_code=code)[0]
     assert why in found.differences[0]
     assert found.used_device is None
 
 
-def test_one_verdict_for_the_job() -> None:
+def test_one_verdict_for_the_job():
     seats = [RealisedSeat(rank=rank, verdict=SeatVerdict.AS_PLACED) for rank in range(2)]
     none = RealisedSeat(rank=2, used_device=False)
     unknown, wrong = RealisedSeat(rank=3), RealisedSeat(rank=4, verdict=SeatVerdict.MISMATCH)
@@ -225,13 +202,13 @@ def test_one_verdict_for_the_job() -> None:
     assert verdict_of_job([*seats, none, unknown, wrong]) is SeatVerdict.MISMATCH
 
 
-def test_fewer_cpus_than_placed_and_a_second_context_are_remarks(tmp_path: Path) -> None:
+def test_fewer_cpus_than_placed_and_a_second_context_are_remarks(tmp_path):
     found = first(tmp_path, {}, {"cpus": "2", "cuda_devices": f"{PCI[0]},{PCI[1]}"})
     assert found.verdict is SeatVerdict.AS_PLACED
     assert found.differences == ("runs on CPUs 2 of 0-3", f"also has a context on {PCI[1]}")
 
 
-def test_cpu_only_is_held_against_the_seat_of_the_device_that_is_used(tmp_path: Path) -> None:
+def test_cpu_only_is_held_against_the_seat_of_the_device_that_is_used(tmp_path):
     seats = placement().seats
     other = Seat(rank=1, local_rank=1, index=1, pci_bus_id=PCI[1], cpus="4-7", memory_node=1)
     place = Placement(seats=(seats[0], other), devices_of_host={})
@@ -240,7 +217,7 @@ def test_cpu_only_is_held_against_the_seat_of_the_device_that_is_used(tmp_path: 
     assert found.verdict is SeatVerdict.AS_PLACED
 
 
-def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path: Path) -> None:
+def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path):
     place = Placement(
         seats=(Seat(rank=0, local_rank=0, index=0),), devices_of_host={}, vendor="nvidia"
     )
@@ -249,7 +226,7 @@ def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path: Path) -> Non
     assert "does not know its PCI bus id" in found.differences[0]
 
 
-def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path: Path) -> None:
+def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path):
     nothing = verify(placement(), read_reports(tmp_path))
     assert [each.verdict for each in nothing] == [SeatVerdict.NOT_CHECKED] * 2
     assert "its report did not come here" in nothing[0].differences[0]
@@ -259,7 +236,7 @@ def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path: 
     assert "this rank left no report, others did" in missing.differences[0]
 
 
-def test_the_probe_at_finalize_counts_before_one_at_exit(tmp_path: Path) -> None:
+def test_the_probe_at_finalize_counts_before_one_at_exit(tmp_path):
     write(tmp_path / "rank-0.seat", "report", SEAT)
     write(tmp_path / "rank-0-1.probe", "probe", PROBE)
     write(tmp_path / "rank-0-2.probe", "probe", {**PROBE, "when": "exit", "cpus": "9"})
@@ -279,7 +256,7 @@ def test_the_probe_at_finalize_counts_before_one_at_exit(tmp_path: Path) -> None
         b"\xff\xfe\x00",
     ],
 )
-def test_damaged_reports_are_named_not_trusted(tmp_path: Path, content: bytes) -> None:
+def test_damaged_reports_are_named_not_trusted(tmp_path, content):
     (tmp_path / "rank-0.seat").write_bytes(content)
     (tmp_path / ".rank-1.seat.123").write_bytes(b"half")
     found = read_reports(tmp_path)
@@ -287,12 +264,12 @@ def test_damaged_reports_are_named_not_trusted(tmp_path: Path, content: bytes) -
     assert found.ranks == {}
 
 
-def test_escapes_are_undone(tmp_path: Path) -> None:
+def test_escapes_are_undone(tmp_path):
     write(tmp_path / "rank-0.seat", "report", {**SEAT, "warning": r"a\x09b\\x0a"})
     assert read_reports(tmp_path).ranks[0].value("warning") == "a\tb\\x0a"
 
 
-def test_the_ranks_own_probe_counts_most(tmp_path: Path) -> None:
+def test_the_ranks_own_probe_counts_most(tmp_path):
     """Not that of an MPI program it started, whatever their process ids."""
     for pid, cpus in (("76", "9"), ("77", "0-3"), ("78", "9")):
         write(tmp_path / f"rank-0-{pid}.probe", "probe", {**PROBE, "pid": pid, "cpus": cpus})

@@ -1,9 +1,6 @@
 """The visibility mode that a profile asks for: kept in the placement, used by `run`, and said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,6 @@ from toposeat.launch import visibility_of, visibility_words, with_visibility
 from toposeat.model.placement import HostDevice, Placement, Seat
 from toposeat.model.placement_file import load_placement
 from toposeat.model.rank_info import DeviceChoice
-from toposeat.model.traffic import Traffic
 from toposeat.model.traffic_file import save_traffic
 
 PLAIN = Placement(
@@ -36,24 +32,24 @@ SHARED = replace(PLAIN, seats=tuple(Seat(rank=r, local_rank=r, index=0) for r in
         (SHARED, DeviceChoice.OWN, "cpu-only"),
     ],
 )
-def test_the_mode_follows_the_choice(placement: Placement, choice: DeviceChoice, mode: str) -> None:
+def test_the_mode_follows_the_choice(placement, choice, mode):
     found, said = visibility_of(with_visibility(placement, choice), None)
     assert found == mode
     assert bool(said) == (mode != "permute")
 
 
-def test_what_the_user_asks_for_wins_and_needs_no_words() -> None:
+def test_what_the_user_asks_for_wins_and_needs_no_words():
     assert visibility_of(with_visibility(PLAIN, DeviceChoice.DEVICE_0), "rotate") == ("rotate", "")
 
 
-def test_a_rule_of_its_own_is_a_warning_when_the_placement_is_made() -> None:
+def test_a_rule_of_its_own_is_a_warning_when_the_placement_is_made():
     words = visibility_words(with_visibility(PLAIN, DeviceChoice.OWN))
     assert words.startswith("Warning: the application picks devices by a rule of its own")
     assert "--visibility permute" in words
     assert visibility_words(with_visibility(PLAIN, DeviceChoice.LOCAL_RANK)) == ""
 
 
-def own_rule() -> Traffic:
+def own_rule():
     profile = full_profile()
     swapped = [
         replace(info, devices=(replace(info.devices[0], ordinal=info.rank ^ 1),))
@@ -71,13 +67,7 @@ def own_rule() -> Traffic:
     ],
     ids=["local-rank", "device-0", "own"],
 )
-def test_from_the_profile_to_the_line(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    profile: Traffic,
-    mode: str | None,
-    words: str,
-) -> None:
+def test_from_the_profile_to_the_line(tmp_path, capsys, profile, mode, words):
     """map keeps the mode in the file; run takes it from there, says so, and can be overruled."""
     save_traffic(profile, tmp_path / "app.prof")
     target = str(tmp_path / "app.place")

@@ -6,8 +6,6 @@ starts the rest. Debian's own and those of PyPI, where they are installed, are r
 are; apptainer, enroot, shifter, conda and pixi are in neither, and imitated alone.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -17,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import executable, ran
 from tests.support.typed_lines import lines
 from toposeat.cli.main import main
@@ -43,7 +40,7 @@ EXEC = str(native_path("bin/toposeat-exec"))
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+def site(tmp_path_factory):
     """A folder with a program, a placement for four ranks of this host, and imitations on PATH."""
     folder = tmp_path_factory.mktemp("site")
     tools = folder / "bin"
@@ -73,15 +70,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     return folder, environment
 
 
-def _script(path: Path, text: str) -> None:
+def _script(path, text):
     executable(path, text)
 
 
 @pytest.mark.parametrize(("verb", "line", "expected"), [*lines("run"), *lines("profile")])
-def test_line(
-    *, verb: str, line: str, expected: str, site: tuple[Path, dict[str, str]],
-    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:  # fmt: skip
+def test_line(*, verb, line, expected, site, monkeypatch, capfdbinary):  # fmt: skip
     folder, environment = site
     own = (
         ["-p", "p.place", "--other-machine"]
@@ -106,11 +100,11 @@ def test_line(
     assert shlex.join(launched).find(_as_words(expected)) >= 0, launched
 
 
-def _as_words(text: str) -> str:
+def _as_words(text):
     return shlex.join(shlex.split(text))
 
 
-def _shortened(words: list[str], folder: Path) -> list[str]:
+def _shortened(words, folder):
     """With EXEC for toposeat-exec's own words, BIND for a container's folders, PATH for ours."""
     if EXEC in words:
         at = words.index(EXEC)
@@ -136,9 +130,7 @@ def _shortened(words: list[str], folder: Path) -> list[str]:
         ("uv run --no-project", "uv run --no-project"),
     ],
 )
-def test_real_wrappers_are_recorded_through(
-    before: str, between: str, mpi: MpiToolchain, probe: Path, tmp_path: Path
-) -> None:
+def test_real_wrappers_are_recorded_through(before, between, mpi, probe, tmp_path):
     """Debian's own and uv: every rank is recorded as without them."""
     for text in (before, between):
         name = (text.split() or ["sh"])[0]
@@ -155,7 +147,7 @@ def test_real_wrappers_are_recorded_through(
 
 
 @pytest.mark.parametrize("tool", ["poetry", "pipenv"])
-def test_a_tool_of_python_starts_what_is_behind_it(tool: str, tmp_path: Path) -> None:
+def test_a_tool_of_python_starts_what_is_behind_it(tool, tmp_path):
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\nversion = "1"\n')
@@ -171,9 +163,7 @@ def test_a_tool_of_python_starts_what_is_behind_it(tool: str, tmp_path: Path) ->
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("before", ["", "singularity exec a.sif"])
-def test_ranks_in_containers_are_recorded(
-    before: str, mpi: MpiToolchain, probe: Path, tmp_path: Path
-) -> None:
+def test_ranks_in_containers_are_recorded(before, mpi, probe, tmp_path):
     """Imitated: what is mounted must exist, and toposeat-exec stands behind the image."""
     check = """#!/bin/sh
 shift
@@ -197,14 +187,14 @@ exec "$@"
     assert load_traffic(tmp_path / "a.prof").ranks == 2
 
 
-def test_containers_of_other_nodes_are_shown_what_they_have(tmp_path: Path) -> None:
+def test_containers_of_other_nodes_are_shown_what_they_have(tmp_path):
     own = exec_folders("p.place", ExecOptions(report_dir=tmp_path, home="a:1:b"))
     assert own == own_folders()
     here = exec_folders("p.place", ExecOptions(report_dir=tmp_path))
     assert here == [*own, Path("p.place").absolute(), tmp_path]
 
 
-def test_what_a_command_starts() -> None:
+def test_what_a_command_starts():
     command = unwrapped(
         ("env", "A=1", "numactl", "-l", "apptainer", "exec", "a.sif", "./app", "-x")
     )
@@ -215,14 +205,14 @@ def test_what_a_command_starts() -> None:
     assert unwrapped(("./app", "env", "x")).program == ("./app", "env", "x")
 
 
-def test_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_own(monkeypatch):
     monkeypatch.setenv("TOPOSEAT_WRAPPERS", "with-modules, pin=2")
     assert unwrapped(("pin", "0", "1", "with-modules", "./app")).program == ("./app",)
     with pytest.raises(UsageError, match="pin=x"):
         own_wrappers({"TOPOSEAT_WRAPPERS": "pin=x"})
 
 
-def test_cpus_of_a_wrapper_are_said(site: tuple[Path, dict[str, str]]) -> None:
+def test_cpus_of_a_wrapper_are_said(site):
     folder, environment = site
     words = "run -p p.place --other-machine --json --no-verify"
     line = "taskset -c 0 mpirun -n 4 taskset -c 0 ./app"

@@ -1,9 +1,5 @@
 """Fixtures for the tests of toposeat-exec and its probe."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.launcher.support import Exec
@@ -11,15 +7,15 @@ from toposeat.installed import native_path
 
 
 @pytest.fixture(scope="session")
-def exec_program() -> Path:
+def exec_program():
     return native_path("bin/toposeat-exec")
 
 
 @pytest.fixture(scope="session")
-def probe_library() -> Path:
+def probe_library():
     return native_path("lib/libtoposeat_probe.so")
 
 
 @pytest.fixture
-def launcher(exec_program: Path, tmp_path: Path) -> Exec:
+def launcher(exec_program, tmp_path):
     return Exec(exec_program, tmp_path)

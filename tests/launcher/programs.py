@@ -1,9 +1,6 @@
 """C programs for the tests: a stand-in CUDA driver, applications, a private MPI library."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 # Answers as the driver would: device i has PCI bus id 00000000:1i:00.0; ACTIVE lists those with a
 # primary context, CURRENT is the calling thread's; RESULT is the error of every call.
@@ -151,10 +148,10 @@ int main(int argc, char **argv) {
 """
 
 
-def build_programs(folder: Path, compiler: str) -> None:
+def build_programs(folder, compiler):
     """Compile all of them into `folder`."""
 
-    def build(name: str, source: str, *flags: str) -> None:
+    def build(name, source, *flags):
         (folder / f"{name}.c").write_text(source)
         line = [compiler, "-o", str(folder / name), str(folder / f"{name}.c"), *flags]
         subprocess.run([*line, "-ldl"], check=True)

@@ -1,10 +1,8 @@
 """Starting toposeat-exec in an environment made for one test."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,30 +11,14 @@ UUID = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-cccc3333", "GPU-cccc4444")
 COLUMNS = "rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic"
 
 
-def seat_line(
-    rank: int,
-    index: int,
-    *,
-    host: str = "*",
-    local_rank: int | None = None,
-    uuid: str | None = None,
-    cpus: str = "-",
-    node: str = "-",
-    nic: str = "-",
-) -> str:
+def seat_line(rank, index, *, host="*", local_rank=None, uuid=None, cpus="-", node="-", nic="-"):
     """One line of the table; the device is number `index` of the four of these tests."""
     own = rank if local_rank is None else local_rank
     cells = (rank, host, own, PCI[index], uuid or UUID[index], index, cpus, node, nic)
     return "\t".join(str(cell) for cell in cells)
 
 
-def placement_text(
-    seats: Sequence[str],
-    *,
-    vendor: str = "nvidia",
-    devices: str | None = None,
-    hosts: Sequence[str] = ("*",),
-) -> str:
+def placement_text(seats, *, vendor="nvidia", devices=None, hosts=("*",)):
     """A placement on hosts with four devices."""
     listed = devices or ",".join(f"{i}={PCI[i]}={UUID[i]}" for i in range(4))
     lines = ["# toposeat/placement/1", f"# vendor: {vendor}"]
@@ -44,13 +26,7 @@ def placement_text(
     return "\n".join([*lines, COLUMNS, *seats]) + "\n"
 
 
-def node_tree(
-    root: Path,
-    *,
-    nics: Mapping[str, tuple[str, str]] | None = None,
-    interfaces: Mapping[str, str] | None = None,
-    devices: Mapping[str, str] | None = None,
-) -> dict[str, str]:
+def node_tree(root, *, nics=None, interfaces=None, devices=None):
     """A made /sys, and the environment in which toposeat-exec looks there.
 
     Args:
@@ -84,18 +60,18 @@ class Outcome:
     stderr: str
 
     @property
-    def warnings(self) -> list[str]:
+    def warnings(self):
         return [line for line in self.stderr.splitlines() if ": warning: " in line]
 
     @property
-    def variables(self) -> dict[str, str]:
+    def variables(self):
         """The environment, if the program was `env -0`."""
         pairs = (entry.partition("=") for entry in self.stdout.split("\0") if entry)
         return {name: value for name, _, value in pairs}
 
-    def report(self, folder: Path, rank: int = 0) -> dict[str, list[str]]:
+    def report(self, folder, rank=0):
         """The seat report that the rank left in `folder`."""
-        found: dict[str, list[str]] = {}
+        found = {}
         for line in (folder / f"rank-{rank}.seat").read_text().splitlines()[1:]:
             key, _, value = line.partition("\t")
             found.setdefault(key, []).append(value)
@@ -110,14 +86,12 @@ class Exec:
     folder: Path
     base: Mapping[str, str] = field(default_factory=dict)
 
-    def place(self, text: str) -> Path:
+    def place(self, text):
         path = self.folder / "app.place"
         path.write_text(text)
         return path
 
-    def run(
-        self, *arguments: str | Path, env: Mapping[str, str] | None = None, check: bool = True
-    ) -> Outcome:
+    def run(self, *arguments, env=None, check=True):
         variables = {"PATH": os.environ["PATH"], **self.base, **(env or {})}
         done = subprocess.run(
             [str(self.program), *map(str, arguments)],
@@ -133,9 +107,7 @@ class Exec:
             assert outcome.code == 0, outcome.stderr
         return outcome
 
-    def variables(
-        self, text: str, *options: str, rank: int = 0, env: Mapping[str, str] | None = None
-    ) -> Outcome:
+    def variables(self, text, *options, rank=0, env=None):
         """Seat `rank` of a job that MPICH started, and show what its program sees."""
         ranks = len(text[text.index("\nrank\thost") :].strip().splitlines()) - 1
         job = {"PMI_RANK": str(rank), "PMI_SIZE": str(ranks), "MPI_LOCALRANKID": str(rank)}

@@ -1,28 +1,25 @@
 """CPU set, memory policy and NIC variables, read back by the kernel's own account."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.launcher.support import PCI, UUID, Exec, Outcome, node_tree, placement_text, seat_line
+from tests.launcher.support import PCI, UUID, node_tree, placement_text, seat_line
 
 CPUS = sorted(os.sched_getaffinity(0))
 STATUS = ("grep", "Cpus_allowed_list", "/proc/self/status")
 needs_two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="this process may use one CPU only")
 
 
-def allowed(stdout: str) -> str:
+def allowed(stdout):
     return stdout.split()[1]
 
 
 @needs_two_cpus
 @pytest.mark.parametrize("cpu", CPUS[:2])
-def test_the_program_runs_on_the_cpus_of_its_seat(launcher: Exec, cpu: int) -> None:
+def test_the_program_runs_on_the_cpus_of_its_seat(launcher, cpu):
     text = placement_text([seat_line(0, 0, cpus=str(cpu))])
     done = launcher.run("-m", launcher.place(text), *STATUS)
     assert allowed(done.stdout) == str(cpu)
@@ -30,7 +27,7 @@ def test_the_program_runs_on_the_cpus_of_its_seat(launcher: Exec, cpu: int) -> N
 
 
 @needs_two_cpus
-def test_a_cpu_set_is_never_widened(launcher: Exec, exec_program: Path) -> None:
+def test_a_cpu_set_is_never_widened(launcher, exec_program):
     text = placement_text([seat_line(0, 0, cpus=f"{CPUS[0]}-{CPUS[1]}")])
     place = str(launcher.place(text))
     line = ["taskset", "-c", str(CPUS[1]), str(exec_program), "-m", place, *STATUS]
@@ -40,9 +37,7 @@ def test_a_cpu_set_is_never_widened(launcher: Exec, exec_program: Path) -> None:
 
 
 @needs_two_cpus
-def test_cpus_that_were_taken_away_are_said_and_left_alone(
-    launcher: Exec, exec_program: Path
-) -> None:
+def test_cpus_that_were_taken_away_are_said_and_left_alone(launcher, exec_program):
     place = str(launcher.place(placement_text([seat_line(0, 0, cpus=str(CPUS[0]))])))
     line = ["taskset", "-c", str(CPUS[1]), str(exec_program), "-m", place]
     done = subprocess.run([*line, *STATUS], capture_output=True, text=True, check=True)
@@ -52,13 +47,13 @@ def test_cpus_that_were_taken_away_are_said_and_left_alone(
     assert strict.returncode == 98
 
 
-def test_cpus_this_machine_does_not_have_are_said(launcher: Exec) -> None:
+def test_cpus_this_machine_does_not_have_are_said(launcher):
     text = placement_text([seat_line(0, 0, cpus="8000-8191")])
     done = launcher.run("-m", launcher.place(text), *STATUS)
     assert "CPUs 8000-8191 are not among those" in done.warnings[0]
 
 
-def test_a_seat_without_cpus_leaves_them_alone(launcher: Exec) -> None:
+def test_a_seat_without_cpus_leaves_them_alone(launcher):
     done = launcher.run("-m", launcher.place(placement_text([seat_line(0, 0)])), *STATUS)
     own = Path("/proc/self/status").read_text()
     assert f"Cpus_allowed_list:\t{allowed(done.stdout)}\n" in own
@@ -69,7 +64,7 @@ def test_a_seat_without_cpus_leaves_them_alone(launcher: Exec) -> None:
 
 
 @needs_two_cpus
-def test_cpu_only_takes_the_cpus_of_the_device_that_the_program_counts(launcher: Exec) -> None:
+def test_cpu_only_takes_the_cpus_of_the_device_that_the_program_counts(launcher):
     first, second = CPUS[:2]
     seats = [seat_line(0, 1, cpus=str(first)), seat_line(1, 0, cpus=str(second))]
     place = launcher.place(placement_text(seats))
@@ -81,7 +76,7 @@ def test_cpu_only_takes_the_cpus_of_the_device_that_the_program_counts(launcher:
 
 
 @needs_two_cpus
-def test_cpu_only_with_devices_in_order_is_silent(launcher: Exec) -> None:
+def test_cpu_only_with_devices_in_order_is_silent(launcher):
     seats = [seat_line(0, 0, cpus=str(CPUS[0])), seat_line(1, 1, cpus=str(CPUS[1]))]
     env = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}
     place = launcher.place(placement_text(seats))
@@ -92,7 +87,7 @@ def test_cpu_only_with_devices_in_order_is_silent(launcher: Exec) -> None:
 # ---- memory policy ----
 
 
-def memory_policy_allowed() -> bool:
+def memory_policy_allowed():
     """Whether a child may set its policy (containers without CAP_SYS_NICE may not)."""
     code = "import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(238, 0, None, 0) != 0)"
     return os.uname().machine == "x86_64" and os.system(f"python3 -c '{code}'") == 0
@@ -105,10 +100,10 @@ needs_policy = pytest.mark.skipif(
 
 
 @pytest.fixture
-def policy(launcher: Exec) -> Callable[..., list[str]]:
+def policy(launcher):
     """Seats a rank and gives back the policy that its report read back, and the warnings."""
 
-    def seat(node: str, *options: str) -> list[str]:
+    def seat(node, *options):
         place = launcher.place(placement_text([seat_line(0, 0, node=node)]))
         folder = launcher.folder / "reports"
         folder.mkdir(exist_ok=True)
@@ -127,14 +122,12 @@ def policy(launcher: Exec) -> Callable[..., list[str]]:
         (("--memory-policy=none",), "default"),
     ],
 )
-def test_memory_is_taken_from_the_node_of_the_seat(
-    policy: Callable[..., list[str]], options: tuple[str, ...], expected: str
-) -> None:
+def test_memory_is_taken_from_the_node_of_the_seat(policy, options, expected):
     assert policy("0", *options) == [expected]
 
 
 @needs_policy
-def test_the_program_inherits_the_policy(launcher: Exec) -> None:
+def test_the_program_inherits_the_policy(launcher):
     place = launcher.place(placement_text([seat_line(0, 0, node="0")]))
     code = (
         "import ctypes, os\n"
@@ -147,7 +140,7 @@ def test_the_program_inherits_the_policy(launcher: Exec) -> None:
     assert done.stdout == "1 1\n"  # MPOL_PREFERRED, node 0
 
 
-def test_a_node_that_does_not_exist_is_said(policy: Callable[..., list[str]]) -> None:
+def test_a_node_that_does_not_exist_is_said(policy):
     found = policy("1023")
     assert "NUMA node 1023 does not exist here" in found[1]
 
@@ -156,7 +149,7 @@ def test_a_node_that_does_not_exist_is_said(policy: Callable[..., list[str]]) ->
 
 
 @pytest.fixture
-def nics(tmp_path: Path) -> dict[str, str]:
+def nics(tmp_path):
     """The environment of a node that has the NICs of these tests."""
     active = ("4: ACTIVE", "200 Gb/sec (4X HDR)")
     names = ("mlx5_3", "hfi1_0", "hfi1_11", "hfi2_0", "opap129s0", "rdmap197s0")
@@ -190,17 +183,15 @@ NIC_VARIABLES = {
         ("cxi10", {}),  # sorts before cxi2
     ],
 )
-def test_libraries_are_pointed_at_the_nic(
-    launcher: Exec, nics: dict[str, str], nic: str, expected: dict[str, str]
-) -> None:
+def test_libraries_are_pointed_at_the_nic(launcher, nics, nic, expected):
     found = launcher.variables(placement_text([seat_line(0, 0, nic=nic)]), env=nics).variables
     assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
 
 
 @pytest.mark.parametrize(("neighbour", "expected"), [("ens3", "ens3"), ("ens4", None), ("-", None)])
 def test_the_tcp_provider_is_told_the_one_interface_that_all_ranks_have(
-    launcher: Exec, tmp_path: Path, neighbour: str, expected: str | None
-) -> None:
+    launcher, tmp_path, neighbour, expected
+):
     """Ranks on several would not reach each other wherever each has a network of its own."""
     text = placement_text([seat_line(0, 0, nic="ens3"), seat_line(1, 1, nic=neighbour)])
     env = node_tree(tmp_path / "tree", interfaces={"ens3": "up", "ens4": "up"})
@@ -209,9 +200,7 @@ def test_the_tcp_provider_is_told_the_one_interface_that_all_ranks_have(
     assert found.get("FI_TCP_IFACE") == expected
 
 
-def test_the_tcp_provider_is_told_no_name_that_the_node_does_not_show(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_the_tcp_provider_is_told_no_name_that_the_node_does_not_show(launcher, tmp_path):
     """A node without /sys tells nothing of its NICs; another one has none of this name."""
     (tmp_path / "tree").mkdir()
     text = placement_text([seat_line(0, 0, nic="ens3")])
@@ -221,7 +210,7 @@ def test_the_tcp_provider_is_told_no_name_that_the_node_does_not_show(
     assert "FI_OPX_HFI_SELECT" not in launcher.variables(text, env=env).variables
 
 
-def test_cray_mpich_gets_the_table_of_the_node(launcher: Exec, nics: dict[str, str]) -> None:
+def test_cray_mpich_gets_the_table_of_the_node(launcher, nics):
     """Adapter, colon, local ranks; of the rank's own host alone."""
     used = ["cxi1", "cxi0", "cxi1", "cxi0"]
     seats = [seat_line(i, i, host=os.uname().nodename, nic=nic) for i, nic in enumerate(used)]
@@ -234,9 +223,7 @@ def test_cray_mpich_gets_the_table_of_the_node(launcher: Exec, nics: dict[str, s
 
 
 @pytest.mark.parametrize("name", ["MPICH_OFI_NIC_POLICY", "MPICH_OFI_NUM_NICS"])
-def test_a_wish_about_cray_mpich_stays_whole(
-    launcher: Exec, nics: dict[str, str], name: str
-) -> None:
+def test_a_wish_about_cray_mpich_stays_whole(launcher, nics, name):
     wish = {name: "GPU", **nics}
     found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi0")]), env=wish)
     assert found.variables[name] == "GPU"
@@ -246,9 +233,7 @@ def test_a_wish_about_cray_mpich_stays_whole(
 @pytest.mark.skipif(
     not Path("/sys/devices/system/node/node0/cpulist").exists(), reason="no NUMA nodes here"
 )
-def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(
-    launcher: Exec, nics: dict[str, str]
-) -> None:
+def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(launcher, nics):
     cpu = Path("/sys/devices/system/node/node0/cpulist").read_text().strip().split("-")[0]
     if not cpu.isdigit() or int(cpu) not in CPUS:
         pytest.skip("the first CPU of node 0 is not for this process")
@@ -265,9 +250,7 @@ def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(
         (("down", "up"), {"I_MPI_MULTIRAIL": "1"}),  # MPICH counts adapters that are up
     ],
 )
-def test_adapters_are_counted_only_where_none_is_down(
-    launcher: Exec, tmp_path: Path, states: tuple[str, str], expected: dict[str, str]
-) -> None:
+def test_adapters_are_counted_only_where_none_is_down(launcher, tmp_path, states, expected):
     interfaces = {f"hsn{number}": state for number, state in enumerate(states)}
     env = node_tree(tmp_path / "tree", interfaces=interfaces)
     found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi1")]), env=env).variables
@@ -287,9 +270,7 @@ ACTIVE, FAST, SLOW = "4: ACTIVE", "400 Gb/sec (4X NDR)", "100 Gb/sec (1X NDR)"
         ("cxi0", "NIC hsn0 is down"),
     ],
 )
-def test_a_nic_that_is_no_use_is_never_named(
-    launcher: Exec, tmp_path: Path, nic: str, cause: str
-) -> None:
+def test_a_nic_that_is_no_use_is_never_named(launcher, tmp_path, nic, cause):
     nics = {"mlx5_0": (ACTIVE, FAST), "mlx5_1": ("1: DOWN", SLOW), "mlx5_2": (ACTIVE, SLOW)}
     env = node_tree(tmp_path / "tree", nics=nics, interfaces={"ens3": "down", "hsn0": "down"})
     done = launcher.variables(placement_text([seat_line(0, 0, nic=nic)]), env=env)
@@ -300,7 +281,7 @@ def test_a_nic_that_is_no_use_is_never_named(
     assert launcher.run("-m", place, "--strict", "true", env=alone).stderr == ""
 
 
-def test_one_faster_nic_makes_no_other_slow(launcher: Exec, tmp_path: Path) -> None:
+def test_one_faster_nic_makes_no_other_slow(launcher, tmp_path):
     """As the choice of NICs has it: eight of 100 Gb/s carry more than one of 400."""
     nics = {f"mlx5_{i}": (ACTIVE, SLOW) for i in range(8)} | {"mlx5_8": (ACTIVE, FAST)}
     text = placement_text([seat_line(0, 0, nic="mlx5_3")])
@@ -309,9 +290,7 @@ def test_one_faster_nic_makes_no_other_slow(launcher: Exec, tmp_path: Path) -> N
     assert done.warnings == []
 
 
-def test_of_a_node_that_tells_nothing_of_its_nics_nothing_is_doubted(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_of_a_node_that_tells_nothing_of_its_nics_nothing_is_doubted(launcher, tmp_path):
     for nic, told in (("mlx5_7", "mlx5_7:1"), ("NIC0", None)):  # a label of nvidia-smi is no name
         text = placement_text([seat_line(0, 0, nic=nic)])
         done = launcher.variables(text, env={"TOPOSEAT_SYSROOT": str(tmp_path)})
@@ -321,7 +300,7 @@ def test_of_a_node_that_tells_nothing_of_its_nics_nothing_is_doubted(
 # ---- the seat follows the device ----
 
 
-def bound(launcher: Exec, text: str, *options: str, **variables: str) -> tuple[str, Outcome]:
+def bound(launcher, text, *options, **variables):
     env = {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0", **variables}
     done = launcher.run("-m", launcher.place(text), *options, *STATUS, env=env)
     return allowed(done.stdout), done
@@ -330,9 +309,7 @@ def bound(launcher: Exec, text: str, *options: str, **variables: str) -> tuple[s
 @needs_two_cpus
 @pytest.mark.parametrize("listed", ["1", UUID[1], "1,3", f"{UUID[1]},{UUID[3]}"])
 @pytest.mark.parametrize("mode", ["permute", "mask", "rotate", "cpu-only"])
-def test_cpus_are_those_of_the_device_that_an_inherited_list_leaves(
-    launcher: Exec, mode: str, listed: str
-) -> None:
+def test_cpus_are_those_of_the_device_that_an_inherited_list_leaves(launcher, mode, listed):
     """As `srun --gpus-per-task=1` does: placed on device 0, given device 1."""
     first, second = map(str, CPUS[:2])
     text = placement_text([seat_line(0, 0, cpus=first), seat_line(1, 1, cpus=second)])
@@ -341,9 +318,7 @@ def test_cpus_are_those_of_the_device_that_an_inherited_list_leaves(
 
 
 @needs_two_cpus
-def test_a_device_that_nobody_is_placed_on_has_the_cpus_that_the_kernel_tells(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_a_device_that_nobody_is_placed_on_has_the_cpus_that_the_kernel_tells(launcher, tmp_path):
     first, second = map(str, CPUS[:2])
     text = placement_text([seat_line(0, 0, cpus=first), seat_line(1, 1, cpus=first)])
     order = {"CUDA_VISIBLE_DEVICES": "3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -357,7 +332,7 @@ def test_a_device_that_nobody_is_placed_on_has_the_cpus_that_the_kernel_tells(
 
 
 @needs_two_cpus
-def test_the_own_device_alone_is_the_seat_but_for_its_peers(launcher: Exec) -> None:
+def test_the_own_device_alone_is_the_seat_but_for_its_peers(launcher):
     first, second = map(str, CPUS[:2])
     text = placement_text([seat_line(0, 0, cpus=first), seat_line(1, 1, cpus=second)])
     order = {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -367,14 +342,14 @@ def test_the_own_device_alone_is_the_seat_but_for_its_peers(launcher: Exec) -> N
 
 
 @needs_two_cpus
-def test_slices_that_the_placement_does_not_know_leave_cpus_alone(launcher: Exec) -> None:
+def test_slices_that_the_placement_does_not_know_leave_cpus_alone(launcher):
     text = placement_text([seat_line(0, 0, cpus=str(CPUS[0])), seat_line(1, 1)])
     cpus, done = bound(launcher, text, CUDA_VISIBLE_DEVICES="MIG-11111111-2222")
     assert cpus not in map(str, CPUS[:2])
     assert "is none of the devices in the placement" in done.warnings[0]
 
 
-def test_what_the_user_set_stays(launcher: Exec, nics: dict[str, str]) -> None:
+def test_what_the_user_set_stays(launcher, nics):
     text = placement_text([seat_line(0, 0, nic="mlx5_3")])
     done = launcher.variables(text, env={"UCX_NET_DEVICES": "mlx5_0:1", **nics})
     assert done.variables["UCX_NET_DEVICES"] == "mlx5_0:1"
@@ -382,7 +357,7 @@ def test_what_the_user_set_stays(launcher: Exec, nics: dict[str, str]) -> None:
     assert done.warnings == []
 
 
-def test_the_report_tells_what_is(launcher: Exec, nics: dict[str, str]) -> None:
+def test_the_report_tells_what_is(launcher, nics):
     folder = launcher.folder / "reports"
     folder.mkdir()
     text = placement_text([seat_line(0, 2, cpus=str(CPUS[0]), nic="mlx5_3")])
@@ -409,7 +384,7 @@ def test_the_report_tells_what_is(launcher: Exec, nics: dict[str, str]) -> None:
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
-def test_a_report_that_cannot_be_written_stops_nothing_but_strict(launcher: Exec) -> None:
+def test_a_report_that_cannot_be_written_stops_nothing_but_strict(launcher):
     place = launcher.place(placement_text([seat_line(0, 0)]))
     gone = launcher.folder / "gone"
     done = launcher.run("-m", place, "--report", gone, "echo", "ran")
@@ -418,7 +393,7 @@ def test_a_report_that_cannot_be_written_stops_nothing_but_strict(launcher: Exec
     assert launcher.run("-m", place, "--report", gone, "--strict", "true", check=False).code == 98
 
 
-def test_an_emulated_node_has_not_the_cpus_of_its_machine(launcher: Exec, tmp_path: Path) -> None:
+def test_an_emulated_node_has_not_the_cpus_of_its_machine(launcher, tmp_path):
     place = launcher.place(placement_text([seat_line(0, 0, cpus="8000-8191", node="7", nic="ib0")]))
     emulated = {"TOPOSEAT_EMULATED_MACHINE": "k80", "MPI_LOCALRANKID": "0", "PMI_RANK": "0"}
     done = launcher.run("-m", place, "--report", tmp_path, "env", "-0", env=emulated)

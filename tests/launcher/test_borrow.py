@@ -1,24 +1,19 @@
 """--borrow: which devices a rank is told of, and where its OpenCL loader looks."""
 
-from __future__ import annotations
-
 import os
 import random
 import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-from tests.launcher.support import Exec
 
 HERE = socket.gethostname()
 LIBRARY = "/opt/lib/libtoposeat-cl.so"
 
 
 @pytest.fixture
-def listening(tmp_path: Path) -> Iterator[str]:
+def listening(tmp_path):
     """A socket of a proxy on this node."""
     path = str(tmp_path / "proxy")
     with socket.socket(socket.AF_UNIX) as proxy:
@@ -26,9 +21,7 @@ def listening(tmp_path: Path) -> Iterator[str]:
         yield path
 
 
-def devices_of(
-    launcher: Exec, words: str, rank: int | None = None, local_rank: int | None = None
-) -> tuple[str | None, list[str]]:
+def devices_of(launcher, words, rank=None, local_rank=None):
     """What a rank's program is told, and the warnings."""
     env = {"TOPOSEAT_BORROW": words}
     if rank is not None:
@@ -40,7 +33,7 @@ def devices_of(
     return done.variables.get("TOPOSEAT_CL_DEVICES"), done.warnings
 
 
-def test_the_loader_is_pointed_to_the_library_alone(launcher: Exec) -> None:
+def test_the_loader_is_pointed_to_the_library_alone(launcher):
     given = {"TOPOSEAT_BORROW": "n9,,1.2.3.4:5,0|*=0", "OCL_ICD_VENDORS": "/mine"}
     seen = launcher.run("--borrow", LIBRARY, "--", "env", "-0", env=given).variables
     names = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH")
@@ -48,13 +41,13 @@ def test_the_loader_is_pointed_to_the_library_alone(launcher: Exec) -> None:
     assert seen["TOPOSEAT_RANK"] == "0"
 
 
-def test_a_rank_takes_its_own_seat_however_its_host_numbers_it(launcher: Exec) -> None:
+def test_a_rank_takes_its_own_seat_however_its_host_numbers_it(launcher):
     words = f"a,,1.1.1.1:1,0 b,,2.2.2.2:2,1|{HERE}=0;1"
     assert devices_of(launcher, words, 1, 0) == ("tcp:2.2.2.2:2#1", [])
     assert devices_of(launcher, words, 0, 1) == ("tcp:1.1.1.1:1#0", [])
 
 
-def test_where_its_host_is_not_known_it_takes_that_of_its_rank(launcher: Exec) -> None:
+def test_where_its_host_is_not_known_it_takes_that_of_its_rank(launcher):
     words = "a,,1.1.1.1:1,0 b,,2.2.2.2:2,1|far=0 *=1;0"
     assert devices_of(launcher, words, 1, 0)[0] == "tcp:2.2.2.2:2#1"
     assert devices_of(launcher, words, 2, 0)[0] == "tcp:1.1.1.1:1#0"
@@ -63,12 +56,12 @@ def test_where_its_host_is_not_known_it_takes_that_of_its_rank(launcher: Exec) -
     assert f"9 ranks run on {HERE}, where 0 were expected" in warnings[0]
 
 
-def dealt(launcher: Exec, planned: str, really: str, *, told: bool = True) -> list[int | None]:
+def dealt(launcher, planned, really, *, told=True):
     """The seat of each rank of a job, where each rank's host is a letter."""
     words = " ".join(f"d,,1.1.1.1:1,{rank}" for rank in range(len(planned)))
     words += "|" + " ".join(f"{host}={rank}" for rank, host in enumerate(planned))
 
-    def start(rank: int) -> int | None:
+    def start(rank):
         host = really[rank]
         env = {"TOPOSEAT_BORROW": f"{words}|{really}{os.getpid()}", "PMI_HOSTNAME": host}
         env["MPI_LOCALRANKID"] = str(really[:rank].count(host))
@@ -84,7 +77,7 @@ def dealt(launcher: Exec, planned: str, really: str, *, told: bool = True) -> li
         return list(pool.map(start, range(len(really))))
 
 
-def test_no_two_ranks_have_a_seat_however_they_are_dealt_out(launcher: Exec) -> None:
+def test_no_two_ranks_have_a_seat_however_they_are_dealt_out(launcher):
     assert dealt(launcher, "BAA", "AAB") == [2, 1, 0]
     assert dealt(launcher, "AABB", "ABAB") == [0, 2, 1, 3]
     assert dealt(launcher, "AABB", "ABAB", told=False) == [0, 1, 2, 3]
@@ -107,7 +100,7 @@ def test_no_two_ranks_have_a_seat_however_they_are_dealt_out(launcher: Exec) -> 
             assert here == min(really.count(host), planned.count(host))
 
 
-def test_on_its_own_node_a_device_is_reached_by_its_socket(launcher: Exec, listening: str) -> None:
+def test_on_its_own_node_a_device_is_reached_by_its_socket(launcher, listening):
     words = f"{HERE},{listening},1.1.1.1:1,3|*=0"
     assert devices_of(launcher, words) == (f"unix:{listening}#3", [])
     gone = f"{HERE},{listening}.gone,1.1.1.1:1,3|*=0"  # in a container, say
@@ -116,9 +109,7 @@ def test_on_its_own_node_a_device_is_reached_by_its_socket(launcher: Exec, liste
     assert devices_of(launcher, elsewhere) == ("tcp:1.1.1.1:1#3", [])
 
 
-def test_what_cannot_be_reached_is_said_and_the_program_starts(
-    launcher: Exec, listening: str
-) -> None:
+def test_what_cannot_be_reached_is_said_and_the_program_starts(launcher, listening):
     devices, warnings = devices_of(launcher, f"n9,{listening},,0|*=0")
     assert devices is None
     assert len(warnings) == 1
@@ -144,22 +135,20 @@ def test_what_cannot_be_reached_is_said_and_the_program_starts(
         ",,,|*=;;;",
     ],
 )
-def test_damaged_words_give_no_device_and_one_warning(launcher: Exec, words: str) -> None:
+def test_damaged_words_give_no_device_and_one_warning(launcher, words):
     devices, warnings = devices_of(launcher, words, 0, 0)
     assert devices is None
     assert len(warnings) == 1
     assert "no borrowed device" in warnings[0]
 
 
-def test_a_rank_too_many_is_told_so(launcher: Exec) -> None:
+def test_a_rank_too_many_is_told_so(launcher):
     devices, warnings = devices_of(launcher, f"a,,1.1.1.1:1,0|{HERE}=0", 1, 1)
     assert devices is None
     assert "more ranks" in warnings[0]
 
 
-def test_local_too_lists_the_nodes_own_vendors_in_a_folder_of_the_job(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_local_too_lists_the_nodes_own_vendors_in_a_folder_of_the_job(launcher, tmp_path):
     vendors, job = tmp_path / "vendors", tmp_path / "job"
     vendors.mkdir()
     job.mkdir(mode=0o700)
@@ -179,7 +168,7 @@ def test_local_too_lists_the_nodes_own_vendors_in_a_folder_of_the_job(
     assert (folder / "mine.icd").read_text() == "libmine.so\n"
 
 
-def test_a_folder_that_others_may_enter_is_not_used(launcher: Exec, tmp_path: Path) -> None:
+def test_a_folder_that_others_may_enter_is_not_used(launcher, tmp_path):
     job = tmp_path / "job"
     job.mkdir()
     os.chmod(job, 0o755)  # noqa: PTH101

@@ -11,7 +11,7 @@ UNREAD = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 DEFINED = re.compile(r"^(?!static|extern|typedef)[a-z_].*?\b((?:tps|toposeat)_\w+)\([^;{]*\{", re.M)
 
 
-def circle(folder: Path) -> list[str]:
+def circle(folder):
     """The files of a circle of calls, the first of them twice; empty if there is none."""
     texts = {file.name: UNREAD.sub("", file.read_text("utf-8")) for file in folder.glob("*.c")}
     home = {name: file for file, text in texts.items() for name in DEFINED.findall(text)}
@@ -27,11 +27,11 @@ def circle(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", ["launcher", "interposer", "reorder", "devcopy", "emulator"])
-def test_no_file_needs_one_that_needs_it(folder: str) -> None:
+def test_no_file_needs_one_that_needs_it(folder):
     assert circle(ROOT / folder / "src") == []
 
 
-def test_a_circle_is_found(tmp_path: Path) -> None:
+def test_a_circle_is_found(tmp_path):
     (tmp_path / "one.c").write_text("int tps_one(void) { return tps_two(1); }\n")
     (tmp_path / "two.c").write_text("int tps_two(int more,\n            int less) {}\n")
     assert circle(tmp_path) == []

@@ -1,14 +1,12 @@
 """Rank, local rank and sizes from the variables of every launcher."""
 
-from __future__ import annotations
-
 import subprocess
 import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.launcher.support import Exec, placement_text, seat_line
+from tests.launcher.support import placement_text, seat_line
 
 # Rank 1 of 2 on one node, in the words of each launcher (notes on launchers, section 3.1).
 LAUNCHERS = {
@@ -82,7 +80,7 @@ LAUNCHERS = {
 TWO = placement_text([seat_line(0, 3), seat_line(1, 1)])
 
 
-def identity(launcher: Exec, env: dict[str, str], *options: str, text: str = TWO) -> list[str]:
+def identity(launcher, env, *options, text=TWO):
     folder = launcher.folder / "report"
     folder.mkdir(exist_ok=True)
     done = launcher.run("-m", launcher.place(text), "--report", folder, *options, "true", env=env)
@@ -94,15 +92,13 @@ def identity(launcher: Exec, env: dict[str, str], *options: str, text: str = TWO
 
 
 @pytest.mark.parametrize("name", LAUNCHERS)
-def test_every_launcher_is_understood(launcher: Exec, name: str) -> None:
+def test_every_launcher_is_understood(launcher, name):
     family = name.split(maxsplit=1)[0]
     assert identity(launcher, LAUNCHERS[name]) == [family, "1", "2", "1", "2"]
 
 
 @pytest.mark.parametrize("name", [name for name in LAUNCHERS if name != "slurm"])
-def test_the_variables_of_a_batch_script_lose_against_any_launcher(
-    launcher: Exec, name: str
-) -> None:
+def test_the_variables_of_a_batch_script_lose_against_any_launcher(launcher, name):
     batch = {
         "SLURM_PROCID": "0",
         "SLURM_LOCALID": "0",
@@ -113,7 +109,7 @@ def test_the_variables_of_a_batch_script_lose_against_any_launcher(
     assert identity(launcher, {**batch, **LAUNCHERS[name]})[1:] == ["1", "2", "1", "2"]
 
 
-def test_mpirun_wins_over_a_torchrun_around_it_unless_told_otherwise(launcher: Exec) -> None:
+def test_mpirun_wins_over_a_torchrun_around_it_unless_told_otherwise(launcher):
     env = {**LAUNCHERS["openmpi"], **dict.fromkeys(("RANK", "LOCAL_RANK"), "0"), "WORLD_SIZE": "2"}
     assert identity(launcher, env)[:4] == ["openmpi", "1", "2", "1"]
     (launcher.folder / "report" / "rank-1.seat").unlink()
@@ -121,16 +117,16 @@ def test_mpirun_wins_over_a_torchrun_around_it_unless_told_otherwise(launcher: E
     assert told[:4] == ["torchrun", "0", "2", "0"]
 
 
-def test_a_local_rank_variable_of_ones_own(launcher: Exec) -> None:
+def test_a_local_rank_variable_of_ones_own(launcher):
     env = {"MY_LOCAL": "1", "PMIX_RANK": "1"}
     assert identity(launcher, env, "--local-rank-env", "MY_LOCAL")[1:4] == ["1", "-1", "1"]
 
 
-def test_a_local_rank_alone_leads_to_the_seat_of_this_host(launcher: Exec) -> None:
+def test_a_local_rank_alone_leads_to_the_seat_of_this_host(launcher):
     assert identity(launcher, {"MPI_LOCALRANKID": "1"})[1] == "1"
 
 
-def test_a_local_rank_variable_that_is_not_set_is_said(launcher: Exec) -> None:
+def test_a_local_rank_variable_that_is_not_set_is_said(launcher):
     place = launcher.place(TWO)
     done = launcher.run(
         "-m", place, "--local-rank-env", "NOPE", "echo", "ran", env=LAUNCHERS["torchrun"]
@@ -143,7 +139,7 @@ def test_a_local_rank_variable_that_is_not_set_is_said(launcher: Exec) -> None:
     ("tasks", "node", "size"),
     [("2(x3),1", 0, 2), ("2(x3),1", 2, 2), ("2(x3),1", 3, 1), ("4", 0, 4), ("1,3(x2)", 2, 3)],
 )
-def test_slurms_list_of_tasks_per_node(launcher: Exec, tasks: str, node: int, size: int) -> None:
+def test_slurms_list_of_tasks_per_node(launcher, tasks, node, size):
     seats = [seat_line(0, 0)] + [seat_line(i, i) for i in range(1, size)]
     env = {
         "SLURM_PROCID": "0",
@@ -156,7 +152,7 @@ def test_slurms_list_of_tasks_per_node(launcher: Exec, tasks: str, node: int, si
 
 
 @pytest.mark.parametrize("tasks", ["2(x", "2(x3", "2(3)", "x", "2,", "99999999999(x2)", "2(x3),1"])
-def test_a_list_that_does_not_tell_is_not_guessed_at(launcher: Exec, tasks: str) -> None:
+def test_a_list_that_does_not_tell_is_not_guessed_at(launcher, tasks):
     env = {
         "SLURM_PROCID": "1",
         "SLURM_LOCALID": "1",
@@ -166,20 +162,20 @@ def test_a_list_that_does_not_tell_is_not_guessed_at(launcher: Exec, tasks: str)
     assert identity(launcher, env)[4] == "-1"
 
 
-def test_a_rank_that_is_no_number_is_said_and_the_program_runs_unplaced(launcher: Exec) -> None:
+def test_a_rank_that_is_no_number_is_said_and_the_program_runs_unplaced(launcher):
     done = launcher.variables(TWO, env={"PMI_RANK": "one", "MPI_LOCALRANKID": "x"})
     assert "CUDA_VISIBLE_DEVICES" not in done.variables
     assert any("MPI_LOCALRANKID is not a number: 'x'" in line for line in done.warnings)
 
 
-def test_without_a_launcher_a_placement_of_one_rank_applies(launcher: Exec) -> None:
+def test_without_a_launcher_a_placement_of_one_rank_applies(launcher):
     text = placement_text([seat_line(0, 3)])
     done = launcher.run("-m", launcher.place(text), "env", "-0")
     assert done.variables["CUDA_VISIBLE_DEVICES"] == "3"
     assert done.stderr == ""
 
 
-def test_without_a_launcher_a_placement_of_two_ranks_does_not_apply(launcher: Exec) -> None:
+def test_without_a_launcher_a_placement_of_two_ranks_does_not_apply(launcher):
     done = launcher.run("-m", launcher.place(TWO), "env", "-0")
     assert "CUDA_VISIBLE_DEVICES" not in done.variables
     assert len(done.warnings) == 1
@@ -189,7 +185,7 @@ def test_without_a_launcher_a_placement_of_two_ranks_does_not_apply(launcher: Ex
 # ---- rendezvous: global ranks known, local ranks not ----
 
 
-def meet(launcher: Exec, ranks: list[int], text: str, job: str) -> list[str]:
+def meet(launcher, ranks, text, job):
     place = launcher.place(text)
     children = [
         subprocess.Popen(
@@ -204,12 +200,12 @@ def meet(launcher: Exec, ranks: list[int], text: str, job: str) -> list[str]:
     return sorted(child.communicate(timeout=60)[0].strip() for child in children)
 
 
-def shared_files() -> set[Path]:
+def shared_files():
     return set(Path("/dev/shm").glob("toposeat-*"))
 
 
 @pytest.mark.alone
-def test_ranks_without_a_local_rank_meet_in_shared_memory(launcher: Exec) -> None:
+def test_ranks_without_a_local_rank_meet_in_shared_memory(launcher):
     before = shared_files()
     text = placement_text([seat_line(i, 3 - i) for i in range(4)])
     job = f"job-{uuid.uuid4()}"
@@ -219,7 +215,7 @@ def test_ranks_without_a_local_rank_meet_in_shared_memory(launcher: Exec) -> Non
     assert shared_files() == before
 
 
-def test_a_rendezvous_shows_that_ranks_are_dealt_otherwise(launcher: Exec) -> None:
+def test_a_rendezvous_shows_that_ranks_are_dealt_otherwise(launcher):
     # Ranks 0 and 2 are placed on this node with local ranks 1 and 0, which no launcher does.
     text = placement_text(
         [

@@ -1,21 +1,16 @@
 """The ranks of a node meet, and start together or not at all."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
 from tests.launcher.support import (
     PCI,
     UUID,
-    Exec,
     Outcome,
     node_tree,
     placement_text,
@@ -31,15 +26,13 @@ KEY = {"TOPOSEAT_HOME_KEY": "0" * 64}
 PROBES = Expected(name=re.compile(r"rank-(?P<rank>[0-9]+)-[0-9]+-[0-9]+\.probe"), ranks=4)
 
 
-def job(rank: int, local_rank: int | None = None, **variables: str) -> dict[str, str]:
+def job(rank, local_rank=None, **variables):
     own = rank if local_rank is None else local_rank
     fixed = {"PMI_RANK": rank, "PMI_SIZE": 4, "MPI_LOCALRANKID": own, "MPI_LOCALNRANKS": 4}
     return {**{name: str(value) for name, value in fixed.items()}, **variables}
 
 
-def start(
-    launcher: Exec, words: Sequence[str | Path], ranks: Sequence[Mapping[str, str]]
-) -> list[subprocess.Popen[bytes]]:
+def start(launcher, words, ranks):
     tree = launcher.folder / "tree"
     base = {"PATH": os.environ["PATH"]}
     base |= {"TOPOSEAT_SYSROOT": str(tree)} if tree.exists() else node_tree(tree)
@@ -54,7 +47,7 @@ def start(
     ]
 
 
-def wait(children: Sequence[subprocess.Popen[bytes]]) -> list[Outcome]:
+def wait(children):
     done = []
     for child in children:
         out, err = child.communicate(timeout=60)
@@ -62,14 +55,7 @@ def wait(children: Sequence[subprocess.Popen[bytes]]) -> list[Outcome]:
     return done
 
 
-def meet(
-    launcher: Exec,
-    folder: Path,
-    ranks: Sequence[Mapping[str, str]],
-    *options: str,
-    text: str = FOUR,
-    program: Sequence[str] = ("env", "-0"),
-) -> tuple[list[Outcome], Home]:
+def meet(launcher, folder, ranks, *options, text=FOUR, program=("env", "-0")):
     """Start ranks whose placement is at home only."""
     with Home(folder, placement=text.encode(), ranks=4, expected=PROBES) as home:
         words = ["-m", "/no/such.place", "--home", home.words, *options, *program]
@@ -77,9 +63,7 @@ def meet(
     return done, home
 
 
-def test_four_ranks_get_their_seats_from_home_and_report_there(
-    launcher: Exec, tmp_path: Path, probe_library: Path
-) -> None:
+def test_four_ranks_get_their_seats_from_home_and_report_there(launcher, tmp_path, probe_library):
     done, home = meet(launcher, tmp_path, [job(i) for i in range(4)], "--probe", str(probe_library))
     assert [each.code for each in done] == [0] * 4, done
     assert {each.variables["CUDA_VISIBLE_DEVICES"] for each in done} == {"3,2,1,0"}
@@ -90,9 +74,7 @@ def test_four_ranks_get_their_seats_from_home_and_report_there(
     assert set(home.verdicts.reports) == {0, 1, 2, 3}
 
 
-def test_a_launcher_that_numbers_local_ranks_its_own_way_gets_a_list_for_it(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_a_launcher_that_numbers_local_ranks_its_own_way_gets_a_list_for_it(launcher, tmp_path):
     ranks = [job(rank, local) for rank, local in enumerate([2, 0, 3, 1])]
     done, _ = meet(launcher, tmp_path, ranks)
     assert [each.code for each in done] == [0] * 4, done
@@ -101,7 +83,7 @@ def test_a_launcher_that_numbers_local_ranks_its_own_way_gets_a_list_for_it(
     assert lists == {"2,0,3,1"}
 
 
-def test_local_ranks_that_nobody_tells_are_counted(launcher: Exec, tmp_path: Path) -> None:
+def test_local_ranks_that_nobody_tells_are_counted(launcher, tmp_path):
     ranks = [{"PMIX_RANK": str(i), "PMI_SIZE": "4"} for i in range(4)]
     done, home = meet(launcher, tmp_path, ranks)
     assert [each.code for each in done] == [0] * 4, done
@@ -111,9 +93,7 @@ def test_local_ranks_that_nobody_tells_are_counted(launcher: Exec, tmp_path: Pat
     assert report["local_rank_source"] == ("meeting the other ranks of the node",)
 
 
-def test_one_rank_that_misses_its_device_keeps_all_from_starting(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_one_rank_that_misses_its_device_keeps_all_from_starting(launcher, tmp_path):
     ranks = [job(i) for i in range(3)] + [job(3, CUDA_VISIBLE_DEVICES="1,2,3")]
     done, home = meet(launcher, tmp_path, ranks, "--visibility", "mask")
     assert [each.code for each in done] == [125] * 4
@@ -126,9 +106,7 @@ def test_one_rank_that_misses_its_device_keeps_all_from_starting(
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "/no/such/program"])
-def test_a_program_that_is_not_there_is_said_once(
-    launcher: Exec, tmp_path: Path, program: str
-) -> None:
+def test_a_program_that_is_not_there_is_said_once(launcher, tmp_path, program):
     done, home = meet(launcher, tmp_path, [job(i) for i in range(4)], program=[program])
     assert {(each.code, each.stdout + each.stderr) for each in done} == {(125, "")}
     assert refusal_lines(home.verdicts, 4) == [
@@ -140,9 +118,7 @@ def test_a_program_that_is_not_there_is_said_once(
 
 
 @pytest.mark.parametrize("missing", ["", PCI[1], UUID[1]])
-def test_an_emulated_machine_has_the_devices_of_its_text_only(
-    launcher: Exec, tmp_path: Path, missing: str
-) -> None:
+def test_an_emulated_machine_has_the_devices_of_its_text_only(launcher, tmp_path, missing):
     lines = [f"device {at} {PCI[at]} {UUID[at]} 70 3 16 1 1 name" for at in range(4)]
     text = ";".join(["toposeat-emulated-machine 1", "name four", *lines, "end"])
     machine = {
@@ -154,7 +130,7 @@ def test_an_emulated_machine_has_the_devices_of_its_text_only(
     assert bool(home.verdicts.unseated) == bool(missing)
 
 
-def test_what_is_left_out_is_refused_only_if_strict(launcher: Exec, tmp_path: Path) -> None:
+def test_what_is_left_out_is_refused_only_if_strict(launcher, tmp_path):
     text = placement_text([seat_line(i, i, cpus="4000") for i in range(4)])
     ranks = [job(i) for i in range(4)]
     done, _ = meet(launcher, tmp_path, ranks, text=text)
@@ -165,9 +141,7 @@ def test_what_is_left_out_is_refused_only_if_strict(launcher: Exec, tmp_path: Pa
     assert "CPUs 4000 are not among those" in refusal_lines(home.verdicts, 4)[1]
 
 
-def test_without_home_the_ranks_of_a_node_agree_among_themselves(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_without_home_the_ranks_of_a_node_agree_among_themselves(launcher, tmp_path):
     words = ["-m", launcher.place(FOUR), "--home", NOWHERE]
     four = [job(i, **KEY) for i in range(4)]
     done = wait(start(launcher, [*words, "env", "-0"], four))
@@ -192,9 +166,7 @@ def test_without_home_the_ranks_of_a_node_agree_among_themselves(
     assert "let that port through, or name open ones on that host: TOPOSEAT_PORTS" in said
 
 
-def test_a_launcher_that_hands_no_key_on_is_named_as_the_cause(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_a_launcher_that_hands_no_key_on_is_named_as_the_cause(launcher, tmp_path):
     words = ["-m", launcher.place(FOUR), "--home", NOWHERE, "true"]
     done = wait(start(launcher, words, [job(i) for i in range(4)]))
     assert [each.code for each in done] == [0] * 4
@@ -202,9 +174,7 @@ def test_a_launcher_that_hands_no_key_on_is_named_as_the_cause(
     assert "cannot be asked: the launcher did not hand on TOPOSEAT_HOME_KEY" in said
 
 
-def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(launcher, tmp_path):
     with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:  # one never comes
         words = ["-m", "/no/such.place", "--home", home.words, "true"]
         children = start(launcher, words, [job(i, **home.environment) for i in range(4)])
@@ -219,7 +189,7 @@ def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(
         assert time.monotonic() - begun < 30
 
 
-def test_home_that_ends_leaves_the_decision_to_the_node(launcher: Exec, tmp_path: Path) -> None:
+def test_home_that_ends_leaves_the_decision_to_the_node(launcher, tmp_path):
     with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:
         words = ["-m", "/no/such.place", "--home", home.words, "true"]
         children = start(launcher, words, [job(i, **home.environment) for i in range(4)])
@@ -236,7 +206,7 @@ def test_home_that_ends_leaves_the_decision_to_the_node(launcher: Exec, tmp_path
 @pytest.mark.parametrize(
     "words", ["x", "1:", "99999:1:127.0.0.1", "1::127.0.0.1", "5:0:127.0.0.1", "5:1:b,,c:d,"]
 )
-def test_words_that_lead_nowhere_are_no_home(launcher: Exec, words: str) -> None:
+def test_words_that_lead_nowhere_are_no_home(launcher, words):
     text = placement_text([seat_line(0, 2)])
     alone = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0"}
     alone |= {**node_tree(launcher.folder / "tree"), **KEY}

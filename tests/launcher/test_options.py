@@ -1,7 +1,5 @@
 """Command line, exit codes and the plain services: variables, preload, exec."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -15,18 +13,18 @@ from tests.launcher.support import Exec, node_tree, placement_text, seat_line
 from tests.support.processes import ran
 
 
-def test_without_a_placement_it_sets_variables_and_becomes_the_program(launcher: Exec) -> None:
+def test_without_a_placement_it_sets_variables_and_becomes_the_program(launcher):
     done = launcher.run("-E", "A=1=2", "-E", "B=", "--", "env", "-0", env={"KEPT": "yes"})
     assert done.stderr == ""
     assert done.variables.items() >= {"A": "1=2", "B": "", "KEPT": "yes"}.items()
 
 
-def test_options_behind_the_program_belong_to_the_program(launcher: Exec) -> None:
+def test_options_behind_the_program_belong_to_the_program(launcher):
     done = launcher.run("echo", "-m", "--strict", "--", "x")
     assert done.stdout == "-m --strict -- x\n"
 
 
-def test_the_process_stays_the_same(exec_program: Path) -> None:
+def test_the_process_stays_the_same(exec_program):
     child = subprocess.Popen(
         [exec_program, "-E", "A=1", "sh", "-c", "echo $$ $PPID"], stdout=subprocess.PIPE, text=True
     )
@@ -35,18 +33,16 @@ def test_the_process_stays_the_same(exec_program: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 3, 255])
-def test_the_exit_code_is_the_programs(launcher: Exec, code: int) -> None:
+def test_the_exit_code_is_the_programs(launcher, code):
     assert launcher.run("sh", "-c", f"exit {code}", check=False).code == code
 
 
-def test_a_signal_reaches_the_program_itself(launcher: Exec) -> None:
+def test_a_signal_reaches_the_program_itself(launcher):
     done = launcher.run("sh", "-c", "kill -TERM $$", check=False)
     assert done.code == -signal.SIGTERM
 
 
-def test_a_missing_program_is_127_and_one_that_cannot_start_126(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_a_missing_program_is_127_and_one_that_cannot_start_126(launcher, tmp_path):
     done = launcher.run("no-such-program", check=False)
     assert (done.code, done.stderr.count("\n")) == (127, 1)
     assert "cannot start no-such-program: No such file or directory" in done.stderr
@@ -56,7 +52,7 @@ def test_a_missing_program_is_127_and_one_that_cannot_start_126(
     assert "Permission denied" in done.stderr
 
 
-def test_a_limit_on_file_sizes_does_not_end_the_rank(launcher: Exec, tmp_path: Path) -> None:
+def test_a_limit_on_file_sizes_does_not_end_the_rank(launcher, tmp_path):
     """A report beyond it would, by SIGXFSZ, be it at the start or by the probe at the end."""
     limited = Exec(Path("/bin/sh"), launcher.folder, launcher.base)
     line = 'ulimit -f 0; exec "$0" --report "$1" -- sh -c "exit 7"'
@@ -81,22 +77,20 @@ def test_a_limit_on_file_sizes_does_not_end_the_rank(launcher: Exec, tmp_path: P
         (["--placements", "x"], "unknown option '--placements'"),
     ],
 )
-def test_wrong_usage_is_2_with_one_line_of_cause(
-    launcher: Exec, arguments: list[str], cause: str
-) -> None:
+def test_wrong_usage_is_2_with_one_line_of_cause(launcher, arguments, cause):
     done = launcher.run(*arguments, check=False)
     assert done.code == 2
     assert cause in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_help_and_version_are_results(launcher: Exec) -> None:
+def test_help_and_version_are_results(launcher):
     assert launcher.run("--help").stdout.startswith("usage: toposeat-exec")
     assert launcher.run("--version").stdout.startswith("toposeat-exec 0.")
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def libraries(tmp_path_factory):
     """Two libraries that announce themselves when they are loaded."""
     folder = tmp_path_factory.mktemp("preload")
     found = []
@@ -113,9 +107,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return found
 
 
-def test_a_preloaded_library_comes_before_inherited_ones(
-    launcher: Exec, libraries: list[Path]
-) -> None:
+def test_a_preloaded_library_comes_before_inherited_ones(launcher, libraries):
     first, second = libraries
     done = launcher.run(
         "-E", f"LD_PRELOAD={second}", "--preload", first, "sh", "-c", "echo $LD_PRELOAD"
@@ -124,9 +116,7 @@ def test_a_preloaded_library_comes_before_inherited_ones(
     assert sorted(done.stderr.split()) == ["first", "second"]
 
 
-def test_several_libraries_are_preloaded_in_the_order_given(
-    launcher: Exec, libraries: list[Path]
-) -> None:
+def test_several_libraries_are_preloaded_in_the_order_given(launcher, libraries):
     first, second = libraries
     done = launcher.run(
         *("-E", "LD_PRELOAD=", "--preload", first, f"--preload={second}"),
@@ -136,8 +126,8 @@ def test_several_libraries_are_preloaded_in_the_order_given(
 
 
 def test_a_library_that_cannot_be_preloaded_is_named_and_the_program_runs(
-    launcher: Exec, libraries: list[Path], tmp_path: Path
-) -> None:
+    launcher, libraries, tmp_path
+):
     spaced = tmp_path / "a b.so"
     spaced.write_bytes(libraries[0].read_bytes())
     for library, cause in ((spaced, "a space or a colon"), (tmp_path / "no.so", "does not exist")):
@@ -148,9 +138,7 @@ def test_a_library_that_cannot_be_preloaded_is_named_and_the_program_runs(
         assert (strict.code, strict.stdout) == (98, "")
 
 
-def test_a_dry_run_shows_what_would_be_done_and_does_nothing(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_a_dry_run_shows_what_would_be_done_and_does_nothing(launcher, tmp_path):
     text = placement_text([seat_line(0, 2, cpus="0", node="0", nic="mlx5_3")])
     done = launcher.run(
         "-m",
@@ -177,7 +165,7 @@ def test_a_dry_run_shows_what_would_be_done_and_does_nothing(
     ]
 
 
-def test_it_needs_no_python_and_no_shared_library_of_ours(exec_program: Path) -> None:
+def test_it_needs_no_python_and_no_shared_library_of_ours(exec_program):
     done = ran(
         [exec_program, sys.executable, "-c", "print('ok')"],
         env={"PATH": "", "LD_LIBRARY_PATH": ""},

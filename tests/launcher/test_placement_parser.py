@@ -3,13 +3,11 @@
 `make lint-deep` also gives it damaged ones under sanitizers (fuzz/placement.c).
 """
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path
 
-from tests.launcher.support import Exec, placement_text, seat_line
+from tests.launcher.support import placement_text, seat_line
 from toposeat.errors import InputError
 from toposeat.model.placement_file import parse_placement
 
@@ -23,7 +21,7 @@ WHOLE = placement_text(
 ).replace("# vendor", "# a remark\n# command: mpirun -n 3 ./app\n# vendor")
 
 
-def accepts(launcher: Exec, path: Path) -> bool:
+def accepts(launcher, path):
     """Whether the C parser takes the file; anything but a clean verdict fails the test."""
     done = launcher.run(
         *("-m", path, "--dry-run", "--strict", "--visibility", "mask", "true"),
@@ -34,7 +32,7 @@ def accepts(launcher: Exec, path: Path) -> bool:
     return f"{path}:" not in done.stderr
 
 
-def damaged_texts(count: int) -> list[bytes]:
+def damaged_texts(count):
     """Truncations, replaced bytes and shuffled lines, the same in every run."""
     source = random.Random(20261120)
     whole = WHOLE.encode()
@@ -55,14 +53,12 @@ def damaged_texts(count: int) -> list[bytes]:
     return found
 
 
-def test_the_whole_file_is_accepted(launcher: Exec, tmp_path: Path) -> None:
+def test_the_whole_file_is_accepted(launcher, tmp_path):
     assert accepts(launcher, launcher.place(WHOLE))
     assert accepts(launcher, launcher.place(WHOLE.replace("\n", "\r\n")))
 
 
-def test_damaged_files_are_refused_or_used_but_never_break_the_parser(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_damaged_files_are_refused_or_used_but_never_break_the_parser(launcher, tmp_path):
     path = tmp_path / "damaged.place"
     refused = 0
     for data in damaged_texts(150):
@@ -77,9 +73,7 @@ def test_damaged_files_are_refused_or_used_but_never_break_the_parser(
     assert refused > 50
 
 
-def test_long_lines_many_columns_and_huge_numbers_are_refused(
-    launcher: Exec, tmp_path: Path
-) -> None:
+def test_long_lines_many_columns_and_huge_numbers_are_refused(launcher, tmp_path):
     head = placement_text([])
     row = seat_line(0, 0)
     for line in (
@@ -94,7 +88,7 @@ def test_long_lines_many_columns_and_huge_numbers_are_refused(
         assert not accepts(launcher, path)
 
 
-def test_what_is_no_file_is_refused(launcher: Exec, tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused(launcher, tmp_path):
     """A pipe that nobody writes to is not waited for."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, Path("/dev/null"), tmp_path / "pipe"):
@@ -103,7 +97,7 @@ def test_what_is_no_file_is_refused(launcher: Exec, tmp_path: Path) -> None:
         assert "not a regular file" in done.warnings[0]
 
 
-def test_control_characters_of_a_file_do_not_reach_the_terminal(launcher: Exec) -> None:
+def test_control_characters_of_a_file_do_not_reach_the_terminal(launcher):
     """Neither ESC nor U+009B, which some terminals take for ESC [; letters with accents do."""
     done = launcher.run("-m", launcher.place("# toposeat\x1b[31m\x9b0mé\n"), "true")
     assert "\x1b" not in done.stderr
@@ -111,7 +105,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(launcher: Exec) 
     assert "\\x1b[31m\\xc2\\x9b0mé" in done.stderr
 
 
-def test_nothing_that_is_shown_steers_the_terminal(launcher: Exec) -> None:
+def test_nothing_that_is_shown_steers_the_terminal(launcher):
     done = launcher.run("-E", "A\x1b=\x1b[2J", "--dry-run", "true", "\x1b]0;title\x07")
     assert "\x1b" not in done.stdout
     assert "set A\\x1b=\\x1b[2J" in done.stdout

@@ -1,10 +1,7 @@
 """Names, paths, arrays and lists where a noun goes; anything else is refused in Python's words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ EDGES = [(i, j, size) for i, row in enumerate(CELLS) for j, size in enumerate(ro
 @pytest.mark.parametrize(
     "given", [CELLS, np.array(CELLS), np.array(CELLS, float), EDGES, tuple(EDGES)]
 )
-def test_numbers_are_the_traffic_of_their_file(given: Any, tmp_path: Path) -> None:
+def test_numbers_are_the_traffic_of_their_file(given, tmp_path):
     file = tmp_path / "cells.csv"
     file.write_text("\n".join(",".join(map(str, row)) for row in CELLS))
     expected = toposeat.read_traffic(file).table()
@@ -29,13 +26,13 @@ def test_numbers_are_the_traffic_of_their_file(given: Any, tmp_path: Path) -> No
     assert by_numbers == toposeat.evaluate(machine, str(file), [0, 1, 2, 3])
 
 
-def test_edges_have_as_many_ranks_as_said() -> None:
+def test_edges_have_as_many_ranks_as_said():
     assert toposeat.read_traffic([(0, 1, 1e6), (0, 1, 5, 3)], ranks=6).ranks == 6
     table = toposeat.read_traffic([(0, 1, 10), (0, 1, 5, 3)]).table()
     assert (table.bytes.tolist(), table.messages.tolist()) == ([15], [4])
 
 
-def test_everything_that_is_a_placement_has_one_evaluation(tmp_path: Path) -> None:
+def test_everything_that_is_a_placement_has_one_evaluation(tmp_path):
     result = toposeat.map_traffic("k80-16", "stencil2d:4x4")
     placement = toposeat.placement_of(result, "k80-16", "stencil2d:4x4")
     toposeat.save_placement(placement, tmp_path / "a.place")
@@ -49,7 +46,7 @@ def test_everything_that_is_a_placement_has_one_evaluation(tmp_path: Path) -> No
     assert placement.metadata["traffic"] == "stencil2d:4x4"
 
 
-def test_rates_are_a_matrix_and_make_a_machine() -> None:
+def test_rates_are_a_matrix_and_make_a_machine():
     """Referee: the clock of the flow model, for one large message alone."""
     machine = toposeat.read_topology("dgx-1v")
     rates = machine.rates()
@@ -64,14 +61,12 @@ def test_rates_are_a_matrix_and_make_a_machine() -> None:
     assert again.rates()[off] == pytest.approx(rates[off])
 
 
-def test_several_files_are_one_machine(tmp_path: Path) -> None:
+def test_several_files_are_one_machine(tmp_path):
     toposeat.save_topology(toposeat.read_topology("dgx-1v"), tmp_path / "a.json")
     assert toposeat.read_topology([tmp_path / "a.json"]).rates().shape == (8, 8)
 
 
-def test_a_network_is_mapped_onto_as_by_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_is_mapped_onto_as_by_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("t.conf").write_text(
         "SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\n"
@@ -94,7 +89,7 @@ def test_a_network_is_mapped_onto_as_by_the_command(
     assert [placement.metadata[key] for key in keys] == [command.metadata[key] for key in keys]
 
 
-def test_a_network_is_all_its_hosts() -> None:
+def test_a_network_is_all_its_hosts():
     machine = toposeat.read_topology("torus2d:2x2", node="hgx-h100", hosts=["node3", "node0"])
     assert machine.hosts == ("node3", "node0")
     assert len(machine.devices) == 16
@@ -161,7 +156,7 @@ PLACEMENT.environment(8) | there is no rank 8 | 0 to 7
 
 
 @pytest.mark.parametrize("line", WRONG.splitlines())
-def test_what_is_wrong_is_said_in_pythons_words(line: str) -> None:
+def test_what_is_wrong_is_said_in_pythons_words(line):
     call, cause, hint = line.split(" | ")
     with pytest.raises(toposeat.ToposeatError) as raised:
         eval(call, {**PUBLIC, **globals()})
@@ -169,7 +164,7 @@ def test_what_is_wrong_is_said_in_pythons_words(line: str) -> None:
     assert hint in raised.value.hint
 
 
-def test_a_graph_is_traffic() -> None:
+def test_a_graph_is_traffic():
     networkx = pytest.importorskip("networkx")
     ring = networkx.cycle_graph(5)
     networkx.set_edge_attributes(ring, 1000, "weight")

@@ -1,7 +1,5 @@
 """Nouns in a program and a notebook: short reprs, HTML, lists and environments."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -12,7 +10,7 @@ from tests.report.markup import Page, assert_nothing_from_outside
 CONSTRAINTS = toposeat.Constraints(exclude=[3], pins={0: 8})
 
 
-def nouns(machine: str, traffic: str) -> dict[str, object]:
+def nouns(machine, traffic):
     topology, messages = toposeat.read_topology(machine), toposeat.read_traffic(traffic)
     result = toposeat.map_traffic(topology, messages)
     placement = toposeat.placement_of(result, topology, messages)
@@ -30,7 +28,7 @@ def nouns(machine: str, traffic: str) -> dict[str, object]:
     }
 
 
-def test_a_repr_is_one_short_line_and_html_is_there() -> None:
+def test_a_repr_is_one_short_line_and_html_is_there():
     found = nouns("dgx-1v", "stencil2d:2x4")
     shown = {type(noun).__name__ for noun in found.values()}
     assert shown == {name for name in toposeat.__all__ if name[0].isupper()} - {
@@ -47,7 +45,7 @@ def test_a_repr_is_one_short_line_and_html_is_there() -> None:
         assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
 
 
-def test_a_repr_of_something_large_is_short_too() -> None:
+def test_a_repr_of_something_large_is_short_too():
     machine, traffic = "gb200-nvl72", "ring:72"
     result = toposeat.map_traffic(machine, traffic)
     for noun in (result, result.placed, toposeat.read_topology(machine)):
@@ -57,13 +55,13 @@ def test_a_repr_of_something_large_is_short_too() -> None:
     assert repr(placement).endswith(", ...>")
 
 
-def test_a_repr_of_a_hostile_name_is_one_line() -> None:
+def test_a_repr_of_a_hostile_name_is_one_line():
     machine = replace(toposeat.read_topology("dgx-1v"), name="a\nb\x1b[31m" + 300 * "x")
     assert repr(machine).startswith("<Topology a\\nb\\x1b[31mxxx")
     assert len(repr(machine)) < 150
 
 
-def test_styles_of_html_stay_in_it() -> None:
+def test_styles_of_html_stay_in_it():
     html = toposeat.read_topology("dgx-1v")._repr_html_()
     style = html.split("<style>")[1].split("</style>")[0]
     rules = [rule.split("*/")[-1].strip() for rule in style.split("}") if "{" in rule]
@@ -72,12 +70,12 @@ def test_styles_of_html_stay_in_it() -> None:
     assert all(each.startswith(".toposeat") for each in selectors)
 
 
-def crossed() -> toposeat.Placement:
+def crossed():
     machine, traffic = "rtx-4-crossed-bridges", "llm:tp=2,pp=2"
     return toposeat.placement_of(toposeat.map_traffic(machine, traffic), machine, traffic)
 
 
-def test_a_placement_is_a_list_and_an_environment() -> None:
+def test_a_placement_is_a_list_and_an_environment():
     placement = crossed()
     assert placement.devices == [seat.index for seat in placement] == [0, 2, 1, 3]
     assert len(placement) == 4
@@ -99,9 +97,7 @@ def test_a_placement_is_a_list_and_an_environment() -> None:
         ("max1100-2", "ZE_AFFINITY_MASK", ["0", "0", "1", "1"]),
     ],
 )
-def test_ranks_that_share_a_device_see_it_alone(
-    machine: str, variable: str, expected: list[str]
-) -> None:
+def test_ranks_that_share_a_device_see_it_alone(machine, variable, expected):
     options = toposeat.MapOptions(
         constraints=toposeat.Constraints(devices=[0, 1], slots=2, pins={0: 0, 1: 0, 2: 1, 3: 1})
     )
@@ -114,14 +110,14 @@ def test_ranks_that_share_a_device_see_it_alone(
     assert raised.value.__notes__ == [f"hint: {raised.value.hint}"]  # a traceback shows it
 
 
-def test_a_rank_has_its_nic() -> None:
+def test_a_rank_has_its_nic():
     result = toposeat.map_traffic("dgx-1v", "ring:8")
     placement = toposeat.placement_of(result, "dgx-1v", "ring:8")
     for seat in placement:
         assert placement.environment(seat.rank)["UCX_NET_DEVICES"] == f"{seat.nic}:1"
 
 
-def test_a_drawing_is_text() -> None:
+def test_a_drawing_is_text():
     machine, traffic = "rtx-4-crossed-bridges", "llm:tp=2,pp=2"
     drawing = toposeat.draw(machine, traffic, toposeat.map_traffic(machine, traffic))
     assert "<svg" in drawing

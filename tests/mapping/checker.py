@@ -4,23 +4,18 @@ Costs, congestion and flow time are computed as the documentation defines them, 
 optima by looking at every placement that the constraints permit.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from math import inf
 
 from tests.evaluation.max_min_reference import reference_finish
-from toposeat.model.map_options import Constraints
-from toposeat.model.topology import Link, PathClass, Route, Topology
-from toposeat.model.traffic import Traffic
+from toposeat.model.topology import PathClass
 
 Flow = tuple[int, int, int, int]  # source, target, bytes, messages
 Shared = tuple[str, str]  # link id and forward, backward or combined; two devices and pair
 
 
-def flows_of(traffic: Traffic) -> list[Flow]:
+def flows_of(traffic):
     table = traffic.mapped_table()
     return list(
         zip(
@@ -36,7 +31,7 @@ def flows_of(traffic: Traffic) -> list[Flow]:
 class Checker:
     """One machine and one traffic."""
 
-    def __init__(self, topology: Topology, traffic: Traffic) -> None:
+    def __init__(self, topology, traffic):
         self.topology = topology
         self.ranks = traffic.ranks
         self.flows = flows_of(traffic)
@@ -60,19 +55,19 @@ class Checker:
         nearest_first = [each for each in PathClass if each in classes]
         self._level = {each: len(classes) - at for at, each in enumerate(nearest_first)}
 
-    def _route_of(self, pair: tuple[int, int]) -> Route:
+    def _route_of(self, pair):
         return self._route[self._ids[pair[0]], self._ids[pair[1]]]
 
-    def _walk(self, route: Route) -> Iterator[tuple[Link, bool]]:
+    def _walk(self, route):
         here = route.source
         for name in route.links:
             link = self._link[name]
             yield link, here == link.ends[1]
             here = link.ends[0] if here == link.ends[1] else link.ends[1]
 
-    def _capacities(self) -> dict[Shared, float]:
+    def _capacities(self):
         """Bytes per second of what flows share: directions of links, links, pairs of devices."""
-        shared: dict[Shared, float] = {}
+        shared = {}
         for link in self.topology.links:
             shared[link.id, "forward"] = link.forward_bytes_per_s.value
             shared[link.id, "backward"] = link.backward_bytes_per_s.value
@@ -85,7 +80,7 @@ class Checker:
                 shared[name] = min(limit.value, shared.get(name, limit.value))
         return shared
 
-    def _used_by(self, pair: tuple[int, int]) -> Iterator[Shared]:
+    def _used_by(self, pair):
         for link, back in self._steps[pair]:
             yield link.id, "backward" if back else "forward"
             if (link.id, "combined") in self.shared:
@@ -93,16 +88,16 @@ class Checker:
         if (both := (f"{min(pair)}-{max(pair)}", "pair")) in self.shared:
             yield both
 
-    def uses(self, shared: Shared) -> dict[tuple[int, int], float]:
+    def uses(self, shared):
         """How often the route of each pair uses it, where it does."""
         return {pair: used[shared] for pair, used in self._uses.items() if used[shared]}
 
-    def is_used(self, link: str) -> bool:
+    def is_used(self, link):
         return any(
             used[link, way] for used in self._uses.values() for way in ("forward", "backward")
         )
 
-    def _lone_rate(self, pair: tuple[int, int]) -> float:
+    def _lone_rate(self, pair):
         """Of a flow alone; infinite within a device of which nothing is known."""
         if pair[0] == pair[1]:
             copy = self.topology.devices[pair[0]].copy_bytes_per_s
@@ -113,7 +108,7 @@ class Checker:
         rates += [] if route.curve is None else [max(p.bytes_per_s for p in route.curve.points)]
         return min(rates)
 
-    def _least_latency(self, pair: tuple[int, int]) -> float:
+    def _least_latency(self, pair):
         if pair[0] == pair[1]:
             copy = self.topology.devices[pair[0]].copy_latency_s
             return 0.0 if copy is None else copy.value
@@ -124,9 +119,7 @@ class Checker:
             return route.latency_s.value
         return sum(link.latency_s.value for link, _ in self._steps[pair])
 
-    def flow_numbers(
-        self, pair: tuple[int, int], nbytes: int, messages: int
-    ) -> tuple[float, float]:
+    def flow_numbers(self, pair, nbytes, messages):
         """When a flow starts, and the most bytes per second that it reaches alone."""
         wait, rate = self._latency[pair], self._rate[pair]
         if pair[0] != pair[1] and (curve := self._route_of(pair).curve) is not None:
@@ -134,7 +127,7 @@ class Checker:
             rate = min(rate, most)
         return messages * wait, rate
 
-    def value(self, placement: Sequence[int], objective: str, metric: str) -> float:
+    def value(self, placement, objective, metric):
         """Of the objective; ranks on one device pay nothing."""
         if objective == "time":
             return self.time(placement)
@@ -142,13 +135,13 @@ class Checker:
             return self.congestion(placement)
         return self.cost(placement, metric)
 
-    def cost(self, placement: Sequence[int], metric: str) -> float:
+    def cost(self, placement, metric):
         return sum(
             self.pair_cost((placement[source], placement[target]), nbytes, messages, metric)
             for source, target, nbytes, messages in self.flows
         )
 
-    def pair_cost(self, pair: tuple[int, int], nbytes: int, messages: int, metric: str) -> float:
+    def pair_cost(self, pair, nbytes, messages, metric):
         """Of what two ranks exchange; on one device that of a copy, free if nothing is known."""
         if metric == "hybrid":
             return messages * self._latency[pair] + nbytes / self._rate[pair]
@@ -160,8 +153,8 @@ class Checker:
             return 0.0
         return nbytes * max(self._level.values()) / self._level[self._route_of(pair).path_class]
 
-    def congestion(self, placement: Sequence[int]) -> float:
-        load: Counter[Shared] = Counter()
+    def congestion(self, placement):
+        load = Counter()
         for source, target, nbytes, _ in self.flows:
             for each, times in self._uses[placement[source], placement[target]].items():
                 load[each] += nbytes * times
@@ -170,7 +163,7 @@ class Checker:
             default=0.0,
         )
 
-    def time(self, placement: Sequence[int]) -> float:
+    def time(self, placement):
         last = 0.0
         flows = []
         for flow in self.flows:
@@ -181,7 +174,7 @@ class Checker:
                 last = max(last, self.pair_cost((device, device), flow[2], flow[3], "hybrid"))
         return max([last, *map(float, reference_finish(self.topology, flows, placement))])
 
-    def placements(self, constraints: Constraints) -> Iterator[tuple[int, ...]]:
+    def placements(self, constraints):
         """Every placement that the constraints permit."""
         count = len(self._ids)
         usable = range(count) if constraints.devices is None else constraints.devices

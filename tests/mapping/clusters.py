@@ -1,14 +1,12 @@
 """Nodes of eight GPUs joined by a network, as one topology with hosts."""
 
-from __future__ import annotations
-
-from toposeat.model.topology import ComponentKind, Device, LinkKind, PathClass, Topology
+from toposeat.model.topology import ComponentKind, Device, LinkKind, PathClass
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 GPUS = 8
 
 
-def cluster(nodes: int, *, interleaved: bool = False) -> Topology:
+def cluster(nodes, *, interleaved=False):
     """Nodes of two PCIe switches with four GPUs each; one adapter per node on one network switch.
 
     All nodes have the same bus ids, as real ones do. With `interleaved` the devices are listed GPU

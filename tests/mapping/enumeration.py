@@ -3,17 +3,12 @@
 Like the checker, it reads the topology's own words; nothing of the core is used.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tests.mapping.checker import Checker
-from toposeat.model.map_options import Constraints
-from toposeat.model.topology import Topology
-from toposeat.model.traffic import Traffic
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -25,7 +20,7 @@ _AT_ONCE = 1000  # placements whose flows are followed together
 class Enumeration:
     """All placements that constraints permit, and their values."""
 
-    def __init__(self, topology: Topology, traffic: Traffic, constraints: Constraints) -> None:
+    def __init__(self, topology, traffic, constraints):
         self.checker = Checker(topology, traffic)
         count = len(topology.devices)
         self._rows = np.array(list(self.checker.placements(constraints)), np.intp)
@@ -36,38 +31,38 @@ class Enumeration:
         self._ends = source.astype(np.intp), target.astype(np.intp)
         self._devices = count
 
-    def permits(self, placement: tuple[int, ...]) -> bool:
+    def permits(self, placement):
         return bool((self._rows == np.array(placement)).all(axis=1).any())
 
-    def least(self, objective: str, metric: str) -> float:
+    def least(self, objective, metric):
         """The optimum."""
         if objective == "time":
             return self._least_time()
         values = self.congestion if objective == "congestion" else self._costs(metric)
         return float(values.min())
 
-    def least_mean(self, default_s: float) -> float:
+    def least_mean(self, default_s):
         """Of the placements not slower than the default whose busiest link is least congested."""
         best = np.flatnonzero(self.congestion <= self.congestion.min() * (1 + ROUNDING))
         best = best[self._times(self._rows[best]) <= default_s * (1 + ROUNDING)]
         return float(self._link_seconds[best].mean(axis=1).min())
 
-    def mean(self, placement: tuple[int, ...]) -> float:
+    def mean(self, placement):
         at = int(np.flatnonzero((self._rows == np.array(placement)).all(axis=1))[0])
         return float(self._link_seconds[at].mean())
 
-    def _pairs(self, rows: Rows) -> Rows:
+    def _pairs(self, rows):
         """Number of the ordered pair of devices of each flow."""
         source, target = self._ends
         return rows[:, source] * self._devices + rows[:, target]
 
-    def _table(self, of_pair: dict[tuple[int, int], float]) -> Floats:
+    def _table(self, of_pair):
         table = np.zeros(self._devices**2)
         for (a, b), value in of_pair.items():
             table[a * self._devices + b] = value
         return table
 
-    def _costs(self, metric: str) -> Floats:
+    def _costs(self, metric):
         per_byte, per_message = (
             self._table(
                 {pair: self.checker.pair_cost(pair, *one, metric) for pair in self.checker.pairs}
@@ -78,7 +73,7 @@ class Enumeration:
         return np.asarray(per_byte[pairs] @ self._bytes + per_message[pairs] @ self._messages)
 
     @cached_property
-    def _link_seconds(self) -> Floats:
+    def _link_seconds(self):
         """Congestion of every link that some route uses: [placement, link]."""
         pairs = self._pairs(self._rows)
         links = [link for link in self.checker.topology.links if self.checker.is_used(link.id)]
@@ -101,11 +96,11 @@ class Enumeration:
         return seconds
 
     @cached_property
-    def congestion(self) -> Floats:
+    def congestion(self):
         """Of the busiest link, of each placement."""
         return np.asarray(self._link_seconds.max(axis=1, initial=0))
 
-    def _least_time(self) -> float:
+    def _least_time(self):
         """Placements by rising bound, as far as one could be faster than the fastest so far."""
         bound = np.maximum(self.congestion, self._lone_finish(self._rows).max(axis=1, initial=0))
         order = np.argsort(bound, kind="stable")
@@ -119,7 +114,7 @@ class Enumeration:
         return best
 
     @cached_property
-    def _flow_numbers(self) -> tuple[Floats, Floats]:
+    def _flow_numbers(self):
         """Start and cap of each flow on each pair of devices: [pair, flow]."""
         start = np.zeros((self._devices**2, len(self._bytes)))
         cap = np.full(start.shape, np.inf)
@@ -130,13 +125,13 @@ class Enumeration:
                 cap[a * self._devices + b, flow] = rate
         return start, cap
 
-    def _lone_finish(self, rows: Rows) -> Floats:
+    def _lone_finish(self, rows):
         start, cap = self._flow_numbers
         flows = np.arange(len(self._bytes))
         pairs = self._pairs(rows)
         return np.asarray(start[pairs, flows] + self._bytes / cap[pairs, flows])
 
-    def _times(self, rows: Rows) -> Floats:
+    def _times(self, rows):
         """Progressive filling, all rows in step: [row]."""
         start, cap = self._flow_numbers
         flows = np.arange(len(self._bytes))
@@ -164,7 +159,7 @@ class Enumeration:
         return np.asarray(finish.max(axis=1, initial=0))
 
     @cached_property
-    def _constraints(self) -> tuple[Floats, Floats]:
+    def _constraints(self):
         """How often each pair of devices uses what is shared: [pair, constraint], and how much."""
         shared = self.checker.shared
         return (
@@ -175,7 +170,7 @@ class Enumeration:
         )
 
 
-def _fair_rates(running: NDArray[np.bool_], cap: Floats, uses: Floats, capacity: Floats) -> Floats:
+def _fair_rates(running, cap, uses, capacity):
     """Max-min fair: [row, flow]; 0 for flows that do not run."""
     rate = np.zeros(running.shape)
     free = running.copy()

@@ -1,13 +1,9 @@
 """Small machines for the mapping tests."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toposeat.model.quantity import Premise, Quantity, nominal
 from toposeat.model.route import CurvePoint, RouteCurve
@@ -25,14 +21,12 @@ from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 
-def traffic_of(matrix: NDArray[np.int64]) -> Traffic:
+def traffic_of(matrix):
     key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
     return Traffic(ranks=len(matrix), origin="test", tables={key: PairTable.from_dense(matrix)})
 
 
-def tree_topology(
-    arities: Sequence[int], shared: Sequence[float], caps: Sequence[float] | None = None
-) -> Topology:
+def tree_topology(arities, shared, caps=None):
     """A regular tree; the uplink of a level-l block carries `shared[l]`, both directions together.
 
     `arities` go from the leaves up; with `caps`, a pair whose lowest common ancestor is at level l
@@ -41,17 +35,17 @@ def tree_topology(
     """
     devices = int(np.prod(arities))
     sizes = [int(np.prod(arities[:level])) for level in range(len(arities) + 1)]
-    links: dict[str, Link] = {}
-    components: dict[str, Component] = {}
+    links = {}
+    components = {}
 
-    def vertex(device: int, level: int) -> str:
+    def vertex(device, level):
         if level == 0:
             return f"d{device}"
         name = f"s{level}.{device // sizes[level]}"
         components[name] = Component(id=name, kind=ComponentKind.SWITCH)
         return name
 
-    def link(low: str, high: str, level: int) -> str:
+    def link(low, high, level):
         name = f"L{level}:{low}-{high}"
         links[name] = Link(
             id=name,
@@ -96,12 +90,12 @@ def tree_topology(
     )
 
 
-def random_topology(rng: np.random.Generator, devices: int) -> Topology:
+def random_topology(rng, devices):
     """Devices around a few switches, with direct links, asymmetric capacities and pair caps."""
     hubs = [Component(id=f"s{i}", kind=ComponentKind.SWITCH) for i in range(3)]
-    links: dict[str, Link] = {}
+    links = {}
 
-    def link(a: str, b: str) -> str:
+    def link(a, b):
         low, high = sorted((a, b))
         name = f"{low}-{high}"
         if name not in links:
@@ -145,13 +139,13 @@ def random_topology(rng: np.random.Generator, devices: int) -> Topology:
     )
 
 
-def random_traffic(rng: np.random.Generator, ranks: int, density: float) -> Traffic:
+def random_traffic(rng, ranks, density):
     matrix = rng.integers(1, 100, (ranks, ranks)) * 10_000 * (rng.random((ranks, ranks)) < density)
     np.fill_diagonal(matrix, 0)
     return traffic_of(matrix.astype(np.int64))
 
 
-def complete_mesh(rng: np.random.Generator, devices: int) -> Topology:
+def complete_mesh(rng, devices):
     """A link of its own for every pair, all of different capacity: no tree and no symmetry."""
     links = {
         (a, b): Link(
@@ -179,7 +173,7 @@ def complete_mesh(rng: np.random.Generator, devices: int) -> Topology:
     )
 
 
-def measured_topology(rng: np.random.Generator, devices: int) -> Topology:
+def measured_topology(rng, devices):
     """A random machine of which some pairs and devices have numbers of their own.
 
     Limits of both directions together, latencies, curves by message size, copies within a device.
@@ -216,7 +210,7 @@ def measured_topology(rng: np.random.Generator, devices: int) -> Topology:
     return dataclasses.replace(machine, routes=tuple(routes), devices=tuple(copies))
 
 
-def moved(quantity: Quantity | None, factors: dict[str, float]) -> Quantity | None:
+def moved(quantity, factors):
     """A number on the machine whose premises are so many times their nominal value."""
     if quantity is None:
         return None
@@ -224,7 +218,7 @@ def moved(quantity: Quantity | None, factors: dict[str, float]) -> Quantity | No
     return Quantity(quantity.value * factor)
 
 
-def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
+def machine_at(machine, factors):
     """The topology written anew with other numbers: nothing of `evaluation.scenarios` is used."""
     return dataclasses.replace(
         machine,
@@ -250,17 +244,17 @@ def machine_at(machine: Topology, factors: dict[str, float]) -> Topology:
     )
 
 
-def corners_of(machine: Topology) -> list[dict[str, float]]:
+def corners_of(machine):
     ends = [[(p.what, p.low / p.nominal), (p.what, p.high / p.nominal)] for p in machine.premises]
     return [dict(corner) for corner in product(*ends)]
 
 
-def ends_of(machine: Topology) -> list[dict[str, float]]:
+def ends_of(machine):
     """Each premise alone at each of its ends."""
     return [{p.what: end / p.nominal} for p in machine.premises for end in (p.low, p.high)]
 
 
-def two_islands(across: float, low: float) -> Topology:
+def two_islands(across, low):
     """Four devices; the default order is a ring of 20 GB/s links, two more links are assumed."""
     builder = GraphBuilder(flows_fill_links=True, tells=set(FactKind))
     builder.devices += [Device(id=f"gpu{i}", index=i) for i in range(4)]

@@ -1,24 +1,19 @@
 """What to ask of a scheduler: blocks that hold what the layout keeps together, and no more."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from toposeat.errors import InputError, UsageError
 from toposeat.mapping import SlotEvaluator, ask, shape_of_network
-from toposeat.model.asked import Asked, Block
-from toposeat.model.network import Network
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_network, read_topology
 
 LEAVES = [f"{leaf}{at}" for leaf in "abcd" for at in range(8)]
 
 
-def tree(folder: Path, options: str = ",taper=4") -> Network:
+def tree(folder, options=",taper=4"):
     """Four leaves of eight hosts, two below each of two spines."""
     conf = folder / "topology.conf"
     leaves = "".join(f"SwitchName={leaf} Nodes={leaf}[0-7]\n" for leaf in "abcd")
@@ -29,11 +24,11 @@ def tree(folder: Path, options: str = ",taper=4") -> Network:
     return read_network(f"{conf}{options}")
 
 
-def asked(network: Network, job: str, node: str = "hgx-h100") -> Asked:
+def asked(network, job, node="hgx-h100"):
     return ask(network, read_topology(node), pattern_traffic(job))
 
 
-def predicted(network: Network, job: str, hosts: list[str]) -> float:
+def predicted(network, job, hosts):
     """As `map --hosts` would predict these hosts in this order."""
     shape = shape_of_network(network.restricted_to(hosts), read_topology("hgx-h100"))
     evaluator = SlotEvaluator(shape, pattern_traffic(job))
@@ -49,9 +44,7 @@ def predicted(network: Network, job: str, hosts: list[str]) -> float:
         ("llm:tp=4", 1, None, ""),
     ],
 )
-def test_the_least_block_that_holds_what_belongs_together(
-    tmp_path: Path, job: str, nodes: int, block: int | None, level: str
-) -> None:
+def test_the_least_block_that_holds_what_belongs_together(tmp_path, job, nodes, block, level):
     found = asked(tree(tmp_path), job)
     assert found.nodes == nodes
     if block is None:
@@ -62,7 +55,7 @@ def test_the_least_block_that_holds_what_belongs_together(
     assert found.chosen.predicted_s < 0.7 * found.scattered_s
 
 
-def test_where_uplinks_carry_all_nothing_is_asked_for(tmp_path: Path) -> None:
+def test_where_uplinks_carry_all_nothing_is_asked_for(tmp_path):
     found = asked(tree(tmp_path, ""), "llm:tp=8,dp=4,pp=4")
     assert found.chosen is None
     for each in found.tried:
@@ -70,7 +63,7 @@ def test_where_uplinks_carry_all_nothing_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("job", ["llm:tp=8,dp=4,pp=4", "llm:tp=8,dp=2,pp=8", "stencil2d:16x8"])
-def test_allocations_that_keep_the_blocks_are_not_slower(tmp_path: Path, job: str) -> None:
+def test_allocations_that_keep_the_blocks_are_not_slower(tmp_path, job):
     """Random ones, which keep blocks of the size that is asked for below leaves, in any order."""
     network = tree(tmp_path)
     found = asked(network, job)
@@ -87,14 +80,14 @@ def test_allocations_that_keep_the_blocks_are_not_slower(tmp_path: Path, job: st
         assert predicted(network, job, hosts) <= 1.02 * found.chosen.predicted_s
 
 
-def test_scattered_is_what_a_scheduler_without_a_wish_may_give(tmp_path: Path) -> None:
+def test_scattered_is_what_a_scheduler_without_a_wish_may_give(tmp_path):
     network, job = tree(tmp_path), "llm:tp=8,dp=4,pp=4"
     in_turns = [f"{leaf}{at}" for at in range(4) for leaf in "acbd"]
     assert asked(network, job).scattered_s == pytest.approx(predicted(network, job, in_turns))
 
 
-def test_larger_and_nearer_blocks_are_never_said_to_be_slower(tmp_path: Path) -> None:
-    def of(height: int, tried: tuple[Block, ...]) -> list[float]:
+def test_larger_and_nearer_blocks_are_never_said_to_be_slower(tmp_path):
+    def of(height, tried):
         own = sorted((each.nodes, each.predicted_s) for each in tried if each.height == height)
         return [seconds for _, seconds in own]
 
@@ -105,7 +98,7 @@ def test_larger_and_nearer_blocks_are_never_said_to_be_slower(tmp_path: Path) ->
             assert all(a >= b for a, b in pairwise(of(height, tried)))
 
 
-def test_a_domain_of_nvlink_is_a_level(tmp_path: Path) -> None:
+def test_a_domain_of_nvlink_is_a_level(tmp_path):
     conf = tmp_path / "racks.conf"
     conf.write_text("SwitchName=leaf Nodes=n[00-71]\n")
     network = read_network(f"{conf},domain=18,rails=4,bandwidth=50")
@@ -116,7 +109,7 @@ def test_a_domain_of_nvlink_is_a_level(tmp_path: Path) -> None:
     assert any("tensor parallel has 16 ranks on 4 nodes of one block" in x for x in found.why)
 
 
-def test_of_a_graph_the_leaf_switches_are_known(tmp_path: Path) -> None:
+def test_of_a_graph_the_leaf_switches_are_known(tmp_path):
     """As ibnetdiscover lists it: two leaves, each with a cable to both of two spines."""
     lines, adapters = [], []
     for leaf in (1, 2):
@@ -139,7 +132,7 @@ def test_of_a_graph_the_leaf_switches_are_known(tmp_path: Path) -> None:
     assert found.chosen is not None  # eight ports of hosts over two uplinks
 
 
-def test_why_says_where_groups_and_pairs_are(tmp_path: Path) -> None:
+def test_why_says_where_groups_and_pairs_are(tmp_path):
     why = asked(tree(tmp_path), "llm:tp=8,dp=4,pp=4").why
     assert "each group tensor parallel has 8 ranks on one node" in why
     assert "each group data parallel has 4 ranks on 4 nodes of one block" in why
@@ -148,7 +141,7 @@ def test_why_says_where_groups_and_pairs_are(tmp_path: Path) -> None:
     assert "of the bytes between pairs on different nodes 67% stay inside blocks" in why
 
 
-def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_refused(tmp_path):
     with pytest.raises(InputError, match="need 40 nodes of 8 devices; the network has 32"):
         asked(tree(tmp_path), "llm:tp=8,dp=40")
     with pytest.raises(UsageError, match="no levels"):

@@ -1,7 +1,5 @@
 """CPU sets, memory nodes and NICs of placements."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -35,11 +33,11 @@ pools = st.dictionaries(
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))
-def test_cpu_lists_round_trip(cpus: set[int]) -> None:
+def test_cpu_lists_round_trip(cpus):
     assert parse_cpu_list(format_cpu_list(sorted(cpus))) == tuple(sorted(cpus))
 
 
-def test_bad_cpu_list() -> None:
+def test_bad_cpu_list():
     with pytest.raises(ValueError, match="not a CPU list"):
         parse_cpu_list("7-3")
     assert parse_cpu_list("0-65535,0-3,8") == tuple(range(65536))
@@ -48,7 +46,7 @@ def test_bad_cpu_list() -> None:
 
 
 @given(pools)
-def test_shares_are_subsets_and_never_empty(pools: dict[int, tuple[int, ...]]) -> None:
+def test_shares_are_subsets_and_never_empty(pools):
     shares = share_cpus(pools)
     assert shares.keys() == pools.keys()
     for rank, cpus in shares.items():
@@ -57,7 +55,7 @@ def test_shares_are_subsets_and_never_empty(pools: dict[int, tuple[int, ...]]) -
 
 
 @given(st.integers(1, 16), st.integers(0, 64))
-def test_equal_pools_are_shared_evenly(ranks: int, extra: int) -> None:
+def test_equal_pools_are_shared_evenly(ranks, extra):
     pool = tuple(range(100, 100 + ranks + extra))
     shares = share_cpus(dict.fromkeys(range(ranks), pool))
     given = [cpu for cpus in shares.values() for cpu in cpus]
@@ -66,13 +64,13 @@ def test_equal_pools_are_shared_evenly(ranks: int, extra: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_both_threads_of_a_core_stay_together() -> None:
+def test_both_threads_of_a_core_stay_together():
     pool = parse_cpu_list("0-7,32-39")  # 32 is the second thread of core 0
     shares = share_cpus({0: pool, 1: pool})
     assert [format_cpu_list(shares[rank]) for rank in (0, 1)] == ["0-3,32-35", "4-7,36-39"]
 
 
-def test_threads_of_a_core_stay_together_where_ranks_do_not_divide_cores() -> None:
+def test_threads_of_a_core_stay_together_where_ranks_do_not_divide_cores():
     pool = parse_cpu_list("0-7,32-39")
     shares = share_cpus(dict.fromkeys(range(3), pool))
     assert [format_cpu_list(shares[rank]) for rank in range(3)] == [
@@ -82,7 +80,7 @@ def test_threads_of_a_core_stay_together_where_ranks_do_not_divide_cores() -> No
     ]
 
 
-def test_cores_that_are_known_are_given_whole() -> None:
+def test_cores_that_are_known_are_given_whole():
     cores = [frozenset((2 * core, 2 * core + 1)) for core in range(8)]  # neighbours, as on POWER
     shares = share_cpus(dict.fromkeys(range(3), tuple(range(16))), cores)
     assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["0-5", "6-11", "12-15"]
@@ -90,7 +88,7 @@ def test_cores_that_are_known_are_given_whole() -> None:
     assert [format_cpu_list(overlapping[rank]) for rank in (0, 1)] == ["0-5", "6-11"]
 
 
-def test_more_ranks_than_cores_have_single_threads() -> None:
+def test_more_ranks_than_cores_have_single_threads():
     cores = [frozenset((0, 4)), frozenset((1, 5))]
     shares = share_cpus(dict.fromkeys(range(3), (0, 1, 4, 5)), cores)
     assert [shares[rank] for rank in range(3)] == [(0, 4), (1,), (5,)]
@@ -102,7 +100,7 @@ def test_more_ranks_than_cores_have_single_threads() -> None:
     st.integers(2, 4),
     st.lists(st.tuples(st.integers(0, 40), st.integers(1, 24)), min_size=1, max_size=8),
 )
-def test_no_core_is_cut_where_there_are_enough(threads: int, ranges: list[tuple[int, int]]) -> None:
+def test_no_core_is_cut_where_there_are_enough(threads, ranges):
     """Pools of whole cores: where each rank could have one, nobody has a part of one."""
     cores = [frozenset(range(threads * at, threads * (at + 1))) for at in range(64)]
     pools = {
@@ -116,7 +114,7 @@ def test_no_core_is_cut_where_there_are_enough(threads: int, ranges: list[tuple[
         assert len({cpu for s in shares.values() for cpu in s}) == sum(map(len, shares.values()))
 
 
-def test_whole_caches_where_they_divide_evenly() -> None:
+def test_whole_caches_where_they_divide_evenly():
     pool = parse_cpu_list("0-7,16-23")
     cores = [frozenset((cpu, cpu + 16)) for cpu in range(8)]
     caches = [frozenset(parse_cpu_list(text)) for text in ("0-1,16-17", "2-7,18-23")]
@@ -129,7 +127,7 @@ def test_whole_caches_where_they_divide_evenly() -> None:
         assert [format_cpu_list(given[rank]) for rank in range(ranks)] == shares
 
 
-def test_threads_of_overlapping_pools() -> None:
+def test_threads_of_overlapping_pools():
     lists = ("0-3,8-11", "0-2,8-10", "2-3,10-11")
     shares = share_cpus(dict(enumerate(map(parse_cpu_list, lists))))
     assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["1,9", "0,8", "2-3,10-11"]
@@ -139,9 +137,7 @@ def test_threads_of_overlapping_pools() -> None:
     st.integers(1, 3),
     st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=6),
 )
-def test_no_two_ranks_on_a_core_where_each_can_have_one(
-    threads: int, wanted: list[set[int]]
-) -> None:
+def test_no_two_ranks_on_a_core_where_each_can_have_one(threads, wanted):
     """Any pools of whole cores, however they overlap; threads of a core are 12 apart."""
     pools = {
         rank: tuple(sorted(core + 12 * thread for core in cores for thread in range(threads)))
@@ -159,12 +155,12 @@ def test_no_two_ranks_on_a_core_where_each_can_have_one(
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_no_two_ranks_on_a_core_of_the_catalogue(name: str) -> None:
+def test_no_two_ranks_on_a_core_of_the_catalogue(name):
     machine = read_topology(name)
     lists = {(c.host, c.numa_node): c.cpus for c in machine.components if c.cpus}
     for ranks in range(1, 2 * len(machine.devices) + 1):
         devices = [rank % len(machine.devices) for rank in range(ranks)]
-        taken: dict[tuple[str, int | None], list[set[int]]] = {}
+        taken = {}
         for seat, at in zip(seat_ranks(machine, ranks, devices).seats, devices, strict=True):
             device = machine.devices[at]
             key = (device.host, device.numa_node)
@@ -178,7 +174,7 @@ def test_no_two_ranks_on_a_core_of_the_catalogue(name: str) -> None:
                 assert sum(map(len, cores)) == len(set().union(*cores)), (key, ranks)
 
 
-def _cores_as_listed(listed: str, name: str) -> dict[int, int]:
+def _cores_as_listed(listed, name):
     """The core of each CPU: the second of two runs has second threads; POWER8 has eight."""
     runs = [parse_cpu_list(run) for run in listed.split(",")]
     if name in ("power9-4", "summit-6", "minsky-4"):
@@ -187,22 +183,22 @@ def _cores_as_listed(listed: str, name: str) -> dict[int, int]:
     return {cpu: at for run in runs for at, cpu in enumerate(run)}
 
 
-def test_fewer_cpus_than_ranks_are_shared_singly() -> None:
+def test_fewer_cpus_than_ranks_are_shared_singly():
     shares = share_cpus(dict.fromkeys(range(5), (4, 5)))
     assert [shares[rank] for rank in range(5)] == [(4,), (5,), (4,), (5,), (4,)]
 
 
-def test_overlapping_pools_stay_disjoint() -> None:
+def test_overlapping_pools_stay_disjoint():
     shares = share_cpus({0: (0, 1, 2, 3), 1: (2, 3), 2: (8, 9)})
     assert shares == {0: (0, 1), 1: (2, 3), 2: (8, 9)}
 
 
-def two_sockets() -> Topology:
+def two_sockets():
     """Four devices and three NICs; NICs a and b hang at socket 0 beside devices 0 and 1."""
     links = []
     routes = []
 
-    def join(a: str, b: str, path: PathClass) -> None:
+    def join(a, b, path):
         name = f"{a}-{b}"
         links.append(
             Link(
@@ -254,7 +250,7 @@ def two_sockets() -> Topology:
     )
 
 
-def test_seats_follow_the_device() -> None:
+def test_seats_follow_the_device():
     placement = seat_ranks(two_sockets(), 4, [2, 0, 3, 1], metadata={"why": "test"})
     assert placement.vendor == "nvidia"
     assert placement.metadata["why"] == "test"
@@ -268,7 +264,7 @@ def test_seats_follow_the_device() -> None:
     assert [device.index for device in placement.devices_of_host["n1"]] == [0, 1, 2, 3]
 
 
-def test_no_rank_is_bound_to_cpus_that_a_site_keeps() -> None:
+def test_no_rank_is_bound_to_cpus_that_a_site_keeps():
     """The first core of each cache of a Frontier node, and what somebody names."""
     frontier = read_topology("mi250x-8")
     cpus = [seat.cpus for seat in seat_ranks(frontier, 2, (0, 4)).seats]
@@ -290,13 +286,13 @@ def test_no_rank_is_bound_to_cpus_that_a_site_keeps() -> None:
         ("dgx-a100", 1, ""),  # a whole list, however its cores are numbered
     ],
 )
-def test_it_is_said_how_cores_were_guessed(name: str, ranks: int, words: str) -> None:
+def test_it_is_said_how_cores_were_guessed(name, ranks, words):
     guess = seat_ranks(read_topology(name), ranks, range(ranks)).metadata.get("cores", "")
     assert words in guess
     assert bool(words) == guess.startswith("guessed from CPU numbers")
 
 
-def test_cores_that_a_source_tells_are_not_guessed() -> None:
+def test_cores_that_a_source_tells_are_not_guessed():
     machine = two_sockets()
     assert "each CPU is one" in seat_ranks(machine, 4, range(4)).metadata["cores"]
     told = tuple(
@@ -313,7 +309,7 @@ def test_cores_that_a_source_tells_are_not_guessed() -> None:
     ]
 
 
-def test_unknown_stays_unknown() -> None:
+def test_unknown_stays_unknown():
     bare = Topology(
         name="bare",
         origin="test",
@@ -325,7 +321,7 @@ def test_unknown_stays_unknown() -> None:
         assert (seat.cpus, seat.memory_node, seat.nic, seat.uuid) == (None, None, None, None)
 
 
-def test_a_cpu_set_stays_in_one_numa_node_of_the_catalogue() -> None:
+def test_a_cpu_set_stays_in_one_numa_node_of_the_catalogue():
     for name in ("dgx-1v", "dgx-a100", "k80-16", "mi250x-8"):
         machine = read_topology(name)
         ranks = len(machine.devices)
@@ -335,7 +331,7 @@ def test_a_cpu_set_stays_in_one_numa_node_of_the_catalogue() -> None:
             for part in machine.components
             if part.kind is ComponentKind.NUMA and part.cpus
         }
-        taken: set[int] = set()
+        taken = set()
         for seat in placement.seats:
             if seat.cpus is None:
                 continue
@@ -347,6 +343,6 @@ def test_a_cpu_set_stays_in_one_numa_node_of_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize("devices", [[0], [0, 9]])
-def test_wrong_mappings_are_refused(devices: list[int]) -> None:
+def test_wrong_mappings_are_refused(devices):
     with pytest.raises(InputError, match="expected a device"):
         seat_ranks(two_sockets(), 2, devices)

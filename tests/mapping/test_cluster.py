@@ -1,7 +1,5 @@
 """Networks of hosts: exact slots on irregular trees, loads and routes recounted, real names."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from dataclasses import replace
 
@@ -12,16 +10,16 @@ from hypothesis import strategies as st
 
 from tests.mapping.test_scale import random_traffic
 from toposeat.errors import InputError, UsageError
-from toposeat.mapping import Shape, map_to_shape, read_shape, seat_slots, shape_of_network
+from toposeat.mapping import map_to_shape, read_shape, seat_slots, shape_of_network
 from toposeat.model.map_options import MapOptions
-from toposeat.model.network import Network, NetworkRates
+from toposeat.model.network import NetworkRates
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import allocated, read_network, read_topology
 from toposeat.topology.networks.builder import NetworkBuilder
 
 
-def irregular(sizes: tuple[int, ...], spines: int = 1) -> Network:
+def irregular(sizes, spines=1):
     """Leaves with so many hosts each, all below the same spines."""
     builder = NetworkBuilder()
     for leaf, count in enumerate(sizes):
@@ -34,7 +32,7 @@ def irregular(sizes: tuple[int, ...], spines: int = 1) -> Network:
     return builder.build(name="irregular", origin="test")
 
 
-def check(shape: Shape, ranks: int, seed: int, objective: str) -> None:
+def check(shape, ranks, seed, objective):
     """Slots, costs, loads and times of a mapping, counted again from single routes."""
     traffic = random_traffic(ranks, seed)
     result = map_to_shape(shape, traffic, MapOptions(objective=objective, seed=seed))
@@ -83,7 +81,7 @@ def test_every_rank_has_a_slot_and_the_numbers_are_right(sizes, spines, node, se
         ("hierarchy:2:2:3:2,node=2", "full:4"),
     ],
 )
-def test_synthetic_networks_take_nodes_as_well(text: str, node: str) -> None:
+def test_synthetic_networks_take_nodes_as_well(text, node):
     shape = shape_of_network(read_network(text), read_topology(node))
     assert shape.hosts == tuple(f"node{n:0{len(str(len(shape.hosts) - 1))}d}"
                                 for n in range(len(shape.hosts)))  # fmt: skip
@@ -98,7 +96,7 @@ def test_synthetic_networks_take_nodes_as_well(text: str, node: str) -> None:
         "fattree:1:4:4:2,bandwidth=25:10:30:80",
     ],
 )
-def test_links_above_the_node_are_those_of_the_shape_itself(text: str) -> None:
+def test_links_above_the_node_are_those_of_the_shape_itself(text):
     """The same text as a shape and as a network: as many hops, and the same least capacity."""
     shape, network = read_shape(text), read_network(text)
     cluster = shape_of_network(network, read_topology("full:1"))
@@ -113,11 +111,11 @@ def test_links_above_the_node_are_those_of_the_shape_itself(text: str) -> None:
         assert min(there) == pytest.approx(min(here))
 
 
-def test_routes_are_shortest_and_lead_where_they_should() -> None:
+def test_routes_are_shortest_and_lead_where_they_should():
     network = irregular((3, 2, 4), spines=2)
     shape = shape_of_network(network, read_topology("full:1"))
     where = {host.name: host.ports[0].switch for host in network.hosts}
-    neighbours: dict[int, list[int]] = {}
+    neighbours = {}
     for link in network.links:
         for here, there in (link.ends, link.ends[::-1]):
             neighbours.setdefault(here, []).append(there)
@@ -131,7 +129,7 @@ def test_routes_are_shortest_and_lead_where_they_should() -> None:
                 assert len(names) == hops + 2
 
 
-def _hops(neighbours: dict[int, list[int]], a: int, b: int) -> int:
+def _hops(neighbours, a, b):
     far, open_ = {a: 0}, deque([a])
     while open_:
         here = open_.popleft()
@@ -142,8 +140,8 @@ def _hops(neighbours: dict[int, list[int]], a: int, b: int) -> int:
     return far[b]
 
 
-def test_uplinks_carry_what_is_below_unless_told_otherwise() -> None:
-    def uplink(rates: NetworkRates) -> float:
+def test_uplinks_carry_what_is_below_unless_told_otherwise():
+    def uplink(rates):
         network = replace(irregular((3, 2)), rates=rates)
         shape = shape_of_network(network, read_topology("full:1"))
         (link,) = (k for k in range(shape.machine.links)
@@ -156,7 +154,7 @@ def test_uplinks_carry_what_is_below_unless_told_otherwise() -> None:
     assert uplink(NetworkRates(bandwidths_bytes_per_s=(10e9, 7e9))) == 7e9
 
 
-def test_adapters_of_a_node_are_ports() -> None:
+def test_adapters_of_a_node_are_ports():
     """DGX-1V: two GPUs and one adapter per switch; each pair leaves through its own."""
     shape = shape_of_network(irregular((2, 2)), read_topology("dgx-1v"))
     ports = Counter(
@@ -178,7 +176,7 @@ def test_adapters_of_a_node_are_ports() -> None:
         ("k80-16", "fattree:16:2:2", 25),  # without adapters in the catalogue: assumed
     ],
 )
-def test_a_host_reaches_what_its_adapters_do(node: str, text: str, gigabytes: float) -> None:
+def test_a_host_reaches_what_its_adapters_do(node, text, gigabytes):
     shape = shape_of_network(read_network(text), read_topology(node))
     last = shape.slots - 1
     ports = [link for link in shape.machine.route(0, last)
@@ -186,7 +184,7 @@ def test_a_host_reaches_what_its_adapters_do(node: str, text: str, gigabytes: fl
     assert {shape.machine.capacity(link) for link in ports} == {gigabytes * 1e9}
 
 
-def test_one_device_talks_within_its_node_first() -> None:
+def test_one_device_talks_within_its_node_first():
     """Cliques of 8 with shuffled ranks belong on the nodes, though leaves differ in size."""
     rng = np.random.default_rng(5)
     order = rng.permutation(48)
@@ -206,7 +204,7 @@ def test_one_device_talks_within_its_node_first() -> None:
     assert all(node_of[a] == node_of[b] for a, b in zip(source, target, strict=True))
 
 
-def test_seats_have_the_hosts_names_and_the_nodes_devices() -> None:
+def test_seats_have_the_hosts_names_and_the_nodes_devices():
     network = allocated(irregular((2, 3)), ["L1N2.cluster.org", "l0n1", "l1n0"])
     node = read_topology("dgx-1v")
     shape = shape_of_network(network, node)
@@ -220,13 +218,13 @@ def test_seats_have_the_hosts_names_and_the_nodes_devices() -> None:
         assert seat.memory_node == device.numa_node
         assert seat.cpus
         assert seat.nic
-    counted: Counter[str] = Counter()
+    counted = Counter()
     for seat in placement.seats:
         assert seat.local_rank == counted[seat.host]
         counted[seat.host] += 1
 
 
-def test_seats_have_the_uuids_that_each_host_has_said() -> None:
+def test_seats_have_the_uuids_that_each_host_has_said():
     node = read_topology("dgx-1v")
     own = [
         replace(
@@ -244,7 +242,7 @@ def test_seats_have_the_uuids_that_each_host_has_said() -> None:
         assert listed == [f"GPU-{host}-{device}" for device in range(8)]
 
 
-def test_hosts_that_are_not_there() -> None:
+def test_hosts_that_are_not_there():
     with pytest.raises(InputError, match="has no host n9") as error:
         allocated(irregular((2,)), ["n9"])
     assert "l0n0" in error.value.hint
@@ -252,7 +250,7 @@ def test_hosts_that_are_not_there() -> None:
         allocated(irregular((2,)), ["l0n0", "l0n0.org"])
 
 
-def test_what_does_not_fit_together() -> None:
+def test_what_does_not_fit_together():
     with pytest.raises(UsageError, match="8 devices per node"):
         shape_of_network(read_network("fattree:8:4:2"), read_topology("full:4"))
     big = read_network("fattree:8:32768")

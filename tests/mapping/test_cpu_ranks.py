@@ -1,7 +1,5 @@
 """Ranks that use no GPU: beside others, of which no two share a device."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -16,13 +14,12 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluation import evaluate
 from toposeat.mapping import Machine, map_traffic
 from toposeat.model.map_options import Constraints, MapOptions
-from toposeat.model.traffic import Traffic
 from toposeat.pipeline import map_on_path, path_of_stack
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 
 
-def traffic_of_ranks(ranks: int, seed: int) -> Traffic:
+def traffic_of_ranks(ranks, seed):
     return random_traffic(np.random.default_rng(seed), ranks, 0.8)
 
 
@@ -31,7 +28,7 @@ CROSSED = read_topology("rtx-4-crossed-bridges")
 
 @given(seed=st.integers(0, 2**32 - 1), cpu=st.sets(st.integers(0, 4), min_size=1, max_size=2))
 @settings(max_examples=15, deadline=None)
-def test_no_two_ranks_with_a_gpu_share_one(seed: int, cpu: set[int]) -> None:
+def test_no_two_ranks_with_a_gpu_share_one(seed, cpu):
     """Brute force over all orders of the others, by congestion."""
     topology, traffic = random_topology(np.random.default_rng(seed), 4), traffic_of_ranks(5, seed)
     options = MapOptions(objective="congestion", constraints=Constraints(cpu_ranks=cpu), min_gain=0)
@@ -41,7 +38,7 @@ def test_no_two_ranks_with_a_gpu_share_one(seed: int, cpu: set[int]) -> None:
     assert len(set(taken)) == len(others)
     assert {result.device_of_rank[rank] for rank in cpu} == {0}
 
-    def congestion(devices: tuple[int, ...]) -> float:
+    def congestion(devices):
         row = [0] * 5
         for rank, device in zip(others, devices, strict=True):
             row[rank] = device
@@ -63,13 +60,13 @@ def test_no_two_ranks_with_a_gpu_share_one(seed: int, cpu: set[int]) -> None:
         (Constraints(), "--cpu-ranks names ranks that use no GPU"),
     ],
 )
-def test_what_cannot_be(constraints: Constraints, cause: str) -> None:
+def test_what_cannot_be(constraints, cause):
     with pytest.raises(ToposeatError) as refused:
         map_traffic(CROSSED, traffic_of_ranks(5, 1), MapOptions(constraints=constraints))
     assert cause in f"{refused.value.message} {refused.value.hint}"
 
 
-def test_on_several_nodes_they_are_refused() -> None:
+def test_on_several_nodes_they_are_refused():
     """Nothing says on which node such a rank starts."""
     nodes = cluster(2)
     options = MapOptions(constraints=Constraints(cpu_ranks=[0]))
@@ -77,7 +74,7 @@ def test_on_several_nodes_they_are_refused() -> None:
         map_traffic(nodes, traffic_of_ranks(3, 1), options)
 
 
-def test_a_profile_tells_them_where_devices_are_too_few() -> None:
+def test_a_profile_tells_them_where_devices_are_too_few():
     path = path_of_stack(None, None, CROSSED, 5, environment={})
     traffic = replace(traffic_of_ranks(5, 3), metadata={"cpu_ranks": "0"})
     result = map_on_path(Machine.of(CROSSED), traffic, MapOptions(), path)

@@ -1,17 +1,12 @@
 """NVLink domains over hosts: trays of GB200 NVL72, two domains of 16 trays with four GPUs each."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from toposeat.errors import InputError, UsageError
-from toposeat.mapping import Shape, SlotEvaluator, map_to_shape, read_shape, shape_of_network
-from toposeat.model.evaluation import MappingResult
+from toposeat.mapping import SlotEvaluator, map_to_shape, read_shape, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_network, read_topology
@@ -23,7 +18,7 @@ ALTERNATING = [host // 2 + 16 * (host % 2) for host in range(32)]
 SHUFFLED = random.Random(5).sample(range(32), 32)
 
 
-def racks(conf: Path, order: Sequence[int], options: str = ",domain=16") -> Shape:
+def racks(conf, order, options=",domain=16"):
     """32 trays on one leaf, with a rail for each of four NICs; the job has the hosts in `order`."""
     conf.write_text("SwitchName=leaf Nodes=n[00-31]\n")
     network = read_network(f"{conf},rails=4,bandwidth=50{options}")
@@ -31,11 +26,11 @@ def racks(conf: Path, order: Sequence[int], options: str = ",domain=16") -> Shap
     return shape_of_network(network, read_topology("gb200-nvl72"))
 
 
-def mapped(shape: Shape, job: str) -> MappingResult:
+def mapped(shape, job):
     return map_to_shape(shape, pattern_traffic(job), MapOptions(budget_s=1))
 
 
-def domains_of_groups(shape: Shape, result: MappingResult, job: str, name: str) -> list[set[int]]:
+def domains_of_groups(shape, result, job, name):
     domain = [shape.domain_of_host[slot // 4] for slot in result.device_of_rank]
     groups = [each for each in pattern_traffic(job).communicators if each.name.startswith(name)]
     assert groups
@@ -50,9 +45,7 @@ def domains_of_groups(shape: Shape, result: MappingResult, job: str, name: str) 
         ("llm:tp=2,pp=1,dp=64,ep=32,experts=32,sp", "expert parallel"),
     ],
 )
-def test_groups_that_fit_in_a_domain_stay_inside(
-    tmp_path: Path, job: str, name: str, order: list[int]
-) -> None:
+def test_groups_that_fit_in_a_domain_stay_inside(tmp_path, job, name, order):
     shape = racks(tmp_path / "topology.conf", order)
     result = mapped(shape, job)
     assert all(len(found) == 1 for found in domains_of_groups(shape, result, job, name))
@@ -63,9 +56,7 @@ def test_groups_that_fit_in_a_domain_stay_inside(
 
 
 @pytest.mark.parametrize("order", [BY_DOMAIN, ALTERNATING])
-def test_a_group_larger_than_a_domain_crosses_and_it_is_said(
-    tmp_path: Path, order: list[int]
-) -> None:
+def test_a_group_larger_than_a_domain_crosses_and_it_is_said(tmp_path, order):
     """By the NICs of 16 trays NVLink is the limit; by the four of one tray these are.
 
     From one of two domains to the other trees send S, where a ring does V = 2 S (n - 1) / n.
@@ -81,7 +72,7 @@ def test_a_group_larger_than_a_domain_crosses_and_it_is_said(
     assert high == pytest.approx(load.bytes * 128 / 254 / (4 * NIC) * 1e3, rel=1e-2)
 
 
-def test_a_ring_over_the_trays_of_a_domain_has_the_rate_of_nvlink(tmp_path: Path) -> None:
+def test_a_ring_over_the_trays_of_a_domain_has_the_rate_of_nvlink(tmp_path):
     job = "llm:tp=64,pp=1,dp=1"
     shape = racks(tmp_path / "topology.conf", BY_DOMAIN)
     evaluator = SlotEvaluator(shape, pattern_traffic(job))
@@ -92,7 +83,7 @@ def test_a_ring_over_the_trays_of_a_domain_has_the_rate_of_nvlink(tmp_path: Path
     assert [each.bytes for each in found.links] == pytest.approx([load.bytes] * 20)
 
 
-def test_messages_in_a_domain_load_the_links_of_both_ends_only(tmp_path: Path) -> None:
+def test_messages_in_a_domain_load_the_links_of_both_ends_only(tmp_path):
     shape = racks(tmp_path / "topology.conf", BY_DOMAIN)
     evaluator = SlotEvaluator(shape, pattern_traffic("alltoall:2,bytes=1e6"))
     inside = evaluator.evaluate([1, 4 * 15 + 2])
@@ -107,7 +98,7 @@ def test_messages_in_a_domain_load_the_links_of_both_ends_only(tmp_path: Path) -
     assert outside.cost > inside.cost
 
 
-def test_the_best_order_is_found_against_the_ring_of_hosts(tmp_path: Path) -> None:
+def test_the_best_order_is_found_against_the_ring_of_hosts(tmp_path):
     """Tensor groups of 16: what the search keeps inside costs no more than hosts in order."""
     job = "llm:tp=16,pp=1,dp=8"
     ordered = racks(tmp_path / "a.conf", BY_DOMAIN)
@@ -119,7 +110,7 @@ def test_the_best_order_is_found_against_the_ring_of_hosts(tmp_path: Path) -> No
     assert all(len(domains) == 1 for domains in found)
 
 
-def test_blocks_of_slurm_are_the_domains_of_trays(tmp_path: Path) -> None:
+def test_blocks_of_slurm_are_the_domains_of_trays(tmp_path):
     conf = tmp_path / "topology.conf"
     conf.write_text("BlockName=b1 Nodes=n[01-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18\n")
     network = read_network(conf)
@@ -130,18 +121,18 @@ def test_blocks_of_slurm_are_the_domains_of_trays(tmp_path: Path) -> None:
     assert other.domain_of_host == ()
 
 
-def test_a_part_of_the_hosts_keeps_its_domains(tmp_path: Path) -> None:
+def test_a_part_of_the_hosts_keeps_its_domains(tmp_path):
     shape = racks(tmp_path / "topology.conf", [0, 20, 1, 21])
     assert shape.domain_of_host == (0, 1, 0, 1)
 
 
-def test_trays_without_a_stated_domain_are_nodes_and_it_is_said(tmp_path: Path) -> None:
+def test_trays_without_a_stated_domain_are_nodes_and_it_is_said(tmp_path):
     shape = racks(tmp_path / "topology.conf", BY_DOMAIN, options="")
     assert shape.domain_of_host == ()
     assert any("domain=18" in note for note in shape.notes)
 
 
-def test_nodes_without_a_fabric_have_no_domains(tmp_path: Path) -> None:
+def test_nodes_without_a_fabric_have_no_domains(tmp_path):
     conf = tmp_path / "topology.conf"
     conf.write_text("SwitchName=leaf Nodes=n[00-31]\n")
     shape = shape_of_network(read_network(f"{conf},domain=16"), read_topology("perlmutter-4"))
@@ -149,7 +140,7 @@ def test_nodes_without_a_fabric_have_no_domains(tmp_path: Path) -> None:
     assert any("no NVSwitch" in note for note in shape.notes)
 
 
-def test_domains_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+def test_domains_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match="18 trays"):
         racks(tmp_path / "topology.conf", BY_DOMAIN, options=",domain=19")
     for text in ("0", "x", "1000000"):
@@ -159,7 +150,7 @@ def test_domains_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         read_shape("fattree:4:16:2,domain=16")
 
 
-def test_machines_of_other_hosts_are_no_node(tmp_path: Path) -> None:
+def test_machines_of_other_hosts_are_no_node(tmp_path):
     conf = tmp_path / "topology.conf"
     conf.write_text("SwitchName=leaf Nodes=n[00-31]\n")
     network = read_network(conf)

@@ -1,7 +1,5 @@
 """Why a placement: moves and bottlenecks recomputed by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +11,6 @@ from toposeat._core import flow_time
 from toposeat.evaluation import compile_network, compile_traffic
 from toposeat.evaluation.network import network_arrays
 from toposeat.mapping import map_traffic
-from toposeat.model.explanation import Explanation
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.traffic import MemorySpace
 from toposeat.profile import pattern_traffic
@@ -22,7 +19,7 @@ from toposeat.report.view.mapping import render_mapping_text
 from toposeat.topology import read_topology
 
 
-def explained(machine: str, pattern: str, **options: object) -> Explanation:
+def explained(machine, pattern, **options):
     result = map_traffic(
         read_topology(machine), pattern_traffic(pattern), MapOptions(explained=True, **options)
     )
@@ -30,7 +27,7 @@ def explained(machine: str, pattern: str, **options: object) -> Explanation:
     return result.explanation
 
 
-def test_moves_and_bottleneck_of_the_papers_weighted_stencil() -> None:
+def test_moves_and_bottleneck_of_the_papers_weighted_stencil():
     """The heavy pairs (first dimension) leave QPI; 16 pairs load it before, as Faraji's 1600."""
     machine, pattern = read_topology("k80-16-faraji"), "stencil3d:2x2x4,weight=3"
     traffic = pattern_traffic(pattern)
@@ -59,7 +56,7 @@ def test_moves_and_bottleneck_of_the_papers_weighted_stencil() -> None:
     assert explanation.moved_pairs >= 16
 
 
-def test_who_loads_the_bottleneck_adds_up() -> None:
+def test_who_loads_the_bottleneck_adds_up():
     machine = tree_topology([2, 2], [4e9, 1e9])
     traffic = random_traffic(np.random.default_rng(4), 4, 0.8)
     result = map_traffic(machine, traffic, MapOptions(explained=True))
@@ -69,7 +66,7 @@ def test_who_loads_the_bottleneck_adds_up() -> None:
     assert sum(load.bytes for load in after.loads) == after.bytes == result.placed.links[0].bytes
 
 
-def test_latency_is_named_with_its_pair_or_with_the_rank_that_waits() -> None:
+def test_latency_is_named_with_its_pair_or_with_the_rank_that_waits():
     machine = read_topology("dgx-1v")
     small = pattern_traffic("stencil2d:2x4,bytes=8")
     table, options = small.mapped_table(), MapOptions(solver="default", explained=True)
@@ -96,21 +93,21 @@ def test_latency_is_named_with_its_pair_or_with_the_rank_that_waits() -> None:
     assert "the latency of" not in bottleneck_words(large.after, machine)
 
 
-def test_nothing_moves_where_the_default_is_kept() -> None:
+def test_nothing_moves_where_the_default_is_kept():
     explanation = explained("dgx-a100", "ring:8")
     assert explanation.moves == ()
     assert explanation.moved_pairs == explanation.moved_bytes == 0
     assert explanation.before == explanation.after
 
 
-def test_ranks_on_one_device_use_no_links() -> None:
+def test_ranks_on_one_device_use_no_links():
     explanation = explained("power9-4", "ring:8,bytes=1e6", constraints=Constraints(slots=2))
     assert any(move.links_after == () for move in explanation.moves)
 
 
 @pytest.mark.parametrize("solver", ["auto", "random"])
 @pytest.mark.parametrize("machine", ["k80-16", "dgx-1v", "mi250x-8"])
-def test_bottlenecks_are_those_of_the_checker(machine: str, solver: str) -> None:
+def test_bottlenecks_are_those_of_the_checker(machine, solver):
     """Link, bytes, seconds and users of the busiest link, from the topology's own words."""
     topology = read_topology(machine)
     traffic = random_traffic(np.random.default_rng(9), 8, 0.6)
@@ -139,7 +136,7 @@ def test_bottlenecks_are_those_of_the_checker(machine: str, solver: str) -> None
         assert [load.bytes for load in told.loads] == heaviest
 
 
-def test_arrays_are_the_compiled_machine() -> None:
+def test_arrays_are_the_compiled_machine():
     machine = read_topology("dgx-1v")
     traffic = compile_traffic(pattern_traffic("random:8,seed=2,degree=4"))
     order = [3, 1, 0, 2, 7, 6, 5, 4]

@@ -1,7 +1,5 @@
 """Groups of near hosts, against the routes of the machines themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Of placements as good, the one that keeps rank 0 on the first host and hosts in their order."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from pathlib import Path
@@ -14,7 +12,6 @@ from tests.mapping.machines import traffic_of
 from tests.mapping.test_node_order import NAMES, leaves_of_four
 from toposeat.cli.main import main
 from toposeat.mapping import map_to_shape, map_traffic, shape_of_network
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.profile import pattern_traffic
@@ -23,12 +20,12 @@ from toposeat.topology import read_topology
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "ml"
 
 
-def hosts_in_order(result: MappingResult, per_host: int) -> list[int]:
+def hosts_in_order(result, per_host):
     """Numbers of hosts, in the order of their lowest ranks."""
     return list(dict.fromkeys((np.array(result.device_of_rank) // per_host).tolist()))
 
 
-def test_equal_nodes_keep_their_order() -> None:
+def test_equal_nodes_keep_their_order():
     """The heavy pairs are within nodes in one way; which node has which is all the same."""
     machine = cluster(4)
     for seed in range(6):
@@ -45,7 +42,7 @@ def test_equal_nodes_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_leaves_are_filled_from_the_first_host_and_in_order(seed: int) -> None:
+def test_leaves_are_filled_from_the_first_host_and_in_order(seed):
     names = random.Random(seed).sample(NAMES, 32)
     shape = shape_of_network(leaves_of_four(names, 4), read_topology("hgx-h100"))
     result = map_to_shape(shape, pattern_traffic("llm:tp=8,pp=4,dp=8"), MapOptions(budget_s=3))
@@ -64,9 +61,7 @@ def test_leaves_are_filled_from_the_first_host_and_in_order(seed: int) -> None:
         ("09-volcano-4233", 5, {"n1-3": 3, "n4-5": 2}, 0.28),
     ],
 )
-def test_public_cases_fill_one_rack_before_the_next(
-    case: str, dp: int, racks: dict[str, int], gain: float, tmp_path: Path
-) -> None:
+def test_public_cases_fill_one_rack_before_the_next(case, dp, racks, gain, tmp_path):
     if not CASES.exists():
         pytest.skip("no ../shared beside the checkout")
     hosts = CASES / f"{case}.hosts"

@@ -1,7 +1,5 @@
 """Problems that break arithmetic or make no sense, for every objective and solver."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
@@ -17,15 +15,13 @@ from toposeat.mapping import (
     read_shape,
 )
 from toposeat.mapping.scale import SCALE_SOLVERS
-from toposeat.model.evaluation import Evaluation
 from toposeat.model.map_options import OBJECTIVES, SOLVERS, Constraints, MapOptions
-from toposeat.model.traffic import Traffic
 from toposeat.topology import read_topology
 
 MOST = 2**61
 
 
-def one_pair(ranks: int, nbytes: int) -> Traffic:
+def one_pair(ranks, nbytes):
     matrix = np.zeros((ranks, ranks), np.int64)
     matrix[0, -1] = nbytes
     return traffic_of(matrix)
@@ -43,13 +39,13 @@ PROBLEMS = {
 }
 
 
-def is_sound(evaluation: Evaluation) -> bool:
+def is_sound(evaluation):
     figures = (evaluation.predicted_s, evaluation.cost, evaluation.max_congestion_s)
     return all(each is not None and math.isfinite(each) and each >= 0 for each in figures)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_node_answers_soundly(name: str) -> None:
+def test_a_node_answers_soundly(name):
     traffic = PROBLEMS[name]
     for machine, objective, solver in itertools.product(
         ("dgx-1v", "power9-4"), OBJECTIVES, SOLVERS
@@ -69,7 +65,7 @@ def test_a_node_answers_soundly(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_shape_answers_soundly(name: str) -> None:
+def test_a_shape_answers_soundly(name):
     traffic = PROBLEMS[name]
     for text, objective, solver in itertools.product(
         ("hierarchy:2:4", "torus2d:3x3", "dragonfly:2:2:2"), OBJECTIVES, SCALE_SOLVERS
@@ -84,7 +80,7 @@ def test_a_shape_answers_soundly(name: str) -> None:
         assert is_sound(result.placed)
 
 
-def test_devices_that_nothing_joins_are_named() -> None:
+def test_devices_that_nothing_joins_are_named():
     machine = read_topology("dgx-1v")
     routes = tuple(each for each in machine.routes if "gpu7" not in (each.source, each.target))
     cut = dataclasses.replace(machine, routes=routes)
@@ -94,7 +90,7 @@ def test_devices_that_nothing_joins_are_named() -> None:
         assert caught.value.hint
 
 
-def test_too_many_ranks_and_contradictions_for_every_solver() -> None:
+def test_too_many_ranks_and_contradictions_for_every_solver():
     machine, traffic = read_topology("power9-4"), one_pair(5, 1)
     for objective, solver in itertools.product(OBJECTIVES, SOLVERS):
         with pytest.raises(ToposeatError, match="5 ranks do not fit on the 4 devices"):

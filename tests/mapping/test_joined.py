@@ -1,11 +1,8 @@
 """Hosts that a network joins as one machine that lists every device."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from toposeat.errors import InputError
 from toposeat.evaluation import Evaluator, Scenarios
 from toposeat.mapping.decision import settling_of
 from toposeat.model.network import Network
-from toposeat.model.topology import PathClass, Topology
+from toposeat.model.topology import PathClass
 from toposeat.model.traffic import MemorySpace
 from toposeat.report.view.mapping import range_words
 from toposeat.topology.topology_file import parse_topology, topology_text
@@ -26,10 +23,10 @@ HOSTS = ("n1", "n2", "n3", "n4")
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> MakeNetwork:
+def network(tmp_path):
     """Two leaf switches, each with half of the hosts, and a spine."""
 
-    def made(*options: str, hosts: tuple[str, ...] = HOSTS) -> Network:
+    def made(*options, hosts=HOSTS):
         half = len(hosts) // 2
         leaves = {"a": hosts[:half], "b": hosts[half:]}
         lines = [f"SwitchName={name} Nodes={','.join(own)}" for name, own in leaves.items()]
@@ -40,13 +37,13 @@ def network(tmp_path: Path) -> MakeNetwork:
     return made
 
 
-def node(devices: int = 4) -> Topology:
+def node(devices=4):
     machine = topology.read_topology("polaris-4")
     gone = frozenset(device.id for device in machine.devices[devices:])
     return without_devices(machine, gone)
 
 
-def test_every_host_keeps_its_own_devices(network: MakeNetwork) -> None:
+def test_every_host_keeps_its_own_devices(network):
     nodes = [node(4), node(4), node(4), node(3)]
     machine = mapping.join_hosts(network(), nodes)
     machine.check()
@@ -59,7 +56,7 @@ def test_every_host_keeps_its_own_devices(network: MakeNetwork) -> None:
     assert len(machine.routes) == sum(len(n.routes) for n in nodes) + 2 * (3 * 16 + 3 * 12)
 
 
-def test_a_way_to_another_host_leaves_by_the_nearest_adapters(network: MakeNetwork) -> None:
+def test_a_way_to_another_host_leaves_by_the_nearest_adapters(network):
     machine = mapping.join_hosts(network(), [node()] * 4)
     there = machine.route_of_pair["n1/gpu3", "n4/gpu0"]
     back = machine.route_of_pair["n4/gpu0", "n1/gpu3"]
@@ -78,7 +75,7 @@ def test_a_way_to_another_host_leaves_by_the_nearest_adapters(network: MakeNetwo
     assert not any("top" in end for id in neighbours.links for end in machine.link_of_id[id].ends)
 
 
-def test_hosts_without_adapters_share_one_port(network: MakeNetwork) -> None:
+def test_hosts_without_adapters_share_one_port(network):
     bare = replace(node(), nics=(), routes=tuple(r for r in node().routes if "nic" not in r.target))
     kept = {device.id for device in bare.devices} | {part.id for part in bare.components}
     bare = replace(bare, links=tuple(x for x in bare.links if kept >= {*x.ends}), pairs=())
@@ -92,7 +89,7 @@ def test_hosts_without_adapters_share_one_port(network: MakeNetwork) -> None:
     assert not machine.premises or all("port" not in each.what for each in machine.premises)
 
 
-def test_rates_that_nobody_states_are_premises(network: MakeNetwork) -> None:
+def test_rates_that_nobody_states_are_premises(network):
     named = {each.what for each in mapping.join_hosts(network(), [node()] * 4).premises}
     assert "uplinks of a switch" in named
     told = {
@@ -101,7 +98,7 @@ def test_rates_that_nobody_states_are_premises(network: MakeNetwork) -> None:
     assert not told & {"uplinks of a switch", "rate of a network port"}
 
 
-def test_what_settles_a_doubt_is_said(network: MakeNetwork) -> None:
+def test_what_settles_a_doubt_is_said(network):
     traffic = profile.read_traffic("stencil2d:4x4")
     machine = mapping.join_hosts(network("bandwidth=25"), [node()] * 4)
     premises = pipeline.map_traffic(machine, traffic).premises
@@ -113,14 +110,14 @@ def test_what_settles_a_doubt_is_said(network: MakeNetwork) -> None:
     assert "uplinks of a switch" not in said
 
 
-def test_it_survives_its_file(network: MakeNetwork) -> None:
+def test_it_survives_its_file(network):
     machine = mapping.join_hosts(network(), [node(4), node(2), node(4), node(3)])
     again = parse_topology(topology_text(machine), "machine.json")
     assert again.route_of_pair == machine.route_of_pair
     assert again.devices == machine.devices
 
 
-def test_a_plan_is_as_good_as_that_of_the_large_machine(network: MakeNetwork) -> None:
+def test_a_plan_is_as_good_as_that_of_the_large_machine(network):
     """The same machine, by the solver for thousands of ranks: neither gains more for certain."""
     traffic = profile.read_traffic("stencil2d:4x4")
     machine = mapping.join_hosts(network(), [node()] * 4)
@@ -133,7 +130,7 @@ def test_a_plan_is_as_good_as_that_of_the_large_machine(network: MakeNetwork) ->
     assert joined.placed.predicted_s < 0.9 * joined.default.predicted_s
 
 
-def test_rounds_are_one_floor_on_both_forms(network: MakeNetwork) -> None:
+def test_rounds_are_one_floor_on_both_forms(network):
     schedule = profile.collective_schedule("allreduce", "recursive-doubling", [range(16)], 8)
     traffic = replace(
         profile.schedule_traffic(schedule), rounds={MemorySpace.DEVICE: schedule.table()}
@@ -153,7 +150,7 @@ def test_rounds_are_one_floor_on_both_forms(network: MakeNetwork) -> None:
         assert bare.predicted_s < slots.predicted_s
 
 
-def test_one_partner_after_the_other_is_looked_at_on_both_forms(network: MakeNetwork) -> None:
+def test_one_partner_after_the_other_is_looked_at_on_both_forms(network):
     traffic = profile.read_traffic("stencil2d:4x4,bytes=8")
     machine = mapping.join_hosts(network(), [node()] * 4)
     shape = mapping.shape_of_network(network(), node())
@@ -168,7 +165,7 @@ def test_one_partner_after_the_other_is_looked_at_on_both_forms(network: MakeNet
     assert told == {"whether messages to several partners overlap"}
 
 
-def test_too_many_devices_are_refused(network: MakeNetwork) -> None:
+def test_too_many_devices_are_refused(network):
     hosts = tuple(f"n{i}" for i in range(66))
     with pytest.raises(InputError, match="264 devices are too many") as refused:
         mapping.join_hosts(network(hosts=hosts), [node()] * 66)

@@ -1,25 +1,20 @@
 """One machine: which of its forms answers, and that the better of both searches is taken."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from toposeat import evaluation, mapping, pipeline, profile, topology
 from toposeat.mapping import Machine
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
 
 HOSTS = "node[1,5,2,6,3,7,4,8]"  # neighbours in the job are on different leaf switches
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path):
     return network_of(tmp_path, 4, "hgx-h100")
 
 
-def network_of(folder: Path, per_leaf: int, node: str) -> Machine:
+def network_of(folder, per_leaf, node):
     """Two leaf switches whose uplinks carry a quarter; hosts from each in turns."""
     conf = folder / "topology.conf"
     conf.write_text(
@@ -32,7 +27,7 @@ def network_of(folder: Path, per_leaf: int, node: str) -> Machine:
     return Machine.of_network(topology.allocated(network, order), topology.read_topology(node))
 
 
-def mapped(machine: Machine, job: str, options: MapOptions | None = None) -> MappingResult:
+def mapped(machine, job, options=None):
     return pipeline.map_on_path(
         machine,
         profile.pattern_traffic(job),
@@ -41,7 +36,7 @@ def mapped(machine: Machine, job: str, options: MapOptions | None = None) -> Map
     )
 
 
-def test_what_the_search_over_hosts_finds_is_not_missed(machine: Machine) -> None:
+def test_what_the_search_over_hosts_finds_is_not_missed(machine):
     """Judged on the listed machine; the order of nodes is what a search by pairs misses."""
     job = "llm:tp=8,dp=8"
     traffic, options = profile.pattern_traffic(job), MapOptions(budget_s=0.5)
@@ -57,7 +52,7 @@ def test_what_the_search_over_hosts_finds_is_not_missed(machine: Machine) -> Non
     assert found.placed.predicted_s == evaluator.evaluate(found.device_of_rank).predicted_s
 
 
-def test_a_result_of_a_network_has_what_both_forms_know(machine: Machine) -> None:
+def test_a_result_of_a_network_has_what_both_forms_know(machine):
     found = mapped(machine, "llm:tp=8,dp=8")
     assert found.premises is not None  # a range, by rates that are assumed
     assert {load.level for load in found.placed.levels} >= {"leaf uplinks", "nvlink in hosts"}
@@ -67,19 +62,19 @@ def test_a_result_of_a_network_has_what_both_forms_know(machine: Machine) -> Non
     assert halves == {frozenset(f"node{n}" for n in r) for r in (range(1, 5), range(5, 9))}
 
 
-def test_a_metric_of_pairs_is_minimised_on_a_network(machine: Machine) -> None:
+def test_a_metric_of_pairs_is_minimised_on_a_network(machine):
     options = MapOptions(budget_s=0.2, objective="cost", metric="latency")
     found = mapped(machine, "stencil2d:8x8", options)
     assert found.metric == "latency"
     assert found.placed.cost <= found.default.cost
 
 
-def test_a_pin_holds_on_a_network(machine: Machine) -> None:
+def test_a_pin_holds_on_a_network(machine):
     options = MapOptions(budget_s=0.2, constraints=Constraints(pins={0: 13}))
     assert mapped(machine, "stencil2d:8x8", options).device_of_rank[0] == 13
 
 
-def test_size_and_what_is_asked_decide_which_form_answers(tmp_path: Path, machine: Machine) -> None:
+def test_size_and_what_is_asked_decide_which_form_answers(tmp_path, machine):
     assert machine.listed() is machine.topology is not None
     larger = network_of(tmp_path, 8, "hgx-h100")  # 128 devices
     assert larger.listed() is None

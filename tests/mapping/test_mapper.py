@@ -1,11 +1,8 @@
 """map_traffic: names, constraints, the guard, determinism, budget."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +24,6 @@ from toposeat.mapping import (
     map_traffic,
     read_shape,
 )
-from toposeat.model.evaluation import Evaluation, MappingResult
 from toposeat.model.map_options import OBJECTIVES, Constraints, MapOptions
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
@@ -36,7 +32,7 @@ from toposeat.topology import read_topology
 CHOOSING = ["auto", "exact", "search"]
 
 
-def value(evaluation: Evaluation, objective: str) -> float:
+def value(evaluation, objective):
     return {
         "cost": evaluation.cost,
         "congestion": evaluation.max_congestion_s,
@@ -44,7 +40,7 @@ def value(evaluation: Evaluation, objective: str) -> float:
     }[objective]
 
 
-def check(result: MappingResult, slots: int = 1) -> None:
+def check(result, slots=1):
     """What holds for every result."""
     certificate = result.certificate
     assert max(Counter(result.device_of_rank).values()) <= slots
@@ -63,7 +59,7 @@ def check(result: MappingResult, slots: int = 1) -> None:
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", range(4))
-def test_equals_brute_force(objective: str, seed: int) -> None:
+def test_equals_brute_force(objective, seed):
     rng = np.random.default_rng(seed)
     machine = random_topology(rng, 5)
     traffic = random_traffic(rng, 4 if seed == 0 else 5, 0.6)
@@ -90,7 +86,7 @@ def test_equals_brute_force(objective: str, seed: int) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), objective=st.sampled_from(sorted(OBJECTIVES)))
-def test_names_of_ranks_do_not_matter(seed: int, objective: str) -> None:
+def test_names_of_ranks_do_not_matter(seed, objective):
     rng = np.random.default_rng(seed)
     machine = random_topology(rng, 5)
     matrix = random_traffic(rng, 5, 0.5).mapped_table().dense_bytes(5)
@@ -108,7 +104,7 @@ def test_names_of_ranks_do_not_matter(seed: int, objective: str) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("solver", [*CHOOSING, "default", "random"])
 @pytest.mark.parametrize("machine", ["dgx-1v", "k80-16"])
-def test_every_solver_answers(machine: str, solver: str, objective: str) -> None:
+def test_every_solver_answers(machine, solver, objective):
     topology = read_topology(machine)
     traffic = random_traffic(np.random.default_rng(7), len(topology.devices) - 2, 0.3)
     result = map_traffic(
@@ -122,7 +118,7 @@ def test_every_solver_answers(machine: str, solver: str, objective: str) -> None
 
 
 @pytest.mark.parametrize("solver", ["auto", "search", "random"])
-def test_a_seed_gives_one_answer(solver: str) -> None:
+def test_a_seed_gives_one_answer(solver):
     machine = read_topology("dgx-2")
     traffic = random_traffic(np.random.default_rng(3), 12, 0.4)
     answers = {
@@ -134,7 +130,7 @@ def test_a_seed_gives_one_answer(solver: str) -> None:
     assert len(answers) == 1
 
 
-def test_random_differs_by_seed() -> None:
+def test_random_differs_by_seed():
     machine = read_topology("k80-16")
     traffic = random_traffic(np.random.default_rng(3), 16, 0.4)
     answers = {
@@ -145,7 +141,7 @@ def test_random_differs_by_seed() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_devices_and_pins_are_kept(objective: str) -> None:
+def test_devices_and_pins_are_kept(objective):
     machine = read_topology("k80-16")
     traffic = random_traffic(np.random.default_rng(1), 6, 0.7)
     allowed = [15, 3, 2, 8, 9, 1, 0]
@@ -169,7 +165,7 @@ def test_devices_and_pins_are_kept(objective: str) -> None:
     assert result.certificate.lower_bound == pytest.approx(best)
 
 
-def test_time_is_proved_beyond_trees() -> None:
+def test_time_is_proved_beyond_trees():
     """16 devices, where links alone decide: the congestion that no placement can avoid is exact."""
     rng = np.random.default_rng(0)
     machine = complete_mesh(rng, 16)
@@ -180,7 +176,7 @@ def test_time_is_proved_beyond_trees() -> None:
 
 
 @pytest.mark.parametrize("machine", ["k80-16", "dgx-2"])
-def test_latency_is_in_the_bound_of_the_time(machine: str) -> None:
+def test_latency_is_in_the_bound_of_the_time(machine):
     """Many small messages: their latency is most of the time, and no placement can avoid it."""
     matrix = pattern_traffic("stencil3d:2x2x4").mapped_table().dense_bytes(16) // 2**10
     messages = 10 * (matrix > 0)
@@ -195,7 +191,7 @@ def test_latency_is_in_the_bound_of_the_time(machine: str) -> None:
     assert result.certificate.gap < 0.05
 
 
-def test_best_subset_of_devices() -> None:
+def test_best_subset_of_devices():
     machine = read_topology("dgx-1v")
     pair = np.zeros((2, 2), np.int64)
     pair[0, 1] = pair[1, 0] = 10**9
@@ -208,7 +204,7 @@ def test_best_subset_of_devices() -> None:
     assert result.placed.predicted_s < result.default.predicted_s
 
 
-def test_no_traffic_keeps_the_default() -> None:
+def test_no_traffic_keeps_the_default():
     silent = traffic_of(np.zeros((8, 8), np.int64))
     for objective in OBJECTIVES:
         result = map_traffic(read_topology("dgx-1v"), silent, MapOptions(objective=objective))
@@ -217,7 +213,7 @@ def test_no_traffic_keeps_the_default() -> None:
         assert result.notes == ("default is already optimal",)
 
 
-def test_the_cheapest_placement_is_not_taken_if_it_is_slower() -> None:
+def test_the_cheapest_placement_is_not_taken_if_it_is_slower():
     # Cost likes all pairs on nearest devices; a narrow shared uplink makes that slow.
     rng = np.random.default_rng(0)
     slower = 0
@@ -230,7 +226,7 @@ def test_the_cheapest_placement_is_not_taken_if_it_is_slower() -> None:
     assert slower > 0
 
 
-def test_budget_is_respected() -> None:
+def test_budget_is_respected():
     machine = tree_topology([4, 4, 4, 2], [4e9, 3e9, 2e9, 1e9])
     traffic = random_traffic(np.random.default_rng(2), 128, 0.1)
     for objective in OBJECTIVES:
@@ -256,7 +252,7 @@ def test_budget_is_respected() -> None:
         ({"min_gain": 2.0}, UsageError, "gain of 2"),
     ],
 )
-def test_mistakes_are_named(options: dict[str, object], error: type, words: str) -> None:
+def test_mistakes_are_named(options, error, words):
     traffic = random_traffic(np.random.default_rng(0), 4, 0.5)
     with pytest.raises(error, match=words) as caught:
         map_traffic(read_topology("dgx-1v"), traffic, MapOptions(**options))  # type: ignore[arg-type]
@@ -306,9 +302,7 @@ def test_mistakes_are_named(options: dict[str, object], error: type, words: str)
         ),
     ],
 )
-def test_contradictions_are_named(
-    constraints: dict[str, Any], error: type[ToposeatError], words: str
-) -> None:
+def test_contradictions_are_named(constraints, error, words):
     traffic = random_traffic(np.random.default_rng(0), 4, 0.5)
     with pytest.raises(error, match=words) as caught:
         map_traffic(
@@ -317,7 +311,7 @@ def test_contradictions_are_named(
     assert caught.value.hint
 
 
-def test_ranks_share_devices_only_if_asked_to() -> None:
+def test_ranks_share_devices_only_if_asked_to():
     traffic = random_traffic(np.random.default_rng(0), 19, 0.5)
     with pytest.raises(ToposeatError, match="19 ranks do not fit on the 8 devices") as caught:
         map_traffic(read_topology("dgx-1v"), traffic)
@@ -332,7 +326,7 @@ def test_ranks_share_devices_only_if_asked_to() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_without_time_nothing_is_searched(objective: str) -> None:
+def test_without_time_nothing_is_searched(objective):
     """A budget that is gone at once: the default, with a bound, and no placement tried."""
     machine = cluster(9)
     traffic = random_traffic(np.random.default_rng(1), len(machine.devices), 0.2)
@@ -343,7 +337,7 @@ def test_without_time_nothing_is_searched(objective: str) -> None:
     assert any("no better placement was found" in note for note in result.notes)
 
 
-def test_gains_too_small_to_matter_keep_the_default() -> None:
+def test_gains_too_small_to_matter_keep_the_default():
     """dgx-2 with dense random traffic: the search gains a fraction of a percent."""
     machine, traffic = read_topology("dgx-2"), pattern_traffic("random:16,seed=1,degree=12")
     found = map_traffic(machine, traffic, MapOptions(min_gain=0))
@@ -357,13 +351,13 @@ def test_gains_too_small_to_matter_keep_the_default() -> None:
     assert any("not worth moving ranks" in note for note in kept.notes)
 
 
-def test_gains_that_matter_are_taken() -> None:
+def test_gains_that_matter_are_taken():
     machine, traffic = read_topology("k80-16"), pattern_traffic("stencil3d:2x2x4,weight=3")
     found = map_traffic(machine, traffic, MapOptions(min_gain=0.01))
     assert found.placed.predicted_s < 0.6 * found.default.predicted_s
 
 
-def test_a_proved_optimum_not_worth_having_is_no_proof_for_the_default() -> None:
+def test_a_proved_optimum_not_worth_having_is_no_proof_for_the_default():
     machine, traffic = read_topology("k80-16"), pattern_traffic("stencil3d:2x2x4,weight=3")
     kept = map_traffic(machine, traffic, MapOptions(objective="cost", min_gain=1.0))
     assert kept.placed == kept.default

@@ -1,7 +1,5 @@
 """Language models on tapered leaves: the order of nodes gains, the order inside does not."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -9,9 +7,8 @@ import numpy as np
 import pytest
 
 from toposeat.mapping import SlotEvaluator, map_to_shape, map_traffic, shape_of_network
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import MapOptions
-from toposeat.model.network import Network, NetworkRates
+from toposeat.model.network import NetworkRates
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 from toposeat.topology.networks.builder import NetworkBuilder
@@ -20,7 +17,7 @@ NAMES = [f"node{number}" for number in range(1, 33)]
 JOB = "llm:tp=8,pp=4,dp=8"
 
 
-def leaves_of_four(order: list[str], taper: float) -> Network:
+def leaves_of_four(order, taper):
     """Nodes 1 to 4 on the first leaf, 5 to 8 on the next; the job has them in `order`."""
     builder = NetworkBuilder()
     for name in order:
@@ -31,18 +28,18 @@ def leaves_of_four(order: list[str], taper: float) -> Network:
     return replace(made, rates=NetworkRates(taper=taper))
 
 
-def mapped(order: list[str], taper: float) -> MappingResult:
+def mapped(order, taper):
     shape = shape_of_network(leaves_of_four(order, taper), read_topology("hgx-h100"))
     return map_to_shape(shape, pattern_traffic(JOB), MapOptions(budget_s=3))
 
 
 @pytest.fixture(scope="module")
-def best() -> MappingResult:
+def best():
     """Of nodes that the job has in the order of their names."""
     return mapped(sorted(NAMES), 4)
 
 
-def is_in_rank_order(result: MappingResult) -> bool:
+def is_in_rank_order(result):
     """Whether every host's ranks, ascending, have its devices 0, 1, ..."""
     hosts = np.array(result.device_of_rank) // result.slots_per_host
     return all(
@@ -54,7 +51,7 @@ def is_in_rank_order(result: MappingResult) -> bool:
 
 
 @pytest.mark.parametrize("seed", [None, *range(4)])
-def test_the_order_of_nodes_gains_on_tapered_leaves(best: MappingResult, seed: int | None) -> None:
+def test_the_order_of_nodes_gains_on_tapered_leaves(best, seed):
     names = sorted(NAMES) if seed is None else random.Random(seed).sample(NAMES, 32)
     result = mapped(names, 4)
     assert result.placed.predicted_s == pytest.approx(
@@ -67,13 +64,13 @@ def test_the_order_of_nodes_gains_on_tapered_leaves(best: MappingResult, seed: i
     assert sorted(result.hosts[host] for host in set(hosts.tolist())) == sorted(NAMES)
 
 
-def test_nothing_is_gained_where_leaves_are_not_tapered() -> None:
+def test_nothing_is_gained_where_leaves_are_not_tapered():
     result = mapped(random.Random(7).sample(NAMES, 32), 1)
     assert result.kept_default
     assert is_in_rank_order(result)
 
 
-def test_the_phases_are_those_of_the_groups(best: MappingResult) -> None:
+def test_the_phases_are_those_of_the_groups(best):
     assert [phase.label for phase in best.placed.phases] == ["tensor", "data", "pipeline"]
     assert best.placed.low_s == max(phase.seconds for phase in best.placed.phases)
     assert best.placed.predicted_s is not None
@@ -82,7 +79,7 @@ def test_the_phases_are_those_of_the_groups(best: MappingResult) -> None:
 @pytest.mark.parametrize("objective", ["time", "cost", "congestion"])
 @pytest.mark.parametrize("node", ["dgx-1v", "rtx-4-crossed-bridges"])
 @pytest.mark.parametrize("axis", ["tp", "dp"])
-def test_no_objective_promises_an_order_inside_groups(objective: str, node: str, axis: str) -> None:
+def test_no_objective_promises_an_order_inside_groups(objective, node, axis):
     """Groups of whole nodes: neither rings in rank order nor latencies of pairs count."""
     machine = read_topology(node)
     count = len(machine.devices)
@@ -98,7 +95,7 @@ def test_no_objective_promises_an_order_inside_groups(objective: str, node: str,
 
 
 @pytest.mark.parametrize("seed", [None, 3])
-def test_groups_get_the_sets_of_devices_that_are_best_on_each_host(seed: int | None) -> None:
+def test_groups_get_the_sets_of_devices_that_are_best_on_each_host(seed):
     """Pairs on hosts of eight V100, of which some have two links: as on one host alone."""
     names = NAMES[:8] if seed is None else random.Random(seed).sample(NAMES[:8], 8)
     machine = read_topology("dgx-1v")

@@ -1,7 +1,5 @@
 """Orders of nodes of jobs with groups: against brute force, the plain loop, and cases of others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise, permutations
@@ -16,15 +14,14 @@ from hypothesis import strategies as st
 
 from toposeat import _core
 from toposeat.errors import ToposeatError
-from toposeat.mapping import Shape, SlotEvaluator, map_to_shape, map_traffic, shape_of_network
+from toposeat.mapping import SlotEvaluator, map_to_shape, map_traffic, shape_of_network
 from toposeat.mapping.machine import Machine
 from toposeat.mapping.node_orders import search_orders
 from toposeat.mapping.order_bound import fewest_pieces
 from toposeat.mapping.rank_grid import rank_grid
 from toposeat.mapping.slot_groups import SlotGroups
 from toposeat.model.map_options import MapOptions
-from toposeat.model.network import Network, NetworkRates
-from toposeat.model.traffic import Traffic
+from toposeat.model.network import NetworkRates
 from toposeat.profile import pattern_traffic
 from toposeat.topology import allocated, hosts_of, read_network, read_topology
 from toposeat.topology.networks.builder import NetworkBuilder
@@ -33,7 +30,7 @@ CASES = Path("../shared/cases/ml")
 SMALL = ("llm:tp=2,pp=2,dp={}", "llm:tp=4,pp={},dp=1", "llm:tp=1,pp=2,dp={}", "llm:tp=2,cp=2,dp={}")
 
 
-def leaves(sizes: list[int], taper: float, order: list[int] | None = None) -> Network:
+def leaves(sizes, taper, order=None):
     """Leaves of so many hosts, two below each spine; the job has the hosts in an order."""
     builder = NetworkBuilder()
     leaf = [at for at, size in enumerate(sizes) for _ in range(size)]
@@ -47,11 +44,11 @@ def leaves(sizes: list[int], taper: float, order: list[int] | None = None) -> Ne
     return replace(made, rates=NetworkRates(taper=taper))
 
 
-def shape_of(network: Network, node: str = "rtx-4-crossed-bridges") -> Shape:
+def shape_of(network, node="rtx-4-crossed-bridges"):
     return shape_of_network(network, read_topology(node))
 
 
-def seconds_of(shape: Shape, traffic: Traffic, hosts: list[int]) -> float:
+def seconds_of(shape, traffic, hosts):
     """By the evaluation of whole placements, node by node."""
     each = shape.slots_per_host
     ranks = np.arange(traffic.ranks)
@@ -66,9 +63,7 @@ def seconds_of(shape: Shape, traffic: Traffic, hosts: list[int]) -> float:
     data=st.data(),
 )
 @settings(deadline=None, max_examples=12)
-def test_small_jobs_get_the_best_of_all_orders(
-    sizes: list[int], taper: float, job: str, data: st.DataObject
-) -> None:
+def test_small_jobs_get_the_best_of_all_orders(sizes, taper, job, data):
     hosts = sum(sizes)
     shape = shape_of(leaves(sizes, taper, data.draw(st.permutations(range(hosts)))))
     traffic = pattern_traffic(job.format(hosts) + ",layers=60")
@@ -82,7 +77,7 @@ def test_small_jobs_get_the_best_of_all_orders(
 
 @pytest.mark.parametrize("taper", [1.0, 2.0, 4.0])
 @pytest.mark.parametrize("job", ["llm:tp=2,pp=2,dp=2", "llm:tp=4,pp=2,dp=1", "llm:tp=1,dp=8"])
-def test_no_placement_at_all_is_below_the_bound(job: str, taper: float) -> None:
+def test_no_placement_at_all_is_below_the_bound(job, taper):
     """Of ranks, not of nodes: every way to share the eight of them out to two hosts, and orders."""
     traffic = pattern_traffic(job)
     shape = shape_of(leaves([1, 1], taper))
@@ -108,9 +103,7 @@ def test_no_placement_at_all_is_below_the_bound(job: str, taper: float) -> None:
     tp=st.sampled_from([4, 8]),
 )
 @settings(deadline=None, max_examples=25)
-def test_no_order_of_whole_hosts_is_below_the_bound(
-    sizes: list[int], taper: float, stages: int, tp: int
-) -> None:
+def test_no_order_of_whole_hosts_is_below_the_bound(sizes, taper, stages, tp):
     """Of up to seven hosts every order; leaves of unlike sizes, and stages that no leaf divides."""
     hosts = sum(sizes)
     if hosts * 8 // tp % stages:
@@ -126,9 +119,7 @@ def test_no_order_of_whole_hosts_is_below_the_bound(
 
 @pytest.mark.parametrize("sizes", [[1, 1], [2, 1], [1, 1, 1, 1]])
 @pytest.mark.parametrize("job", ["tp=8,pp={}", "tp=8,dp={}", "tp=4,pp={},dp=2", "tp=2,pp=4,dp={}"])
-def test_no_tensor_group_that_is_cut_brings_a_placement_below_the_bound(
-    sizes: list[int], job: str
-) -> None:
+def test_no_tensor_group_that_is_cut_brings_a_placement_below_the_bound(sizes, job):
     """Ranks of the best order change places between hosts, pair by pair, whatever helps most."""
     shape = shape_of(leaves(sizes, 8.0), "hgx-h100")
     traffic = pattern_traffic(f"llm:{job.format(sum(sizes))},layers=60")
@@ -157,9 +148,7 @@ def test_no_tensor_group_that_is_cut_brings_a_placement_below_the_bound(
     data=st.data(),
 )
 @settings(deadline=None, max_examples=150)
-def test_lines_are_cut_into_as_many_pieces_as_said(
-    size: int, lines: int, limits: list[int], data: st.DataObject
-) -> None:
+def test_lines_are_cut_into_as_many_pieces_as_said(size, lines, limits, data):
     """Against every way to share the cells of the lines out to groups."""
     left = size * lines
     cells = []
@@ -169,7 +158,7 @@ def test_lines_are_cut_into_as_many_pieces_as_said(
     cells.append(left)
 
     @cache
-    def least(line: int, group: int, open_: int, rest: tuple[int, ...]) -> float:
+    def least(line, group, open_, rest):
         """Pieces of the lines from this one on, of which so many cells are still open."""
         if line == lines:
             return 0
@@ -194,7 +183,7 @@ def test_lines_are_cut_into_as_many_pieces_as_said(
     )
 
 
-def test_a_seed_has_one_answer_whatever_else_runs() -> None:
+def test_a_seed_has_one_answer_whatever_else_runs():
     """What ends a search is counted, not clocked: the same orders are tried beside other work."""
     shape = shape_of(leaves([3, 5, 4, 4, 2, 6, 5, 3], 4.0), "hgx-h100")
     traffic = pattern_traffic("llm:model=llama-3.1-8b,tp=8,pp=4,dp=8")
@@ -214,7 +203,7 @@ def test_a_seed_has_one_answer_whatever_else_runs() -> None:
 
 
 @pytest.mark.parametrize("rails", ["", ",rails=8"])
-def test_the_core_has_the_same_seconds_as_the_evaluation(tmp_path: Path, rails: str) -> None:
+def test_the_core_has_the_same_seconds_as_the_evaluation(tmp_path, rails):
     (tmp_path / "net.conf").write_text(network_text(3)[0])
     named = [f"n{host:04}" for host in (5, 900, 17, 18, 400, 401, 402, 30)]
     network = allocated(read_network(f"{tmp_path}/net.conf,taper=4{rails}"), named)
@@ -228,7 +217,7 @@ def test_the_core_has_the_same_seconds_as_the_evaluation(tmp_path: Path, rails: 
         )
 
 
-def test_an_order_that_is_none_is_refused() -> None:
+def test_an_order_that_is_none_is_refused():
     shape = shape_of(leaves([2, 2], 4))
     orders = SlotGroups(shape, pattern_traffic("llm:tp=4,dp=4")).orders(
         np.arange(16, dtype=np.uint32)
@@ -249,7 +238,7 @@ def test_an_order_that_is_none_is_refused() -> None:
         ("llm:tp=2,pp=4,dp=4,order=tp-pp-cp-dp", ((1, 2), (2, 4), (8, 4))),
     ],
 )
-def test_axes_are_read_from_groups_and_pairs(job: str, axes: tuple[tuple[int, int], ...]) -> None:
+def test_axes_are_read_from_groups_and_pairs(job, axes):
     traffic = pattern_traffic(job)
     shape = shape_of(leaves([4] * 8, 1))
     grid = rank_grid(traffic.ranks, SlotGroups(shape, traffic).phases)
@@ -260,9 +249,7 @@ def test_axes_are_read_from_groups_and_pairs(job: str, axes: tuple[tuple[int, in
 @pytest.mark.parametrize("row", ["sorted", "random", "strided"])
 @pytest.mark.parametrize("options", ["taper=4", "taper=2,rails=8"])
 @pytest.mark.parametrize("ranks_of", [(8, 8, 8), (8, 16, 4), (4, 8, 16)])
-def test_never_worse_than_a_plain_loop_over_block_orders(
-    tmp_path: Path, row: str, options: str, ranks_of: tuple[int, int, int]
-) -> None:
+def test_never_worse_than_a_plain_loop_over_block_orders(tmp_path, row, options, ranks_of):
     text, lists = network_text(7)
     (tmp_path / "net.conf").write_text(text)
     few = sorted(lists["sorted"])[:128:2]
@@ -281,7 +268,7 @@ def test_never_worse_than_a_plain_loop_over_block_orders(
     assert 0 < proof.lower_bound <= result.placed.predicted_s
 
 
-def case(name: str, job: str) -> tuple[Machine, Traffic]:
+def case(name, job):
     """A machine and a job of `cases/ml`."""
     if not CASES.is_dir():
         pytest.skip("the cases are not at ../shared/cases/ml")
@@ -294,7 +281,7 @@ def case(name: str, job: str) -> tuple[Machine, Traffic]:
     return Machine.of_network(network, read_topology("hgx-h100")), pattern_traffic(job)
 
 
-def racks_of(machine: Machine, hosts: tuple[str, ...]) -> list[int]:
+def racks_of(machine, hosts):
     """Numbers of the leaf of each host, in the order of the job."""
     assert machine.shape is not None
     (stage, *_) = machine.shape.host_groups().stages
@@ -302,7 +289,7 @@ def racks_of(machine: Machine, hosts: tuple[str, ...]) -> list[int]:
     return [number[host] for host in hosts]
 
 
-def test_pods_of_kueue_3533_follow_each_other_rack_by_rack() -> None:
+def test_pods_of_kueue_3533_follow_each_other_rack_by_rack():
     machine, traffic = case("05-kueue-3533", "llm:tp=8,dp=10")
     assert machine.shape is not None
     result = map_to_shape(machine.shape, traffic)
@@ -311,7 +298,7 @@ def test_pods_of_kueue_3533_follow_each_other_rack_by_rack() -> None:
     assert result.placed.predicted_s < 0.75 * result.default.predicted_s
 
 
-def test_pods_of_volcano_4233_fill_one_hypernode_before_the_next() -> None:
+def test_pods_of_volcano_4233_fill_one_hypernode_before_the_next():
     machine, traffic = case("09-volcano-4233", "llm:tp=8,dp=5")
     topology = machine.listed()
     assert topology is not None

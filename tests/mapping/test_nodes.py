@@ -1,10 +1,7 @@
 """Topologies of several nodes, end to end: order of filling, exact seats, hosts in the file."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +18,7 @@ from toposeat.topology.topology_file import save_topology
 NODES = 4
 
 
-def groups_of_ranks(ranks: int, size: int, seed: int) -> Traffic:
+def groups_of_ranks(ranks, size, seed):
     """All-to-all in groups of `size` ranks whose numbers are shuffled."""
     order = np.random.default_rng(seed).permutation(ranks)
     pairs = [
@@ -40,7 +37,7 @@ def groups_of_ranks(ranks: int, size: int, seed: int) -> Traffic:
 
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("ranks", [32, 24, 19, 1])
-def test_the_default_fills_nodes_in_order(ranks: int, interleaved: bool):
+def test_the_default_fills_nodes_in_order(ranks, interleaved):
     machine = cluster(NODES, interleaved=interleaved)
     traffic = (
         groups_of_ranks(ranks, 8, 1) if ranks > 1 else Traffic(ranks=1, origin="one", tables={})
@@ -55,7 +52,7 @@ def test_the_default_fills_nodes_in_order(ranks: int, interleaved: bool):
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("objective", ["time", "congestion", "cost"])
 @pytest.mark.parametrize("ranks", [32, 24])
-def test_groups_are_put_on_nodes(ranks: int, objective: str, interleaved: bool):
+def test_groups_are_put_on_nodes(ranks, objective, interleaved):
     machine = cluster(NODES, interleaved=interleaved)
     traffic = groups_of_ranks(ranks, GPUS, 3)
     result = map_traffic(machine, traffic, MapOptions(objective=objective))
@@ -81,7 +78,7 @@ def test_the_default_is_kept_where_nothing_is_gained():
 
 
 @pytest.mark.parametrize("ranks", [32, 20])
-def test_through_the_command_line(tmp_path: Path, capsys, ranks: int):
+def test_through_the_command_line(tmp_path, capsys, ranks):
     machine = cluster(NODES)
     topology, pairs, place = (tmp_path / name for name in ("m.json", "pairs.csv", "job.place"))
     save_topology(machine, topology)

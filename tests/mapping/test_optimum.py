@@ -1,7 +1,5 @@
 """Every kind of machine, objective, metric and constraint against the checker and enumeration."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 
@@ -20,9 +18,7 @@ from tests.mapping.machines import (
     random_traffic,
 )
 from toposeat.mapping import map_traffic
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import METRICS, OBJECTIVES, Constraints, MapOptions
-from toposeat.model.topology import Topology
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.topology import read_topology
 
@@ -43,7 +39,7 @@ RESTRICTIONS = ["none", "pins", "allowed", "slots", "seats", "excluded", "all"]
 EXACT = 1e-9
 
 
-def machine_of(kind: str, seed: int) -> Topology:
+def machine_of(kind, seed):
     rng = np.random.default_rng(seed)
     made = {"mesh": complete_mesh, "random": random_topology, "measured": measured_topology}
     if kind in made:
@@ -61,7 +57,7 @@ def machine_of(kind: str, seed: int) -> Topology:
     return read_topology(named[kind])
 
 
-def uneven_traffic(seed: int, ranks: int, density: float | None = None) -> Traffic:
+def uneven_traffic(seed, ranks, density=None):
     """Directed, with message counts of their own."""
     rng = np.random.default_rng(seed)
     share = rng.uniform(0.2, 0.9) if density is None else density
@@ -71,14 +67,14 @@ def uneven_traffic(seed: int, ranks: int, density: float | None = None) -> Traff
     return Traffic(ranks=ranks, origin="test", tables={key: table})
 
 
-def constraints_of(which: str, kind: str, seed: int) -> Constraints:
+def constraints_of(which, kind, seed):
     """For five ranks on six devices of the machine."""
     rng = np.random.default_rng(seed)
     devices = [5, 0, 4, 1, 2, 3]
     if kind in ("cube-mesh", "hosts", "sockets"):
         devices[-1] = 7
     sets = {rank: sorted(rng.choice(devices, 3, replace=False).tolist()) for rank in (0, 2)}
-    kept: dict[str, Constraints] = {
+    kept = {
         "none": Constraints(devices=devices),
         "pins": Constraints(devices=devices, pins={1: 4, 3: 0}),
         "allowed": Constraints(devices=devices, allowed=sets),
@@ -96,7 +92,7 @@ def constraints_of(which: str, kind: str, seed: int) -> Constraints:
     return kept[which]
 
 
-def check_valid(result: MappingResult, every: Enumeration) -> None:
+def check_valid(result, every):
     checker = every.checker
     assert every.permits(result.device_of_rank)
     goal = result.objective, result.metric
@@ -123,7 +119,7 @@ def check_valid(result: MappingResult, every: Enumeration) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=2)
 @given(seed=st.integers(0, 10_000), solver=st.sampled_from(["auto", "exact", "search"]))
-def test_enumeration_agrees(kind: str, seed: int, solver: str) -> None:
+def test_enumeration_agrees(kind, seed, solver):
     """Every objective, every restriction: values, bounds and proofs."""
     machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 5)
     for which in RESTRICTIONS:
@@ -154,7 +150,7 @@ def test_enumeration_agrees(kind: str, seed: int, solver: str) -> None:
 @pytest.mark.parametrize("kind", ["torus:3x3", "mesh:3x3", "torus:4x3", "ring:9", "random"])
 @settings(max_examples=2)
 @given(seed=st.integers(0, 10_000))
-def test_limits_agree_with_enumeration(kind: str, seed: int) -> None:
+def test_limits_agree_with_enumeration(kind, seed):
     """Above eight devices congestion and time are proved by limits."""
     rng = np.random.default_rng(seed)
     machine = random_topology(rng, 9) if kind == "random" else read_topology(kind)
@@ -173,7 +169,7 @@ def test_limits_agree_with_enumeration(kind: str, seed: int) -> None:
             assert result.certificate.value == pytest.approx(optimum, rel=EXACT)
 
 
-def test_solvers_that_prove_nothing_state_what_they_found() -> None:
+def test_solvers_that_prove_nothing_state_what_they_found():
     """Values and bounds of the placement that they answer, against the same judges."""
     machine, traffic = machine_of("mesh", 7), uneven_traffic(7, 5)
     every = Enumeration(machine, traffic, Constraints())
@@ -193,7 +189,7 @@ def test_solvers_that_prove_nothing_state_what_they_found() -> None:
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(KINDS))
-def test_of_the_least_congested_the_mean_is_least(seed: int, kind: str) -> None:
+def test_of_the_least_congested_the_mean_is_least(seed, kind):
     """Also where the maximum is the default's: pins decide it."""
     machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 5)
     constraints = constraints_of("pins", kind, seed)
@@ -212,7 +208,7 @@ def test_of_the_least_congested_the_mean_is_least(seed: int, kind: str) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(KINDS), goal=st.sampled_from(GOALS))
-def test_names_of_devices_do_not_matter(seed: int, kind: str, goal: tuple[str, str]) -> None:
+def test_names_of_devices_do_not_matter(seed, kind, goal):
     machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 6)
     order = np.random.default_rng(seed).permutation(len(machine.devices))
     renamed = dataclasses.replace(machine, devices=tuple(machine.devices[i] for i in order))
@@ -225,7 +221,7 @@ def test_names_of_devices_do_not_matter(seed: int, kind: str, goal: tuple[str, s
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(KINDS), goal=st.sampled_from(GOALS))
-def test_names_of_ranks_do_not_matter(seed: int, kind: str, goal: tuple[str, str]) -> None:
+def test_names_of_ranks_do_not_matter(seed, kind, goal):
     machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 6)
     order = np.random.default_rng(seed).permutation(6)
     table = traffic.mapped_table()
@@ -247,7 +243,7 @@ def test_names_of_ranks_do_not_matter(seed: int, kind: str, goal: tuple[str, str
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("machine", ["k80-16", "k80-16-faraji", "dgx-1v", "power9-4", "mi250x-8"])
-def test_values_and_bounds_of_larger_machines(machine: str, objective: str) -> None:
+def test_values_and_bounds_of_larger_machines(machine, objective):
     """Where enumeration ends: values are recomputed, and no exchange beats what was proved."""
     topology = read_topology(machine)
     ranks = len(topology.devices)
@@ -267,7 +263,7 @@ def test_values_and_bounds_of_larger_machines(machine: str, objective: str) -> N
             placed[r], placed[s] = placed[s], placed[r]
 
 
-def test_directions_cost_what_they_cost() -> None:
+def test_directions_cost_what_they_cost():
     """A machine whose way back is slow, and traffic one way: only the right direction is cheap."""
     machine = complete_mesh(np.random.default_rng(3), 4)
     links = tuple(

@@ -1,13 +1,10 @@
 """Mappings of the 16-GPU node in Faraji et al. (2017), with its own link ratios and volumes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from tests.mapping.machines import traffic_of, tree_topology
 from toposeat.mapping import map_traffic
-from toposeat.model.evaluation import Evaluation
 from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import LinkKind
 from toposeat.profile import pattern_traffic
@@ -17,7 +14,7 @@ from toposeat.topology import read_topology
 RATIOS = (4.47, 4.47 / 2.47, 4.47 / 4.22, 1.0)
 
 
-def levels(evaluation: Evaluation) -> list[float]:
+def levels(evaluation):
     """Largest congestion of each level, truncated as the paper prints it."""
     worst = [0.0] * len(RATIOS)
     for link in evaluation.links:
@@ -26,7 +23,7 @@ def levels(evaluation: Evaluation) -> list[float]:
     return [int(value + 1e-6) for value in worst]
 
 
-def volumes(pattern: str) -> np.ndarray:
+def volumes(pattern):
     """Traffic normalised to 0..100 and truncated to integers."""
     matrix = pattern_traffic(pattern).mapped_table().dense_bytes(16)
     return (matrix * 100 // matrix.max()).astype(np.int64)
@@ -46,7 +43,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("pattern", TABLE)
-def test_congestion_by_level(pattern: str) -> None:
+def test_congestion_by_level(pattern):
     machine = tree_topology([2, 2, 2, 2], RATIOS, RATIOS)
     result = map_traffic(machine, traffic_of(volumes(pattern)), MapOptions(objective="cost"))
     default, optimum = TABLE[pattern]
@@ -58,7 +55,7 @@ def test_congestion_by_level(pattern: str) -> None:
     ]
 
 
-def test_congestion_objective_goes_below_the_papers_optimum() -> None:
+def test_congestion_objective_goes_below_the_papers_optimum():
     machine = tree_topology([2, 2, 2, 2], RATIOS, RATIOS)
     traffic = traffic_of(volumes("stencil3d:2x2x4,weight=3"))
     congestion = map_traffic(machine, traffic, MapOptions(objective="congestion"))
@@ -69,11 +66,11 @@ def test_congestion_objective_goes_below_the_papers_optimum() -> None:
     assert congestion.placed.max_congestion_s < 1600  # the default
 
 
-def smp_bytes(evaluation: Evaluation) -> float:
+def smp_bytes(evaluation):
     return sum(link.bytes for link in evaluation.links if link.kind is LinkKind.SMP)
 
 
-def test_catalogue_node_sends_six_times_less_between_sockets() -> None:
+def test_catalogue_node_sends_six_times_less_between_sockets():
     machine = read_topology("k80-16")
     traffic = pattern_traffic("stencil3d:2x2x4,weight=3")
     result = map_traffic(machine, traffic, MapOptions(objective="cost", metric="bandwidth"))
@@ -83,7 +80,7 @@ def test_catalogue_node_sends_six_times_less_between_sockets() -> None:
 
 
 @pytest.mark.parametrize("objective", ["cost", "congestion"])
-def test_wrapped_plane_is_kept_where_it_is(objective: str) -> None:
+def test_wrapped_plane_is_kept_where_it_is(objective):
     result = map_traffic(
         read_topology("k80-16"),
         pattern_traffic("stencil2d:4x4,wrap"),

@@ -1,19 +1,14 @@
 """Machines of public threads: the CPUs and NIC of each device, and sets to choose of them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from toposeat.errors import InputError
 from toposeat.mapping import choose_devices, seat_ranks
-from toposeat.model.topology import Topology
 from toposeat.pipeline.placing import open_machine
 from toposeat.topology import read_topologies
 
 # Files, then by device: its CPUs where every device has a rank, and its NIC.
-SEATS: dict[str, list[tuple[str, str | None]]] = {
+SEATS = {
     "45-a100-4-nics-at-two-gpus/topo.txt list.txt": [
         ("16-31,80-95", "mlx5_0"),
         ("0-15,64-79", "mlx5_0"),
@@ -59,7 +54,7 @@ SEATS: dict[str, list[tuple[str, str | None]]] = {
 }
 
 
-def machine_of(shared_dir: Path, case: str) -> Topology:
+def machine_of(shared_dir, case):
     folder, _, files = case.partition("/")
     where = shared_dir / "cases/topology" / folder
     if not where.is_dir():
@@ -68,14 +63,14 @@ def machine_of(shared_dir: Path, case: str) -> Topology:
 
 
 @pytest.mark.parametrize("case", SEATS)
-def test_cpus_and_nics(case: str, shared_dir: Path) -> None:
+def test_cpus_and_nics(case, shared_dir):
     machine = machine_of(shared_dir, case)
     ranks = len(machine.devices)
     found = [(seat.cpus, seat.nic) for seat in seat_ranks(machine, ranks, range(ranks))]
     assert found == SEATS[case]
 
 
-def test_tiles_of_two_sockets(shared_dir: Path) -> None:
+def test_tiles_of_two_sockets(shared_dir):
     seats = seat_ranks(machine_of(shared_dir, "53-intel-max-6/topo.txt"), 12, range(12)).seats
     assert [seats[at].cpus for at in (0, 5, 6, 11)] == [
         "0-8,104-112",
@@ -86,7 +81,7 @@ def test_tiles_of_two_sockets(shared_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["topo.txt", "hl-smi.txt"])
-def test_another_maker_is_named(shared_dir: Path, name: str) -> None:
+def test_another_maker_is_named(shared_dir, name):
     with pytest.raises(InputError, match=r"Habana's Gaudi\): not read") as caught:
         machine_of(shared_dir, f"71-gaudi-hl-smi/{name}")
     assert caught.value.hint
@@ -101,7 +96,7 @@ def test_another_maker_is_named(shared_dir: Path, name: str) -> None:
         ("49-p100-nic-on-second-socket/topo.txt", 4, range(8), {0, 1, 2, 3}),
     ],
 )
-def test_sets(case: str, count: int, free: range, taken: set[int], shared_dir: Path) -> None:
+def test_sets(case, count, free, taken, shared_dir):
     machine = machine_of(shared_dir, case)
     chosen = choose_devices(machine, count, free, machine=open_machine(machine))
     assert set(chosen.devices) == taken

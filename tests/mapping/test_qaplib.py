@@ -1,9 +1,5 @@
 """Small QAPLIB instances through the whole core: published optima are found, then proved."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,7 +8,7 @@ from toposeat import _core
 PROVED = ("chr12a", "had12", "nug12", "rou12", "scr12", "tai12a")
 
 
-def instance(folder: Path, name: str) -> tuple[_core.RankTraffic, np.ndarray, int]:
+def instance(folder, name):
     """Flow as traffic, distance as cost, and the best known cost."""
     numbers = np.array((folder / f"{name}.dat").read_text().split(), np.float64)
     size = int(numbers[0])
@@ -31,7 +27,7 @@ def instance(folder: Path, name: str) -> tuple[_core.RankTraffic, np.ndarray, in
     return traffic, second, int(known[name])
 
 
-def unconnected(size: int) -> _core.Network:
+def unconnected(size):
     """Devices without links: the flow model says nothing, so that the guard is silent."""
     return _core.Network(
         devices=size,
@@ -46,7 +42,7 @@ def unconnected(size: int) -> _core.Network:
     )
 
 
-def solve(folder: Path, name: str, solver: str) -> tuple[_core.MapAnswer, int]:
+def solve(folder, name, solver):
     traffic, cost, known = instance(folder, name)
     answer = _core.map_ranks(
         _core.MapRequest(
@@ -63,7 +59,7 @@ def solve(folder: Path, name: str, solver: str) -> tuple[_core.MapAnswer, int]:
 
 
 @pytest.mark.parametrize("name", PROVED)
-def test_search_finds_and_branch_and_bound_proves(shared_dir: Path, name: str) -> None:
+def test_search_finds_and_branch_and_bound_proves(shared_dir, name):
     found, known = solve(shared_dir / "qaplib", name, "search")
     assert found.value == known
     assert found.lower_bound is not None

@@ -4,10 +4,6 @@ The oracle is arithmetic on 16 hosts of 8 NICs of 24 GB/s: a leaf with P ports h
 24 P / taper, and a ring of one member on each host carries 24 GB/s where nothing is tapered.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -25,13 +21,13 @@ PODS = "".join(
 
 
 @pytest.fixture
-def conf(tmp_path: Path) -> Path:
+def conf(tmp_path):
     path = tmp_path / "topology.conf"
     path.write_text(f"{PODS}SwitchName=spine Switches=pod[0-3]\n")
     return path
 
 
-def rate(source: str, job: str, hosts: np.ndarray, *, turned: bool = False) -> float:
+def rate(source, job, hosts, *, turned=False):
     """GB/s of the groups of `data`: ranks 8 h to 8 h + 7 on host `hosts[h]`, turned by h or not."""
     shape = shape_of_network(read_network(source), read_topology("hgx-h100"))
     traffic = pattern_traffic(job)
@@ -59,13 +55,13 @@ ALIGNED, WHOLE = "llm:tp=8,pp=1,dp=16", "llm:tp=1,pp=1,dp=128"
         (WHOLE, INTERLEAVED, False, {1: 192, 2: 96, 4: 48}),
     ],
 )
-def test_rates_on_rails_with_a_spine(conf: Path, taper: int, case: Case) -> None:
+def test_rates_on_rails_with_a_spine(conf, taper, case):
     job, hosts, turned, rates = case
     source = f"{conf},rails=8,bandwidth=24,taper={taper}"
     assert rate(source, job, hosts, turned=turned) == pytest.approx(rates[taper], rel=1e-3)
 
 
-def test_loads_of_trees_and_rings_on_plain_leaves(conf: Path) -> None:
+def test_loads_of_trees_and_rings_on_plain_leaves(conf):
     """A leaf has 24 GB/s out: by trees it sends 3 S or 8 S there, by rings V or 4 V."""
     source = f"{conf},bandwidth=24,taper=32"
     shape = shape_of_network(read_network(source), read_topology("hgx-h100"))
@@ -84,13 +80,13 @@ def test_loads_of_trees_and_rings_on_plain_leaves(conf: Path) -> None:
     assert loads == {"contiguous": (3, 1), "interleaved": (8, 4)}
 
 
-def test_on_plain_leaves_the_order_inside_hosts_does_not_matter(conf: Path) -> None:
+def test_on_plain_leaves_the_order_inside_hosts_does_not_matter(conf):
     source = f"{conf},bandwidth=24,taper=4"
     turned = rate(source, ALIGNED, CONTIGUOUS, turned=True)
     assert turned == pytest.approx(rate(source, ALIGNED, CONTIGUOUS), rel=1e-3)
 
 
-def test_without_a_spine_hosts_pass_on_what_changes_rails(conf: Path, tmp_path: Path) -> None:
+def test_without_a_spine_hosts_pass_on_what_changes_rails(conf, tmp_path):
     """In one pod that is no load on uplinks; a ring that stays on its rail sees no difference."""
     source = f"{conf},rails=8:only,bandwidth=24,taper=4"
     assert rate(source, ALIGNED, CONTIGUOUS) == pytest.approx(24, rel=1e-3)
@@ -101,7 +97,7 @@ def test_without_a_spine_hosts_pass_on_what_changes_rails(conf: Path, tmp_path: 
     assert rate(source, ALIGNED, CONTIGUOUS, turned=True) == pytest.approx(24, rel=1e-3)
 
 
-def test_one_leaf_per_rail_gets_a_spine_that_is_said(tmp_path: Path) -> None:
+def test_one_leaf_per_rail_gets_a_spine_that_is_said(tmp_path):
     path = tmp_path / "one.conf"
     path.write_text("SwitchName=pod Nodes=n[00-15]\n")
     network = read_network(f"{path},rails=8,bandwidth=24,taper=4")
@@ -112,27 +108,27 @@ def test_one_leaf_per_rail_gets_a_spine_that_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_the_order_of_devices_stays_on_rails(conf: Path) -> None:
+def test_the_order_of_devices_stays_on_rails(conf):
     shape = shape_of_network(read_network(f"{conf},rails=8,taper=4"), read_topology("hgx-h100"))
     result = map_to_shape(shape, pattern_traffic(ALIGNED), MapOptions(budget_s=1))
     assert (np.array(result.device_of_rank) % 8 == np.arange(128) % 8).all()
 
 
-def test_a_shape_has_rails_as_a_file_has(conf: Path) -> None:
+def test_a_shape_has_rails_as_a_file_has(conf):
     of_file, of_shape = f"{conf},rails=8,taper=2", "fattree:8:4:4,rails=8,taper=2"
     for turned in (False, True):
         found = rate(of_shape, ALIGNED, INTERLEAVED, turned=turned)
         assert found == pytest.approx(rate(of_file, ALIGNED, INTERLEAVED, turned=turned), rel=1e-3)
 
 
-def test_a_host_rate_of_a_shape_is_that_of_all_rails() -> None:
+def test_a_host_rate_of_a_shape_is_that_of_all_rails():
     """50:192:192 GB/s: of a device, of a host's eight ports, of the eight uplinks of a pod."""
     source = "fattree:8:4:4,rails=8,bandwidth=50:192:192"
     assert rate(source, ALIGNED, CONTIGUOUS) == pytest.approx(24, rel=1e-3)
     assert rate(source, ALIGNED, INTERLEAVED) == pytest.approx(6, rel=1e-3)
 
 
-def test_a_taper_of_a_shape_divides_its_uplinks() -> None:
+def test_a_taper_of_a_shape_divides_its_uplinks():
     traffic = pattern_traffic("random:128,seed=1")
     tapered, stated = (
         SlotEvaluator(read_shape(text), traffic)
@@ -146,22 +142,22 @@ def test_a_taper_of_a_shape_divides_its_uplinks() -> None:
     ("options", "cause"),
     [("rails=0", "rails=0"), ("rails=8:some", "rails=8:some"), ("rails=100", "rails=100")],
 )
-def test_what_is_no_number_of_rails_is_refused(conf: Path, options: str, cause: str) -> None:
+def test_what_is_no_number_of_rails_is_refused(conf, options, cause):
     with pytest.raises(UsageError, match=cause):
         read_network(f"{conf},{options}")
 
 
-def test_networks_that_know_their_cables_have_no_rails_added() -> None:
+def test_networks_that_know_their_cables_have_no_rails_added():
     with pytest.raises(InputError, match="torus"):
         read_network("torus2d:4x4,rails=8")
 
 
-def test_a_node_has_as_many_nics_as_there_are_rails(conf: Path) -> None:
+def test_a_node_has_as_many_nics_as_there_are_rails(conf):
     with pytest.raises(UsageError, match="8 NICs, the network 4 rails"):
         shape_of_network(read_network(f"{conf},rails=4"), read_topology("hgx-h100"))
 
 
-def test_rails_and_tapers_that_say_nothing_are_refused() -> None:
+def test_rails_and_tapers_that_say_nothing_are_refused():
     with pytest.raises(UsageError, match="inside a node"):
         read_shape("fattree:8:4:4,rails=8")
     with pytest.raises(UsageError, match="taper"):
@@ -170,13 +166,13 @@ def test_rails_and_tapers_that_say_nothing_are_refused() -> None:
         read_shape("fattree:8:4:4,taper=0.5")
 
 
-def notes_of(source: str, node: str, job: str) -> list[str]:
+def notes_of(source, node, job):
     shape = shape_of_network(read_network(source), read_topology(node))
     found = map_to_shape(shape, pattern_traffic(job), MapOptions(solver="default"))
     return [note for note in found.notes if note.startswith("ranks on different rails")]
 
 
-def test_ranks_without_a_common_rail_are_what_the_library_makes_of_them(conf: Path) -> None:
+def test_ranks_without_a_common_rail_are_what_the_library_makes_of_them(conf):
     only, shared = f"{conf},rails=8:only", f"{conf},rails=8"
     # Ranks r and s of two hosts are on one rail where r = s modulo 8: 8 of 64 pairs of hosts.
     (note,) = notes_of(only, "hgx-h100", "alltoall:32")

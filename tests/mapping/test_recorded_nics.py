@@ -5,8 +5,6 @@ four devices) and the NICs that are left out, with the reason. To accept changes
 by eye: `python tests/mapping/test_recorded_nics.py`.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from pathlib import Path
 
@@ -15,14 +13,13 @@ import pytest
 from toposeat.errors import ToposeatError
 from toposeat.mapping import seat_ranks
 from toposeat.model.nics import choose_nics
-from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 
 _TABLE = Path(__file__).with_name("recorded_nics.tsv")
 _FOLDERS = ("hwloc-xml", "nccl-xml", "nvidia-smi-topo", "kfd-topology")
 
 
-def nics_of(machine: Topology) -> tuple[str, str]:
+def nics_of(machine):
     """The NIC of each device if all are used, and what is left out."""
     choice = choose_nics(machine)
     named = {nic.id: nic.name or nic.id for nic in machine.nics}
@@ -33,7 +30,7 @@ def nics_of(machine: Topology) -> tuple[str, str]:
     return " ".join(words), "; ".join(left)
 
 
-def table_of(machines: Path) -> str:
+def table_of(machines):
     """The table of all recorded files that tell NICs."""
     lines = []
     for path in sorted(each for folder in _FOLDERS for each in (machines / folder).iterdir()):
@@ -46,11 +43,11 @@ def table_of(machines: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def test_nics_of_recorded_machines_are_as_judged(shared_dir: Path) -> None:
+def test_nics_of_recorded_machines_are_as_judged(shared_dir):
     assert table_of(shared_dir / "machines").splitlines() == _TABLE.read_text().splitlines()
 
 
-def test_published_matrices_whose_nics_are_of_no_use(shared_dir: Path) -> None:
+def test_published_matrices_whose_nics_are_of_no_use(shared_dir):
     """One without its legend; one in which controllers of NVLink stand among the NICs."""
     cases = shared_dir / "cases/topology"
     bare = read_topology(str(cases / "15-no-nic-legend-4/topo.txt"))
@@ -77,11 +74,11 @@ def test_published_matrices_whose_nics_are_of_no_use(shared_dir: Path) -> None:
         ("gb300-nvl72", " ".join(["mlx5_0 mlx5_1 mlx5_2 mlx5_3"] * 18)),  # the same rails on all
     ],
 )
-def test_nics_of_known_machines(name: str, nics: str) -> None:
+def test_nics_of_known_machines(name, nics):
     assert nics_of(read_topology(name)) == (nics, "")
 
 
-def test_a_nic_without_a_name_is_of_no_use_to_a_rank(shared_dir: Path) -> None:
+def test_a_nic_without_a_name_is_of_no_use_to_a_rank(shared_dir):
     """NCCL's file of this machine tells NICs by bus id alone, which no library takes."""
     machine = read_topology(str(shared_dir / "machines/nccl-xml/azure-ndv4-topo.xml"))
     assert {seat.nic for seat in seat_ranks(machine, 8, range(8)).seats} == {None}

@@ -1,7 +1,5 @@
 """Large jobs: exact slot counts, costs and loads recomputed here, determinism, never worse."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import replace
 from itertools import pairwise, product
@@ -31,7 +29,7 @@ SHAPES = (
 shapes = st.sampled_from(SHAPES)
 
 
-def random_traffic(ranks: int, seed: int, degree: int = 4) -> Traffic:
+def random_traffic(ranks, seed, degree=4):
     rng = np.random.default_rng(seed)
     source = np.repeat(np.arange(ranks), degree)
     target = rng.integers(0, ranks, source.size)
@@ -49,7 +47,7 @@ def random_traffic(ranks: int, seed: int, degree: int = 4) -> Traffic:
     )
 
 
-def relabelled(traffic: Traffic, order: np.ndarray) -> Traffic:
+def relabelled(traffic, order):
     table = traffic.mapped_table()
     moved = PairTable.from_pairs(
         order[table.source], order[table.target], table.bytes, table.messages
@@ -61,27 +59,27 @@ def relabelled(traffic: Traffic, order: np.ndarray) -> Traffic:
     )
 
 
-def hierarchy_distance(a: int, b: int) -> float:
+def hierarchy_distance(a, b):
     return 1 if a // 4 == b // 4 else 10 if a // 32 == b // 32 else 100
 
 
-def one_unit_level_distance(a: int, b: int) -> float:
+def one_unit_level_distance(a, b):
     return 1 if a // 3 == b // 3 else 7  # a level of one unit never separates
 
 
-def torus_distance(a: int, b: int) -> float:
+def torus_distance(a, b):
     places = [np.array(np.unravel_index(slot // 2, (3, 4, 3))) for slot in (a, b)]
     apart = np.abs(places[0] - places[1])
     hops = np.minimum(apart, np.array([3, 4, 3]) - apart)
     return 9.4 / 25 + 1 + float(hops @ [1, 2, 1])  # device, node, and half-speed Y
 
 
-def mesh_distance(a: int, b: int) -> float:
+def mesh_distance(a, b):
     places = [np.array(np.unravel_index(slot // 2, (3, 4, 3))) for slot in (a, b)]
     return 9.4 / 25 + 1 + float(np.abs(places[0] - places[1]) @ [1, 2, 1])
 
 
-def dragonfly_distance(a: int, b: int) -> float:
+def dragonfly_distance(a, b):
     if a // 24 == b // 24:
         return 1 if a // 2 == b // 2 else 2 if a // 6 == b // 6 else 2 + 1
     (group_a, group_b), (here, there) = (a // 24, b // 24), (a // 6 % 4, b // 6 % 4)
@@ -236,18 +234,18 @@ def test_a_budget_that_is_gone_still_gives_a_placement():
 
 
 @pytest.mark.parametrize("stage", ["orders", "multilevel", "swaps"])
-def test_ctrl_c_returns_the_best_so_far(stage: str, request: pytest.FixtureRequest):
+def test_ctrl_c_returns_the_best_so_far(stage, request):
     """As for a topology: the search ends, the process does not, and the next Ctrl-C is normal."""
     before = signal.default_int_handler  # shells start background jobs with the signal ignored
     outside = signal.signal(signal.SIGINT, before)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, outside))
 
-    def press(now: str, _share: float) -> None:
+    def press(now, _share):
         if now == stage and not pressed:
             pressed.append(now)
             signal.raise_signal(signal.SIGINT)
 
-    pressed: list[str] = []
+    pressed = []
     result = map_to_shape(
         read_shape("hierarchy:4:8:64"),
         random_traffic(2048, 4),
@@ -344,7 +342,7 @@ def test_memory_does_not_grow_with_ranks_squared():
 
 
 def test_progress_rises_to_the_end():
-    seen: list[tuple[str, float]] = []
+    seen = []
     map_to_shape(
         read_shape("hierarchy:4:8:32"),
         random_traffic(1024, 3),

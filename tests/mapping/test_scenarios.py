@@ -1,11 +1,7 @@
 """The rule against every placement, scenarios against machines drawn anew."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +14,7 @@ from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.open_fact import Choice, Fact
 from toposeat.model.scenario import Worth
-from toposeat.model.topology import ComponentKind, Device, FactKind, Topology, Vendor
+from toposeat.model.topology import ComponentKind, Device, FactKind, Vendor
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import facts_of, read_topologies, read_topology
@@ -30,14 +26,14 @@ EPSILON = 1e-9
 MOST_LOST = 0.1
 
 
-def recorded(shared_dir: Path, *names: str) -> Topology:
+def recorded(shared_dir, *names):
     return read_topologies([str(shared_dir / "machines" / name) for name in names])
 
 
 PCIE = "PCIe of an unknown generation"
 
 
-def every_machine(machine: OpenMachine) -> list[Topology]:
+def every_machine(machine):
     """The nominal machine, and the one of each choice alone, made without the scenarios."""
     nominal = machine.nominal.topology
     found = [nominal]
@@ -53,7 +49,7 @@ def every_machine(machine: OpenMachine) -> list[Topology]:
     return found
 
 
-def _factors(machine: Topology, values: dict[str, float]) -> dict[str, float]:
+def _factors(machine, values):
     """Of each premise that a choice says; what follows PCIe has its speed, too."""
     nominal = {premise.what: premise.nominal for premise in machine.premises}
     speed = values.get(PCIE, 1.0) / nominal[PCIE] if PCIE in nominal and PCIE in values else 1.0
@@ -77,7 +73,7 @@ def _factors(machine: Topology, values: dict[str, float]) -> dict[str, float]:
     ],
 )
 @pytest.mark.parametrize("pattern", ["random:{n}", "llm:tp=2,dp={half},fsdp"])
-def test_each_fact_alone_is_a_machine_drawn_anew(shared_dir: Path, name: str, pattern: str) -> None:
+def test_each_fact_alone_is_a_machine_drawn_anew(shared_dir, name, pattern):
     machine = recorded(shared_dir, name)
     machines = pipeline.open_machine(machine)
     count = len(machine.devices)
@@ -104,7 +100,7 @@ def test_each_fact_alone_is_a_machine_drawn_anew(shared_dir: Path, name: str, pa
         assert times == pytest.approx(anew[1 + choices.index(found)], rel=1e-9)
 
 
-def _open_machine(rng: np.random.Generator, devices: int) -> OpenMachine:
+def _open_machine(rng, devices):
     """A machine whose links are those of one of four random machines."""
     drawn = [random_topology(rng, devices) for _ in range(4)]
     choices = tuple(
@@ -114,7 +110,7 @@ def _open_machine(rng: np.random.Generator, devices: int) -> OpenMachine:
     return OpenMachine(drawn[0], [Fact(what="which machine", settle="ask", choices=choices)])
 
 
-def _judged(times: np.ndarray, min_gain: float) -> dict[int, float]:
+def _judged(times, min_gain):
     """The largest regret of each allowed order, by the rule's text; column 0 is the default."""
     gains = 1 - times / times[:, :1]
     regret = (times / times.min(axis=1, keepdims=True) - 1).max(axis=0)
@@ -129,7 +125,7 @@ def _judged(times: np.ndarray, min_gain: float) -> dict[int, float]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_allowed_order_has_a_much_smaller_largest_regret(seed: int) -> None:
+def test_no_allowed_order_has_a_much_smaller_largest_regret(seed):
     """Of all orders of up to six devices none that is allowed is better by two points."""
     rng = np.random.default_rng(seed)
     count = 3 + seed % 4
@@ -164,7 +160,7 @@ def test_no_allowed_order_has_a_much_smaller_largest_regret(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_proved_is_said_of_every_scenario(seed: int) -> None:
+def test_proved_is_said_of_every_scenario(seed):
     rng = np.random.default_rng(100 + seed)
     machines = _open_machine(rng, 5)
     traffic = random_traffic(rng, 5, 0.6)
@@ -181,7 +177,7 @@ def test_proved_is_said_of_every_scenario(seed: int) -> None:
         assert max(gaps) <= EPSILON
 
 
-def test_an_order_that_may_cost_more_than_a_tenth_is_named_and_not_taken() -> None:
+def test_an_order_that_may_cost_more_than_a_tenth_is_named_and_not_taken():
     """Two ways to lay a ring: the nominal winner uses a link that may be ten times slower."""
     machine = two_islands(across=30e9, low=0.1)
     traffic = pattern_traffic("ring:4,bytes=1e8")
@@ -200,7 +196,7 @@ def test_an_order_that_may_cost_more_than_a_tenth_is_named_and_not_taken() -> No
     assert barred.worst.scenario == "across of 3 GB/s"
 
 
-def test_another_drawing_counts_as_a_machine_that_may_be() -> None:
+def test_another_drawing_counts_as_a_machine_that_may_be():
     told = two_islands(across=30e9, low=0.999)
     slow = two_islands(across=2e9, low=0.999)
     traffic = pattern_traffic("ring:4,bytes=1e8")
@@ -220,7 +216,7 @@ def test_another_drawing_counts_as_a_machine_that_may_be() -> None:
     assert not result.certificate.everywhere
 
 
-def test_nothing_is_in_doubt_on_a_machine_of_told_numbers() -> None:
+def test_nothing_is_in_doubt_on_a_machine_of_told_numbers():
     result = map_traffic(read_topology("k80-16"), pattern_traffic("stencil2d:4x4"))
     assert result.premises is not None
     assert result.premises.assumed == ()
@@ -230,7 +226,7 @@ def test_nothing_is_in_doubt_on_a_machine_of_told_numbers() -> None:
     assert result.certificate.word == "proved"
 
 
-def test_moves_that_gain_nothing_are_not_made() -> None:
+def test_moves_that_gain_nothing_are_not_made():
     """The tutorial's halo: twelve ranks move, and rank 0 stays."""
     machine = read_topology("k80-16")
     result = map_traffic(machine, pattern_traffic("stencil3d:2x2x4,weight=3"))
@@ -239,7 +235,7 @@ def test_moves_that_gain_nothing_are_not_made() -> None:
     assert result.device_of_rank[0] == 0
 
 
-def test_two_phases_may_overlap() -> None:
+def test_two_phases_may_overlap():
     machine = read_topology("k80-16")
     traffic = pattern_traffic("llm:tp=2,dp=8,fsdp")
     result = map_traffic(machine, traffic)
@@ -251,7 +247,7 @@ def test_two_phases_may_overlap() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_partner_after_the_other_is_looked_at_where_latency_is_much(seed: int) -> None:
+def test_one_partner_after_the_other_is_looked_at_where_latency_is_much(seed):
     """What it takes there is the largest of all ranks' messages x latency, added up by hand."""
     machine, draw = read_topology("dgx-1v"), np.random.default_rng(seed)
     pairs = np.argwhere((draw.random((8, 8)) < 0.5) & ~np.eye(8, dtype=bool))
@@ -261,7 +257,7 @@ def test_one_partner_after_the_other_is_looked_at_where_latency_is_much(seed: in
     small = Traffic(ranks=8, origin="test", tables={key: PairTable.from_pairs(*columns)})
     latency = network_arrays(machine).latency().reshape(8, 8)
 
-    def in_turn(row: Sequence[int]) -> float:
+    def in_turn(row):
         at = np.array(row)[pairs]
         return float(np.bincount(pairs[:, 0], messages * latency[at[:, 0], at[:, 1]]).max())
 
@@ -286,7 +282,7 @@ def test_one_partner_after_the_other_is_looked_at_where_latency_is_much(seed: in
     assert not Evaluator(machine, large).evaluate(range(8)).latency.is_much  # type: ignore[union-attr]
 
 
-def test_a_large_machine_is_looked_at_in_few_scenarios() -> None:
+def test_a_large_machine_is_looked_at_in_few_scenarios():
     builder = GraphBuilder(tells=set(FactKind))
     numa = [builder.component(ComponentKind.NUMA, f"numa{i}") for i in range(2)]
     builder.sockets(*numa)
@@ -301,7 +297,7 @@ def test_a_large_machine_is_looked_at_in_few_scenarios() -> None:
     assert len(scenarios.at_ends) <= 24
 
 
-def test_a_told_fact_settles_the_answer(shared_dir: Path) -> None:
+def test_a_told_fact_settles_the_answer(shared_dir):
     """README's own wiring without names, then with them: no contradiction, and fewer scenarios."""
     table = shared_dir / "machines/nvidia-smi-topo/4gpu-3090-nvlink-pairs-cross.txt"
     traffic = pattern_traffic("llm:tp=2,dp=2")
@@ -322,7 +318,7 @@ def test_a_told_fact_settles_the_answer(shared_dir: Path) -> None:
     assert least <= 1 - told.placed.predicted_s / told.default.predicted_s <= most
 
 
-def test_eight_that_may_be_modules_are_so_nominally() -> None:
+def test_eight_that_may_be_modules_are_so_nominally():
     """A compute capability is that of modules and of cards: one line settles which they are."""
     box = read_topology("tree:2:2:2")
     devices = tuple(replace(d, name="sm_90", vendor=Vendor.NVIDIA) for d in box.devices)
@@ -341,7 +337,7 @@ def test_eight_that_may_be_modules_are_so_nominally() -> None:
     assert not words[Worth.POSSIBLE].against
 
 
-def test_a_saved_machine_keeps_what_is_open(shared_dir: Path, tmp_path: Path) -> None:
+def test_a_saved_machine_keeps_what_is_open(shared_dir, tmp_path):
     table = shared_dir / "machines/nvidia-smi-topo/4gpu-3090-nvlink-pairs-cross.txt"
     machine, traffic = read_topology(table), pattern_traffic("llm:tp=2,dp=2")
     save_topology(machine, tmp_path / "m.json")
@@ -352,7 +348,7 @@ def test_a_saved_machine_keeps_what_is_open(shared_dir: Path, tmp_path: Path) ->
     assert after.premises == before.premises
 
 
-def test_min_gain_is_one_percent_everywhere() -> None:
+def test_min_gain_is_one_percent_everywhere():
     assert MapOptions().min_gain == 0.01
     machine, traffic = read_topology("dgx-2"), pattern_traffic("stencil2d:4x4")
     assert map_traffic(machine, traffic).kept_default

@@ -1,15 +1,11 @@
 """The search for pairwise cost through the core: QAPLIB, determinism, refused input."""
 
-from __future__ import annotations
-
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from toposeat import _core
 
@@ -18,13 +14,13 @@ MOVES = 2_000_000
 LARGER = ("esc64a", "kra32", "lipa50b", "sko49", "ste36c", "tai35b", "tai64c", "wil50")
 
 
-def known(folder: Path) -> list[tuple[str, int, int]]:
+def known(folder):
     lines = (folder / "qaplib" / "best-known.tsv").read_text(encoding="utf-8").splitlines()[1:]
     rows = [line.split("\t") for line in lines]
     return [(row[0], int(row[1]), int(row[2])) for row in rows]
 
 
-def matrices(folder: Path, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def matrices(folder, name):
     words = (folder / "qaplib" / f"{name}.dat").read_text(encoding="ascii").split()
     size = int(words[0])
     numbers = np.array(words[1 : 1 + 2 * size * size], np.float64)
@@ -32,14 +28,12 @@ def matrices(folder: Path, name: str) -> tuple[NDArray[np.float64], NDArray[np.f
     return flow, distance
 
 
-def cost_of(
-    flow: NDArray[np.float64], distance: NDArray[np.float64], placement: list[int]
-) -> float:
+def cost_of(flow, distance, placement):
     where = np.array(placement)
     return float((flow * distance[np.ix_(where, where)]).sum())
 
 
-def misses(folder: Path, instances: list[tuple[str, int]], seed: int) -> list[str]:
+def misses(folder, instances, seed):
     found = []
     for name, best_known in instances:
         flow, distance = matrices(folder, name)
@@ -53,13 +47,13 @@ def misses(folder: Path, instances: list[tuple[str, int]], seed: int) -> list[st
     return found
 
 
-def test_every_small_instance_reaches_its_best_known_cost(shared_dir: Path) -> None:
+def test_every_small_instance_reaches_its_best_known_cost(shared_dir):
     small = [(name, cost) for name, size, cost in known(shared_dir) if size <= 30]
     assert len(small) == 79
     assert misses(shared_dir, small, seed=1) == []
 
 
-def test_larger_structured_instances_reach_theirs(shared_dir: Path) -> None:
+def test_larger_structured_instances_reach_theirs(shared_dir):
     larger = [(name, cost) for name, _, cost in known(shared_dir) if name in LARGER]
     assert len(larger) == len(LARGER)
     assert misses(shared_dir, larger, seed=1) == []
@@ -67,7 +61,7 @@ def test_larger_structured_instances_reach_theirs(shared_dir: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.data())
-def test_any_strategy_agrees_with_brute_force(data: st.DataObject) -> None:
+def test_any_strategy_agrees_with_brute_force(data):
     size = data.draw(st.integers(1, 6))
     whole = st.lists(st.integers(0, 9), min_size=size * size, max_size=size * size)
     flow = np.array(data.draw(whole), np.float64).reshape(size, size)
@@ -78,7 +72,7 @@ def test_any_strategy_agrees_with_brute_force(data: st.DataObject) -> None:
         assert record.cost == pytest.approx(best)
 
 
-def test_moves_not_time_decide_the_answer() -> None:
+def test_moves_not_time_decide_the_answer():
     rng = np.random.default_rng(3)
     flow, distance = rng.integers(0, 100, (2, 60, 60)).astype(np.float64)
     first, again, other = (
@@ -90,7 +84,7 @@ def test_moves_not_time_decide_the_answer() -> None:
     assert other.placement != first.placement
 
 
-def test_ends_at_a_target() -> None:
+def test_ends_at_a_target():
     rng = np.random.default_rng(3)
     flow, distance = rng.integers(0, 100, (2, 20, 20)).astype(np.float64)
     first = _core.search_pairwise(flow, distance, moves=5000, budget_s=60)
@@ -101,14 +95,14 @@ def test_ends_at_a_target() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
-def test_refuses_what_is_not_a_number(bad: float) -> None:
+def test_refuses_what_is_not_a_number(bad):
     flow = np.ones((4, 4))
     flow[1, 2] = bad
     with pytest.raises(ValueError, match="finite"):
         _core.search_pairwise(flow, np.ones((4, 4)))
 
 
-def test_refuses_matrices_that_do_not_fit() -> None:
+def test_refuses_matrices_that_do_not_fit():
     with pytest.raises(ValueError, match="one size"):
         _core.search_pairwise(np.ones((4, 4)), np.ones((3, 3)))
     with pytest.raises(ValueError, match="strategy"):

@@ -1,7 +1,5 @@
 """Covering every division into sets: bounds against placements, symmetries against brute force."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 
@@ -14,13 +12,13 @@ from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
 from toposeat.mapping.set_cover import Looks, SetCover
 from toposeat.model.map_options import MapOptions
-from toposeat.model.traffic import Exchange, Traffic
+from toposeat.model.traffic import Exchange
 from toposeat.profile import pattern_traffic
 
 MACHINES = ("k80-16", "k80-16-faraji", "dgx-2", "aurora-12", "mi250x-8", "dgx-1p")
 
 
-def random_groups(rng: random.Random, ranks: int) -> Traffic:
+def random_groups(rng, ranks):
     groups = []
     for _ in range(rng.randint(1, 5)):
         members = tuple(rng.sample(range(ranks), rng.randint(2, ranks)))
@@ -28,7 +26,7 @@ def random_groups(rng: random.Random, ranks: int) -> Traffic:
     return grouped(ranks, groups)
 
 
-def cover_of(evaluator: Evaluator, ranks: int, count: int) -> SetCover:
+def cover_of(evaluator, ranks, count):
     assert evaluator.groups is not None
     allowed = [tuple(range(count))] * ranks
     return SetCover(evaluator.groups, allowed, range(count), {}, Looks(1e6))
@@ -36,7 +34,7 @@ def cover_of(evaluator: Evaluator, ranks: int, count: int) -> SetCover:
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("seed", range(3))
-def test_no_placement_is_below_the_bound_of_its_first_ranks(name: str, seed: int) -> None:
+def test_no_placement_is_below_the_bound_of_its_first_ranks(name, seed):
     machine, rng = certain(name), random.Random(seed)
     count = len(machine.devices)
     ranks = rng.randint(4, count)
@@ -53,7 +51,7 @@ def test_no_placement_is_below_the_bound_of_its_first_ranks(name: str, seed: int
 
 @pytest.mark.parametrize("name", ["k80-16", "k80-16-faraji", "dgx-2"])
 @pytest.mark.parametrize("sizes", ["tp=2,pp=1,dp=8", "tp=4,pp=1,dp=4", "tp=16", "dp=16"])
-def test_sixteen_devices_are_proved(name: str, sizes: str) -> None:
+def test_sixteen_devices_are_proved(name, sizes):
     machine = certain(name)
     traffic = pattern_traffic("llm:" + sizes)
     result = map_traffic(machine, traffic, MapOptions(budget_s=60))
@@ -64,7 +62,7 @@ def test_sixteen_devices_are_proved(name: str, sizes: str) -> None:
         assert found >= result.certificate.value * (1 - 1e-9)
 
 
-def test_what_is_shuffled_is_put_back_and_proved() -> None:
+def test_what_is_shuffled_is_put_back_and_proved():
     """Pairs of a box with two GPUs on each board, its ranks shuffled: all pairs get a board."""
     order = list(range(16))
     random.Random(3).shuffle(order)
@@ -76,7 +74,7 @@ def test_what_is_shuffled_is_put_back_and_proved() -> None:
     assert result.certificate.proved
 
 
-def test_where_time_is_short_nothing_is_proved_but_a_bound_is_told() -> None:
+def test_where_time_is_short_nothing_is_proved_but_a_bound_is_told():
     traffic = random_groups(random.Random(8), 12)
     machine = certain("aurora-12")
     short = map_traffic(machine, traffic, MapOptions(budget_s=0.05)).certificate
@@ -85,7 +83,7 @@ def test_where_time_is_short_nothing_is_proved_but_a_bound_is_told() -> None:
     assert short.proved == (short.gap == 0)
 
 
-def test_symmetries_are_those_of_a_square_table() -> None:
+def test_symmetries_are_those_of_a_square_table():
     ring = np.array([[0.0 if (a - b) % 5 in (1, 4) else 1.0 for a in range(5)] for b in range(5)])
     symmetry = _core.Symmetry(ring)
     assert symmetry.representatives([], range(5)) == [0]

@@ -1,7 +1,5 @@
 """Groups that a library orders itself: against every placement, and where nothing can be gained."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import permutations
@@ -14,9 +12,7 @@ from toposeat.errors import UsageError
 from toposeat.evaluation import Evaluator
 from toposeat.evaluation.group_rate import group_rate
 from toposeat.mapping import map_traffic
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.map_options import Constraints, MapOptions
-from toposeat.model.topology import Topology
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 from toposeat.profile import pattern_traffic
 from toposeat.report import mapping_json
@@ -24,7 +20,7 @@ from toposeat.report.view.mapping import range_words
 from toposeat.topology import read_topology
 
 
-def grouped(ranks: int, groups: list[tuple[Exchange, tuple[int, ...], int]]) -> Traffic:
+def grouped(ranks, groups):
     return Traffic(
         ranks=ranks,
         origin="test",
@@ -40,23 +36,23 @@ def grouped(ranks: int, groups: list[tuple[Exchange, tuple[int, ...], int]]) -> 
     )
 
 
-def mapped(name: str, pattern: str) -> MappingResult:
+def mapped(name, pattern):
     options = MapOptions(budget_s=20)  # a busy machine proves it too
     return map_traffic(read_topology(name), pattern_traffic(pattern), options)
 
 
-def certain(name: str) -> Topology:
+def certain(name):
     """A machine of which nothing is assumed."""
     return replace(read_topology(name), premises=())
 
 
-def saved(result: MappingResult) -> float:
+def saved(result):
     return 1 - result.placed.predicted_s / result.default.predicted_s
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 @pytest.mark.parametrize("axis", ["tp", "dp"])
-def test_a_group_of_all_devices_gains_nothing(name: str, axis: str) -> None:
+def test_a_group_of_all_devices_gains_nothing(name, axis):
     count = len(read_topology(name).devices)
     result = mapped(name, f"llm:{axis}={count}")
     assert result.device_of_rank == tuple(range(count))
@@ -65,7 +61,7 @@ def test_a_group_of_all_devices_gains_nothing(name: str, axis: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["cost", "congestion"])
-def test_no_objective_gains_by_the_order_inside_a_group(objective: str) -> None:
+def test_no_objective_gains_by_the_order_inside_a_group(objective):
     options = MapOptions(objective=objective)
     for name in ("dgx-1v", "rtx-4-crossed-bridges", "k40-8"):
         machine = read_topology(name)
@@ -82,7 +78,7 @@ def test_no_objective_gains_by_the_order_inside_a_group(objective: str) -> None:
 
 @pytest.mark.parametrize("objective", ["cost", "congestion"])
 @pytest.mark.parametrize("seed", range(6))
-def test_other_objectives_against_every_placement(objective: str, seed: int) -> None:
+def test_other_objectives_against_every_placement(objective, seed):
     rng = random.Random(seed)
     machine = read_topology(rng.choice(["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"]))
     members = [tuple(rng.sample(range(4), rng.randint(2, 4))) for _ in range(rng.randint(1, 3))]
@@ -100,7 +96,7 @@ def test_other_objectives_against_every_placement(objective: str, seed: int) -> 
         assert result.certificate.value == pytest.approx(least)
 
 
-def test_tensor_parallel_pairs_get_the_crossed_bridges() -> None:
+def test_tensor_parallel_pairs_get_the_crossed_bridges():
     result = mapped("rtx-4-crossed-bridges", "llm:tp=2,pp=2,dp=1")
     assert {frozenset(result.device_of_rank[at : at + 2]) for at in (0, 2)} == {
         frozenset((0, 2)),
@@ -111,7 +107,7 @@ def test_tensor_parallel_pairs_get_the_crossed_bridges() -> None:
     assert result.placed.groups[0].bytes_per_s == pytest.approx(48e9, rel=0.01)
 
 
-def test_the_range_is_said_to_be_that_of_the_phases() -> None:
+def test_the_range_is_said_to_be_that_of_the_phases():
     machine = certain("rtx-4-crossed-bridges")
     traffic = pattern_traffic("llm:tp=2,pp=2,dp=1")
     result = map_traffic(machine, traffic)
@@ -132,7 +128,7 @@ def test_the_range_is_said_to_be_that_of_the_phases() -> None:
         ("k40-8", "llm:tp=2,pp=2,dp=2"),
     ],
 )
-def test_the_range_covers_what_is_assumed_of_the_machine(name: str, pattern: str) -> None:
+def test_the_range_covers_what_is_assumed_of_the_machine(name, pattern):
     machine, traffic = read_topology(name), pattern_traffic(pattern)
     result = map_traffic(machine, traffic)
     assert result.premises is not None
@@ -152,7 +148,7 @@ def test_the_range_covers_what_is_assumed_of_the_machine(name: str, pattern: str
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_proved_is_said_of_all_that_is_assumed(seed: int) -> None:
+def test_proved_is_said_of_all_that_is_assumed(seed):
     rng = random.Random(seed)
     machine = read_topology(rng.choice(["k40-4", "rtx-4-crossed-bridges"]))
     groups = []
@@ -171,7 +167,7 @@ def test_proved_is_said_of_all_that_is_assumed(seed: int) -> None:
         assert result.certificate.word != "proved"
 
 
-def test_an_answer_that_may_be_slower_is_refused_and_nothing_is_proved_of_the_default() -> None:
+def test_an_answer_that_may_be_slower_is_refused_and_nothing_is_proved_of_the_default():
     """Links of 60 GB/s that may have 6: nominally they are best for pairs."""
     machine = two_islands(across=60e9, low=0.1)
     traffic = grouped(4, [(Exchange.RING, each, 10**9) for each in ((0, 1), (2, 3))])
@@ -186,7 +182,7 @@ def test_an_answer_that_may_be_slower_is_refused_and_nothing_is_proved_of_the_de
     assert result.premises.barred.worst.scenario == "across of 3 GB/s"
 
 
-def test_known_boxes() -> None:
+def test_known_boxes():
     pairs = mapped("dgx-1v", "llm:tp=2,pp=1,dp=4")
     before, after = pairs.default.phases[0].seconds, pairs.placed.phases[0].seconds
     assert after == pytest.approx(before / 2)
@@ -195,7 +191,7 @@ def test_known_boxes() -> None:
     assert saved(mapped("hgx-h100", "llm:tp=2,pp=2,dp=2")) == 0
 
 
-def test_no_gain_rests_on_rings_through_dies_outside_of_a_group() -> None:
+def test_no_gain_rests_on_rings_through_dies_outside_of_a_group():
     machine = read_topology("mi250x-8")
     direct, forwarded = (group_rate(machine, each) for each in ((0, 2, 4, 6), (0, 2, 5, 7)))
     assert forwarded.bytes_per_s < direct.bytes_per_s
@@ -205,7 +201,7 @@ def test_no_gain_rests_on_rings_through_dies_outside_of_a_group() -> None:
     assert four.placed.phases[0].seconds == pytest.approx(four.default.phases[0].seconds)
 
 
-def everything(machine: Topology, traffic: Traffic) -> float:
+def everything(machine, traffic):
     """The least sum of phases that is at the low end no slower than the default, of all orders."""
     evaluator = Evaluator(machine, traffic)
     assert evaluator.groups is not None
@@ -218,7 +214,7 @@ def everything(machine: Topology, traffic: Traffic) -> float:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_placement_is_better_than_one_that_is_proved(seed: int) -> None:
+def test_no_placement_is_better_than_one_that_is_proved(seed):
     rng = random.Random(seed)
     machine = certain(rng.choice(["dgx-1v", "mi60-8", "k40-8", "rtx-4-crossed-bridges"]))
     ranks = min(len(machine.devices), 5)
@@ -232,7 +228,7 @@ def test_no_placement_is_better_than_one_that_is_proved(seed: int) -> None:
     assert result.placed.predicted_s == pytest.approx(everything(machine, traffic))
 
 
-def test_the_order_inside_a_group_costs_nothing() -> None:
+def test_the_order_inside_a_group_costs_nothing():
     machine = read_topology("dgx-1v")
     traffic = grouped(
         8, [(Exchange.RING, (0, 1, 2, 3), 10**9), (Exchange.RING, (4, 5, 6, 7), 10**9)]
@@ -244,7 +240,7 @@ def test_the_order_inside_a_group_costs_nothing() -> None:
     assert other.links == one.links
 
 
-def test_disjoint_groups_run_together_and_others_after_them() -> None:
+def test_disjoint_groups_run_together_and_others_after_them():
     machine = read_topology("hgx-h100")
     pairs = [(Exchange.RING, (at, at + 1), 10**9) for at in (0, 2, 4, 6)]
     one = Evaluator(machine, grouped(8, pairs)).evaluate(range(8))
@@ -255,7 +251,7 @@ def test_disjoint_groups_run_together_and_others_after_them() -> None:
     assert two.predicted_s == 2 * one.predicted_s
 
 
-def test_constraints_hold() -> None:
+def test_constraints_hold():
     machine = read_topology("dgx-1v")
     traffic = pattern_traffic("llm:tp=2,pp=1,dp=2")
     constraints = Constraints(pins={0: 5}, exclude=[4])
@@ -267,7 +263,7 @@ def test_constraints_hold() -> None:
         map_traffic(machine, traffic, MapOptions(constraints=Constraints(pins={0: 9})))
 
 
-def test_a_pairwise_exchange_is_no_ring() -> None:
+def test_a_pairwise_exchange_is_no_ring():
     machine = read_topology("k40-8")
     members = (0, 1, 2, 3)
     ring = Evaluator(machine, grouped(4, [(Exchange.RING, members, 10**9)])).evaluate(members)

@@ -1,7 +1,5 @@
 """Shapes of large machines: what is read, what is refused in one line."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Placements on large machines: figures against sums over the machine's own routes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

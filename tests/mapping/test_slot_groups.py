@@ -3,8 +3,6 @@
 The oracles are the equations of docs/explanation/groups.md, computed by hand for these machines.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -13,9 +11,7 @@ import pytest
 from tests.mapping.test_node_order import NAMES, leaves_of_four
 from toposeat.evaluation.group_rate import group_rate
 from toposeat.mapping import SlotEvaluator, map_to_shape, read_shape, shape_of_network
-from toposeat.model.evaluation import Evaluation
 from toposeat.model.map_options import MapOptions
-from toposeat.model.traffic import Traffic
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 
@@ -26,39 +22,39 @@ LATENCY = 2e-4  # one message's, as a share of the times here
 RANDOM = random.Random(7).sample(NAMES, 32)
 
 
-def evaluated(job: str, order: list[str] = NAMES, taper: float = 1) -> Evaluation:
+def evaluated(job, order=NAMES, taper=1):
     shape = shape_of_network(leaves_of_four(order, taper), read_topology("hgx-h100"))
     evaluator = SlotEvaluator(shape, pattern_traffic(job))
     return evaluator.evaluate(evaluator.default)
 
 
-def over_each_edge(traffic: Traffic) -> int:
+def over_each_edge(traffic):
     (group,) = {each.bytes for each in traffic.groups}
     return group
 
 
-def seconds_of(job: str) -> float:
+def seconds_of(job):
     (phase,) = evaluated(job).phases
     return phase.seconds
 
 
-def test_the_node_has_the_figures_of_the_oracle() -> None:
+def test_the_node_has_the_figures_of_the_oracle():
     assert group_rate(read_topology("hgx-h100"), range(8)).bytes_per_s == pytest.approx(RING)
 
 
-def test_a_group_on_one_host_has_the_rate_of_its_set() -> None:
+def test_a_group_on_one_host_has_the_rate_of_its_set():
     volume = over_each_edge(pattern_traffic("llm:tp=8,pp=1,dp=1"))
     assert seconds_of("llm:tp=8,pp=1,dp=1") == pytest.approx(volume / RING)
 
 
-def test_a_group_on_two_hosts_uses_all_their_nics() -> None:
+def test_a_group_on_two_hosts_uses_all_their_nics():
     """A GPU sends an eighth to its NIC while it receives an eighth from it."""
     volume = over_each_edge(pattern_traffic("llm:tp=16,pp=1,dp=1"))
     expected = max(volume / RING, volume / 8 / NIC, 2 * volume / 8 / PCIE_BOTH)
     assert seconds_of("llm:tp=16,pp=1,dp=1") == pytest.approx(expected, rel=LATENCY)
 
 
-def test_a_tapered_leaf_carries_every_crossing_of_the_order_of_hosts() -> None:
+def test_a_tapered_leaf_carries_every_crossing_of_the_order_of_hosts():
     """4 hosts of 8 NICs, taper 4: an uplink of 400 GB/s, loaded once per hop that leaves."""
     job = "llm:tp=1,pp=1,dp=256"
     volume = over_each_edge(pattern_traffic(job))
@@ -71,7 +67,7 @@ def test_a_tapered_leaf_carries_every_crossing_of_the_order_of_hosts() -> None:
     assert phase.seconds == pytest.approx(expected, rel=LATENCY)
 
 
-def test_the_search_sees_what_the_order_of_hosts_gains() -> None:
+def test_the_search_sees_what_the_order_of_hosts_gains():
     job = "llm:tp=1,pp=1,dp=256"
     shape = shape_of_network(leaves_of_four(RANDOM, 4), read_topology("hgx-h100"))
     result = map_to_shape(shape, pattern_traffic(job), MapOptions(budget_s=3))
@@ -80,7 +76,7 @@ def test_the_search_sees_what_the_order_of_hosts_gains() -> None:
     assert result.placed.predicted_s == pytest.approx(contiguous)
 
 
-def test_only_the_first_rank_on_each_host_orders_the_hosts() -> None:
+def test_only_the_first_rank_on_each_host_orders_the_hosts():
     shape = shape_of_network(leaves_of_four(NAMES, 4), read_topology("hgx-h100"))
     evaluator = SlotEvaluator(shape, pattern_traffic("llm:tp=1,pp=1,dp=256"))
     slots = np.array(evaluator.default)
@@ -94,7 +90,7 @@ def test_only_the_first_rank_on_each_host_orders_the_hosts() -> None:
     assert evaluator.evaluate(interleaved).phases == expected
 
 
-def test_one_member_on_each_host_has_one_channel() -> None:
+def test_one_member_on_each_host_has_one_channel():
     job = "llm:tp=8,pp=1,dp=4"
     traffic = pattern_traffic(job)
     ranks = {each.id: each.ranks for each in traffic.communicators}
@@ -103,7 +99,7 @@ def test_one_member_on_each_host_has_one_channel() -> None:
     assert seconds["data"] == pytest.approx(max(volume / NIC, 2 * volume / PCIE_BOTH), rel=LATENCY)
 
 
-def test_gpus_that_share_nics_have_a_channel_for_each_nic() -> None:
+def test_gpus_that_share_nics_have_a_channel_for_each_nic():
     """DGX-1V: eight GPUs, four NICs whose PCIe carries 20.4 GB/s both ways together.
 
     16 ranks on two nodes all-reduce by trees: S bytes cross where a ring's edge has 30/16 S.
@@ -116,7 +112,7 @@ def test_gpus_that_share_nics_have_a_channel_for_each_nic() -> None:
     assert phase.seconds == pytest.approx(2 * size / 4 / 20.4e9, rel=LATENCY)
 
 
-def test_without_a_node_every_device_sends_each_byte_once() -> None:
+def test_without_a_node_every_device_sends_each_byte_once():
     """Two nodes of four devices: 25 GB/s out of each device, 100 GB/s out of a node."""
     shape = read_shape("hierarchy:4:2,bandwidth=25:100")
     traffic = pattern_traffic("llm:tp=8,pp=1,dp=1")
@@ -131,9 +127,7 @@ def test_without_a_node_every_device_sends_each_byte_once() -> None:
 
 
 @pytest.mark.parametrize(("hosts", "tree_s"), [(2, 2), (3, 3)])
-def test_all_reduces_go_by_trees_on_two_nodes_and_the_other_way_is_told(
-    hosts: int, tree_s: int
-) -> None:
+def test_all_reduces_go_by_trees_on_two_nodes_and_the_other_way_is_told(hosts, tree_s):
     """Its two halves have rings alone. Four NICs of a DGX-1V carry 20.4 GB/s, both ways together.
 
     By two trees a node of two sends S and receives S, one of three at most 3/2 S each.

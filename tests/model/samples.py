@@ -1,7 +1,5 @@
 """Small nouns, and hypothesis strategies for them."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 
@@ -25,7 +23,7 @@ from toposeat.model.traffic import (
 )
 
 
-def pair_topology() -> Topology:
+def pair_topology():
     """Two devices and one measured link."""
     link = Link(
         id="l0",
@@ -50,7 +48,7 @@ counts = st.integers(0, 2**50)
 
 
 @st.composite
-def pair_tables(draw: st.DrawFn, ranks: int) -> PairTable:
+def pair_tables(draw, ranks):
     size = draw(st.integers(0, 12))
     ranks_list = st.lists(st.integers(0, ranks - 1), min_size=size, max_size=size)
     numbers = st.lists(counts, min_size=size, max_size=size)
@@ -63,13 +61,13 @@ seconds = st.floats(0, 1e6)
 
 
 @st.composite
-def table_sets(draw: st.DrawFn, ranks: int) -> dict[tuple[TrafficKind, MemorySpace], PairTable]:
+def table_sets(draw, ranks):
     keys = draw(st.sets(st.tuples(kinds, spaces)))
     return {key: table for key in keys if len(table := draw(pair_tables(ranks))) > 0}
 
 
 @st.composite
-def rank_infos(draw: st.DrawFn, rank: int) -> RankInfo:
+def rank_infos(draw, rank):
     shares = draw(st.sets(st.tuples(st.sampled_from(list(TimeKind)), spaces), max_size=4))
     devices = st.builds(
         DeviceUse,
@@ -94,7 +92,7 @@ def rank_infos(draw: st.DrawFn, rank: int) -> RankInfo:
 
 
 @st.composite
-def phases(draw: st.DrawFn, index: int, ranks: int) -> Phase:
+def phases(draw, index, ranks):
     begin_s = draw(seconds)
     return Phase(
         index=index,
@@ -108,7 +106,7 @@ def phases(draw: st.DrawFn, index: int, ranks: int) -> Phase:
 
 
 @st.composite
-def traffics(draw: st.DrawFn) -> Traffic:
+def traffics(draw):
     ranks = draw(st.integers(1, 6))
     keys = draw(
         st.sets(st.tuples(st.sampled_from(list(TrafficKind)), st.sampled_from(list(MemorySpace))))

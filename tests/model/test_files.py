@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,17 +11,17 @@ from toposeat.topology.sources import read_topology
 from toposeat.topology.topology_file import parse_topology, save_topology
 
 
-def saved(tmp_path: Path) -> Path:
+def saved(tmp_path):
     path = tmp_path / "machine.json"
     save_topology(pair_topology(), path)
     return path
 
 
-def test_round_trip(tmp_path: Path) -> None:
+def test_round_trip(tmp_path):
     assert read_topology(saved(tmp_path)) == pair_topology()
 
 
-def test_refuses_to_overwrite_and_keeps_the_old_file(tmp_path: Path) -> None:
+def test_refuses_to_overwrite_and_keeps_the_old_file(tmp_path):
     path = tmp_path / "f"
     write_atomically(path, "old")
     with pytest.raises(UsageError, match="exists") as caught:
@@ -35,8 +32,8 @@ def test_refuses_to_overwrite_and_keeps_the_old_file(tmp_path: Path) -> None:
     assert path.read_text() == "new"
 
 
-def test_nothing_is_left_when_writing_fails(tmp_path: Path) -> None:
-    def fail(target: Path) -> None:
+def test_nothing_is_left_when_writing_fails(tmp_path):
+    def fail(target):
         target.write_text("half")
         raise RuntimeError("power cut")
 
@@ -48,12 +45,12 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path) -> None:
     assert path.read_text() == "old"
 
 
-def test_missing_folder_is_a_usage_error(tmp_path: Path) -> None:
+def test_missing_folder_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="not a directory"):
         write_atomically(tmp_path / "no" / "f", "x")
 
 
-def test_truncated_file_names_the_last_line(tmp_path: Path) -> None:
+def test_truncated_file_names_the_last_line(tmp_path):
     path = saved(tmp_path)
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
@@ -62,7 +59,7 @@ def test_truncated_file_names_the_last_line(tmp_path: Path) -> None:
     assert caught.value.line == text[: len(text) // 2].count("\n") + 1
 
 
-def test_wrong_type_names_the_line_of_the_value(tmp_path: Path) -> None:
+def test_wrong_type_names_the_line_of_the_value(tmp_path):
     path = saved(tmp_path)
     lines = path.read_text().splitlines()
     at = next(i for i, line in enumerate(lines) if '"id": "gpu1"' in line)
@@ -73,7 +70,7 @@ def test_wrong_type_names_the_line_of_the_value(tmp_path: Path) -> None:
     assert caught.value.line == at + 1
 
 
-def test_impossible_content_names_a_line(tmp_path: Path) -> None:
+def test_impossible_content_names_a_line(tmp_path):
     path = saved(tmp_path)
     wrong = '"routes": [{"source": "gpu0", "target": "gpu1", "links": ["l9"]}]'
     path.write_text(path.read_text().replace('"routes": []', wrong))
@@ -81,7 +78,7 @@ def test_impossible_content_names_a_line(tmp_path: Path) -> None:
         read_topology(path)
 
 
-def test_negative_capacity_is_refused_at_its_link(tmp_path: Path) -> None:
+def test_negative_capacity_is_refused_at_its_link(tmp_path):
     path = saved(tmp_path)
     text = path.read_text().replace("24000000000.0", "-1")
     path.write_text(text)
@@ -101,14 +98,14 @@ def test_negative_capacity_is_refused_at_its_link(tmp_path: Path) -> None:
         ("{nonsense", "not valid JSON"),
     ],
 )
-def test_other_files_are_refused_by_name(tmp_path: Path, content: str, message: str) -> None:
+def test_other_files_are_refused_by_name(tmp_path, content, message):
     path = tmp_path / "x.json"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         parse_topology(read_text(path), path)
 
 
-def test_binary_file_names_the_line_of_the_first_bad_byte(tmp_path: Path) -> None:
+def test_binary_file_names_the_line_of_the_first_bad_byte(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b"{\n\xff\xfe")
     with pytest.raises(InputError, match="not a text file") as caught:
@@ -116,7 +113,7 @@ def test_binary_file_names_the_line_of_the_first_bad_byte(tmp_path: Path) -> Non
     assert caught.value.line == 2
 
 
-def test_missing_file_and_folder(tmp_path: Path) -> None:
+def test_missing_file_and_folder(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_text(tmp_path / "nothing")
     with pytest.raises(InputError, match="not a file"):
@@ -124,9 +121,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
 
 
 @given(st.data())
-def test_any_damage_is_an_input_error_or_harmless(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_any_damage_is_an_input_error_or_harmless(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damage")
     text = saved(folder).read_text()
     start = data.draw(st.integers(0, len(text)))
@@ -141,7 +136,7 @@ def test_any_damage_is_an_input_error_or_harmless(
         assert error.hint
 
 
-def test_one_record_of_a_list_is_one_line(tmp_path: Path) -> None:
+def test_one_record_of_a_list_is_one_line(tmp_path):
     text = saved(tmp_path).read_text()
     assert json.loads(text)["schema"] == "toposeat/topology/2"
     assert sum('"id": "gpu' in line for line in text.splitlines()) == 2

@@ -1,7 +1,5 @@
 """Files that somebody damaged or forged: one line of cause at the right line, never a traceback."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sqlite3
@@ -24,7 +22,7 @@ from toposeat.topology.topology_file import save_topology
 
 
 @pytest.fixture
-def topology_text(tmp_path: Path) -> str:
+def topology_text(tmp_path):
     path = tmp_path / "good.json"
     machine = pair_topology()  # with routes that its links do not give
     routes = tuple(dataclasses.replace(r, peer_access=True) for r in machine.routes)
@@ -32,7 +30,7 @@ def topology_text(tmp_path: Path) -> str:
     return path.read_text()
 
 
-def refusal(tmp_path: Path, text: str) -> InputError:
+def refusal(tmp_path, text):
     path = tmp_path / "bad.json"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -42,11 +40,11 @@ def refusal(tmp_path: Path, text: str) -> InputError:
     return caught.value
 
 
-def line_of(text: str, needle: str) -> int:
+def line_of(text, needle):
     return text.count("\n", 0, text.index(needle)) + 1
 
 
-def with_value(text: str, new: str) -> str:
+def with_value(text, new):
     start = text.index('"value": ') + len('"value": ')
     return text[:start] + new + text[text.index(",", start) :]
 
@@ -54,7 +52,7 @@ def with_value(text: str, new: str) -> str:
 @pytest.mark.parametrize(
     "number", ["NaN", "-Infinity", "1e400", "9" * 20, "1" + "0" * 400, "1" * 5000, "-1", "true"]
 )
-def test_numbers_that_are_none(tmp_path: Path, topology_text: str, number: str) -> None:
+def test_numbers_that_are_none(tmp_path, topology_text, number):
     error = refusal(tmp_path, with_value(topology_text, number))
     assert number[:40] in str(error) or error.line == line_of(topology_text, '"value": ')
 
@@ -66,23 +64,23 @@ def test_numbers_that_are_none(tmp_path: Path, topology_text: str, number: str) 
         '{"schema": "toposeat/topology/2", "x": ' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )
-def test_deep_nesting(tmp_path: Path, text: str) -> None:
+def test_deep_nesting(tmp_path, text):
     assert "nested too deeply" in str(refusal(tmp_path, text))
 
 
-def test_brackets_in_strings_are_no_nesting(tmp_path: Path) -> None:
+def test_brackets_in_strings_are_no_nesting(tmp_path):
     topology = dataclasses.replace(pair_topology(), description='"[{' * 100)
     save_topology(topology, tmp_path / "t.json")
     assert read_topology(tmp_path / "t.json") == topology
 
 
 @pytest.mark.parametrize("member", ['"devices": []', '"name": "other"', '"origin": "x"'])
-def test_members_stated_twice(tmp_path: Path, topology_text: str, member: str) -> None:
+def test_members_stated_twice(tmp_path, topology_text, member):
     error = refusal(tmp_path, topology_text.rstrip()[:-1].rstrip() + f",\n{member}\n}}\n")
     assert f"{json.loads('{' + member + '}').popitem()[0]!r} is stated twice" in str(error)
 
 
-def test_half_a_surrogate_pair_is_written_as_an_escape(tmp_path: Path, topology_text: str) -> None:
+def test_half_a_surrogate_pair_is_written_as_an_escape(tmp_path, topology_text):
     half, again = tmp_path / "half.json", tmp_path / "again.json"
     half.write_text(topology_text.replace('"origin": "', '"origin": "\\ud83d', 1))
     save_topology(read_topology(half), again)
@@ -99,22 +97,20 @@ def test_half_a_surrogate_pair_is_written_as_an_escape(tmp_path: Path, topology_
         ("routes", '"source": "gpu0"', '"source": "gpu1"'),
     ],
 )
-def test_impossible_parts_are_placed(
-    tmp_path: Path, topology_text: str, member: str, old: str, new: str
-) -> None:
+def test_impossible_parts_are_placed(tmp_path, topology_text, member, old, new):
     start = topology_text.index(f'"{member}": [')
     at = topology_text.index(old, start)
     text = topology_text[:at] + new + topology_text[at + len(old) :]
     assert refusal(tmp_path, text).line == text.count("\n", 0, at) + 1
 
 
-def test_routes_use_a_link_once(tmp_path: Path, topology_text: str) -> None:
+def test_routes_use_a_link_once(tmp_path, topology_text):
     document = json.loads(topology_text)
     document["routes"][0]["links"] *= 3
     assert "uses a link twice" in str(refusal(tmp_path, json.dumps(document)))
 
 
-def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
+def test_names_that_are_no_utf8_can_be_read_back(tmp_path):
     """Linux hands over such arguments and folders; Python holds them as lone surrogates."""
     name = b"./caf\xe9".decode("utf-8", "surrogateescape")
     run = RunRecord(
@@ -190,7 +186,7 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path: Path) -> None:
         " ('one-sided', 'device', 0, 1, 9223372036854775807, 1)",
     ],
 )
-def test_profiles_with_wrong_content(tmp_path: Path, sql: str) -> None:
+def test_profiles_with_wrong_content(tmp_path, sql):
     path = forged_profile(tmp_path, sql)
     with pytest.raises(InputError, match=r"forged\.profile: (profile says|damaged)") as caught:
         load_traffic(path)
@@ -231,12 +227,12 @@ def test_profiles_with_wrong_content(tmp_path: Path, sql: str) -> None:
         ("UPDATE meta SET value = '' WHERE key = 'digest'", "its rows are not"),
     ],
 )
-def test_profiles_run_no_code_of_strangers(tmp_path: Path, sql: str, cause: str) -> None:
+def test_profiles_run_no_code_of_strangers(tmp_path, sql, cause):
     with pytest.raises(InputError, match=cause):
         load_traffic(forged_profile(tmp_path, sql))
 
 
-def test_pages_that_are_read_twice_are_refused(tmp_path: Path) -> None:
+def test_pages_that_are_read_twice_are_refused(tmp_path):
     """A few pages that name each other make rows without end."""
     rows = "WITH RECURSIVE c (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM c WHERE x < 2000)"
     sql = f"INSERT INTO report {rows} SELECT 'a remark that is of some length ' || x FROM c"
@@ -258,7 +254,7 @@ def test_pages_that_are_read_twice_are_refused(tmp_path: Path) -> None:
         load_traffic(path)
 
 
-def test_nothing_beside_a_profile_is_read_or_written(tmp_path: Path) -> None:
+def test_nothing_beside_a_profile_is_read_or_written(tmp_path):
     """A journal that somebody laid beside it would be rolled back into it."""
     path = forged_profile(tmp_path, "")
     before = path.read_bytes()
@@ -269,7 +265,7 @@ def test_nothing_beside_a_profile_is_read_or_written(tmp_path: Path) -> None:
     assert (path.read_bytes(), sorted(tmp_path.iterdir())) == (before, names)
 
 
-def forged_profile(tmp_path: Path, sql: str) -> Path:
+def forged_profile(tmp_path, sql):
     table = PairTable.from_dense([[0, 10], [0, 0]])
     tables = {(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table}
     path = tmp_path / "forged.profile"
@@ -280,12 +276,12 @@ def forged_profile(tmp_path: Path, sql: str) -> Path:
     return path
 
 
-def test_a_name_too_long_is_no_traceback() -> None:
+def test_a_name_too_long_is_no_traceback():
     with pytest.raises(InputError, match="cannot read: File name too long"):
         load_traffic("a" * 5000)
 
 
-def test_totals_do_not_wrap_around() -> None:
+def test_totals_do_not_wrap_around():
     most = np.iinfo(np.int64).max
     with pytest.raises(ValueError, match="more than can be counted"):
         PairTable.from_pairs([0, 0], [1, 1], [most, most], [1, 1])

@@ -1,7 +1,5 @@
 """Hostlists: Slurm's brackets, PBS and LSF forms, bounds, and back."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -32,7 +30,7 @@ from toposeat.model.network import MAX_HOSTS
         ("", ""),
     ],
 )
-def test_slurm_lists(text: str, names: str) -> None:
+def test_slurm_lists(text, names):
     assert expand_hostlist(text) == tuple(names.split())
 
 
@@ -47,7 +45,7 @@ def test_slurm_lists(text: str, names: str) -> None:
         ("n[1-2],login1", "n1 n2 login1"),
     ],
 )
-def test_other_schedulers(text: str, names: str) -> None:
+def test_other_schedulers(text, names):
     assert expand_scheduler_list(text) == tuple(names.split())
 
 
@@ -69,7 +67,7 @@ def test_other_schedulers(text: str, names: str) -> None:
         ("n" * 300, "no name of a host"),
     ],
 )
-def test_what_is_no_list_is_refused_at_once(text: str, cause: str) -> None:
+def test_what_is_no_list_is_refused_at_once(text, cause):
     with pytest.raises(InputError, match=re.escape(cause)) as error:
         expand_hostlist(text)
     assert error.value.hint
@@ -77,13 +75,13 @@ def test_what_is_no_list_is_refused_at_once(text: str, cause: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a+b,c", "n1/0a,b,c", "n1/0+", "n1/0+-x/1", "n1/;rm"])
-def test_what_is_no_host_of_pbs_is_refused(text: str) -> None:
+def test_what_is_no_host_of_pbs_is_refused(text):
     """Found by fuzzing: hosts with commas in their names, which no list could hold."""
     with pytest.raises(InputError, match="is no host/slots"):
         expand_scheduler_list(text)
 
 
-def test_as_many_hosts_as_a_network_may_have() -> None:
+def test_as_many_hosts_as_a_network_may_have():
     assert len(expand_hostlist(f"n[1-{MAX_HOSTS}]")) == MAX_HOSTS
 
 
@@ -99,7 +97,7 @@ def test_as_many_hosts_as_a_network_may_have() -> None:
         ("n2 n1", "n[2,1]"),
     ],
 )
-def test_compression(names: str, text: str) -> None:
+def test_compression(names, text):
     assert compress_hostlist(names.split()) == text
 
 
@@ -112,12 +110,12 @@ NAMES = st.builds(
 
 
 @given(st.lists(NAMES, max_size=30))
-def test_what_is_compressed_expands_to_itself(names: list[str]) -> None:
+def test_what_is_compressed_expands_to_itself(names):
     assert list(expand_hostlist(compress_hostlist(names))) == names
 
 
 @given(st.text(alphabet="n0129[]-,. \n/+*", max_size=40))
-def test_any_text_expands_or_is_refused(text: str) -> None:
+def test_any_text_expands_or_is_refused(text):
     for expand in (expand_hostlist, expand_scheduler_list):
         try:
             names = expand(text)

@@ -1,7 +1,5 @@
 """Folders of jobs: removed at the end, swept after a kill, records kept for a week."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile
@@ -14,7 +12,7 @@ from toposeat.model.job_folder import RECORD_SUFFIX, job_folder, sweep
 
 
 @pytest.fixture(autouse=True)
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def places(tmp_path, monkeypatch):
     """Neither /dev/shm nor /tmp of the machine that runs this."""
     monkeypatch.setattr(module, "MEMORY_FOLDER", tmp_path / "memory")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -22,7 +20,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def folder_of_killed_job(record: str = "") -> Path:
+def folder_of_killed_job(record=""):
     """What a process leaves that was killed within the block."""
     here, there = os.pipe()
     child = os.fork()
@@ -38,7 +36,7 @@ def folder_of_killed_job(record: str = "") -> Path:
         return Path(name.read())
 
 
-def dead_pid() -> int:
+def dead_pid():
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -46,7 +44,7 @@ def dead_pid() -> int:
     return child
 
 
-def test_a_folder_ends_with_its_block(places: Path) -> None:
+def test_a_folder_ends_with_its_block(places):
     with job_folder("test", memory=True) as one, job_folder("test") as other:
         assert (one.parent, other.parent) == (places / "memory", places)
         assert one.stat().st_mode & 0o777 == 0o700
@@ -60,14 +58,14 @@ def test_a_folder_ends_with_its_block(places: Path) -> None:
         assert hidden.name.startswith(".toposeat-test-")
 
 
-def test_what_a_killed_job_left_is_removed_by_the_next() -> None:
+def test_what_a_killed_job_left_is_removed_by_the_next():
     left = folder_of_killed_job()
     assert left.is_dir()
     with job_folder("other"):
         assert not left.exists()
 
 
-def test_records_of_a_killed_job_are_kept_for_a_week(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_a_killed_job_are_kept_for_a_week(monkeypatch):
     record = f"rank-0-{dead_pid()}{RECORD_SUFFIX}"
     left = folder_of_killed_job(record)
     sweep()
@@ -83,13 +81,13 @@ def test_records_of_a_killed_job_are_kept_for_a_week(monkeypatch: pytest.MonkeyP
     assert not left.exists()
 
 
-def test_a_rank_that_still_writes_keeps_its_folder() -> None:
+def test_a_rank_that_still_writes_keeps_its_folder():
     left = folder_of_killed_job(f"rank-0-{os.getpid()}{RECORD_SUFFIX}")
     sweep()
     assert left.is_dir()
 
 
-def test_what_is_not_ours_is_left_alone(places: Path) -> None:
+def test_what_is_not_ours_is_left_alone(places):
     boot = module._boot()
     link = places / f"toposeat-link-{boot}-a"
     (places / "victim").mkdir(mode=0o700)

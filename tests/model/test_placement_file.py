@@ -1,9 +1,5 @@
 """Placement files: what is written is read back, what is damaged is refused with its line."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,10 +35,10 @@ _TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=40).map
 
 
 @st.composite
-def placements(draw: st.DrawFn) -> Placement:
+def placements(draw):
     hosts = draw(st.lists(_HOSTS, min_size=1, max_size=3, unique=True))
-    devices: dict[str, tuple[HostDevice, ...]] = {}
-    seats: list[Seat] = []
+    devices = {}
+    seats = []
     for number, host in enumerate(hosts):
         count = draw(st.integers(1, 6))
         listed = tuple(
@@ -82,14 +78,12 @@ def placements(draw: st.DrawFn) -> Placement:
 
 
 @given(placements())
-def test_what_is_written_is_read_back(placement: Placement) -> None:
+def test_what_is_written_is_read_back(placement):
     assert parse_placement(format_placement(placement)) == placement
 
 
 @given(placements(), st.data())
-def test_a_damaged_file_is_refused_or_still_a_placement(
-    placement: Placement, data: st.DataObject
-) -> None:
+def test_a_damaged_file_is_refused_or_still_a_placement(placement, data):
     text = format_placement(placement)
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
@@ -104,7 +98,7 @@ def test_a_damaged_file_is_refused_or_still_a_placement(
 
 
 @given(st.text())
-def test_any_text_is_refused(text: str) -> None:
+def test_any_text_is_refused(text):
     with pytest.raises(InputError):
         parse_placement(text)
 
@@ -114,7 +108,7 @@ _TABLE = _HEAD + "\t".join(COLUMNS) + "\n"
 _ROW_0 = "0\t*\t0\t0000:1a:00.0\t-\t0\t0-3\t0\tmlx5_0\n"
 
 
-def test_a_file_edited_on_windows_with_blank_lines_and_remarks_reads_the_same() -> None:
+def test_a_file_edited_on_windows_with_blank_lines_and_remarks_reads_the_same():
     plain = parse_placement(_TABLE + _ROW_0)
     edited = (_TABLE + "# a remark\n\n" + _ROW_0).replace("\n", "\r\n")
     assert parse_placement(edited) == plain
@@ -154,7 +148,7 @@ def test_a_file_edited_on_windows_with_blank_lines_and_remarks_reads_the_same() 
         ("# toposeat/placement/1\n# devices n1:\n# devices n1:\n", 3, "appears twice"),
     ],
 )
-def test_the_message_names_line_and_cause(text: str, line: int, cause: str) -> None:
+def test_the_message_names_line_and_cause(text, line, cause):
     with pytest.raises(InputError) as caught:
         parse_placement(text, path="app.place")
     assert caught.value.line == line
@@ -163,7 +157,7 @@ def test_the_message_names_line_and_cause(text: str, line: int, cause: str) -> N
     assert caught.value.hint
 
 
-def test_a_saved_file_is_loaded_and_not_overwritten_unasked(tmp_path: Path) -> None:
+def test_a_saved_file_is_loaded_and_not_overwritten_unasked(tmp_path):
     path = tmp_path / "app.place"
     placement = parse_placement(_TABLE + _ROW_0)
     save_placement(placement, path)
@@ -174,7 +168,7 @@ def test_a_saved_file_is_loaded_and_not_overwritten_unasked(tmp_path: Path) -> N
     assert [entry.name for entry in tmp_path.iterdir()] == ["app.place"]
 
 
-def test_missing_and_binary_files_are_refused(tmp_path: Path) -> None:
+def test_missing_and_binary_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         load_placement(tmp_path / "absent")
     (tmp_path / "binary").write_bytes(b"# toposeat/placement/1\n\xff\xfe")
@@ -193,13 +187,13 @@ def test_missing_and_binary_files_are_refused(tmp_path: Path) -> None:
         Seat(rank=0, local_rank=0, index=0, uuid="GPU 1"),
     ],
 )
-def test_names_that_would_break_the_table_are_not_written(seat: Seat) -> None:
+def test_names_that_would_break_the_table_are_not_written(seat):
     with pytest.raises(InputError):
         format_placement(Placement(seats=(seat,), devices_of_host={}))
 
 
 @pytest.mark.parametrize("metadata", [{"a b": ""}, {"vendor": "x"}, {"a": "b\nc"}, {"a": " b"}])
-def test_metadata_that_would_break_the_header_is_not_written(metadata: dict[str, str]) -> None:
+def test_metadata_that_would_break_the_header_is_not_written(metadata):
     seat = Seat(rank=0, local_rank=0, index=0)
     with pytest.raises(InputError):
         format_placement(Placement(seats=(seat,), devices_of_host={}, metadata=metadata))

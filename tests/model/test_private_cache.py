@@ -1,7 +1,5 @@
 """A cache in a place where others can write: what they put there is neither run nor preloaded."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import threading
@@ -18,17 +16,17 @@ OURS = b"#!/bin/sh\necho ours\n"
 class Maker:
     """Makes the artefact, and counts how often."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls = 0
 
-    def __call__(self, path: Path) -> str:
+    def __call__(self, path):
         self.calls += 1
         path.write_bytes(OURS)
         path.chmod(0o755)
         return ""
 
 
-def artefact(folder: Path, make: Maker) -> Path:
+def artefact(folder, make):
     path, reason = cached_artefact(folder / "kind", "program", "a program", make)
     assert reason == ""
     assert path.read_bytes() == OURS
@@ -36,7 +34,7 @@ def artefact(folder: Path, make: Maker) -> Path:
     return path
 
 
-def test_it_is_made_once(tmp_path: Path) -> None:
+def test_it_is_made_once(tmp_path):
     make = Maker()
     threads = [threading.Thread(target=artefact, args=(tmp_path, make)) for _ in range(8)]
     for each in threads:
@@ -50,7 +48,7 @@ def test_it_is_made_once(tmp_path: Path) -> None:
     assert names == ["lock", "program", "program.sha256"]
 
 
-def test_what_others_planted_or_changed_is_made_again(tmp_path: Path) -> None:
+def test_what_others_planted_or_changed_is_made_again(tmp_path):
     make = Maker()
     folder = tmp_path / "kind"
     folder.mkdir(mode=0o777)
@@ -69,9 +67,7 @@ def test_what_others_planted_or_changed_is_made_again(tmp_path: Path) -> None:
     assert make.calls == 4
 
 
-def test_folders_of_others_and_links_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_others_and_links_are_refused(tmp_path, monkeypatch):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(ToposeatError, match=r"cannot keep things in .*link: ") as caught:
@@ -82,18 +78,18 @@ def test_folders_of_others_and_links_are_refused(
         private_folder(tmp_path / "real", "things")
 
 
-def test_what_cannot_be_made_is_not_kept(tmp_path: Path) -> None:
+def test_what_cannot_be_made_is_not_kept(tmp_path):
     path, reason = cached_artefact(tmp_path / "kind", "x", "a program", lambda _: "no compiler")
     assert (path.exists(), reason) == (False, "no compiler")
 
-    def full(_: Path) -> str:
+    def full(_):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(ToposeatError, match="No space left on device"):
         cached_artefact(tmp_path / "kind", "x", "a program", full)
 
 
-def test_where_it_is(tmp_path: Path) -> None:
+def test_where_it_is(tmp_path):
     assert cache_root({"TOPOSEAT_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
     assert cache_root({"XDG_CACHE_HOME": "/b"}) == Path("/b/toposeat")
     home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
@@ -102,7 +98,7 @@ def test_where_it_is(tmp_path: Path) -> None:
         assert cache_root(environment) == home / ".cache" / "toposeat"
 
 
-def test_nobody_else_may_enter_what_is_made_on_the_way(tmp_path: Path) -> None:
+def test_nobody_else_may_enter_what_is_made_on_the_way(tmp_path):
     old = os.umask(0)
     try:
         private_folder(tmp_path / "root" / "kind", "things")

@@ -1,7 +1,5 @@
 """How an application picks its device, and whether its ranks waited for CPUs or files."""
 
-from __future__ import annotations
-
 import itertools
 import random
 
@@ -22,7 +20,7 @@ from toposeat.model.traffic import (
 NO = None
 
 
-def choice(*ranks: tuple[str, int | None, int | None, int | None]) -> DeviceChoice:
+def choice(*ranks):
     """Of ranks given as (host, local rank, ordinal, visible devices)."""
     info = tuple(
         RankInfo(rank=r, host=host, local_rank=local, device_ordinal=ordinal, visible_devices=seen)
@@ -50,11 +48,11 @@ def choice(*ranks: tuple[str, int | None, int | None, int | None]) -> DeviceChoi
         ([], DeviceChoice.UNKNOWN),
     ],
 )
-def test_device_choice(ranks: list[tuple[str, int, int, int]], expected: DeviceChoice) -> None:
+def test_device_choice(ranks, expected):
     assert choice(*ranks) is expected
 
 
-def test_the_device_with_most_bytes_counts() -> None:
+def test_the_device_with_most_bytes_counts():
     uses = (
         DeviceUse(pci_bus_id=None, ordinal=None, bytes=90),
         DeviceUse(pci_bus_id="0000:01:00.0", ordinal=1, bytes=80),
@@ -79,7 +77,7 @@ def test_the_device_with_most_bytes_counts() -> None:
         ([], ""),
     ],
 )
-def test_more_ranks_than_cpus(places: list[str], said: str) -> None:
+def test_more_ranks_than_cpus(places, said):
     ranks = [
         RankInfo(rank=rank, host=place.rpartition(" ")[0], cpus=place.rpartition(" ")[2])
         for rank, place in enumerate(places)
@@ -88,7 +86,7 @@ def test_more_ranks_than_cpus(places: list[str], said: str) -> None:
     assert cpu_doubt(ranks) == (said and said + more)
 
 
-def test_ranks_that_may_have_a_cpu_each_are_not_doubted() -> None:
+def test_ranks_that_may_have_a_cpu_each_are_not_doubted():
     draw = random.Random(5)
     doubted = 0
     for _ in range(300):
@@ -100,7 +98,7 @@ def test_ranks_that_may_have_a_cpu_each_are_not_doubted() -> None:
     assert doubted > 10
 
 
-def ran(rank: int, wall_s: float, cpu_s: float | None, file_s: float = 0.0) -> RankInfo:
+def ran(rank, wall_s, cpu_s, file_s=0.0):
     files = TimeShare(kind=TimeKind.FILE, space=MemorySpace.HOST, seconds=file_s, calls=3)
     return RankInfo(rank=rank, wall_s=wall_s, mpi_s=file_s, cpu_s=cpu_s, time=(files,))
 
@@ -119,12 +117,12 @@ def ran(rank: int, wall_s: float, cpu_s: float | None, file_s: float = 0.0) -> R
         ([ran(0, 0.0, 0.0)], ""),
     ],
 )
-def test_ranks_that_waited_for_a_cpu(ranks: list[RankInfo], said: str) -> None:
+def test_ranks_that_waited_for_a_cpu(ranks, said):
     more = " of the time outside files: waiting for one may count as time in MPI"
     assert cpu_doubt(ranks) == (said and said + more)
 
 
-def test_much_of_a_run_in_files_is_said() -> None:
+def test_much_of_a_run_in_files_is_said():
     assert file_doubt([ran(0, 10, None, 2), ran(1, 10, None, 0)]) == ""
     assert file_doubt([ran(0, 10, None, 9.6), ran(1, 10, None, 9.8)]) == (
         "MPI-IO takes 97 % of the run: its messages are not recorded"

@@ -1,7 +1,5 @@
 """A record is for `dataclasses` what a frozen dataclass with the same members is."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle
@@ -17,15 +15,15 @@ class Base(Record, frozen=True, kw_only=True):
     """A record with members of each form."""
 
     name: str
-    sizes: tuple[int, ...] = (1, 2)
-    notes: Mapping[str, str] = field(default_factory=dict)
+    sizes = (1, 2)
+    notes = field(default_factory=dict)
     last: float
 
 
 class Longer(Base, frozen=True, kw_only=True):
     """One more member."""
 
-    more: bool = False
+    more = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,8 +40,8 @@ class Twin:
 RECORD, TWIN = Longer(name="a", last=0.5), Twin(name="a", last=0.5)
 
 
-def test_members_and_their_defaults_are_those_of_a_dataclass() -> None:
-    def said(kind: type[Longer | Twin]) -> list[tuple[object, ...]]:
+def test_members_and_their_defaults_are_those_of_a_dataclass():
+    def said(kind):
         return [
             (each.name, str(each.type), each.default, each.default_factory)
             for each in dataclasses.fields(kind)
@@ -53,7 +51,7 @@ def test_members_and_their_defaults_are_those_of_a_dataclass() -> None:
     assert dataclasses.is_dataclass(RECORD)
 
 
-def test_dataclasses_take_a_record_apart_and_make_another() -> None:
+def test_dataclasses_take_a_record_apart_and_make_another():
     assert dataclasses.asdict(RECORD) == dataclasses.asdict(TWIN)
     other = dataclasses.replace(RECORD, name="b", more=True)
     assert (type(other), other.name, other.more, other.sizes) == (Longer, "b", True, (1, 2))
@@ -61,7 +59,7 @@ def test_dataclasses_take_a_record_apart_and_make_another() -> None:
         dataclasses.replace(RECORD, other=1)
 
 
-def test_a_record_is_frozen_and_equal_by_value_and_survives_copies() -> None:
+def test_a_record_is_frozen_and_equal_by_value_and_survives_copies():
     with pytest.raises(AttributeError):
         RECORD.name = "b"  # type: ignore[misc]
     for other in (copy.copy(RECORD), copy.deepcopy(RECORD), pickle.loads(pickle.dumps(RECORD))):

@@ -1,11 +1,7 @@
 """Routes with limits of their own: what they hold, what is refused, and where a file says so."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,12 +9,12 @@ from tests.model.samples import pair_topology
 from toposeat.errors import InputError
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.route import CurvePoint, Route, RouteCurve
-from toposeat.model.topology import Component, ComponentKind, Link, LinkKind, Topology
+from toposeat.model.topology import Component, ComponentKind, Link, LinkKind
 from toposeat.topology.sources import read_topology
 from toposeat.topology.topology_file import save_topology
 
 
-def curve(*points: tuple[int, float, float]) -> RouteCurve:
+def curve(*points):
     return RouteCurve(
         points=tuple(
             CurvePoint(message_bytes=size, latency_s=latency, bytes_per_s=rate)
@@ -27,10 +23,10 @@ def curve(*points: tuple[int, float, float]) -> RouteCurve:
     )
 
 
-def staged_pair() -> Topology:
+def staged_pair():
     """Two devices below one switch whose copies go through the memory above it."""
 
-    def link(name: str, *ends: str) -> Link:
+    def link(name, *ends):
         return Link(
             id=name,
             kind=LinkKind.PCIE,
@@ -63,7 +59,7 @@ def staged_pair() -> Topology:
     )
 
 
-def test_a_staged_route_goes_back_over_a_link_and_no_other_does() -> None:
+def test_a_staged_route_goes_back_over_a_link_and_no_other_does():
     machine = staged_pair()
     direct = dataclasses.replace(machine.routes[0], staged=False)
     with pytest.raises(ValueError, match="gpu0 -> gpu1 uses a link twice: only a staged route"):
@@ -73,25 +69,25 @@ def test_a_staged_route_goes_back_over_a_link_and_no_other_does() -> None:
         dataclasses.replace(machine, routes=(again,)).check()
 
 
-def test_round_trip(tmp_path: Path) -> None:
+def test_round_trip(tmp_path):
     save_topology(staged_pair(), tmp_path / "machine.json")
     assert read_topology(tmp_path / "machine.json") == staged_pair()
 
 
-def test_shortest_routes_are_not_in_the_file(tmp_path: Path) -> None:
+def test_shortest_routes_are_not_in_the_file(tmp_path):
     save_topology(pair_topology(), tmp_path / "machine.json")
     assert json.loads((tmp_path / "machine.json").read_text())["routes"] == []
     assert read_topology(tmp_path / "machine.json") == pair_topology()
 
 
-def test_a_pair_without_a_route_stays_without(tmp_path: Path) -> None:
+def test_a_pair_without_a_route_stays_without(tmp_path):
     machine = pair_topology()
     machine = dataclasses.replace(machine, routes=machine.routes[:1])
     save_topology(machine, tmp_path / "machine.json")
     assert read_topology(tmp_path / "machine.json") == machine
 
 
-def test_files_of_the_first_schema_are_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_files_of_the_first_schema_are_refused_with_what_to_do(tmp_path):
     save_topology(pair_topology(), tmp_path / "machine.json")
     text = (tmp_path / "machine.json").read_text()
     (tmp_path / "old.json").write_text(text.replace("toposeat/topology/2", "toposeat/topology/1"))
@@ -101,7 +97,7 @@ def test_files_of_the_first_schema_are_refused_with_what_to_do(tmp_path: Path) -
     assert "make it again" in caught.value.hint
 
 
-def test_a_curve_is_linear_in_the_logarithm_of_the_size() -> None:
+def test_a_curve_is_linear_in_the_logarithm_of_the_size():
     both = curve((1024, 4e-6, 1e9), (4096, 8e-6, 9e9))
     assert both.at(2048) == pytest.approx((6e-6, 5e9))
     assert both.at(1024) == both.at(1) == both.at(0) == (4e-6, 1e9)
@@ -149,9 +145,7 @@ def test_a_curve_is_linear_in_the_logarithm_of_the_size() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_at_its_line(
-    member: str, value: Any, message: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_is_refused_at_its_line(member, value, message, tmp_path):
     save_topology(staged_pair(), tmp_path / "machine.json")
     document = json.loads((tmp_path / "machine.json").read_text())
     document["routes"][1][member] = value

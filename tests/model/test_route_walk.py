@@ -1,7 +1,5 @@
 """Routes are checked from one to the next longer one; a plain walk of each is the oracle."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +9,7 @@ ENDS = {"ab": ("a", "b"), "bc": ("b", "c"), "cd": ("c", "d"), "da": ("d", "a"), 
 KNOWN = frozenset("abcd")
 
 
-def is_walk(route: Route) -> bool:
+def is_walk(route):
     """Link by link, no link twice; over a staged route no link twice in one direction."""
     here, walked = route.source, []
     for link in route.links:
@@ -24,7 +22,7 @@ def is_walk(route: Route) -> bool:
 
 
 @st.composite
-def routes(draw: st.DrawFn) -> Route:
+def routes(draw):
     """Mostly walks, of any length; now and then another end, or a link from nowhere."""
     source = here = draw(st.sampled_from("abcd"))
     links = []
@@ -40,7 +38,7 @@ def routes(draw: st.DrawFn) -> Route:
 
 
 @given(st.lists(routes(), max_size=12))
-def test_the_first_route_that_is_no_walk_is_found(found: list[Route]) -> None:
+def test_the_first_route_that_is_no_walk_is_found(found):
     wrong = [number for number, route in enumerate(found) if not is_walk(route)]
     fault = first_fault(found, ENDS, KNOWN)
     assert (fault and fault[0]) == (wrong[0] if wrong else None)

@@ -1,7 +1,5 @@
 """Lines to copy, as bash reads them back."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -17,7 +15,7 @@ BASH = shutil.which("bash")
 
 @pytest.mark.skipif(BASH is None, reason="no bash")
 @given(st.lists(st.binary(min_size=1).filter(lambda word: b"\0" not in word), min_size=1))
-def test_bash_reads_every_name_back(names: list[bytes]) -> None:
+def test_bash_reads_every_name_back(names):
     line = shell_line(os.fsdecode(name) for name in names)
     assert line.isprintable()
     said = subprocess.run(
@@ -26,7 +24,7 @@ def test_bash_reads_every_name_back(names: list[bytes]) -> None:
     assert said.stdout == b"".join(name + b"\0" for name in names)
 
 
-def test_plain_words_stay_as_they_are() -> None:
+def test_plain_words_stay_as_they_are():
     assert shell_line(["mpirun", "-n", 8, "./app"]) == "mpirun -n 8 ./app"
     assert shell_word("größe 8.csv") == "'größe 8.csv'"
     assert shell_word("b\udcff'\n.csv") == r"$'b\377\'\012.csv'"

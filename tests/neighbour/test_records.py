@@ -1,16 +1,13 @@
 """Folders and marks of records that a stranger makes first."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.neighbour.conftest import STRANGER, VICTIM, AsUser
+from tests.neighbour.conftest import STRANGER, VICTIM
 from toposeat.installed import native_path
 from toposeat.launch import python_hook
 
@@ -19,7 +16,7 @@ RANK = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
 
 
 @pytest.fixture
-def run() -> Iterator[str]:
+def run():
     """The name of a run; what it leaves in memory is removed."""
     name = secrets.token_hex(8)
     yield name
@@ -28,28 +25,28 @@ def run() -> Iterator[str]:
 
 
 @pytest.fixture
-def exec_program(open_folder: Path) -> Path:
+def exec_program(open_folder):
     """toposeat-exec, where every user can start it."""
     return Path(shutil.copy(native_path("bin/toposeat-exec"), open_folder))
 
 
-def boot() -> str:
+def boot():
     return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
 
 
-def owned(path: Path, user: int, mode: int = 0o700) -> Path:
+def owned(path, user, mode=448):
     path.mkdir(exist_ok=True)
     path.chmod(mode)
     os.chown(path, user, user)
     return path
 
 
-def mark_of(folder: Path, run: str, user: int) -> None:
+def mark_of(folder, run, user):
     (folder / f".run-{run}").touch()
     os.chown(folder / f".run-{run}", user, user)
 
 
-def records_go_to(as_user: AsUser, program: Path, words: str, **variables: str) -> str:
+def records_go_to(as_user, program, words, **variables):
     """The folder where a rank of the victim keeps its record."""
     line = ("--records", words, "--", "sh", "-c", 'echo "$TOPOSEAT_PROFILE_DIR"')
     given = words.partition(":")[2]
@@ -60,8 +57,8 @@ def records_go_to(as_user: AsUser, program: Path, words: str, **variables: str) 
 
 
 def test_a_folder_is_that_of_the_run_only_where_it_is_the_user_s(
-    as_user: AsUser, scratch: Path, run: str, exec_program: Path
-) -> None:
+    as_user, scratch, run, exec_program
+):
     of_node = str(MEMORY / f"toposeat-records-{boot()}-{run}")
     for user, mode, marked_by in (
         (STRANGER, 0o777, STRANGER),
@@ -78,8 +75,8 @@ def test_a_folder_is_that_of_the_run_only_where_it_is_the_user_s(
 
 
 def test_a_folder_of_the_node_that_a_stranger_made_first_is_not_taken(
-    as_user: AsUser, scratch: Path, run: str, exec_program: Path
-) -> None:
+    as_user, scratch, run, exec_program
+):
     name = f"toposeat-records-{boot()}-{run}"
     theirs = owned(MEMORY / name, STRANGER)
     own = str(scratch / "job" / name)
@@ -97,7 +94,7 @@ def test_a_folder_of_the_node_that_a_stranger_made_first_is_not_taken(
     shutil.rmtree(found)
 
 
-def test_a_mark_of_python_follows_no_link(as_user: AsUser, scratch: Path, run: str) -> None:
+def test_a_mark_of_python_follows_no_link(as_user, scratch, run):
     hook = scratch / "hook"  # the layout of the package, where every user can read it
     package = Path(python_hook.__file__).parents[2]
     shutil.copytree(package / "launch" / "python_hook", hook / "launch" / "python_hook")

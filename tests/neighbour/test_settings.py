@@ -1,32 +1,29 @@
 """Settings of a user that a stranger may write."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import pytest
 
-from tests.neighbour.conftest import STRANGER, VICTIM, AsUser
+from tests.neighbour.conftest import STRANGER, VICTIM
 
 MAP = ("toposeat", "map", "ring:8")
 GIVES_A_MACHINE = 'machine = "k80-16"\n'
 
 
-def write(path: Path, text: str, user: int, mode: int = 0o644) -> Path:
+def write(path, text, user, mode=420):
     path.write_text(text)
     path.chmod(mode)
     os.chown(path, user, user)
     return path
 
 
-def left_alone(said: str, path: Path) -> bool:
+def left_alone(said, path):
     notes = [line for line in said.splitlines() if line.startswith("note: settings in ")]
     return len(notes) == 1 and f"{path} are left alone" in notes[0]
 
 
-def settings(scratch: Path) -> tuple[Path, dict[str, str]]:
+def settings(scratch):
     """The user's folder of settings, and the variable that names it."""
     config = scratch / "job" / "toposeat"
     config.mkdir()
@@ -42,9 +39,7 @@ def settings(scratch: Path) -> tuple[Path, dict[str, str]]:
         (None, ("toposeat", "profile", "-o", "p.prof", "--", "sh", "-c", "exit 7"), 7),
     ],
 )
-def test_nothing_that_a_stranger_plants_stops_a_verb(
-    as_user: AsUser, scratch: Path, plant: str | None, words: tuple[str, ...], code: int
-) -> None:
+def test_nothing_that_a_stranger_plants_stops_a_verb(as_user, scratch, plant, words, code):
     config, named = settings(scratch)
     planted = config / "config.toml"
     if plant is None:
@@ -57,7 +52,7 @@ def test_nothing_that_a_stranger_plants_stops_a_verb(
     assert left_alone(done.stderr, planted)
 
 
-def test_an_own_file_is_named_where_it_decides(as_user: AsUser, scratch: Path) -> None:
+def test_an_own_file_is_named_where_it_decides(as_user, scratch):
     config, named = settings(scratch)
     own = write(config / "config.toml", GIVES_A_MACHINE, VICTIM)
     done = as_user(VICTIM, *MAP, "-o", "app.place", cwd=scratch / "job", environment=named)
@@ -70,7 +65,7 @@ def test_an_own_file_is_named_where_it_decides(as_user: AsUser, scratch: Path) -
     assert "settings" not in told
 
 
-def test_a_link_is_what_it_leads_to(as_user: AsUser, scratch: Path) -> None:
+def test_a_link_is_what_it_leads_to(as_user, scratch):
     config, named = settings(scratch)
     real = write(scratch / "real.toml", GIVES_A_MACHINE, VICTIM)
     link = config / "config.toml"
@@ -81,9 +76,7 @@ def test_a_link_is_what_it_leads_to(as_user: AsUser, scratch: Path) -> None:
     assert as_user(VICTIM, *MAP, environment=named).returncode == 0
 
 
-def test_a_file_or_folder_that_others_may_write_is_left_alone(
-    as_user: AsUser, scratch: Path
-) -> None:
+def test_a_file_or_folder_that_others_may_write_is_left_alone(as_user, scratch):
     config, named = settings(scratch)
     file = write(config / "config.toml", GIVES_A_MACHINE, VICTIM)
     assert as_user(VICTIM, *MAP, environment=named).returncode == 0
@@ -98,7 +91,7 @@ def test_a_file_or_folder_that_others_may_write_is_left_alone(
     assert left_alone(as_user(VICTIM, *MAP, environment=named).stderr, file)
 
 
-def test_an_own_file_that_is_wrong_stops_no_job(as_user: AsUser, scratch: Path) -> None:
+def test_an_own_file_that_is_wrong_stops_no_job(as_user, scratch):
     config, named = settings(scratch)
     own = write(config / "config.toml", "x = 1\n", VICTIM)
     done = as_user(VICTIM, *MAP, "-t", "dgx-1v", environment=named)

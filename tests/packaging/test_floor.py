@@ -1,7 +1,5 @@
 """The oldest versions stand in packaging/floor.txt; whoever names one of them names the same."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
@@ -23,27 +21,27 @@ CMAKE_LISTS = [
 ]
 
 
-def test_python() -> None:
+def test_python():
     assert PROJECT["project"]["requires-python"] == f">={FLOOR['python']}"
     minor = ".".join(FLOOR["python"].split(".")[:2])
     assert PROJECT["tool"]["ruff"]["target-version"] == f"py{minor.replace('.', '')}"
 
 
-def test_cmake() -> None:
+def test_cmake():
     assert PROJECT["tool"]["scikit-build"]["cmake"]["version"] == f">={FLOOR['cmake']}"
     presets = json.loads((ROOT / "CMakePresets.json").read_text())["cmakeMinimumRequired"]
     assert f"{presets['major']}.{presets['minor']}" == FLOOR["cmake"]
 
 
 @pytest.mark.parametrize("path", [*CMAKE_LISTS, Path("examples/core/CMakeLists.txt")], ids=str)
-def test_cmake_lists(path: Path) -> None:
+def test_cmake_lists(path):
     found = re.search(r"cmake_minimum_required\(VERSION (\S+)\)", (ROOT / path).read_text())
     assert found is not None
     assert found[1] == FLOOR["cmake"]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/install.md"])
-def test_pages_say_it(page: str) -> None:
+def test_pages_say_it(page):
     text = (ROOT / page).read_text()
     words = {"python": "Python", "pip": "pip", "cmake": "CMake", "gcc": "GCC"}
     for name, version in FLOOR.items():

@@ -1,7 +1,5 @@
 """What is built is hardened (cmake/hardening.cmake), and the tool that reads it back can tell."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path
@@ -29,14 +27,14 @@ ALL = [
 STATIC = ["-O2", "-no-pie", "-static", "-frecord-gcc-switches", "-fstack-protector-strong"]
 
 
-def hardened(*paths: Path) -> tuple[int, list[str]]:
+def hardened(*paths):
     """Exit code and lines."""
     done = ran([sys.executable, TOOL, *paths])
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
 
 
-def compiled(folder: Path, *flags: str, compiler: str = "gcc", name: str = "x") -> Path:
+def compiled(folder, *flags, compiler="gcc", name="x"):
     """A folder with a program of this name in it."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
@@ -50,7 +48,7 @@ def compiled(folder: Path, *flags: str, compiler: str = "gcc", name: str = "x") 
     return folder / "made"
 
 
-def test_what_is_installed_lacks_nothing() -> None:
+def test_what_is_installed_lacks_nothing():
     package = native_path("bin/toposeat-exec").parents[2]
     assert hardened(package) == (0, [])
     files = (path for path in package.rglob("*") if path.is_file())
@@ -59,7 +57,7 @@ def test_what_is_installed_lacks_nothing() -> None:
     assert any(name.startswith("_ext.") for name in names)
 
 
-def test_a_program_with_all_of_it_lacks_nothing(tmp_path: Path) -> None:
+def test_a_program_with_all_of_it_lacks_nothing(tmp_path):
     assert hardened(compiled(tmp_path, *ALL)) == (0, [])
 
 
@@ -73,7 +71,7 @@ LACKING = {  # flags that take a protection away, and how it is named
 }
 
 
-def test_each_that_a_program_lacks_is_named_and_no_other(tmp_path: Path) -> None:
+def test_each_that_a_program_lacks_is_named_and_no_other(tmp_path):
     for number, flags in enumerate(LACKING):
         folder = compiled(tmp_path, *ALL, *flags.split(), name=f"x{number}")
     code, lines = hardened(folder)
@@ -85,9 +83,7 @@ def test_each_that_a_program_lacks_is_named_and_no_other(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("flags", [["-shared", "-fPIC"], ["-shared", "-fPIC", "-Wl,-z,lazy"]])
-def test_a_library_has_no_pie_and_only_slurms_plugin_may_look_up_late(
-    tmp_path: Path, flags: list[str]
-) -> None:
+def test_a_library_has_no_pie_and_only_slurms_plugin_may_look_up_late(tmp_path, flags):
     folder = compiled(tmp_path, *(flag for flag in ALL if flag not in ("-pie", "-fPIE")), *flags)
     late = "-Wl,-z,lazy" in flags
     assert hardened(folder)[0] == late
@@ -96,9 +92,7 @@ def test_a_library_has_no_pie_and_only_slurms_plugin_may_look_up_late(
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "musl-gcc"])
-def test_a_static_program_is_told_by_what_its_compiler_wrote_down(
-    tmp_path: Path, compiler: str
-) -> None:
+def test_a_static_program_is_told_by_what_its_compiler_wrote_down(tmp_path, compiler):
     assert hardened(compiled(tmp_path, *STATIC, "-s", compiler=compiler)) == (0, [])
     shutil.rmtree(tmp_path / "made")
     code, lines = hardened(compiled(tmp_path, *STATIC[:-1], "-s", compiler=compiler))
@@ -106,6 +100,6 @@ def test_a_static_program_is_told_by_what_its_compiler_wrote_down(
     assert [line.partition("(")[2] for line in lines] == ["-fstack-protector-strong)"]
 
 
-def test_a_folder_without_programs_is_no_proof(tmp_path: Path) -> None:
+def test_a_folder_without_programs_is_no_proof(tmp_path):
     (tmp_path / "text").write_text("x")
     assert hardened(tmp_path) == (1, [f"{tmp_path}: no ELF file"])

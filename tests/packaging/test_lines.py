@@ -1,7 +1,5 @@
 """The package's lines of code only fall: what tools/lines.py says, and what it takes for code."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +32,7 @@ def call(  # four lines of code
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Path:
+def house(tmp_path):
     """A checkout with 6 lines of code, a file that git ignores, and the tool."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     files = {
@@ -58,7 +56,7 @@ def house(tmp_path: Path) -> Path:
         (207, "src has 6 lines of code, 201 fewer than MOST"),
     ],
 )
-def test_the_number_is_kept_from_both_sides(house: Path, most: int, said: str) -> None:
+def test_the_number_is_kept_from_both_sides(house, most, said):
     code = "import sys; sys.path.insert(0, sys.argv.pop(1)); import lines; lines.MOST = int("
     words = [sys.executable, "-c", f"{code}sys.argv.pop(1)); sys.exit(lines.main())"]
     done = ran([*words, TOOL.parent, str(most), house])

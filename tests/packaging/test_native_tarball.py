@@ -1,7 +1,5 @@
 """The tarball of C parts: unpacked anywhere, its programs seat and its libraries record."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -12,7 +10,7 @@ from elftools.elf.elffile import ELFFile
 
 from tests.launcher.support import placement_text, seat_line
 from tests.support.interposed import read_truth, run_ranks
-from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.mpi import find_mpi
 from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.model.traffic import TrafficKind
@@ -22,7 +20,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "native_tarball.py"
 
 
 @pytest.fixture(scope="module")
-def mpi() -> MpiToolchain:
+def mpi():
     found = find_mpi("wheel-mpich")
     if isinstance(found, str):
         pytest.skip(found)
@@ -30,7 +28,7 @@ def mpi() -> MpiToolchain:
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def archive(tmp_path_factory):
     path = tmp_path_factory.mktemp("made") / "toposeat-native-0-linux.tar.gz"
     native = native_path("bin/toposeat-exec").parents[1]
     subprocess.run([sys.executable, TOOL, native, path], check=True)
@@ -38,27 +36,27 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def unpacked(archive: Path, tmp_path: Path) -> Path:
+def unpacked(archive, tmp_path):
     (tmp_path / "somewhere").mkdir()
     subprocess.run(["tar", "-xf", archive, "-C", tmp_path / "somewhere"], check=True)
     (folder,) = (tmp_path / "somewhere").iterdir()
     return folder
 
 
-def test_the_same_parts_make_the_same_file(archive: Path, tmp_path: Path) -> None:
+def test_the_same_parts_make_the_same_file(archive, tmp_path):
     again = tmp_path / archive.name
     native = native_path("bin/toposeat-exec").parents[1]
     subprocess.run([sys.executable, TOOL, native, again], check=True)
     assert again.read_bytes() == archive.read_bytes()
 
 
-def test_nothing_in_it_needs_python_or_is_emulated(unpacked: Path) -> None:
+def test_nothing_in_it_needs_python_or_is_emulated(unpacked):
     names = {path.name for path in unpacked.rglob("*")}
     assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", "toposeat-exec"} <= names
     assert not [name for name in names if "cuda" in name or "nvidia" in name or ".py" in name]
 
 
-def test_the_reordering_library_exports_mpi_and_nothing_of_the_cpp_runtime(unpacked: Path) -> None:
+def test_the_reordering_library_exports_mpi_and_nothing_of_the_cpp_runtime(unpacked):
     with (unpacked / "lib" / "libtoposeat_reorder.so").open("rb") as file:
         symbols = ELFFile(file).get_section_by_name(".dynsym").iter_symbols()
         names = [symbol.name for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"]
@@ -66,7 +64,7 @@ def test_the_reordering_library_exports_mpi_and_nothing_of_the_cpp_runtime(unpac
     assert [name for name in names if not name.startswith(("MPI_", "PMPI_"))] == []
 
 
-def test_a_rank_is_seated_and_tells_what_it_got(unpacked: Path, tmp_path: Path) -> None:
+def test_a_rank_is_seated_and_tells_what_it_got(unpacked, tmp_path):
     place, reports = tmp_path / "app.place", tmp_path / "reports"
     place.write_text(placement_text([seat_line(0, 2), seat_line(1, 0)]))
     reports.mkdir()
@@ -83,9 +81,7 @@ def test_a_rank_is_seated_and_tells_what_it_got(unpacked: Path, tmp_path: Path) 
 
 
 @pytest.mark.mpi
-def test_ranks_are_recorded_from_there(
-    unpacked: Path, mpi: MpiToolchain, halo3d: Path, tmp_path: Path
-) -> None:
+def test_ranks_are_recorded_from_there(unpacked, mpi, halo3d, tmp_path):
     library = unpacked / "lib" / f"libtoposeat_{mpi.abi}.so"
     truth, records = tmp_path / "truth", tmp_path / "records"
     program = [halo3d, "--grid", "2x2x1", "--bytes", "1000", "--iterations", "3", "--truth", truth]

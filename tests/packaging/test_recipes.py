@@ -1,7 +1,5 @@
 """Recipes for Spack, conda, Docker and Apptainer: they are sound, and need what we need."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil
@@ -23,7 +21,7 @@ SPACK = ROOT / "packaging" / "spack_repo" / "toposeat"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-def needed(requirements: list[str]) -> dict[str, str]:
+def needed(requirements):
     """Name and oldest version of each, of `name>=1.2` or `name >=1.2`."""
     pairs = (re.fullmatch(r"([a-z0-9-]+) ?>=([0-9.]+)", each) for each in requirements)
     return {pair[1]: pair[2] for pair in pairs if pair is not None}
@@ -34,7 +32,7 @@ BUILD = needed(PROJECT["build-system"]["requires"])
 CMAKE = PROJECT["tool"]["scikit-build"]["cmake"]["version"].removeprefix(">=")
 
 
-def test_every_dependency_is_understood() -> None:
+def test_every_dependency_is_understood():
     assert len(RUN) == len(PROJECT["project"]["dependencies"])
     assert len(BUILD) == len(PROJECT["build-system"]["requires"])
 
@@ -46,9 +44,9 @@ class Recipe:
 
 
 @pytest.fixture
-def spack(monkeypatch: pytest.MonkeyPatch) -> type[Recipe]:
+def spack(monkeypatch):
     """The recipe, read with stand-ins for the directives that it uses."""
-    notes: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+    notes = []
     package, systems = ModuleType("spack.package"), ModuleType("systems")
     for name in ("depends_on", "license", "version"):
         setattr(package, name, lambda *a, _name=name, **k: notes.append((_name, a, k)))
@@ -66,13 +64,13 @@ def spack(monkeypatch: pytest.MonkeyPatch) -> type[Recipe]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    recipe: type[Recipe] = module.PyToposeat
+    recipe = module.PyToposeat
     recipe.found = notes
     return recipe
 
 
-def test_spack_needs_the_same(spack: type[Recipe]) -> None:
-    of_kind: dict[str, dict[str, str]] = {"build": {}, "run": {}}
+def test_spack_needs_the_same(spack):
+    of_kind = {"build": {}, "run": {}}
     for directive, words, options in spack.found:
         if directive == "depends_on" and isinstance(options["type"], str):
             name, _, oldest = words[0].partition("@")
@@ -84,13 +82,13 @@ def test_spack_needs_the_same(spack: type[Recipe]) -> None:
     assert ("license", (PROJECT["project"]["license"],), {}) in spack.found
 
 
-def test_spacks_repository_says_where_it_belongs() -> None:
+def test_spacks_repository_says_where_it_belongs():
     settings = yaml.safe_load((SPACK / "repo.yaml").read_text())["repo"]
     assert settings["namespace"] == SPACK.name  # as Spack wants it
     assert SPACK.parent.name == "spack_repo"
 
 
-def test_conda_needs_the_same() -> None:
+def test_conda_needs_the_same():
     recipe = yaml.safe_load(CONDA.read_text())
     requirements = recipe["requirements"]
     python = PROJECT["project"]["requires-python"]
@@ -102,7 +100,7 @@ def test_conda_needs_the_same() -> None:
     assert recipe["about"]["summary"] == PROJECT["project"]["description"]
 
 
-def test_conda_recipe_is_rendered_by_conda_packagers_own_program() -> None:
+def test_conda_recipe_is_rendered_by_conda_packagers_own_program():
     rattler = pytest.importorskip("rattler_build", reason="py-rattler-build is not installed")
     recipe = rattler.Stage0Recipe.from_file(str(CONDA))
     channel = {"c_stdlib": ["sysroot"], "c_stdlib_version": ["2.28"]}  # what conda-forge says
@@ -111,7 +109,7 @@ def test_conda_recipe_is_rendered_by_conda_packagers_own_program() -> None:
     assert (package.name, package.version) == ("toposeat", PROJECT["project"]["version"])
 
 
-def test_docker_file_is_sound() -> None:
+def test_docker_file_is_sound():
     beside = Path(sys.executable).with_name("hadolint")
     hadolint = str(beside) if beside.exists() else shutil.which("hadolint")
     if hadolint is None:
@@ -120,7 +118,7 @@ def test_docker_file_is_sound() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_both_images_are_made_alike() -> None:
+def test_both_images_are_made_alike():
     docker = (CONTAINERS / "Dockerfile").read_text()
     definition = (CONTAINERS / "toposeat.def").read_text()
     header, *sections = re.split(r"^%(\w+)$", definition, flags=re.MULTILINE)

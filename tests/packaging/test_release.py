@@ -1,7 +1,5 @@
 """A release can be checked: digests, their signature, provenance, and its list of parts."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json
@@ -20,7 +18,7 @@ LOCKS = ("build", "release", "run")
 
 
 @pytest.fixture
-def dist(tmp_path: Path) -> Path:
+def dist(tmp_path):
     folder = tmp_path / "dist"
     (folder / "spack_repo").mkdir(parents=True)
     (folder / "toposeat-0.1.0.tar.gz").write_bytes(b"source")
@@ -28,7 +26,7 @@ def dist(tmp_path: Path) -> Path:
     return folder
 
 
-def new_key(folder: Path, name: str = "key") -> Path:
+def new_key(folder, name="key"):
     if shutil.which("ssh-keygen") is None:
         pytest.skip("ssh-keygen is not installed (openssh-client)")
     key = folder / name
@@ -37,7 +35,7 @@ def new_key(folder: Path, name: str = "key") -> Path:
     return key
 
 
-def verified(dist: Path, key: Path) -> bool:
+def verified(dist, key):
     """By the commands of docs/how-to/install.md, with the public half of `key`."""
     page = (ROOT / "docs" / "how-to" / "install.md").read_text()
     section = page.partition("## Check a release")[2].partition("\n## ")[0]
@@ -50,7 +48,7 @@ def verified(dist: Path, key: Path) -> bool:
     return done.returncode == 0
 
 
-def test_what_is_signed_is_verified_as_the_page_says(dist: Path, tmp_path: Path) -> None:
+def test_what_is_signed_is_verified_as_the_page_says(dist, tmp_path):
     key, other = new_key(tmp_path), new_key(tmp_path, "other")
     write_digests(dist, key)
     assert verified(dist, key)
@@ -58,7 +56,7 @@ def test_what_is_signed_is_verified_as_the_page_says(dist: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["toposeat-0.1.0.tar.gz", "spack_repo/repo.yaml", "SHA256SUMS"])
-def test_whatever_is_changed_is_found(dist: Path, tmp_path: Path, name: str) -> None:
+def test_whatever_is_changed_is_found(dist, tmp_path, name):
     key = new_key(tmp_path)
     write_digests(dist, key)
     with (dist / name).open("ab") as file:
@@ -66,7 +64,7 @@ def test_whatever_is_changed_is_found(dist: Path, tmp_path: Path, name: str) -> 
     assert not verified(dist, key)
 
 
-def test_a_key_signs_for_one_purpose(dist: Path, tmp_path: Path) -> None:
+def test_a_key_signs_for_one_purpose(dist, tmp_path):
     key = new_key(tmp_path)
     write_digests(dist, key)
     (dist / "SHA256SUMS.sig").unlink()
@@ -75,7 +73,7 @@ def test_a_key_signs_for_one_purpose(dist: Path, tmp_path: Path) -> None:
     assert not verified(dist, key)
 
 
-def test_without_a_key_nothing_is_signed(dist: Path) -> None:
+def test_without_a_key_nothing_is_signed(dist):
     write_digests(dist, None)
     assert {path.name for path in dist.iterdir() if path.is_file()} == {
         "SHA256SUMS",
@@ -84,7 +82,7 @@ def test_without_a_key_nothing_is_signed(dist: Path) -> None:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def repository(tmp_path):
     """A commit of the lock files."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
@@ -98,10 +96,10 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
-def test_provenance_names_files_commit_and_inputs(dist: Path, repository: Path) -> None:
+def test_provenance_names_files_commit_and_inputs(dist, repository):
     started = datetime(2026, 12, 1, 8, tzinfo=UTC)
 
-    def told() -> dict:
+    def told():
         return provenance(
             dist,
             repository,
@@ -140,9 +138,7 @@ def test_provenance_names_files_commit_and_inputs(dist: Path, repository: Path) 
     assert source["annotations"] == {"changed_after_the_commit": True}
 
 
-def test_the_list_of_parts_holds_what_is_compiled_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_of_parts_holds_what_is_compiled_in(tmp_path, monkeypatch):
     pytest.importorskip("cyclonedx", reason="cyclonedx-bom is not installed: make setup-release")
     monkeypatch.syspath_prepend(ROOT / "tools")
     release = importlib.import_module("release")

@@ -1,7 +1,5 @@
 """tools/setup.sh in a clone on a machine that lacks things: it says so once and whole."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty
@@ -27,7 +25,7 @@ nodes     cluster  command:no-such-daemon
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path):
     """What setup reads, with no Python package to install."""
     (tmp_path / "tools").mkdir()
     shutil.copy(ROOT / "tools" / "setup.sh", tmp_path / "tools")
@@ -45,7 +43,7 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def setup(clone: Path, purpose: str, **variables: str) -> tuple[int, list[str]]:
+def setup(clone, purpose, **variables):
     """Its exit code and what it says."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("TOPOSEAT_")}
     done = ran(
@@ -56,7 +54,7 @@ def setup(clone: Path, purpose: str, **variables: str) -> tuple[int, list[str]]:
     return done.returncode, [line.removeprefix("setup: ").rstrip() for line in said]
 
 
-def python_that_says(folder: Path, version: str) -> str:
+def python_that_says(folder, version):
     program = folder / "some-python"
     program.write_text(f"#!/bin/sh\necho {version}\n")
     program.chmod(0o755)
@@ -73,9 +71,7 @@ def python_that_says(folder: Path, version: str) -> str:
         ("test", {"TOPOSEAT_TEST_CLUSTER": "1"}, "fortran browser nodes"),
     ],
 )
-def test_all_that_is_missing_is_said_at_once(
-    clone: Path, purpose: str, variables: dict[str, str], optional: str
-) -> None:
+def test_all_that_is_missing_is_said_at_once(clone, purpose, variables, optional):
     code, said = setup(clone, purpose, **variables)
     assert code == 1
     of_optional = [f"without {optional}: what needs them will be skipped"] if optional else []
@@ -91,9 +87,7 @@ def test_all_that_is_missing_is_said_at_once(
     ("variables", "answer", "installed"),
     [({}, "n", False), ({}, "y", True), ({"SETUP": "1"}, "", True), ({"CI": "true"}, "", True)],
 )
-def test_who_sits_at_a_terminal_is_asked_first(
-    clone: Path, variables: dict[str, str], answer: str, *, installed: bool
-) -> None:
+def test_who_sits_at_a_terminal_is_asked_first(clone, variables, answer, *, installed):
     called = clone / "apt-get"  # in place of the system's
     called.write_text('#!/bin/sh\necho "$@" >> apt.txt\n')
     called.chmod(0o755)
@@ -118,7 +112,7 @@ def test_who_sits_at_a_terminal_is_asked_first(
     assert b"missing system packages: compiler headers" in said
 
 
-def test_optional_packages_are_missed_once(clone: Path) -> None:
+def test_optional_packages_are_missed_once(clone):
     packages = clone / "packaging" / "apt.txt"
     packages.write_text(
         PACKAGES.replace("no-such-compiler", "sh").replace("/no/such/header.h", "/")
@@ -138,7 +132,7 @@ def test_optional_packages_are_missed_once(clone: Path) -> None:
     assert setup(clone, "test") == (0, [])
 
 
-def test_an_older_python_is_refused(clone: Path) -> None:
+def test_an_older_python_is_refused(clone):
     code, said = setup(clone, "demo", PYTHON=python_that_says(clone, "3.11.1"))
     assert code == 1
     assert said == [
@@ -147,7 +141,7 @@ def test_an_older_python_is_refused(clone: Path) -> None:
     ]
 
 
-def venv_of(clone: Path, says: str) -> Path:
+def venv_of(clone, says):
     """A .venv whose Python says this of itself, and a build that was made with it."""
     python = clone / ".venv" / "bin" / "python"
     python.parent.mkdir()
@@ -158,7 +152,7 @@ def venv_of(clone: Path, says: str) -> Path:
     return python
 
 
-def test_a_venv_of_another_python_is_told_of_and_kept(clone: Path) -> None:
+def test_a_venv_of_another_python_is_told_of_and_kept(clone):
     python = venv_of(clone, "3.12 /opt/other")
     code, said = setup(clone, "demo")
     own = f"{sys.version_info.major}.{sys.version_info.minor} in {sys.base_prefix}"
@@ -170,7 +164,7 @@ def test_a_venv_of_another_python_is_told_of_and_kept(clone: Path) -> None:
     assert "3.12" in python.read_text()
 
 
-def test_a_venv_whose_python_is_gone_is_made_anew(clone: Path) -> None:
+def test_a_venv_whose_python_is_gone_is_made_anew(clone):
     (clone / "packaging" / "apt.txt").write_text("")
     python = venv_of(clone, "3.13 /usr")  # Debian was upgraded: lib has 3.12's packages
     asked = python_that_says(clone, "")

@@ -1,7 +1,5 @@
 """Man page, completions, and `toposeat-exec` on PATH: in every installation, of one source."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -22,7 +20,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "shell_files.py"
 STARTER = Path(sysconfig.get_path("scripts"), "toposeat-exec")
 
 
-def test_the_installation_has_what_the_shells_look_for() -> None:
+def test_the_installation_has_what_the_shells_look_for():
     found = [path for path in SHARE.rglob("*toposeat*") if path.is_file()]
     assert sorted(path.name for path in found) == [
         "_toposeat",
@@ -33,7 +31,7 @@ def test_the_installation_has_what_the_shells_look_for() -> None:
     assert all("doctor" in path.read_text() for path in found)
 
 
-def test_they_are_made_with_what_builds_alone(tmp_path: Path) -> None:
+def test_they_are_made_with_what_builds_alone(tmp_path):
     packages = tmp_path / "packages"
     packages.mkdir()
     for name in ("shtab", "msgspec"):
@@ -48,7 +46,7 @@ def test_they_are_made_with_what_builds_alone(tmp_path: Path) -> None:
     assert max(map(len, (tmp_path / "share/man/man1/toposeat.1").read_text().splitlines())) > 300
 
 
-def test_man_shows_every_verb_and_option_as_it_is() -> None:
+def test_man_shows_every_verb_and_option_as_it_is():
     if shutil.which("man") is None:
         pytest.skip("no man")
     words = ["man", "--warnings", "-l", str(PAGE)]
@@ -73,9 +71,7 @@ def test_man_shows_every_verb_and_option_as_it_is() -> None:
         ".",
     ],
 )
-def test_the_program_on_path_finds_the_probe_of_its_installation(
-    packages: str, tmp_path: Path
-) -> None:
+def test_the_program_on_path_finds_the_probe_of_its_installation(packages, tmp_path):
     """As in a venv, where RPM keeps libraries, of Debian, and of `pip install --target`."""
     home = tmp_path / "a[1]*"
     probe = home / packages / "toposeat" / "_native" / "lib" / "libtoposeat_probe.so"
@@ -90,7 +86,7 @@ def test_the_program_on_path_finds_the_probe_of_its_installation(
         assert Path(done.stdout.partition(":")[0].strip()).samefile(probe), done.stdout
 
 
-def test_a_program_without_its_package_starts_the_rank_all_the_same(tmp_path: Path) -> None:
+def test_a_program_without_its_package_starts_the_rank_all_the_same(tmp_path):
     shutil.copy(STARTER, tmp_path / "toposeat-exec")
     done = ran([tmp_path / "toposeat-exec", "--report", tmp_path, "--", "sh", "-c", "exit 7"])
     assert done.returncode == 7

@@ -1,7 +1,5 @@
 """THIRD-PARTY-NOTICES names what is compiled in, with the licences, and nothing else."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -36,13 +34,13 @@ INTERFACES = re.compile(
 LINKED = re.compile(r"\.(o|a|so(\.\d+)*)$")  # CMake 3.27 and later list what the linker reads, too
 
 
-def made(build: Path) -> str:
+def made(build):
     path = build / "notices"
     subprocess.run([sys.executable, TOOL, build, path], check=True)
     return path.read_text()
 
 
-def parts_of(text: str) -> dict[str, set[str]]:
+def parts_of(text):
     """The files that each part is in."""
     head = text.partition("\n===")[0]
     found = re.findall(r"^(\S.*?)(?: \d[\d.]*)?: .*\n((?:  .*\n?)+)", head, re.MULTILINE)
@@ -52,7 +50,7 @@ def parts_of(text: str) -> dict[str, set[str]]:
     }
 
 
-def installed() -> str:
+def installed():
     """As `pip install` put it beside our own licences."""
     files = metadata.distribution("toposeat").files or []
     (path,) = (each for each in files if each.name == "THIRD-PARTY-NOTICES")
@@ -60,7 +58,7 @@ def installed() -> str:
     return Path(str(path.locate())).read_text()
 
 
-def test_each_part_that_a_built_file_shows_is_named_with_its_licence() -> None:
+def test_each_part_that_a_built_file_shows_is_named_with_its_licence():
     text = installed()
     parts = parts_of(text)
     assert "Not known" not in text
@@ -76,11 +74,11 @@ def test_each_part_that_a_built_file_shows_is_named_with_its_licence() -> None:
     assert "Thibaut Goetghebuer-Planchon" in text
 
 
-def path_of(start: str) -> str:
+def path_of(start):
     return next(path.name for path in PACKAGE.rglob(f"{start}*") if path.suffix == ".so")
 
 
-def test_no_header_of_anybody_else_is_compiled_in() -> None:
+def test_no_header_of_anybody_else_is_compiled_in():
     ninja = shutil.which("ninja") or Path(sys.executable).with_name("ninja")
     if not (BUILD / ".ninja_deps").exists() or not Path(ninja).exists():
         pytest.skip("no build of this tree, or no ninja")
@@ -100,7 +98,7 @@ def test_no_header_of_anybody_else_is_compiled_in() -> None:
     assert others == set()
 
 
-def test_what_nobody_knows_is_told(tmp_path: Path) -> None:
+def test_what_nobody_knows_is_told(tmp_path):
     (tmp_path / "links").mkdir()
     lines = [
         "Archive member included to satisfy reference by file (symbol)",
@@ -119,12 +117,12 @@ def test_what_nobody_knows_is_told(tmp_path: Path) -> None:
     assert parts_of(text) == {"libgcc and libstdc++": {"libx.so"}}
 
 
-def test_without_a_map_nothing_is_claimed(tmp_path: Path) -> None:
+def test_without_a_map_nothing_is_claimed(tmp_path):
     assert "Not known: this linker does not tell." in made(tmp_path)
 
 
 @pytest.mark.skipif(find_spec("ziglang") is None, reason="no ziglang: make setup-release")
-def test_what_zig_links_is_named_with_the_texts_that_it_brings(tmp_path: Path) -> None:
+def test_what_zig_links_is_named_with_the_texts_that_it_brings(tmp_path):
     zig = tmp_path / "ziglang"
     texts = {
         "LICENSE": "of zig",

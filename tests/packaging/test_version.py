@@ -1,7 +1,5 @@
 """`make release` begins only where version, tag and changelog agree."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -23,13 +21,13 @@ FILES = [
 ]
 
 
-def git(folder: Path, *words: str) -> None:
+def git(folder, *words):
     who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
     subprocess.run(["git", "-C", folder, *who, *words], check=True, capture_output=True)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A repository of those files, released as version 0.1.0 on a day, with a tag."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
@@ -49,29 +47,29 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def version_today() -> str:
+def version_today():
     found = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
 
 
-def said(folder: Path, *, code: int = 0) -> str:
+def said(folder, *, code=0):
     done = ran([sys.executable, TOOL, folder])
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
-def test_this_tree_agrees_with_itself() -> None:
+def test_this_tree_agrees_with_itself():
     if not (ROOT / ".git").exists():
         pytest.skip("no repository, so that there are no tags")
     assert version_today() in said(ROOT)
 
 
-def test_a_tagged_commit_is_a_release(folder: Path) -> None:
+def test_a_tagged_commit_is_a_release(folder):
     assert said(folder) == "release 0.1.0 of 2026-12-01\n"
 
 
-def test_each_place_counts(folder: Path) -> None:
+def test_each_place_counts(folder):
     for name in FILES:
         path = folder / name
         text = path.read_text()
@@ -81,20 +79,20 @@ def test_each_place_counts(folder: Path) -> None:
             path.write_text(text)
 
 
-def test_a_tag_of_another_version_is_refused(folder: Path) -> None:
+def test_a_tag_of_another_version_is_refused(folder):
     git(folder, "tag", "-d", "v0.1.0")
     git(folder, "tag", "v0.2.0")
     assert "v0.2.0, the version is 0.1.0" in said(folder, code=1)
 
 
-def test_a_version_is_released_once(folder: Path) -> None:
+def test_a_version_is_released_once(folder):
     git(folder, "commit", "-q", "--allow-empty", "-m", "later")
     assert "v0.1.0 is the tag of another commit" in said(folder, code=1)
     git(folder, "tag", "-d", "v0.1.0")
     assert "a trial of 0.1.0" in said(folder)
 
 
-def test_a_release_is_in_the_changelog_and_nothing_else_is_in_the_tree(folder: Path) -> None:
+def test_a_release_is_in_the_changelog_and_nothing_else_is_in_the_tree(folder):
     (folder / "more.txt").write_text("x")
     assert "more.txt" in said(folder, code=1)
     (folder / "more.txt").unlink()

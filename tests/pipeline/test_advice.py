@@ -1,7 +1,5 @@
 """What follows from runs: a program whose printed time depends on the environment it is given."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +10,9 @@ from tests.launch.test_ucx_protocols import recorded
 from tests.support.four_gpus import node
 from toposeat import mapping, pipeline
 from toposeat.errors import ToposeatError
-from toposeat.launch import MpiInstallation, find_installations, named_stack, stack_of
+from toposeat.launch import find_installations, named_stack, stack_of
 from toposeat.model.placement_file import save_placement
-from toposeat.model.protocol import Advice, Basis
+from toposeat.model.protocol import Basis
 from toposeat.report import advice_json, render_advice_text
 
 pytestmark = pytest.mark.mpi
@@ -29,23 +27,14 @@ STAGED = {"UCX_RNDV_SCHEME": "auto", "UCX_TLS": "^cuda_ipc"}
 
 
 @pytest.fixture(scope="module")
-def installation() -> MpiInstallation:
+def installation():
     found = [each for each in find_installations() if each.family == "openmpi"]
     if not found:
         pytest.skip("no Open MPI here")
     return found[0]
 
 
-def advised(
-    installation: MpiInstallation,
-    folder: Path,
-    *,
-    staged: float,
-    direct: float,
-    repeats: int = 2,
-    tables: str = "get",
-    extra: tuple[str, ...] = (),
-) -> Advice:
+def advised(installation, folder, *, staged, direct, repeats=2, tables="get", extra=()):
     """Two ranks whose environment says that the receiver reads."""
     placement = mapping.seat_ranks(node(), 2, (0, 3), metadata={})
     save_placement(placement, folder / "far.place", overwrite=True)
@@ -62,12 +51,12 @@ def advised(
     )
 
 
-def names_tried(advice: Advice) -> list[str]:
+def names_tried(advice):
     assert advice.clocked is not None
     return [each.name for each in advice.clocked.orders]
 
 
-def test_what_the_clock_shows_is_recommended(installation: MpiInstallation, tmp_path: Path) -> None:
+def test_what_the_clock_shows_is_recommended(installation, tmp_path):
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0)
     assert names_tried(advice) == ["sender writes", "through the host"]
     assert advice.skipped == {"receiver reads": "set already"}
@@ -91,9 +80,7 @@ def test_what_the_clock_shows_is_recommended(installation: MpiInstallation, tmp_
 
 
 @pytest.mark.parametrize(("staged", "direct"), [(1.0, 1.0), (1.5, 1.0)])
-def test_what_does_not_help_is_not(
-    installation: MpiInstallation, tmp_path: Path, staged: float, direct: float
-) -> None:
+def test_what_does_not_help_is_not(installation, tmp_path, staged, direct):
     advice = advised(installation, tmp_path, staged=staged, direct=direct)
     assert names_tried(advice) == ["sender writes", "through the host"]
     assert advice.recommended is None
@@ -102,15 +89,13 @@ def test_what_does_not_help_is_not(
     assert "export" not in text
 
 
-def test_one_repeat_verifies_nothing(installation: MpiInstallation, tmp_path: Path) -> None:
+def test_one_repeat_verifies_nothing(installation, tmp_path):
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0, repeats=1)
     assert advice.recommended is None
     assert "nothing is verified" in render_advice_text(advice)
 
 
-def test_what_the_stack_says_counts_more_than_what_is_expected(
-    installation: MpiInstallation, tmp_path: Path
-) -> None:
+def test_what_the_stack_says_counts_more_than_what_is_expected(installation, tmp_path):
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0, tables="noipc")
     # it stages already, whatever its variables are taken to mean
     assert "what it does already" in advice.skipped["through the host"]
@@ -118,20 +103,18 @@ def test_what_the_stack_says_counts_more_than_what_is_expected(
     assert advice.recommended is None
 
 
-def test_a_setting_that_the_line_overrules_is_not_tried(
-    installation: MpiInstallation, tmp_path: Path
-) -> None:
+def test_a_setting_that_the_line_overrules_is_not_tried(installation, tmp_path):
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0, extra=("-x", "UCX_TLS=all"))
     assert names_tried(advice) == ["sender writes"]
     assert "remove it" in advice.skipped["through the host"]
 
 
-def test_a_program_that_fails_is_said(installation: MpiInstallation, tmp_path: Path) -> None:
+def test_a_program_that_fails_is_said(installation, tmp_path):
     with pytest.raises(ToposeatError, match="exit code"):
         advised(installation, tmp_path, staged=0.5, direct=1.0, extra=("false",))
 
 
-def test_the_names_of_stacks_are_those_of_the_page() -> None:
+def test_the_names_of_stacks_are_those_of_the_page():
     page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "choose-a-protocol.md"
     text = page.read_text()
     for name in ("openmpi-ucx", "openmpi-ob1", "mpich", "cray-mpich"):

@@ -1,9 +1,6 @@
 """Placements by the clock: what is read, what is noise, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,14 +9,13 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch import find_installations
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
-from toposeat.model.runs import ClockedResult
 from toposeat.report import form_of, render_clocked_text
 from toposeat.topology import read_topology
 
 pytestmark = pytest.mark.mpi
 
 
-def clock(tmp_path: Path, *program: str, repeats: int = 2, pattern: str | None) -> ClockedResult:
+def clock(tmp_path, *program, repeats=2, pattern):
     found = find_installations()
     if not found:
         pytest.skip("no MPI here")
@@ -37,7 +33,7 @@ def clock(tmp_path: Path, *program: str, repeats: int = 2, pattern: str | None) 
     )
 
 
-def test_the_last_time_that_is_printed_counts(tmp_path: Path) -> None:
+def test_the_last_time_that_is_printed_counts(tmp_path):
     result = clock(tmp_path, "echo", "took 9 s, 0.25 s", pattern=r"([0-9.]+) s")
     assert result.default_s == result.again_s == result.orders[0].seconds == (0.25, 0.25)
     assert result.is_noise(result.orders[0])
@@ -50,7 +46,7 @@ def test_the_last_time_that_is_printed_counts(tmp_path: Path) -> None:
     assert form_of(result)["orders"][0]["is_noise"] is True
 
 
-def test_refused(tmp_path: Path) -> None:
+def test_refused(tmp_path):
     for pattern, said in (("(", "regular expression"), ("[0-9]", "groups"), ("(a)(b)", "groups")):
         with pytest.raises(UsageError, match=said):
             clock(tmp_path, "true", pattern=pattern)
@@ -62,7 +58,7 @@ def test_refused(tmp_path: Path) -> None:
         clock(tmp_path, "false", pattern=None)
 
 
-def test_predicted_seconds_stand_beside_the_clocked(tmp_path: Path) -> None:
+def test_predicted_seconds_stand_beside_the_clocked(tmp_path):
     result = clock(tmp_path, "echo", "0.25 s", pattern=r"([0-9.]+) s")
     assert "link time" not in render_clocked_text(result)
     both = replace(result, predicted_s=(0.2, 0.25))

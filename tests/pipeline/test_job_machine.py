@@ -1,27 +1,24 @@
 """The machine of a job, without starting anything on its nodes."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from toposeat import topology
 from toposeat.errors import InputError, UnavailableError, UsageError
-from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
+from toposeat.launch.launchers.launcher import LauncherKind
 from toposeat.launch.line import parse_launch_line
 from toposeat.mapping import seat_ranks
 from toposeat.pipeline import job_machine
-from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job
+from toposeat.pipeline.job_machine import MachineSource, machine_of_job
 from toposeat.pipeline.node_discovery import nodes_of_answers
 from toposeat.topology.topology_file import topology_text
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> str:
+def network(tmp_path):
     path = tmp_path / "topology.conf"
     path.write_text(
         "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\nSwitchName=top Switches=a,b\n"
@@ -29,15 +26,15 @@ def network(tmp_path: Path) -> str:
     return f"slurm:{path}"
 
 
-def line(text: str, kind: LauncherKind = LauncherKind.OPENMPI) -> LaunchLine:
+def line(text, kind=LauncherKind.OPENMPI):
     return parse_launch_line(shlex.split(text), identify=lambda _: kind)
 
 
-def found(launch: LaunchLine, source: MachineSource, **environment: str) -> JobMachine:
+def found(launch, source, **environment):
     return machine_of_job(launch, source, environment, lambda _: None)
 
 
-def test_hosts_of_the_line_and_a_node_of_a_file(network: str) -> None:
+def test_hosts_of_the_line_and_a_node_of_a_file(network):
     source = MachineSource(topology=network, node="polaris-4")
     job = found(line("mpirun --host n2:4,n3:4 -n 8 ./app"), source)
     assert job.machine.hosts == ("n2", "n3")
@@ -48,7 +45,7 @@ def test_hosts_of_the_line_and_a_node_of_a_file(network: str) -> None:
     )
 
 
-def test_cpus_that_are_reserved_are_kept_on_all_hosts(network: str) -> None:
+def test_cpus_that_are_reserved_are_kept_on_all_hosts(network):
     source = MachineSource(topology=network, node="mi250x-8", reserved="1,65")
     job = found(line("mpirun --host n1:8,n2:8 -n 16 ./app"), source)
     machine = job.machine.topology
@@ -60,7 +57,7 @@ def test_cpus_that_are_reserved_are_kept_on_all_hosts(network: str) -> None:
     assert seat_ranks(one.machine.topology, 1, [4])[0].cpus == "2-7,66-71"
 
 
-def test_as_many_devices_as_the_line_has_ranks_on_a_node(network: str) -> None:
+def test_as_many_devices_as_the_line_has_ranks_on_a_node(network):
     source = MachineSource(topology=network, node="polaris-4", hosts="n[1-4]")
     job = found(line("srun -N2 -n5 ./app", LauncherKind.SRUN), source)
     assert job.machine.hosts == ("n1", "n2")
@@ -69,7 +66,7 @@ def test_as_many_devices_as_the_line_has_ranks_on_a_node(network: str) -> None:
     assert all_of_them.devices is None
 
 
-def test_places_of_hosts_limit_devices(network: str) -> None:
+def test_places_of_hosts_limit_devices(network):
     source = MachineSource(topology=network, node="polaris-4")
     job = found(line("mpirun --host n1:2,n4:3 -n 5 ./app"), source)
     assert job.devices == (0, 1, 4, 5, 6)
@@ -79,7 +76,7 @@ def test_places_of_hosts_limit_devices(network: str) -> None:
     assert free.devices is None
 
 
-def test_one_node(network: str) -> None:
+def test_one_node(network):
     job = found(line("mpirun --host n1:4,n2:4 -n 4 ./app"), MachineSource(topology="power9-4"))
     assert job.words == ("Topology  power9-4, 4 devices (catalogue)",)
     with pytest.raises(UsageError, match="--node and --hosts need a network"):
@@ -90,14 +87,14 @@ def test_one_node(network: str) -> None:
 
 
 @pytest.fixture
-def large(tmp_path: Path) -> str:
+def large(tmp_path):
     path = tmp_path / "large.conf"
     leaves = "".join(f"SwitchName=l{k} Nodes=n[{16 * k + 1}-{16 * k + 16}]\n" for k in range(4))
     path.write_text(leaves + "SwitchName=top Switches=l[0-3]\n")
     return f"slurm:{path}"
 
 
-def test_equal_nodes_with_more_devices_than_are_listed_are_a_shape(large: str) -> None:
+def test_equal_nodes_with_more_devices_than_are_listed_are_a_shape(large):
     source = MachineSource(topology=large, node="dgx-a100", hosts="n[1-64]")
     job = found(line("srun -N64 -n512 ./app", LauncherKind.SRUN), source)
     assert job.machine.shape is not None
@@ -115,9 +112,7 @@ def test_equal_nodes_with_more_devices_than_are_listed_are_a_shape(large: str) -
     assert listed.machine.topology is not None
 
 
-def test_unlike_counts_or_nodes_on_a_large_machine(
-    large: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unlike_counts_or_nodes_on_a_large_machine(large, monkeypatch):
     source = MachineSource(topology=large, node="dgx-a100", hosts="n[1-64]")
     with pytest.raises(
         InputError, match="differ: 8 ranks on each of n\\[1-52\\]; 7 ranks"
@@ -139,7 +134,7 @@ def test_unlike_counts_or_nodes_on_a_large_machine(
     assert len(job.nodes) == 64
 
 
-def test_a_node_without_gpus_is_named() -> None:
+def test_a_node_without_gpus_is_named():
     good = topology_text(topology.read_topology("polaris-4")).encode()
     assert nodes_of_answers({"n1": good})["n1"].hosts == ("n1",)
     bad = json.dumps(["no GPU found on this machine", "ask for some"]).encode()
@@ -148,9 +143,7 @@ def test_a_node_without_gpus_is_named() -> None:
     assert refused.value.hint == "ask for some"
 
 
-def test_nodes_that_say_their_nvlink_domain_share_it(
-    network: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_that_say_their_nvlink_domain_share_it(network, monkeypatch):
     tray = topology.read_topology("dgx-a100")
     of_host = {"n1": "c.1", "n2": "c.2", "n3": "c.1", "n4": "c.2"}
     nodes = {
@@ -174,7 +167,7 @@ def test_nodes_that_say_their_nvlink_domain_share_it(
         assert by_nvlink == (of_host[a.split("/")[0]] == of_host[b.split("/")[0]])
 
 
-def test_srun_that_does_not_say_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_srun_that_does_not_say_its_nodes(monkeypatch):
     """The login node may have GPUs, too."""
     node = topology.read_topology("polaris-4")
     monkeypatch.setattr(topology, "read_topology", lambda _: node)
@@ -183,7 +176,7 @@ def test_srun_that_does_not_say_its_nodes(monkeypatch: pytest.MonkeyPatch) -> No
     assert "srun -N NODES" in str(error.value.hint)
 
 
-def test_torchrun_below_srun_says_how_many_ranks_a_node_takes(network: str) -> None:
+def test_torchrun_below_srun_says_how_many_ranks_a_node_takes(network):
     source = MachineSource(topology=network, node="polaris-4")
     text = "srun -N4 --ntasks-per-node=1 torchrun --nnodes=4 --nproc-per-node=3 t.py"
     job = found(line(text, LauncherKind.SRUN), source)

@@ -4,12 +4,8 @@ The printed text is read as a person reads it: labels, costs, then a line of var
 the default and the order for each pattern of a kind, each alone, is the oracle.
 """
 
-from __future__ import annotations
-
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -18,7 +14,6 @@ from tests.support.catalogue import CATALOGUE
 from toposeat import evaluation, pipeline, profile, report, topology
 from toposeat.errors import ToposeatError
 from toposeat.model.health import Health, Shape
-from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
 from toposeat.pipeline.gain import kinds_for
 from toposeat.topology import read_topology
@@ -33,7 +28,7 @@ RECORDED = (
 )
 
 
-def printed(machine: Topology) -> tuple[str, Health]:
+def printed(machine):
     gains, orders = pipeline.possible_gains(machine)
     health = Health(wiring=topology.wiring_of(machine), gains=gains, orders=orders)
     return report.render_health_text(machine, health), health
@@ -50,14 +45,14 @@ class PrintedLine(NamedTuple):
     costs: dict[str, float]
 
 
-def lines_of(machine: Topology, text: str) -> Iterator[PrintedLine]:
+def lines_of(machine, text):
     kinds = {kind.words: kind.patterns for kind in kinds_for(len(machine.devices))}
     by_bus = sorted(
         range(len(machine.devices)), key=lambda at: machine.devices[at].pci_bus_id or f"{at:08}"
     )
     # Labels that are broken over lines are joined again: what goes on is indented by ten.
-    covered: set[str] = set()
-    costs: dict[str, float] = {}
+    covered = set()
+    costs = {}
     for line in re.sub(r"\n {10}", " ", text).splitlines():
         if label := LABEL.match(line):
             assert int(label["count"]) == len(kinds[label["kind"]])
@@ -70,14 +65,14 @@ def lines_of(machine: Topology, text: str) -> Iterator[PrintedLine]:
             covered, costs = set(), {}
 
 
-def slowdown(machine: Topology, pattern: str, order: Sequence[int]) -> float:
+def slowdown(machine, pattern, order):
     """Percent of the default's time, below 0 where the order is faster."""
     evaluator = evaluation.Evaluator(machine, profile.pattern_traffic(pattern))
     default = evaluator.predicted_s(evaluator.default)
     return 100 * (evaluator.evaluate(order).predicted_s / default - 1)
 
 
-def harm_none(machine: Topology) -> None:
+def harm_none(machine):
     """No more than is said: no kind that a line is for at all, no other beyond its number."""
     text, health = printed(machine)
     found = list(lines_of(machine, text))
@@ -94,17 +89,17 @@ def harm_none(machine: Topology) -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_of_the_catalogue(name: str) -> None:
+def test_of_the_catalogue(name):
     harm_none(read_topology(name))
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_of_recorded_machines(name: str, shared_dir: Path) -> None:
+def test_of_recorded_machines(name, shared_dir):
     harm_none(read_topology(shared_dir / "machines" / name))
 
 
 @pytest.mark.deep
-def test_of_all_recorded_machines(shared_dir: Path) -> None:
+def test_of_all_recorded_machines(shared_dir):
     with (shared_dir / "machines/INDEX.tsv").open(newline="") as handle:
         names = [row["file"] for row in csv.DictReader(handle, delimiter="\t", quoting=3)]
     looked_at = 0
@@ -129,9 +124,7 @@ def test_of_all_recorded_machines(shared_dir: Path) -> None:
         ("summit-6", (0, 1, 3, 2, 4, 5), "llm:tp=1,pp=2,dp=3", 563),
     ],
 )
-def test_a_line_names_its_cost(
-    name: str, order: tuple[int, ...], pattern: str, percent: int
-) -> None:
+def test_a_line_names_its_cost(name, order, pattern, percent):
     """The first machine's line is for tensor parallelism; with FSDP it is slower."""
     machine = read_topology(name)
     assert slowdown(machine, pattern, order) == pytest.approx(percent, abs=0.51)
@@ -142,7 +135,7 @@ def test_a_line_names_its_cost(
     assert kind.words not in line.kinds
 
 
-def test_kinds_are_said_in_one_order() -> None:
+def test_kinds_are_said_in_one_order():
     text, _ = printed(read_topology("a100-pcie-8-bridged"))
     kinds = [kind.words for kind in kinds_for(8)]
     for line in re.sub(r"\n {10}", " ", text).splitlines():
@@ -152,7 +145,7 @@ def test_kinds_are_said_in_one_order() -> None:
     assert len(labels) > 1
 
 
-def test_a_line_without_a_label_is_slower_for_no_kind() -> None:
+def test_a_line_without_a_label_is_slower_for_no_kind():
     """The mesh of a DGX-1V has an order that helps tensor parallelism and harms no pattern."""
     _, orders = pipeline.possible_gains(read_topology("dgx-1v"))
     first, *rest = orders

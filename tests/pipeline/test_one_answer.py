@@ -1,13 +1,9 @@
 """One question has one answer: map, library, compare, doctor and choose on the same inputs."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +13,6 @@ from toposeat import mapping, pipeline
 from toposeat.cli.main import main
 from toposeat.evaluation import Evaluator, Scenarios
 from toposeat.mapping.choose import _all_reduce
-from toposeat.model.topology import Topology
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topologies, read_topology
 
@@ -37,13 +32,12 @@ CASES = (
 FREE_SETS = 25  # of each machine
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+def run(capsys, *words):
     assert main([*words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    return json.loads(capsys.readouterr().out)
 
 
-def agree(sources: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def agree(sources, folder, capsys):
     machine = read_topologies(sources)
     count = len(machine.devices)
     where = [word for source in sources for word in ("-t", source)]
@@ -74,7 +68,7 @@ def agree(sources: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE))
-def test_on_the_catalogue(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_catalogue(name, tmp_path, capsys):
     machine = read_topology(name)
     if len(machine.devices) > 8 or len(machine.hosts) > 1:
         pytest.skip("one node of at most eight devices is looked at")
@@ -82,21 +76,17 @@ def test_on_the_catalogue(name: str, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_on_recorded_machines(
-    name: str, shared_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_recorded_machines(name, shared_dir, tmp_path, capsys):
     agree([str(shared_dir / "machines" / name)], tmp_path, capsys)
 
 
 @pytest.mark.parametrize("names", CASES)
-def test_on_what_people_paste(
-    names: tuple[str, ...], shared_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_what_people_paste(names, shared_dir, tmp_path, capsys):
     folder = shared_dir / "cases" / "topology"
     agree([str(folder / name) for name in names], tmp_path, capsys)
 
 
-def dominated(machine: Topology, count: int, free: list[int]) -> list[tuple[int, ...]]:
+def dominated(machine, count, free):
     """Sets that are as fast as the chosen one everywhere, and faster somewhere."""
     machines = pipeline.open_machine(machine)
     chosen = tuple(sorted(mapping.choose_devices(machine, count, free, machine=machines).devices))
@@ -115,7 +105,7 @@ def dominated(machine: Topology, count: int, free: list[int]) -> list[tuple[int,
 
 
 @pytest.mark.parametrize("name", ["l40s-8", "dgx-1v", "h100-pcie-8-bridged", "k40-8"])
-def test_no_chosen_set_is_dominated(name: str) -> None:
+def test_no_chosen_set_is_dominated(name):
     machine, draw = read_topology(name), random.Random(name)
     for _ in range(FREE_SETS):
         free = sorted(draw.sample(range(8), draw.randint(4, 7)))
@@ -123,11 +113,11 @@ def test_no_chosen_set_is_dominated(name: str) -> None:
         assert dominated(machine, count, free) == [], (free, count)
 
 
-def test_what_was_seen_of_choose(shared_dir: Path) -> None:
+def test_what_was_seen_of_choose(shared_dir):
     """Two below one switch before a pair across host bridges; one socket whole; alike cards."""
     l40s = read_topology("l40s-8")
 
-    def chosen(machine: Topology, count: int, free: list[int] | None = None) -> tuple[int, ...]:
+    def chosen(machine, count, free=None):
         machines = pipeline.open_machine(machine)
         return mapping.choose_devices(machine, count, free, machine=machines).devices
 

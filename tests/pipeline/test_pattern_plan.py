@@ -1,7 +1,5 @@
 """The orders of a pattern and what is predicted of them: the published gains of the 16-GPU node."""
 
-from __future__ import annotations
-
 import pytest
 
 from toposeat import pipeline, topology
@@ -12,13 +10,7 @@ from toposeat.model.map_options import MapOptions
 SIZES = (1, 1024, 16384, 65536, 2**20, 2**22, 2**24)
 
 
-def planned(
-    pattern: str,
-    machine: str = "k80-16",
-    *,
-    sizes: tuple[int, ...] = SIZES,
-    algorithm: str | None = None,
-) -> pipeline.PatternPlan:
+def planned(pattern, machine="k80-16", *, sizes=SIZES, algorithm=None):
     return pipeline.plan_pattern(
         pattern,
         topology.read_topology(machine),
@@ -44,7 +36,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize(("pattern", "expected"), PUBLISHED.items())
-def test_gains_of_the_k80_node(pattern: str, expected: tuple[float, float]) -> None:
+def test_gains_of_the_k80_node(pattern, expected):
     gain, tolerance = expected
     plan = planned(pattern)
     times = zip(SIZES, plan.predicted(plan.default), plan.predicted(plan.placed), strict=True)
@@ -56,7 +48,7 @@ def test_gains_of_the_k80_node(pattern: str, expected: tuple[float, float]) -> N
 
 
 @pytest.mark.parametrize("pattern", ["stencil2d:4x4", "stencil3d:2x2x4,weight=3"])
-def test_random_orders_are_below_the_default(pattern: str) -> None:
+def test_random_orders_are_below_the_default(pattern):
     """The two patterns for which the paper shows it, and its four random orders."""
     plan = planned(pattern, sizes=(65536, 2**20, 2**24))
     randoms = [plan.predicted(order) for order in plan.randoms]
@@ -65,7 +57,7 @@ def test_random_orders_are_below_the_default(pattern: str) -> None:
         assert sum(each[at] for each in randoms) / 4 > default
 
 
-def test_the_algorithm_decides_the_predicted_time() -> None:
+def test_the_algorithm_decides_the_predicted_time():
     """Eight ranks on a crossbar: every step is alone on its links, latency + bytes / bandwidth."""
     times = {}
     for algorithm in ("ring", "recursive-doubling"):
@@ -77,7 +69,7 @@ def test_the_algorithm_decides_the_predicted_time() -> None:
     )
 
 
-def test_what_cannot_be_planned_is_refused() -> None:
+def test_what_cannot_be_planned_is_refused():
     with pytest.raises(UsageError, match="ring is no collective"):
         planned("ring:4", "tree:2:2", algorithm="ring")
     with pytest.raises(UsageError, match="no algorithm 'ring'") as raised:

@@ -1,7 +1,5 @@
 """What a placement says of itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from toposeat import pipeline
@@ -10,7 +8,7 @@ from toposeat.profile import read_traffic
 from toposeat.topology import read_topology
 
 
-def test_nics_that_no_rank_gets_are_named_with_the_reason() -> None:
+def test_nics_that_no_rank_gets_are_named_with_the_reason():
     whole, traffic = read_topology("dgx-1v"), read_traffic("ring:8")
     down = replace(whole, nics=(replace(whole.nics[0], active=False), *whole.nics[1:]))
     result = pipeline.map_traffic(down, traffic)

@@ -3,10 +3,7 @@
 Placements drawn at random and evaluated one by one are the oracle.
 """
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +13,7 @@ from tests.support.catalogue import CATALOGUE
 from toposeat import pipeline, topology
 from toposeat.errors import ToposeatError
 from toposeat.evaluation import Evaluator
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.health import Shape
-from toposeat.model.topology import Topology
-from toposeat.model.traffic import Traffic
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 
@@ -28,7 +22,7 @@ PLACEMENTS = 60
 SAME_FOR_ALL = (Shape.SINGLE, Shape.UNIFORM, Shape.UNKNOWN)
 
 
-def traffics(ranks: int, seed: int) -> list[Traffic]:
+def traffics(ranks, seed):
     """A few heavy pairs, a ring, and groups."""
     draw = random.Random(seed)
     sent = np.zeros((ranks, ranks), np.int64)
@@ -41,7 +35,7 @@ def traffics(ranks: int, seed: int) -> list[Traffic]:
     return found
 
 
-def check(machine: Topology, seed: int) -> None:
+def check(machine, seed):
     count = len(machine.devices)
     if not 2 <= count <= MOST_DEVICES or len(machine.hosts) > 1 or not machine.routes:
         return
@@ -56,7 +50,7 @@ def check(machine: Topology, seed: int) -> None:
         none_is_faster(machine, traffic, result, seed)
 
 
-def none_is_faster(machine: Topology, traffic: Traffic, result: MappingResult, seed: int) -> None:
+def none_is_faster(machine, traffic, result, seed):
     """Than a bound that the certificate states, at nominal numbers."""
     bound = result.certificate.lower_bound
     if bound is None:
@@ -68,12 +62,12 @@ def none_is_faster(machine: Topology, traffic: Traffic, result: MappingResult, s
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE))
-def test_of_the_catalogue(name: str) -> None:
+def test_of_the_catalogue(name):
     check(read_topology(name), seed=len(name))
 
 
 @pytest.mark.parametrize("slow", [0, 1, 2, 3])
-def test_of_measured_machines(tmp_path: Path, slow: int) -> None:
+def test_of_measured_machines(tmp_path, slow):
     """Pairs that are alike, but for some that were measured to be slow."""
     for seed in range(5):
         draw = random.Random(seed)
@@ -91,7 +85,7 @@ def test_of_measured_machines(tmp_path: Path, slow: int) -> None:
         check(read_topology(path), seed)
 
 
-def test_of_recorded_machines(shared_dir: Path) -> None:
+def test_of_recorded_machines(shared_dir):
     checked = 0
     for path in sorted((shared_dir / "machines" / "nvidia-smi-topo").glob("*.txt"))[:25]:
         try:

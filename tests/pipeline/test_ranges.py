@@ -1,9 +1,6 @@
 """A gain in doubt says so wherever it is shown: text, JSON, page, placement, doctor, compare."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +8,8 @@ from toposeat import pipeline, report
 from toposeat.cli.main import main
 from toposeat.cli.output import page_text
 from toposeat.mapping import Machine
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.result_file import parse_mapping, save_mapping
-from toposeat.model.topology import Topology
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
 
@@ -24,16 +19,16 @@ TRAFFIC = pattern_traffic("stencil2d:2x4")
 
 
 @pytest.fixture(scope="module")
-def machine() -> Topology:
+def machine():
     return read_topology(NAME)
 
 
 @pytest.fixture(scope="module")
-def doubtful(machine: Topology) -> MappingResult:
+def doubtful(machine):
     return pipeline.map_traffic(machine, TRAFFIC)
 
 
-def test_text_and_page_state_the_range(doubtful: MappingResult, machine: Topology) -> None:
+def test_text_and_page_state_the_range(doubtful, machine):
     text = " ".join(report.render_mapping_text(doubtful, machine, TRAFFIC).split())
     assert "Range saves 26 % to 49 % of the default's link time" in text
     assert "capacity between sockets: 59 GB/s (10 to 450)" in text
@@ -42,9 +37,7 @@ def test_text_and_page_state_the_range(doubtful: MappingResult, machine: Topolog
     assert "capacity between sockets: 59 GB/s (10 to 450)" in page
 
 
-def test_json_has_the_premises_and_gives_them_back(
-    doubtful: MappingResult, machine: Topology, tmp_path: Path
-) -> None:
+def test_json_has_the_premises_and_gives_them_back(doubtful, machine, tmp_path):
     form = json.loads(json.dumps(report.mapping_json(doubtful, machine, TRAFFIC)))["premises"]
     low, high = form["gain_range"]
     nominal = 1 - doubtful.placed.predicted_s / doubtful.default.predicted_s
@@ -57,9 +50,7 @@ def test_json_has_the_premises_and_gives_them_back(
     assert again.premises == doubtful.premises
 
 
-def test_the_header_of_the_placement_states_the_range(
-    doubtful: MappingResult, machine: Topology
-) -> None:
+def test_the_header_of_the_placement_states_the_range(doubtful, machine):
     text = format_placement(pipeline.placement_of(doubtful, machine, TRAFFIC))
     found = parse_placement(text).metadata
     assert found["range"] == report.range_words(doubtful.premises)
@@ -70,7 +61,7 @@ def test_the_header_of_the_placement_states_the_range(
     assert "range" not in placement.metadata
 
 
-def test_untold_links_are_a_doubt_of_every_form(shared_dir: Path) -> None:
+def test_untold_links_are_a_doubt_of_every_form(shared_dir):
     """Clouds ship files whose GPUs have virtual PCIe trees and no NVLinks."""
     machine = read_topology(shared_dir / "machines/nccl-xml/azure-ndv4-topo.xml")
     traffic = pattern_traffic("ring:8")
@@ -86,19 +77,14 @@ def test_untold_links_are_a_doubt_of_every_form(shared_dir: Path) -> None:
     assert form["settles"][0]["command"] == "nvidia-smi -L"
 
 
-def test_a_given_placement_has_a_range_too(doubtful: MappingResult, machine: Topology) -> None:
+def test_a_given_placement_has_a_range_too(doubtful, machine):
     (found,) = pipeline.assess(Machine.of(machine), TRAFFIC, [doubtful.device_of_rank])
     assert found.premises is not None
     assert doubtful.premises is not None
     assert found.premises.gain_range == pytest.approx(doubtful.premises.gain_range)
 
 
-def test_doctor_and_compare_state_the_range(
-    doubtful: MappingResult,
-    machine: Topology,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_doctor_and_compare_state_the_range(doubtful, machine, tmp_path, capsys):
     (best, *_), _ = pipeline.possible_gains(read_topology("l40s-8"))
     assert best.premises is not None
     low, high = best.premises.gain_range

@@ -1,7 +1,5 @@
 """The way that messages take through the MPI: by hand, and against clocked runs that were kept."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -17,26 +15,25 @@ from toposeat.launch.microbench import MicrobenchOptions
 from toposeat.mapping import Machine
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement_file import load_placement
-from toposeat.model.quantity import Assumed
 from toposeat.model.rank_info import RankInfo
-from toposeat.model.topology import LinkKind, Topology
+from toposeat.model.topology import LinkKind
 from toposeat.model.traffic import MemorySpace, Traffic
 from toposeat.model.traffic_file import save_traffic
-from toposeat.pipeline import StackPath, path_of_stack
+from toposeat.pipeline import path_of_stack
 
 KIB = 1024
 MIB = 1024 * KIB
 
 
-def k80() -> Topology:
+def k80():
     return topology.read_topology("k80-16")
 
 
-def path(name: str | None, machine: Topology, ranks: int, **variables: str) -> StackPath:
+def path(name, machine, ranks, **variables):
     return path_of_stack(name, None, machine, ranks, environment=variables)
 
 
-def exchange(size: int) -> Traffic:
+def exchange(size):
     return profile.pattern_traffic(f"stencil2d:1x2,bytes={size}")
 
 
@@ -51,7 +48,7 @@ CLOCKED = {
 
 
 @pytest.mark.parametrize("devices", CLOCKED)
-def test_pairs_take_what_was_clocked(devices: tuple[int, int]) -> None:
+def test_pairs_take_what_was_clocked(devices):
     """Near and far pairs: direct up to 766399 bytes, then through the host in pieces."""
     machine = scaled_topology(k80(), 0.01)
     taken = path("openmpi-ucx", machine, 2)
@@ -72,9 +69,7 @@ CLOCKED_IN_ORDER = {
 
 
 @pytest.mark.parametrize(("pattern", "devices"), CLOCKED_IN_ORDER)
-def test_several_partners_take_a_time_between_the_orders(
-    pattern: str, devices: tuple[int, ...]
-) -> None:
+def test_several_partners_take_a_time_between_the_orders(pattern, devices):
     """Chains reach the best order, the square the worst: the bounds are those of real runs."""
     machine = scaled_topology(k80(), 0.01)
     taken = path("openmpi-ucx", machine, len(devices))
@@ -88,7 +83,7 @@ def test_several_partners_take_a_time_between_the_orders(
         assert most == pytest.approx(least + (partners - 1) / partners)
 
 
-def test_a_staged_message_by_hand() -> None:
+def test_a_staged_message_by_hand():
     """Both GPUs of a board go up its uplink and down; the way down begins one piece later."""
     machine = k80()
     uplink = machine.link_of_id["pcie:board0-switch0"].forward_bytes_per_s.value
@@ -101,7 +96,7 @@ def test_a_staged_message_by_hand() -> None:
     assert found == pytest.approx(18e-6 + 2 * 4 * MIB * (1 + 1 / 2) / uplink)
 
 
-def test_what_changes_nothing() -> None:
+def test_what_changes_nothing():
     machine, traffic = k80(), exchange(MIB)
     assert path("direct", machine, 2).machine_for(machine, traffic) is machine
     assert path(None, machine, 2).machine_for(machine, traffic) is machine
@@ -119,7 +114,7 @@ def test_what_changes_nothing() -> None:
     assert "at 1 of 2 sizes" in ucx.notes([small, traffic])[0]
 
 
-def test_staged_messages_take_no_device_links() -> None:
+def test_staged_messages_take_no_device_links():
     machine = topology.read_topology("dgx-1v")
     used = topology.through_host_memory(machine)
     devices = {device.id for device in machine.devices}
@@ -135,11 +130,11 @@ def test_staged_messages_take_no_device_links() -> None:
     used.check()
 
 
-def test_what_is_assumed_without_a_stack() -> None:
+def test_what_is_assumed_without_a_stack():
     machine, traffic = k80(), exchange(MIB)
     options = MapOptions()
 
-    def assumed(name: str | None, device: int) -> Assumed | None:
+    def assumed(name, device):
         pins = Constraints(pins={0: 0, 1: device})
         taken = path(name, machine, 2)
         found = pipeline.map_on_path(
@@ -159,7 +154,7 @@ def test_what_is_assumed_without_a_stack() -> None:
     assert direct is None or direct.what != "stack"
 
 
-def test_a_gain_that_a_staging_mpi_has_not() -> None:
+def test_a_gain_that_a_staging_mpi_has_not():
     """Pairs that talk move onto one board: through host memory all use the uplinks alike."""
     traffic = profile.pattern_traffic("alltoall:2x2")
     taken = path(None, k80(), 4)
@@ -170,9 +165,7 @@ def test_a_gain_that_a_staging_mpi_has_not() -> None:
     assert found.premises.assumed[-1].decides
 
 
-def test_map_and_compare_predict_the_stacks_path(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_map_and_compare_predict_the_stacks_path(capsys, tmp_path, monkeypatch):
     for name in ("UCX_RNDV_SCHEME", "UCX_TLS"):
         monkeypatch.delenv(name, raising=False)
     words = ["stencil2d:2x4", "-t", "k80-16"]
@@ -212,9 +205,7 @@ def test_map_and_compare_predict_the_stacks_path(
             assert seconds == pytest.approx(mapped["default"]["predicted_s"])
 
 
-def test_a_stack_is_for_messages_between_gpus(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_stack_is_for_messages_between_gpus(capsys, tmp_path):
     words = ["compare", "ring:4", "-t", "k80-16", "--stack", "openmpi-ucx"]
     assert main([*words, "--", fake_open_mpi(tmp_path), "-n", "4"]) == 2
     assert "not for host buffers" in capsys.readouterr().err
@@ -222,9 +213,7 @@ def test_a_stack_is_for_messages_between_gpus(
         path("lam", k80(), 4)
 
 
-def test_an_mpi_that_is_not_gpu_aware_is_named_before_the_run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_mpi_that_is_not_gpu_aware_is_named_before_the_run(capsys, tmp_path):
     mpirun = fake_open_mpi(tmp_path, "pml:ob1")
     with (tmp_path / "ompi_info").open("a") as script:
         script.write("echo 'mca:mpi:base:param:mpi_built_with_cuda_support:value:false'\n")
@@ -243,7 +232,7 @@ def test_an_mpi_that_is_not_gpu_aware_is_named_before_the_run(
         assert ("This MPI is not GPU-aware" in capsys.readouterr().err) == is_seen
 
 
-def test_a_srun_line_tells_nothing() -> None:
+def test_a_srun_line_tells_nothing():
     found = path_of_stack(None, ["srun", "-n", "2", "./app"], k80(), 2, environment={})
     assert found.stack is None
     assert "does not say which MPI" in found.untold

@@ -1,9 +1,5 @@
 """Nothing is proved of a machine whose device links no source tells."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from toposeat import evaluation, mapping, pipeline, profile
@@ -23,9 +19,7 @@ from toposeat.topology import facts_of, read_topology, untold_pairs
     ],
 )
 @pytest.mark.parametrize("pattern", ["ring:4", "alltoall:2x2"])
-def test_no_pcie_box_is_proved_where_links_are_untold(
-    name: str, pattern: str, shared_dir: Path
-) -> None:
+def test_no_pcie_box_is_proved_where_links_are_untold(name, pattern, shared_dir):
     machine = read_topology(shared_dir / "machines" / name)
     traffic = profile.pattern_traffic(pattern)
     result = pipeline.map_on_path(
@@ -38,7 +32,7 @@ def test_no_pcie_box_is_proved_where_links_are_untold(
     assert -0.1 <= least <= most  # nowhere much slower than the default
 
 
-def test_a_pattern_takes_no_order_that_a_reading_makes_slower(shared_dir: Path) -> None:
+def test_a_pattern_takes_no_order_that_a_reading_makes_slower(shared_dir):
     machine = read_topology(shared_dir / "machines" / "nccl-xml/azure-ndv2-topo.xml")
     program = MicrobenchOptions(sizes=(65536, 1 << 20))
     plan = pipeline.plan_pattern(

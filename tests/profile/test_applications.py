@@ -3,16 +3,12 @@
 Both watch the same run, so that a run which depends on time (load balancing) is still comparable.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from tests.support.applications import APPLICATIONS, Application
-from tests.support.mpi import MpiToolchain, find_mpi
-from toposeat.model.traffic import Int64Array, MemorySpace, Traffic, TrafficKind
+from tests.support.applications import APPLICATIONS
+from tests.support.mpi import find_mpi
+from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.profile import profile_run
 from toposeat.profile.importers.open_mpi_monitoring import read_monitoring
 
@@ -27,7 +23,7 @@ BY_NAME = {each.name: each for each in APPLICATIONS}
 
 
 @pytest.fixture(scope="module")
-def debian_openmpi() -> MpiToolchain:
+def debian_openmpi():
     """The MPI that Debian's applications are linked to."""
     found = find_mpi("debian-openmpi")
     if isinstance(found, str):
@@ -35,9 +31,7 @@ def debian_openmpi() -> MpiToolchain:
     return found
 
 
-def watched(
-    application: Application, ranks: int, mpi: MpiToolchain, folder: Path, *options: str
-) -> tuple[Int64Array, Int64Array, Traffic]:
+def watched(application, ranks, mpi, folder, *options):
     """Point-to-point bytes by the interposer and by the monitoring, and the whole profile."""
     reason = application.missing()
     if reason:
@@ -70,12 +64,8 @@ def watched(
     ],
 )
 def test_point_to_point_equals_monitoring_cell_by_cell(
-    name: str,
-    ranks: int,
-    options: tuple[str, ...],
-    debian_openmpi: MpiToolchain,
-    tmp_path: Path,
-) -> None:
+    name, ranks, options, debian_openmpi, tmp_path
+):
     ours, monitored, traffic = watched(BY_NAME[name], ranks, debian_openmpi, tmp_path, *options)
     assert np.array_equal(ours, monitored)
     assert traffic.table(space=MemorySpace.DEVICE).bytes.sum() == 0

@@ -1,11 +1,8 @@
 """Real frameworks on one node: started as their users do, recorded to the byte of the formula."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,7 +35,7 @@ SHARDED = {"allgather": LAYER // RANKS, "reduce_scatter_block": LAYER // RANKS}
 MORE = {"transformers": 4, "deepspeed": 4}  # one float more in each step: seen, not derived
 
 
-def per_step(case: str) -> dict[str, int]:
+def per_step(case):
     """Bytes that each rank gives in a step, by operation."""
     if case == "fsdp2":
         return SHARDED
@@ -49,7 +46,7 @@ def per_step(case: str) -> dict[str, int]:
 pytestmark = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none")
 
 
-def why_not(case: str) -> str:
+def why_not(case):
     """Why a framework cannot be started; empty if it can."""
     package = case if case not in ("spawn", "fsdp2") else "torch"
     line = [python_with_torch(), "-c", f"import {package}"]
@@ -57,7 +54,7 @@ def why_not(case: str) -> str:
     return "" if done.returncode == 0 else f"no package {package} beside torch"
 
 
-def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[int, ...], int]]:
+def recorded(folder, case, steps):
     """What each rank gave to each group, by operation."""
     profile = folder / f"{steps}.prof"
     line = [*STARTERS[case], str(PROGRAM), str(steps), case]
@@ -78,7 +75,7 @@ def recorded(folder: Path, case: str, steps: int) -> Counter[tuple[str, tuple[in
 
 
 @pytest.mark.parametrize("case", STARTERS)
-def test_a_step_is_recorded_as_by_formula(tmp_path: Path, case: str) -> None:
+def test_a_step_is_recorded_as_by_formula(tmp_path, case):
     """By two runs of different length: what comes at the start and at the end is in both."""
     why = why_not(case)
     if why:

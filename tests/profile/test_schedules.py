@@ -1,12 +1,9 @@
 """Schedules of collectives: what is sent in which step, and that the data gets where it must."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from toposeat.errors import UsageError
-from toposeat.model.pair_table import Schedule
 from toposeat.model.runs import COLLECTIVES
 from toposeat.profile import (
     ALGORITHMS,
@@ -19,15 +16,15 @@ from toposeat.profile import (
 EVERY = [(operation, name) for operation, each in ALGORITHMS.items() for name in each]
 
 
-def steps(schedule: Schedule) -> list[list[tuple[int, int, int]]]:
+def steps(schedule):
     return [
         list(zip(phase.source.tolist(), phase.target.tolist(), phase.bytes.tolist(), strict=True))
         for phase in schedule.phases
     ]
 
 
-def test_alltoall_by_hand() -> None:
-    def alltoall(algorithm: str) -> list[list[tuple[int, int, int]]]:
+def test_alltoall_by_hand():
+    def alltoall(algorithm):
         return steps(collective_schedule("alltoall", algorithm, [[0, 1, 2]], 10))
 
     ring, back = [(0, 1, 10), (1, 2, 10), (2, 0, 10)], [(0, 2, 10), (1, 0, 10), (2, 1, 10)]
@@ -37,19 +34,19 @@ def test_alltoall_by_hand() -> None:
     assert alltoall("bruck") == [ring, back]
 
 
-def test_ring_allreduce_by_hand() -> None:
+def test_ring_allreduce_by_hand():
     schedule = collective_schedule("allreduce", "ring", [[0, 1, 2, 3]], 400)
     assert steps(schedule) == [[(0, 1, 100), (1, 2, 100), (2, 3, 100), (3, 0, 100)]] * 6
 
 
-def test_communicators_run_at_the_same_time_in_their_own_ranks() -> None:
+def test_communicators_run_at_the_same_time_in_their_own_ranks():
     schedule = collective_schedule("bcast", "binomial", [[4, 2, 0], [1, 5]], 7, repeats=3)
     assert steps(schedule) == [[(1, 5, 7), (4, 0, 7)], [(4, 2, 7)]]
     assert (schedule.ranks, schedule.repeats) == (6, 3)
     assert schedule.table().bytes.sum() == 3 * 3 * 7
 
 
-def test_an_exchange_is_the_collective_of_its_lines() -> None:
+def test_an_exchange_is_the_collective_of_its_lines():
     exchange = grid_exchange("allreduce:2x3")
     assert exchange.groups == ((0, 3), (1, 4), (2, 5))
     schedule = exchange_schedule(exchange, "recursive-doubling", 10)
@@ -64,7 +61,7 @@ def test_an_exchange_is_the_collective_of_its_lines() -> None:
 
 @pytest.mark.parametrize("members", [2, 3, 4, 7, 8, 16])
 @pytest.mark.parametrize(("operation", "algorithm"), EVERY)
-def test_everybody_hears_of_everybody(operation: str, algorithm: str, members: int) -> None:
+def test_everybody_hears_of_everybody(operation, algorithm, members):
     """What a rank knows at the end of a step can only come from what senders knew before it."""
     schedule = collective_schedule(operation, algorithm, [list(range(members))], members * 64)
     knows = np.eye(members, dtype=np.bool_)
@@ -78,7 +75,7 @@ def test_everybody_hears_of_everybody(operation: str, algorithm: str, members: i
 
 @pytest.mark.parametrize("members", [2, 5, 8])
 @pytest.mark.parametrize("algorithm", ["linear", "pairwise"])
-def test_direct_algorithms_send_every_block_once(algorithm: str, members: int) -> None:
+def test_direct_algorithms_send_every_block_once(algorithm, members):
     table = collective_schedule("alltoall", algorithm, [list(range(members))], 3).table()
     assert len(table) == members * (members - 1)
     assert set(table.bytes.tolist()) == {3}
@@ -93,12 +90,10 @@ def test_direct_algorithms_send_every_block_once(algorithm: str, members: int) -
         ("alltoall", "linear", [], "or have none"),
     ],
 )
-def test_what_is_not_known_is_refused(
-    operation: str, algorithm: str, groups: list[list[int]], message: str
-) -> None:
+def test_what_is_not_known_is_refused(operation, algorithm, groups, message):
     with pytest.raises(UsageError, match=message):
         collective_schedule(operation, algorithm, groups, 1)
 
 
-def test_the_names_that_the_command_line_offers_are_those_of_the_algorithms() -> None:
+def test_the_names_that_the_command_line_offers_are_those_of_the_algorithms():
     assert dict(COLLECTIVES) == {name: tuple(ALGORITHMS[name]) for name in COLLECTIVES}

@@ -1,9 +1,6 @@
 """What a file is follows from its content."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +23,7 @@ TRACE = json.dumps({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvent
         ("epoch 1 of 3, loss 0.5\n" * 5000 + LOG, "NCCL debug log"),
     ],
 )
-def test_text(tmp_path: Path, content: str, origin: str) -> None:
+def test_text(tmp_path, content, origin):
     path = tmp_path / "no-suffix"
     path.write_text(content)
     assert read_traffic(path).origin.startswith(origin)
@@ -37,7 +34,7 @@ def test_text(tmp_path: Path, content: str, origin: str) -> None:
     "content",
     ['{"schema": "toposeat/topology/1"}', "{}", "# toposeat/placement/1\nrank host\n"],
 )
-def test_files_that_are_no_traffic(tmp_path: Path, content: str) -> None:
+def test_files_that_are_no_traffic(tmp_path, content):
     path = tmp_path / "file"
     path.write_text(content)
     with pytest.raises(InputError, match="a file that is no traffic") as caught:
@@ -54,9 +51,7 @@ def test_files_that_are_no_traffic(tmp_path: Path, content: str) -> None:
     ],
 )
 @pytest.mark.parametrize("whole", [False, True])
-def test_former_sources_are_refused_by_name(
-    tmp_path: Path, content: bytes, what: str, whole: bool
-) -> None:
+def test_former_sources_are_refused_by_name(tmp_path, content, what, whole):
     path = tmp_path / "job_0"
     path.write_bytes(content)
     assert holds_traffic(path)  # so that the reader says what it is
@@ -73,9 +68,7 @@ def test_former_sources_are_refused_by_name(
         (b"PK\x03\x04", "an archive", "numpy.save"),
     ],
 )
-def test_what_is_no_longer_read_is_named(
-    tmp_path: Path, content: bytes, what: str, instead: str
-) -> None:
+def test_what_is_no_longer_read_is_named(tmp_path, content, what, instead):
     path = tmp_path / "file"
     path.write_bytes(content)
     assert holds_traffic(path)  # so that `report` says it too
@@ -84,25 +77,25 @@ def test_what_is_no_longer_read_is_named(
     assert instead in caught.value.hint
 
 
-def test_a_folder_of_two_tools_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_two_tools_is_refused(tmp_path):
     (tmp_path / "a.log").write_text(LOG)
     (tmp_path / "b.json").write_text(TRACE)
     with pytest.raises(InputError, match=r"files of different tools: a\.log and b\.json"):
         read_traffic(tmp_path)
 
 
-def test_a_folder_of_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_nothing_is_refused(tmp_path):
     (tmp_path / "readme").write_text("hello\n")
     with pytest.raises(InputError, match="a folder without files of a run"):
         read_traffic(tmp_path)
 
 
-def test_a_folder_of_our_own_records(tmp_path: Path) -> None:
+def test_a_folder_of_our_own_records(tmp_path):
     write_record(tmp_path, 0, 1)
     assert read_traffic(tmp_path).origin == "interposer"
 
 
-def test_a_folder_of_monitoring_files(tmp_path: Path) -> None:
+def test_a_folder_of_monitoring_files(tmp_path):
     for rank in range(2):
         (tmp_path / f"run.{rank}.prof").write_text(
             f"# POINT TO POINT\nE\t{rank}\t{1 - rank}\t8 bytes\t1 msgs sent\n"
@@ -110,14 +103,14 @@ def test_a_folder_of_monitoring_files(tmp_path: Path) -> None:
     assert read_traffic(tmp_path).table().dense_bytes(2).tolist() == [[0, 8], [8, 0]]
 
 
-def test_other_files_of_a_folder_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_of_a_folder_are_left_alone(tmp_path):
     np.save(tmp_path / "weights.npy", np.eye(3))
     (tmp_path / "notes.csv").write_text("0,1\n1,0\n")
     (tmp_path / "job.log").write_text(LOG)
     assert read_traffic(tmp_path).origin == "NCCL debug log"
 
 
-def test_a_topology_is_no_traffic(tmp_path: Path) -> None:
+def test_a_topology_is_no_traffic(tmp_path):
     for number, content in enumerate(
         ["\tGPU0\tGPU1\nGPU0\t X \tPIX\n", '{"schema": "toposeat/topology/1"}']
     ):

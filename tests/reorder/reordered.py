@@ -1,13 +1,9 @@
 """Running test programs with the reordering library, on nodes that are only pretended."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from toposeat.installed import native_path
 
@@ -16,15 +12,7 @@ LIBRARY = "lib/libtoposeat_reorder.so"
 _TIMEOUT_S = 300
 
 
-def run_reordered(
-    mpi: MpiToolchain,
-    nodes: Sequence[int],
-    program: Sequence[str | Path],
-    *,
-    preload: Sequence[Path] = (),
-    variables: Mapping[str, str] | None = None,
-    limit_s: int = _TIMEOUT_S,
-) -> subprocess.CompletedProcess[str]:
+def run_reordered(mpi, nodes, program, *, preload=(), variables=None, limit_s=_TIMEOUT_S):
     """Run `program` with a rank for each of `nodes`, on the node of that number.
 
     Args:

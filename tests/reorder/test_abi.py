@@ -1,14 +1,12 @@
 """The constants of each ABI, against the mpi.h of every MPI on the machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from tests.reorder.reordered import PROGRAMS
 from tests.support.interposed import compile_c
-from tests.support.mpi import ALL_MPI_NAMES, MpiToolchain
+from tests.support.mpi import ALL_MPI_NAMES
 from tests.support.processes import ran
 
 pytestmark = pytest.mark.each_abi
@@ -18,7 +16,7 @@ NAMES = {"ompi": "OPENMPI", "mpich": "MPICH", "abi": "STANDARD"}
 
 
 @pytest.mark.parametrize("mpi", ALL_MPI_NAMES, indirect=True)
-def test_constants(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_constants(mpi, build_dir):
     name = NAMES[mpi.abi]
     options = (f'-DABI_HEADER="{HEADER}"', f"-DOURS(name)={name}_##name", f"-D{name}_HANDLES")
     program = compile_c(mpi, PROGRAMS / "constants.c", build_dir, *options)

@@ -1,14 +1,9 @@
 """Fortran's three bindings reorder as C does, with Fortran's own constants for weights."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.reorder.reordered import run_reordered
 from tests.support.interposed import compile_c, only_one
-from tests.support.mpi import MpiToolchain
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
@@ -72,7 +67,7 @@ _BINDINGS = {
 
 @pytest.mark.parametrize("mpi", ["debian-openmpi", "debian-mpich"], indirect=True)
 @pytest.mark.parametrize("binding", list(_BINDINGS))
-def test_fortran(mpi: MpiToolchain, binding: str, build_dir: Path) -> None:
+def test_fortran(mpi, binding, build_dir):
     if mpi.fortran is None:
         pytest.skip(f"{mpi.name} has no mpifort")
     source = build_dir / f"pairs_{binding}.f90"

@@ -3,18 +3,14 @@
 Jobs here are ended from outside where they hang, and that fails the test.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.reorder.reordered import LIBRARY, PROGRAMS, run_reordered
 from tests.support.interposed import compile_c
-from tests.support.mpi import ALL_MPI_NAMES, MPI_NAMES, MpiToolchain
+from tests.support.mpi import ALL_MPI_NAMES, MPI_NAMES
 from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
@@ -28,19 +24,12 @@ BY_RANK = 'case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in %s) %s;; esac; exec "$0" "
 ON_SEVERAL_NODES = {"OMPI_COMM_WORLD_LOCAL_SIZE": "2", "MPI_LOCALNRANKS": "2"}
 
 
-def _at(ranks: str, do: str) -> list[str]:
+def _at(ranks, do):
     """The start of a command that does something else first in some ranks."""
     return ["sh", "-c", BY_RANK % (ranks, do)]
 
 
-def _run(
-    mpi: MpiToolchain,
-    build_dir: Path,
-    before: Sequence[str] = (),
-    *,
-    arguments: Sequence[str] = (),
-    variables: Mapping[str, str] | None = None,
-) -> tuple[str, list[str]]:
+def _run(mpi, build_dir, before=(), *, arguments=(), variables=None):
     """The new rank of each old one in a row of four, and what toposeat said."""
     program = compile_c(mpi, PROGRAMS / "row.c", build_dir)
     command = [*before, program, *arguments]
@@ -50,7 +39,7 @@ def _run(
     return done.stdout.strip(), said
 
 
-def _check_refused(outcome: tuple[str, list[str]], why: str) -> None:
+def _check_refused(outcome, why):
     new_rank, said = outcome
     assert new_rank == "0 1 2 3"
     assert len(said) == 1, said
@@ -59,7 +48,7 @@ def _check_refused(outcome: tuple[str, list[str]], why: str) -> None:
 
 
 @pytest.mark.parametrize("mpi", ALL_MPI_NAMES, indirect=True)
-def test_all_ranks_have_it(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_all_ranks_have_it(mpi, build_dir):
     new_rank, said = _run(mpi, build_dir)
     assert new_rank == NEW_RANK
     assert len(said) == 1
@@ -67,7 +56,7 @@ def test_all_ranks_have_it(mpi: MpiToolchain, build_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("mpi", MPI_NAMES[:2], indirect=True)
-def test_a_good_order_stays(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_a_good_order_stays(mpi, build_dir):
     new_rank, said = _run(mpi, build_dir, variables={"TOPOSEAT_REORDER_NODES": "0,0,1,1"})
     assert new_rank == "0 1 2 3"
     assert "2 of 6 neighbour links between nodes, no better order" in said[0]
@@ -75,26 +64,26 @@ def test_a_good_order_stays(mpi: MpiToolchain, build_dir: Path) -> None:
 
 @pytest.mark.parametrize("ranks", ["0", "1|2|3"])
 @pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)
-def test_off_in_some_ranks(mpi: MpiToolchain, build_dir: Path, ranks: str) -> None:
+def test_off_in_some_ranks(mpi, build_dir, ranks):
     before = _at(ranks, "export TOPOSEAT_REORDER=0")
     _check_refused(_run(mpi, build_dir, before), "TOPOSEAT_REORDER=0 in some ranks")
 
 
 @pytest.mark.parametrize("mpi", ALL_MPI_NAMES, indirect=True)
-def test_missing_in_some_ranks(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_missing_in_some_ranks(mpi, build_dir):
     outcome = _run(mpi, build_dir, _at("0|1|3", "unset LD_PRELOAD"))
     _check_refused(outcome, f"3 of 4 ranks {WITHOUT}")
 
 
 @pytest.mark.parametrize("mpi", MPI_NAMES[:2], indirect=True)
-def test_pretended_nodes_in_some_ranks(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_pretended_nodes_in_some_ranks(mpi, build_dir):
     """The others ask MPI, which is one more collective: for all or for none."""
     new_rank, _ = _run(mpi, build_dir, _at("0|2", "unset TOPOSEAT_REORDER_NODES"))
     assert new_rank == NEW_RANK  # nodes 0, 1, 0, 1 again: the first rank's number, or pretended
 
 
 @pytest.mark.parametrize("mpi", ["debian-mpich"], indirect=True)
-def test_a_program_with_a_static_mpi(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_a_program_with_a_static_mpi(mpi, build_dir):
     """The library is there, and no call of the program comes through it."""
     shared = compile_c(mpi, PROGRAMS / "row.c", build_dir)
     needed = ran(["ldd", shared], check=True).stdout
@@ -113,7 +102,7 @@ def test_a_program_with_a_static_mpi(mpi: MpiToolchain, build_dir: Path) -> None
 
 
 @pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)
-def test_several_nodes_without_a_home(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_several_nodes_without_a_home(mpi, build_dir):
     """By hand: who sees two of four ranks on its node cannot know of the others."""
     outcome = _run(mpi, build_dir, variables=ON_SEVERAL_NODES)
     _check_refused(outcome, "this job has several nodes")
@@ -122,7 +111,7 @@ def test_several_nodes_without_a_home(mpi: MpiToolchain, build_dir: Path) -> Non
 
 
 @pytest.mark.parametrize("mpi", MPI_NAMES[:2], indirect=True)
-def test_jobs_at_once_do_not_mix(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_jobs_at_once_do_not_mix(mpi, build_dir):
     """Half of the ranks of each: together they would look like one whole job."""
     halves = [_at(ranks, "unset LD_PRELOAD") for ranks in ("0|1", "2|3")]
     with ThreadPoolExecutor(len(halves)) as pool:
@@ -133,9 +122,7 @@ def test_jobs_at_once_do_not_mix(mpi: MpiToolchain, build_dir: Path) -> None:
 
 @pytest.mark.parametrize("mpi", MPI_NAMES[:2], indirect=True)
 @pytest.mark.parametrize("missing", [False, True])
-def test_spawned_ranks_are_a_world_of_their_own(
-    mpi: MpiToolchain, build_dir: Path, missing: bool
-) -> None:
+def test_spawned_ranks_are_a_world_of_their_own(mpi, build_dir, missing):
     """They have the launcher's environment, not that of who spawned them."""
     inherited = {"LD_PRELOAD": str(native_path(LIBRARY)), "TOPOSEAT_REORDER_NODES": "0,1,0,1"}
     outer = replace(mpi, env={**mpi.env, **inherited})
@@ -149,9 +136,7 @@ def test_spawned_ranks_are_a_world_of_their_own(
 
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("mpi", MPI_NAMES, indirect=True)
-def test_home_counts_the_ranks_of_several_nodes(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path, missing: bool
-) -> None:
+def test_home_counts_the_ranks_of_several_nodes(mpi, build_dir, tmp_path, missing):
     before = _at("1|2", "unset LD_PRELOAD") if missing else []
     with Home(tmp_path, hosts=["localhost"]) as home:
         way = {"TOPOSEAT_HOME": home.words, **home.environment}
@@ -164,7 +149,7 @@ def test_home_counts_the_ranks_of_several_nodes(
 
 
 @pytest.mark.parametrize("mpi", MPI_NAMES[:2], indirect=True)
-def test_a_home_that_cannot_be_reached(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_a_home_that_cannot_be_reached(mpi, build_dir):
     way = {"TOPOSEAT_HOME": "9:1:127.0.0.1", "TOPOSEAT_HOME_KEY": "00"}
     outcome = _run(mpi, build_dir, variables={**ON_SEVERAL_NODES, **way})
     _check_refused(outcome, "the ranks of this job cannot all be heard")

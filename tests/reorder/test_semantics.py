@@ -1,15 +1,12 @@
 """With reorder = 1 every role keeps its neighbours, weights and bytes, on every MPI."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.reorder.reordered import LIBRARY, PROGRAMS, run_reordered
 from tests.support.interposed import compile_c
-from tests.support.mpi import ALL_MPI_NAMES, FEW_MPI_NAMES, MpiToolchain
+from tests.support.mpi import ALL_MPI_NAMES, FEW_MPI_NAMES
 from tests.support.processes import ran
 from toposeat.installed import native_path
 
@@ -20,7 +17,7 @@ UNEQUAL = (0, 1, 1, 2, 1, 0)
 CASES = pytest.mark.parametrize("cases", [80, pytest.param(250, marks=pytest.mark.deep)])
 
 
-def _tallies(text: str) -> dict[str, list[int]]:
+def _tallies(text):
     """Cases, moved ones, links between nodes before and after, of each kind of topology."""
     lines = [line.split() for line in text.splitlines()]
     return {line[0]: [int(line[at]) for at in (1, 3, 5, 7)] for line in lines}
@@ -33,13 +30,7 @@ _WITH_COSTS = (
 )
 
 
-def _check_random(
-    mpi: MpiToolchain,
-    build_dir: Path,
-    cases: int,
-    nodes: tuple[int, ...],
-    before: tuple[str, ...] = (),
-) -> None:
+def _check_random(mpi, build_dir, cases, nodes, before=()):
     """The program itself compares neighbours, weights, bytes and whatever MPI promises."""
     program = compile_c(mpi, PROGRAMS / "random_topologies.c", build_dir)
     listed = ",".join(map(str, nodes))
@@ -57,18 +48,18 @@ def _check_random(
 
 @CASES
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_equal_nodes_and_by_link(mpi: MpiToolchain, build_dir: Path, cases: int) -> None:
+def test_equal_nodes_and_by_link(mpi, build_dir, cases):
     _check_random(mpi, build_dir, cases, EQUAL, ("sh", "-c", _WITH_COSTS))
 
 
 @CASES
 @pytest.mark.parametrize("mpi", ALL_MPI_NAMES, indirect=True)
-def test_unequal_nodes(mpi: MpiToolchain, build_dir: Path, cases: int) -> None:
+def test_unequal_nodes(mpi, build_dir, cases):
     _check_random(mpi, build_dir, cases, UNEQUAL)
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_switched_off_by_its_variable(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_switched_off_by_its_variable(mpi, build_dir):
     program = compile_c(mpi, PROGRAMS / "random_topologies.c", build_dir)
     off = {"TOPOSEAT_REORDER": "0"}
     done = run_reordered(mpi, (0, 1, 0, 1), [program, "20", "1", "0,1,0,1"], variables=off)
@@ -78,7 +69,7 @@ def test_switched_off_by_its_variable(mpi: MpiToolchain, build_dir: Path) -> Non
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_mistakes_are_the_mpis_to_refuse(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_mistakes_are_the_mpis_to_refuse(mpi, build_dir):
     program = compile_c(mpi, PROGRAMS / "mistakes.c", build_dir)
     reordered = run_reordered(mpi, (0, 1, 0, 1), [program])
     plain = run_reordered(mpi, (0, 1, 0, 1), [program], variables={"LD_PRELOAD": ""})
@@ -89,7 +80,7 @@ def test_mistakes_are_the_mpis_to_refuse(mpi: MpiToolchain, build_dir: Path) -> 
 
 
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
-def test_mpi4py(mpi: MpiToolchain) -> None:
+def test_mpi4py(mpi):
     """Python loads its MPI privately."""
     pytest.importorskip("mpi4py")
     nodes = (0, 1, 0, 1)
@@ -102,12 +93,12 @@ def test_mpi4py(mpi: MpiToolchain) -> None:
     assert node_of_role[2] == node_of_role[3]
 
 
-def test_it_links_no_mpi_and_no_runtime_of_its_own() -> None:
+def test_it_links_no_mpi_and_no_runtime_of_its_own():
     words = ran(["ldd", native_path(LIBRARY)], check=True).stdout
     assert "libmpi" not in words
     assert "libstdc++" not in words
 
 
-def test_programs_without_mpi_do_not_notice() -> None:
+def test_programs_without_mpi_do_not_notice():
     done = ran(["/bin/echo", "hello"], env={"LD_PRELOAD": str(native_path(LIBRARY))}, check=True)
     assert (done.stdout, done.stderr) == ("hello\n", "")

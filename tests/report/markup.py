@@ -1,7 +1,5 @@
 """A strict reader of the report's markup: balanced, quoted, nothing from outside."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 
@@ -11,31 +9,31 @@ _VOID = {"meta", "br", "hr", "img", "input", "link"}
 class Page(HTMLParser):
     """Parses and remembers; raises AssertionError at the first unbalanced tag."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.stack: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.svg_text: list[str] = []
-        self.titles: list[str] = []
+        self.stack = []
+        self.tags = []
+        self.text = []
+        self.svg_text = []
+        self.titles = []
         self.feed(text)
         self.close()
         assert not self.stack, f"never closed: {self.stack}"
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         if tag not in _VOID:
             self.stack.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.stack, f"</{tag}> closes nothing"
         assert self.stack[-1] == tag, f"</{tag}> closes <{self.stack[-1]}>"
         self.stack.pop()
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self.stack and self.stack[-1] not in ("style", "script"):
             self.text.append(data)
             if "svg" in self.stack and self.stack[-1] == "text":
@@ -44,15 +42,15 @@ class Page(HTMLParser):
                 self.titles.append(data)
 
     @property
-    def words(self) -> str:
+    def words(self):
         return "\n".join(self.text)
 
-    def classes(self, name: str) -> int:
+    def classes(self, name):
         """How many elements carry the class."""
         return sum(name in (attrs.get("class") or "").split() for _, attrs in self.tags)
 
 
-def assert_nothing_from_outside(text: str) -> None:
+def assert_nothing_from_outside(text):
     """No address is fetched or followed: links stay inside the page."""
     page = Page(text)
     for tag, attrs in page.tags:

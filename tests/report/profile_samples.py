@@ -1,7 +1,5 @@
 """A profile with everything in it: both memories, times by kind, phases, devices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.report import samples
@@ -14,13 +12,12 @@ from toposeat.model.traffic import (
     RankInfo,
     TimeKind,
     TimeShare,
-    Traffic,
 )
 
 DEVICE, HOST = MemorySpace.DEVICE, MemorySpace.HOST
 
 
-def rank_info(rank: int, *, ordinal: int | None = None) -> RankInfo:
+def rank_info(rank, *, ordinal=None):
     """Ten seconds, of which 3 s on device buffers (1 s waiting), 0.5 s host, 0.5 s other calls."""
     shares = [
         (TimeKind.POINT_TO_POINT, DEVICE, 2.0, 100),
@@ -42,7 +39,7 @@ def rank_info(rank: int, *, ordinal: int | None = None) -> RankInfo:
     )
 
 
-def full_profile(*, device_0: bool = False) -> Traffic:
+def full_profile(*, device_0=False):
     """Four ranks of a 2-D stencil on devices, with host traffic beside it."""
     traffic = samples.timed(samples.stencil((2, 2), weight=3))
     table = traffic.tables[samples.DEVICE_P2P]

@@ -5,10 +5,7 @@ cube mesh; DGX-2: 16 GPUs on two baseboards of switches); the numbers are round 
 counted here link by link, so that tests do not depend on the compiled core.
 """
 
-from __future__ import annotations
-
 from collections import deque
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,9 +37,7 @@ DEVICE_P2P = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
 HOST_P2P = (TrafficKind.POINT_TO_POINT, MemorySpace.HOST)
 
 
-def link(
-    kind: LinkKind, a: str, b: str, gb_per_s: float, *, combined: bool = False, count: int = 1
-) -> Link:
+def link(kind, a, b, gb_per_s, *, combined=False, count=1):
     rate = nominal(gb_per_s * 1e9)
     return Link(
         id=f"{a}--{b}",
@@ -56,7 +51,7 @@ def link(
     )
 
 
-def device(index: int, *, name: str = "Tesla K80", numa: int | None = 0, host: str = "*") -> Device:
+def device(index, *, name="Tesla K80", numa=0, host="*"):
     return Device(
         id=f"gpu{index}",
         index=index,
@@ -71,18 +66,16 @@ def device(index: int, *, name: str = "Tesla K80", numa: int | None = 0, host: s
     )
 
 
-def shortest_routes(
-    devices: Sequence[Device], links: Sequence[Link], targets: Sequence[str] = ()
-) -> tuple[Route, ...]:
+def shortest_routes(devices, links, targets=()):
     """Breadth-first routes from every device to every device and `targets`."""
-    near: dict[str, list[tuple[str, Link]]] = {}
+    near = {}
     for each in links:
         near.setdefault(each.ends[0], []).append((each.ends[1], each))
         near.setdefault(each.ends[1], []).append((each.ends[0], each))
     ends = {d.id for d in devices}
     routes = []
     for source in (d.id for d in devices):
-        came: dict[str, list[Link]] = {source: []}
+        came = {source: []}
         queue = deque([source])
         while queue:
             here = queue.popleft()
@@ -97,7 +90,7 @@ def shortest_routes(
     return tuple(sorted(routes, key=lambda r: (r.source, r.target)))
 
 
-def _route(source: str, target: str, links: list[Link]) -> Route:
+def _route(source, target, links):
     kinds = {each.kind for each in links}
     if kinds <= {LinkKind.NVLINK, LinkKind.XGMI}:
         path_class = PathClass.NVL
@@ -112,7 +105,7 @@ def _route(source: str, target: str, links: list[Link]) -> Route:
     )
 
 
-def small_tree() -> Topology:
+def small_tree():
     """Two packages, each with a host bridge and a switch with two devices; one NIC."""
     components, links = [], []
     for p in range(2):
@@ -142,7 +135,7 @@ def small_tree() -> Topology:
     )
 
 
-def k80_16() -> Topology:
+def k80_16():
     """The seed's 16-GPU node: package, host bridge, PCIe switch, board switch, device."""
     components, links = [], []
     for p in range(2):
@@ -172,7 +165,7 @@ def k80_16() -> Topology:
     )
 
 
-def mesh_8() -> Topology:
+def mesh_8():
     """A hybrid cube mesh over a PCIe tree: two packages, four switches, four NICs."""
     one = ((0, 1), (0, 2), (1, 3), (4, 5), (4, 6), (5, 7), (0, 4), (3, 7))
     two = ((0, 3), (1, 2), (2, 3), (0, 6), (4, 7), (5, 6), (6, 7), (1, 5), (2, 6))
@@ -209,7 +202,7 @@ def mesh_8() -> Topology:
     )
 
 
-def switch_box(devices_count: int = 16) -> Topology:
+def switch_box(devices_count=16):
     """All devices on two crossbars with a trunk between them, as on two baseboards."""
     devices = tuple(
         device(i, name="V100-SXM3", numa=i * 2 // devices_count) for i in range(devices_count)
@@ -234,11 +227,11 @@ def switch_box(devices_count: int = 16) -> Topology:
     )
 
 
-def one_device() -> Topology:
+def one_device():
     return Topology(name="one", origin="written by hand", devices=(device(0),))
 
 
-def cluster(hosts: int = 8, per_host: int = 8) -> Topology:
+def cluster(hosts=8, per_host=8):
     """Hosts with one package, one switch per two devices, a NIC per switch and one network."""
     devices, nics, components, links = [], [], [], []
     components.append(Component(id="fabric", kind=ComponentKind.NETWORK, name="fabric", host=""))
@@ -277,7 +270,7 @@ def cluster(hosts: int = 8, per_host: int = 8) -> Topology:
     )
 
 
-def stencil(shape: tuple[int, ...], *, weight: int = 1, size: int = 2**20) -> Traffic:
+def stencil(shape, *, weight=1, size=2**20):
     """Neighbour exchange on a row-major grid; messages along the first dimension are heavier."""
     ranks = int(np.prod(shape))
     matrix = np.zeros((ranks, ranks), dtype=np.int64)
@@ -298,7 +291,7 @@ def stencil(shape: tuple[int, ...], *, weight: int = 1, size: int = 2**20) -> Tr
     )
 
 
-def timed(traffic: Traffic, *, wall_s: float = 10.0, mpi_s: float = 2.2) -> Traffic:
+def timed(traffic, *, wall_s=10.0, mpi_s=2.2):
     """`traffic` with a little host traffic and measured times on every rank."""
     tables = dict(traffic.tables)
     tables[HOST_P2P] = PairTable.from_pairs([0], [traffic.ranks - 1], [4096], [2])
@@ -317,9 +310,7 @@ def timed(traffic: Traffic, *, wall_s: float = 10.0, mpi_s: float = 2.2) -> Traf
     )
 
 
-def evaluate_by_hand(
-    topology: Topology, traffic: Traffic, device_of_rank: Sequence[int]
-) -> Evaluation:
+def evaluate_by_hand(topology, traffic, device_of_rank):
     """Congestion per link counted over the routes; link time is taken as the worst congestion."""
     table = traffic.mapped_table()
     carried = {each.id: [0, 0] for each in topology.links}
@@ -361,14 +352,7 @@ def evaluate_by_hand(
     )
 
 
-def mapping(
-    topology: Topology,
-    traffic: Traffic,
-    device_of_rank: Sequence[int],
-    *,
-    objective: str = "congestion",
-    proved: bool = True,
-) -> MappingResult:
+def mapping(topology, traffic, device_of_rank, *, objective="congestion", proved=True):
     """A mapping result whose numbers are counted by `evaluate_by_hand`."""
     placed = evaluate_by_hand(topology, traffic, device_of_rank)
     value = {
@@ -402,11 +386,11 @@ def mapping(
 K80_PLACED = (0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)
 
 
-def measured(value: float) -> Quantity:
+def measured(value):
     return Quantity(value, Source.MEASURED)
 
 
-def run_record() -> RunRecord:
+def run_record():
     """Three ranks: one as placed, one not, one that nobody could check."""
     return RunRecord(
         command=("mpirun", "-n", "3", "./my app"),

@@ -1,10 +1,6 @@
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,14 +26,14 @@ PREDICTIONS = {
 }
 
 
-def strict(text: str) -> Any:
-    def refuse(word: str) -> None:
+def strict(text):
+    def refuse(word):
         raise AssertionError(f"{word} in JSON")
 
     return json.loads(text, parse_constant=refuse)
 
 
-def test_mapping_has_what_the_design_asks_for() -> None:
+def test_mapping_has_what_the_design_asks_for():
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     form = strict(
         json_text(mapping_json(samples.mapping(tree, traffic, samples.K80_PLACED), tree, traffic))
@@ -73,7 +69,7 @@ def test_mapping_has_what_the_design_asks_for() -> None:
     assert (form["topology"], form["notes"]) == ("k80-16", [])
 
 
-def test_printed_mapping_can_be_loaded(tmp_path: Path) -> None:
+def test_printed_mapping_can_be_loaded(tmp_path):
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     result = samples.mapping(tree, traffic, (1, 0, 2, 3), proved=False)
     path = tmp_path / "mapping.json"
@@ -81,7 +77,7 @@ def test_printed_mapping_can_be_loaded(tmp_path: Path) -> None:
     assert parse_mapping(path.read_text(), path) == result
 
 
-def test_printed_topology_can_be_loaded(tmp_path: Path) -> None:
+def test_printed_topology_can_be_loaded(tmp_path):
     for topology in (samples.small_tree(), samples.mesh_8(), samples.one_device()):
         path = tmp_path / f"{topology.name}.json"
         path.write_text(json_text(document(TOPOLOGY_SCHEMA, topology_document(topology))))
@@ -92,7 +88,7 @@ def test_printed_topology_can_be_loaded(tmp_path: Path) -> None:
     assert form["report"] == ["the link widths were not read"]
 
 
-def test_printed_run_can_be_loaded(tmp_path: Path) -> None:
+def test_printed_run_can_be_loaded(tmp_path):
     record = samples.run_record()
     path = tmp_path / "run.json"
     path.write_text(json_text(document(RUN_SCHEMA, record)))
@@ -101,7 +97,7 @@ def test_printed_run_can_be_loaded(tmp_path: Path) -> None:
     assert document(RUN_SCHEMA, record)["verdict"] == "mismatch"
 
 
-def test_runs_of_older_versions_have_no_verdict_of_the_job(tmp_path: Path) -> None:
+def test_runs_of_older_versions_have_no_verdict_of_the_job(tmp_path):
     form = document(RUN_SCHEMA, samples.run_record())
     del form["verdict"]
     for seat in form["seats"]:
@@ -111,7 +107,7 @@ def test_runs_of_older_versions_have_no_verdict_of_the_job(tmp_path: Path) -> No
     assert parse_run(path.read_text(), path) == replace(samples.run_record(), verdict=None)
 
 
-def test_numbers_that_are_not_become_null() -> None:
+def test_numbers_that_are_not_become_null():
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     result = samples.mapping(tree, traffic, range(4))
     worse = replace(result.placed, predicted_s=math.inf, cost=math.nan)
@@ -120,7 +116,7 @@ def test_numbers_that_are_not_become_null() -> None:
     assert form["placed"]["cost"] is None
 
 
-def test_profile_is_dense_up_to_256_ranks() -> None:
+def test_profile_is_dense_up_to_256_ranks():
     form = strict(json_text(profile_json(samples.timed(samples.stencil((4,))))))
     device = form["traffic"]["point-to-point"]["device"]
     assert form["ranks"] == 4
@@ -141,7 +137,7 @@ def test_profile_is_dense_up_to_256_ranks() -> None:
     assert form["mapped_space"] == "device"
 
 
-def test_profile_is_sparse_above_256_ranks() -> None:
+def test_profile_is_sparse_above_256_ranks():
     table = PairTable.from_pairs([0, 256], [256, 3], [10, 20], [1, 2])
     traffic = Traffic(
         ranks=257,
@@ -159,13 +155,13 @@ def test_profile_is_sparse_above_256_ranks() -> None:
     assert form["time"] == nothing
 
 
-def test_empty_traffic() -> None:
+def test_empty_traffic():
     form = strict(json_text(profile_json(Traffic(ranks=1, origin="x", tables={}))))
     assert form["traffic"] == {}
     assert form["mapped_space"] is None
 
 
-def test_placement_and_comparison() -> None:
+def test_placement_and_comparison():
     placement = Placement(
         seats=(Seat(rank=0, local_rank=0, index=2, cpus="0-3"),),
         devices_of_host={"*": (HostDevice(index=2),)},
@@ -183,7 +179,7 @@ def test_placement_and_comparison() -> None:
     assert rows["predicted"][0].keys() >= PREDICTIONS
 
 
-def test_json_text_is_exact_and_keeps_numpy_out() -> None:
+def test_json_text_is_exact_and_keeps_numpy_out():
     assert json_text({"a": 1, "b": [1, 2.5], "c": [], "d": {}, "e": ["ä"]}) == (
         '{\n  "a": 1,\n  "b": [1, 2.5],\n  "c": [],\n  "d": {},\n  "e": ["ä"]\n}\n'
     )

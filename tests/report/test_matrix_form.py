@@ -1,9 +1,5 @@
 """Exported matrices, read back by the importers."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,7 +12,7 @@ RING = pattern_traffic("ring:5,bytes=70")
 
 
 @pytest.mark.parametrize("form", ["csv", "npy"])
-def test_directed_forms_come_back_as_they_were(tmp_path: Path, form: str) -> None:
+def test_directed_forms_come_back_as_they_were(tmp_path, form):
     path = tmp_path / "matrix"
     path.write_bytes(matrix_file(RING, form))
     assert np.array_equal(
@@ -24,12 +20,12 @@ def test_directed_forms_come_back_as_they_were(tmp_path: Path, form: str) -> Non
     )
 
 
-def test_sparse_jobs_are_not_written_dense() -> None:
+def test_sparse_jobs_are_not_written_dense():
     with pytest.raises(UsageError, match="16384 ranks"):
         matrix_file(pattern_traffic("ring:16384"), "csv")
 
 
-def test_the_report_verb_converts(tmp_path: Path) -> None:
+def test_the_report_verb_converts(tmp_path):
     source, target, again = (tmp_path / name for name in ("a.csv", "b.npy", "c.csv"))
     source.write_text("0,7\n9,0\n")
     assert main(["report", str(source), "-o", str(target)]) == 0

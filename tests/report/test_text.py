@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import io
 from collections import Counter
-from collections.abc import Iterator
 from unicodedata import east_asian_width
 
 import pytest
@@ -10,21 +7,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toposeat.report import TextStyle, text_style_for
-from toposeat.report.parts import Cell, Fact, Line, Note, Part, Table, Title
+from toposeat.report.parts import Cell, Fact, Line, Note, Table, Title
 from toposeat.report.text import lay_out
 
 
 class Terminal(io.StringIO):
-    def __init__(self, encoding: str = "utf-8", *, tty: bool = True) -> None:
+    def __init__(self, encoding="utf-8", *, tty=True):
         super().__init__()
         self._encoding = encoding
         self._tty = tty
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]
+    def encoding(self):  # type: ignore[override]
         return self._encoding
 
-    def isatty(self) -> bool:
+    def isatty(self):
         return self._tty
 
 
@@ -39,20 +36,18 @@ class Terminal(io.StringIO):
         (Terminal("latin-1"), {}, TextStyle(width=132, colour=True, unicode=False)),
     ],
 )
-def test_style_follows_the_stream(
-    stream: Terminal, environment: dict[str, str], expected: TextStyle
-) -> None:
+def test_style_follows_the_stream(stream, environment, expected):
     assert text_style_for(stream, environment, columns=132) == expected
 
 
-def test_the_process_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_environment_changes_nothing(monkeypatch):
     plain = lay_out([Table(("a",), [("x" * 50,)])], TextStyle(width=60))
     for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "20"), ("TERM", "dumb")):
         monkeypatch.setenv(name, value)
     assert lay_out([Table(("a",), [("x" * 50,)])], TextStyle(width=60)) == plain
 
 
-def test_lines_have_no_trailing_blanks() -> None:
+def test_lines_have_no_trailing_blanks():
     text = lay_out([Table(("a", "b"), [("x", ""), ("longer", "y")])], TextStyle())
     assert text == "a       b\nx\nlonger  y\n"
 
@@ -63,7 +58,7 @@ LINES = st.builds(Line, st.lists(CELLS, max_size=4).map(tuple), st.sampled_from(
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> Table:
+def tables(draw):
     """Of one to four columns."""
     columns = draw(st.integers(1, 4))
     row = st.lists(CELLS, min_size=columns, max_size=columns)
@@ -83,7 +78,7 @@ PARTS = st.one_of(
 )
 
 
-def said(part: Part) -> Iterator[str]:
+def said(part):
     """The words of a part."""
     match part:
         case str():
@@ -102,7 +97,7 @@ def said(part: Part) -> Iterator[str]:
 
 @given(part=PARTS, width=st.integers(40, 60))
 @example(part=Table(("a", "b"), [("好" * 70, "-" * 70)]), width=40)
-def test_nothing_is_cut_and_no_line_is_too_wide(part: Part, width: int) -> None:
+def test_nothing_is_cut_and_no_line_is_too_wide(part, width):
     text = lay_out([part], TextStyle(width=width))
     for line in text.splitlines():
         assert sum(1 + (east_asian_width(c) in "FW") for c in line) <= width
@@ -114,7 +109,7 @@ def test_nothing_is_cut_and_no_line_is_too_wide(part: Part, width: int) -> None:
     assert [line.rstrip() for line in plain.splitlines()] == text.splitlines()
 
 
-def test_how_parts_are_broken() -> None:
+def test_how_parts_are_broken():
     note = Note("a sentence that is longer than its line, and so is broken")
     table = Table(("a", "b\nc"), [("1", "x"), ("22", Cell("y", "worse", "here"))], right=(0,))
     copied = Line(("--word " * 9,), end="keep")

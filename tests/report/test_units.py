@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -35,7 +33,7 @@ from toposeat.report.units import (
         (2**63, "8.00 EiB"),
     ],
 )
-def test_bytes(value: float, words: str) -> None:
+def test_bytes(value, words):
     assert format_bytes(value) == words
 
 
@@ -53,11 +51,11 @@ def test_bytes(value: float, words: str) -> None:
         (math.inf, "?"),
     ],
 )
-def test_seconds(value: float, words: str) -> None:
+def test_seconds(value, words):
     assert format_seconds(value) == words
 
 
-def test_rates_are_decimal() -> None:
+def test_rates_are_decimal():
     assert format_rate(12.3e9) == "12.3 GB/s"
     assert format_rate(900e9) == "900 GB/s"
     assert format_rate(1.8e12) == "1.80 TB/s"
@@ -81,18 +79,18 @@ def test_rates_are_decimal() -> None:
         (1, math.nan, "-"),
     ],
 )
-def test_gain(before: float, after: float, words: str) -> None:
+def test_gain(before, after, words):
     assert format_gain(before, after) == words
 
 
-def test_percent_never_rounds_up_to_all_or_down_to_nothing() -> None:
+def test_percent_never_rounds_up_to_all_or_down_to_nothing():
     assert format_percent(0.9999) == "99.9 %"
     assert format_percent(1.0) == "100 %"
     assert format_percent(0.0001) == "<0.1 %"
     assert format_percent(0.0) == "0 %"
 
 
-def test_counts_and_plurals() -> None:
+def test_counts_and_plurals():
     assert format_count(1234567) == "1,234,567"
     assert plural(1, "link") == "1 link"
     assert plural(3, "link") == "3 links"
@@ -102,7 +100,7 @@ def test_counts_and_plurals() -> None:
     ]
 
 
-def test_clean_disarms_terminals() -> None:
+def test_clean_disarms_terminals():
     assert clean("a\x1b[31mred\x07") == "a\ufffd[31mred\ufffd"
     assert clean("two\nlines\tand\u2028more") == "two lines and more"
     assert clean("\u202egnp.exe") == "\ufffdgnp.exe"
@@ -110,18 +108,18 @@ def test_clean_disarms_terminals() -> None:
 
 
 @given(st.text())
-def test_clean_is_one_printable_line(text: str) -> None:
+def test_clean_is_one_printable_line(text):
     assert clean(text) == "" or clean(text).isprintable()
     assert clean(clean(text)) == clean(text)
 
 
 @given(st.floats(min_value=1e-9, max_value=1e15))
-def test_three_digits_stay_close(value: float) -> None:
+def test_three_digits_stay_close(value):
     assert float(three_digits(value)) == pytest.approx(value, rel=0.006)
 
 
 @given(st.integers(min_value=1, max_value=2**62))
-def test_bytes_stay_close(value: int) -> None:
+def test_bytes_stay_close(value):
     number, unit = format_bytes(value).split()
     factor = 1024 ** ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB").index(unit)
     assert float(number) * factor == pytest.approx(value, rel=0.006)

@@ -1,7 +1,5 @@
 """Real applications of the Debian archive, each with an input small enough for tests."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -114,28 +112,28 @@ class Application:
     output: str  # file of the folder that holds `done` after a good run; "" is stdout
     done: str
 
-    def missing(self) -> str | None:
+    def missing(self):
         """Why it cannot run here, or None."""
         absent = [each for each in self.programs if shutil.which(each) is None]
         if absent:
             return f"{self.name}: no {absent[0]}; install the Debian package {self.package}"
         return None
 
-    def ran(self, folder: Path, stdout: str) -> bool:
+    def ran(self, folder, stdout):
         """Whether the run that printed `stdout` in `folder` came to its end."""
         text = stdout if not self.output else (folder / self.output).read_text(errors="replace")
         return self.done in text
 
 
-def _lennard_jones(folder: Path, size: int) -> None:
+def _lennard_jones(folder, size):
     (folder / "in.lj").write_text(_LENNARD_JONES.format(cells=16, steps=40 * size))
 
 
-def _charges(folder: Path, size: int) -> None:
+def _charges(folder, size):
     (folder / "in.pppm").write_text(_CHARGES.format(cells=10, steps=10 * size))
 
 
-def _water(folder: Path, size: int) -> None:
+def _water(folder, size):
     (folder / "topol.top").write_text(_WATER_TOPOLOGY)
     (folder / "md.mdp").write_text(_WATER_RUN.format(steps=30 * size))
     box = ["-cs", "spc216.gro", "-box", "4", "4", "4", "-p", "topol.top", "-o", "conf.gro"]
@@ -143,18 +141,18 @@ def _water(folder: Path, size: int) -> None:
     _run(folder, ["gmx", "grompp", "-f", "md.mdp", "-c", "conf.gro", "-maxwarn", "5"])
 
 
-def _hydrogen(folder: Path, size: int) -> None:
+def _hydrogen(folder, size):
     # No pseudopotential is packaged: the suite's own generator makes one.
     _run(folder, ["ld1.x"], text=_HYDROGEN_ATOM)
     edge = 8 * size ** (1 / 3)  # the work grows about as the volume
     (folder / "pw.in").write_text(_HYDROGEN_CRYSTAL.format(edge=f"{edge:.1f}"))
 
 
-def _hpcc(folder: Path, _: int) -> None:
+def _hpcc(folder, _):
     shutil.copy(_HPCC_EXAMPLE, folder / "hpccinf.txt")
 
 
-def _run(folder: Path, command: list[str], text: str = "") -> None:
+def _run(folder, command, text=""):
     subprocess.run(
         command,
         cwd=folder,

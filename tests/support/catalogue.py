@@ -1,7 +1,5 @@
 """Machines of the catalogue as a parameter: five that differ most in every run, all in depth."""
 
-from __future__ import annotations
-
 import pytest
 
 from toposeat.topology import catalogue_names

@@ -1,7 +1,5 @@
 """One headless Chromium for many pages, driven over its DevTools pipe."""
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import json
@@ -10,7 +8,6 @@ import select
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = (
@@ -29,7 +26,7 @@ _PATIENCE_S = 120.0
 PINNED = "DejaVu Sans"  # the font whose widths drawings count with
 
 
-def find_chromium() -> str:
+def find_chromium():
     """The path of a browser.
 
     Raises:
@@ -52,7 +49,7 @@ class Chromium:
         dialogs: what alert() and the like said.
     """
 
-    def __init__(self, program: str, folder: Path) -> None:
+    def __init__(self, program, folder):
         to_browser, from_us = _pipe()
         to_us, from_browser = _pipe()
         # The pipe is of descriptors 3 and 4.
@@ -70,16 +67,16 @@ class Chromium:
         self._in = os.fdopen(to_us, "rb", buffering=0)
         self._rest = b""
         self._number = 0
-        self._session: dict[str, str] = {}
-        self.requested: list[str] = []
-        self.dialogs: list[str] = []
+        self._session = {}
+        self.requested = []
+        self.dialogs = []
         page = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=page, flatten=True)
         self._session = {"sessionId": attached["sessionId"]}
         self.call("Page.enable")
         self.call("Network.enable")
 
-    def call(self, method: str, **parameters: Any) -> Any:
+    def call(self, method, **parameters):
         """Ask the browser and wait for its answer."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters, **self._session}
@@ -90,7 +87,7 @@ class Chromium:
             raise RuntimeError(f"{method}: {got['error']}")
         return got["result"]
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self):
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._in], [], [], _PATIENCE_S)
             more = self._in.read(1 << 16) if ready else b""
@@ -98,7 +95,7 @@ class Chromium:
                 raise RuntimeError("chromium has ended, or does not answer")
             self._rest += more
         first, _, self._rest = self._rest.partition(b"\0")
-        message: dict[str, Any] = json.loads(first)
+        message = json.loads(first)
         parameters = message.get("params", {})
         if message.get("method") == "Network.requestWillBeSent":
             address = parameters["request"]["url"]
@@ -107,17 +104,17 @@ class Chromium:
             self.dialogs.append(parameters["message"])
         return message
 
-    def resize(self, width: int) -> None:
+    def resize(self, width):
         """Give the window this width; below 500 it is a telephone's."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         self.call("Emulation.setDeviceMetricsOverride", **size)
 
-    def emulate(self, media: str, *, dark: bool) -> None:
+    def emulate(self, media, *, dark):
         """Show the page on a `screen` or in `print`."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
-    def open(self, page: Path, width: int, *, dark: bool = False) -> None:
+    def open(self, page, width, *, dark=False):
         """Load a page in the pinned font."""
         self.resize(width)
         self.emulate("screen", dark=dark)
@@ -130,7 +127,7 @@ class Chromium:
             "document.head.append(pinned); document.fonts.ready.then(() => null)"
         )
 
-    def run(self, script: str) -> Any:
+    def run(self, script):
         """The value of a JavaScript expression on the page."""
         answer = self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
@@ -139,7 +136,7 @@ class Chromium:
             raise RuntimeError(json.dumps(answer["exceptionDetails"])[:500])
         return answer["result"].get("value")
 
-    def picture(self, selector: str, scale: float) -> bytes:
+    def picture(self, selector, scale):
         """A PNG of the first element that the selector finds."""
         box = self.run(
             f"(() => {{ const r = document.querySelector('{selector}').getBoundingClientRect();"
@@ -148,7 +145,7 @@ class Chromium:
         options = {"clip": {**box, "scale": scale}, "captureBeyondViewport": True}
         return base64.b64decode(self.call("Page.captureScreenshot", **options)["data"])
 
-    def close(self) -> None:
+    def close(self):
         """End the browser."""
         self._session = {}
         try:
@@ -160,7 +157,7 @@ class Chromium:
         self._in.close()
 
 
-def _pipe() -> tuple[int, int]:
+def _pipe():
     """Both ends, out of the way of descriptors 3 and 4."""
     ends = os.pipe()
     moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]

@@ -1,14 +1,11 @@
 """The cluster of `../shared/testbed`: a login node and nodes in namespaces of this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,15 +47,7 @@ class Cluster:
     share: Path
     nodes: tuple[str, ...]
 
-    def on(
-        self,
-        node: str,
-        words: Sequence[str | Path],
-        *,
-        environment: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        seconds: float = _SECONDS,
-    ) -> subprocess.CompletedProcess[str]:
+    def on(self, node, words, *, environment=None, cwd=None, seconds=_SECONDS):
         """Run a command on a node (`LOGIN`, or one of `nodes`) to its end.
 
         Args:
@@ -84,23 +73,11 @@ class Cluster:
             ran(self._words(LOGIN, ["pkill", "-9", "-f", toposeat()]))
             raise
 
-    def batch(
-        self,
-        words: Sequence[str | Path],
-        *,
-        environment: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-    ) -> subprocess.CompletedProcess[str]:
+    def batch(self, words, *, environment=None, cwd=None):
         """Run a job by `sbatch WORDS` to its end: its exit code."""
         return self.on(LOGIN, ["sh", "-c", _BATCH, "sh", *words], environment=environment, cwd=cwd)
 
-    def start(
-        self,
-        node: str,
-        words: Sequence[str | Path],
-        *,
-        environment: Mapping[str, str] | None = None,
-    ) -> subprocess.Popen[str]:
+    def start(self, node, words, *, environment=None):
         """Start a command on a node, in `share`."""
         return subprocess.Popen(
             self._words(node, words),
@@ -111,7 +88,7 @@ class Cluster:
             text=True,
         )
 
-    def on_all(self, words: Sequence[str | Path]) -> None:
+    def on_all(self, words):
         """Run a command on the login node and all others, at the same time.
 
         Raises:
@@ -122,13 +99,13 @@ class Cluster:
             if each.returncode != 0:
                 raise RuntimeError(error)
 
-    def bytes_sent(self) -> dict[str, int]:
+    def bytes_sent(self):
         """Bytes that every node has sent into its leaf switch so far, by name of the node."""
         done = self.on(LOGIN, ["ip", "-s", "-j", "link"])
         sent = {link["ifname"]: link["stats64"]["rx"]["bytes"] for link in json.loads(done.stdout)}
         return {node: sent[f"v{node.removeprefix('tb')}"] for node in self.nodes}
 
-    def emulated(self, machine: str) -> dict[str, str]:
+    def emulated(self, machine):
         """This process's environment, with the GPUs of a machine emulated on every node.
 
         Each node has devices of its own, made once; a test may put another machine in their place.
@@ -147,17 +124,15 @@ class Cluster:
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         }
 
-    def _words(self, node: str, words: Sequence[str | Path]) -> list[str]:
+    def _words(self, node, words):
         return [str(self.script), "on", node, *map(str, words)]
 
-    def _environment(self, environment: Mapping[str, str] | None) -> dict[str, str]:
+    def _environment(self, environment):
         base = os.environ if environment is None else environment
         return {**base, "BED": str(self.share), "BED_SHARE": str(self.share)}
 
 
-def until_no_crash(
-    start: Callable[[], subprocess.CompletedProcess[str]],
-) -> subprocess.CompletedProcess[str]:
+def until_no_crash(start):
     """Again where MPI_Init of Open MPI crashed under srun --mpi=pmix, as one job in eight does.
 
     Measured without toposeat. A rank in the wrong place does not end so.
@@ -174,12 +149,12 @@ def until_no_crash(
     return start()
 
 
-def toposeat() -> str:
+def toposeat():
     """The installed command."""
     return str(Path(sys.executable).with_name("toposeat"))
 
 
-def why_not(script: Path) -> str:
+def why_not(script):
     """Why there can be no cluster here; empty if there can."""
     if os.environ.get(VARIABLE, "") in ("", "0"):
         return f"{VARIABLE}=1 starts a cluster in namespaces of this machine, as root"
@@ -194,9 +169,7 @@ def why_not(script: Path) -> str:
 
 
 @contextmanager
-def running_cluster(
-    script: Path, *, nodes: int = 4, gpus: int = 4, leaves: int = 2
-) -> Iterator[Cluster]:
+def running_cluster(script, *, nodes=4, gpus=4, leaves=2):
     """A cluster that exists as long as the block.
 
     Raises:

@@ -4,16 +4,12 @@ The cases (tests/interposer/programs/entries.cases) are written once per row of 
 X, X_c, IX and X_init of each follow from the row. What an MPI does not declare is left out.
 """
 
-from __future__ import annotations
-
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.interposed import PROGRAMS, compile_c
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 
 INTERPOSER = Path(__file__).resolve().parents[2] / "interposer"
@@ -26,7 +22,7 @@ BY_HAND = {f"MPI_{row.split(chr(9))[0]}" for row in ROWS if row.split("\t")[2] =
 ALL_CALLS = BY_HAND | {wrapper.name for wrapper in wrappers(TABLE)}
 
 
-def declarations(mpi: MpiToolchain) -> dict[str, str]:
+def declarations(mpi):
     """Parameters of every C function that this MPI's header declares, without MPI_T."""
     done = ran(
         [str(mpi.mpicc), "-E", "-P", "-include", "mpi.h", "-xc", "/dev/null"],
@@ -46,7 +42,7 @@ class Case:
     body: str
 
 
-def read_cases(text: str) -> list[Case]:
+def read_cases(text):
     """The cases in order."""
     parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:]
     return [
@@ -55,12 +51,12 @@ def read_cases(text: str) -> list[Case]:
     ]
 
 
-def _forms(row_name: str) -> list[Wrapper]:
+def _forms(row_name):
     row = next(row for row in ROWS if row.split("\t")[0] == row_name)
     return expand(row, "OTHER")
 
 
-def _call(wrapper: Wrapper, persistent_row: bool, arguments: str) -> str:
+def _call(wrapper, persistent_row, arguments):
     """The C for one form of a call. `persistent_row`: the row itself ends with a request."""
     name = wrapper.name
     plain = name.removesuffix("_c")
@@ -77,7 +73,7 @@ def _call(wrapper: Wrapper, persistent_row: bool, arguments: str) -> str:
     )
 
 
-def _function(wrapper: Wrapper, row: str, body: str) -> str:
+def _function(wrapper, row, body):
     found = re.search(r"CALL\(((?:[^()]|\([^()]*\))*)\);", body)
     assert found is not None, row
     call = _call(wrapper, row.endswith("_init"), found.group(1)) + ";"
@@ -93,7 +89,7 @@ def _function(wrapper: Wrapper, row: str, body: str) -> str:
     )
 
 
-def _functions(declared: set[str]) -> Iterator[tuple[str, str]]:
+def _functions(declared):
     """Name and C text of every function, in order."""
     for number, case in enumerate(read_cases((PROGRAMS / "entries.cases").read_text())):
         if not case.rows:
@@ -104,7 +100,7 @@ def _functions(declared: set[str]) -> Iterator[tuple[str, str]]:
                     yield f"run_{wrapper.name}", _function(wrapper, row, case.body)
 
 
-def compile_entries(mpi: MpiToolchain, folder: Path) -> Path:
+def compile_entries(mpi, folder):
     """The program for this MPI."""
     declared = set(declarations(mpi))
     made = folder / f"entries-{mpi.name}"

@@ -13,16 +13,12 @@ As a program (`fooled.py HOW...`) it is one rank: it takes the device of its loc
     RANK=N    rank N alone does what follows, and the others do what came before
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 
 LOCAL_RANKS = (
@@ -48,11 +44,11 @@ class Fooled:
     cause: str
 
 
-def _rank(*how: str) -> tuple[str, ...]:
+def _rank(*how):
     return (sys.executable, "-S", __file__, *how)
 
 
-def _shell(script: str, *how: str) -> tuple[str, ...]:
+def _shell(script, *how):
     return ("sh", "-c", script, "sh", *_rank(*how))
 
 
@@ -63,7 +59,7 @@ _UNHEARD = "without LD_PRELOAD, so that could not be asked"
 _RIGHT = "4 ranks as planned"
 _NONE = "the program loaded no CUDA driver"
 # {static} is a program that is linked statically.
-JOBS: Mapping[str, Fooled] = MappingProxyType(
+JOBS = MappingProxyType(
     {
         "honest": Fooled(_rank(), 0, _RIGHT),
         "starts anew": Fooled(_rank("again"), 0, _RIGHT),
@@ -128,7 +124,7 @@ JOBS: Mapping[str, Fooled] = MappingProxyType(
 )
 
 
-def check(job: Fooled, code: int, told: str, verdict: str | None) -> None:
+def check(job, code, told, verdict):
     """What a job under `run --strict` ended with, told and recorded must be what its author says.
 
     Raises:
@@ -143,7 +139,7 @@ def check(job: Fooled, code: int, told: str, verdict: str | None) -> None:
     assert verdict in ({"as placed"} if code == 0 else {"mismatch", "not checked"})
 
 
-def static_program(folder: Path) -> str:
+def static_program(folder):
     """A program that loads no library."""
     source, program = folder / "static.c", folder / "static"
     source.write_text("int main(void) { return 0; }\n")
@@ -151,7 +147,7 @@ def static_program(folder: Path) -> str:
     return str(program)
 
 
-def _device(index: int) -> None:
+def _device(index):
     driver = ctypes.CDLL("libcuda.so.1")
     handle, count, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
     driver.cuInit(0)
@@ -161,7 +157,7 @@ def _device(index: int) -> None:
     driver.cuCtxSetCurrent(context)
 
 
-def _use(how: Sequence[str], local: int) -> None:
+def _use(how, local):
     _device(3 - local if "other" in how else 0 if "zero" in how else local)
     if "killed" in how:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -169,7 +165,7 @@ def _use(how: Sequence[str], local: int) -> None:
         os._exit(0)
 
 
-def main(how: list[str]) -> None:
+def main(how):
     """Be a rank."""
     local = int(next(os.environ[name] for name in LOCAL_RANKS if name in os.environ))
     if how and how[0].startswith("RANK="):

@@ -1,7 +1,5 @@
 """A node of four GPUs, each with its own link to the host."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 from toposeat.model.quantity import nominal
@@ -16,7 +14,7 @@ from toposeat.model.topology import (
 )
 
 
-def node() -> Topology:
+def node():
     """g0 to g3, whose routes meet at the host."""
     links = tuple(
         Link(

@@ -22,22 +22,22 @@ STEPS, CASE = 0, ""
 class Inputs(Dataset):
     """As many as are needed."""
 
-    def __len__(self) -> int:
+    def __len__(self):
         return STEPS * BATCH * RANKS
 
-    def __getitem__(self, at: int) -> torch.Tensor:
+    def __getitem__(self, at):
         return torch.ones(HIDDEN)
 
 
-def layer() -> nn.Module:
+def layer():
     return nn.Linear(HIDDEN, HIDDEN, bias=False)
 
 
-def descent(model: nn.Module) -> torch.optim.Optimizer:
+def descent(model):
     return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
-def train(model: nn.Module, steps: int) -> None:
+def train(model, steps):
     optimizer = descent(model)
     for _ in range(steps):
         model(torch.ones(BATCH, HIDDEN)).sum().backward()
@@ -45,7 +45,7 @@ def train(model: nn.Module, steps: int) -> None:
         optimizer.zero_grad()
 
 
-def accelerate() -> None:
+def accelerate():
     from accelerate import Accelerator
 
     accelerator = Accelerator(cpu=True)
@@ -60,18 +60,18 @@ def accelerate() -> None:
     accelerator.end_training()
 
 
-def lightning() -> None:
+def lightning():
     import lightning
 
     class Module(lightning.LightningModule):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.model = layer()
 
-        def training_step(self, batch: torch.Tensor, _: int) -> torch.Tensor:
+        def training_step(self, batch, _):
             return self.model(batch).sum()
 
-        def configure_optimizers(self) -> torch.optim.Optimizer:
+        def configure_optimizers(self):
             return descent(self)
 
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
@@ -84,19 +84,19 @@ def lightning() -> None:
     trainer.fit(Module(), DataLoader(Inputs(), batch_size=BATCH))
 
 
-def transformers() -> None:
+def transformers():
     from transformers import Trainer, TrainingArguments
 
     class Model(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.model = layer()
 
-        def forward(self, x: torch.Tensor, labels: object = None) -> dict[str, torch.Tensor]:
+        def forward(self, x, labels=None):
             return {"loss": self.model(x).sum()}
 
     class Labelled(Inputs):
-        def __getitem__(self, at: int) -> dict[str, object]:
+        def __getitem__(self, at):
             return {"x": torch.ones(HIDDEN), "labels": 0}
 
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +114,7 @@ def transformers() -> None:
         Trainer(model=Model(), args=arguments, train_dataset=Labelled()).train()
 
 
-def deepspeed() -> None:
+def deepspeed():
     import deepspeed
 
     deepspeed.init_distributed("gloo")
@@ -131,14 +131,14 @@ def deepspeed() -> None:
         engine.step()
 
 
-def one_of_spawn(rank: int, port: int, steps: int) -> None:
+def one_of_spawn(rank, port, steps):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     dist.init_process_group("gloo", rank=rank, world_size=RANKS)
     train(DistributedDataParallel(layer()), steps)
     dist.destroy_process_group()
 
 
-def spawn() -> None:
+def spawn():
     from socket import socket
 
     with socket() as free:
@@ -147,7 +147,7 @@ def spawn() -> None:
     torch.multiprocessing.spawn(one_of_spawn, (port, STEPS), nprocs=RANKS)
 
 
-def fsdp2() -> None:
+def fsdp2():
     from torch.distributed.fsdp import fully_shard
 
     dist.init_process_group("gloo")
@@ -155,11 +155,11 @@ def fsdp2() -> None:
     dist.destroy_process_group()
 
 
-def ray() -> None:
+def ray():
     from ray.train import ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer, prepare_model
 
-    def loop(config: dict[str, int]) -> None:
+    def loop(config):
         train(prepare_model(layer()), config["steps"])
 
     TorchTrainer(

@@ -1,23 +1,17 @@
 """Compiling test programs and running them under the interposer, without its own launcher."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from toposeat.model.rank_info import cpu_doubt
-from toposeat.model.traffic import Traffic
 from toposeat.profile.recording.library import fitting_library, library_of_launcher
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
@@ -25,14 +19,14 @@ TIMEOUT_S = 90
 
 
 @contextmanager
-def only_one(path: Path) -> Iterator[None]:
+def only_one(path):
     """Others that want the same path wait, in other processes too."""
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def compile_c(mpi: MpiToolchain, source: Path, folder: Path, *options: str) -> Path:
+def compile_c(mpi, source, folder, *options):
     """Compile once per session, MPI and set of options."""
     mark = hashlib.sha256(repr((mpi.name, str(source), options)).encode()).hexdigest()[:12]
     program = folder / f"{source.stem}-{mark}"
@@ -46,7 +40,7 @@ def compile_c(mpi: MpiToolchain, source: Path, folder: Path, *options: str) -> P
     return program
 
 
-def compile_text(mpi: MpiToolchain, name: str, text: str, folder: Path) -> Path:
+def compile_text(mpi, name, text, folder):
     """Compile a program that is no file."""
     source = folder / f"{name}.c"
     with only_one(source):
@@ -55,13 +49,13 @@ def compile_text(mpi: MpiToolchain, name: str, text: str, folder: Path) -> Path:
     return compile_c(mpi, source, folder)
 
 
-def library(mpi: MpiToolchain) -> Path:
+def library(mpi):
     """The interposer library that fits."""
     mpi_file = library_of_launcher(mpi.abi, str(mpi.mpirun), mpi.env)
     return fitting_library(mpi.abi, [mpi_file])
 
 
-def libmpi(mpi: MpiToolchain, folder: Path) -> Path:
+def libmpi(mpi, folder):
     """The library that this MPI's programs are linked to."""
     text = "#include <mpi.h>\nint main(void) { return MPI_Initialized(&(int){0}); }\n"
     program = compile_text(mpi, "linked_to_mpi", text, folder)
@@ -70,21 +64,14 @@ def libmpi(mpi: MpiToolchain, folder: Path) -> Path:
     return Path(next(found)[2])
 
 
-def exported(file: Path) -> set[str]:
+def exported(file):
     """The names that a library shows."""
     words = ["nm", "-D", "--defined-only", file]
     done = ran(words, check=True)
     return {line.split()[2].partition("@")[0] for line in done.stdout.splitlines()}
 
 
-def run_ranks(
-    mpi: MpiToolchain,
-    ranks: int,
-    program: Sequence[str | Path],
-    records: Path,
-    *,
-    preload: Path | None = None,
-) -> subprocess.CompletedProcess[str]:
+def run_ranks(mpi, ranks, program, records, *, preload=None):
     """Run `program` on `ranks` ranks with the interposer preloaded, whatever its exit code."""
     records.mkdir(exist_ok=True)
     env = shutil.which("env")
@@ -104,7 +91,7 @@ def run_ranks(
     )
 
 
-def fails_by_itself(mpi: MpiToolchain, ranks: int, program: Sequence[str | Path]) -> bool:
+def fails_by_itself(mpi, ranks, program):
     """Whether the MPI cannot do this without the interposer either, or does not end."""
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
     try:
@@ -121,11 +108,11 @@ def fails_by_itself(mpi: MpiToolchain, ranks: int, program: Sequence[str | Path]
     return done.returncode != 0
 
 
-def doubts(traffic: Traffic) -> tuple[str, ...]:
+def doubts(traffic):
     """What a profile doubts, without the CPUs of the machine that a test happens to run on."""
     return tuple(line for line in traffic.report if line != cpu_doubt(traffic.rank_info))
 
 
-def read_truth(path: Path, ranks: int, kinds: int = 1) -> NDArray[np.int64]:
+def read_truth(path, ranks, kinds=1):
     """What a test program says it sent: (kinds, 2, ranks, ranks); bytes, then messages."""
     return np.fromfile(path, dtype=np.int64).reshape(kinds, 2, ranks, ranks)

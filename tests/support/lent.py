@@ -1,7 +1,5 @@
 """Proxies of this machine's OpenCL, for tests and benchmarks, and what their clients need."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import hmac
@@ -12,10 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from toposeat.errors import UnavailableError
 from toposeat.installed import native_path
@@ -27,7 +22,7 @@ NATIVE = {key: value for key, value in os.environ.items() if not key.startswith(
 
 
 @functools.cache
-def why_no_opencl() -> str:
+def why_no_opencl():
     """Why nothing can be lent here; empty if it can."""
     try:
         native_path("bin/toposeat-clproxy")
@@ -39,9 +34,7 @@ def why_no_opencl() -> str:
     return "" if "Device #0" in done.stdout else "no OpenCL device: Debian has pocl-opencl-icd"
 
 
-def run(
-    words: list[str | Path], environment: Mapping[str, str], **options: Any
-) -> subprocess.CompletedProcess[str]:
+def run(words, environment, **options):
     """Run a client to its end, whatever its exit code; one that hangs is an error."""
     defaults = {"capture_output": True, "text": True, "timeout": TIMEOUT_S}
     given = {**defaults, "stdin": subprocess.DEVNULL, "env": environment, **options}
@@ -51,7 +44,7 @@ def run(
 class Proxy:
     """A running toposeat-clproxy; it ends with the block."""
 
-    def __init__(self, *words: str, key: str | None = None, **environment: str) -> None:
+    def __init__(self, *words, key=None, **environment):
         self.key = key or secrets.token_hex(32)
         self.process = subprocess.Popen(
             [native_path("bin/toposeat-clproxy"), *words],
@@ -61,22 +54,22 @@ class Proxy:
             text=True,
         )
         assert self.process.stdout is not None
-        self.said: dict[str, Any] = json.loads(self.process.stdout.readline() or "{}")
+        self.said = json.loads(self.process.stdout.readline() or "{}")
 
-    def endpoint(self, over: str = "unix", index: int = 0) -> str:
+    def endpoint(self, over="unix", index=0):
         """A device, as TOPOSEAT_CL_DEVICES names it; `over` is unix or tcp."""
         return f"{over}:{self.said[over]}#{index}"
 
-    def client(self, *endpoints: str, **more: str) -> dict[str, str]:
+    def client(self, *endpoints, **more):
         """The environment of a process that has these devices, the first one if none is named."""
         return client_of(self.key, *(endpoints or (self.endpoint(),)), **more)
 
-    def children(self) -> list[int]:
+    def children(self):
         """The processes that serve a client each."""
         pid = self.process.pid
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
-    def connect(self, over: str = "unix") -> socket.socket:
+    def connect(self, over="unix"):
         """A connection that has not said anything yet."""
         if over == "unix":
             made = socket.socket(socket.AF_UNIX)
@@ -86,20 +79,15 @@ class Proxy:
         host, _, port = self.said["tcp"].rpartition(":")
         return socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self):
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind, error, trace):
         self.process.terminate()
         self.process.communicate(timeout=TIMEOUT_S)
 
 
-def client_of(key: str, *endpoints: str, **more: str) -> dict[str, str]:
+def client_of(key, *endpoints, **more):
     """As `borrow` sets it for a rank."""
     return {
         **NATIVE,
@@ -110,7 +98,7 @@ def client_of(key: str, *endpoints: str, **more: str) -> dict[str, str]:
     }
 
 
-def wait_until(met: Callable[[], bool]) -> None:
+def wait_until(met):
     """Look again and again, as long as a client may take."""
     end = time.monotonic() + TIMEOUT_S
     while not met():
@@ -118,7 +106,7 @@ def wait_until(met: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def greet(peer: socket.socket, key: bytes, *, client: bool, version: bytes = PROTOCOL) -> bytes:
+def greet(peer, key, *, client, version=PROTOCOL):
     """Greet as one of both sides does; the version that the other says, or what came of it."""
     mine = secrets.token_bytes(32)
     peer.sendall(mine)
@@ -133,7 +121,7 @@ def greet(peer: socket.socket, key: bytes, *, client: bool, version: bytes = PRO
     return receive(peer, len(PROTOCOL))
 
 
-def receive(peer: socket.socket, length: int) -> bytes:
+def receive(peer, length):
     """So many bytes, or fewer where the other side is done."""
     got = b""
     while len(got) < length:

@@ -5,8 +5,6 @@ with `bin/mpirun`, `include/mpi.h` and `lib/`) are named in TOPOSEAT_TEST_MPIS, 
 An MPI that has `mpi_abi.h` is there a second time, for programs by the standard ABI (`NAME-abi`).
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil
@@ -31,13 +29,13 @@ _OPENMPI_ENV = {
 }
 
 
-def _extra_prefixes() -> dict[str, Path]:
+def _extra_prefixes():
     prefixes = [Path(p) for p in os.environ.get(EXTRA_VARIABLE, "").split(os.pathsep) if p]
     return {f"extra-{prefix.name}": prefix.absolute() for prefix in prefixes}
 
 
-def _extra_names() -> list[str]:
-    names: list[str] = []
+def _extra_names():
+    names = []
     for name, prefix in _extra_prefixes().items():
         names.append(name)
         if (prefix / "include" / "mpi_abi.h").exists():
@@ -66,14 +64,14 @@ class MpiToolchain:
     prefix: Path | None = None
 
 
-def _wheel_prefix(family: str) -> Path | None:
+def _wheel_prefix(family):
     for prefix in (_ROOT / ".venv" / "mpi" / family, Path(sys.prefix) / "mpi" / family):
         if (prefix / "bin" / "mpicc").exists():
             return prefix
     return None
 
 
-def _script(name: str, options: str, libraries: str) -> Path:
+def _script(name, options, libraries):
     """A compiler wrapper such as an installation should bring."""
     script = _SCRIPTS / name / "mpicc"
     script.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +82,7 @@ def _script(name: str, options: str, libraries: str) -> Path:
     return script
 
 
-def _in_prefix(name: str, prefix: Path) -> MpiToolchain | str:
+def _in_prefix(name, prefix):
     """An MPI installed below one folder, as the wheels are."""
     mpirun = prefix / "bin" / "mpirun"
     header = prefix / "include" / "mpi.h"
@@ -101,7 +99,7 @@ def _in_prefix(name: str, prefix: Path) -> MpiToolchain | str:
     return _toolchain(name, family, mpicc, mpirun, env=env, prefix=prefix)
 
 
-def _debian(name: str) -> MpiToolchain | str:
+def _debian(name):
     family = name.removeprefix("debian-")
     mpicc, mpirun, mpifort = (
         shutil.which(f"{tool}.{family}") for tool in ("mpicc", "mpirun", "mpifort")
@@ -118,22 +116,14 @@ def _debian(name: str) -> MpiToolchain | str:
 
 
 @functools.cache
-def _has_component(mpirun: Path, framework: str, component: str) -> bool:
+def _has_component(mpirun, framework, component):
     """Whether this Open MPI has a component: releases lose some, and Debian changes release."""
     words = [mpirun.with_name("ompi_info"), "--parsable", "--param", framework, component]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return f"mca:{framework}:{component}:" in done.stdout
 
 
-def _toolchain(
-    name: str,
-    family: str,
-    mpicc: Path,
-    mpirun: Path,
-    *,
-    env: dict[str, str],
-    prefix: Path | None = None,
-) -> MpiToolchain:
+def _toolchain(name, family, mpicc, mpirun, *, env, prefix=None):
     openmpi = family == "openmpi"
     return MpiToolchain(
         name=name,
@@ -149,7 +139,7 @@ def _toolchain(
     )
 
 
-def _by_standard_abi(base: MpiToolchain | str) -> MpiToolchain | str:
+def _by_standard_abi(base):
     """The same MPI for programs by the standard ABI."""
     if isinstance(base, str) or base.prefix is None:
         return base if isinstance(base, str) else f"{base.name} has no mpi_abi.h"
@@ -165,7 +155,7 @@ def _by_standard_abi(base: MpiToolchain | str) -> MpiToolchain | str:
     return replace(base, name=name, mpicc=mpicc, abi="abi")
 
 
-def find_mpi(name: str) -> MpiToolchain | str:
+def find_mpi(name):
     """The toolchain called `name`, or the reason why it is not here."""
     if name.endswith(STANDARD):
         return _by_standard_abi(find_mpi(name.removesuffix(STANDARD)))

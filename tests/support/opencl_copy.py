@@ -6,8 +6,6 @@ It prints one line of JSON: its rank and host, the device, seconds of the fastes
 whether what came back is what went. It needs the system's OpenCL loader alone.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -18,12 +16,12 @@ import time
 ALL_DEVICES, DEVICE_NAME = 0xFFFFFFFF, 0x102B
 
 
-def checked(code: int) -> None:
+def checked(code):
     if code != 0:
         raise SystemExit(f"OpenCL error {code}")
 
 
-def main() -> None:
+def main():
     size, repeats = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
     cl = ctypes.CDLL("libOpenCL.so.1")
     cl.clCreateContext.restype = cl.clCreateCommandQueue.restype = ctypes.c_void_p
@@ -47,7 +45,7 @@ def main() -> None:
     buffer, begin = ctypes.c_void_p(buffer), ctypes.c_size_t(0)
     source = ctypes.create_string_buffer(os.urandom(4096) * (size // 4096 + 1))
     target = ctypes.create_string_buffer(size)
-    seconds: list[tuple[float, float]] = []
+    seconds = []
     for _ in range(repeats):
         clock = time.perf_counter()
         call = (queue, buffer, 1, begin, whole)

@@ -1,25 +1,19 @@
 """What raw records hold, without any model in between."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-from pathlib import Path
-
 import numpy as np
-from numpy.typing import NDArray
 
-from toposeat.profile.records.record import OUTSIDE, RankRecord, read_record, record_paths
+from toposeat.profile.records.record import OUTSIDE, read_record, record_paths
 from toposeat.profile.records.segment import Kind
 
 
-def records_of_ranks(folder: Path, ranks: int) -> list[RankRecord]:
+def records_of_ranks(folder, ranks):
     """The records of a run, of each rank exactly one."""
     found = [record for record in map(read_record, record_paths(folder)) if record is not None]
     assert sorted(record.rank for record in found) == list(range(ranks))
     return found
 
 
-def matrices(records: Iterable[RankRecord], ranks: int) -> NDArray[np.int64]:
+def matrices(records, ranks):
     """(point-to-point, collective, one-sided; bytes, messages; source; target) in the world."""
     seen = np.zeros((3, 2, ranks, ranks), dtype=np.int64)
     for record in records:

@@ -10,8 +10,6 @@ It knows nothing of toposeat. WORK is `torch` (an all-reduce over gloo), `device
 which device it uses), `both`, or `killed` (both, and then the ranks are killed).
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import multiprocessing
@@ -20,12 +18,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 
 COUNT = 5  # elements that are reduced
 
 
-def torch(rank: int, size: int, port: int, _device: int) -> None:
+def torch(rank, size, port, _device):
     import torch as t
     import torch.distributed as dist
 
@@ -37,7 +34,7 @@ def torch(rank: int, size: int, port: int, _device: int) -> None:
     dist.destroy_process_group()
 
 
-def device(rank: int, _size: int, _port: int, index: int) -> None:
+def device(rank, _size, _port, index):
     driver = ctypes.CDLL("libcuda.so.1")
     handle, pci = ctypes.c_int(), ctypes.create_string_buffer(32)
     driver.cuInit(0)
@@ -50,7 +47,7 @@ def device(rank: int, _size: int, _port: int, index: int) -> None:
     os.write(1, f"rank={rank} pci={pci.value.decode().lower()} list={listed}\n".encode())
 
 
-def both(rank: int, size: int, port: int, index: int) -> None:
+def both(rank, size, port, index):
     import torch.distributed as dist
 
     device(rank, size, port, index)
@@ -61,12 +58,12 @@ def both(rank: int, size: int, port: int, index: int) -> None:
     dist.destroy_process_group()
 
 
-def killed(rank: int, size: int, port: int, index: int) -> None:
+def killed(rank, size, port, index):
     both(rank, size, port, index)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-WORKS: dict[str, Callable[[int, int, int, int], None]] = {
+WORKS = {
     "torch": torch,
     "device": device,
     "both": both,
@@ -74,7 +71,7 @@ WORKS: dict[str, Callable[[int, int, int, int], None]] = {
 }
 
 
-def _deepspeed(work: str, size: int, port: int) -> list[int]:
+def _deepspeed(work, size, port):
     listed = os.environ.pop("CUDA_VISIBLE_DEVICES", "")
     known = sorted(listed.split(",")) if listed else [str(each) for each in range(size)]
     children = []
@@ -87,12 +84,12 @@ def _deepspeed(work: str, size: int, port: int) -> list[int]:
     return [child.wait() for child in children]
 
 
-def _child(work: str) -> None:
+def _child(work):
     numbers = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
     WORKS[work](*numbers, int(os.environ["LOCAL_RANK"]))
 
 
-def _processes(method: str, work: str, size: int, port: int, *, tell: bool = False) -> list[int]:
+def _processes(method, work, size, port, *, tell=False):
     if method == "fork" and work == "torch":
         import torch.distributed  # noqa: F401
     context = multiprocessing.get_context(method)
@@ -108,7 +105,7 @@ def _processes(method: str, work: str, size: int, port: int, *, tell: bool = Fal
     return [child.exitcode or 0 for child in children]
 
 
-def _ray(work: str, size: int, port: int) -> list[int]:
+def _ray(work, size, port):
     listed = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     known = listed.split(",") if listed else [str(each) for each in range(size)]
     line = [sys.executable, __file__, "--actor"]
@@ -125,7 +122,7 @@ def _ray(work: str, size: int, port: int) -> list[int]:
     return [0 if actor.wait() == -signal.SIGTERM else 1 for actor in actors]
 
 
-def _actor() -> None:
+def _actor():
     work, rank, size, port, own = json.loads(sys.stdin.readline())
     os.environ["CUDA_VISIBLE_DEVICES"] = own
     WORKS[work](rank, size, port, 0)
@@ -133,13 +130,13 @@ def _actor() -> None:
     sys.stdin.read()
 
 
-def _free_port() -> int:
+def _free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
-HOW: dict[str, Callable[[str, int, int], list[int]]] = {
+HOW = {
     "deepspeed": _deepspeed,
     "spawn": lambda *words: _processes("spawn", *words),
     "fork": lambda *words: _processes("fork", *words),

@@ -1,15 +1,11 @@
 """What the cases of `torch_program.py` move on four ranks by formula, beside what profiles say."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-from toposeat.model.traffic import Int64Array, Traffic
 
 RANKS, HIDDEN, BATCH, VALUE = 4, 32, 8, 2
 WEIGHT = HIDDEN * HIDDEN * VALUE  # bytes of one layer
@@ -31,7 +27,7 @@ class Moved(NamedTuple):
     slack: int = 0  # bytes of a pair that may come on top
 
 
-def _over(groups: Iterable[tuple[int, ...]], operation: str, size: int) -> Given:
+def _over(groups, operation, size):
     return {(operation, members): size for members in groups}
 
 
@@ -40,7 +36,7 @@ _ACTIVATIONS = BATCH * HIDDEN * VALUE
 _SHARD = WEIGHT // RANKS  # of one layer by FSDP
 _MESH_SHARD = WEIGHT // 2 // 2  # of one layer by tensor parallelism, then FSDP
 
-MOVED: dict[str, Moved] = {
+MOVED = {
     "ddp": Moved(
         _over([WORLD], "allreduce", 2 * WEIGHT),
         pattern=f"llm:dp=4,params={2 * HIDDEN**2},{_SIZES}",
@@ -100,16 +96,16 @@ MOVED: dict[str, Moved] = {
 }
 
 
-def given(traffic: Traffic) -> Counter[tuple[str, tuple[int, ...], int]]:
+def given(traffic):
     """By operation, members of the group and rank: bytes that it gave altogether."""
     members = {each.id: each.ranks for each in traffic.communicators}
-    sums: Counter[tuple[str, tuple[int, ...], int]] = Counter()
+    sums = Counter()
     for event in traffic.collectives:
         sums[event.operation, members[event.communicator], event.rank] += event.bytes * event.calls
     return +sums  # without barriers
 
 
-def pairs(case: str, steps: int) -> Int64Array:
+def pairs(case, steps):
     """Bytes from rank to rank: what is sent directly, and rings in the order of the ranks."""
     moved = MOVED[case]
     found = np.zeros((RANKS, RANKS), np.int64)
@@ -124,7 +120,7 @@ def pairs(case: str, steps: int) -> Int64Array:
     return found
 
 
-def differences(case: str, steps: int, traffic: Traffic) -> list[str]:
+def differences(case, steps, traffic):
     """Where a profile of a case says other bytes than the formulas; one line each."""
     moved, wrong = MOVED[case], []
     expected = {
@@ -153,5 +149,5 @@ def differences(case: str, steps: int, traffic: Traffic) -> list[str]:
     return wrong
 
 
-def _shown(key: tuple[str, Any, int]) -> str:
+def _shown(key):
     return f"{key[0]} of {key[2]} in {list(key[1])}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn, profiler
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 HIDDEN, BATCH = 32, 8
@@ -23,21 +23,21 @@ BACKEND = sys.argv[3] if len(sys.argv) > 3 else "gloo"
 DEVICE = torch.device("cuda", 0) if BACKEND == "nccl" else torch.device("cpu")
 
 
-def layer() -> nn.Linear:
+def layer():
     return nn.Linear(HIDDEN, HIDDEN, bias=False)
 
 
-def train(model: nn.Module, steps: int) -> None:
+def train(model, steps):
     """Steps of one micro-batch, with layers in front that need the gradient of its input."""
     for _ in range(steps):
         model(torch.ones(BATCH, HIDDEN, requires_grad=True)).sum().backward()
 
 
-def ddp(steps: int) -> None:
+def ddp(steps):
     train(DistributedDataParallel(nn.Sequential(layer(), layer())), steps)
 
 
-def tp_fsdp(steps: int) -> None:
+def tp_fsdp(steps):
     """One layer of a transformer by tensor parallelism, its parts sharded over the other ranks."""
     from torch.distributed.fsdp import fully_shard
 
@@ -48,7 +48,7 @@ def tp_fsdp(steps: int) -> None:
     train(fully_shard(model, mesh=mesh["dp"]), steps)
 
 
-def tensor_parallel(mesh: DeviceMesh) -> nn.Module:
+def tensor_parallel(mesh):
     """Two pairs of matrices, as those of attention and of the feed-forward part."""
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
@@ -62,7 +62,7 @@ def tensor_parallel(mesh: DeviceMesh) -> nn.Module:
     return parallelize_module(model, mesh, plan, src_data_rank=None)
 
 
-def fsdp(steps: int) -> None:
+def fsdp(steps):
     from torch.distributed.fsdp import fully_shard
 
     model = nn.Sequential(layer(), layer())
@@ -71,12 +71,12 @@ def fsdp(steps: int) -> None:
     train(fully_shard(model), steps)
 
 
-def tp(steps: int) -> None:
+def tp(steps):
     mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),), mesh_dim_names=("tp",))
     train(tensor_parallel(mesh["tp"]), steps)
 
 
-def pp(steps: int) -> None:
+def pp(steps):
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
     rank, stages = dist.get_rank(), dist.get_world_size()
@@ -93,7 +93,7 @@ def pp(steps: int) -> None:
             schedule.step()
 
 
-def messages(steps: int) -> None:
+def messages(steps):
     """A ring in pairs, then a message from the last rank to the first."""
     rank, world = dist.get_rank(), dist.get_world_size()
     given, got = torch.ones(HIDDEN), torch.empty(HIDDEN)
@@ -110,7 +110,7 @@ def messages(steps: int) -> None:
             dist.recv(got[:5], world - 1)
 
 
-def moe(steps: int) -> None:
+def moe(steps):
     """Experts that get unequal numbers of rows; the same both ways."""
     rank, world = dist.get_rank(), dist.get_world_size()
     given = [rank + peer + 1 for peer in range(world)]
@@ -121,14 +121,14 @@ def moe(steps: int) -> None:
         dist.all_to_all([torch.empty(5) for _ in range(world)], [torch.ones(5)] * world)
 
 
-def moe_even(steps: int) -> None:
+def moe_even(steps):
     rows = torch.ones(dist.get_world_size() * BATCH, HIDDEN)
     for _ in range(steps):
         dist.all_to_all_single(torch.empty_like(rows), rows)
         dist.all_to_all_single(torch.empty_like(rows), rows)
 
 
-def rooted(steps: int) -> None:
+def rooted(steps):
     rank, world = dist.get_rank(), dist.get_world_size()
     odd = dist.new_group([3, 1])
     part = torch.ones(5)
@@ -143,7 +143,7 @@ def rooted(steps: int) -> None:
         dist.barrier()
 
 
-def grouped(steps: int) -> None:
+def grouped(steps):
     """A group that stays, and groups that come and go."""
     rank = dist.get_rank()
     pair = dist.new_group([1, 3])
@@ -159,7 +159,7 @@ def grouped(steps: int) -> None:
                 dist.destroy_process_group(group)
 
 
-def killed(steps: int) -> None:
+def killed(steps):
     for _ in range(steps):
         dist.all_reduce(torch.ones(1000))
     if dist.get_rank() == 1:
@@ -167,7 +167,7 @@ def killed(steps: int) -> None:
     dist.all_reduce(torch.ones(1000))
 
 
-def waiting(steps: int) -> None:
+def waiting(steps):
     for _ in range(steps):
         dist.all_reduce(torch.ones(2))
     dist.barrier()
@@ -176,12 +176,12 @@ def waiting(steps: int) -> None:
     time.sleep(100)
 
 
-def failed(steps: int) -> None:
+def failed(steps):
     dist.all_reduce(torch.ones(steps))
     sys.exit(7)
 
 
-def on_one_gpu() -> None:
+def on_one_gpu():
     """Let NCCL take every rank for a host of its own, which may use the same GPU."""
     os.environ |= {
         "NCCL_HOSTID": f"host{os.environ['RANK']}",

@@ -1,14 +1,11 @@
 """The lines of `tests/cli/typed_lines.txt`."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
 
 LIST = Path(__file__).parents[1] / "cli" / "typed_lines.txt"
 
 
-def lines(wanted: str) -> Iterator[tuple[str, str, str]]:
+def lines(wanted):
     """Verb, line, and what is expected of it, for the lines behind one verb; `-` is none."""
     verb, line = "", ""
     for text in LIST.read_text().splitlines():

@@ -6,12 +6,9 @@
 The expectation of `test_untold.py`: a changed judgement shows as a changed line.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from toposeat.errors import ToposeatError
@@ -28,7 +25,7 @@ HEAD = (
 )  # fmt: skip
 
 
-def rows(machines: Path) -> Iterator[tuple[str, ...]]:
+def rows(machines):
     """One of each file of the index that is a machine of several GPUs."""
     with (machines / "INDEX.tsv").open(newline="") as handle:
         names = [row["file"] for row in csv.DictReader(handle, delimiter="\t", quoting=3)]
@@ -61,11 +58,11 @@ def rows(machines: Path) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _counted(words: Iterable[str]) -> str:
+def _counted(words):
     return ", ".join(f"{count} {word}" for word, count in sorted(Counter(words).items()))
 
 
-def table(machines: Path) -> str:
+def table(machines):
     """All rows as TSV."""
     return "".join("\t".join(row) + "\n" for row in (HEAD, *rows(machines)))
 

@@ -1,27 +1,25 @@
 """From the tables of AMD's and Intel's tools to whole machines: who relays, what is shared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from tests.topology.readers import amd_samples as samples
 from toposeat.model.quantity import Source
-from toposeat.model.topology import LinkKind, PathClass, Topology
+from toposeat.model.topology import LinkKind, PathClass
 from toposeat.topology.sources import parse_topology_text, read_topologies
 
 PATH = Path("node.txt")
 
 
-def capacity(topology: Topology, a: str, b: str) -> float:
+def capacity(topology, a, b):
     """Bytes/s of the narrowest link of a route."""
     links = topology.route_of_pair[a, b].links
     return min(topology.link_of_id[x].forward_bytes_per_s.value for x in links)
 
 
 @pytest.mark.parametrize("text", [samples.rocm_smi_mi250x(), samples.amd_smi_mi250x()])
-def test_gcds_relay_for_pairs_without_a_link(text: str) -> None:
+def test_gcds_relay_for_pairs_without_a_link(text):
     topology = parse_topology_text(text, PATH)
     assert all(d.forwards for d in topology.devices)
     assert {r.path_class for r in topology.routes} == {PathClass.NVL}
@@ -32,7 +30,7 @@ def test_gcds_relay_for_pairs_without_a_link(text: str) -> None:
                 assert hops[f"gpu{i}", f"gpu{j}"] == (1 if samples.mi250x_links(i, j) else 2)
 
 
-def test_amd_smi_and_kfd_agree_on_capacities() -> None:
+def test_amd_smi_and_kfd_agree_on_capacities():
     smi = parse_topology_text(samples.amd_smi_mi250x(), PATH)
     kfd = parse_topology_text(samples.kfd_mi250x().text(), PATH)
     for a, b in samples.MI250X:
@@ -40,7 +38,7 @@ def test_amd_smi_and_kfd_agree_on_capacities() -> None:
         assert capacity(smi, *pair) == capacity(kfd, *pair)
 
 
-def test_partitions_of_two_gpus_share_one_link() -> None:
+def test_partitions_of_two_gpus_share_one_link():
     bus = [f"0000:05:00.{i}" for i in range(4)] + [f"0000:26:00.{i}" for i in range(4)]
     text = samples.amd_smi_json(
         bus,
@@ -56,7 +54,7 @@ def test_partitions_of_two_gpus_share_one_link() -> None:
     assert len(set.intersection(*crossing)) == 1
 
 
-def test_stacks_reach_all_stacks_over_xe_link_and_mdf() -> None:
+def test_stacks_reach_all_stacks_over_xe_link_and_mdf():
     topology = parse_topology_text(samples.xpu_smi(2, 2, samples.max1550, ["0-51", "52-103"]), PATH)
     route = topology.route_of_pair["gpu0", "gpu3"]
     assert [topology.link_of_id[x].kind for x in route.links] == [LinkKind.XELINK] * 2
@@ -64,7 +62,7 @@ def test_stacks_reach_all_stacks_over_xe_link_and_mdf() -> None:
     assert len(pcie) == 2  # one PCIe link a card, not one a stack
 
 
-def test_measured_over_driver_over_tables(tmp_path: Path) -> None:
+def test_measured_over_driver_over_tables(tmp_path):
     """Measured numbers become limits of pairs on KFD's links, each direction by itself."""
     (tmp_path / "kfd.txt").write_text(samples.kfd_mi250x().text())
     (tmp_path / "smi.txt").write_text(samples.amd_smi_mi250x())
@@ -94,7 +92,7 @@ def test_measured_over_driver_over_tables(tmp_path: Path) -> None:
     assert not [line for line in topology.report if "disagree" in line]
 
 
-def test_two_tables_of_words_are_one_output() -> None:
+def test_two_tables_of_words_are_one_output():
     text = samples.rocm_table(
         "Link accessibility between two GPUs", 4, lambda i, j: "True"
     ) + samples.rocm_table("Link Type between two GPUs", 4, lambda i, j: "XGMI" if i - j else 0)

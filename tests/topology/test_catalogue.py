@@ -1,17 +1,14 @@
 """Catalogue machines: published facts, and agreement with recorded machines of the same kind."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
 from toposeat.errors import UsageError
 from toposeat.model.health import Severity
 from toposeat.model.quantity import Source
-from toposeat.model.topology import PathClass, Route, Topology, Vendor
+from toposeat.model.topology import PathClass, Vendor
 from toposeat.topology import catalogue_names, findings_of, read_topology, wiring_of
 
 GB = 1e9
@@ -20,17 +17,17 @@ ASYMMETRIC = ("minsky-4", "k40-4", "c2050-8")
 MEASURED = ("power9-4", *ASYMMETRIC)
 
 
-def classes(topology: Topology) -> Counter[str]:
+def classes(topology):
     """Unordered device pairs by path class."""
     ids = [d.id for d in topology.devices]
     return Counter(topology.route_of_pair[p].path_class.value for p in combinations(ids, 2))
 
 
-def route(topology: Topology, i: int, j: int) -> Route:
+def route(topology, i, j):
     return topology.route_of_pair[f"gpu{i}", f"gpu{j}"]
 
 
-def pair_bandwidth(topology: Topology, i: int, j: int) -> float:
+def pair_bandwidth(topology, i, j):
     """What one flow reaches alone."""
     found = route(topology, i, j)
     limits = [topology.link_of_id[x].forward_bytes_per_s.value for x in found.links]
@@ -39,12 +36,12 @@ def pair_bandwidth(topology: Topology, i: int, j: int) -> float:
     return min([*limits, *([found.cap_bytes_per_s.value] if found.cap_bytes_per_s else [])])
 
 
-def latency(topology: Topology, i: int, j: int) -> float:
+def latency(topology, i, j):
     return sum(topology.link_of_id[x].latency_s.value for x in route(topology, i, j).links)
 
 
 @pytest.mark.parametrize("name", catalogue_names())
-def test_is_complete_and_consistent(name: str) -> None:
+def test_is_complete_and_consistent(name):
     topology = read_topology(name)
     assert topology.name == name
     assert topology.origin == "catalogue"
@@ -72,7 +69,7 @@ def test_is_complete_and_consistent(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", catalogue_names())
-def test_numbers_are_nominal_but_for_published_measurements(name: str) -> None:
+def test_numbers_are_nominal_but_for_published_measurements(name):
     topology = read_topology(name)
     sources = {r.cap_bytes_per_s.source for r in topology.routes if r.cap_bytes_per_s is not None}
     if name in MEASURED:
@@ -120,9 +117,7 @@ def test_numbers_are_nominal_but_for_published_measurements(name: str) -> None:
         ("c2050-8", 8, 0, {"PIX": 4, "PHB": 8, "SYS": 16}, "switched"),
     ],
 )
-def test_pair_classes_and_wiring(
-    name: str, devices: int, nics: int, expected: dict[str, int], shape: str
-) -> None:
+def test_pair_classes_and_wiring(name, devices, nics, expected, shape):
     topology = read_topology(name)
     assert (len(topology.devices), len(topology.nics)) == (devices, nics)
     assert classes(topology) == expected
@@ -134,7 +129,7 @@ K80_PARTNERS = {0: 1, 1: 2, 2: 4, 3: 8}  # a partner of GPU 0 at each level
 
 
 @pytest.mark.parametrize("name", ["k80-16", "k80-16-faraji"])
-def test_k80_has_the_papers_ratios(name: str) -> None:
+def test_k80_has_the_papers_ratios(name):
     topology = read_topology(name)
     bandwidth = {level: pair_bandwidth(topology, 0, j) for level, j in K80_PARTNERS.items()}
     ratios = [bandwidth[0] / bandwidth[level] for level in range(4)]
@@ -145,7 +140,7 @@ def test_k80_has_the_papers_ratios(name: str) -> None:
     assert kinds == {"pcie": 16 + 8 + 4, "smp": 1}
 
 
-def test_k80_shares_links_as_fitted() -> None:
+def test_k80_shares_links_as_fitted():
     topology = read_topology("k80-16")
     walk = [topology.link_of_id[x] for x in route(topology, 0, 8).links]
     capacities = [link.forward_bytes_per_s.value / (10 * GB) for link in walk]
@@ -154,17 +149,17 @@ def test_k80_shares_links_as_fitted() -> None:
     assert all(link.combined_bytes_per_s is None for link in walk)
 
 
-def test_k80_of_the_paper_sums_both_directions_on_a_scale_of_qpi() -> None:
+def test_k80_of_the_paper_sums_both_directions_on_a_scale_of_qpi():
     topology = read_topology("k80-16-faraji")
     walk = [topology.link_of_id[x] for x in route(topology, 0, 8).links]
     combined = [c.value for link in walk if (c := link.combined_bytes_per_s) is not None]
     assert combined[:4] == pytest.approx([4.47 * GB, 4.47 / 2.47 * GB, 4.47 / 4.22 * GB, GB])
 
 
-def nvlinks(topology: Topology) -> dict[tuple[int, int], int]:
+def nvlinks(topology):
     """Direct device pairs by bonded lanes."""
     number = {d.id: i for i, d in enumerate(topology.devices)}
-    found: dict[tuple[int, int], int] = {}
+    found = {}
     for link in topology.links:
         if link.kind.value in ("nvlink", "xgmi") and set(link.ends) <= set(number):
             a, b = sorted(number[end] for end in link.ends)
@@ -172,7 +167,7 @@ def nvlinks(topology: Topology) -> dict[tuple[int, int], int]:
     return found
 
 
-def test_dgx_1v_wiring() -> None:
+def test_dgx_1v_wiring():
     topology = read_topology("dgx-1v")
     two = "0-3 0-4 1-2 1-5 2-3 4-7 5-6 6-7"
     one = "0-1 0-2 1-3 2-6 3-7 4-5 4-6 5-7"
@@ -189,18 +184,18 @@ def test_dgx_1v_wiring() -> None:
 
 
 @pytest.mark.parametrize("name", ["dgx-1p", "dgx-1v"])
-def test_dgx_1_between_sockets_as_measured(name: str) -> None:
+def test_dgx_1_between_sockets_as_measured(name):
     """Published copies without NVLink: 9.2 to 10.8 GB/s staged (P100), 9.4 to 9.8 direct (V100)."""
     assert 9.2 * GB < pair_bandwidth(read_topology(name), 0, 7) < 9.8 * GB
 
 
-def test_dgx_1p_uses_four_links_of_each_gpu() -> None:
+def test_dgx_1p_uses_four_links_of_each_gpu():
     wiring = nvlinks(read_topology("dgx-1p"))
     assert set(wiring.values()) == {1}
     assert Counter(gpu for pair in wiring for gpu in pair) == dict.fromkeys(range(8), 4)
 
 
-def test_dgx_2_boards_reach_each_other_at_full_rate() -> None:
+def test_dgx_2_boards_reach_each_other_at_full_rate():
     topology = read_topology("dgx-2")
     trunk = topology.link_of_id[route(topology, 0, 8).links[1]]
     assert trunk.count == 48
@@ -212,12 +207,12 @@ def test_dgx_2_boards_reach_each_other_at_full_rate() -> None:
     assert len(route(topology, 0, 15).links) == 3
 
 
-def test_nvswitch_ports() -> None:
+def test_nvswitch_ports():
     assert pair_bandwidth(read_topology("dgx-a100"), 0, 7) == pytest.approx(274.8 * GB)
     assert pair_bandwidth(read_topology("hgx-h100"), 0, 7) == pytest.approx(376.2 * GB)
 
 
-def test_power9_crosses_the_x_bus_over_nvlink() -> None:
+def test_power9_crosses_the_x_bus_over_nvlink():
     topology = read_topology("power9-4")
     kinds = [topology.link_of_id[x].kind.value for x in route(topology, 0, 2).links]
     assert kinds == ["nvlink", "smp", "nvlink"]
@@ -228,7 +223,7 @@ def test_power9_crosses_the_x_bus_over_nvlink() -> None:
     assert smp.combined_bytes_per_s.value == 34 * GB
 
 
-def test_mi250x_pairs() -> None:
+def test_mi250x_pairs():
     topology = read_topology("mi250x-8")
     wiring = nvlinks(topology)
     assert Counter(wiring.values()) == {4: 4, 2: 2, 1: 6}
@@ -242,7 +237,7 @@ def test_mi250x_pairs() -> None:
     assert all(d.forwards for d in topology.devices)
 
 
-def test_mi250x_has_the_pairs_of_a_recorded_gfx90a_node(shared_dir: Path) -> None:
+def test_mi250x_has_the_pairs_of_a_recorded_gfx90a_node(shared_dir):
     from xml.etree import ElementTree
 
     path = shared_dir / "machines" / "nccl-xml" / "rccl-topo_8p_90a.xml"
@@ -266,7 +261,7 @@ def test_mi250x_has_the_pairs_of_a_recorded_gfx90a_node(shared_dir: Path) -> Non
         ("hgx-h100", "8gpu-h100-nv18-nonic.txt"),
     ],
 )
-def test_agrees_with_the_recorded_machine(shared_dir: Path, name: str, file: str) -> None:
+def test_agrees_with_the_recorded_machine(shared_dir, name, file):
     ours = read_topology(name)
     recorded = read_topology(shared_dir / "machines" / "nvidia-smi-topo" / file)
     assert len(ours.devices) == len(recorded.devices)
@@ -284,7 +279,7 @@ def test_agrees_with_the_recorded_machine(shared_dir: Path, name: str, file: str
                 )
 
 
-def test_power9_measurements_are_the_recorded_ones(shared_dir: Path) -> None:
+def test_power9_measurements_are_the_recorded_ones(shared_dir):
     """p2pBandwidthLatencyTest of an AC922: pair, across, and across in both directions."""
     folder = shared_dir / "machines" / "p2pBandwidthLatencyTest"
     rows = [
@@ -303,7 +298,7 @@ def test_power9_measurements_are_the_recorded_ones(shared_dir: Path) -> None:
     assert smp.combined_bytes_per_s.value / GB == pytest.approx(sum(both) / 4, rel=0.02)
 
 
-def test_unknown_name_suggests_the_nearest() -> None:
+def test_unknown_name_suggests_the_nearest():
     with pytest.raises(UsageError, match="'dgx1v' is no file, no catalogue name") as caught:
         read_topology("dgx1v")
     assert caught.value.hint.startswith("did you mean dgx-1v")

@@ -1,10 +1,7 @@
 """Catalogue machines against recordings of the same machine class: hwloc, NCCL, benchmarks."""
 
-from __future__ import annotations
-
 import re
 from itertools import permutations, product
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,11 +9,11 @@ import pytest
 
 from tests.topology.test_catalogue import GB, nvlinks, pair_bandwidth
 from toposeat.model.cpu_list import cpu_list_of_mask
-from toposeat.model.topology import PathClass, Topology
+from toposeat.model.topology import PathClass
 from toposeat.topology import read_topology
 
 
-def nic_classes(topology: Topology, gpu: int) -> dict[str, str]:
+def nic_classes(topology, gpu):
     return {
         nic.name: topology.route_of_pair[f"gpu{gpu}", nic.id].path_class.value
         for nic in topology.nics
@@ -24,14 +21,14 @@ def nic_classes(topology: Topology, gpu: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("file", ["mpibind-coral-lassen.xml", "fluxcore-sierra.xml"])
-def test_power9_has_the_devices_of_sierra_and_lassen(shared_dir: Path, file: str) -> None:
+def test_power9_has_the_devices_of_sierra_and_lassen(shared_dir, file):
     """PCI bus ids, the NUMA node above each, its CPUs, adapters' names and link speed."""
     tree = ElementTree.parse(shared_dir / "machines" / "hwloc-xml" / file)
-    recorded: dict[str, int] = {}
-    names: dict[str, str] = {}
-    cpus: dict[int, str] = {}
+    recorded = {}
+    names = {}
+    cpus = {}
 
-    def walk(element: ElementTree.Element, node: int | None) -> None:
+    def walk(element, node):
         numa = element.find("./object[@type='NUMANode']")
         inner = numa if numa is not None else element
         if element.get("type") in ("NUMANode", "Package") or numa is not None:
@@ -59,14 +56,14 @@ def test_power9_has_the_devices_of_sierra_and_lassen(shared_dir: Path, file: str
         assert {d.numa_node: d.cpus for d in ours.devices} == {n: cpus[n] for n in (0, 8)}
 
 
-def test_power9_adapters_are_as_near_as_recorded(shared_dir: Path) -> None:
+def test_power9_adapters_are_as_near_as_recorded(shared_dir):
     path = shared_dir / "machines" / "nvidia-smi-topo" / "4gpu-power9-nv3.txt"
     recorded, ours = read_topology(path), read_topology("power9-4")
     for gpu in range(4):
         assert nic_classes(ours, gpu) == nic_classes(recorded, gpu)
 
 
-def test_dgx_a100_reaches_the_recorded_rate(shared_dir: Path) -> None:
+def test_dgx_a100_reaches_the_recorded_rate(shared_dir):
     """NVIDIA's nvbandwidth, copy engine, all pairs: within 1 % of what the model allows alone."""
     text = (shared_dir / "machines/nvbandwidth/8gpu-a100-d2d-write-ce.txt").read_text()
     rows = [line.split()[1:] for line in text.splitlines() if re.match(r"\d\s+\d", line)]
@@ -77,7 +74,7 @@ def test_dgx_a100_reaches_the_recorded_rate(shared_dir: Path) -> None:
         assert pair_bandwidth(ours, i, j) / GB == pytest.approx(measured[i][j], rel=0.01)
 
 
-def test_dgx_a100_pairs_share_a_switch_with_two_nics_as_in_azure(shared_dir: Path) -> None:
+def test_dgx_a100_pairs_share_a_switch_with_two_nics_as_in_azure(shared_dir):
     tree = ElementTree.parse(shared_dir / "machines" / "nccl-xml" / "azure-ndv4-topo.xml")
     shapes = {
         tuple(sorted(child.get("class", "") for child in bridge))
@@ -93,7 +90,7 @@ def test_dgx_a100_pairs_share_a_switch_with_two_nics_as_in_azure(shared_dir: Pat
     )
 
 
-def test_mi300x_is_fully_connected_like_a_recorded_gfx940_node(shared_dir: Path) -> None:
+def test_mi300x_is_fully_connected_like_a_recorded_gfx940_node(shared_dir):
     tree = ElementTree.parse(shared_dir / "machines" / "nccl-xml" / "rccl-topo_4p_940.xml")
     assert {len(gpu.findall("xgmi")) for gpu in tree.iter("gpu")} == {3}
     wiring = nvlinks(read_topology("mi300x-8"))
@@ -117,7 +114,7 @@ def test_mi300x_is_fully_connected_like_a_recorded_gfx940_node(shared_dir: Path)
          | {"mlx5_11": "PXB"}),
     ],
 )  # fmt: skip
-def test_adapters_are_as_near_as_published(name: str, gpu: int, near: dict[str, str]) -> None:
+def test_adapters_are_as_near_as_published(name, gpu, near):
     """Those not named are across the sockets."""
     found = nic_classes(read_topology(name), gpu)
     assert {nic: near.get(nic, "SYS") for nic in found} == found
@@ -125,7 +122,7 @@ def test_adapters_are_as_near_as_published(name: str, gpu: int, near: dict[str, 
 
 
 @pytest.mark.parametrize("name", ["dgx-a100", "hgx-h100"])
-def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str) -> None:
+def test_inside_one_switch_chip_a_flow_has_the_full_rate(name):
     topology = read_topology(name)
     route = topology.route_of_pair["gpu0", "nic0"]
     assert route.path_class is PathClass.PXB
@@ -133,7 +130,7 @@ def test_inside_one_switch_chip_a_flow_has_the_full_rate(name: str) -> None:
     assert route.cap_bytes_per_s is None
 
 
-def test_mi300a_is_a_node_of_tuolumne(shared_dir: Path) -> None:
+def test_mi300a_is_a_node_of_tuolumne(shared_dir):
     """Bus ids, NUMA nodes and CPUs of GPUs and adapters."""
     recorded = read_topology(shared_dir / "machines/hwloc-xml/fluxcore-tuo.SPX.xml")
     ours = read_topology("mi300a-4")
@@ -149,7 +146,7 @@ def test_mi300a_is_a_node_of_tuolumne(shared_dir: Path) -> None:
     ("name", "file"),
     [("mi100-8", "rccl-topo_8p_rome_4nics.xml"), ("mi60-8", "rccl-topo_4p2h_2nic.xml")],
 )
-def test_hives_are_those_that_amd_dumped(shared_dir: Path, name: str, file: str) -> None:
+def test_hives_are_those_that_amd_dumped(shared_dir, name, file):
     """Devices, adapters, hives, and the relation of each device to every device and adapter."""
     recorded = read_topology(shared_dir / "machines/nccl-xml" / file)
     ours = read_topology(name)
@@ -166,7 +163,7 @@ def test_hives_are_those_that_amd_dumped(shared_dir: Path, name: str, file: str)
         assert route.path_class is recorded.route_of_pair[pair].path_class, pair
 
 
-def test_max1100_is_the_pair_of_a_published_listing(shared_dir: Path) -> None:
+def test_max1100_is_the_pair_of_a_published_listing(shared_dir):
     recorded = read_topology(shared_dir / "machines/xpu-smi-topo/2gpu-max1100-xl24.txt")
     ours = read_topology("max1100-2")
     assert [d.cpus for d in ours.devices] == [d.cpus for d in recorded.devices]
@@ -175,7 +172,7 @@ def test_max1100_is_the_pair_of_a_published_listing(shared_dir: Path) -> None:
     assert (mine.count, mine.forward_bytes_per_s) == (theirs.count, theirs.forward_bytes_per_s)
 
 
-def test_gb300_tray_as_recorded(shared_dir: Path) -> None:
+def test_gb300_tray_as_recorded(shared_dir):
     """Names, bus ids and memory of nvidia-smi -q -x; adapters as near as on Azure."""
     folder = shared_dir / "machines"
     tree = ElementTree.parse(folder / "nvidia-smi-q-xml/qx-gb300.xml")
@@ -194,7 +191,7 @@ def test_gb300_tray_as_recorded(shared_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "file"), [("hgx-b200", "qx-b200.xml"), ("l40s-8", "qx-l40s.xml")])
-def test_gpus_are_those_of_a_recorded_query(shared_dir: Path, name: str, file: str) -> None:
+def test_gpus_are_those_of_a_recorded_query(shared_dir, name, file):
     """Name, PCIe generation, and memory less what error correction takes."""
     gpu = ElementTree.parse(shared_dir / "machines/nvidia-smi-q-xml" / file).find("gpu")
     assert gpu is not None
@@ -206,13 +203,13 @@ def test_gpus_are_those_of_a_recorded_query(shared_dir: Path, name: str, file: s
     assert 0.93 < memory / (ours.devices[0].memory_bytes or 1) <= 1
 
 
-def test_mi300x_packages_are_joined_each_to_each_as_in_kfd(shared_dir: Path) -> None:
+def test_mi300x_packages_are_joined_each_to_each_as_in_kfd(shared_dir):
     """A node in CPX: eight packages at our bus ids, each two joined by one link of our rate."""
     recorded = read_topology(shared_dir / "machines/kfd-topology/topo-mi300-cpx.txt")
     ours = read_topology("mi300x-8")
     assert {d.pci_bus_id for d in ours.devices} == {d.parent for d in recorded.devices}
 
-    def wiring(topology: Topology, names: dict[str, str]) -> dict[tuple[str, ...], float]:
+    def wiring(topology, names):
         return {
             tuple(sorted(names[end] for end in link.ends)): link.forward_bytes_per_s.value
             for link in topology.links
@@ -225,7 +222,7 @@ def test_mi300x_packages_are_joined_each_to_each_as_in_kfd(shared_dir: Path) -> 
     assert len(wiring(ours, devices)) == 28
 
 
-def test_hgx_h200_has_the_processors_of_a_recorded_one(shared_dir: Path) -> None:
+def test_hgx_h200_has_the_processors_of_a_recorded_one(shared_dir):
     recorded = read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-h200-gke-a3ultra.txt")
     ours = read_topology("hgx-h200")
     assert [(d.numa_node, d.cpus) for d in ours.devices] == [
@@ -233,7 +230,7 @@ def test_hgx_h200_has_the_processors_of_a_recorded_one(shared_dir: Path) -> None
     ]
 
 
-def test_polaris_as_in_its_user_guide() -> None:
+def test_polaris_as_in_its_user_guide():
     """Argonne's table: CPUs and NUMA node of each GPU, and which adapter is PHB to which."""
     ours = read_topology("polaris-4")
     assert [(d.cpus, d.numa_node) for d in ours.devices] == [
@@ -249,7 +246,7 @@ def test_polaris_as_in_its_user_guide() -> None:
     assert set(nvlinks(ours).values()) == {4}
 
 
-def test_summits_adapters_inject_what_its_user_guide_states() -> None:
+def test_summits_adapters_inject_what_its_user_guide_states():
     topology = read_topology("summit-6")
     fabric = [x for x in topology.links if x.name == "on-die fabric"]
     assert sum(x.forward_bytes_per_s.value for x in fabric) == pytest.approx(23 * GB, rel=0.1)
@@ -262,7 +259,7 @@ def test_summits_adapters_inject_what_its_user_guide_states() -> None:
         ("gb200-nvl72", "4gpu-gb300-azure.md"),  # the next GPU in the same tray
     ],
 )
-def test_nvlink_ports_as_recorded(shared_dir: Path, name: str, file: str) -> None:
+def test_nvlink_ports_as_recorded(shared_dir, name, file):
     """All pairs over NVLink, with as many links from every GPU."""
     recorded = read_topology(shared_dir / "machines/nvidia-smi-topo" / file)
     ours = read_topology(name)
@@ -276,7 +273,7 @@ def test_nvlink_ports_as_recorded(shared_dir: Path, name: str, file: str) -> Non
     )
 
 
-def test_k40_pairs_are_those_measured_on_sirocco(shared_dir: Path) -> None:
+def test_k40_pairs_are_those_measured_on_sirocco(shared_dir):
     """Class means against single pairs: within 7 %. Row and column 0 are the host, in MB/s."""
     measured = np.loadtxt(shared_dir / "machines/starpu-bus/sirocco.bandwidth")
     ours = read_topology("k40-4")
@@ -303,12 +300,12 @@ def test_k40_pairs_are_those_measured_on_sirocco(shared_dir: Path) -> None:
         ("aurora-12", (0, 1), 196),
     ],
 )
-def test_lone_flows_are_as_published(name: str, pair: tuple[int, int], gigabytes: float) -> None:
+def test_lone_flows_are_as_published(name, pair, gigabytes):
     found = pair_bandwidth(read_topology(name), *pair)
     assert found / GB == pytest.approx(gigabytes, rel=0.1)
 
 
-def test_auroras_tiles_of_other_planes_are_reached_by_way_of_a_sibling() -> None:
+def test_auroras_tiles_of_other_planes_are_reached_by_way_of_a_sibling():
     topology = read_topology("aurora-12")
     planes = [{0, 3, 4, 6, 8, 11}, {1, 2, 5, 7, 9, 10}]
     for i, j in permutations(range(12), 2):

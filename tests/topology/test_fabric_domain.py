@@ -1,14 +1,11 @@
 """NVLink domains over hosts: what GPUs say of their fabric, and which hosts that joins."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.topology.live.fake_machine import FakeGpu, FakeNvml, FakeSysfs
-from toposeat.model.topology import Topology
 from toposeat.topology import discover_this, network_of_hosts, read_topology, with_told_domains
 from toposeat.topology.fabric_domain import DOMAIN
 from toposeat.topology.sources import parse_topology_text
@@ -20,7 +17,7 @@ SENTINEL = 32766  # a clique that unrelated racks share
 Fabric = tuple[str, int, int, int]
 
 
-def discovered(folder: Path, fabrics: list[Fabric | None], **options: object) -> Topology:
+def discovered(folder, fabrics, **options):
     sysfs = FakeSysfs(folder)
     gpus = []
     for number, fabric in enumerate(fabrics, start=1):
@@ -43,7 +40,7 @@ def discovered(folder: Path, fabrics: list[Fabric | None], **options: object) ->
         ([None] * 2, None),
     ],
 )
-def test_nvml_tells_it(tmp_path: Path, fabrics: list[Fabric | None], domain: str | None) -> None:
+def test_nvml_tells_it(tmp_path, fabrics, domain):
     found = discovered(tmp_path, fabrics)
     assert found.metadata.get(DOMAIN) == domain
     assert not any("Fabric" in line for line in found.report)
@@ -51,8 +48,8 @@ def test_nvml_tells_it(tmp_path: Path, fabrics: list[Fabric | None], domain: str
     assert saved.metadata.get(DOMAIN) == domain
 
 
-def test_older_drivers_and_bindings_tell_it_by_the_older_call(tmp_path: Path) -> None:
-    fabrics: list[Fabric | None] = [(UUID, 7, 3, 0)] * 2
+def test_older_drivers_and_bindings_tell_it_by_the_older_call(tmp_path):
+    fabrics = [(UUID, 7, 3, 0)] * 2
     found = discovered(tmp_path, fabrics, unsupported=["nvmlDeviceGetGpuFabricInfoV"])
     assert found.metadata[DOMAIN] == f"{UUID}.7"
 
@@ -92,9 +89,7 @@ MATRIX = "\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-71\t0\n"
         ("N/A", "N/A", "N/A", "N/A", None),
     ],
 )
-def test_nvidia_smi_tells_it(
-    form: str, *, state: str, status: str, clique: str, cluster: str, domain: str | None
-) -> None:
+def test_nvidia_smi_tells_it(form, *, state, status, clique, cluster, domain):
     text = form.format(state=state, status=status, clique=clique, cluster=cluster)
     if form is TEXT:
         text = MATRIX + "\n" + text  # as one file of a node: the inventory alone is no machine
@@ -107,7 +102,7 @@ def test_nvidia_smi_tells_it(
     assert facts.metadata.get(DOMAIN) == domain
 
 
-def test_hosts_of_one_cluster_and_clique_are_one_domain() -> None:
+def test_hosts_of_one_cluster_and_clique_are_one_domain():
     tray = read_topology("dgx-a100")
     said = [f"{UUID}.1", f"{UUID}.2", "", f"{UUID}.1", "", f"{UUID.replace('5', '6')}.1"]
     nodes = [replace(tray, metadata={DOMAIN: each} if each else {}) for each in said]

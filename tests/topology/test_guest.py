@@ -1,16 +1,12 @@
 """A host's wiring under the bus ids of a guest: by number, by pairs, and what is refused."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
 from tests.topology.test_nccl_file import stops_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
-from toposeat.model.topology import Topology
 from toposeat.topology import nccl_xml, read_topology, with_guest
 
 HOST = """<system version="1">
@@ -30,24 +26,24 @@ GUEST = "index, pci.bus_id\n0, 00000000:06:00.0\n1, 00000000:07:00.0\n"
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Path:
+def host(tmp_path):
     path = tmp_path / "host.xml"
     path.write_text(HOST)
     return path
 
 
-def written(path: Path, text: str) -> Path:
+def written(path, text):
     path.write_text(text)
     return path
 
 
-def with_bus_ids_of(host: Path, guest: Path) -> Topology:
+def with_bus_ids_of(host, guest):
     found = with_guest([str(host), str(guest)])
     assert found is not None
     return found[1]
 
 
-def test_each_device_of_the_guest_takes_the_place_of_its_number(host: Path, tmp_path: Path) -> None:
+def test_each_device_of_the_guest_takes_the_place_of_its_number(host, tmp_path):
     guest = written(tmp_path / "guest.csv", GUEST)
     machine = with_bus_ids_of(host, guest)
     assert [(d.index, d.pci_bus_id, d.numa_node) for d in machine.devices] == [
@@ -63,7 +59,7 @@ def test_each_device_of_the_guest_takes_the_place_of_its_number(host: Path, tmp_
     assert stops_of(root, {"0000:07:00.0"}) == []
 
 
-def test_pairs_say_which_device_is_which(host: Path, tmp_path: Path) -> None:
+def test_pairs_say_which_device_is_which(host, tmp_path):
     """Numbers follow the guest's bus ids."""
     text = "# host guest\n98:00.0 0000:0b:00.0\n\n00000000:A8:00.0, 0000:05:00.0  # last\n"
     machine = with_bus_ids_of(host, written(tmp_path / "pairs", text))
@@ -82,22 +78,20 @@ def test_pairs_say_which_device_is_which(host: Path, tmp_path: Path) -> None:
         ("18:00.0 06:00.0 07:00.0\n", "format"),
     ],
 )
-def test_a_line_that_names_no_pair_is_refused(
-    text: str, cause: str, host: Path, tmp_path: Path
-) -> None:
+def test_a_line_that_names_no_pair_is_refused(text, cause, host, tmp_path):
     with pytest.raises(InputError, match=cause) as error:
         with_bus_ids_of(host, written(tmp_path / "pairs", text))
     assert error.value.hint
 
 
-def test_a_guest_that_does_not_fit_is_refused(host: Path, tmp_path: Path) -> None:
+def test_a_guest_that_does_not_fit_is_refused(host, tmp_path):
     guest = written(tmp_path / "guest.csv", f"{GUEST}7, 00000000:0d:00.0\n")
     with pytest.raises(UsageError, match="a GPU 7, and the host's are 0, 1, 2") as error:
         with_bus_ids_of(host, guest)
     assert error.value.hint
 
 
-def test_sources_of_the_host_alone_have_no_guest(host: Path, tmp_path: Path) -> None:
+def test_sources_of_the_host_alone_have_no_guest(host, tmp_path):
     assert with_guest([str(host)]) is None
     names = written(tmp_path / "names.csv", "index, name\n0, NVIDIA H200\n")
     assert with_guest([str(host), str(names)]) is None
@@ -105,9 +99,7 @@ def test_sources_of_the_host_alone_have_no_guest(host: Path, tmp_path: Path) -> 
     assert with_guest([str(host), str(same)]) is None
 
 
-def test_the_command_takes_a_list_or_pairs(
-    host: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_a_list_or_pairs(host, tmp_path, capsys):
     guest = written(tmp_path / "guest.csv", GUEST)
     command = ["discover", "-t", str(host), "--format", "nccl"]
     assert main([*command, "-t", str(guest)]) == 0
@@ -120,7 +112,7 @@ def test_the_command_takes_a_list_or_pairs(
     assert "--format nccl" in capsys.readouterr().err
 
 
-def test_the_wiring_of_a_host_of_eight_for_its_guest(shared_dir: Path, tmp_path: Path) -> None:
+def test_the_wiring_of_a_host_of_eight_for_its_guest(shared_dir, tmp_path):
     case = shared_dir / "cases/topology/25-nccl-file-for-a-guest"
     if not case.is_dir():
         pytest.skip("no such case beside the checkout")

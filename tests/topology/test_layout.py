@@ -1,7 +1,5 @@
 """Memory nodes, sockets, cores and caches: as cells and lscpu tell them, whatever a class says."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from tests.topology.readers.recorded import machine_of
 from toposeat.errors import InputError
 from toposeat.mapping import seat_ranks
-from toposeat.model.topology import Component, ComponentKind, LinkKind, PathClass
+from toposeat.model.topology import ComponentKind, LinkKind, PathClass
 from toposeat.topology import findings_of
 from toposeat.topology.readers import lscpu
 from toposeat.topology.readers.file_text import FileText
@@ -18,7 +16,7 @@ from toposeat.topology.readers.file_text import FileText
 NODES = ("0-15,64-79", "16-31,80-95", "32-47,96-111", "48-63,112-127")
 
 
-def lscpu_text(nodes: tuple[str, ...] = NODES, sockets: int = 1, threads: int = 2) -> str:
+def lscpu_text(nodes=NODES, sockets=1, threads=2):
     listed = "".join(f"NUMA node{at} CPU(s):  {cpus}\n" for at, cpus in enumerate(nodes))
     return (
         "Architecture:  x86_64\nVendor ID:  AuthenticAMD\nModel name:  AMD EPYC 7713\n"
@@ -27,7 +25,7 @@ def lscpu_text(nodes: tuple[str, ...] = NODES, sockets: int = 1, threads: int = 
     )
 
 
-def table(words: list[str], *cells: str, heads: str = "CPU Affinity\tNUMA Affinity") -> str:
+def table(words, *cells, heads="CPU Affinity\tNUMA Affinity"):
     """A matrix by its upper half, a word of letters for each GPU, and the cells behind it."""
     count = len(cells)
     names = [f"GPU{at}" for at in range(count)]
@@ -40,11 +38,11 @@ def table(words: list[str], *cells: str, heads: str = "CPU Affinity\tNUMA Affini
     return "\n".join(lines) + "\n"
 
 
-def parts_of(text: str) -> dict[str, Component]:
+def parts_of(text):
     return {c.id: c for c in lscpu.parse(FileText(text, Path("lscpu.txt"))).components}
 
 
-def test_lscpu_tells_nodes_sockets_threads_and_caches() -> None:
+def test_lscpu_tells_nodes_sockets_threads_and_caches():
     parts = parts_of(lscpu_text())
     assert (parts["numa1"].cpus, parts["numa1"].cores[:2]) == (NODES[1], ("16,80", "17,81"))
     assert parts["numa1"].caches == ("16-23,80-87", "24-31,88-95")
@@ -63,17 +61,17 @@ def test_lscpu_tells_nodes_sockets_threads_and_caches() -> None:
         (("0-2",), 2, ()),  # a CPU is off: its core is not told
     ],
 )
-def test_threads_of_a_core(nodes: tuple[str, ...], threads: int, cores: tuple[str, ...]) -> None:
+def test_threads_of_a_core(nodes, threads, cores):
     assert parts_of(lscpu_text(nodes, threads=threads))["numa0"].cores == cores
 
 
-def test_a_damaged_list_of_lscpu() -> None:
+def test_a_damaged_list_of_lscpu():
     with pytest.raises(InputError, match="not a CPU list") as caught:
         parts_of(lscpu_text(("0-3", "4-x")))
     assert caught.value.line == 9
 
 
-def test_nodes_of_a_socket_are_joined_on_its_die(tmp_path: Path) -> None:
+def test_nodes_of_a_socket_are_joined_on_its_die(tmp_path):
     rows = [f"{cpus}\t{node}" for node, cpus in enumerate(NODES)]
     text = table(["sss", "ss", "s"], *rows)
     apart, joined = machine_of(tmp_path, text), machine_of(tmp_path, text, lscpu_text())
@@ -90,7 +88,7 @@ def test_nodes_of_a_socket_are_joined_on_its_die(tmp_path: Path) -> None:
     assert [seat.cpus for seat in seats[:3]] == ["0-5,64-69", "6-10,70-74", "11-15,75-79"]
 
 
-def test_lscpu_completes_cells(tmp_path: Path) -> None:
+def test_lscpu_completes_cells(tmp_path):
     text = table(["s"], "16-31,80-95", "", heads="CPU Affinity")
     found = machine_of(tmp_path, text, lscpu_text())
     assert [d.numa_node for d in found.devices] == [1, None]
@@ -101,7 +99,7 @@ def test_lscpu_completes_cells(tmp_path: Path) -> None:
     ]
 
 
-def test_sys_within_a_memory_node_is_no_other_socket(tmp_path: Path) -> None:
+def test_sys_within_a_memory_node_is_no_other_socket(tmp_path):
     """Cells put two GPUs on each node, a class says that they are SYS."""
     text = table(["sss", "ss", "s"], "0-15\t0", "0-15\t0", "16-31\t1", "16-31\t1")
     mixed = table(["sns", "sn", "s"], "0-15\t0", "16-31\t1", "0-15\t0", "16-31\t1")
@@ -123,7 +121,7 @@ CUT = ["0,2,4,6,8,10\t0", "0,2,4,6,8,10\t0", "1,3,5,7,9,11\t1", "1,3,5,7,9,11\t1
 @pytest.mark.parametrize(
     "cells", [CUT, ["4,6,8,10,12\t0"] * 4, ["0-15,\t0"] * 2 + ["16-31,48-\t1"] * 2]
 )
-def test_a_list_that_a_tool_cut_is_not_used(cells: list[str], tmp_path: Path) -> None:
+def test_a_list_that_a_tool_cut_is_not_used(cells, tmp_path):
     text = table(["nss", "ss", "n"] if cells[0] != cells[-1] else ["nnn", "nn", "n"], *cells)
     found = machine_of(tmp_path, text)
     assert {seat.cpus for seat in seat_ranks(found, 4, range(4)).seats} == {None}
@@ -145,13 +143,13 @@ def test_a_list_that_a_tool_cut_is_not_used(cells: list[str], tmp_path: Path) ->
         ["0-5\t0", "6-11\t1"],
     ],
 )
-def test_a_list_that_is_whole_is_used(cells: list[str], tmp_path: Path) -> None:
+def test_a_list_that_is_whole_is_used(cells, tmp_path):
     words = ["s" * at for at in range(len(cells) - 1, 0, -1)]
     found = machine_of(tmp_path, table(words, *cells))
     assert [d.cpus for d in found.devices] == [cell.partition("\t")[0] for cell in cells]
 
 
-def test_nodes_of_grace_begin_below_the_lowest_of_all_gpus(tmp_path: Path) -> None:
+def test_nodes_of_grace_begin_below_the_lowest_of_all_gpus(tmp_path):
     heads = "CPU Affinity\tNUMA Affinity\tGPU NUMA ID"
     cells = ("0-71\t0,3-9,11-17\t\t2", "0-71\t0,3-9,11-17\t\t10", "72-143\t1,19-25\t\t18")
     found = machine_of(tmp_path, table(["vv", "v"], *cells, heads=heads))

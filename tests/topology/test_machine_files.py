@@ -1,10 +1,6 @@
 """Machine files: the language, the place of what is wrong, a user's own folder, hostile input."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -58,13 +54,13 @@ TEXTS = {name: path.read_text() for name in NAMES if (path := machine_path(name)
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+def own(tmp_path, monkeypatch):
     """Writes a machine file into the user's own folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     folder = tmp_path / "config" / "toposeat" / "machines"
     folder.mkdir(parents=True)
 
-    def write(name: str, text: str) -> Path:
+    def write(name, text):
         path = folder / f"{name}.toml"
         path.write_text(text)
         return path
@@ -72,13 +68,13 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str],
     return write
 
 
-def written(folder: Path, text: str) -> Path:
+def written(folder, text):
     path = folder / "mine.toml"
     path.write_text(text)
     return path
 
 
-def test_a_file_says_devices_adapters_and_links(tmp_path: Path) -> None:
+def test_a_file_says_devices_adapters_and_links(tmp_path):
     machine = read_topology(written(tmp_path, SMALL))
     assert (machine.name, machine.origin, machine.report) == ("mine", "machine file", ())
     assert [d.numa_node for d in machine.devices] == [0, 0, 1, 1]
@@ -92,7 +88,7 @@ def test_a_file_says_devices_adapters_and_links(tmp_path: Path) -> None:
     assert smp.forward_bytes_per_s == Quantity(31e9, Source.MEASURED)
 
 
-def test_like_completes_a_file(tmp_path: Path) -> None:
+def test_like_completes_a_file(tmp_path):
     text = 'like = "dgx-1v"\ndescription = "ours"\n[nics]\ngigabits_per_s = 200\n'
     ours, base = read_topology(written(tmp_path, text)), read_topology("dgx-1v")
     assert ours.description == "ours"
@@ -102,19 +98,19 @@ def test_like_completes_a_file(tmp_path: Path) -> None:
     assert [n.name for n in ours.nics] == [n.name for n in base.nics]
 
 
-def test_sets_of_parts() -> None:
+def test_sets_of_parts():
     assert members("gpu0-2,5") == ["gpu0", "gpu1", "gpu2", "gpu5"]
     assert members("numa3,1") == ["numa3", "numa1"]
     assert members("tray08-10") == ["tray08", "tray09", "tray10"]
 
 
-def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_machine_reads_its_own_file_alone(monkeypatch):
     from toposeat.topology import catalogue
 
-    read: list[str] = []
+    read = []
     real = machine_file.tables_of
 
-    def watched(path: Path) -> dict[str, object]:
+    def watched(path):
         read.append(path.stem)
         return real(path)
 
@@ -169,9 +165,7 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -
         ('like = "dgx-1v"\n[numa]\nnodes = [0]\n', "2 cpus for 1 nodes", ""),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(
-    tmp_path: Path, text: str, cause: str, hint: str
-) -> None:
+def test_what_is_wrong_is_told_with_its_place(tmp_path, text, cause, hint):
     path = written(tmp_path, text)
     with pytest.raises(InputError) as caught:
         read_topology(path)
@@ -193,12 +187,12 @@ def test_what_is_wrong_is_told_with_its_place(
         (SMALL + '[[links]]\neach_to_each = ["gpu' + "0-3," * 200 + '0"]\n', "to itself"),
     ],
 )
-def test_a_file_cannot_make_too_much(tmp_path: Path, text: str, cause: str) -> None:
+def test_a_file_cannot_make_too_much(tmp_path, text, cause):
     with pytest.raises(InputError, match=cause):
         read_topology(written(tmp_path, text))
 
 
-def test_a_users_machine_is_found_by_its_name(own: Callable[[str, str], Path]) -> None:
+def test_a_users_machine_is_found_by_its_name(own):
     own("Box", SMALL)
     own("box-2", 'like = "Box"\n[devices]\nmemory_gib = 24\n')
     assert read_topology("Box").name == "Box"
@@ -208,7 +202,7 @@ def test_a_users_machine_is_found_by_its_name(own: Callable[[str, str], Path]) -
     assert "box-2" in caught.value.hint
 
 
-def test_a_users_machine_never_stands_in_for_a_known_one(own: Callable[[str, str], Path]) -> None:
+def test_a_users_machine_never_stands_in_for_a_known_one(own):
     path = own("dgx-1v", SMALL)
     own("hgx-h100", SMALL)
     assert len(read_topology("hgx-b300").devices) == 8
@@ -218,7 +212,7 @@ def test_a_users_machine_never_stands_in_for_a_known_one(own: Callable[[str, str
     assert len(read_topology("dgx-2").devices) == 16
 
 
-def test_machines_that_are_like_each_other_are_refused(own: Callable[[str, str], Path]) -> None:
+def test_machines_that_are_like_each_other_are_refused(own):
     path = own("a", 'like = "b"\n')
     own("b", 'description = "x"\nlike = "a"\n')
     with pytest.raises(
@@ -227,9 +221,7 @@ def test_machines_that_are_like_each_other_are_refused(own: Callable[[str, str],
         read_topology(path)
 
 
-def test_the_list_says_where_each_is_from(
-    own: Callable[[str, str], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_list_says_where_each_is_from(own, capsys):
     path, bad, taken = own("box", SMALL), own("bad", "x = 1"), own("dgx-2", SMALL)
     assert main(["discover", "--list"]) == 0
     shown = capsys.readouterr()
@@ -248,9 +240,7 @@ def test_the_list_says_where_each_is_from(
     }
 
 
-def test_no_folder_and_a_relative_one_are_no_machines(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_no_folder_and_a_relative_one_are_no_machines(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
     for value in ("", "config"):
@@ -262,9 +252,7 @@ def test_no_folder_and_a_relative_one_are_no_machines(
 
 
 @given(data=st.data())
-def test_a_damaged_file_is_a_machine_or_an_error_with_its_path(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_damaged_file_is_a_machine_or_an_error_with_its_path(data, tmp_path_factory):
     """Lines of shipped files lost, doubled or swapped, words changed."""
     lines = TEXTS[data.draw(st.sampled_from(NAMES))].splitlines()
     for _ in range(data.draw(st.integers(1, 4))):

@@ -1,7 +1,5 @@
 """Files of really recorded machines put together: who is believed, what is reported."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -13,7 +11,6 @@ import pytest
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.mapping import map_traffic
-from toposeat.model.health import Finding
 from toposeat.model.pair import BANDWIDTH, LATENCY
 from toposeat.model.quantity import Source
 from toposeat.model.topology import (
@@ -22,12 +19,9 @@ from toposeat.model.topology import (
     FactKind,
     HostNumbers,
     LaneState,
-    Link,
     LinkKind,
     PairNumbers,
     PathClass,
-    Route,
-    Topology,
     Vendor,
 )
 from toposeat.profile.pattern.patterns import pattern_traffic
@@ -40,27 +34,27 @@ from toposeat.topology.told import told_machine
 GB = 1e9
 
 
-def recorded(shared: Path, *names: str) -> Topology:
+def recorded(shared, *names):
     return read_topologies([shared / "machines" / name for name in names])
 
 
-def route(topology: Topology, i: int, j: int) -> Route:
+def route(topology, i, j):
     devices = topology.devices
     return topology.route_of_pair[devices[i].id, devices[j].id]
 
 
-def capacities(topology: Topology, of: Route) -> list[float]:
+def capacities(topology, of):
     """What each link carries in the direction of the route."""
     here, found = of.source, []
     for id in of.links:
-        link: Link = topology.link_of_id[id]
+        link = topology.link_of_id[id]
         forward = here == link.ends[0]
         found.append((link.forward_bytes_per_s if forward else link.backward_bytes_per_s).value)
         here = link.ends[1] if forward else link.ends[0]
     return found
 
 
-def p2p_matrix(path: Path, heading: str) -> list[list[float]]:
+def p2p_matrix(path, heading):
     """One matrix of p2pBandwidthLatencyTest in GB/s, read without any of our readers."""
     lines = [line.lstrip("# ") for line in path.read_text().splitlines()]
     start = next(i for i, line in enumerate(lines) if line.startswith(heading))
@@ -75,9 +69,7 @@ POWER9 = "p2pBandwidthLatencyTest/4gpu-power9-ac922.txt"
 @pytest.mark.parametrize(
     "graph", [(), ("nvidia-smi-topo/4gpu-power9-nv3.txt",), ("hwloc-xml/mpibind-coral-lassen.xml",)]
 )
-def test_every_measured_pair_is_predicted_as_measured(
-    shared_dir: Path, graph: tuple[str, ...]
-) -> None:
+def test_every_measured_pair_is_predicted_as_measured(shared_dir, graph):
     topology = recorded(shared_dir, *graph, POWER9)
     path = shared_dir / "machines" / POWER9
     one_way = p2p_matrix(path, "Unidirectional P2P=Enabled Bandwidth")
@@ -99,7 +91,7 @@ def test_every_measured_pair_is_predicted_as_measured(
         assert min(capacities(topology, of)) >= of.cap_bytes_per_s.value
 
 
-def test_three_sources_of_power9(shared_dir: Path) -> None:
+def test_three_sources_of_power9(shared_dir):
     topology = recorded(
         shared_dir,
         "hwloc-xml/mpibind-coral-lassen.xml",
@@ -129,7 +121,7 @@ def test_three_sources_of_power9(shared_dir: Path) -> None:
     assert cross.forward_bytes_per_s.source is Source.MEASURED
 
 
-def test_bonds_of_a_matrix_complete_a_partial_nccl_file(shared_dir: Path) -> None:
+def test_bonds_of_a_matrix_complete_a_partial_nccl_file(shared_dir):
     names = ("nccl-xml/azure-ndv2-topo.xml", "nvidia-smi-topo/8gpu-dgx1v-4nic.txt")
     topology = recorded(shared_dir, *names)
     text = (shared_dir / "machines" / names[1]).read_text()
@@ -144,7 +136,7 @@ def test_bonds_of_a_matrix_complete_a_partial_nccl_file(shared_dir: Path) -> Non
     assert all(d.pci_bus_id for d in topology.devices)
 
 
-def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
+def test_pairs_without_peer_access_are_staged(shared_dir):
     topology = recorded(
         shared_dir, "nvidia-smi-topo/2gpu-puget-wrx90.txt", "nvidia-smi-p2p/2gpu-5090-gns.txt"
     )
@@ -171,14 +163,14 @@ def test_pairs_without_peer_access_are_staged(shared_dir: Path) -> None:
         "nvidia-smi-L/1gpu-a100-7mig.txt",
     ],
 )
-def test_what_makes_no_machine_is_refused(shared_dir: Path, name: str) -> None:
+def test_what_makes_no_machine_is_refused(shared_dir, name):
     with pytest.raises(InputError, match="too little to be a machine") as caught:
         recorded(shared_dir, name)
     assert "nvidia-smi topo -m > topo.txt" in caught.value.hint
     assert "toposeat discover -t topo.txt -t " in caught.value.hint
 
 
-def test_files_of_different_machines_are_refused(shared_dir: Path) -> None:
+def test_files_of_different_machines_are_refused(shared_dir):
     with pytest.raises(InputError, match="no PCI bus id or UUID in common"):
         recorded(shared_dir, "nccl-xml/azure-ndv4-topo.xml", "hwloc-xml/mpibind-coral-lassen.xml")
     with pytest.raises(InputError, match="which is which is not known"):
@@ -190,20 +182,20 @@ def test_files_of_different_machines_are_refused(shared_dir: Path) -> None:
 # ---- made-up facts on catalogue machines
 
 
-def facts(base: Topology, **more: object) -> Topology:
+def facts(base, **more):
     """Facts on all devices of a machine, with their PCI bus ids or, without, their indices."""
     devices = tuple(Device(id=d.id, index=d.index, pci_bus_id=d.pci_bus_id) for d in base.devices)
     return told_machine(origin="test", devices=devices, **more)  # type: ignore[arg-type]
 
 
-def rates(count: int, value: float, **entries: float) -> np.ndarray:
+def rates(count, value, **entries):
     values = np.full((count, count), value)
     for pair, number in entries.items():
         values[int(pair[1]), int(pair[2])] = number
     return values
 
 
-def test_unmeasured_pairs_keep_their_nominal_number() -> None:
+def test_unmeasured_pairs_keep_their_nominal_number():
     base = read_topology("dgx-1v")
     numbers = PairNumbers(what=BANDWIDTH, values=rates(8, np.nan, p01=23 * GB, p10=22 * GB))
     merged = merge_topologies([base, facts(base, numbers=(numbers,))], "m")
@@ -219,7 +211,7 @@ def test_unmeasured_pairs_keep_their_nominal_number() -> None:
     assert "the bandwidth of 54 of 56 pairs was not measured" in " ".join(merged.report)
 
 
-def test_peer_access_decides_which_measurement_fits() -> None:
+def test_peer_access_decides_which_measurement_fits():
     base = read_topology("dgx-1v")
     on = PairNumbers(what=LATENCY, values=rates(8, 2e-6), peer=True)
     off = PairNumbers(what=LATENCY, values=rates(8, 18e-6), peer=False)
@@ -231,7 +223,7 @@ def test_peer_access_decides_which_measurement_fits() -> None:
     assert not route(merged, 1, 0).staged
 
 
-def test_measured_rates_raise_too_small_capacities() -> None:
+def test_measured_rates_raise_too_small_capacities():
     base = read_topology("k80-16")
     first = route(base, 0, 15)
     much = 1.5 * min(capacities(base, first))
@@ -242,7 +234,7 @@ def test_measured_rates_raise_too_small_capacities() -> None:
     assert any("carry more than their nominal capacity" in line for line in merged.report)
 
 
-def test_host_numbers_are_those_of_the_link_above() -> None:
+def test_host_numbers_are_those_of_the_link_above():
     base = merge_topologies([read_topology("k80-16")], "m")
     host = HostNumbers(what=BANDWIDTH, device="gpu3", to_device=9e9, from_device=8e9)
     merged = merge_topologies([base, facts(base, host_copies=(host,))], "m")
@@ -254,11 +246,11 @@ def test_host_numbers_are_those_of_the_link_above() -> None:
     assert down.source is up.source is Source.MEASURED
 
 
-def of_lanes(topology: Topology) -> list[Finding]:
+def of_lanes(topology):
     return [f for f in findings_of(topology) if f.code == "lanes-inactive"]
 
 
-def test_lanes_give_rates_and_inactive_links() -> None:
+def test_lanes_give_rates_and_inactive_links():
     base = read_topology("dgx-1v")
     lanes = tuple(
         LaneState(device=f"gpu{d}", lane=n, bytes_per_s=None if (d, n) == (2, 5) else 25.781e9)
@@ -275,7 +267,7 @@ def test_lanes_give_rates_and_inactive_links() -> None:
     assert bond.forward_bytes_per_s.value == pytest.approx(25.781e9 * bond.count)
 
 
-def test_links_of_a_driver_replace_those_of_a_matrix(tmp_path: Path) -> None:
+def test_links_of_a_driver_replace_those_of_a_matrix(tmp_path):
     cells = [["X", "NV2", "SYS"], ["NV2", "X", "SYS"], ["SYS", "SYS", "X"]]
     path = tmp_path / "matrix.txt"
     path.write_text(RENDERERS["tabs_new"](cells, 3, ["0", "0", "1"]))
@@ -289,7 +281,7 @@ def test_links_of_a_driver_replace_those_of_a_matrix(tmp_path: Path) -> None:
     )
 
 
-def test_nccl_is_believed_before_hwloc_and_said_so() -> None:
+def test_nccl_is_believed_before_hwloc_and_said_so():
     base = replace(read_topology("dgx-1v"), origin="hwloc XML")
     devices = [
         replace(d, pci_bus_id=f"0000:{d.index:02x}:00.0", numa_node=0, uuid=None)
@@ -311,7 +303,7 @@ def test_nccl_is_believed_before_hwloc_and_said_so() -> None:
         )
 
 
-def test_a_device_that_only_one_source_knows_is_refused() -> None:
+def test_a_device_that_only_one_source_knows_is_refused():
     base = read_topology("dgx-1v")
     devices = tuple(replace(d, pci_bus_id=f"0000:{d.index:02x}:00.0") for d in base.devices)
     base = replace(base, devices=devices)
@@ -326,14 +318,14 @@ def test_a_device_that_only_one_source_knows_is_refused() -> None:
         merge_topologies([base, more], "m")
 
 
-def test_vendors_that_differ_are_two_machines() -> None:
+def test_vendors_that_differ_are_two_machines():
     base = read_topology("dgx-1v")
     amd = tuple(Device(id=d.id, index=d.index, vendor=Vendor.AMD) for d in base.devices)
     with pytest.raises(InputError, match="is a GPU of amd in test, of nvidia"):
         merge_topologies([base, told_machine(origin="test", devices=amd)], "m")
 
 
-def test_a_placement_says_which_numbers_it_rests_on(shared_dir: Path) -> None:
+def test_a_placement_says_which_numbers_it_rests_on(shared_dir):
     traffic = pattern_traffic("ring:4")
     alone = map_traffic(recorded(shared_dir, POWER9), traffic)
     assert any("share are not known" in note for note in alone.notes)
@@ -348,7 +340,7 @@ def test_a_placement_says_which_numbers_it_rests_on(shared_dir: Path) -> None:
     assert any("the bandwidths of 55 of 56 pairs are nominal" in note for note in notes)
 
 
-def test_what_a_source_lists_completely_is_told(shared_dir: Path) -> None:
+def test_what_a_source_lists_completely_is_told(shared_dir):
     machines = shared_dir / "machines"
     text = read_topology(machines / "nvidia-smi-topo/4gpu-power9-nv3.txt")
     assert FactKind.DEVICE_LINKS in text.tells
@@ -360,7 +352,7 @@ def test_what_a_source_lists_completely_is_told(shared_dir: Path) -> None:
     assert (pair.path_class, pair.lanes) == (PathClass.NVL, 3)
 
 
-def test_routes_follow_the_links_that_only_a_matrix_tells(shared_dir: Path) -> None:
+def test_routes_follow_the_links_that_only_a_matrix_tells(shared_dir):
     names = ("hwloc-xml/mpibind-coral-lassen.xml", "nvidia-smi-topo/4gpu-power9-nv3.txt")
     told = recorded(shared_dir, *names)
     switched = told_machine(
@@ -373,7 +365,7 @@ def test_routes_follow_the_links_that_only_a_matrix_tells(shared_dir: Path) -> N
     assert machine.link_of_id[route(machine, 0, 1).links[0]].count == 18
 
 
-def test_a_part_of_the_machine_tells_nothing_of_the_rest() -> None:
+def test_a_part_of_the_machine_tells_nothing_of_the_rest():
     """A container sees four of eight GPUs: what it lists completely is complete for those."""
     base = replace(read_topology("dgx-a100"), tells=())
     seen = tuple(Device(id=d.id, pci_bus_id=d.pci_bus_id) for d in base.devices)
@@ -383,9 +375,7 @@ def test_a_part_of_the_machine_tells_nothing_of_the_rest() -> None:
         assert (FactKind.DEVICE_LINKS in merged.tells) is tells
 
 
-def test_bus_ids_of_a_benchmark_tell_which_gpu_of_a_matrix_is_which(
-    shared_dir: Path, tmp_path: Path
-) -> None:
+def test_bus_ids_of_a_benchmark_tell_which_gpu_of_a_matrix_is_which(shared_dir, tmp_path):
     """CUDA lists the fastest first, nvidia-smi by bus id, whether or not an inventory says so."""
     case = shared_dir / "cases/topology/23-cuda-order-is-not-bus-order"
     sources = [str(case / name) for name in ("topo.txt", "query.csv", "p2p.txt")]

@@ -1,7 +1,5 @@
 """Whatever is merged: nothing is lost, nothing is invented, and twice is as good as once."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import permutations
@@ -11,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat.model.pair import BANDWIDTH, LATENCY
-from toposeat.model.quantity import Quantity, Source
+from toposeat.model.quantity import Source
 from toposeat.model.topology import (
     Device,
     HostNumbers,
@@ -19,7 +17,6 @@ from toposeat.model.topology import (
     Nic,
     PairNumbers,
     PathClass,
-    Topology,
 )
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.merge import merge_topologies
@@ -34,7 +31,7 @@ RELAXED = settings(max_examples=30, deadline=None)
 SEEDS = st.integers(0, 2**32)
 
 
-def machine(seed: int) -> tuple[Topology, list[Topology]]:
+def machine(seed):
     """A machine of the catalogue, and facts of one to three sources on some of its devices."""
     dice = random.Random(seed)
     known = [name for name in BASES if name in catalogue_names()]
@@ -44,7 +41,7 @@ def machine(seed: int) -> tuple[Topology, list[Topology]]:
     return base, [facts_of(dice, base, f"source {n}") for n in range(dice.randint(1, 3))]
 
 
-def with_some_nics(dice: random.Random, topology: Topology) -> Topology:
+def with_some_nics(dice, topology):
     """The machine without some of its NICs, and with bus ids for some of the others."""
     nics = tuple(
         replace(nic, name=f"mlx5_{nic.index}", pci_bus_id=nic_bus(nic.index))
@@ -62,13 +59,11 @@ def with_some_nics(dice: random.Random, topology: Topology) -> Topology:
     )
 
 
-def nic_bus(number: int) -> str:
+def nic_bus(number):
     return f"0000:{number + 0xA0:02x}:00.0"
 
 
-def nics_and_relations(
-    dice: random.Random, count: int
-) -> tuple[tuple[Nic, ...], dict[tuple[int, int], Relation]]:
+def nics_and_relations(dice, count):
     """NICs of any kind of identity, some of them at a place that is told."""
     numbers = dice.sample(range(8), dice.randint(0, 4))
     nics = tuple(
@@ -91,7 +86,7 @@ def nics_and_relations(
     }
 
 
-def facts_of(dice: random.Random, base: Topology, origin: str) -> Topology:
+def facts_of(dice, base, origin):
     """Facts of some of the devices in any order, with numbers of some of their pairs."""
     chosen = dice.sample(base.devices, dice.randint(1, len(base.devices)))
     devices = tuple(
@@ -123,7 +118,7 @@ def facts_of(dice: random.Random, base: Topology, origin: str) -> Topology:
     )
 
 
-def pair_numbers(dice: random.Random, count: int) -> PairNumbers:
+def pair_numbers(dice, count):
     what = dice.choice([BANDWIDTH, LATENCY])
     low, high = (8, 12) if what == BANDWIDTH else (-7, -3)
     values = np.full((count, count), np.nan)
@@ -138,7 +133,7 @@ def pair_numbers(dice: random.Random, count: int) -> PairNumbers:
     )
 
 
-def quantities(topology: Topology) -> list[Quantity]:
+def quantities(topology):
     found = [q for r in topology.routes for q in (r.cap_bytes_per_s, r.latency_s)]
     found += [r.combined_bytes_per_s for r in topology.routes]
     found += [q for d in topology.devices for q in (d.copy_bytes_per_s, d.copy_latency_s)]
@@ -149,7 +144,7 @@ def quantities(topology: Topology) -> list[Quantity]:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_no_measured_number_is_invented(seed: int) -> None:
+def test_no_measured_number_is_invented(seed):
     base, parts = machine(seed)
     merged = merge_topologies([base, *parts], "m")
     told = {q.value for q in quantities(base) if q.source is Source.MEASURED}
@@ -161,7 +156,7 @@ def test_no_measured_number_is_invented(seed: int) -> None:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_no_device_or_nic_or_link_is_lost(seed: int) -> None:
+def test_no_device_or_nic_or_link_is_lost(seed):
     base, parts = machine(seed)
     merged = merge_topologies([base, *parts], "m")
     assert [d.id for d in merged.devices] == [d.id for d in base.devices]
@@ -173,7 +168,7 @@ def test_no_device_or_nic_or_link_is_lost(seed: int) -> None:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_every_nic_is_joined_drawn_or_reported(seed: int) -> None:
+def test_every_nic_is_joined_drawn_or_reported(seed):
     base, parts = machine(seed)
     merged = merge_topologies([base, *parts], "m")
     names = {n.name for n in merged.nics} | {n.pci_bus_id for n in merged.nics}
@@ -194,7 +189,7 @@ def test_every_nic_is_joined_drawn_or_reported(seed: int) -> None:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_pairs_that_nobody_told_of_stay_as_they_were(seed: int) -> None:
+def test_pairs_that_nobody_told_of_stay_as_they_were(seed):
     base, parts = machine(seed)
     merged = merge_topologies([base, *parts], "m")
     id_of = {d.pci_bus_id: d.id for d in base.devices}
@@ -218,7 +213,7 @@ def test_pairs_that_nobody_told_of_stay_as_they_were(seed: int) -> None:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_merging_again_changes_nothing(seed: int) -> None:
+def test_merging_again_changes_nothing(seed):
     base, parts = machine(seed)
     once = merge_topologies([base, *parts], "m")
     for again in (merge_topologies([once, *parts], "m"), merge_topologies([once, once], "m")):
@@ -231,7 +226,7 @@ def test_merging_again_changes_nothing(seed: int) -> None:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_order_of_sources_of_different_rank_does_not_matter(seed: int) -> None:
+def test_order_of_sources_of_different_rank_does_not_matter(seed):
     base, parts = machine(seed)
     hwloc = replace(
         base,
@@ -244,15 +239,15 @@ def test_order_of_sources_of_different_rank_does_not_matter(seed: int) -> None:
     assert first == second
 
 
-def folded(parts: list[Topology]) -> Topology:
+def folded(parts):
     """The fold of parts that are all on devices of the first."""
     first, others = identified(parts[0], parts[1:], [])
     return fold([first, *others])
 
 
-def facts_in(topology: Topology) -> set[tuple[object, ...]]:
+def facts_in(topology):
     """Every single fact of devices and pairs, without who told it."""
-    found: set[tuple[object, ...]] = set()
+    found = set()
     for each in (*topology.devices, *topology.pairs):
         ends = (each.id,) if isinstance(each, Device) else (each.source, each.target)
         for name in each.__dataclass_fields__:
@@ -264,7 +259,7 @@ def facts_in(topology: Topology) -> set[tuple[object, ...]]:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_folding_a_part_twice_changes_nothing(seed: int) -> None:
+def test_folding_a_part_twice_changes_nothing(seed):
     base, parts = machine(seed)
     once, again = folded([base, *parts]), folded([base, *parts, *parts])
     assert once.devices == again.devices
@@ -275,7 +270,7 @@ def test_folding_a_part_twice_changes_nothing(seed: int) -> None:
 
 @RELAXED
 @given(seed=SEEDS)
-def test_the_order_of_parts_matters_only_where_they_contradict(seed: int) -> None:
+def test_the_order_of_parts_matters_only_where_they_contradict(seed):
     base, parts = machine(seed)
     one = facts_in(folded([base, *parts]))
     other = facts_in(folded([base, *reversed(parts)]))
@@ -289,7 +284,7 @@ def test_the_order_of_parts_matters_only_where_they_contradict(seed: int) -> Non
 
 @RELAXED
 @given(seed=SEEDS)
-def test_every_fact_of_a_fold_is_of_a_part_that_tells_it(seed: int) -> None:
+def test_every_fact_of_a_fold_is_of_a_part_that_tells_it(seed):
     base, parts = machine(seed)
     whole = folded([base, *parts])
     first, others = identified(base, parts, [])

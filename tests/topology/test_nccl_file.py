@@ -1,7 +1,5 @@
 """Files for NCCL_TOPO_FILE: what is written is read back by the reader of such files."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -11,7 +9,7 @@ import pytest
 
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
-from toposeat.model.topology import LinkKind, PathClass, Topology, Vendor
+from toposeat.model.topology import LinkKind, PathClass, Vendor
 from toposeat.topology import (
     catalogue_names,
     nccl_xml,
@@ -24,7 +22,7 @@ RECORDED = Path(__file__).resolve().parents[3] / "shared" / "machines" / "nccl-x
 GPUS = (Vendor.NVIDIA, Vendor.AMD)
 
 
-def machines() -> list[str]:
+def machines():
     """Of the catalogue, those of one node whose GPUs NCCL or RCCL can use."""
     found = []
     for name in catalogue_names():
@@ -34,14 +32,14 @@ def machines() -> list[str]:
     return found
 
 
-def again(machine: Topology) -> Topology:
+def again(machine):
     return parse_topology_text(nccl_xml(machine)[0], Path("topo.xml"))
 
 
-def bonds(machine: Topology) -> Counter[tuple[str, ...]]:
+def bonds(machine):
     """Lanes between GPUs, at switches and at processors, which have other names in a file."""
     kinds = {part.id: part.kind.value for part in machine.components}
-    lanes: Counter[tuple[str, ...]] = Counter()
+    lanes = Counter()
     for link in machine.links:
         ends = sorted(kinds.get(end, end) for end in link.ends)
         of_gpu = any(end.startswith("gpu") for end in link.ends)
@@ -51,7 +49,7 @@ def bonds(machine: Topology) -> Counter[tuple[str, ...]]:
     return lanes
 
 
-def classes(machine: Topology) -> dict[tuple[str | None, str | None], str]:
+def classes(machine):
     """How near GPUs and NICs are to GPUs; host bridges are not told apart in a file."""
     names = {d.id: d.pci_bus_id for d in machine.devices} | {n.id: n.name for n in machine.nics}
     return {
@@ -63,7 +61,7 @@ def classes(machine: Topology) -> dict[tuple[str | None, str | None], str]:
 
 
 @pytest.mark.parametrize("name", machines())
-def test_machines_of_the_catalogue_come_back(name: str) -> None:
+def test_machines_of_the_catalogue_come_back(name):
     machine = read_topology(name)
     back = again(machine)
     for mine, other in zip(machine.devices, back.devices, strict=True):
@@ -95,7 +93,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("name", machines())
-def test_distances_come_back(name: str) -> None:
+def test_distances_come_back(name):
     machine = read_topology(name)
     before, after = classes(machine), classes(again(machine))
     assert before.keys() == after.keys()
@@ -105,7 +103,7 @@ def test_distances_come_back(name: str) -> None:
     assert all(before[pair] == after[pair] for pair in before if set(pair) <= gpus)
 
 
-def stops_of(root: ET.Element, used: set[str | None]) -> list[str]:
+def stops_of(root, used):
     """What NCCL stops at if its ranks use these GPUs, by bus id, and every NIC of the file.
 
     It fills in processors above used GPUs from the live node, drops what is below neither a used
@@ -125,16 +123,16 @@ def stops_of(root: ET.Element, used: set[str | None]) -> list[str]:
     return stops
 
 
-def is_gpu(pci: ET.Element) -> bool:
+def is_gpu(pci):
     return pci.get("class", "").startswith(("0x03", "0x038"))
 
 
-def recorded() -> list[Path]:
+def recorded():
     return sorted(RECORDED.glob("*.xml")) if RECORDED.is_dir() else []
 
 
 @pytest.mark.parametrize("path", recorded(), ids=lambda path: path.stem)
-def test_recorded_files_come_back(path: Path) -> None:
+def test_recorded_files_come_back(path):
     try:
         first = read_topology(path)
     except InputError:
@@ -155,7 +153,7 @@ def test_recorded_files_come_back(path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", [*machines(), *recorded()], ids=lambda each: Path(each).stem)
-def test_nccl_stops_at_no_processor_whose_gpus_are_unused(source: str | Path) -> None:
+def test_nccl_stops_at_no_processor_whose_gpus_are_unused(source):
     """With the GPUs of each processor in turn, or of none that the file names."""
     try:
         text, _ = nccl_xml(read_topology(source))
@@ -183,7 +181,7 @@ TWO = """<system version="1">
 </system>"""
 
 
-def test_a_processor_that_the_file_left_unnamed_gets_the_words_of_the_others() -> None:
+def test_a_processor_that_the_file_left_unnamed_gets_the_words_of_the_others():
     assert stops_of(ET.fromstring(TWO), {"0000:01:00.0"}) == ["arch of cpu 1"]
     text, notes = nccl_xml(parse_topology_text(TWO, Path("topo.xml")))
     told = [
@@ -203,9 +201,7 @@ def test_a_processor_that_the_file_left_unnamed_gets_the_words_of_the_others() -
          "CPU family: 6\nModel: 207\n", ("GenuineIntel", "6", "207"), False),
     ],
 )  # fmt: skip
-def test_what_is_untold_of_a_processor_is_made_up_and_said(
-    lscpu: str, told: tuple[str, ...], is_noted: bool, tmp_path: Path
-) -> None:
+def test_what_is_untold_of_a_processor_is_made_up_and_said(lscpu, told, is_noted, tmp_path):
     paths = [tmp_path / "topo.xml", tmp_path / "lscpu.txt"]
     bare = re.sub(r' (arch|vendor|familyid|modelid)="[^"]*"(?=[^<]*>\s*<pci)', "", TWO)
     paths[0].write_text(bare)
@@ -216,13 +212,13 @@ def test_what_is_untold_of_a_processor_is_made_up_and_said(
     assert any("processor's model is not known" in note for note in notes) == is_noted
 
 
-def test_recorded_files_are_there_where_shared_is() -> None:
+def test_recorded_files_are_there_where_shared_is():
     if not RECORDED.parent.is_dir():
         pytest.skip("no ../shared beside the checkout")
     assert len(recorded()) > 30
 
 
-def test_elements_are_those_that_nccl_reads() -> None:
+def test_elements_are_those_that_nccl_reads():
     """NCCL's reader knows these elements, and stops without a width or speed of a PCI function."""
     text, notes = nccl_xml(read_topology("hgx-h100"))
     root = ET.fromstring(text)
@@ -248,7 +244,7 @@ def test_elements_are_those_that_nccl_reads() -> None:
     assert any("NODE becomes PHB" in note for note in notes)
 
 
-def test_links_of_power_and_grace_to_their_processors() -> None:
+def test_links_of_power_and_grace_to_their_processors():
     power = ET.fromstring(nccl_xml(read_topology("power9-4"))[0])
     assert [x.get("count") for x in power.iter("nvlink") if x.get("tclass") == "0x068001"] == [
         "3"
@@ -259,14 +255,14 @@ def test_links_of_power_and_grace_to_their_processors() -> None:
     assert len(list(grace.iter("c2c"))) == 4
 
 
-def test_rccl_has_its_own_version_and_elements() -> None:
+def test_rccl_has_its_own_version_and_elements():
     root = ET.fromstring(nccl_xml(read_topology("mi300x-8"))[0])
     assert root.get("version") == "2"
     assert {gpu.get("gcn") for gpu in root.iter("gpu")} == {"942"}
     assert Counter(x.get("count") for x in root.iter("xgmi")) == {"1": 56}
 
 
-def test_gpus_whose_links_are_untold_are_left_to_nvml() -> None:
+def test_gpus_whose_links_are_untold_are_left_to_nvml():
     """An empty <gpu> would say that there are none."""
     azure = RECORDED / "azure-ndv4-topo.xml"
     if not azure.exists():
@@ -276,7 +272,7 @@ def test_gpus_whose_links_are_untold_are_left_to_nvml() -> None:
     assert any("links between GPUs are not known" in note for note in notes)
 
 
-def test_bus_ids_are_needed() -> None:
+def test_bus_ids_are_needed():
     matrix = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPHB\t0-7\nGPU1\tPHB\t X \t0-7\n"
     with pytest.raises(UsageError, match="PCI bus id") as error:
         nccl_xml(parse_topology_text(matrix, Path("topo.txt")))
@@ -286,7 +282,7 @@ def test_bus_ids_are_needed() -> None:
 @pytest.mark.parametrize(
     ("name", "cause"), [("gb200-nvl72", "18 hosts"), ("aurora-12", "neither of NVIDIA nor of AMD")]
 )
-def test_what_has_no_such_file(name: str, cause: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_no_such_file(name, cause, capsys):
     assert main(["discover", "-t", name, "--format", "nccl"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -294,7 +290,7 @@ def test_what_has_no_such_file(name: str, cause: str, capsys: pytest.CaptureFixt
     assert "hint:" in err
 
 
-def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_file(tmp_path, capsys):
     path = tmp_path / "topo.xml"
     command = ["discover", "-t", "dgx-1v", "--format", "nccl", "-o", str(path)]
     assert main(command) == 0

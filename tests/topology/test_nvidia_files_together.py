@@ -1,13 +1,10 @@
 """Files of NVIDIA's tools of one machine, given together or in one file, make one topology."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from tests.topology.readers.render import RENDERERS
-from toposeat.model.topology import Topology
 from toposeat.topology.sources import parse_topology_text, read_topologies
 
 BEST = [["X" if i == j else "NV4" for j in range(4)] for i in range(4)]
@@ -16,17 +13,17 @@ PCIE = [["X", "SYS", "PHB", "SYS"], ["SYS", "X", "SYS", "PHB"],
 CPUS = ["0-15"] * 4
 
 
-def matrix(cells: list[list[str]], *, pcie_only: bool = False) -> str:
+def matrix(cells, *, pcie_only=False):
     text = RENDERERS["tabs_new"](cells, 4, CPUS)
     return text.replace("  NV#  = ", "  ???  = ") if pcie_only else text
 
 
 @pytest.fixture(scope="module")
-def machines(shared_dir: Path) -> Path:
+def machines(shared_dir):
     return shared_dir / "machines"
 
 
-def test_inventory_gives_names_and_degraded_links(machines: Path) -> None:
+def test_inventory_gives_names_and_degraded_links(machines):
     topology = read_topologies(
         [
             machines / "nvidia-smi-topo/1gpu-new.txt",
@@ -39,7 +36,7 @@ def test_inventory_gives_names_and_degraded_links(machines: Path) -> None:
     assert (device.pcie.width, device.pcie.max_width) == (8, 16)
 
 
-def test_a_part_of_the_gpus_is_joined_by_their_numbers(machines: Path) -> None:
+def test_a_part_of_the_gpus_is_joined_by_their_numbers(machines):
     """A cut `nvlink -s`: seven of eight GPUs, some lanes inactive."""
     topology = read_topologies(
         [
@@ -54,7 +51,7 @@ def test_a_part_of_the_gpus_is_joined_by_their_numbers(machines: Path) -> None:
     assert any("2 of 6 NVLinks of GPU 3 are inactive" in line for line in topology.report)
 
 
-def test_pcie_only_matrix_shows_what_nvlink_hides() -> None:
+def test_pcie_only_matrix_shows_what_nvlink_hides():
     path = Path("node.txt")
     alone = parse_topology_text(matrix(BEST), path)
     both = parse_topology_text(matrix(BEST) + "\n" + matrix(PCIE, pcie_only=True), path)
@@ -65,17 +62,17 @@ def test_pcie_only_matrix_shows_what_nvlink_hides() -> None:
     assert bridges(both) == 2  # gpu0 and gpu2 share one, gpu1 and gpu3 the other
 
 
-def bridges(topology: Topology) -> int:
+def bridges(topology):
     return sum(c.kind.value == "host_bridge" for c in topology.components)
 
 
-def test_pcie_only_matrix_alone_says_that_nvlink_is_not_known() -> None:
+def test_pcie_only_matrix_alone_says_that_nvlink_is_not_known():
     topology = parse_topology_text(matrix(PCIE, pcie_only=True), Path("node.txt"))
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "PHB"
     assert any("whether there is NVLink is not stated" in line for line in topology.report)
 
 
-def test_the_display_of_a_station_is_no_seat() -> None:
+def test_the_display_of_a_station_is_no_seat():
     """A DGX Station A100 has four A100 and a small GPU, in the middle, that drives the display."""
     names = ["NVIDIA A100-SXM4-40GB"] * 3 + ["NVIDIA DGX Display", "NVIDIA A100-SXM4-40GB"]
     listed = "".join(

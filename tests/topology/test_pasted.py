@@ -1,7 +1,5 @@
 """What people paste: known tables inside any text, cut anywhere, beside what is not read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from toposeat.model.shell_words import joined_sources
 from toposeat.model.topology import PathClass
 from toposeat.model.visible_list import numbering_note
 from toposeat.topology import read_topologies, read_topology
-from toposeat.topology.formats import FORMATS, Format, parse_outputs
+from toposeat.topology.formats import FORMATS, parse_outputs
 from toposeat.topology.readers.file_text import FileText
 from toposeat.topology.sources import parse_topology_text
 from toposeat.topology.told import FOUND
@@ -36,12 +34,12 @@ GPU1    NV4      X      16-31   1
 
 
 @pytest.fixture(scope="module")
-def cases(shared_dir: Path) -> Path:
+def cases(shared_dir):
     """Inputs of public threads."""
     return shared_dir / "cases/topology"
 
 
-def test_what_vllm_collects_is_read(cases: Path) -> None:
+def test_what_vllm_collects_is_read(cases):
     machine = read_topology(str(cases / "17-vllm-collect-env/collect_env.txt"))
     name = "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"
     assert [device.name for device in machine.devices] == [name] * 2
@@ -49,7 +47,7 @@ def test_what_vllm_collects_is_read(cases: Path) -> None:
     assert machine.metadata[CPU_NAME] == "AMD Ryzen Threadripper PRO"
 
 
-def test_results_of_nvbandwidth_whose_beginning_is_cut(cases: Path) -> None:
+def test_results_of_nvbandwidth_whose_beginning_is_cut(cases):
     machine = read_topology(str(cases / "19-nvbandwidth-without-device-list/nvbandwidth.txt"))
     assert [device.name for device in machine.devices] == [""] * 6
     cap = machine.route_of_pair["gpu3", "gpu0"].cap_bytes_per_s  # a read copies from the column
@@ -57,7 +55,7 @@ def test_results_of_nvbandwidth_whose_beginning_is_cut(cases: Path) -> None:
     assert cap.value == 21.95e9
 
 
-def test_sums_of_both_directions_are_no_rate_of_one(cases: Path) -> None:
+def test_sums_of_both_directions_are_no_rate_of_one(cases):
     case = cases / "05-bidirectional-only-one-slow"
     machine = read_topologies([str(case / "topo.txt"), str(case / "p2p.txt")])
     assert any("table of one direction" in line for line in machine.report)
@@ -66,7 +64,7 @@ def test_sums_of_both_directions_are_no_rate_of_one(cases: Path) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["$ ", "# ", "root@box:~# ", "(base) me@box:~/x$ ", "> "])
-def test_prompts_and_fences_around_a_query(prompt: str) -> None:
+def test_prompts_and_fences_around_a_query(prompt):
     text = (
         "My GPUs, as asked for, name, index and all:\n\n```\n"
         f"{prompt}nvidia-smi --query-gpu=index,name,uuid,pci.bus_id --format=csv\n"
@@ -83,7 +81,7 @@ def test_prompts_and_fences_around_a_query(prompt: str) -> None:
         parse_topology_text(cut + MATRIX, Path("issue.md"))
 
 
-def test_an_issue_with_all_that_was_asked_for() -> None:
+def test_an_issue_with_all_that_was_asked_for():
     """Fences of several kinds, XML and JSON among them: all is found and named, with its line."""
     bus = ("0000:16:00.0", "0000:3a:00.0")
     dump = (
@@ -121,7 +119,7 @@ def test_an_issue_with_all_that_was_asked_for() -> None:
     assert "lstopo --of xml" in unused
 
 
-def test_each_part_of_a_machine_of_the_field_is_read(shared_dir: Path) -> None:
+def test_each_part_of_a_machine_of_the_field_is_read(shared_dir):
     """Heads of outputs in these files, one a kind, and what is named as read."""
     heads = {
         "lscpu": "Model name:",
@@ -146,9 +144,7 @@ def test_each_part_of_a_machine_of_the_field_is_read(shared_dir: Path) -> None:
         ("amd-smi-static.txt", "output of amd-smi static", "amd-smi topology"),
     ],
 )
-def test_published_pastes_that_are_no_machine(
-    cases: Path, name: str, what: str, instead: str
-) -> None:
+def test_published_pastes_that_are_no_machine(cases, name, what, instead):
     with pytest.raises(InputError, match=f"this is {what}: not read") as caught:
         read_topology(str(cases / "37-lspci-and-lstopo-text" / name))
     assert instead in caught.value.hint
@@ -163,7 +159,7 @@ def test_published_pastes_that_are_no_machine(
         ("ROCk module is loaded\n=====\nHSA Agents\n", "rocminfo", "amd-smi topology"),
     ],
 )
-def test_pastes_that_are_no_machine(text: str, what: str, instead: str) -> None:
+def test_pastes_that_are_no_machine(text, what, instead):
     with pytest.raises(InputError, match=f"this is .*{what}.*: not read") as caught:
         parse_topology_text(f"See:\n{text}", Path("paste.txt"))
     assert instead in caught.value.hint
@@ -186,7 +182,7 @@ def test_pastes_that_are_no_machine(text: str, what: str, instead: str) -> None:
         ('<graphs version="1">\n<graph id="0"/>\n</graphs>\n', "graphs", "NCCL_TOPO_DUMP_FILE"),
     ],
 )
-def test_other_makers_are_named(text: str, maker: str, instead: str) -> None:
+def test_other_makers_are_named(text, maker, instead):
     with pytest.raises(
         InputError, match=f"this is .*{maker}|this is {maker}|NCCL's {maker}"
     ) as caught:
@@ -194,13 +190,13 @@ def test_other_makers_are_named(text: str, maker: str, instead: str) -> None:
     assert instead in caught.value.hint
 
 
-def test_a_message_instead_of_a_matrix_names_the_command(cases: Path) -> None:
+def test_a_message_instead_of_a_matrix_names_the_command(cases):
     with pytest.raises(InputError, match="a message of nvidia-smi topo") as caught:
         read_topology(str(cases / "69-topo-message-only/topo.txt"))
     assert "nvidia-smi topo -m" in caught.value.hint
 
 
-def test_a_table_behind_a_long_log() -> None:
+def test_a_table_behind_a_long_log():
     log = "".join(f"2026-01-02 step {step} loss {step % 7}.25\n" for step in range(30_000))
     for head in ("", "GPU0 is an NVIDIA A40\nGPU 0: 33 C\n", "Architecture: transformer\n"):
         machine = parse_topology_text(head + 2 * log + MATRIX, Path("train.log"))
@@ -214,7 +210,7 @@ def test_a_table_behind_a_long_log() -> None:
         parse_topology_text(log, Path("train.log"))
 
 
-def test_a_text_without_any_table_says_what_to_paste() -> None:
+def test_a_text_without_any_table_says_what_to_paste():
     with pytest.raises(InputError, match="unknown format") as caught:
         parse_topology_text("ROCm 6.2 hangs", Path("paste.txt"))
     for command in ("nvidia-smi topo -m", "amd-smi topology"):
@@ -232,7 +228,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", [each for each in FORMATS if not each.name.startswith("toposeat")])
-def test_every_format_inside_of_other_text(kind: Format, way: str) -> None:
+def test_every_format_inside_of_other_text(kind, way):
     sample = SAMPLES[kind.name].text
     text = WAYS[way].replace("COMMAND", kind.command.partition(" > ")[0])
     lines = {"log": "2026-01-02T03:04:05.789Z ", "compose": "vllm-1  | ", "quote": "> "}
@@ -252,7 +248,7 @@ def test_every_format_inside_of_other_text(kind: Format, way: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [each for each in FORMATS if each.reader != "toposeat_json"])
-def test_the_processor_before_or_behind_every_format(kind: Format) -> None:
+def test_the_processor_before_or_behind_every_format(kind):
     processor = "Model name:   AMD EPYC 9554 64-Core Processor\n"
     sample = SAMPLES[kind.name].text
     for text in (processor + sample, f"{sample}\n{processor}"):
@@ -262,13 +258,13 @@ def test_the_processor_before_or_behind_every_format(kind: Format) -> None:
         assert any(part.devices for part in parts) or kind.reader == "lscpu"
 
 
-def test_numbers_of_a_benchmark_alone_are_those_of_cuda(cases: Path) -> None:
+def test_numbers_of_a_benchmark_alone_are_those_of_cuda(cases):
     alone = read_topology(str(cases / "41-measured-one-on-other-socket-mixed/p2p.txt"))
     assert numbering_note(alone).endswith("by PCI bus id: D3 is 5, D4 is 3, D5 is 4")
     assert numbering_note(read_topology("dgx-1v")) == ""
 
 
-def test_names_peer_access_and_rates_beside_a_matrix(cases: Path) -> None:
+def test_names_peer_access_and_rates_beside_a_matrix(cases):
     case = cases / "07-geforce-pix-slower-4"
     files = [str(case / name) for name in ("topo.txt", "list.txt", "p2p.txt")]
     machine = read_topology(joined_sources(files))

@@ -1,9 +1,6 @@
 """What is assumed of a machine: intervals, in a file, through a merge, after measuring."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +8,7 @@ from tests.topology.measure.fake_node import FakeWorkers
 from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import LinkKind, Topology
+from toposeat.model.topology import LinkKind
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.graph.routes import with_routes
 from toposeat.topology.measure import (
@@ -26,11 +23,11 @@ from toposeat.topology.measure import (
 from toposeat.topology.topology_file import save_topology, topology_text
 
 
-def premises_of(topology: Topology) -> dict[str, tuple[float, float, float]]:
+def premises_of(topology):
     return {p.what: (p.low, p.nominal, p.high) for p in topology.premises}
 
 
-def numbers_of(topology: Topology) -> list[Quantity]:
+def numbers_of(topology):
     members = ("forward_bytes_per_s", "backward_bytes_per_s", "combined_bytes_per_s")
     found = [getattr(link, name) for link in topology.links for name in members]
     found += [r.cap_bytes_per_s for r in topology.routes]
@@ -39,14 +36,14 @@ def numbers_of(topology: Topology) -> list[Quantity]:
     return [each for each in found if each is not None]
 
 
-def named(topology: Topology) -> set[str]:
+def named(topology):
     return {what for each in numbers_of(topology) for what in each.premises}
 
 
 @pytest.mark.parametrize(
     "name", ["8gpu-4090-sys-nic-phb.txt", "8gpu-all-sys.txt", "4gpu-phb-soc.txt"]
 )
-def test_a_relation_matrix_leaves_capacities_to_assume(shared_dir: Path, name: str) -> None:
+def test_a_relation_matrix_leaves_capacities_to_assume(shared_dir, name):
     topology = read_topology(shared_dir / "machines/nvidia-smi-topo" / name)
     assert {p.what for p in topology.premises} == named(topology)
     assert "both directions of PCIe" in named(topology)
@@ -59,7 +56,7 @@ def test_a_relation_matrix_leaves_capacities_to_assume(shared_dir: Path, name: s
     assert all(p.source.endswith(".") for p in topology.premises)
 
 
-def test_told_numbers_are_no_premises(shared_dir: Path) -> None:
+def test_told_numbers_are_no_premises(shared_dir):
     assert not read_topology("k80-16").premises  # published as full duplex, with all rates
     assert not read_topology("pcie:2:2:2").premises  # synthetic: so by definition
     socket = next(x for x in read_topology("power9-4").links if x.kind is LinkKind.SMP)
@@ -68,7 +65,7 @@ def test_told_numbers_are_no_premises(shared_dir: Path) -> None:
     assert socket.combined_bytes_per_s.source is Source.MEASURED
 
 
-def test_a_file_keeps_its_premises(shared_dir: Path, tmp_path: Path) -> None:
+def test_a_file_keeps_its_premises(shared_dir, tmp_path):
     topology = read_topology(shared_dir / "machines/nvidia-smi-topo/8gpu-4090-sys-nic-phb.txt")
     save_topology(topology, tmp_path / "t.json")
     assert read_topology(tmp_path / "t.json") == topology
@@ -78,7 +75,7 @@ def test_a_file_keeps_its_premises(shared_dir: Path, tmp_path: Path) -> None:
         read_topology(tmp_path / "wrong.json")
 
 
-def test_a_merge_keeps_what_no_source_tells(shared_dir: Path) -> None:
+def test_a_merge_keeps_what_no_source_tells(shared_dir):
     folder = shared_dir / "machines"
     topology = read_topologies(
         [
@@ -90,7 +87,7 @@ def test_a_merge_keeps_what_no_source_tells(shared_dir: Path) -> None:
     assert "copies through host memory in a socket" in named(topology)
 
 
-def test_a_measured_machine_has_none_left() -> None:
+def test_a_measured_machine_has_none_left():
     base = read_topology("l40s-8")
     base = with_routes(replace(base, metadata={**base.metadata, CPU_NAME: "AMD EPYC 7543"}))
     assert premises_of(base)
@@ -109,7 +106,7 @@ def test_a_measured_machine_has_none_left() -> None:
     assert socket.forward_bytes_per_s.value >= carried * 0.99
 
 
-def wider(base: Topology) -> Topology:
+def wider(base):
     """The same machine with sockets that are ten times as wide, and full duplex everywhere."""
     return replace(
         base,

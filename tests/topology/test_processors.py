@@ -1,14 +1,11 @@
 """Families of processors: names and models from public places find theirs, numbers are in order."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
 from toposeat.topology.constants import GB_PER_S, pcie_bytes_per_s
-from toposeat.topology.processors import Family, families, family_of, unknown
+from toposeat.topology.processors import families, family_of, unknown
 
 NAMED = {
     "EPYC Naples": ["AMD EPYC 7551 32-Core Processor", "AMD EPYC 7261 8-Core Processor",
@@ -89,28 +86,28 @@ EVERY = [*families(), *map(unknown, (None, 1, 3, 4, 5, 6))]
 
 
 @pytest.mark.parametrize(("family", "names"), NAMED.items())
-def test_a_model_finds_its_family_by_name(family: str, names: list[str]) -> None:
+def test_a_model_finds_its_family_by_name(family, names):
     assert {name: family_of((), name).name for name in names} == dict.fromkeys(names, family)
 
 
 @pytest.mark.parametrize(("told", "family"), MODELS.items())
-def test_a_model_finds_its_family_by_numbers(told: str, family: str) -> None:
+def test_a_model_finds_its_family_by_numbers(told, family):
     assert family_of(told).name == family
     assert family_of(tuple(told.split())).name == family
 
 
-def test_every_family_is_found_by_a_name() -> None:
+def test_every_family_is_found_by_a_name():
     assert {each.name for each in families()} == NAMED.keys() - {"unknown"}
 
 
-def test_a_name_tells_more_than_numbers() -> None:
+def test_a_name_tells_more_than_numbers():
     """Threadripper 3000 has the numbers of Rome."""
     told = ("x86_64", "AuthenticAMD", "23", "49")
     assert family_of(told, "AMD Ryzen Threadripper PRO 3995WX 64-Cores").name == "Threadripper 3000"
 
 
 @pytest.mark.parametrize("family", EVERY, ids=lambda each: f"{each.name} {each.pcie}")
-def test_numbers_are_intervals_with_a_source(family: Family) -> None:
+def test_numbers_are_intervals_with_a_source(family):
     for member, number in family.numbers.items():
         assert 0 < number.low <= number.nominal <= number.high, member
         assert re.fullmatch(r".{20,}\.", number.source), member
@@ -123,7 +120,7 @@ def test_numbers_are_intervals_with_a_source(family: Family) -> None:
     assert family.flow_across.nominal <= family.sockets.high
 
 
-def test_where_nothing_is_told_there_is_no_opinion() -> None:
+def test_where_nothing_is_told_there_is_no_opinion():
     """The nominal numbers call all places alike, and the range holds those of every family."""
     for generation in (None, 3, 4, 5):
         family = unknown(generation)
@@ -139,7 +136,7 @@ def test_where_nothing_is_told_there_is_no_opinion() -> None:
                     assert number.high <= wide.high, member
 
 
-def test_the_processors_of_recorded_machines_are_known(shared_dir: Path) -> None:
+def test_the_processors_of_recorded_machines_are_known(shared_dir):
     """Every model in the files of recorded machines is one of those above."""
     names, models = set[str](), set[str]()
     for path in (shared_dir / "machines").rglob("*"):

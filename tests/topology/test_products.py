@@ -1,16 +1,14 @@
 """Product knowledge against what others state: the catalogue's machines, recorded names."""
 
-from __future__ import annotations
-
 import pytest
 
 from toposeat.model.path_class import DEVICE_LINKS
-from toposeat.model.topology import LinkKind, Topology, Vendor
+from toposeat.model.topology import LinkKind, Vendor
 from toposeat.topology import catalogue_names, products, read_topology
 from toposeat.topology.catalogue import built_in_machines
 
 
-def _lanes(machine: Topology) -> dict[str, int]:
+def _lanes(machine):
     """Device links of each device."""
     found = {device.id: 0 for device in machine.devices}
     for link in machine.links:
@@ -21,7 +19,7 @@ def _lanes(machine: Topology) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", catalogue_names())
-def test_the_catalogue_and_the_table_agree(name: str) -> None:
+def test_the_catalogue_and_the_table_agree(name):
     """A module has links, a GPU without any in the table none; never more than it can have."""
     machine = read_topology(name)
     lanes = _lanes(machine)
@@ -56,11 +54,11 @@ def test_the_catalogue_and_the_table_agree(name: str) -> None:
         ("gfx1100", "AMD Radeon"),
     ],
 )
-def test_one_product_fits(name: str, expected: str) -> None:
+def test_one_product_fits(name, expected):
     assert [each.name for each in products.products_named(name)] == [expected]
 
 
-def test_what_several_products_fit_is_not_settled() -> None:
+def test_what_several_products_fit_is_not_settled():
     hopper = products.products_named("sm_90")
     assert {each.always for each in hopper} == {True, False}
     assert {each.lane for each in hopper} == {products.lane_named("sm_90")}
@@ -71,7 +69,7 @@ def test_what_several_products_fit_is_not_settled() -> None:
     assert products.products_named("") == ()
 
 
-def test_every_pci_id_names_its_product() -> None:
+def test_every_pci_id_names_its_product():
     for product in products.products():
         vendor = {Vendor.NVIDIA: 0x10DE, Vendor.AMD: 0x1002, Vendor.INTEL: 0x8086}[product.vendor]
         for device in product.ids:
@@ -80,7 +78,7 @@ def test_every_pci_id_names_its_product() -> None:
     assert products.name_of_pci(0x1A03, 0x2000) == ""
 
 
-def test_boards_are_those_of_the_catalogue() -> None:
+def test_boards_are_those_of_the_catalogue():
     known = built_in_machines()
     for product in products.products():
         assert (product.lane is None) == (product.ways == ())

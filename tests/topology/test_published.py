@@ -1,11 +1,9 @@
 """The machines we ship against tables that others measured: `benchmarks/papers/physics.py`."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks.papers import measured_links, summer_school
 from benchmarks.papers.__main__ import ROWS as EVERY_ROW
-from benchmarks.papers.physics import AURORA, LIMIT, POWER8, ROWS, Row, compare
+from benchmarks.papers.physics import AURORA, LIMIT, POWER8, ROWS, compare
 from benchmarks.papers.table import markdown_of
 
 MUST = [row for row in ROWS if row.must]
@@ -15,12 +13,12 @@ FURTHER = [row for row in ROWS if row.source in (AURORA, POWER8)]  # not named b
 @pytest.mark.parametrize(
     "row", [*MUST, *FURTHER], ids=lambda r: f"{r.machine}, {r.name}, {r.quantity}"
 )
-def test_class_is_within_ten_per_cent_of_what_was_measured(row: Row) -> None:
+def test_class_is_within_ten_per_cent_of_what_was_measured(row):
     (comparison,) = compare([row])
     assert abs(comparison.error) <= LIMIT
 
 
-def test_every_row_says_what_decides_it() -> None:
+def test_every_row_says_what_decides_it():
     assert {row.mark for row in ROWS} == {"calibrated-on", "held-out"}
     assert all(row.why for row in ROWS)
     assert {row.quantity for row in ROWS} == {"uni", "bidi", "latency"}
@@ -30,7 +28,7 @@ def test_every_row_says_what_decides_it() -> None:
     assert len(held_out) == len({row.source for row in MUST}) - 1
 
 
-def test_the_rows_are_what_the_command_prints() -> None:
+def test_the_rows_are_what_the_command_prints():
     """Of the papers that no solver has a part in; `make papers` rewrites the file."""
     *lines, _ = markdown_of([measured_links.paper(), summer_school.paper()])
     rows = EVERY_ROW.read_text(encoding="utf-8")

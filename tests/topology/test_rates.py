@@ -1,10 +1,7 @@
 """One rate of a pair: from all facts, the same however the machine is told."""
 
-from __future__ import annotations
-
 import json
 from itertools import combinations, permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +25,6 @@ from toposeat.evaluation import evaluate
 from toposeat.evaluation.group_rate import group_rate
 from toposeat.mapping import choose_devices, map_traffic
 from toposeat.model.quantity import Premises
-from toposeat.model.topology import Topology
 from toposeat.profile import pattern_traffic
 from toposeat.report import render_device_set_text
 from toposeat.report.units import format_range, format_rate, format_seconds
@@ -59,7 +55,7 @@ LSCPU = "Architecture: x86_64\nModel name:   AMD EPYC 7543 32-Core Processor\n"
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, Path]:
+def files(tmp_path):
     found = {}
     for name, text in (("topo", TOPO), ("query", QUERY), ("lscpu", LSCPU)):
         found[name] = tmp_path / f"{name}.txt"
@@ -67,14 +63,14 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return found
 
 
-def copied(machine: Topology, *pairs: tuple[int, int]) -> float:
+def copied(machine, *pairs):
     """Bytes per second of copies between pairs of devices that run together, of all of them."""
     size, n = 1 << 32, len(machine.devices)
     traffic = traffic_of(n, [(source, target, size, 1) for source, target in pairs])
     return len(pairs) * size / evaluate(machine, traffic, range(n)).predicted_s
 
 
-def rates(topology: Topology) -> list[tuple[float, float, float]]:
+def rates(topology):
     """Of all sets of two and of three: least, nominal and most, GB/s."""
     sets = [s for size in (2, 3) for s in combinations(range(len(topology.devices)), size)]
     found = [group_rate(topology, devices) for devices in sets]
@@ -83,7 +79,7 @@ def rates(topology: Topology) -> list[tuple[float, float, float]]:
     ]
 
 
-def test_a_narrow_link_is_narrow_whoever_tells_it(files: dict[str, Path]) -> None:
+def test_a_narrow_link_is_narrow_whoever_tells_it(files):
     topology = read_topologies([files["topo"], files["query"]])
     assert choose_devices(topology, 2).devices == (0, 1)
     assert choose_devices(topology, 3).devices == (0, 1, 2)
@@ -91,13 +87,13 @@ def test_a_narrow_link_is_narrow_whoever_tells_it(files: dict[str, Path]) -> Non
     assert group_rate(topology, [0, 1]).bytes_per_s > 20 * GB
 
 
-def test_parts_of_a_machine_are_the_same_in_any_order(files: dict[str, Path]) -> None:
+def test_parts_of_a_machine_are_the_same_in_any_order(files):
     first = rates(read_topologies(list(files.values())))
     for order in permutations(files.values()):
         assert rates(read_topologies(list(order))) == first
 
 
-def test_a_file_and_the_rest_are_all_parts_together(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_file_and_the_rest_are_all_parts_together(files, tmp_path):
     together = rates(read_topologies(list(files.values())))
     for name, last in files.items():
         others = [path for other, path in files.items() if other != name]
@@ -108,7 +104,7 @@ def test_a_file_and_the_rest_are_all_parts_together(files: dict[str, Path], tmp_
         assert rates(again) == together
 
 
-def test_who_tells_less_has_a_range_that_holds_what_is_told(files: dict[str, Path]) -> None:
+def test_who_tells_less_has_a_range_that_holds_what_is_told(files):
     parts = [files["topo"], files["query"], files["lscpu"]]
     told = rates(read_topologies(parts))
     poorer = rates(read_topologies(parts[:2]))
@@ -117,10 +113,10 @@ def test_who_tells_less_has_a_range_that_holds_what_is_told(files: dict[str, Pat
         assert nominal <= high * 1.001
 
 
-def nccl_xml() -> str:
+def nccl_xml():
     """The machine of `TOPO`, `QUERY` and `LSCPU` as NCCL dumps it."""
 
-    def gpu(number: int) -> str:
+    def gpu(number):
         width = 8 if number == 3 else 16
         return (
             f'<pci busid="0000:{number + 1}1:00.0" class="0x030200" vendor="0x10de"'
@@ -128,7 +124,7 @@ def nccl_xml() -> str:
             f'<gpu dev="{number}" sm="89" rank="{number}" gdr="1"/></pci>'
         )
 
-    def cpu(numa: int) -> str:
+    def cpu(numa):
         return (
             f'<cpu numaid="{numa}" affinity="ffffffff" arch="x86_64" vendor="AuthenticAMD"'
             f' familyid="175" modelid="1">{gpu(2 * numa)}{gpu(2 * numa + 1)}</cpu>'
@@ -137,19 +133,17 @@ def nccl_xml() -> str:
     return f'<system version="1">{cpu(0)}{cpu(1)}</system>'
 
 
-def test_a_matrix_with_an_inventory_is_what_nccl_dumps(
-    files: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_matrix_with_an_inventory_is_what_nccl_dumps(files, tmp_path):
     dump = tmp_path / "topo.xml"
     dump.write_text(nccl_xml())
     assert rates(read_topology(dump)) == rates(read_topologies(list(files.values())))
 
 
-def hwloc_xml() -> str:
+def hwloc_xml():
     """The same machine as hwloc saves it: a host bridge for each GPU, speeds of links in GB/s."""
     model = '<info name="CPUModel" value="AMD EPYC 7543 32-Core Processor"/>'
 
-    def gpu(number: int) -> str:
+    def gpu(number):
         bus, speed = f"{number + 1}1", "15.753846" if number == 3 else "31.507692"
         return (
             f'<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[{bus}-{bus}]">'
@@ -157,7 +151,7 @@ def hwloc_xml() -> str:
             ' pci_type="0302 [10de:26b9] [10de:0000] a1"/></object>'
         )
 
-    def socket(numa: int) -> str:
+    def socket(numa):
         cpus = 'cpuset="0xffffffff' + ',0x0"' * numa + '"' * (1 - numa)
         return (
             f'<object type="Package" os_index="{numa}" {cpus}>{model}'
@@ -171,7 +165,7 @@ def hwloc_xml() -> str:
     )
 
 
-def test_hwloc_gives_the_same_rates(files: dict[str, Path], tmp_path: Path) -> None:
+def test_hwloc_gives_the_same_rates(files, tmp_path):
     saved = tmp_path / "machine.xml"
     saved.write_text(hwloc_xml())
     found, told = rates(read_topology(saved)), rates(read_topologies(list(files.values())))
@@ -179,7 +173,7 @@ def test_hwloc_gives_the_same_rates(files: dict[str, Path], tmp_path: Path) -> N
         assert mine == pytest.approx(theirs, rel=0.05)  # x8 of 4 is x16 of 3 to hwloc
 
 
-def test_the_node_itself_gives_the_same_rates(files: dict[str, Path], tmp_path: Path) -> None:
+def test_the_node_itself_gives_the_same_rates(files, tmp_path):
     sysfs, gpus = FakeSysfs(tmp_path / "sys"), []
     for numa, cpus in enumerate(("0-31", "32-63")):
         sysfs.numa(numa, cpus, numa)
@@ -200,7 +194,7 @@ def test_the_node_itself_gives_the_same_rates(files: dict[str, Path], tmp_path: 
     assert rates(found) == rates(read_topologies(list(files.values())))
 
 
-def test_the_processor_decides_between_sockets(files: dict[str, Path], tmp_path: Path) -> None:
+def test_the_processor_decides_between_sockets(files, tmp_path):
     found = {}
     for model in ("AMD EPYC 7543 32-Core Processor", "AMD EPYC 9554 64-Core Processor"):
         files["lscpu"].write_text(f"Model name: {model}\n")
@@ -212,7 +206,7 @@ def test_the_processor_decides_between_sockets(files: dict[str, Path], tmp_path:
     assert milan < 0.9 < genoa
 
 
-def p2p(values: np.ndarray) -> str:
+def p2p(values):
     count = len(values)
     devices = "".join(
         f"Device: {i}, NVIDIA A10, pciBusID: {i + 1:x}, pciDeviceID: 0, pciDomainID:0\n"
@@ -231,9 +225,7 @@ def p2p(values: np.ndarray) -> str:
 
 @RELAXED
 @given(seed=st.integers(0, 10_000))
-def test_no_set_is_faster_than_its_measured_pairs(
-    seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_no_set_is_faster_than_its_measured_pairs(seed, tmp_path_factory):
     rng = np.random.default_rng(seed)
     count = int(rng.integers(3, 6))
     values = rng.choice([2.0, 6.5, 10.0, 13.2, 20.0, 25.0], (count, count)).round(2)
@@ -253,9 +245,7 @@ def test_no_set_is_faster_than_its_measured_pairs(
         assert group_rate(topology, devices).bytes_per_s / GB <= min(out) * 1.001
 
 
-def chosen_of_case(
-    shared_dir: Path, case: str, sources: list[str], count: int, free: set[int]
-) -> tuple[tuple[int, ...], float]:
+def chosen_of_case(shared_dir, case, sources, count, free):
     """The indices that `choose` takes of the free ones, and the rate of the set in GB/s."""
     folder = shared_dir / "cases" / "topology" / case
     topology = read_topologies([folder / name for name in sources])
@@ -265,7 +255,7 @@ def chosen_of_case(
     return indices, chosen.bytes_per_s / GB
 
 
-def test_measured_pairs_decide_which_are_taken(shared_dir: Path) -> None:
+def test_measured_pairs_decide_which_are_taken(shared_dir):
     case = "01-measured-one-card-behind-chipset"
     assert chosen_of_case(shared_dir, case, ["p2p.txt"], 2, {0, 1, 2}) == (
         (1, 2),
@@ -281,7 +271,7 @@ def test_measured_pairs_decide_which_are_taken(shared_dir: Path) -> None:
     assert rate == pytest.approx(20, rel=0.05)
 
 
-def test_a_card_at_a_quarter_of_its_lanes_is_avoided(shared_dir: Path) -> None:
+def test_a_card_at_a_quarter_of_its_lanes_is_avoided(shared_dir):
     case, sources = "21-pcie-x4-card", ["four-topo.txt", "four-query.csv"]
     taken, _ = chosen_of_case(shared_dir, case, sources, 2, {0, 1, 2, 3})
     assert 0 not in taken
@@ -293,13 +283,13 @@ def test_a_card_at_a_quarter_of_its_lanes_is_avoided(shared_dir: Path) -> None:
     assert slow == fast / 4
 
 
-def test_measured_pairs_that_tie_in_the_matrix_are_told_apart(shared_dir: Path) -> None:
+def test_measured_pairs_that_tie_in_the_matrix_are_told_apart(shared_dir):
     folder = shared_dir / "cases" / "topology" / "39-measured-pairs-tie"
     topology = read_topologies([folder / "topo.txt", folder / "p2p.txt"])
     assert group_rate(topology, [0, 1]).bytes_per_s / GB == pytest.approx(10, rel=0.05)
 
 
-def test_cards_without_peer_access_promise_no_gain_below_a_switch(shared_dir: Path) -> None:
+def test_cards_without_peer_access_promise_no_gain_below_a_switch(shared_dir):
     folder = shared_dir / "cases" / "topology" / "07-geforce-pix-slower-4"
     topology = read_topologies([folder / "topo.txt", folder / "list.txt"])
     near, far = group_rate(topology, [0, 1]), group_rate(topology, [0, 2])
@@ -307,7 +297,7 @@ def test_cards_without_peer_access_promise_no_gain_below_a_switch(shared_dir: Pa
     assert far.bytes_per_s >= near.bytes_per_s * 0.99
 
 
-def test_a_proof_knows_the_pairs_that_were_measured(tmp_path: Path) -> None:
+def test_a_proof_knows_the_pairs_that_were_measured(tmp_path):
     """Pairs of 52 and of 13 GB/s: tensor pairs take the fast ones, and so does what is proved."""
     values = np.full((4, 4), 13.0)
     for a, b in ((0, 2), (1, 3)):
@@ -321,7 +311,7 @@ def test_a_proof_knows_the_pairs_that_were_measured(tmp_path: Path) -> None:
     assert result.placed.predicted_s < 0.5 * result.default.predicted_s
 
 
-def test_an_idle_generation_is_no_capacity(files: dict[str, Path]) -> None:
+def test_an_idle_generation_is_no_capacity(files):
     """Asked for the current generation alone: 1, while GPUs that are built for 4 sleep."""
     told = rates(read_topologies(list(files.values())))
     idle = QUERY.replace("gen.max", "gen.current").replace("L40S, 4", "L40S, 1")
@@ -329,7 +319,7 @@ def test_an_idle_generation_is_no_capacity(files: dict[str, Path]) -> None:
     assert rates(read_topologies(list(files.values()))) == told
 
 
-def test_siblings_below_one_switch_are_staged_over_one_uplink(tmp_path: Path) -> None:
+def test_siblings_below_one_switch_are_staged_over_one_uplink(tmp_path):
     """Published of V100 without peer access: 9.83 of 11.0 one way, 10.36 of 18.74 both ways."""
     names = [f"GPU{at}" for at in range(4)]
     near = [" X ", "PIX", "NODE", "NODE"], ["PIX", " X ", "NODE", "NODE"]
@@ -355,9 +345,7 @@ def test_siblings_below_one_switch_are_staged_over_one_uplink(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("nodes", "each"), [(8, (9.64, 10.0)), (2, (15.27, 15.27))])
-def test_memory_nodes_per_socket_decide_what_is_staged(
-    tmp_path: Path, nodes: int, each: tuple[float, float]
-) -> None:
+def test_memory_nodes_per_socket_decide_what_is_staged(tmp_path, nodes, each):
     """Staged both ways on Rome: A40 in NPS4 (nccl-tests issue 74), RTX 4090 (NCCL issue 814)."""
     names, per = [f"GPU{at}" for at in range(nodes)], 64 // nodes
     cpus = [f"{at * per}-{(at + 1) * per - 1}" for at in range(nodes)]
@@ -395,16 +383,14 @@ def test_memory_nodes_per_socket_decide_what_is_staged(
         assert rates(drawn) == rates(machine)
 
 
-def staged(files: dict[str, Path]) -> Path:
+def staged(files):
     """Both tables of a driver that gives no peer access."""
     files["topo"].write_text(f"{TOPO}\n{P2P}\n")
     return files["topo"]
 
 
 @pytest.mark.parametrize("devices", [(0, 1), (0, 2), (0, 1, 2, 3)])
-def test_an_untold_processor_is_the_geometric_middle_of_what_its_families_reach(
-    files: dict[str, Path], devices: tuple[int, ...]
-) -> None:
+def test_an_untold_processor_is_the_geometric_middle_of_what_its_families_reach(files, devices):
     """Staged in host memory, Genoa reaches most and Rome or Milan least of those with PCIe 4 or 5.
 
     So what is said of it is a range, and two sets are compared within each family.
@@ -429,13 +415,11 @@ def test_an_untold_processor_is_the_geometric_middle_of_what_its_families_reach(
     assert format_rate(chosen.bytes_per_s) not in take
 
 
-def test_verbs_print_the_ends_of_link_times_where_no_processor_is_told(
-    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verbs_print_the_ends_of_link_times_where_no_processor_is_told(files, tmp_path, capsys):
     """What map, compare and doctor print holds what each processor gives, and no figure of none."""
     place, args = str(tmp_path / "a.place"), [f"-t={staged(files)}", f"-t={files['query']}"]
 
-    def said(*words: str) -> str:
+    def said(*words):
         assert main([*words]) == 0
         return capsys.readouterr().out
 
@@ -463,6 +447,6 @@ def test_verbs_print_the_ends_of_link_times_where_no_processor_is_told(
     assert f"saves up to {most}, depending on the processor" in capsys.readouterr().out
 
 
-def test_a_told_processor_has_a_rate_of_its_own(files: dict[str, Path]) -> None:
+def test_a_told_processor_has_a_rate_of_its_own(files):
     parts = [staged(files), files["query"], files["lscpu"]]
     assert toposeat.group_rate(parts, (0, 2)) == group_rate(read_topologies(parts), (0, 2))

@@ -1,7 +1,5 @@
 """Files that hold the outputs of several commands: cut apart, each read by its reader."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from tests.topology.readers.render import RENDERERS
 from tests.topology.readers.test_samples import SAMPLES, UUIDS
 from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
-from toposeat.model.topology import Topology
 from toposeat.topology.formats import FORMATS, parse_outputs
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.several_outputs import outputs_of
@@ -39,12 +36,12 @@ OUTPUTS = {  # of tables
 }
 
 
-def parts(text: str) -> list[Topology]:
+def parts(text):
     found = parse_outputs(FileText(text, Path("all.txt")))
     return [as_facts(part) for part in found if part.origin != "text"]  # which says what was found
 
 
-def joined(names: list[str], *, prompt: bool, blank: bool) -> str:
+def joined(names, *, prompt, blank):
     return "".join(
         (f"user@node:~$ {OUTPUTS[name][0]}\n" if prompt else "")
         + OUTPUTS[name][1]
@@ -59,7 +56,7 @@ def joined(names: list[str], *, prompt: bool, blank: bool) -> str:
     prompt=st.booleans(),
     blank=st.booleans(),
 )
-def test_every_output_is_read_as_if_alone(names: list[str], prompt: bool, blank: bool) -> None:
+def test_every_output_is_read_as_if_alone(names, prompt, blank):
     found = parts(joined(names, prompt=prompt, blank=blank))
     for part, name in zip(found, names, strict=True):
         (alone,) = parts(joined([name], prompt=prompt, blank=blank))
@@ -72,14 +69,14 @@ def test_every_output_is_read_as_if_alone(names: list[str], prompt: bool, blank:
         assert part.metadata == alone.metadata
 
 
-def test_no_recorded_file_is_cut(shared_dir: Path) -> None:
+def test_no_recorded_file_is_cut(shared_dir):
     """Each recorded file is one output."""
     for path in sorted((shared_dir / "machines").glob("*/*.[tcm][xsd][tv]*")):
         file = read_file(path)
         assert outputs_of(file, FORMATS) == [file], path
 
 
-def test_errors_keep_the_line_of_the_file() -> None:
+def test_errors_keep_the_line_of_the_file():
     text = joined(["nvidia-smi nvlink -s and -L", "topo"], prompt=True, blank=True)
     line = text[: text.index("NV4")].count("\n") + 1
     with pytest.raises(InputError, match="unknown word 'NW4'") as caught:
@@ -88,7 +85,7 @@ def test_errors_keep_the_line_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 6])  # with its heading, and without
-def test_a_table_of_nvidia_smi_stands_anywhere(cut: int) -> None:
+def test_a_table_of_nvidia_smi_stands_anywhere(cut):
     """Also twice, as of before and during a job, and with names that are cut."""
     text = SAMPLES["nvidia-smi"].text.replace("NVIDIA L4", "NVIDIA...")
     lines = text.splitlines(keepends=True)
@@ -100,21 +97,21 @@ def test_a_table_of_nvidia_smi_stands_anywhere(cut: int) -> None:
         assert [d.uuid for d in machine.devices] == list(UUIDS)
 
 
-def test_peer_access_needs_reading_and_writing() -> None:
+def test_peer_access_needs_reading_and_writing():
     refused = P2P.replace("OK", "TNS")
     text = f"$ nvidia-smi topo -p2p r\n{P2P}\n$ nvidia-smi topo -p2p w\n{refused}"
     (part,) = parts(text)
     assert peers(part) == dict.fromkeys(permutations(range(2), 2), False)
 
 
-def test_what_is_there_twice_counts_once() -> None:
+def test_what_is_there_twice_counts_once():
     """Two nodes in one file must not become one machine."""
     (part,) = parts(TOPO + "\n" + TOPO.replace("NV4", "SYS"))
     assert relation(part, 0, 1).token == "NV4"
     assert any("more than once: the first is used" in line for line in part.report)
 
 
-def test_the_processor_of_any_part_is_that_of_the_machine() -> None:
+def test_the_processor_of_any_part_is_that_of_the_machine():
     machine = parse_topology_text(
         joined(["lscpu", "topo"], prompt=True, blank=True), Path("all.txt")
     )

@@ -1,14 +1,12 @@
 """Finding the right reader, and refusing what none can read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from tests.support.catalogue import CATALOGUE
 from tests.topology.readers.render import RENDERERS
-from toposeat.errors import InputError, ToposeatError, UsageError
+from toposeat.errors import InputError, UsageError
 from toposeat.topology import read_topology
 from toposeat.topology.topology_file import save_topology
 
@@ -16,17 +14,17 @@ MATRIX = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-3", "0-3"])
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_saved_topology_reads_back(tmp_path: Path, name: str) -> None:
+def test_saved_topology_reads_back(tmp_path, name):
     topology = read_topology(name)
     save_topology(topology, tmp_path / "saved")  # the content decides, not the suffix
     assert read_topology(tmp_path / "saved") == topology
 
 
-def test_names_are_not_case_sensitive() -> None:
+def test_names_are_not_case_sensitive():
     assert read_topology(" DGX-1V ").name == "dgx-1v"
 
 
-def test_a_path_is_always_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_always_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError):
         read_topology(Path("k80-16"))
@@ -36,7 +34,7 @@ def test_a_path_is_always_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(read_topology("./k80-16").devices) == 2
 
 
-def test_utf16_of_a_windows_redirect(tmp_path: Path) -> None:
+def test_utf16_of_a_windows_redirect(tmp_path):
     path = tmp_path / "topo.txt"
     path.write_bytes(MATRIX.encode("utf-16"))
     assert read_topology(path).name == "topo"
@@ -57,7 +55,7 @@ def test_utf16_of_a_windows_redirect(tmp_path: Path) -> None:
         (b'{"schema": "toposeat/topology/99"}', ""),
     ],
 )
-def test_refuses_what_is_no_topology(tmp_path: Path, content: bytes, words: str) -> None:
+def test_refuses_what_is_no_topology(tmp_path, content, words):
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
@@ -68,12 +66,12 @@ def test_refuses_what_is_no_topology(tmp_path: Path, content: bytes, words: str)
     assert caught.value.hint
 
 
-def test_refuses_a_directory(tmp_path: Path) -> None:
+def test_refuses_a_directory(tmp_path):
     with pytest.raises(InputError, match="directory"):
         read_topology(tmp_path)
 
 
-def test_refuses_huge_files(tmp_path: Path) -> None:
+def test_refuses_huge_files(tmp_path):
     path = tmp_path / "huge"
     with path.open("wb") as out:
         out.truncate(65 * 1024 * 1024)  # sparse
@@ -94,7 +92,7 @@ def test_refuses_huge_files(tmp_path: Path) -> None:
         ("a\0b", UsageError, "known are"),
     ],
 )
-def test_names_that_mean_nothing(source: str, kind: type[ToposeatError], hint: str) -> None:
+def test_names_that_mean_nothing(source, kind, hint):
     with pytest.raises(kind) as caught:
         read_topology(source)
     assert caught.value.hint.startswith(hint)

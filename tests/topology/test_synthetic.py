@@ -1,7 +1,5 @@
 """Synthetic machines: shapes, options, and refusals."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
@@ -27,14 +25,14 @@ from toposeat.topology.synthetic import synthetic_topology
         ("tree:1", 1, 1, {}),
     ],
 )
-def test_shapes(text: str, devices: int, links: int, classes: dict[str, int]) -> None:
+def test_shapes(text, devices, links, classes):
     topology = synthetic_topology(text)
     assert (len(topology.devices), len(topology.links)) == (devices, links)
     assert Counter(r.path_class.value for r in topology.routes) == classes
     assert topology.report == ()
 
 
-def test_torus_routes_take_the_short_way_round() -> None:
+def test_torus_routes_take_the_short_way_round():
     """Row-major numbers: GPU 0 is (0, 0), GPU 15 is (3, 3): one wrap in each dimension."""
     topology = synthetic_topology("torus:4x4")
     hops = {d.id: len(topology.route_of_pair["gpu0", d.id].links) for d in topology.devices[1:]}
@@ -43,7 +41,7 @@ def test_torus_routes_take_the_short_way_round() -> None:
     assert hops["gpu4"] == hops["gpu12"] == 1
 
 
-def test_options() -> None:
+def test_options():
     topology = synthetic_topology("tree:2:4,bw=12/6.5,lat=2")
     by_level = {
         link.ends[0].startswith("gpu"): link.forward_bytes_per_s.value for link in topology.links
@@ -71,7 +69,7 @@ def test_options() -> None:
         ("tree:2:2,", "not a synthetic machine"),
     ],
 )
-def test_refuses(text: str, words: str) -> None:
+def test_refuses(text, words):
     with pytest.raises(UsageError) as caught:
         synthetic_topology(text)
     assert words in caught.value.message
@@ -79,7 +77,7 @@ def test_refuses(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["pcie:2:2:" + " " * 9000, "ring:8," + "x" * 9000])
-def test_what_is_too_long_is_not_quoted_whole(text: str) -> None:
+def test_what_is_too_long_is_not_quoted_whole(text):
     with pytest.raises(UsageError, match="not a synthetic machine") as caught:
         synthetic_topology(text)
     assert len(str(caught.value)) < 200

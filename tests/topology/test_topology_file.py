@@ -1,9 +1,6 @@
 """Files hold links and exceptions; every machine is read back as it was."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +12,12 @@ from toposeat.topology.topology_file import save_topology
 @pytest.mark.parametrize(
     "name", ["k80-16", "dgx-1v", "summit-6", "mi250x-8", "aurora-12", "gb300-nvl72", "torus:4x4"]
 )
-def test_known_machines_are_read_back_as_they_were(name: str, tmp_path: Path) -> None:
+def test_known_machines_are_read_back_as_they_were(name, tmp_path):
     save_topology(read_topology(name), tmp_path / "machine.json")
     assert read_topology(tmp_path / "machine.json") == read_topology(name)
 
 
-def test_a_ring_of_96_is_a_small_file(tmp_path: Path) -> None:
+def test_a_ring_of_96_is_a_small_file(tmp_path):
     """Its routes have 24 links each, and are not written one by one."""
     ring = read_topology("ring:96")
     save_topology(ring, tmp_path / "ring.json")
@@ -30,7 +27,7 @@ def test_a_ring_of_96_is_a_small_file(tmp_path: Path) -> None:
     assert len(again.routes) == 96 * 95
 
 
-def test_what_was_measured_of_one_route_is_the_only_one_in_the_file(tmp_path: Path) -> None:
+def test_what_was_measured_of_one_route_is_the_only_one_in_the_file(tmp_path):
     box = read_topology("dgx-1v")
     first = dataclasses.replace(box.routes[0], cap_bytes_per_s=Quantity(47e9, Source.MEASURED))
     measured = dataclasses.replace(box, routes=(first, *box.routes[1:]))

@@ -3,10 +3,7 @@
 The oracle is the product: what a machine is by its index entry decides what may be said of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +17,6 @@ from toposeat.model.topology import (
     LinkKind,
     PairNumbers,
     PathClass,
-    Topology,
     Vendor,
 )
 from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
@@ -36,7 +32,7 @@ LINKS = "which device links join the GPUs"
 BOX = "tree:2:2:2"  # eight GPUs below switches, no device links
 
 
-def box(name: str, *, tells: bool = False, count: int = 8) -> Topology:
+def box(name, *, tells=False, count=8):
     """A PCIe box of one product, of which a source tells all device links or nothing."""
     machine = read_topology(BOX)
     devices = tuple(
@@ -54,18 +50,18 @@ def box(name: str, *, tells: bool = False, count: int = 8) -> Topology:
     )
 
 
-def readings_of(machine: Topology) -> tuple[Topology, ...]:
+def readings_of(machine):
     """The machines with the device links that it may have otherwise."""
     choices = [c for fact in facts_of(machine) if fact.what == LINKS for c in fact.choices]
     return tuple(choice.draw(machine) for choice in choices if choice.draw)
 
 
-def _maker(name: str) -> Vendor:
+def _maker(name):
     return Vendor.AMD if name.startswith(("AMD", "gfx")) else Vendor.NVIDIA
 
 
 @pytest.mark.parametrize("name", catalogue_names())
-def test_the_catalogue_is_told(name: str) -> None:
+def test_the_catalogue_is_told(name):
     machine = read_topology(name)
     assert untold_pairs(machine) == ()
     assert untold_affinities(machine) == ()
@@ -84,7 +80,7 @@ def test_the_catalogue_is_told(name: str) -> None:
         ("sm_90", 18),
     ],
 )
-def test_modules_that_are_always_joined_are_drawn_so(name: str, lanes: int) -> None:
+def test_modules_that_are_always_joined_are_drawn_so(name, lanes):
     machine = with_inferred_links(box(name))
     assert untold_pairs(machine) == ()
     assert knowledge_of(machine).told == 0
@@ -101,7 +97,7 @@ def test_modules_that_are_always_joined_are_drawn_so(name: str, lanes: int) -> N
     "name",
     ["", "NVIDIA A100-PCIE-40GB", "gfx908", "Tesla V100-SXM2-16GB", "NVIDIA New 9000"],
 )
-def test_what_no_product_settles_is_untold(name: str) -> None:
+def test_what_no_product_settles_is_untold(name):
     machine = with_inferred_links(box(name))
     assert len(untold_pairs(machine)) == 28
     readings = readings_of(machine)
@@ -113,13 +109,13 @@ def test_what_no_product_settles_is_untold(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["NVIDIA L40S", "Tesla T4", "Tesla K80", "sm_89", "gfx1100"])
-def test_products_without_links_are_inferred_to_have_none(name: str) -> None:
+def test_products_without_links_are_inferred_to_have_none(name):
     machine = with_inferred_links(box(name))
     assert knowledge_of(machine).inferred == {"no links": 28}
     assert readings_of(machine) == ()
 
 
-def test_choices_are_in_the_order_of_the_devices() -> None:
+def test_choices_are_in_the_order_of_the_devices():
     """A set of products has another order in each run, and so had the scenarios."""
     machine = box("NVIDIA L40S")
     names = ("NVIDIA H100 PCIe", "Tesla M2090", "Tesla K80", "NVIDIA L40S")
@@ -129,7 +125,7 @@ def test_choices_are_in_the_order_of_the_devices() -> None:
     assert [c.name for c in fact.choices] == ["PCIe 4", "PCIe 5", "PCIe 2", "PCIe 3"]
 
 
-def test_a_source_that_denies_the_links_of_modules_is_not_believed_alone() -> None:
+def test_a_source_that_denies_the_links_of_modules_is_not_believed_alone():
     """Disabled NVLinks are possible, so nothing is drawn; but nothing is proved either."""
     machine = with_inferred_links(box("NVIDIA H100 80GB HBM3", tells=True))
     assert len(untold_pairs(machine)) == 28
@@ -138,13 +134,13 @@ def test_a_source_that_denies_the_links_of_modules_is_not_believed_alone() -> No
     assert untold_pairs(box("NVIDIA H100 PCIe", tells=True)) == ()
 
 
-def test_measured_and_refused_pairs_are_told() -> None:
+def test_measured_and_refused_pairs_are_told():
     machine = box("")
     refused = tuple(replace(route, peer_access=False) for route in machine.routes)
     assert untold_pairs(replace(machine, routes=refused)) == ()
 
 
-def test_four_modules_are_one_board_or_half_of_another() -> None:
+def test_four_modules_are_one_board_or_half_of_another():
     machine = with_inferred_links(box("NVIDIA A100-SXM4-40GB", count=4))
     (other,) = readings_of(machine)
     kinds = [{link.count for link in each.links if link.told_by} for each in (machine, other)]
@@ -152,7 +148,7 @@ def test_four_modules_are_one_board_or_half_of_another() -> None:
     assert untold_pairs(machine) == untold_pairs(other) == ()
 
 
-def test_a_told_source_replaces_what_was_inferred() -> None:
+def test_a_told_source_replaces_what_was_inferred():
     drawn = with_inferred_links(box("NVIDIA H100 80GB HBM3"))
     assert without_inferred_links(drawn).route_of_pair == box("NVIDIA H100 80GB HBM3").route_of_pair
     devices = [Device(id=d.id, index=d.index, vendor=Vendor.NVIDIA) for d in drawn.devices]
@@ -161,27 +157,27 @@ def test_a_told_source_replaces_what_was_inferred() -> None:
     assert not any(link.told_by for link in merged.links if link.kind in DEVICE_LINKS)
 
 
-def test_partitions_of_a_recorded_machine_are_drawn_joined(shared_dir: Path) -> None:
+def test_partitions_of_a_recorded_machine_are_drawn_joined(shared_dir):
     partitions = read_topology(shared_dir / "machines/hwloc-xml/fluxcore-tuo.TPX.xml")
     ids = {device.id for device in partitions.devices}
     assert {r.path_class for r in partitions.routes if r.target in ids} == {PathClass.NVL}
 
 
-def test_a_matrix_tells_what_staged_copies_leave_untold(shared_dir: Path) -> None:
+def test_a_matrix_tells_what_staged_copies_leave_untold(shared_dir):
     staged = shared_dir / "machines/p2pBandwidthLatencyTest/8gpu-h100-p2poff.txt"
     matrix = shared_dir / "machines/nvidia-smi-topo/8gpu-h100-nv18-nonic.txt"
     assert len(untold_pairs(read_topology(staged))) == 28  # measured without peer access only
     assert untold_pairs(read_topologies([matrix, staged])) == ()
 
 
-def test_no_judgement_changes_unseen(shared_dir: Path) -> None:
+def test_no_judgement_changes_unseen(shared_dir):
     """Renew with `python -m tests.topology.recorded_knowledge --write`, and look at the changes."""
     found = recorded_knowledge.table(shared_dir / "machines")
     assert found.splitlines() == recorded_knowledge.EXPECTED.read_text().splitlines()
 
 
 @pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "AMD Instinct MI300X", "sm_90"])
-def test_a_saved_machine_is_known_as_well_as_before(name: str, tmp_path: Path) -> None:
+def test_a_saved_machine_is_known_as_well_as_before(name, tmp_path):
     machine = with_inferred_links(box(name))
     path = tmp_path / "machine.json"
     save_topology(machine, path)
@@ -191,7 +187,7 @@ def test_a_saved_machine_is_known_as_well_as_before(name: str, tmp_path: Path) -
     assert len(readings_of(again)) == len(readings_of(machine))
 
 
-def test_measured_pairs_keep_the_links_that_the_product_has() -> None:
+def test_measured_pairs_keep_the_links_that_the_product_has():
     drawn = with_inferred_links(box("AMD Instinct MI300X"))
     rates = np.full((8, 8), 45e9)
     numbers = PairNumbers(what=BANDWIDTH, values=rates, devices=tuple(d.id for d in drawn.devices))

@@ -1,9 +1,6 @@
 """Fixtures of the tests of borrowed devices: this machine's own OpenCL, lent to itself."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,20 +12,20 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def opencl() -> None:
+def opencl():
     """Without a device there is nothing to lend."""
     if why := why_no_opencl():
         pytest.skip(why)
 
 
 @pytest.fixture(scope="session")
-def proxy(opencl: None) -> Iterator[Proxy]:
+def proxy(opencl):
     """One that serves both ways."""
     with Proxy("--address", "127.0.0.1") as made:
         yield made
 
 
-def compiled(source: str, made: Path, *options: str) -> Path:
+def compiled(source, made, *options):
     """One of programs/."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
@@ -44,18 +41,18 @@ def compiled(source: str, made: Path, *options: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def client(build_dir: Path) -> Path:
+def client(build_dir):
     """What the scenarios are of."""
     return compiled("client.c", build_dir / "opencl-client")
 
 
 @pytest.fixture(scope="session")
-def random_program(build_dir: Path) -> Path:
+def random_program(build_dir):
     """What random programs are of."""
     return compiled("random.c", build_dir / "opencl-random")
 
 
 @pytest.fixture(scope="session")
-def faults(build_dir: Path) -> Path:
+def faults(build_dir):
     """The layer by which a driver refuses calls."""
     return compiled("faults.c", build_dir / "opencl-faults.so", "-shared", "-fPIC")

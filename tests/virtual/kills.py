@@ -3,8 +3,6 @@
 python -m tests.virtual.kills CLIENT [COUNT]     CLIENT: programs/client.c, compiled
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -36,7 +34,7 @@ class Tally:
     reports: int = 0
 
 
-def kill_some(client: Path, count: int, seed: int = 1) -> Tally:
+def kill_some(client, count, seed=1):
     """`count` kills of a client, of the process that serves it, or of its proxy."""
     source, tally, mark = random.Random(seed), Tally(), secrets.token_hex(8)
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +87,7 @@ def kill_some(client: Path, count: int, seed: int = 1) -> Tally:
     return tally
 
 
-def _kill(victim: str, process: subprocess.Popen[bytes], proxy: Proxy) -> None:
+def _kill(victim, process, proxy):
     pids = {"client": [process.pid], "proxy": [proxy.process.pid]}.get(victim)
     if process.poll() is None or victim != "client":
         for pid in proxy.children() if pids is None else pids:
@@ -97,7 +95,7 @@ def _kill(victim: str, process: subprocess.Popen[bytes], proxy: Proxy) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _stay(name: str, mark: str, allowed: set[int]) -> list[str]:
+def _stay(name, mark, allowed):
     """Processes with the mark that are still there after a while."""
     end = time.monotonic() + LIMIT_S
     while found := _marked(mark) - allowed:
@@ -110,7 +108,7 @@ def _stay(name: str, mark: str, allowed: set[int]) -> list[str]:
     return []
 
 
-def _marked(mark: str) -> set[int]:
+def _marked(mark):
     found = set()
     for path in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):

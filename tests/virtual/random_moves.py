@@ -3,18 +3,14 @@
 python -m tests.virtual.random_moves PROGRAM [COUNT [FIRST]]   PROGRAM: programs/random.c, compiled
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tests.support.lent import NATIVE, TIMEOUT_S, Proxy, run
 from toposeat.installed import native_path
@@ -32,9 +28,7 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def try_some(
-    program: Path, count: int, first: int = 0, *, moves: bool = True, over: str = "unix"
-) -> Tally:
+def try_some(program, count, first=0, *, moves=True, over="unix"):
     """`count` programs from number `first` on, natively and borrowed `over` unix or tcp."""
     tally = Tally()
     with ExitStack() as stack:
@@ -58,9 +52,7 @@ def try_some(
     return tally
 
 
-def _borrowed(
-    program: Path, first: int, count: int, homes: list[_Home], tally: Tally | None
-) -> Iterator[str]:
+def _borrowed(program, first, count, homes, tally):
     """What the programs say; they move from one of the proxies to the other, as `tally` counts."""
     asked, ask = os.pipe()
     answered, answer = os.pipe()
@@ -91,12 +83,12 @@ def _borrowed(
 class _Home:
     """Where a client may be."""
 
-    def __init__(self, proxy: Proxy, over: str) -> None:
+    def __init__(self, proxy, over):
         self.proxy = proxy
         self.endpoint = proxy.endpoint(over)
 
 
-def _move(source: _Home, into: _Home) -> dict[str, Any]:
+def _move(source, into):
     done = run(
         [native_path("bin/toposeat-clproxy"), "--move", source.endpoint, into.endpoint],
         {**NATIVE, "TOPOSEAT_CL_KEY": source.proxy.key},

@@ -1,10 +1,7 @@
 """What the clients' own suites do not show, as a program says it of both devices."""
 
-from __future__ import annotations
-
 import functools
 import json
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,7 @@ SCENARIOS = [
 
 
 @functools.cache
-def natively(client: Path, scenario: str) -> str:
+def natively(client, scenario):
     """What the program says of the node's own device."""
     done = run([client, scenario], NATIVE)
     assert done.returncode == 0, done.stderr
@@ -26,7 +23,7 @@ def natively(client: Path, scenario: str) -> str:
 
 @pytest.mark.parametrize("way", ["unix", "tcp", "strict"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_program_finds_the_same(proxy: Proxy, client: Path, scenario: str, way: str) -> None:
+def test_a_program_finds_the_same(proxy, client, scenario, way):
     native = natively(client, scenario)
     assert native
     strict = {"TOPOSEAT_CL_STRICT": "1"} if way == "strict" else {}
@@ -35,9 +32,7 @@ def test_a_program_finds_the_same(proxy: Proxy, client: Path, scenario: str, way
     assert (remote.returncode, remote.stdout) == (0, native), remote.stderr
 
 
-def test_a_queue_with_nothing_to_finish_is_not_asked(
-    proxy: Proxy, client: Path, tmp_path: Path
-) -> None:
+def test_a_queue_with_nothing_to_finish_is_not_asked(proxy, client, tmp_path):
     done = run([client, "idle"], proxy.client(TOPOSEAT_CL_REPORT=str(tmp_path)))
     assert (done.returncode, done.stdout) == (0, natively(client, "idle")), done.stderr
     (report,) = tmp_path.glob("cl.*.json")
@@ -45,7 +40,7 @@ def test_a_queue_with_nothing_to_finish_is_not_asked(
     assert 10 <= device["waits"] < 50
 
 
-def test_two_devices_of_a_proxy_share_a_context(client: Path) -> None:
+def test_two_devices_of_a_proxy_share_a_context(client):
     two = {"POCL_DEVICES": "pthread pthread"}
     native = run([client, "together"], {**NATIVE, **two})
     assert native.stdout.startswith("2 devices\n")
@@ -54,7 +49,7 @@ def test_two_devices_of_a_proxy_share_a_context(client: Path) -> None:
         assert run([client, "together"], both).stdout == native.stdout
 
 
-def test_devices_of_two_proxies_share_none(proxy: Proxy, client: Path) -> None:
+def test_devices_of_two_proxies_share_none(proxy, client):
     with Proxy(key=proxy.key) as other:
         done = run([client, "across"], proxy.client(proxy.endpoint(), other.endpoint()))
     assert (done.returncode, done.stdout) == (0, "2 devices, context: -33\n")

@@ -1,18 +1,15 @@
 """Clients that others wrote say of a borrowed device what they say of the node's own, by name."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.support.lent import NATIVE, Proxy, run
+from tests.support.lent import NATIVE, run
 
 HEADER = Path("/usr/include/CL/cl.h")
 CLBLAST = ("xaxpy", "xdot", "xgemv", "xger", "xomatcopy", "xscal")
@@ -30,13 +27,13 @@ OTHERWISE = {
 }
 
 
-def installed(program: str) -> str:
+def installed(program):
     if shutil.which(program) is None:
         pytest.skip(f"no {program}: packaging/apt.txt says what brings it")
     return program
 
 
-def facts(environment: Mapping[str, str]) -> dict[str, str]:
+def facts(environment):
     """What clinfo says of the first device."""
     done = run(["clinfo", "--raw"], environment)
     assert done.returncode == 0, done.stderr
@@ -44,7 +41,7 @@ def facts(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value.strip() for name, value in found}
 
 
-def names_until_1_2() -> set[str]:
+def names_until_1_2():
     """The device's facts that the header has for OpenCL 1.2 and before."""
     if not HEADER.exists():
         pytest.skip("no CL/cl.h: Debian has opencl-c-headers")
@@ -60,7 +57,7 @@ def names_until_1_2() -> set[str]:
 
 
 @pytest.mark.parametrize("over", ["unix", "tcp"])
-def test_clinfo_says_the_same(proxy: Proxy, over: str) -> None:
+def test_clinfo_says_the_same(proxy, over):
     native, remote = facts(NATIVE), facts(proxy.client(proxy.endpoint(over)))
     absent, old = set(native) - set(remote), names_until_1_2()
     assert len(old & set(native)) > 60
@@ -79,8 +76,8 @@ def test_clinfo_says_the_same(proxy: Proxy, over: str) -> None:
 
 
 @pytest.mark.deep  # a minute of both cores
-def test_clpeak_clocks_the_same(proxy: Proxy) -> None:
-    line: list[str | Path] = [installed("clpeak"), "--kernel-latency", "--transfer-bandwidth"]
+def test_clpeak_clocks_the_same(proxy):
+    line = [installed("clpeak"), "--kernel-latency", "--transfer-bandwidth"]
     told = []
     for environment in (NATIVE, proxy.client()):
         done = run(line, environment)
@@ -90,7 +87,7 @@ def test_clpeak_clocks_the_same(proxy: Proxy) -> None:
     assert len(told[0]) > 8
 
 
-def clblast(test: str, environment: Mapping[str, str]) -> dict[str, str]:
+def clblast(test, environment):
     """What came of each routine's tests, e.g. "SAXPY 'regular behaviour' for 'default'"."""
     done = run([installed(f"clblast_test_{test}")], environment)
     text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
@@ -108,14 +105,14 @@ def clblast(test: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("test", CLBLAST)
-def test_clblast_computes_the_same(proxy: Proxy, test: str) -> None:
+def test_clblast_computes_the_same(proxy, test):
     native = clblast(test, NATIVE)
     assert native["exit code"] == "0"
     assert sum(" 0 failed" in value for value in native.values()) >= 2
     assert clblast(test, proxy.client(proxy.endpoint("tcp"))) == native
 
 
-def pyopencl(files: list[str], environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+def pyopencl(files, environment, folder):
     """What came of each test of these files of pyopencl's sdist."""
     result = folder / "results.xml"
     options = ["-p", "no:cacheprovider", "-q", "--junit-xml", str(result)]
@@ -131,9 +128,7 @@ def pyopencl(files: list[str], environment: Mapping[str, str], folder: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["enqueue_copy", "arrays_in_structs", "wrapper"])
-def test_pyopencl_passes_what_it_passes_natively(
-    proxy: Proxy, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_pyopencl_passes_what_it_passes_natively(proxy, name, tmp_path, capfd):
     if not PYOPENCL.is_dir():
         pytest.skip("no pyopencl: tools/setup.sh test brings it")
     files = [f"test_{name}.py"]

@@ -1,13 +1,9 @@
 """A few of the random kills of kills.py, which makes a thousand."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from tests.virtual.kills import kill_some
 
 
-def test_kills_leave_no_process_and_no_half_file(client: Path) -> None:
+def test_kills_leave_no_process_and_no_half_file(client):
     tally = kill_some(client, 20)
     assert (tally.hung, tally.left, tally.half) == ([], [], [])
     assert sum(tally.killed.values()) == 20

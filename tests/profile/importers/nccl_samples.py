@@ -1,8 +1,5 @@
 """NCCL debug logs as NCCL 2.19 and later, and 2.8, print them."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 CODES = {1: 0, 2: 6, 4: 7, 8: 8}  # ncclDataType_t by element size: int8, half, float, double
@@ -16,29 +13,24 @@ class LoggedProcess:
     device: int
 
     @property
-    def pid(self) -> int:
+    def pid(self):
         return 1000 + self.device
 
     @property
-    def bus(self) -> str:
+    def bus(self):
         """As logged: bus 0x10, 0x20, ... device 00, function 0."""
         return f"{16 * (self.device + 1):x}000"
 
-    def line(self, text: str) -> str:
+    def line(self, text):
         return f"{self.host}:{self.pid}:{self.pid + 50} [{self.device}] NCCL INFO {text}"
 
 
-def address(process: LoggedProcess, number: int) -> str:
+def address(process, number):
     """Of communicator `number` in that process: different in each, as real ones are."""
     return f"0x{0x55D0_0000_0000 + 4096 * process.device + 65536 * number:x}"
 
 
-def init_lines(
-    members: Sequence[LoggedProcess],
-    number: int,
-    *,
-    named: bool = True,
-) -> list[str]:
+def init_lines(members, number, *, named=True):
     """START and COMPLETE of each member, with a ring between, which nobody reads."""
     lines = []
     n = len(members)
@@ -65,17 +57,7 @@ def init_lines(
     return lines
 
 
-def call_line(
-    process: LoggedProcess,
-    number: int,
-    ranks: int,
-    name: str,
-    count: int,
-    *,
-    size: int = 4,
-    root: int = 0,
-    op: int = 0,
-) -> str:
+def call_line(process, number, ranks, name, count, *, size=4, root=0, op=0):
     """One call on communicator `number` of a process."""
     return process.line(
         f"{name}: opCount {op:x} sendbuff 0x7f32c0000000 recvbuff 0x7f32c4000000 count {count}"

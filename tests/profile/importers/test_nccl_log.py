@@ -1,9 +1,6 @@
 """NCCL debug logs: lines in, edges out."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.profile.importers.nccl_samples import LoggedProcess, call_line, init_lines
 from toposeat.errors import InputError
-from toposeat.model.traffic import Exchange, MemorySpace, Traffic, TrafficKind
+from toposeat.model.traffic import Exchange, MemorySpace, TrafficKind
 from toposeat.profile import read_traffic
 
 FOUR = [LoggedProcess("node07", device) for device in range(4)]
@@ -20,20 +17,20 @@ COLLECTIVE = {"kind": TrafficKind.COLLECTIVE, "space": MemorySpace.DEVICE}
 MESSAGE = {"kind": TrafficKind.POINT_TO_POINT, "space": MemorySpace.DEVICE}
 
 
-def read(folder: Path, lines: list[str]) -> Traffic:
+def read(folder, lines):
     path = folder / "nccl.log"
     path.write_text("\n".join(lines) + "\n")
     return read_traffic(path)
 
 
-def ring(size: int, ranks: int = 4) -> list[list[int]]:
+def ring(size, ranks=4):
     matrix = [[0] * ranks for _ in range(ranks)]
     for rank in range(ranks):
         matrix[rank][(rank + 1) % ranks] = size
     return matrix
 
 
-def test_allreduce_of_four_ranks(tmp_path: Path) -> None:
+def test_allreduce_of_four_ranks(tmp_path):
     """1000 floats: 2 x 3/4 x 4000 = 6000 bytes over each edge of the ring, twice."""
     lines = ["some output of the application", *init_lines(FOUR, 0)]
     for _ in range(2):
@@ -52,7 +49,7 @@ def test_allreduce_of_four_ranks(tmp_path: Path) -> None:
     assert "ring" in traffic.collective_model
 
 
-def test_counts_are_one_ranks_share(tmp_path: Path) -> None:
+def test_counts_are_one_ranks_share(tmp_path):
     """AllGather, ReduceScatter, AlltoAll count a block; Broadcast the whole buffer."""
     for name, size in (("AllGather", 12000), ("ReduceScatter", 12000)):
         lines = init_lines(FOUR, 0) + [call_line(p, 0, 4, name, 1000) for p in FOUR]
@@ -66,7 +63,7 @@ def test_counts_are_one_ranks_share(tmp_path: Path) -> None:
     assert matrix.tolist() == (20 * (1 - np.eye(4, dtype=int))).tolist()
 
 
-def test_messages_count_at_the_sender(tmp_path: Path) -> None:
+def test_messages_count_at_the_sender(tmp_path):
     lines = [
         *init_lines(FOUR, 0),
         call_line(FOUR[0], 0, 4, "Send", 100, root=2),
@@ -78,7 +75,7 @@ def test_messages_count_at_the_sender(tmp_path: Path) -> None:
     assert table.messages.sum() == 1
 
 
-def test_a_lost_log_is_made_up_for_by_the_other_members(tmp_path: Path) -> None:
+def test_a_lost_log_is_made_up_for_by_the_other_members(tmp_path):
     """Rank 3 left no log: its ring edge and what it sent are known from the others."""
     named = [line for line in init_lines(FOUR, 0) if ":1003:" not in line]
     lines = named + [call_line(p, 0, 4, "AllReduce", 1000) for p in FOUR[:3]]
@@ -89,7 +86,7 @@ def test_a_lost_log_is_made_up_for_by_the_other_members(tmp_path: Path) -> None:
     assert any("1 of 4 ranks left no record, such as rank 3" in line for line in traffic.report)
 
 
-def test_messages_with_unknown_ranks_are_counted_not_dropped_silently(tmp_path: Path) -> None:
+def test_messages_with_unknown_ranks_are_counted_not_dropped_silently(tmp_path):
     """Two pairs without a world: of the second only one member left a log."""
     lines = init_lines(FOUR[:2], 1) + init_lines(FOUR[2:], 2)
     lines = [line for line in lines if ":1003:" not in line]
@@ -101,7 +98,7 @@ def test_messages_with_unknown_ranks_are_counted_not_dropped_silently(tmp_path: 
     assert "80 bytes of collectives pass ranks of which nothing is known" in report
 
 
-def test_subgroups_keep_their_ranks(tmp_path: Path) -> None:
+def test_subgroups_keep_their_ranks(tmp_path):
     """Two groups 0, 2 and 1, 3, named by the log, in a world that has its own communicator."""
     groups = [[FOUR[0], FOUR[2]], [FOUR[1], FOUR[3]]]
     lines = init_lines(FOUR, 0)
@@ -114,7 +111,7 @@ def test_subgroups_keep_their_ranks(tmp_path: Path) -> None:
     assert matrix.tolist() == expected.tolist()
 
 
-def test_without_a_world_communicator_ranks_are_numbered_by_device(tmp_path: Path) -> None:
+def test_without_a_world_communicator_ranks_are_numbered_by_device(tmp_path):
     lines = []
     for number, members in enumerate([FOUR[:2], FOUR[2:]], start=1):
         lines += init_lines(members, number)
@@ -125,7 +122,7 @@ def test_without_a_world_communicator_ranks_are_numbered_by_device(tmp_path: Pat
     assert any("no communicator has all 4 processes" in line for line in traffic.report)
 
 
-def test_prefixes_of_launchers_and_timestamps(tmp_path: Path) -> None:
+def test_prefixes_of_launchers_and_timestamps(tmp_path):
     before = [
         "(RayTrainWorker pid=7, ip=10.0.0.1) ",
         "[2026-05-05 06:16:47] ",
@@ -139,12 +136,12 @@ def test_prefixes_of_launchers_and_timestamps(tmp_path: Path) -> None:
     ).dense_bytes(4).tolist() == ring(6000)
 
 
-def test_two_records_on_one_line_are_both_read(tmp_path: Path) -> None:
+def test_two_records_on_one_line_are_both_read(tmp_path):
     lines = init_lines(FOUR, 0) + ["".join(call_line(p, 0, 4, "AllGather", 1000) for p in FOUR)]
     assert read(tmp_path, lines).table(**COLLECTIVE).dense_bytes(4).tolist() == ring(12000)
 
 
-def test_one_file_per_process_in_a_folder(tmp_path: Path) -> None:
+def test_one_file_per_process_in_a_folder(tmp_path):
     lines = init_lines(FOUR, 0) + [call_line(p, 0, 4, "AllReduce", 1000) for p in FOUR]
     for process in FOUR:
         own = [line for line in lines if f":{process.pid}:" in line]
@@ -155,7 +152,7 @@ def test_one_file_per_process_in_a_folder(tmp_path: Path) -> None:
     assert traffic.table(**COLLECTIVE).dense_bytes(4).tolist() == ring(6000)
 
 
-def test_lines_that_are_not_understood_are_counted(tmp_path: Path) -> None:
+def test_lines_that_are_not_understood_are_counted(tmp_path):
     call = call_line(FOUR[0], 0, 4, "AllReduce", 1000)
     lines = [
         *init_lines(FOUR, 0),
@@ -180,13 +177,13 @@ def test_lines_that_are_not_understood_are_counted(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_log_without_traffic_is_refused(tmp_path: Path, lines: list[str], words: str) -> None:
+def test_a_log_without_traffic_is_refused(tmp_path, lines, words):
     with pytest.raises(InputError, match=words) as caught:
         read(tmp_path, lines)
     assert "NCCL_DEBUG_SUBSYS=INIT,COLL" in caught.value.hint
 
 
-def test_a_collective_with_a_root_is_messages_beside_the_groups(tmp_path: Path) -> None:
+def test_a_collective_with_a_root_is_messages_beside_the_groups(tmp_path):
     """NCCL has no gather: its members send to the root."""
     processes = [LoggedProcess("n", device) for device in range(2)]
     lines = init_lines(processes, 0)
@@ -208,9 +205,7 @@ def test_a_collective_with_a_root_is_messages_beside_the_groups(tmp_path: Path) 
         st.tuples(st.sampled_from(["AllReduce", "AllGather"]), st.integers(1, 10**6)), min_size=1
     ),
 )
-def test_any_order_of_lines_of_different_processes_gives_the_same(
-    tmp_path: Path, data: st.DataObject, ranks: int, calls: list[tuple[str, int]]
-) -> None:
+def test_any_order_of_lines_of_different_processes_gives_the_same(tmp_path, data, ranks, calls):
     """Interleaving keeps each process's own order; the sums are those of the ring formulas."""
     processes = [LoggedProcess("n", device) for device in range(ranks)]
     lines = init_lines(processes, 0)

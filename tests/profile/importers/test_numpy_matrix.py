@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from toposeat.profile.importers.matrices import read_npy_matrix
 MATRIX = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
 
 
-def header(shape: str, descr: str = "<i8") -> bytes:
+def header(shape, descr="<i8"):
     """A `.npy` file's beginning that declares any shape."""
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
     text += b" " * (118 - len(text) - 1) + b"\n"
@@ -23,7 +21,7 @@ def header(shape: str, descr: str = "<i8") -> bytes:
 
 @pytest.mark.parametrize("dtype", ["i8", "u4", ">i4", "f8", "u1", "f2"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_whole_numbers_of_any_type(tmp_path: Path, dtype: str, order: str) -> None:
+def test_whole_numbers_of_any_type(tmp_path, dtype, order):
     np.save(tmp_path / "m.npy", np.asarray(MATRIX, dtype=dtype, order=order))
     traffic = read_traffic(tmp_path / "m.npy")
     assert traffic.table(space=MemorySpace.DEVICE).dense_bytes(3).tolist() == MATRIX.tolist()
@@ -44,15 +42,15 @@ def test_whole_numbers_of_any_type(tmp_path: Path, dtype: str, order: str) -> No
         (np.array([[1j, 0], [0, 0]]), "expected numbers"),
     ],
 )
-def test_what_is_no_traffic_is_refused(tmp_path: Path, matrix: np.ndarray, words: str) -> None:
+def test_what_is_no_traffic_is_refused(tmp_path, matrix, words):
     np.save(tmp_path / "m.npy", matrix)
     with pytest.raises(InputError, match=words):
         read_traffic(tmp_path / "m.npy")
 
 
-def test_pickles_are_never_loaded(tmp_path: Path) -> None:
+def test_pickles_are_never_loaded(tmp_path):
     class Bomb:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
+        def __reduce__(self):
             return (Path.touch, (tmp_path / "exploded",))  # type: ignore[return-value]
 
     np.save(tmp_path / "m.npy", np.array([[Bomb()]], dtype=object), allow_pickle=True)
@@ -62,7 +60,7 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", ["(16384, 16384)", "(100000000, 100000000)", "(1, 1" + "0" * 99])
-def test_declared_shapes_cost_nothing(tmp_path: Path, shape: str) -> None:
+def test_declared_shapes_cost_nothing(tmp_path, shape):
     path = tmp_path / "m.npy"
     path.write_bytes(header(shape))
     tracemalloc.start()
@@ -72,7 +70,7 @@ def test_declared_shapes_cost_nothing(tmp_path: Path, shape: str) -> None:
     tracemalloc.stop()
 
 
-def test_zeros_are_read_in_blocks(tmp_path: Path) -> None:
+def test_zeros_are_read_in_blocks(tmp_path):
     """32 MiB of zeros: one block of memory, and an empty matrix."""
     path = tmp_path / "m.npy"
     path.write_bytes(header("(2048, 2048)") + bytes(2048 * 2048 * 8))

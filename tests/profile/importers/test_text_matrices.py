@@ -1,10 +1,7 @@
 """Matrices and pair lists in text files: forms, recorded applications, damage with its line."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,13 +24,13 @@ quick = settings(
 )
 
 
-def written(tmp_path: Path, text: str | bytes, name: str = "matrix.csv") -> Path:
+def written(tmp_path, text, name="matrix.csv"):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
-def test_row_is_sender(tmp_path: Path) -> None:
+def test_row_is_sender(tmp_path):
     traffic = read_csv_matrix(written(tmp_path, "0,5,0\n7,0,0\n0,0,0\n"))
     assert traffic.ranks == 3
     table = traffic.tables[TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE]
@@ -56,12 +53,12 @@ def test_row_is_sender(tmp_path: Path) -> None:
         "   # indented comment\n0,5\n# between\n7,0\n",
     ],
 )
-def test_forms_of_a_matrix(tmp_path: Path, text: str) -> None:
+def test_forms_of_a_matrix(tmp_path, text):
     traffic = read_traffic(written(tmp_path, text))
     assert traffic.table().dense_bytes(2).tolist() == [[0, 5], [7, 0]]
 
 
-def test_fractions_are_rounded_and_that_is_said(tmp_path: Path) -> None:
+def test_fractions_are_rounded_and_that_is_said(tmp_path):
     traffic = read_traffic(written(tmp_path, "0,1000.25\n999.5,0\n"))
     assert traffic.origin == "CSV matrix matrix.csv"
     assert traffic.table().bytes.tolist() == [1000, 1000]
@@ -105,9 +102,7 @@ def test_fractions_are_rounded_and_that_is_said(tmp_path: Path) -> None:
         ("pairs", HEAD.encode() + b"0,1,\xff\n", None, "not a text file"),
     ],
 )
-def test_damage_is_named_with_its_line(
-    tmp_path: Path, form: str, text: str | bytes, line: int | None, cause: str
-) -> None:
+def test_damage_is_named_with_its_line(tmp_path, form, text, line, cause):
     path = written(tmp_path, text)
     with pytest.raises(InputError) as caught:
         READERS[form](path)
@@ -118,14 +113,14 @@ def test_damage_is_named_with_its_line(
     assert "\n" not in caught.value.message
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_csv_matrix(tmp_path / "nowhere.csv")
     with pytest.raises(InputError, match="a folder, not a file"):
         read_csv_matrix(tmp_path)
 
 
-def test_recorded_applications(shared_dir: Path) -> None:
+def test_recorded_applications(shared_dir):
     files = sorted((shared_dir / "traffic").glob("*.csv"))
     assert len(files) >= 10
     for path in files:
@@ -147,7 +142,7 @@ def test_recorded_applications(shared_dir: Path) -> None:
         )
     ),
 )
-def test_what_is_written_is_read(tmp_path: Path, matrix: list[list[int]]) -> None:
+def test_what_is_written_is_read(tmp_path, matrix):
     text = "\n".join(",".join(map(str, row)) for row in matrix)
     traffic = read_traffic(written(tmp_path, text))
     assert traffic.table().dense_bytes(len(matrix)).tolist() == matrix
@@ -162,7 +157,7 @@ def test_what_is_written_is_read(tmp_path: Path, matrix: list[list[int]]) -> Non
         LONG_HEAD + "0,1,2,1\n2,0,7,1\n0,1,3,1\n",
     ],
 )
-def test_forms_of_a_pair_list(tmp_path: Path, text: str) -> None:
+def test_forms_of_a_pair_list(tmp_path, text):
     path = written(tmp_path, text)
     traffic = read_traffic(path)
     assert (traffic.origin, traffic.ranks) == ("pair list matrix.csv", 3)
@@ -173,7 +168,7 @@ def test_forms_of_a_pair_list(tmp_path: Path, text: str) -> None:
     )
 
 
-def test_pairs_without_messages_and_silent_ranks_at_the_end(tmp_path: Path) -> None:
+def test_pairs_without_messages_and_silent_ranks_at_the_end(tmp_path):
     text = "# ranks=10\n" + HEAD + "0,1,5\n0,1,6\n1,0,0\n"
     traffic = read_pair_list(written(tmp_path, text))
     assert traffic.table() == PairTable.from_pairs([0, 1], [1, 0], [11, 0], [2, 1])
@@ -181,7 +176,7 @@ def test_pairs_without_messages_and_silent_ranks_at_the_end(tmp_path: Path) -> N
     assert traffic.ranks == 10
 
 
-def test_a_matrix_whose_labels_are_other_words_stays_a_matrix(tmp_path: Path) -> None:
+def test_a_matrix_whose_labels_are_other_words_stays_a_matrix(tmp_path):
     assert read_traffic(written(tmp_path, "a,b,c\n0,1,2\n3,0,4\n5,6,0\n")).ranks == 3
     with pytest.raises(InputError, match="not square"):
         read_traffic(written(tmp_path, "source,target,size,bytes\n0,1,2,3\n"))
@@ -193,11 +188,11 @@ def test_a_matrix_whose_labels_are_other_words_stays_a_matrix(tmp_path: Path) ->
         st.tuples(*(st.integers(0, most) for most in (40, 40, 2**40, 99))), min_size=1, max_size=30
     )
 )
-def test_pairs_are_added_up(tmp_path: Path, rows: list[tuple[int, int, int, int]]) -> None:
+def test_pairs_are_added_up(tmp_path, rows):
     body = "".join(",".join(map(str, row)) + "\n" for row in rows)
     traffic = read_pair_list(written(tmp_path, LONG_HEAD + body))
-    size: Counter[tuple[int, int]] = Counter()
-    count: Counter[tuple[int, int]] = Counter()
+    size = Counter()
+    count = Counter()
     for a, b, nbytes, messages in rows:
         size[a, b] += nbytes
         count[a, b] += messages

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from toposeat.errors import UsageError
@@ -17,7 +15,7 @@ from toposeat.profile import EXCHANGE_FORMS, grid_exchange, pattern_traffic
         "ring:5",
     ],
 )
-def test_it_says_the_same_as_the_pattern(text: str) -> None:
+def test_it_says_the_same_as_the_pattern(text):
     exchange = grid_exchange(text + ",bytes=4KiB")
     assert exchange.bytes == 4096
     whole = pattern_traffic(text + ",bytes=4096")
@@ -38,13 +36,13 @@ def test_it_says_the_same_as_the_pattern(text: str) -> None:
         ("", "no microbenchmark"),
     ],
 )
-def test_refused(text: str, words: str) -> None:
+def test_refused(text, words):
     with pytest.raises(UsageError, match=words) as error:
         grid_exchange(text)
     assert any(form in error.value.hint for form in EXCHANGE_FORMS)
 
 
-def test_a_halo_is_a_periodic_stencil_of_so_many_layers() -> None:
+def test_a_halo_is_a_periodic_stencil_of_so_many_layers():
     halo = pattern_traffic("halo:2x2x4,layers=4,bytes=100")
     stencil = pattern_traffic("stencil3d:2x2x4,wrap,bytes=400")
     assert (halo.table().dense_bytes(16) == stencil.table().dense_bytes(16)).all()

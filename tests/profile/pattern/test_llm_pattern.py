@@ -1,7 +1,5 @@
 """`llm:` patterns: parts of a step, groups as sets, and their bytes by formulas written here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 
@@ -10,7 +8,7 @@ import pytest
 
 from toposeat.errors import UsageError
 from toposeat.model.pair_table import PairTable
-from toposeat.model.traffic import Exchange, Traffic
+from toposeat.model.traffic import Exchange
 from toposeat.profile.pattern.llm import models
 from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.report.view.traffic import phase_rows
@@ -21,7 +19,7 @@ ACTIVATION = TOKENS * HIDDEN * 2  # bytes
 PARAMETERS = 12 * LAYERS * HIDDEN**2
 
 
-def groups_of(traffic: Traffic, label: str) -> dict[tuple[int, ...], int]:
+def groups_of(traffic, label):
     """Ranks of each group of a part, with its bytes over an edge."""
     ranks = {communicator.id: communicator.ranks for communicator in traffic.communicators}
     index = {phase.label: phase.index for phase in traffic.phases}
@@ -32,7 +30,7 @@ def groups_of(traffic: Traffic, label: str) -> dict[tuple[int, ...], int]:
     }
 
 
-def test_groups_of_tensor_and_data_parallelism_are_sets() -> None:
+def test_groups_of_tensor_and_data_parallelism_are_sets():
     traffic = pattern_traffic(f"llm:tp=4,pp=2,dp=2,{SIZES}")
     each = 2 * 3 * ACTIVATION // 4  # 2 (n-1)/n of the activations
     tensor = {tuple(range(first, first + 4)): each for first in range(0, 16, 4)}
@@ -50,7 +48,7 @@ def test_groups_of_tensor_and_data_parallelism_are_sets() -> None:
     }
 
 
-def test_parts_add_up_and_edges_are_without_groups() -> None:
+def test_parts_add_up_and_edges_are_without_groups():
     traffic = pattern_traffic(f"llm:tp=2,cp=2,dp=2,pp=2,{SIZES}")
     assert [phase.label for phase in traffic.phases] == ["tensor", "data", "pipeline", "context"]
     parts = [table for phase in traffic.phases for table in phase.tables.values()]
@@ -63,7 +61,7 @@ def test_parts_add_up_and_edges_are_without_groups() -> None:
     assert all((row[1], row[2], row[5]) == ("-", "-", "-") for row in rows)
 
 
-def test_groups_follow_the_order_of_the_axes() -> None:
+def test_groups_follow_the_order_of_the_axes():
     # dp fastest: rank = dp + 2 (pp + 2 tp).
     traffic = pattern_traffic(f"llm:tp=2,dp=2,pp=2,order=dp-pp-tp-cp,{SIZES}")
     assert set(groups_of(traffic, "data")) == {(0, 1), (2, 3), (4, 5), (6, 7)}
@@ -71,13 +69,13 @@ def test_groups_follow_the_order_of_the_axes() -> None:
 
 
 @pytest.mark.parametrize("order", ["tp-cp-ep-dp-pp", "tp-dp-ep-pp", "pp-ep-dp-tp", "tp-pp-dp-ep"])
-def test_experts_lie_where_megatrons_order_says(order: str) -> None:
+def test_experts_lie_where_megatrons_order_says(order):
     """Its generator of ranks counts through the axes, with ep and what is left of dp apart."""
     sizes = {"tp": 2, "cp": 1, "ep": 3, "dp": 2, "pp": 2}
     axes = order.split("-")
     grid = np.arange(24).reshape([sizes[axis] for axis in axes[::-1]])
 
-    def groups(axis: str) -> set[tuple[int, ...]]:
+    def groups(axis):
         along = np.moveaxis(grid, len(axes) - 1 - axes.index(axis), -1)
         return {*map(tuple, along.reshape(-1, sizes[axis]).tolist())}
 
@@ -88,7 +86,7 @@ def test_experts_lie_where_megatrons_order_says(order: str) -> None:
     assert set(groups_of(traffic, "tensor")) == groups("tp")
 
 
-def test_an_order_leaves_out_axes_of_one_rank() -> None:
+def test_an_order_leaves_out_axes_of_one_rank():
     partial, whole = (
         pattern_traffic(f"llm:tp=2,pp=2,order={order},{SIZES}")
         for order in ("pp-tp", "pp-tp-cp-ep-dp")
@@ -97,7 +95,7 @@ def test_an_order_leaves_out_axes_of_one_rank() -> None:
     assert set(groups_of(partial, "tensor")) == {(0, 2), (1, 3)}
 
 
-def test_thousands_of_ranks_have_disjoint_groups() -> None:
+def test_thousands_of_ranks_have_disjoint_groups():
     traffic = pattern_traffic("llm:tp=8,pp=8,dp=64")
     for label, number, size in (("tensor", 512, 8), ("data", 64, 64)):
         groups = list(groups_of(traffic, label))
@@ -120,12 +118,12 @@ def test_thousands_of_ranks_have_disjoint_groups() -> None:
         ("fsdp,grad=fp32", 4 * BATCHES),
     ],
 )
-def test_sharding_by_the_stage_of_zero(options: str, passes: int) -> None:
+def test_sharding_by_the_stage_of_zero(options, passes):
     traffic = pattern_traffic(f"llm:dp=4,{SIZES},{options}")
     assert groups_of(traffic, "data") == {(0, 1, 2, 3): passes * 3 * PARAMETERS * 2 // 4}
 
 
-def test_experts_exchange_tokens_by_pairs() -> None:
+def test_experts_exchange_tokens_by_pairs():
     topk, capacity, ep, experts = 3, 1.5, 2, 8
     options = f"ep={ep},experts={experts},topk={topk},capacity={capacity}"
     traffic = pattern_traffic(f"llm:dp=4,{SIZES},{options}")
@@ -144,7 +142,7 @@ def test_experts_exchange_tokens_by_pairs() -> None:
     assert ways == {Exchange.PAIRWISE}
 
 
-def test_pairwise_edges_are_those_of_the_groups() -> None:
+def test_pairwise_edges_are_those_of_the_groups():
     traffic = pattern_traffic(f"llm:tp=2,dp=4,ep=4,experts=4,sp,{SIZES}")
     groups = groups_of(traffic, "expert")
     table = next(iter(traffic.phases[-1].tables.values()))
@@ -164,7 +162,7 @@ def test_pairwise_edges_are_those_of_the_groups() -> None:
     }
 
 
-def test_experts_that_every_rank_holds_are_a_dense_model() -> None:
+def test_experts_that_every_rank_holds_are_a_dense_model():
     experts = pattern_traffic(f"llm:tp=2,dp=4,ep=1,experts=8,params=7e6,{SIZES}")
     dense = pattern_traffic(f"llm:tp=2,dp=4,params=7e6,{SIZES}")
     assert experts.table() == dense.table()
@@ -172,7 +170,7 @@ def test_experts_that_every_rank_holds_are_a_dense_model() -> None:
 
 
 @pytest.mark.parametrize(("mode", "tokens"), [("prefill", TOKENS), ("decode", 1)])
-def test_serving_has_the_forward_pass_alone(mode: str, tokens: int) -> None:
+def test_serving_has_the_forward_pass_alone(mode, tokens):
     traffic = pattern_traffic(f"llm:tp=2,pp=2,dp=2,mode={mode},{SIZES}")
     assert [phase.label for phase in traffic.phases] == ["tensor", "pipeline"]
     each = 2 * LAYERS // 2 * BATCHES * tokens * HIDDEN * 2
@@ -186,13 +184,13 @@ def test_serving_has_the_forward_pass_alone(mode: str, tokens: int) -> None:
     ("options", "share"),
     [("heads=8", 1 / 2), ("heads=8,kv-heads=2", 1 / 8), ("heads=8,kv-heads=1", 1 / 8)],
 )
-def test_context_sends_keys_of_the_heads_that_a_rank_has(options: str, share: float) -> None:
+def test_context_sends_keys_of_the_heads_that_a_rank_has(options, share):
     edges = pattern_traffic(f"llm:tp=2,cp=2,{options},{SIZES}").edge_table()
     keys_and_values = 2 * (ACTIVATION // 2) * share
     assert set(edges.bytes.tolist()) == {round(3 * keys_and_values * LAYERS * BATCHES)}
 
 
-def test_keys_of_heads_that_are_wider_than_their_share_of_the_hidden_size() -> None:
+def test_keys_of_heads_that_are_wider_than_their_share_of_the_hidden_size():
     wide = "heads=8,kv-heads=2,head-dim=16"
     edges = pattern_traffic(f"llm:cp=2,{wide},{SIZES}").edge_table()
     keys_and_values = 2 * (TOKENS // 2) * 2 * 16 * 2
@@ -202,7 +200,7 @@ def test_keys_of_heads_that_are_wider_than_their_share_of_the_hidden_size() -> N
     assert groups_of(data, "data") == {(0, 1): parameters * 2}
 
 
-def test_layers_without_experts() -> None:
+def test_layers_without_experts():
     traffic = pattern_traffic(f"llm:tp=2,dp=2,ep=2,experts=2,topk=2,dense=1,sp,{SIZES}")
     tokens = ACTIVATION // 2 * 2 // 2
     assert set(groups_of(traffic, "expert").values()) == {tokens * 4 * (LAYERS - 1) * BATCHES}
@@ -212,7 +210,7 @@ def test_layers_without_experts() -> None:
     }
 
 
-def test_published_model_is_its_sizes() -> None:
+def test_published_model_is_its_sizes():
     layout = "tp=2,cp=2,dp=2,pp=2,microbatches=3"
     named = pattern_traffic(f"llm:model=Llama-3.1-8B,{layout}")
     sizes = "layers=32,hidden=4096,ffn=14336,heads=32,kv-heads=8"
@@ -226,7 +224,7 @@ def test_published_model_is_its_sizes() -> None:
     assert cut.groups == pattern_traffic(f"llm:{sizes.replace('32', '16', 1)},{layout}").groups
 
 
-def test_published_parameters_follow_from_the_sizes() -> None:
+def test_published_parameters_follow_from_the_sizes():
     words = {  # of the vocabulary, by the models' own configurations
         **{"gpt3": 50257, "llama": 128256, "qwen2.5": 152064, "qwen3.5": 248320, "qwen3": 151936},
         **{"mixtral": 32000, "gpt": 201088, "glm": 151552, "deepseek": 129280, "kimi": 163840},
@@ -246,13 +244,13 @@ def test_published_parameters_follow_from_the_sizes() -> None:
         ), name
 
 
-def test_unknown_model_is_answered_with_those_that_are_known() -> None:
+def test_unknown_model_is_answered_with_those_that_are_known():
     with pytest.raises(UsageError, match=r"unknown model 'llama3\.1-70b'") as caught:
         pattern_traffic("llm:model=llama3.1-70b,tp=2")
     assert caught.value.hint.startswith("did you mean 'llama-3.1-70b'? known are gpt3-175b, ")
 
 
-def test_interleaved_stages_pass_each_boundary_more_often() -> None:
+def test_interleaved_stages_pass_each_boundary_more_often():
     edges = pattern_traffic(f"llm:tp=1,pp=4,virtual=1,{SIZES}").edge_table()
     assert set(edges.bytes.tolist()) == {ACTIVATION * BATCHES}
     sizes = SIZES.replace(f"layers={LAYERS}", "layers=12")
@@ -261,7 +259,7 @@ def test_interleaved_stages_pass_each_boundary_more_often() -> None:
     assert dense.tolist() == [[0, 3, 0, 2], [3, 0, 3, 0], [0, 3, 0, 3], [2, 0, 3, 0]]
 
 
-def test_sequence_parallelism_cuts_what_stages_pass_on() -> None:
+def test_sequence_parallelism_cuts_what_stages_pass_on():
     whole, cut = (pattern_traffic(f"llm:tp=4,pp=2{sp},{SIZES}") for sp in ("", ",sp"))
     assert whole.groups == tuple(replace(g, exchange=Exchange.ALL_REDUCE) for g in cut.groups)
     assert {g.exchange for g in cut.groups} == {Exchange.RING}  # two halves, which have no trees
@@ -291,7 +289,7 @@ def test_sequence_parallelism_cuts_what_stages_pass_on() -> None:
         ("pp=8,virtual=3", "do not divide into virtual=3 chunks"),
     ],
 )
-def test_options_that_contradict_each_other(options: str, cause: str) -> None:
+def test_options_that_contradict_each_other(options, cause):
     with pytest.raises(UsageError) as caught:
         pattern_traffic(f"llm:{options}" + (f",{SIZES}" if "dense" in options else ""))
     assert cause in caught.value.message

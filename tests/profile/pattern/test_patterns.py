@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import math
 from itertools import product
@@ -8,14 +6,14 @@ import numpy as np
 import pytest
 
 from toposeat.errors import UsageError
-from toposeat.model.traffic import MemorySpace, Traffic, TrafficKind
+from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.profile.pattern.patterns import DEFAULT_BYTES, PATTERNS, pattern_traffic
 from toposeat.profile.pattern.recognise import recognise
 
 MIB = 2**20
 
 
-def volumes(text: str) -> dict[tuple[int, int], int]:
+def volumes(text):
     """Bytes by (sender, receiver)."""
     traffic = pattern_traffic(text)
     table = traffic.table()
@@ -25,11 +23,11 @@ def volumes(text: str) -> dict[tuple[int, int], int]:
     }
 
 
-def only_table(traffic: Traffic, kind: TrafficKind) -> None:
+def only_table(traffic, kind):
     assert set(traffic.tables) == {(kind, MemorySpace.DEVICE)}
 
 
-def test_stencil2d_sends_to_grid_neighbours_first_dimension_slowest() -> None:
+def test_stencil2d_sends_to_grid_neighbours_first_dimension_slowest():
     # 0 1 2
     # 3 4 5
     sent = volumes("stencil2d:2x3,bytes=10")
@@ -42,7 +40,7 @@ def test_stencil2d_sends_to_grid_neighbours_first_dimension_slowest() -> None:
     )
 
 
-def test_weight_enlarges_messages_along_the_first_dimension_only() -> None:
+def test_weight_enlarges_messages_along_the_first_dimension_only():
     traffic = pattern_traffic("stencil2d:2x3,bytes=10,weight=3,messages=7")
     nbytes = traffic.table().dense_bytes(6)
     assert nbytes[0, 3] == 210
@@ -51,14 +49,14 @@ def test_weight_enlarges_messages_along_the_first_dimension_only() -> None:
     assert volumes("stencil2d:2x2,bytes=10,weight=1.5")[0, 2] == 15
 
 
-def test_wrap_joins_the_ends() -> None:
+def test_wrap_joins_the_ends():
     sent = volumes("stencil2d:4x3,bytes=10,wrap")
     assert sent[0, 9] == sent[9, 0] == 10  # first dimension
     assert sent[0, 2] == sent[2, 0] == 10  # second
     assert len(sent) == 12 * 4
 
 
-def test_wrap_of_two_doubles_and_wrap_of_one_sends_nothing() -> None:
+def test_wrap_of_two_doubles_and_wrap_of_one_sends_nothing():
     assert volumes("stencil2d:2x1,bytes=10,wrap") == {(0, 1): 20, (1, 0): 20}
     assert volumes("stencil2d:2x1,bytes=10") == {(0, 1): 10, (1, 0): 10}
     traffic = pattern_traffic("stencil2d:2x1,bytes=10,wrap")
@@ -66,10 +64,10 @@ def test_wrap_of_two_doubles_and_wrap_of_one_sends_nothing() -> None:
     assert volumes("stencil3d:1x1x1,wrap") == {}
 
 
-def test_stencil3d_by_coordinates() -> None:
+def test_stencil3d_by_coordinates():
     shape, wrap = (2, 3, 4), True
     sent = volumes("stencil3d:2x3x4,bytes=5,weight=3,wrap")
-    expected: dict[tuple[int, int], int] = {}
+    expected = {}
     places = list(itertools.product(*map(range, shape)))
     for place, axis, step in itertools.product(places, range(3), (-1, 1)):
         there = list(place)
@@ -89,7 +87,7 @@ def test_stencil3d_by_coordinates() -> None:
         ("stencil3d:4x2x3,diagonals,bytes=5,wrap", True),
     ],
 )
-def test_diagonals_reach_every_rank_within_one_step(text: str, wrap: bool) -> None:
+def test_diagonals_reach_every_rank_within_one_step(text, wrap):
     shape = tuple(map(int, text.partition(":")[2].partition(",")[0].split("x")))
     expected = np.zeros((math.prod(shape),) * 2, np.int64)
     steps = product(*(((-1, 0, 1) if extent > 1 else (0,)) for extent in shape))
@@ -105,12 +103,12 @@ def test_diagonals_reach_every_rank_within_one_step(text: str, wrap: bool) -> No
     assert traffic.table().dense_bytes(traffic.ranks).tolist() == expected.tolist()
 
 
-def test_a_cube_with_diagonals_is_recognised_as_27_points() -> None:
+def test_a_cube_with_diagonals_is_recognised_as_27_points():
     found = recognise(pattern_traffic("stencil3d:4x5x6,diagonals"))
     assert "3-D 4x5x6 halo with diagonals (27-point)" in found["pattern"]
 
 
-def test_the_default_message_is_one_mebibyte_between_devices() -> None:
+def test_the_default_message_is_one_mebibyte_between_devices():
     traffic = pattern_traffic("stencil2d:4x4")
     assert DEFAULT_BYTES == MIB
     only_table(traffic, TrafficKind.POINT_TO_POINT)
@@ -119,18 +117,18 @@ def test_the_default_message_is_one_mebibyte_between_devices() -> None:
     assert traffic.mapped_space is MemorySpace.DEVICE
 
 
-def test_the_histogram_counts_messages_by_bit_length() -> None:
+def test_the_histogram_counts_messages_by_bit_length():
     traffic = pattern_traffic("stencil2d:2x2,bytes=1024,weight=3,messages=2")
     (histogram,) = traffic.histograms.values()
     assert {k: int(n) for k, n in enumerate(histogram) if n} == {11: 8, 12: 8}
 
 
-def test_ring() -> None:
+def test_ring():
     assert volumes("ring:3,bytes=4,messages=5") == {(0, 1): 20, (1, 2): 20, (2, 0): 20}
     assert volumes("ring:1") == {}
 
 
-def test_alltoall_is_among_ranks_that_share_all_but_the_first_coordinate() -> None:
+def test_alltoall_is_among_ranks_that_share_all_but_the_first_coordinate():
     traffic = pattern_traffic("alltoall:4x2x2,bytes=100")
     only_table(traffic, TrafficKind.COLLECTIVE)
     assert volumes("alltoall:4x2x2,bytes=100") == {
@@ -148,7 +146,7 @@ def test_alltoall_is_among_ranks_that_share_all_but_the_first_coordinate() -> No
     assert traffic.collective_model
 
 
-def test_random_is_reproducible_and_has_its_degree() -> None:
+def test_random_is_reproducible_and_has_its_degree():
     text = "random:16,seed=5,degree=3,bytes=1000"
     traffic = pattern_traffic(text)
     assert pattern_traffic(text).table() == traffic.table()
@@ -176,9 +174,7 @@ def test_random_is_reproducible_and_has_its_degree() -> None:
         ("llm:tp=2,dp=4,layers=32,hidden=4096,params=8e9", 34, 12, 0),
     ],
 )
-def test_llm_volumes_per_gpu(
-    text: str, tensor_gb: float, data_gb: float, pipeline_gb: float
-) -> None:
+def test_llm_volumes_per_gpu(text, tensor_gb, data_gb, pipeline_gb):
     sent = volumes(text)
     tp = 2
     dp = int(text.split("dp=")[1][0])
@@ -191,7 +187,7 @@ def test_llm_volumes_per_gpu(
         assert both_ways / 1e9 == pytest.approx(pipeline_gb, rel=0.03)
 
 
-def test_llm_groups_are_rings_in_the_order_asked() -> None:
+def test_llm_groups_are_rings_in_the_order_asked():
     # Order tp-cp-dp-pp: rank = tp + 2 (cp + dp' ...); tp pairs, then dp rings of 3, then stages.
     traffic = pattern_traffic("llm:tp=2,dp=3,pp=2,layers=2,hidden=8,seq=8,microbatches=1")
     collective = traffic.table(kind=TrafficKind.COLLECTIVE)
@@ -208,7 +204,7 @@ def test_llm_groups_are_rings_in_the_order_asked() -> None:
     assert {(0, 3), (3, 0), (0, 1), (1, 2), (2, 0)} <= set(other)
 
 
-def test_llm_messages_and_context_ring() -> None:
+def test_llm_messages_and_context_ring():
     traffic = pattern_traffic("llm:cp=4,layers=3,hidden=16,seq=64,microbatch=2,microbatches=5")
     ring = traffic.table(kind=TrafficKind.POINT_TO_POINT)
     keys_and_values = 2 * (2 * 16 * 16) * 2  # two tensors of b s/cp h values of 2 bytes
@@ -221,7 +217,7 @@ def test_llm_messages_and_context_ring() -> None:
     assert gradients.messages.tolist() == [6] * 4
 
 
-def test_a_single_gpu_job_is_silent() -> None:
+def test_a_single_gpu_job_is_silent():
     traffic = pattern_traffic("llm:tp=1")
     assert traffic.ranks == 1
     assert not len(traffic.table())
@@ -231,7 +227,7 @@ def test_a_single_gpu_job_is_silent() -> None:
     ("size", "expected"),
     [("65536", 65536), ("64KiB", 65536), ("1MB", 10**6), ("0.5GiB", 2**29), ("1e6", 10**6)],
 )
-def test_sizes(size: str, expected: int) -> None:
+def test_sizes(size, expected):
     assert volumes(f"ring:2,bytes={size}")[0, 1] == expected
 
 
@@ -279,7 +275,7 @@ def test_sizes(size: str, expected: int) -> None:
         ("llm:tp=10000,dp=10000", "more than 131072 ranks"),
     ],
 )
-def test_errors_name_the_cause_and_list_the_forms(text: str, cause: str) -> None:
+def test_errors_name_the_cause_and_list_the_forms(text, cause):
     with pytest.raises(UsageError) as caught:
         pattern_traffic(text)
     assert cause in caught.value.message

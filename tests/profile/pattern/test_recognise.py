@@ -1,12 +1,8 @@
 """Patterns in words: what is said must be true of the matrix, and recorded runs are known."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterable
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,11 +18,11 @@ from toposeat.profile.records.segment import OPERATIONS
 KEY = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
 
 
-def describe_pattern(traffic: Traffic) -> str:
+def describe_pattern(traffic):
     return with_pattern(traffic).metadata.get("pattern", "")
 
 
-def of_matrix(matrix: np.ndarray, communicators: tuple[Communicator, ...] = ()) -> Traffic:
+def of_matrix(matrix, communicators=()):
     return Traffic(
         ranks=len(matrix),
         origin="test",
@@ -35,9 +31,7 @@ def of_matrix(matrix: np.ndarray, communicators: tuple[Communicator, ...] = ()) 
     )
 
 
-def halo(
-    shape: tuple[int, ...], periodic: tuple[bool, ...] | None = None, *, diagonals: bool = False
-) -> np.ndarray:
+def halo(shape, periodic=None, *, diagonals=False):
     """By the definition, coordinate by coordinate: 100 bytes to each neighbour."""
     ranks = int(np.prod(shape))
     periodic = periodic or (False,) * len(shape)
@@ -57,7 +51,7 @@ def halo(
     return matrix
 
 
-def lines(pairs: list[tuple[int, int]], ranks: int) -> np.ndarray:
+def lines(pairs, ranks):
     matrix = np.zeros((ranks, ranks), dtype=np.int64)
     for source, target in pairs:
         matrix[source, target] = 100
@@ -88,7 +82,7 @@ def lines(pairs: list[tuple[int, int]], ranks: int) -> np.ndarray:
         ("ring:12", "ring, each rank to the next: 100 % of the bytes on 12 directed pairs"),
     ],
 )
-def test_named_patterns(pattern: str, words: str) -> None:
+def test_named_patterns(pattern, words):
     assert describe_pattern(pattern_traffic(pattern)) == words
 
 
@@ -116,31 +110,31 @@ def test_named_patterns(pattern: str, words: str) -> None:
         (halo((3,), (True,)), "all-to-all among all ranks: "),
     ],
 )
-def test_patterns_by_definition(matrix: np.ndarray, words: str) -> None:
+def test_patterns_by_definition(matrix, words):
     assert describe_pattern(of_matrix(matrix)).startswith(words)
 
 
 @pytest.mark.parametrize("pattern", ["random:16,seed=2,degree=3", "random:64,seed=5,degree=9"])
-def test_what_is_no_pattern_is_called_irregular(pattern: str) -> None:
+def test_what_is_no_pattern_is_called_irregular(pattern):
     assert describe_pattern(pattern_traffic(pattern)).startswith("irregular: ")
 
 
 @pytest.mark.parametrize(("rest", "words"), [(13, "irregular: "), (80, "all-to-all among all ")])
-def test_a_full_matrix_that_is_mostly_a_grid_is_no_all_to_all(rest: int, words: str) -> None:
+def test_a_full_matrix_that_is_mostly_a_grid_is_no_all_to_all(rest, words):
     """AMG on 8 ranks: every pair is used, and the 24 of 2x2x2 carry 85 % (or nearly half)."""
     matrix = np.maximum(halo((2, 2, 2)), rest)
     np.fill_diagonal(matrix, 0)
     assert describe_pattern(of_matrix(matrix)).startswith(words)
 
 
-def test_of_two_grids_with_equally_many_pairs_none_is_said() -> None:
+def test_of_two_grids_with_equally_many_pairs_none_is_said():
     """4x6 and 6x4 are both all there, and two heavy pairs that they share make both fit."""
     heavy = 99_900 * lines([(0, 1), (1, 2)], 24)
     assert describe_pattern(of_matrix(halo((4, 6)) + halo((6, 4)) + heavy)).startswith("irregular")
     assert describe_pattern(of_matrix(halo((4, 6)) + heavy)).startswith("2-D 4x6 halo: 100 %")
 
 
-def test_language_model_groups() -> None:
+def test_language_model_groups():
     words = describe_pattern(pattern_traffic("llm:tp=4,pp=4,dp=2"))
     assert words == (
         "point-to-point between 4 pipeline stages of 8 ranks: 3 % of the bytes on 48 directed"
@@ -149,7 +143,7 @@ def test_language_model_groups() -> None:
     )
 
 
-def test_a_grid_in_the_order_of_a_communicator() -> None:
+def test_a_grid_in_the_order_of_a_communicator():
     """MPI_Cart_create with reordering: world rank order[i] is rank i of the grid."""
     order = np.random.default_rng(3).permutation(24)
     grid = halo((2, 3, 4), (False, True, True))
@@ -162,7 +156,7 @@ def test_a_grid_in_the_order_of_a_communicator() -> None:
     assert describe_pattern(of_matrix(matrix)).startswith("irregular")
 
 
-def test_a_grid_among_some_ranks() -> None:
+def test_a_grid_among_some_ranks():
     matrix = np.zeros((12, 12), dtype=np.int64)
     matrix[:9, :9] = halo((3, 3))
     matrix[11, 10] = 3
@@ -172,7 +166,7 @@ def test_a_grid_among_some_ranks() -> None:
     assert words.endswith("ranks in the order of the 9 ranks of communicator 4")
 
 
-def test_small_talk_beside_the_pattern_is_tolerated() -> None:
+def test_small_talk_beside_the_pattern_is_tolerated():
     matrix = pattern_traffic("stencil2d:4x4").mapped_table().dense_bytes(16)
     matrix[0, 15] = matrix.sum() // 50
     assert describe_pattern(of_matrix(matrix)).startswith("2-D 4x4 halo: 98 %")
@@ -180,7 +174,7 @@ def test_small_talk_beside_the_pattern_is_tolerated() -> None:
     assert describe_pattern(of_matrix(matrix)).startswith("irregular")
 
 
-def test_a_missing_neighbour_is_no_halo() -> None:
+def test_a_missing_neighbour_is_no_halo():
     matrix = pattern_traffic("stencil2d:4x4").mapped_table().dense_bytes(16)
     matrix[5, 6] = 0
     assert describe_pattern(of_matrix(matrix)).startswith("irregular")
@@ -191,9 +185,7 @@ SHAPES = st.lists(st.integers(2, 5), min_size=1, max_size=4).filter(lambda s: 2 
 
 @settings(max_examples=60, deadline=None)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 1000))
-def test_noise_does_not_hide_a_grid_nor_change_what_is_said_of_it(
-    shape: list[int], data: st.DataObject, seed: int
-) -> None:
+def test_noise_does_not_hide_a_grid_nor_change_what_is_said_of_it(shape, data, seed):
     """Small talk of up to 3 % on any pairs: the pattern stays, with its real share."""
     periodic = tuple(data.draw(st.booleans()) for _ in shape)
     matrix = halo(tuple(shape), periodic) * 10_000
@@ -208,7 +200,7 @@ def test_noise_does_not_hide_a_grid_nor_change_what_is_said_of_it(
         assert percent(matrix.sum() / (matrix + noise).sum()) in words
 
 
-def check(words: str, matrix: np.ndarray) -> None:
+def check(words, matrix):
     """All claimed pairs are used, and carry the share that is claimed: 95 % of the bytes or more.
 
     The pairs are found again by the definition of what the words name.
@@ -251,9 +243,7 @@ def check(words: str, matrix: np.ndarray) -> None:
     spread=st.sampled_from([1, 3, 100, 10**6]),
     seed=st.integers(0, 10**6),
 )
-def test_random_matrices_are_never_taken_for_a_pattern(
-    ranks: int, fill: float, spread: int, seed: int
-) -> None:
+def test_random_matrices_are_never_taken_for_a_pattern(ranks, fill, spread, seed):
     """What little may be said of a sparse one (a tree, groups) is checked against the matrix."""
     rng = np.random.default_rng(seed)
     matrix = rng.integers(1, spread + 1, (ranks, ranks)) * (rng.random((ranks, ranks)) < fill)
@@ -269,9 +259,7 @@ def test_random_matrices_are_never_taken_for_a_pattern(
 
 @settings(max_examples=60, deadline=None)
 @given(shape=SHAPES, seed=st.integers(0, 1000), diagonals=st.booleans())
-def test_shuffled_ranks_are_not_taken_for_a_grid(
-    shape: list[int], seed: int, diagonals: bool
-) -> None:
+def test_shuffled_ranks_are_not_taken_for_a_grid(shape, seed, diagonals):
     """Whatever is said of shuffled ranks must be true of the matrix: the words' own pairs."""
     grid = halo(tuple(shape), diagonals=diagonals)
     order = np.random.default_rng(seed).permutation(len(grid))
@@ -283,13 +271,7 @@ CODE = {name: code for code, name in OPERATIONS.items()}
 P2P, EXACT, PUT = 0, 1, 2  # kinds of a record's pairs
 
 
-def recorded(
-    folder: Path,
-    ranks: int,
-    pairs: Iterable[tuple[int, np.ndarray]] = (),
-    collectives: Iterable[tuple[str, int, int, int]] = (),
-    apart: Iterable[int] = (),
-) -> str:
+def recorded(folder, ranks, pairs=(), collectives=(), apart=()):
     """What is said of a record on one node.
 
     `pairs` are messages by kind; `collectives` operation, bytes, calls, and of which group a rank
@@ -321,13 +303,13 @@ def recorded(
 
 
 @pytest.mark.parametrize("ranks", [4, 8, 16])
-def test_the_edges_of_an_allreduce_are_no_grid(ranks: int, tmp_path: Path) -> None:
+def test_the_edges_of_an_allreduce_are_no_grid(ranks, tmp_path):
     words = recorded(tmp_path, ranks, collectives=[("allreduce", 8, 50, 0)])
     assert words == "allreduce among all ranks: 100 % of the bytes"
 
 
 @pytest.mark.parametrize("calls", [0, 1, 8, 20, 100])
-def test_reductions_beside_a_halo_hide_nothing(calls: int, tmp_path: Path) -> None:
+def test_reductions_beside_a_halo_hide_nothing(calls, tmp_path):
     """4x4 ranks: each reduction of 8 bytes by recursive doubling moves 16 x 4 x 8 bytes."""
     own, reductions = 48 * 100, calls * 16 * 4 * 8
     words = recorded(
@@ -341,23 +323,21 @@ def test_reductions_beside_a_halo_hide_nothing(calls: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", [P2P, EXACT, PUT])
-def test_messages_that_are_known_are_judged_whatever_call_sent_them(
-    kind: int, tmp_path: Path
-) -> None:
+def test_messages_that_are_known_are_judged_whatever_call_sent_them(kind, tmp_path):
     """Sends, alltoallv and neighbour collectives, puts; a rank's own bytes are no pair."""
     matrix = halo((2, 4)) + 5_000_000 * np.eye(8, dtype=np.int64)
     words = recorded(tmp_path, 8, [(kind, matrix)], [("bcast", 8, 1, 0)])
     assert words.startswith("2-D 2x4 halo: 97 % of the bytes on 20 directed pairs; bcast among all")
 
 
-def test_what_is_off_the_grid_is_said(tmp_path: Path) -> None:
+def test_what_is_off_the_grid_is_said(tmp_path):
     matrix = 49 * halo((4, 4))
     matrix[0, 15] = matrix[15, 0] = 2400
     words = recorded(tmp_path, 16, [(P2P, matrix)])
     assert words == "2-D 4x4 halo: 98 % of the bytes on 48 directed pairs, 2 % elsewhere"
 
 
-def test_stages_of_a_pipeline_send_messages(tmp_path: Path) -> None:
+def test_stages_of_a_pipeline_send_messages(tmp_path):
     """Ranks 4 apart, beside allreduces in groups of 2: by puts they would be something else."""
     apart = lines([(a, b) for a in range(16) for b in range(16) if abs(a - b) == 4], 16)
     groups = [("allreduce", 4096, 2, 8), ("bcast", 64, 1, 0)]
@@ -370,7 +350,7 @@ def test_stages_of_a_pipeline_send_messages(tmp_path: Path) -> None:
     assert "irregular: " in alone
 
 
-def test_the_least_of_many_collectives_are_one(tmp_path: Path) -> None:
+def test_the_least_of_many_collectives_are_one(tmp_path):
     names = ("allreduce", "allgather", "bcast", "alltoall", "reduce")
     words = recorded(tmp_path, 4, collectives=[(name, 1000, 1, 0) for name in names])
     assert re.fullmatch(
@@ -380,8 +360,8 @@ def test_the_least_of_many_collectives_are_one(tmp_path: Path) -> None:
     )
 
 
-def test_recorded_applications(shared_dir: Path) -> None:
-    def said(name: str, kind: str = "p2p_send") -> str:
+def test_recorded_applications(shared_dir):
+    def said(name, kind="p2p_send"):
         run = json.loads((shared_dir / "traffic" / f"{name}.json").read_text())
         return describe_pattern(of_matrix(np.array(run["kinds"][kind]["bytes"])))
 
@@ -392,13 +372,13 @@ def test_recorded_applications(shared_dir: Path) -> None:
     assert said("stencil3d_16").startswith("3-D 4x2x2 halo, periodic: ")
 
 
-def test_many_ranks_in_little_time() -> None:
+def test_many_ranks_in_little_time():
     words = describe_pattern(pattern_traffic("stencil3d:16x32x32,wrap"))
     assert words.startswith("3-D 16x32x32 halo, periodic: 100 % of the bytes on 98304 ")
     assert describe_pattern(pattern_traffic("random:16384,degree=6")).startswith("irregular")
 
 
-def test_a_few_pairs_of_very_many_ranks_are_looked_at_in_bounded_memory() -> None:
+def test_a_few_pairs_of_very_many_ranks_are_looked_at_in_bounded_memory():
     """Found by fuzzing: the pairs of a band of 250 000 ranks' width were to be written down."""
     n = 1_000_000
     table = PairTable.from_pairs([0, 5], [n // 4 - 1, 9], [1000, 1], [1, 1])

@@ -1,14 +1,11 @@
 """Bundles of records: what is in them arrives, and what they may not do."""
 
-from __future__ import annotations
-
 import random
 import secrets
 import shutil
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,14 +21,14 @@ _SECONDS = 20.0  # after which a test has failed, whoever it waits for
 Extents = list[tuple[int, bytes]]
 
 
-def packed(name: str, size: int, extents: Extents) -> bytes:
+def packed(name, size, extents):
     """One file as `launcher/src/carry.h` describes it."""
     parts = [struct.pack(">64sQQ", name.encode(), size, len(extents))]
     parts += [struct.pack(">QQ", offset, len(data)) + data for offset, data in extents]
     return b"".join(parts)
 
 
-def test_files_and_holes(tmp_path: Path) -> None:
+def test_files_and_holes(tmp_path):
     record = packed("rank-3-77.tpsrec", 1 << 30, [(0, b"head"), ((1 << 30) - 4, b"tail")])
     (tmp_path / "node-a.tpsnode").write_bytes(record + packed("rank-3-77.host", 2, [(0, b"n1")]))
     (tmp_path / "node-b.tpsnode").write_bytes(packed("rank-4-5-t12.tpsrec", 0, []))
@@ -48,13 +45,13 @@ def test_files_and_holes(tmp_path: Path) -> None:
     assert (tmp_path / "rank-3-77.host").read_text() == "n1"
 
 
-def test_a_node_replaces_what_it_has_brought_and_nothing_else(tmp_path: Path) -> None:
-    def bring(bundle: str, text: bytes, *names: str) -> None:
+def test_a_node_replaces_what_it_has_brought_and_nothing_else(tmp_path):
+    def bring(bundle, text, *names):
         files = (packed(name, len(text), [(0, text)]) for name in names)
         (tmp_path / bundle).write_bytes(b"".join(files))
         unpack_bundles(tmp_path, senders)
 
-    senders: dict[str, str] = {}
+    senders = {}
     (tmp_path / "rank-0-1.tpsrec").write_bytes(b"of this node")
     bring("0-node-a-1-1.tpsnode", b"first", "rank-1-2.tpsrec", "rank-0-1.tpsrec")
     bring("1-node-b-1-1.tpsnode", b"forged", "rank-1-2.tpsrec", "rank-0-1.tpsrec", "rank-2-3.host")
@@ -81,7 +78,7 @@ def test_a_node_replaces_what_it_has_brought_and_nothing_else(tmp_path: Path) ->
         (b"x", "cut off"),
     ],
 )
-def test_what_a_bundle_may_not_do(tmp_path: Path, content: bytes, cause: str) -> None:
+def test_what_a_bundle_may_not_do(tmp_path, content, cause):
     folder = tmp_path / "records"
     folder.mkdir()
     (folder / "node.tpsnode").write_bytes(content)
@@ -95,7 +92,7 @@ KEY = {KEY_VARIABLE: secrets.token_hex(32)}
 
 
 @pytest.fixture
-def left() -> Iterator[Path]:
+def left():
     """A folder of this node in which a rank of another run has left something."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     folder = MEMORY_FOLDER / f"toposeat-records-{boot}-{name_of_run(RUN, KEY)}"
@@ -105,7 +102,7 @@ def left() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_home_that_is_busy_greets_late(left: Path, tmp_path: Path) -> None:
+def test_a_home_that_is_busy_greets_late(left, tmp_path):
     """Whoever did not greet in time, or closed the door, is asked again, with more patience."""
     with socket.create_server(("127.0.0.1", 0)) as busy:
         busy.settimeout(_SECONDS)
@@ -136,7 +133,7 @@ def test_a_home_that_is_busy_greets_late(left: Path, tmp_path: Path) -> None:
     assert (tmp_path / "rank-0-1.host").read_text() == "n1"
 
 
-def _exactly(peer: socket.socket, length: int) -> bytes:
+def _exactly(peer, length):
     data = b""
     while len(data) < length:
         part = peer.recv(length - len(data))
@@ -145,7 +142,7 @@ def _exactly(peer: socket.socket, length: int) -> bytes:
     return data
 
 
-def test_damaged_bundles_are_read_or_refused(tmp_path: Path) -> None:
+def test_damaged_bundles_are_read_or_refused(tmp_path):
     good = packed("rank-0-1.tpsrec", 4096, [(0, b"four"), (100, b"more")])
     draw = random.Random(3)
     for _ in range(500):

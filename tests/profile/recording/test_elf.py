@@ -1,7 +1,5 @@
 """The reader of ELF files, against pyelftools, which reads all of them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -23,7 +21,7 @@ SYMBOLS = ("MPI_Init", "PMPI_Init", "main", "malloc", "Py_BytesMain", "Init", ""
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_libraries_and_symbols_are_those_that_another_reader_finds(path: Path) -> None:
+def test_libraries_and_symbols_are_those_that_another_reader_finds(path):
     with path.open("rb") as stream:
         sections = list(ELFFile(stream).iter_sections())
         tags = [
@@ -50,7 +48,7 @@ def test_libraries_and_symbols_are_those_that_another_reader_finds(path: Path) -
     assert exported_names(path) == defined.get(".dynsym", set())
 
 
-def test_a_file_that_is_cut_off_is_none(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_is_none(tmp_path):
     whole = FILES[2].read_bytes()
     for length in (0, 3, 16, 40, 64, 1000, len(whole) // 2, len(whole) - 1):
         short = tmp_path / "short"
@@ -59,7 +57,7 @@ def test_a_file_that_is_cut_off_is_none(tmp_path: Path) -> None:
         assert exported_names(short) == frozenset()
 
 
-def test_bytes_that_are_wrong_are_no_error_of_ours(tmp_path: Path) -> None:
+def test_bytes_that_are_wrong_are_no_error_of_ours(tmp_path):
     """Each byte of the header, and of the first headers of sections, with other values."""
     whole = FILES[2].read_bytes()
     first = int.from_bytes(whole[40:48], "little")

@@ -1,10 +1,7 @@
 """An MPI whose ABI is none of the prebuilt ones: refused by name, and left alone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,7 @@ FOREIGN = PROGRAMS / "foreign"
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def app(tmp_path_factory):
     """A program that is linked with a libmpi.so.7 of its own."""
     prefix = tmp_path_factory.mktemp("foreign")
     library, program = prefix / "libmpi.so.7", prefix / "app"
@@ -31,7 +28,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.mpi
-def test_it_is_refused_by_name(app: Path) -> None:
+def test_it_is_refused_by_name(app):
     with pytest.raises(ToposeatError, match=r"app runs on .*/libmpi\.so\.7, an MPI that") as caught:
         profile_run([str(app)])
     assert "Open MPI" in caught.value.hint
@@ -39,7 +36,7 @@ def test_it_is_refused_by_name(app: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", LIBRARY_OF_ABI.values())
-def test_interposers_keep_away_from_it(app: Path, name: str, tmp_path: Path) -> None:
+def test_interposers_keep_away_from_it(app, name, tmp_path):
     env = {**os.environ, "TOPOSEAT_PROFILE_DIR": str(tmp_path)}
     env["LD_PRELOAD"] = str(native_path(name))
     done = ran([app], env=env)

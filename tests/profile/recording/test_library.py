@@ -1,7 +1,5 @@
 """Which library is preloaded, told from real programs of every MPI on the machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import PROGRAMS, compile_c, library
-from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.mpi import find_mpi
 from tests.support.processes import executable, ran
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
@@ -21,11 +19,11 @@ pytestmark = pytest.mark.each_abi
 ABI_OF_FAMILY = {"openmpi": "ompi", "mpich": "mpich"}
 
 
-def line(program: str | Path, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
+def line(program, kind=LauncherKind.SRUN):
     return LaunchLine(kind=kind, launcher=("launcher",), program=(str(program),), ranks=2)
 
 
-def test_c_programs_tell_themselves(mpi: MpiToolchain, halo3d: Path) -> None:
+def test_c_programs_tell_themselves(mpi, halo3d):
     abi = ABI_OF_FAMILY[mpi.family]
     assert choose_abi(line(halo3d), mpi.env) == abi
     assert choose_library(line(halo3d), mpi.env) == library(mpi)
@@ -34,7 +32,7 @@ def test_c_programs_tell_themselves(mpi: MpiToolchain, halo3d: Path) -> None:
     assert linkage.mpi_file.exists()
 
 
-def test_programs_by_the_standard_abi(examples_dir: Path, build_dir: Path) -> None:
+def test_programs_by_the_standard_abi(examples_dir, build_dir):
     mpi = find_mpi("wheel-mpich-abi")
     if isinstance(mpi, str):
         pytest.skip(mpi)
@@ -44,15 +42,13 @@ def test_programs_by_the_standard_abi(examples_dir: Path, build_dir: Path) -> No
 
 
 @pytest.mark.parametrize("mpi", ["debian-openmpi", "debian-mpich"], indirect=True)
-def test_fortran_programs_too(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_fortran_programs_too(mpi, build_dir):
     """Open MPI's Fortran bindings are libraries of their own, whose names look like libmpi's."""
     program = compile_c(mpi, PROGRAMS / "ring_mpi.f90", build_dir)
     assert choose_abi(line(program), mpi.env) == ABI_OF_FAMILY[mpi.family]
 
 
-def test_mpi_behind_another_library(
-    mpi: MpiToolchain, examples_dir: Path, build_dir: Path, tmp_path: Path
-) -> None:
+def test_mpi_behind_another_library(mpi, examples_dir, build_dir, tmp_path):
     inner = tmp_path / "libinner.so"
     (tmp_path / "inner.c").write_text("#include <mpi.h>\nint f(void) { return MPI_Init(0, 0); }\n")
     (tmp_path / "outer.c").write_text("int f(void);\nint main(void) { return f(); }\n")
@@ -75,14 +71,14 @@ def test_mpi_behind_another_library(
         (LauncherKind.INTEL, "mpich"),
     ],
 )
-def test_scripts_follow_the_launcher(kind: LauncherKind, abi: str, tmp_path: Path) -> None:
+def test_scripts_follow_the_launcher(kind, abi, tmp_path):
     script = executable(tmp_path / "job.sh", "#!/bin/sh\nexec true\n")
     assert not inspect_linkage(script, os.environ).is_elf
     assert choose_abi(line(script, kind)) == abi
     assert choose_abi(line(sys.executable, kind)) == abi
 
 
-def test_scripts_without_mpirun_follow_the_one_on_path(mpi: MpiToolchain, tmp_path: Path) -> None:
+def test_scripts_without_mpirun_follow_the_one_on_path(mpi, tmp_path):
     script = executable(tmp_path / "job.sh", "#!/bin/sh\nmpirun -n 2 ./app\n")
     (tmp_path / "mpirun").symlink_to(mpi.mpirun)
     env = {**mpi.env, "PATH": f"{tmp_path}{os.pathsep}{mpi.env['PATH']}"}
@@ -90,9 +86,7 @@ def test_scripts_without_mpirun_follow_the_one_on_path(mpi: MpiToolchain, tmp_pa
         assert choose_abi(line(script, kind), env) == ABI_OF_FAMILY[mpi.family]
 
 
-def test_a_script_s_library_shows_what_the_launcher_s_mpi_has(
-    mpi: MpiToolchain, tmp_path: Path
-) -> None:
+def test_a_script_s_library_shows_what_the_launcher_s_mpi_has(mpi, tmp_path):
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/sh\nexec ./app\n")
     script.chmod(0o755)
@@ -102,7 +96,7 @@ def test_a_script_s_library_shows_what_the_launcher_s_mpi_has(
 
 
 @pytest.mark.parametrize("abi", ["ompi", "mpich"])
-def test_an_mpi_that_nobody_sees_is_taken_for_an_old_one(abi: str, tmp_path: Path) -> None:
+def test_an_mpi_that_nobody_sees_is_taken_for_an_old_one(abi, tmp_path):
     env = {"PATH": str(tmp_path), "TOPOSEAT_MPI_ABI": abi}
     elsewhere = ["/nowhere/app", "apptainer exec image.sif ./app"]
     for words in elsewhere:
@@ -111,7 +105,7 @@ def test_an_mpi_that_nobody_sees_is_taken_for_an_old_one(abi: str, tmp_path: Pat
         assert choose_library(launched, env).name == f"libtoposeat_{abi}.so"
 
 
-def test_nothing_tells(tmp_path: Path) -> None:
+def test_nothing_tells(tmp_path):
     env = {"PATH": str(tmp_path)}  # no mpirun there
     with pytest.raises(ToposeatError, match="cannot tell which MPI") as caught:
         choose_abi(line("/bin/true"), env)
@@ -122,7 +116,7 @@ def test_nothing_tells(tmp_path: Path) -> None:
         choose_abi(line("/bin/true"), {**env, "TOPOSEAT_MPI_ABI": "lam"})
 
 
-def test_static_mpi_is_refused(tmp_path: Path) -> None:
+def test_static_mpi_is_refused(tmp_path):
     source = tmp_path / "static.c"
     source.write_text(
         "int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }\n"
@@ -136,7 +130,7 @@ def test_static_mpi_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("stripped", [False, True])
-def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
+def test_a_real_static_mpi(tmp_path, stripped):
     """Debian's MPICH has a libmpich.a; the libraries below it stay shared."""
     mpi = find_mpi("debian-mpich")
     if isinstance(mpi, str):
@@ -163,7 +157,7 @@ def test_a_real_static_mpi(tmp_path: Path, stripped: bool) -> None:
         choose_library(line(program, LauncherKind.MPICH), mpi.env)
 
 
-def test_bytes_in_its_data_do_not_make_a_program_one_of_mpi(tmp_path: Path) -> None:
+def test_bytes_in_its_data_do_not_make_a_program_one_of_mpi(tmp_path):
     """As the list of licences in uv does, which has a "BSD 3-Clause Open MPI variant"."""
     source, program = tmp_path / "list.c", tmp_path / "list"
     words = '"Open MPI v", "MPICH Version", "Intel(R) MPI Library"'
@@ -180,12 +174,12 @@ def test_bytes_in_its_data_do_not_make_a_program_one_of_mpi(tmp_path: Path) -> N
     assert "TOPOSEAT_WRAPPERS=list" in caught.value.hint
 
 
-def test_missing_program() -> None:
+def test_missing_program():
     with pytest.raises(MissingProgramError, match="no-such-program"):
         choose_abi(line("no-such-program", LauncherKind.MPICH))
 
 
-def test_a_script_of_torchrun_is_a_program_of_its_interpreter(tmp_path: Path) -> None:
+def test_a_script_of_torchrun_is_a_program_of_its_interpreter(tmp_path):
     """No executable bit, no line that names Python; the interpreter without mpi4py is the cause."""
     (tmp_path / "torchrun").write_text(f"#!{sys.executable}\n")
     script = tmp_path / "train.py"

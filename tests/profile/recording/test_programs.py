@@ -1,14 +1,11 @@
 """Several programs in one launch line are one job, with one profile."""
 
-from __future__ import annotations
-
 import shutil
-from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import compile_text
-from tests.support.mpi import FEW_MPI_NAMES, MpiToolchain, find_mpi
+from tests.support.mpi import FEW_MPI_NAMES, find_mpi
 from toposeat.errors import ToposeatError
 from toposeat.launch import parse_launch_line
 from toposeat.model.traffic import TrafficKind
@@ -37,9 +34,7 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize("how", ["colons", "file"])
-def test_one_profile_of_two_programs(
-    mpi: MpiToolchain, how: str, build_dir: Path, tmp_path: Path
-) -> None:
+def test_one_profile_of_two_programs(mpi, how, build_dir, tmp_path):
     first = compile_text(mpi, "sender", SOURCE, build_dir)
     second = tmp_path / "other"
     shutil.copy(first, second)
@@ -58,7 +53,7 @@ def test_one_profile_of_two_programs(
     assert said in " ".join(render_traffic_text(traffic).split())
 
 
-def test_programs_of_two_mpis_are_refused(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_programs_of_two_mpis_are_refused(mpi, build_dir):
     """One library is preloaded into all of them."""
     other_name = next(name for name in FEW_MPI_NAMES if name != mpi.name)
     other = find_mpi(other_name)

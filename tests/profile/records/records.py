@@ -1,10 +1,6 @@
 """Records written byte by byte, as the interposer lays them out, for tests without MPI."""
 
-from __future__ import annotations
-
 import struct
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -44,8 +40,8 @@ Device = tuple[int, bytes, int, int]  # ordinal, PCI bus id, bytes, uses
 class _Image:
     """The bytes of a segment file, with its sections laid out."""
 
-    def __init__(self, phases: int) -> None:
-        self.sections: dict[str, tuple[int, int, int]] = {}
+    def __init__(self, phases):
+        self.sections = {}
         end = 4096
         for name, size in SIZES.items():
             capacity = CAPACITIES.get(name, max(1, phases))
@@ -53,37 +49,37 @@ class _Image:
             end += -(-capacity * size // 4096) * 4096
         self.data = bytearray(end)
 
-    def put(self, section: str, place: int, entry: bytes) -> None:
+    def put(self, section, place, entry):
         start, _, stride = self.sections[section]
         at = start + place * stride
         self.data[at : at + len(entry)] = entry
 
 
 def write_record(
-    folder: Path,
-    rank: int,
-    size: int,
+    folder,
+    rank,
+    size,
     *,
-    pairs: Sequence[Pair] = (),
-    events: Sequence[Event] = (),
-    communicators: Sequence[tuple[int, Sequence[tuple[int, int, int]]]] = (),
-    phases: Sequence[Phase] = ((0, 1000, 4000, 3000),),
-    time: Mapping[tuple[int, int, int], tuple[int, int]] | None = None,
-    devices: Sequence[Device] = (),
-    state: int = 1,
-    flags: int = 0,
-    pid: int = 1000,
-    thread: int = -1,
-    world: bytes = b"job",
-    header: Mapping[str, object] | None = None,
-) -> Path:
+    pairs=(),
+    events=(),
+    communicators=(),
+    phases=((0, 1000, 4000, 3000),),
+    time=None,
+    devices=(),
+    state=1,
+    flags=0,
+    pid=1000,
+    thread=-1,
+    world=b"job",
+    header=None,
+):
     """Write one segment; `header` overrides header fields by name.
 
     `time` is (ticks, calls) by (phase, kind, space).
     """
     image = _Image(len(phases))
     runs = [run for _, members in communicators for run in members]
-    values: list[object] = [
+    values = [
         *(b"TPSREC\r\n", 5, 0x01020304, HEADER.size, state, flags, rank, size, pid, thread, -1),
         *(value for section in image.sections.values() for value in section),
         *(len(communicators), len(runs), 0, 0),
@@ -116,7 +112,7 @@ def write_record(
     return path
 
 
-def _put_pair(image: _Image, pair: Pair) -> None:
+def _put_pair(image, pair):
     kind, space, peer, length, messages, phase = (*pair, 0)[:6]
     place = (peer * 8 + kind * 2 + space + 17 * phase) % SLOTS
     histogram = np.zeros(65, dtype="<u8")
@@ -126,7 +122,7 @@ def _put_pair(image: _Image, pair: Pair) -> None:
     image.put("slots", place, entry)
 
 
-def _put_event(image: _Image, place: int, event: Event) -> None:
+def _put_event(image, place, event):
     communicator, operation, space, root, length, calls, phase = (*event, 0)[:7]
     entry = struct.pack(
         "<2IH2Bi3Q2I",
@@ -135,11 +131,7 @@ def _put_event(image: _Image, place: int, event: Event) -> None:
     image.put("events", place, entry)
 
 
-def _put_phases(
-    image: _Image,
-    phases: Sequence[Phase],
-    time: Mapping[tuple[int, int, int], tuple[int, int]],
-) -> None:
+def _put_phases(image, phases, time):
     for number, (label, begin, end, active) in enumerate(phases):
         table = [
             value

@@ -1,9 +1,6 @@
 """Records of a run become one Traffic; what is missing or strange is said."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,6 @@ from toposeat.model.traffic import (
     MemorySpace,
     PairTable,
     TimeKind,
-    Traffic,
     TrafficKind,
 )
 from toposeat.model.traffic_file import save_traffic
@@ -29,7 +25,7 @@ OUTSIDE = 0x7FFFFFFF
 P2P, HOST = TrafficKind.POINT_TO_POINT, MemorySpace.HOST
 
 
-def test_tables_add_up(tmp_path: Path) -> None:
+def test_tables_add_up(tmp_path):
     write_record(tmp_path, 0, 3, pairs=[(0, 0, 1, 10, 2), (0, 1, 2, 5, 1)])
     write_record(tmp_path, 1, 3, pairs=[(0, 0, 0, 7, 1), (2, 0, 2, 3, 4), (3, 0, 2, 100, 2)])
     write_record(tmp_path, 2, 3, pairs=[(1, 0, 0, 9, 1)])
@@ -46,7 +42,7 @@ def test_tables_add_up(tmp_path: Path) -> None:
     assert traffic.histograms[P2P, HOST].sum() == 3
 
 
-def test_collectives_are_listed_and_modelled(tmp_path: Path) -> None:
+def test_collectives_are_listed_and_modelled(tmp_path):
     for rank in range(3):
         write_record(tmp_path, rank, 3, events=[(0, 13, 0, -1, 30, 2)], communicators=WORLD)
     traffic = read_records(tmp_path)
@@ -59,7 +55,7 @@ def test_collectives_are_listed_and_modelled(tmp_path: Path) -> None:
     assert "allreduce" in traffic.collective_model
 
 
-def test_rounds_are_told_by_a_profile_and_by_its_file(tmp_path: Path) -> None:
+def test_rounds_are_told_by_a_profile_and_by_its_file(tmp_path):
     """Two allreduces of 30 bytes among three are a ring: each sends its neighbour 2 (n - 1)."""
     events = [(0, 13, 0, -1, 30, 2), (0, 2, 0, 0, 30, 5)]  # and five broadcasts, down a tree
     for rank in range(3):
@@ -74,7 +70,7 @@ def test_rounds_are_told_by_a_profile_and_by_its_file(tmp_path: Path) -> None:
     assert again.rounds == traffic.rounds
 
 
-def pairs_of(traffic: Traffic) -> list[tuple[int, int]]:
+def pairs_of(traffic):
     table = traffic.mapped_table()
     return list(zip(table.source.tolist(), table.target.tolist(), strict=True))
 
@@ -87,9 +83,7 @@ def pairs_of(traffic: Traffic) -> list[tuple[int, int]]:
         (b"Open MPI v4.1.4, package: x", 2, False),
     ],
 )
-def test_hierarchical_collectives_are_said(
-    tmp_path: Path, library: bytes, hosts: int, doubted: bool
-) -> None:
+def test_hierarchical_collectives_are_said(tmp_path, library, hosts, doubted):
     for rank in range(3):
         header = {"library": library, "host": b"node%d" % (rank % hosts)}
         events = [(0, 13, 0, -1, 32, 2)]
@@ -99,7 +93,7 @@ def test_hierarchical_collectives_are_said(
     assert any("coll/han" in line for line in traffic.report) is doubted
 
 
-def test_communicators_are_joined_by_members(tmp_path: Path) -> None:
+def test_communicators_are_joined_by_members(tmp_path):
     swapped, part = (0, [(2, -1, 3)]), (0, [(0, 2, 2)])
     write_record(tmp_path, 0, 3, communicators=[*WORLD, swapped, part])
     write_record(tmp_path, 1, 3, communicators=[swapped, *WORLD], events=[(0, 2, 0, 1, 8, 1)])
@@ -109,7 +103,7 @@ def test_communicators_are_joined_by_members(tmp_path: Path) -> None:
     assert [(e.rank, e.communicator) for e in traffic.collectives] == [(1, 1), (2, 2)]
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_what_is_missing_is_said(tmp_path):
     write_record(tmp_path, 1, 4, state=0)
     write_record(tmp_path, 3, 4, state=2, flags=8 | 256)
     (tmp_path / "rank-0-7.tpsrec").write_bytes(bytes(4096))
@@ -122,7 +116,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert "rank 3 gave device memory to an MPI that says it is not GPU-aware" in report
 
 
-def test_outside_and_lost_are_said(tmp_path: Path) -> None:
+def test_outside_and_lost_are_said(tmp_path):
     lost = {"lost_messages": 2, "lost_bytes": 50, "lost_events": 1}
     write_record(tmp_path, 0, 1, pairs=[(0, 0, 0x7FFFFFFF, 8, 3)], header=lost)
     traffic = read_records(tmp_path)
@@ -132,7 +126,7 @@ def test_outside_and_lost_are_said(tmp_path: Path) -> None:
     assert traffic.tables == {}
 
 
-def test_inter_communicators_are_not_modelled(tmp_path: Path) -> None:
+def test_inter_communicators_are_not_modelled(tmp_path):
     write_record(tmp_path, 0, 2, communicators=[(1, [(1, 1, 1)])], events=[(0, 2, 0, 1, 8, 1)])
     write_record(tmp_path, 1, 2)
     traffic = read_records(tmp_path)
@@ -140,7 +134,7 @@ def test_inter_communicators_are_not_modelled(tmp_path: Path) -> None:
     assert any("inter-communicators" in line for line in traffic.report)
 
 
-def test_several_runs(tmp_path: Path) -> None:
+def test_several_runs(tmp_path):
     for rank in range(3):
         write_record(tmp_path, rank, 3, world=b"large", pairs=[(0, 0, 0, 1, 1)])
     write_record(tmp_path, 0, 2, pid=5, world=b"small")
@@ -149,7 +143,7 @@ def test_several_runs(tmp_path: Path) -> None:
     assert any("2 MPI jobs" in line for line in traffic.report)
 
 
-def test_a_rank_that_spawned_processes_is_named(tmp_path: Path) -> None:
+def test_a_rank_that_spawned_processes_is_named(tmp_path):
     members = [(0, 1, 2), (-1, 0, 3)]  # of the job, and of those that it spawned
     write_record(tmp_path, 0, 2, flags=512, communicators=[(0, members)], pairs=())
     write_record(tmp_path, 1, 2)
@@ -168,15 +162,13 @@ def test_a_rank_that_spawned_processes_is_named(tmp_path: Path) -> None:
         ({"communicators": [(0, [(-1, 1, 2)])]}, "beyond the world"),
     ],
 )
-def test_processes_outside_have_one_number(
-    tmp_path: Path, change: dict[str, object], words: str
-) -> None:
+def test_processes_outside_have_one_number(tmp_path, change, words):
     write_record(tmp_path, 0, 2, **change)
     with pytest.raises(InputError, match=words):
         read_records(tmp_path)
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_nothing_there(tmp_path):
     with pytest.raises(ToposeatError, match="no traffic record"):
         read_records(tmp_path)
     with pytest.raises(InputError, match="no such folder"):
@@ -186,7 +178,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         read_records(tmp_path)
 
 
-def test_pairs_of_phases_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_of_phases_have_a_bound(tmp_path, monkeypatch):
     """All-to-alls in two phases: room for one of them is room for the whole run's."""
     monkeypatch.setattr(world_traffic, "MAX_PAIRS", 6)
     for rank in range(3):
@@ -206,7 +198,7 @@ def test_pairs_of_phases_have_a_bound(tmp_path: Path, monkeypatch: pytest.Monkey
     assert any("too many pairs" in line for line in traffic.report)
 
 
-def test_phases_add_up(tmp_path: Path) -> None:
+def test_phases_add_up(tmp_path):
     phases = [(5, 1000, 2000, 1000), (7, 2000, 4000, 2000)]
     for rank in range(2):
         write_record(
@@ -238,7 +230,7 @@ def test_phases_add_up(tmp_path: Path) -> None:
     assert sum(s.seconds for s in traffic.rank_info[0].time) == pytest.approx(400e-6)
 
 
-def test_devices_and_local_ranks(tmp_path: Path) -> None:
+def test_devices_and_local_ranks(tmp_path):
     for rank in range(4):
         devices = [(rank % 2, b"00000000:0%d:00.0" % rank, 8, 1), (9, b"no address", 100, 1)]
         header = {"host": b"node%d" % (rank // 2), "visible_devices": 4}
@@ -255,12 +247,12 @@ def test_devices_and_local_ranks(tmp_path: Path) -> None:
     assert traffic.device_choice is DeviceChoice.OWN
 
 
-def test_untimed_records_make_an_untimed_profile(tmp_path: Path) -> None:
+def test_untimed_records_make_an_untimed_profile(tmp_path):
     write_record(tmp_path, 0, 1, flags=64)
     assert not read_records(tmp_path).timed
 
 
-def test_one_damaged_record_does_not_cost_the_others(tmp_path: Path) -> None:
+def test_one_damaged_record_does_not_cost_the_others(tmp_path):
     for rank in range(6):
         write_record(tmp_path, rank, 6, pairs=[(0, 0, (rank + 1) % 6, 10, 1)])
     damaged = tmp_path / "rank-2-1000.tpsrec"
@@ -272,13 +264,13 @@ def test_one_damaged_record_does_not_cost_the_others(tmp_path: Path) -> None:
     assert "rank 2 left no record" in traffic.report
 
 
-def test_a_pipe_hangs_nobody(tmp_path: Path) -> None:
+def test_a_pipe_hangs_nobody(tmp_path):
     write_record(tmp_path, 0, 2)
     os.mkfifo(tmp_path / "rank-1-1000.tpsrec")
     assert "rank 1 left no record" in read_records(tmp_path).report
 
 
-def test_folders_of_several_nodes(tmp_path: Path) -> None:
+def test_folders_of_several_nodes(tmp_path):
     for rank in range(4):
         folder = tmp_path / f"node{rank // 2}"
         folder.mkdir(exist_ok=True)
@@ -292,17 +284,15 @@ def test_folders_of_several_nodes(tmp_path: Path) -> None:
     assert "2 ranks left a second record: several MPI runs; the first is used" in twice.report
 
 
-def test_progress_counts_records(tmp_path: Path) -> None:
+def test_progress_counts_records(tmp_path):
     for rank in range(3):
         write_record(tmp_path, rank, 3)
-    seen: list[tuple[int, int]] = []
+    seen = []
     read_records(tmp_path, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_very_many_shapes_are_merged_by_size_class(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_very_many_shapes_are_merged_by_size_class(tmp_path, monkeypatch):
     monkeypatch.setattr(world, "MAX_EVENTS", 8)
     events = [(0, 13, 0, -1, 16 + n, 2) for n in range(6)]
     for rank in range(3):
@@ -314,7 +304,7 @@ def test_very_many_shapes_are_merged_by_size_class(
     assert "collectives have very many sizes: those of one size class are merged" in traffic.report
 
 
-def test_jobs_within_ranks_are_left_out(tmp_path: Path) -> None:
+def test_jobs_within_ranks_are_left_out(tmp_path):
     write_record(tmp_path, 0, 2, pairs=[(0, 0, 1, 10, 1)])
     write_record(tmp_path, 1, 2)
     for rank in range(4):

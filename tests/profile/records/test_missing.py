@@ -1,9 +1,5 @@
 """Which ranks have no record, on which hosts, and why."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.profile.records.records import write_record
@@ -12,7 +8,7 @@ from toposeat.profile import merge_records
 from toposeat.profile.records.merge import missing_ranks, read_records
 
 
-def test_ranks_are_grouped_by_host_and_cause(tmp_path: Path) -> None:
+def test_ranks_are_grouped_by_host_and_cause(tmp_path):
     write_record(tmp_path, 0, 9)
     for rank, host in ((1, "n1"), (2, "n1"), (3, "n1"), (5, "n2"), (6, "n2")):
         (tmp_path / f"rank-{rank}-1.host").write_text(host)
@@ -31,16 +27,14 @@ def test_ranks_are_grouped_by_host_and_cause(tmp_path: Path) -> None:
     assert "ranks 4, 7-8 (nothing came from its node)" in told
 
 
-def test_names_of_hosts_that_are_none(tmp_path: Path) -> None:
+def test_names_of_hosts_that_are_none(tmp_path):
     write_record(tmp_path, 0, 2)
     (tmp_path / "rank-1-1.host").write_bytes(b"\x1b[2J\n")
     assert "rank 1 (nothing came" in missing_ranks(read_records(tmp_path), [tmp_path])
 
 
 @pytest.mark.parametrize(("started", "host"), [(7, " on n1"), (8, "")])
-def test_tasks_that_are_no_ranks_of_pytorch_say_no_host(
-    tmp_path: Path, started: int, host: str
-) -> None:
+def test_tasks_that_are_no_ranks_of_pytorch_say_no_host(tmp_path, started, host):
     """torchrun on the second of two nodes is task 1, not rank 1."""
     write_record(tmp_path, 0, 2)
     (tmp_path / "rank-0-7.tpstorch").touch()
@@ -49,7 +43,7 @@ def test_tasks_that_are_no_ranks_of_pytorch_say_no_host(
     assert f"rank 1{host} (" in missing_ranks(read_records(tmp_path), [tmp_path])
 
 
-def test_merging_needs_all_ranks_or_partial(tmp_path: Path) -> None:
+def test_merging_needs_all_ranks_or_partial(tmp_path):
     write_record(tmp_path, 0, 2)
     with pytest.raises(ToposeatError, match="1 of 2 ranks have no record: rank 1"):
         merge_records(tmp_path)

@@ -1,7 +1,5 @@
 """Reading one record: sound ones exactly, damaged ones never as something else."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -12,15 +10,15 @@ from hypothesis import strategies as st
 from tests.profile.records.records import HEADER, write_record
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, TimeKind
-from toposeat.profile.records.record import OUTSIDE, RankRecord, read_record, record_paths
+from toposeat.profile.records.record import OUTSIDE, read_record, record_paths
 from toposeat.profile.records.segment import OPERATIONS, TIME_KINDS, Flag, Kind, PhaseMode, State
 
 LAYOUT = Path(__file__).resolve().parents[3] / "interposer" / "include" / "toposeat_record.h"
 OUTSIDE_CODE = 0x7FFFFFFF
 
 
-def sample(folder: Path, **changes: object) -> Path:
-    options: dict[str, object] = {
+def sample(folder, **changes):
+    options = {
         "pairs": [(0, 0, 2, 100, 7), (0, 1, 2, 8, 1), (3, 0, 1, 0, 5), (0, 0, OUTSIDE_CODE, 4, 2)],
         "events": [(0, 13, 0, -1, 64, 3), (0xFFFFFFFF, 2, 1, 3, 10, 1)],
         "communicators": [(0, [(0, 1, 4)]), (0, [(3, -2, 2), (0, 0, 1)]), (1, [(-1, 0, 6)])],
@@ -28,7 +26,7 @@ def sample(folder: Path, **changes: object) -> Path:
     return write_record(folder, 1, 4, **(options | changes))  # type: ignore[arg-type]
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_everything_comes_back(tmp_path):
     record = read_record(sample(tmp_path))
     assert record is not None
     assert (record.rank, record.world_size, record.state) == (1, 4, State.FINALIZED)
@@ -51,7 +49,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert (record.info.host, record.library, record.calls) == ("node1", "Test MPI 1.0", 42)
 
 
-def test_holes_are_not_read_as_data(tmp_path: Path) -> None:
+def test_holes_are_not_read_as_data(tmp_path):
     """A sparse file, as the interposer makes it, reads like the dense one."""
     dense = sample(tmp_path)
     image = dense.read_bytes()
@@ -72,7 +70,7 @@ def test_holes_are_not_read_as_data(tmp_path: Path) -> None:
     assert a.events == b.events
 
 
-def test_rank_that_died_in_init(tmp_path: Path) -> None:
+def test_rank_that_died_in_init(tmp_path):
     path = tmp_path / "rank-0-1.tpsrec"
     path.write_bytes(bytes(8192))
     assert read_record(path) is None
@@ -101,7 +99,7 @@ def test_rank_that_died_in_init(tmp_path: Path) -> None:
         ({"last_ns": 0}, "clock runs backwards"),
     ],
 )
-def test_impossible_headers(change: dict[str, object], words: str, tmp_path: Path) -> None:
+def test_impossible_headers(change, words, tmp_path):
     path = sample(tmp_path, header=change)
     with pytest.raises(InputError, match=re.escape(words)) as caught:
         read_record(path)
@@ -129,12 +127,12 @@ def test_impossible_headers(change: dict[str, object], words: str, tmp_path: Pat
         {"devices": [(0, b"", 1 << 60, 1)]},
     ],
 )
-def test_impossible_contents(change: dict[str, object], tmp_path: Path) -> None:
+def test_impossible_contents(change, tmp_path):
     with pytest.raises(InputError):
         read_record(sample(tmp_path, **({"events": ()} | change)))
 
 
-def test_missing_and_unreadable(tmp_path: Path) -> None:
+def test_missing_and_unreadable(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         read_record(tmp_path / "nothing.tpsrec")
     with pytest.raises(InputError):
@@ -145,7 +143,7 @@ def test_missing_and_unreadable(tmp_path: Path) -> None:
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
-def test_damage_is_refused_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
+def test_damage_is_refused_or_harmless(tmp_path, data):
     """Flipped bytes and truncation: an InputError that names the file, or a record in bounds."""
     image = bytearray(sample(tmp_path).read_bytes())
     interesting = st.one_of(
@@ -165,7 +163,7 @@ def test_damage_is_refused_or_harmless(tmp_path: Path, data: st.DataObject) -> N
         check_bounds(record)
 
 
-def check_bounds(record: RankRecord) -> None:
+def check_bounds(record):
     assert 0 <= record.rank < record.world_size
     assert ((record.peer == OUTSIDE) | (record.peer < record.world_size)).all()
     assert (record.bytes >= 0).all()
@@ -179,7 +177,7 @@ def check_bounds(record: RankRecord) -> None:
     assert record.info.mpi_s >= 0
 
 
-def test_threads_add_up(tmp_path: Path) -> None:
+def test_threads_add_up(tmp_path):
     """A rank's segments sum to its record; the shared events and devices are numbered alike."""
     path = write_record(
         tmp_path,
@@ -225,7 +223,7 @@ def test_threads_add_up(tmp_path: Path) -> None:
     assert (record.calls, record.segments, record.lost_messages) == (5, 3, 5)
 
 
-def test_a_stranger_among_the_threads(tmp_path: Path) -> None:
+def test_a_stranger_among_the_threads(tmp_path):
     path = write_record(tmp_path, 1, 4, flags=int(Flag.CONCURRENT))
     other = write_record(tmp_path, 1, 8, thread=0)
     with pytest.raises(InputError, match="does not belong") as caught:
@@ -233,7 +231,7 @@ def test_a_stranger_among_the_threads(tmp_path: Path) -> None:
     assert str(other) in caught.value.message
 
 
-def test_phases_by_mark(tmp_path: Path) -> None:
+def test_phases_by_mark(tmp_path):
     """Labels in order; a phase that was going on when the rank died ends with its last mark."""
     path = write_record(
         tmp_path,
@@ -262,7 +260,7 @@ def test_phases_by_mark(tmp_path: Path) -> None:
     assert record.calls == 6
 
 
-def test_time_windows_have_the_borders_of_the_clock(tmp_path: Path) -> None:
+def test_time_windows_have_the_borders_of_the_clock(tmp_path):
     path = write_record(
         tmp_path,
         0,
@@ -276,7 +274,7 @@ def test_time_windows_have_the_borders_of_the_clock(tmp_path: Path) -> None:
     assert borders == [(0, 0, 1), (2, 2, 3)]
 
 
-def test_numbers_agree_with_the_c_header() -> None:
+def test_numbers_agree_with_the_c_header():
     text = LAYOUT.read_text(encoding="utf-8")
     operations = re.findall(r"X\((\d+), (\w+)\)", text)
     assert {int(number): name for number, name in operations} == OPERATIONS

@@ -1,7 +1,5 @@
 """Summing in pieces is summing at once, in little memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +14,7 @@ rows = st.lists(
 
 
 @given(parts=st.lists(rows, max_size=8))
-def test_pieces_add_up(parts: list[list[tuple[int, int, int, int]]]) -> None:
+def test_pieces_add_up(parts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair_table, "MAX_WAITING", 10)
         made = PairSum()
@@ -28,7 +26,7 @@ def test_pieces_add_up(parts: list[list[tuple[int, int, int, int]]]) -> None:
         assert made.table() == made.table()
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_is_bounded(monkeypatch):
     monkeypatch.setattr(pair_table, "MAX_WAITING", 1000)
     made = PairSum()
     one = np.array([[1], [2], [8], [1]]).repeat(100, axis=1)

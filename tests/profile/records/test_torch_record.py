@@ -1,11 +1,7 @@
 """Records of `torch.distributed` calls: their sums, and damage told in one line."""
 
-from __future__ import annotations
-
 import json
 import struct
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +22,7 @@ HEADER, ROWS = 4096, 16384
 MAGIC = b"toposeat torch record 1\n"
 
 
-def row(number: int, **changed: Any) -> dict[str, Any]:
+def row(number, **changed):
     return {
         **{"row": number, "group": 0, "operation": "allreduce", "size": 800, "other": -1},
         **{"type": "float32", "device": "cuda", "index": 0, "backend": "nccl"},
@@ -34,16 +30,7 @@ def row(number: int, **changed: Any) -> dict[str, Any]:
     }
 
 
-def write(
-    folder: Path,
-    rank: int = 0,
-    *,
-    lines: list[Any] | None = None,
-    counts: dict[int, tuple[int, int]] | None = None,
-    world: int = 2,
-    end: bytes = b'{"end":true}\n',
-    **changed: Any,
-) -> Path:
+def write(folder, rank=0, *, lines=None, counts=None, world=2, end=b'{"end":true}\n', **changed):
     """A record of one all-reduce of 800 bytes by ranks 0 and 1, or with the lines given."""
     table = bytearray(16 * ROWS)
     for number, pair in (counts or {1: (3, 2400)}).items():
@@ -60,7 +47,7 @@ def write(
 GROUP = {"group": 0, "name": "tp", "members": [0, 1]}
 
 
-def test_nccl_groups_are_sets(tmp_path: Path) -> None:
+def test_nccl_groups_are_sets(tmp_path):
     for rank in range(2):
         write(tmp_path, rank)
     traffic = read_torch_records(tmp_path)
@@ -72,13 +59,13 @@ def test_nccl_groups_are_sets(tmp_path: Path) -> None:
     assert traffic.device_choice is DeviceChoice.LOCAL_RANK
 
 
-def test_rccl_is_named(tmp_path: Path) -> None:
+def test_rccl_is_named(tmp_path):
     for rank in range(2):
         write(tmp_path, rank, library="rccl")
     assert read_torch_records(tmp_path).groups[0].library == "rccl"
 
 
-def test_host_and_device_are_told_apart(tmp_path: Path) -> None:
+def test_host_and_device_are_told_apart(tmp_path):
     lines = [GROUP, row(1), row(2, operation="send", other=1, device="cpu", backend="gloo")]
     write(tmp_path, 0, lines=lines, counts={1: (1, 800), 2: (2, 40)})
     write(tmp_path, 1, lines=lines[:2], counts={1: (1, 800)})
@@ -89,13 +76,13 @@ def test_host_and_device_are_told_apart(tmp_path: Path) -> None:
     assert messages.dense_messages(2).tolist() == [[0, 2], [0, 0]]
 
 
-def test_device_buffers_over_gloo_are_no_sets(tmp_path: Path) -> None:
+def test_device_buffers_over_gloo_are_no_sets(tmp_path):
     for rank in range(2):
         write(tmp_path, rank, lines=[GROUP, row(1, backend="gloo")])
     assert read_torch_records(tmp_path).groups == ()
 
 
-def test_messages_are_the_senders(tmp_path: Path) -> None:
+def test_messages_are_the_senders(tmp_path):
     sent = row(1, operation="send", other=1)
     write(tmp_path, 0, lines=[GROUP, sent], counts={1: (3, 100)})
     write(tmp_path, 1, lines=[GROUP, row(1, operation="recv", other=0)], counts={1: (9, 900)})
@@ -103,7 +90,7 @@ def test_messages_are_the_senders(tmp_path: Path) -> None:
     assert table.dense_bytes(2).tolist() == [[0, 100], [0, 0]]
 
 
-def test_calls_of_sizes_that_were_summed_count_once(tmp_path: Path) -> None:
+def test_calls_of_sizes_that_were_summed_count_once(tmp_path):
     # One rank had room for their sizes, the other only for their sum.
     sizes = [row(1, size=100), row(2, size=300)]
     write(tmp_path, 0, lines=[GROUP, *sizes], counts={1: (1, 100), 2: (1, 300)})
@@ -112,7 +99,7 @@ def test_calls_of_sizes_that_were_summed_count_once(tmp_path: Path) -> None:
     assert traffic.table().dense_bytes(2).tolist() == [[0, 400], [400, 0]]
 
 
-def test_the_last_restart_counts(tmp_path: Path) -> None:
+def test_the_last_restart_counts(tmp_path):
     write(tmp_path, 0)
     (tmp_path / "rank-0-7.tpstorch").rename(tmp_path / "rank-0-1.tpstorch")
     for rank in range(2):
@@ -122,7 +109,7 @@ def test_the_last_restart_counts(tmp_path: Path) -> None:
     assert any("restarted the job 2 times" in line for line in traffic.report)
 
 
-def test_a_line_without_end_is_left_out(tmp_path: Path) -> None:
+def test_a_line_without_end_is_left_out(tmp_path):
     for rank in range(2):
         write(tmp_path, rank, end=b'{"row":2,"gro')
     traffic = read_torch_records(tmp_path)
@@ -130,21 +117,21 @@ def test_a_line_without_end_is_left_out(tmp_path: Path) -> None:
     assert not traffic.rank_info[0].finalized
 
 
-def test_ranks_without_a_record(tmp_path: Path) -> None:
+def test_ranks_without_a_record(tmp_path):
     write(tmp_path, 1)
     with pytest.raises(ToposeatError, match="1 of 2 ranks have no record: rank 0"):
         merge_records(tmp_path)
     assert merge_records(tmp_path, partial=True).ranks == 2
 
 
-def test_records_of_two_jobs(tmp_path: Path) -> None:
+def test_records_of_two_jobs(tmp_path):
     write(tmp_path, 0).rename(tmp_path / "rank-0-1.tpstorch")
     write(tmp_path, 0)
     with pytest.raises(InputError, match="and a plan is for one world"):
         read_torch_records(tmp_path)
 
 
-def test_of_mpi_and_pytorch_the_sum(tmp_path: Path) -> None:
+def test_of_mpi_and_pytorch_the_sum(tmp_path):
     for rank in range(2):
         write(tmp_path, rank)
     one = read_torch_records(tmp_path)
@@ -156,7 +143,7 @@ def test_of_mpi_and_pytorch_the_sum(tmp_path: Path) -> None:
         joined(one, Traffic(ranks=3, origin="", tables={}))
 
 
-HOSTILE: dict[str, Any] = {
+HOSTILE = {
     "Expected `int` >= 1 - at `$.world`": {"changed": {"world": 0}},
     "131072 - at `$.world`": {"changed": {"world": 99999999}},
     "rank 5 of 2": {"changed": {"rank": 5}},
@@ -180,7 +167,7 @@ HOSTILE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("cause", HOSTILE)
-def test_hostile_records_are_refused_in_one_line(tmp_path: Path, cause: str) -> None:
+def test_hostile_records_are_refused_in_one_line(tmp_path, cause):
     told = dict(HOSTILE[cause])
     changed = told.pop("changed", {})
     path = write_changed(tmp_path, changed) if changed else write(tmp_path, **told)
@@ -191,7 +178,7 @@ def test_hostile_records_are_refused_in_one_line(tmp_path: Path, cause: str) -> 
     assert path.name in str(caught.value)
 
 
-def write_changed(folder: Path, changed: dict[str, Any]) -> Path:
+def write_changed(folder, changed):
     path = write(folder)
     data = path.read_bytes()
     begin = HEADER + 16 * ROWS
@@ -201,14 +188,14 @@ def write_changed(folder: Path, changed: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("size", [0, 10, HEADER, HEADER + 16 * ROWS])
-def test_cut_records_are_refused(tmp_path: Path, size: int) -> None:
+def test_cut_records_are_refused(tmp_path, size):
     path = write(tmp_path)
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(InputError, match=r"no record of|before its first line"):
         read_torch_records(tmp_path)
 
 
-def test_nested_text_is_refused(tmp_path: Path) -> None:
+def test_nested_text_is_refused(tmp_path):
     path = write(tmp_path)
     path.write_bytes(path.read_bytes() + b"[" * 100000 + b"\n")
     with pytest.raises(InputError, match="damaged record"):

@@ -1,15 +1,11 @@
 """Pages as a browser shows them: nothing cut, nothing on top of something else, all of it works."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +16,6 @@ from tests.report.svg.test_network import EVIL, result_on
 from tests.support.catalogue import FEW
 from tests.support.chromium import Chromium, find_chromium
 from toposeat import mapping
-from toposeat.model.topology import Topology
 from toposeat.report import Section, html_page, topology_svg
 from toposeat.report.svg.network import network_file
 from toposeat.topology import catalogue_names, read_network, read_topology
@@ -31,7 +26,7 @@ MOST_DIFFERENT = 0.001  # share of the pixels of a golden image
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+def browser(tmp_path_factory):
     try:
         program = find_chromium()
     except LookupError as error:
@@ -41,26 +36,26 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     found.close()
 
 
-def mapped(tree: Topology, traffic: Any, devices: Any) -> Section:
+def mapped(tree, traffic, devices):
     return Section(tree, traffic, samples.mapping(tree, traffic, devices))
 
 
-def on_a_network(text: str, node: str = "") -> Section:
+def on_a_network(text, node=""):
     result = result_on(text, node)
     return Section(traffic=samples.stencil((result.ranks,)), mapping=result)
 
 
-def bare(text: str) -> Section:
+def bare(text):
     network = read_network(text)
     return Section(network=network, stages=mapping.stages_of_network(network)[0])
 
 
-def rack() -> Section:
+def rack():
     ranks = np.random.default_rng(3).permutation(72).tolist()
     return mapped(samples.switch_box(72), samples.stencil((8, 9)), ranks)
 
 
-SECTIONS: dict[str, Callable[[], list[Section]]] = {
+SECTIONS = {
     "k80": lambda: [mapped(samples.k80_16(), samples.stencil((2, 2, 4)), samples.K80_PLACED)],
     "kept": lambda: [mapped(samples.mesh_8(), samples.stencil((2, 4)), range(8))],
     "rack": lambda: [rack()],
@@ -80,11 +75,11 @@ SECTIONS: dict[str, Callable[[], list[Section]]] = {
 
 
 @cache
-def text_of(name: str) -> str:
+def text_of(name):
     return html_page(SECTIONS[name](), title=name, commands=("toposeat run -p app.place -- ./app",))
 
 
-def opened(browser: Chromium, folder: Path, text: str, width: int, *, dark: bool = False) -> None:
+def opened(browser, folder, text, width, *, dark=False):
     page = folder / "page.html"
     page.write_text(text, encoding="utf-8")
     browser.open(page, width, dark=dark)
@@ -92,7 +87,7 @@ def opened(browser: Chromium, folder: Path, text: str, width: int, *, dark: bool
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_a_page_is_whole_and_can_be_read(name: str, browser: Chromium, tmp_path: Path) -> None:
+def test_a_page_is_whole_and_can_be_read(name, browser, tmp_path):
     """Nothing is outside the window or cut at any width; words are apart and dark on light."""
     opened(browser, tmp_path, text_of(name), 1400)
     assert browser.run("measure.onTopOfEachOther()") == []
@@ -113,8 +108,8 @@ def test_a_page_is_whole_and_can_be_read(name: str, browser: Chromium, tmp_path:
     "names", [FEW, pytest.param(catalogue_names(), marks=pytest.mark.deep)], ids=["few", "all"]
 )
 def test_machines_of_the_catalogue_and_networks_are_drawn_without_overlaps(
-    browser: Chromium, tmp_path: Path, names: Sequence[str]
-) -> None:
+    browser, tmp_path, names
+):
     files = [topology_svg(read_topology(name)) for name in names]
     for text in ("fattree:8:32:16,taper=4", "dragonfly:9:4:4:8", "torus3d:8x4x4,nodes=2"):
         network = read_network(text)
@@ -129,7 +124,7 @@ def test_machines_of_the_catalogue_and_networks_are_drawn_without_overlaps(
         assert browser.run("measure.outside()") == [], width
 
 
-def test_overlaps_and_cut_parts_would_be_seen(browser: Chromium, tmp_path: Path) -> None:
+def test_overlaps_and_cut_parts_would_be_seen(browser, tmp_path):
     bad = """<!DOCTYPE html><div style="width: 2000px">wide</div>
     <svg width="300" height="90"><text x="5" y="20">one</text><text x="9" y="21">two</text>
     <g class="part"><rect x="5" y="40" width="20" height="20" fill="#fff"/>
@@ -140,16 +135,15 @@ def test_overlaps_and_cut_parts_would_be_seen(browser: Chromium, tmp_path: Path)
     assert len(browser.run("measure.pale(4)")) == 1
 
 
-def find(browser: Chromium, words: str) -> str:
-    said: str = browser.run(
+def find(browser, words):
+    return browser.run(
         f"""(() => {{ const field = document.querySelector(".tools input");
         field.value = {json.dumps(words)}; field.dispatchEvent(new Event("input"));
         return document.querySelector(".tools output").textContent }})()"""
     )
-    return said
 
 
-def test_search_finds_ranks_devices_and_hosts(browser: Chromium, tmp_path: Path) -> None:
+def test_search_finds_ranks_devices_and_hosts(browser, tmp_path):
     opened(browser, tmp_path, text_of("k80"), 1400)
     assert not browser.run("document.querySelector('.tools').hidden")
     assert find(browser, "rank 7") == "1 found"  # in the drawing that is shown; not 70 to 79
@@ -168,7 +162,7 @@ def test_search_finds_ranks_devices_and_hosts(browser: Chromium, tmp_path: Path)
     assert [title.split(":")[0] for title in named] == ["node17", "node17"]
 
 
-def test_enter_goes_to_what_was_found_and_fit_comes_back(browser: Chromium, tmp_path: Path) -> None:
+def test_enter_goes_to_what_was_found_and_fit_comes_back(browser, tmp_path):
     width = "document.querySelector('svg.machine').getBoundingClientRect().width"
     for screen in (390, 1400):
         opened(browser, tmp_path, text_of("network 512"), screen)
@@ -198,9 +192,7 @@ def test_enter_goes_to_what_was_found_and_fit_comes_back(browser: Chromium, tmp_
         assert browser.run("document.querySelectorAll('.zoomed').length") == 0
 
 
-def test_a_wide_machine_begins_legible_and_fits_a_small_screen(
-    browser: Chromium, tmp_path: Path
-) -> None:
+def test_a_wide_machine_begins_legible_and_fits_a_small_screen(browser, tmp_path):
     text = html_page([Section(read_topology("tree:4:4:4"))])
     shown = (
         "(() => { const svg = document.querySelector('svg.machine');"
@@ -214,7 +206,7 @@ def test_a_wide_machine_begins_legible_and_fits_a_small_screen(
     assert browser.run("document.querySelectorAll('.zoomed').length") == 0
 
 
-def test_print_is_light_whole_and_without_tools(browser: Chromium, tmp_path: Path) -> None:
+def test_print_is_light_whole_and_without_tools(browser, tmp_path):
     opened(browser, tmp_path, text_of("k80"), 800, dark=True)
     browser.run("document.querySelector('[data-zoom=\"1.5\"]').click()")
     browser.emulate("print", dark=True)
@@ -227,9 +219,7 @@ def test_print_is_light_whole_and_without_tools(browser: Chromium, tmp_path: Pat
     assert not browser.run(f"{cut} return box.scrollWidth > box.clientWidth + 1 }})()")
 
 
-def test_hostile_names_stay_words_when_they_are_searched_for(
-    browser: Chromium, tmp_path: Path
-) -> None:
+def test_hostile_names_stay_words_when_they_are_searched_for(browser, tmp_path):
     result = result_on("fattree:4:4:2")
     result = replace(result, hosts=tuple(f"{EVIL}{at}" for at in range(len(result.hosts))))
     tree = replace(samples.small_tree(), name=f"<img src=https://example.org/x>{EVIL}")
@@ -242,7 +232,7 @@ def test_hostile_names_stay_words_when_they_are_searched_for(
     assert browser.run("document.querySelectorAll('img, iframe').length") == 0
 
 
-DRAWN: dict[str, Callable[[], str]] = {
+DRAWN = {
     "k80-16": lambda: topology_svg(read_topology("k80-16")),
     "gb200-nvl72": lambda: topology_svg(read_topology("gb200-nvl72")),
     "fattree": lambda: html_page(
@@ -257,7 +247,7 @@ DRAWN: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_pictures_look_as_they_did(name: str, browser: Chromium, tmp_path: Path) -> None:
+def test_pictures_look_as_they_did(name, browser, tmp_path):
     """With TOPOSEAT_UPDATE_GOLDEN=1 the pictures of now become those to compare with."""
     opened(
         browser,
@@ -274,7 +264,7 @@ def test_pictures_look_as_they_did(name: str, browser: Chromium, tmp_path: Path)
     assert difference(browser, golden.read_bytes(), png) <= MOST_DIFFERENT
 
 
-def test_another_picture_would_be_told_apart(browser: Chromium, tmp_path: Path) -> None:
+def test_another_picture_would_be_told_apart(browser, tmp_path):
     """One device less is seen."""
     drawn = topology_svg(read_topology("k80-16")).split("?>", 1)[1]
     before, _, after = drawn.rpartition('<g class="device">')
@@ -283,7 +273,6 @@ def test_another_picture_would_be_told_apart(browser: Chromium, tmp_path: Path) 
     assert difference(browser, golden, browser.picture("svg.machine", 0.5)) > MOST_DIFFERENT
 
 
-def difference(browser: Chromium, one: bytes, other: bytes) -> float:
+def difference(browser, one, other):
     words = [json.dumps(base64.b64encode(each).decode()) for each in (one, other)]
-    found: float = browser.run(f"measure.difference({words[0]}, {words[1]})")
-    return found
+    return browser.run(f"measure.difference({words[0]}, {words[1]})")

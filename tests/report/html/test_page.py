@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 import sys
 import tempfile
@@ -13,9 +11,7 @@ from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
 from tests.support.processes import ran
 from toposeat.mapping import assess
-from toposeat.model.evaluation import MappingResult
 from toposeat.model.placement import HostDevice, Placement, Seat
-from toposeat.model.topology import Topology
 from toposeat.model.traffic import Communicator, PairTable, Traffic
 from toposeat.profile import pattern_traffic
 from toposeat.report import Section, html_page, render_run_text, render_topology_text
@@ -23,19 +19,19 @@ from toposeat.report import Section, html_page, render_run_text, render_topology
 EVIL = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
 
-def gain() -> tuple[Topology, Traffic, MappingResult]:
+def gain():
     tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
     return tree, traffic, samples.mapping(tree, traffic, samples.K80_PLACED)
 
 
-def page_of(*sections: Section, **options: str) -> Page:
+def page_of(*sections, **options):
     text = html_page(sections, **options)
     assert text.startswith("<!DOCTYPE html>")
     assert_nothing_from_outside(text)
     return Page(text.removeprefix("<!DOCTYPE html>"))
 
 
-def test_a_gain_shows_everything() -> None:
+def test_a_gain_shows_everything():
     commands = ("toposeat run -p app.place -- mpirun -n 16 ./halo3d",)
     page = page_of(
         Section(*gain(), commands=commands),
@@ -72,7 +68,7 @@ def test_a_gain_shows_everything() -> None:
     assert page.classes("bar") == 28
 
 
-def test_a_kept_default_shows_one_drawing_and_says_so() -> None:
+def test_a_kept_default_shows_one_drawing_and_says_so():
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     page = page_of(Section(tree, traffic, samples.mapping(tree, traffic, range(4))))
     assert "No gain: the default placement is kept" in page.words
@@ -81,13 +77,13 @@ def test_a_kept_default_shows_one_drawing_and_says_so() -> None:
     assert page.classes("moved") == 0
 
 
-def test_ranks_that_share_a_device_are_all_in_the_matrix() -> None:
+def test_ranks_that_share_a_device_are_all_in_the_matrix():
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     page = page_of(Section(tree, traffic, *assess(tree, traffic, [(0, 0, 1, 2)])))
     assert "Ranks in the order of the devices they sit on" in page.words
 
 
-def test_several_machines_have_their_own_parts() -> None:
+def test_several_machines_have_their_own_parts():
     tree, traffic, result = gain()
     box = samples.switch_box()
     other = samples.mapping(box, traffic, range(16))
@@ -101,7 +97,7 @@ def test_several_machines_have_their_own_parts() -> None:
     assert set(targets) <= set(ids)
 
 
-def test_hostile_names_never_become_markup() -> None:
+def test_hostile_names_never_become_markup():
     tree, traffic, result = gain()
     hostile = replace(
         tree,
@@ -134,7 +130,7 @@ def test_hostile_names_never_become_markup() -> None:
     assert EVIL in page.words
 
 
-def test_templates_let_nothing_through_unescaped() -> None:
+def test_templates_let_nothing_through_unescaped():
     folder = files("toposeat.report.html")
     templates = [each for each in folder.iterdir() if each.name.endswith(".html")]
     assert len(templates) == 4
@@ -143,7 +139,7 @@ def test_templates_let_nothing_through_unescaped() -> None:
         assert not re.search(r"\|\s*safe|autoescape|Markup", text), template.name
 
 
-def test_only_a_page_imports_the_template_engine() -> None:
+def test_only_a_page_imports_the_template_engine():
     program = """
 import sys
 from toposeat.cli.main import main
@@ -158,7 +154,7 @@ assert "jinja2" in sys.modules
     assert done.returncode == 0, done.stderr
 
 
-def test_the_policy_forbids_fetching() -> None:
+def test_the_policy_forbids_fetching():
     page = page_of(Section(samples.small_tree()))
     policies = [
         attrs["content"]
@@ -168,7 +164,7 @@ def test_the_policy_forbids_fetching() -> None:
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"]
 
 
-def test_unicode_is_kept() -> None:
+def test_unicode_is_kept():
     tree = replace(samples.small_tree(), name="机器-Gerät")
     text = html_page([Section(tree)], title="Überblick 日本 🚀")
     assert "Überblick 日本 🚀" in text
@@ -192,12 +188,12 @@ def test_unicode_is_kept() -> None:
     ],
     ids=["one device", "no traffic", "profile", "run", "cluster", "placement"],
 )
-def test_parts_alone(section: Section) -> None:
+def test_parts_alone(section):
     page = page_of(section)
     assert section.heading in page.words
 
 
-def test_empty_traffic_on_a_machine() -> None:
+def test_empty_traffic_on_a_machine():
     tree = samples.small_tree()
     quiet = Traffic(ranks=4, origin="quiet", tables={samples.DEVICE_P2P: PairTable.empty()})
     page = page_of(Section(tree, quiet, samples.mapping(tree, quiet, range(4))))
@@ -205,7 +201,7 @@ def test_empty_traffic_on_a_machine() -> None:
     assert "Nothing was sent." in page.words
 
 
-def test_64_devices_and_ranks() -> None:
+def test_64_devices_and_ranks():
     cluster, traffic = samples.cluster(8, 8), samples.stencil((4, 4, 4))
     result = samples.mapping(cluster, traffic, range(63, -1, -1), proved=False)
     page = page_of(Section(cluster, traffic, result))
@@ -217,7 +213,7 @@ def test_64_devices_and_ranks() -> None:
     assert {t.split("rank ")[1].split()[0] for t in drawn} == {str(n) for n in range(64)}
 
 
-def test_run_is_measured_and_apart_from_predictions() -> None:
+def test_run_is_measured_and_apart_from_predictions():
     page = page_of(Section(*gain(), run=samples.run_record()))
     assert "The run (measured)" in page.words
     assert "wall time 61.3 s, exit code 0" in page.words
@@ -225,13 +221,13 @@ def test_run_is_measured_and_apart_from_predictions() -> None:
     assert "1 of 3 ranks on 1 node not as planned, 1 not checked" in page.words
 
 
-def test_mapping_needs_its_machine() -> None:
+def test_mapping_needs_its_machine():
     _, traffic, result = gain()
     with pytest.raises(ValueError, match="with its topology"):
         Section(None, traffic, result)
 
 
-def test_styles_of_the_page_do_not_reach_into_drawings() -> None:
+def test_styles_of_the_page_do_not_reach_into_drawings():
     """`.switch` once hid the drawn switches on paper: figure.css alone styles drawings."""
     page = page_of(Section(*gain()))
     depth_classes = {
@@ -245,7 +241,7 @@ def test_styles_of_the_page_do_not_reach_into_drawings() -> None:
     assert depth_classes & styled <= {"moved", "bar-row", "hit-row", "lit", "device"}
 
 
-def test_bars_share_one_scale() -> None:
+def test_bars_share_one_scale():
     tree, traffic, result = gain()
     seconds = {"default": (4.0, 2.0), "placed": (1.0, 0.0)}
     for name, (first, second) in seconds.items():
@@ -267,7 +263,7 @@ def test_bars_share_one_scale() -> None:
 
 
 @pytest.mark.parametrize("name", ["k80_16", "mesh_8", "switch_box"])
-def test_a_page_leaves_out_nothing_that_text_says_of_a_machine(name: str) -> None:
+def test_a_page_leaves_out_nothing_that_text_says_of_a_machine(name):
     machine = getattr(samples, name)()
     overview, tree, *tables = render_topology_text(machine).split("\n\n")
     assert tree.count("D0  ") == 1, "the tree is drawn"
@@ -275,13 +271,13 @@ def test_a_page_leaves_out_nothing_that_text_says_of_a_machine(name: str) -> Non
     assert set(" ".join([overview, *tables]).split()) - {"-"} <= {*words, "Topology"}
 
 
-def test_a_page_leaves_out_nothing_that_text_says_of_a_run() -> None:
+def test_a_page_leaves_out_nothing_that_text_says_of_a_run():
     record = samples.run_record()
     words = page_of(Section(run=record)).words.split()
     assert set(render_run_text(record).split()) - {"-"} <= set(words)
 
 
-def test_communication_groups_are_named() -> None:
+def test_communication_groups_are_named():
     traffic = pattern_traffic("llm:tp=2,dp=4")
     hostile = Communicator(id=0, ranks=(0, 1), name="<img src=x>")
     traffic = replace(traffic, communicators=(hostile, *traffic.communicators[1:]))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 from hypothesis import given
@@ -10,20 +8,20 @@ from toposeat.report.units import clean
 
 
 class _Collector(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, list[tuple[str, str | None]]]] = []
+        self.tags = []
         self.data = ""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, attrs))
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.data += data
 
 
 @given(st.text(), st.text())
-def test_any_text_comes_back_as_text(content: str, value: str) -> None:
+def test_any_text_comes_back_as_text(content, value):
     reader = _Collector()
     reader.feed(element("p", {"title": value}, content))
     reader.close()
@@ -31,7 +29,7 @@ def test_any_text_comes_back_as_text(content: str, value: str) -> None:
     assert reader.data.strip() == clean(content)
 
 
-def test_elements() -> None:
+def test_elements():
     assert element("br") == "<br/>"
     assert element("p") == "<p></p>"
     assert element("input", {"checked": True, "hidden": False, "id": None}) == "<input checked/>"
@@ -40,7 +38,7 @@ def test_elements() -> None:
     assert joined(["a", None, Markup("<br/>")]) == "a<br/>"
 
 
-def test_numbers_are_short() -> None:
+def test_numbers_are_short():
     assert [number(v) for v in (0.0, -0.001, 100.0, 1.25, 1 / 3)] == [
         "0",
         "0",
@@ -50,7 +48,7 @@ def test_numbers_are_short() -> None:
     ]
 
 
-def test_fitted_text() -> None:
+def test_fitted_text():
     assert fitted("package 0", 200, 11) == "package 0"
     assert fitted("a very long name of a switch", 70, 11) == "a very lo…"
     assert fitted("host bridge 0", 85, 11) == "host bridge 0"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from toposeat.report.svg.element import text_width
 from toposeat.report.view.traffic import LEVELS, HeatScale, block_matrix, heat_scale
 
 
-def test_heat_map_shows_every_pair_where_it_is() -> None:
+def test_heat_map_shows_every_pair_where_it_is():
     table = samples.stencil((4,)).mapped_table()
     page = Page(heat_map(table, 4, label="x", order=[3, 1, 0, 2]))
     assert sorted(page.titles) == sorted(
@@ -30,7 +28,7 @@ def test_heat_map_shows_every_pair_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 41, 64, 1000])
-def test_heat_map_of_any_size_is_small(ranks: int) -> None:
+def test_heat_map_of_any_size_is_small(ranks):
     near = np.arange(ranks - 1)
     table = PairTable.from_pairs(near, near + 1, np.full(ranks - 1, 4096), np.ones(ranks - 1))
     text = heat_map(table, ranks, label="x")
@@ -41,7 +39,7 @@ def test_heat_map_of_any_size_is_small(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", [9, 100, 512, 4096, 20_000])
-def test_numbers_along_the_axes_do_not_touch(ranks: int) -> None:
+def test_numbers_along_the_axes_do_not_touch(ranks):
     table = PairTable.from_pairs(np.array([0]), np.array([1]), np.array([1]), np.array([1]))
     page = Page(heat_map(table, ranks, label="x"))
     along_the_top = [
@@ -51,14 +49,14 @@ def test_numbers_along_the_axes_do_not_touch(ranks: int) -> None:
     assert np.diff(along_the_top).min() >= text_width(str(ranks - 1), 10)
 
 
-def test_blocks_keep_the_sum() -> None:
+def test_blocks_keep_the_sum():
     table = samples.stencil((8, 8, 4)).mapped_table()
     matrix, block = block_matrix(table, 256, 64)
     assert (matrix.shape, block) == ((64, 64), 4)
     assert matrix.sum() == table.bytes.sum()
 
 
-def test_heat_scale() -> None:
+def test_heat_scale():
     assert heat_scale(np.zeros((2, 2), dtype=np.int64)) == HeatScale(0.0, 0.0)
     assert HeatScale(0.0, 0.0).level(0) == 0
     scale = heat_scale(np.array([[1, 10**9]]))

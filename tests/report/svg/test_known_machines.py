@@ -1,20 +1,16 @@
-from __future__ import annotations
-
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
 from tests.report.markup import Page
 from tests.support.catalogue import CATALOGUE
 from toposeat.errors import InputError
-from toposeat.model.topology import Topology
 from toposeat.report import TextStyle, render_topology_text, topology_svg
 from toposeat.report.svg.layout import lay_out_machine
 from toposeat.topology import read_topology
 
 
-def assert_well_drawn(topology: Topology) -> None:
+def assert_well_drawn(topology):
     """Nothing overlaps, nothing is forgotten, the file is well formed, the text fits."""
     layout = lay_out_machine(topology)
     boxes = list(layout.boxes.values())
@@ -35,11 +31,11 @@ def assert_well_drawn(topology: Topology) -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_catalogue(name: str) -> None:
+def test_catalogue(name):
     assert_well_drawn(read_topology(name))
 
 
-def test_recorded_machines(shared_dir: Path) -> None:
+def test_recorded_machines(shared_dir):
     drawn = 0
     for path in sorted((shared_dir / "machines" / "nvidia-smi-topo").iterdir()):
         try:

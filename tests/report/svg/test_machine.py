@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -9,7 +6,6 @@ import pytest
 
 from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
-from toposeat.model.topology import Topology
 from toposeat.report import mapping_svg, topology_svg
 from toposeat.report.svg.machine import Seating, congestion_step, machine_svg
 from toposeat.report.view.links import each_way, lane_words, rate_number
@@ -22,7 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
     "machine",
     [samples.one_device, samples.small_tree, samples.mesh_8, samples.switch_box, samples.cluster],
 )
-def test_standalone_file_is_xml_with_every_device(machine: Callable[[], Topology]) -> None:
+def test_standalone_file_is_xml_with_every_device(machine):
     topology = machine()
     text = topology_svg(topology)
     root = ElementTree.fromstring(text.split("?>", 1)[1])
@@ -35,7 +31,7 @@ def test_standalone_file_is_xml_with_every_device(machine: Callable[[], Topology
     assert_nothing_from_outside(text)
 
 
-def test_tooltips_tell_capacity_and_source() -> None:
+def test_tooltips_tell_capacity_and_source():
     page = Page(topology_svg(samples.small_tree()))
     assert (
         "cross-socket: package 0 - package 1\n10.0 GB/s per direction (nominal)\n"
@@ -44,7 +40,7 @@ def test_tooltips_tell_capacity_and_source() -> None:
     assert "D0\nTesla K80\n0000:04:00.0\nGPU-00000000" in page.titles
 
 
-def test_names_from_a_file_stay_text() -> None:
+def test_names_from_a_file_stay_text():
     evil = '"><script>alert(1)</script><g a="&amp;'
     tree = samples.small_tree()
     hostile = replace(
@@ -60,7 +56,7 @@ def test_names_from_a_file_stay_text() -> None:
     assert any(evil in title for title in page.titles)
 
 
-def test_seats_and_loads_are_drawn() -> None:
+def test_seats_and_loads_are_drawn():
     tree, traffic = samples.small_tree(), samples.stencil((3,))
     result = samples.mapping(tree, traffic, (0, 1, 3))
     seating = Seating(
@@ -84,7 +80,7 @@ def test_seats_and_loads_are_drawn() -> None:
     assert page.classes("load-0") > 0
 
 
-def test_a_placement_as_a_file_is_one_drawing_with_what_changes() -> None:
+def test_a_placement_as_a_file_is_one_drawing_with_what_changes():
     tree, traffic = samples.small_tree(), samples.stencil((3,))
     for devices, moved in (((0, 1, 3), 1), ((0, 1, 2), 0)):
         text = mapping_svg(samples.mapping(tree, traffic, devices), tree, traffic)
@@ -100,7 +96,7 @@ def test_a_placement_as_a_file_is_one_drawing_with_what_changes() -> None:
         assert_nothing_from_outside(text)
 
 
-def test_steps_are_proportional() -> None:
+def test_steps_are_proportional():
     assert [congestion_step(v, 6.0) for v in (0, 0.1, 1.5, 3.5, 6.0)] == [0, 1, 2, 4, 6]
     assert congestion_step(1.0, 0.0) == 0
 
@@ -109,7 +105,7 @@ STATED = ("dgx-1v", "k80-16", "rtx-4-crossed-bridges", "hgx-h100", "gb200-nvl72"
 
 
 @pytest.mark.parametrize("name", [*STATED, "summit-6", "mi250x-8", "dgx-2", "perlmutter-4"])
-def test_each_link_states_its_rate(name: str) -> None:
+def test_each_link_states_its_rate(name):
     """In GB/s beside its line, and again in the key with its medium and lanes."""
     topology = read_topology(name)
     root = ElementTree.fromstring(topology_svg(topology, created="2026-11-28").split("?>", 1)[1])
@@ -123,7 +119,7 @@ def test_each_link_states_its_rate(name: str) -> None:
         assert f"{lane_words(link)}, {each_way(link)} each way" in words
 
 
-def test_two_lanes_are_two_lines_and_more_capacity_is_wider() -> None:
+def test_two_lanes_are_two_lines_and_more_capacity_is_wider():
     page = Page(topology_svg(read_topology("dgx-1v")).split("?>", 1)[1])
     drawn = [a for tag, a in page.tags if tag == "path" and "wire" in (a.get("class") or "")]
     width = {d["d"]: float(d["stroke-width"] or 0) for d in reversed(drawn)}  # the lowest stroke
@@ -133,6 +129,6 @@ def test_two_lanes_are_two_lines_and_more_capacity_is_wider() -> None:
     assert min(double) > 2 * max(w for path, w in width.items() if path not in inner)
 
 
-def test_a_host_of_several_says_what_leads_out_of_it() -> None:
+def test_a_host_of_several_says_what_leads_out_of_it():
     page = Page(topology_svg(read_topology("gb200-nvl72")).split("?>", 1)[1])
     assert page.svg_text.count("out: NVLink 3.60 TB/s") == 18

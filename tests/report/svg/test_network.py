@@ -1,7 +1,5 @@
 """Pictures of large machines: every host, every uplink, as wide as it is, nothing on top of it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -12,7 +10,6 @@ from msgspec import structs
 
 from tests.report.markup import Page
 from toposeat import mapping, pipeline, profile, topology
-from toposeat.model.evaluation import MappingResult
 from toposeat.report import Section, html_page, mapping_svg
 from toposeat.report.svg.element import drawn_size
 from toposeat.report.svg.network import WIDTH, network_file, network_pictures, network_svg
@@ -20,7 +17,7 @@ from toposeat.report.svg.network import WIDTH, network_file, network_pictures, n
 EVIL = "</title><script>alert(1)</script>\"'&"
 
 
-def result_on(text: str, node: str = "", seed: int | None = 4) -> MappingResult:
+def result_on(text, node="", seed=4):
     """Neighbours on a line, in random order (or in the default one)."""
     shape = mapping.read_shape(text)
     if node:
@@ -35,7 +32,7 @@ def result_on(text: str, node: str = "", seed: int | None = 4) -> MappingResult:
     return result
 
 
-def rects(page: Page, name: str) -> list[tuple[float, float, float, float]]:
+def rects(page, name):
     found = [a for tag, a in page.tags if tag == "rect" and (a.get("class") or "") == name]
     return [tuple(float(a[k] or 0) for k in ("x", "y", "width", "height")) for a in found]
 
@@ -53,9 +50,7 @@ MACHINES = [
 
 
 @pytest.mark.parametrize(("text", "hosts", "leaves"), MACHINES)
-def test_every_host_is_drawn_once_and_nothing_overlaps(
-    text: str, hosts: int, leaves: list[int]
-) -> None:
+def test_every_host_is_drawn_once_and_nothing_overlaps(text, hosts, leaves):
     result = result_on(text)
     svg = network_svg(result, "placed", label="x")
     page, (_, height) = Page(svg), drawn_size(svg)
@@ -74,14 +69,14 @@ def test_every_host_is_drawn_once_and_nothing_overlaps(
     assert (across & along).sum() == hosts  # each with itself
 
 
-def test_each_rank_is_named_where_it_sits() -> None:
+def test_each_rank_is_named_where_it_sits():
     result = result_on("fattree:8:8:8,taper=4", "hgx-h100")
     for name, slots in (
         ("default", range(result.ranks)),
         ("placed", np.array(result.device_of_rank)),
     ):
         page = Page(network_svg(result, name, label="x"))
-        said: dict[str, set[int]] = {}
+        said = {}
         for title in page.titles:
             found = re.match(r"(node\d+): ranks ([\d,-]+)\n", title)
             if found:
@@ -89,14 +84,14 @@ def test_each_rank_is_named_where_it_sits() -> None:
                 said[found[1]] = {
                     rank for part in ends for rank in range(int(part[0]), int(part[-1]) + 1)
                 }
-        expected: dict[str, set[int]] = {}
+        expected = {}
         for rank, slot in enumerate(slots):
             expected.setdefault(result.hosts[int(slot) // 8], set()).add(rank)
         assert said == expected
 
 
 @pytest.mark.parametrize("taper", [1, 2, 4])
-def test_an_uplink_is_as_wide_as_it_is_fast(taper: int) -> None:
+def test_an_uplink_is_as_wide_as_it_is_fast(taper):
     page = Page(network_svg(result_on(f"fattree:8:4:8,taper={taper}"), "placed", label="x"))
     tracks = rects(page, "track")
     assert len(tracks) == 8
@@ -106,7 +101,7 @@ def test_an_uplink_is_as_wide_as_it_is_fast(taper: int) -> None:
         assert flow[2] == pytest.approx(width / taper, abs=0.02)
 
 
-def test_the_busiest_link_has_the_last_colour_and_both_pictures_share_it() -> None:
+def test_the_busiest_link_has_the_last_colour_and_both_pictures_share_it():
     result = result_on("fattree:8:4:8,taper=4")
     steps = {
         name: [Page(network_svg(result, name, label="x")).classes(f"flow-{n}") for n in range(7)]
@@ -118,7 +113,7 @@ def test_the_busiest_link_has_the_last_colour_and_both_pictures_share_it() -> No
 
 
 @pytest.mark.parametrize("text", [text for text, _, _ in MACHINES])
-def test_a_network_is_drawn_without_a_placement(text: str) -> None:
+def test_a_network_is_drawn_without_a_placement(text):
     network = topology.read_network(text)
     stages, assumed = mapping.stages_of_network(network)
     svg = network_file(network, stages, assumed, created="2026-11-28").split("?>", 1)[1]
@@ -129,7 +124,7 @@ def test_a_network_is_drawn_without_a_placement(text: str) -> None:
         assert words in " ".join(page.svg_text)
 
 
-def test_what_uplinks_carry_is_stated_with_the_taper() -> None:
+def test_what_uplinks_carry_is_stated_with_the_taper():
     network = topology.read_network("fattree:8:32:16,taper=4")
     stages, _ = mapping.stages_of_network(network)
     page = Page(network_file(network, stages).split("?>", 1)[1])
@@ -138,7 +133,7 @@ def test_what_uplinks_carry_is_stated_with_the_taper() -> None:
     assert words.count("out 200 GB/s of 800 GB/s, 1:4") == 16  # of the list for small windows
 
 
-def test_a_saved_result_without_groups_has_no_picture() -> None:
+def test_a_saved_result_without_groups_has_no_picture():
     result = replace(result_on("fattree:4:4:2"), stages=())
     assert not network_pictures(result)
     assert "leaf by leaf" not in html_page(
@@ -146,7 +141,7 @@ def test_a_saved_result_without_groups_has_no_picture() -> None:
     )
 
 
-def test_a_large_machine_as_a_file_has_its_picture_and_charts_without_black_rows() -> None:
+def test_a_large_machine_as_a_file_has_its_picture_and_charts_without_black_rows():
     result = result_on("fattree:4:4:4,taper=2")
     text = mapping_svg(result, None, profile.read_traffic(f"ring:{result.ranks}"))
     root = ElementTree.fromstring(text.split("?>", 1)[1])
@@ -160,7 +155,7 @@ def test_a_large_machine_as_a_file_has_its_picture_and_charts_without_black_rows
         assert re.search(rf"\.{name} \{{ fill:", style), name
 
 
-def test_hostile_names_of_hosts_and_switches_stay_text() -> None:
+def test_hostile_names_of_hosts_and_switches_stay_text():
     result = result_on("fattree:4:4:2")
     hosts = tuple(f"{EVIL}{at}" for at in range(len(result.hosts)))
     stages = tuple(tuple(structs.replace(g, name=EVIL) for g in stage) for stage in result.stages)

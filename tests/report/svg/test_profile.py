@@ -1,7 +1,5 @@
 """A profile's standalone drawing."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -12,7 +10,7 @@ from toposeat.model.traffic import PairTable, Traffic
 from toposeat.report import traffic_svg
 
 
-def test_the_drawing_stands_alone() -> None:
+def test_the_drawing_stands_alone():
     drawing = traffic_svg(full_profile())
     root = ET.fromstring(drawing.encode())
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -23,7 +21,7 @@ def test_the_drawing_stands_alone() -> None:
     assert "url(" not in drawing
 
 
-def test_sixteen_thousand_ranks_are_binned() -> None:
+def test_sixteen_thousand_ranks_are_binned():
     ranks = 16384
     near = np.arange(ranks - 1)
     table = PairTable.from_pairs(near, near + 1, np.full(ranks - 1, 4096), np.ones(ranks - 1))

@@ -1,13 +1,11 @@
 """The demo's story: every machine's verdict, and the clock's beside the prediction."""
 
-from __future__ import annotations
-
 from tests.report import samples
 from toposeat.model.runs import ClockedOrder, ClockedResult, Gain
 from toposeat.report import render_demo_text
 
 
-def clocked(mean: float, low: float, high: float) -> ClockedResult:
+def clocked(mean, low, high):
     return ClockedResult(
         what="seconds of the program",
         command=("mpirun", "app"),
@@ -28,7 +26,7 @@ def clocked(mean: float, low: float, high: float) -> ClockedResult:
     )
 
 
-def test_the_story_has_one_line_for_each_thing_to_know() -> None:
+def test_the_story_has_one_line_for_each_thing_to_know():
     traffic = samples.stencil((2, 2, 4), weight=3)
     tree, box = samples.k80_16(), samples.small_tree()
     gained = samples.mapping(tree, traffic, samples.K80_PLACED)
@@ -45,7 +43,7 @@ def test_the_story_has_one_line_for_each_thing_to_know() -> None:
     assert text.count("VISIBLE_DEVICES") == 1
 
 
-def test_noise_is_called_noise_and_no_clock_is_left_out() -> None:
+def test_noise_is_called_noise_and_no_clock_is_left_out():
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     gained = [(tree, samples.mapping(tree, traffic, samples.K80_PLACED))]
     noise = render_demo_text(gained, clocked(0.01, -0.02, 0.04))

@@ -1,7 +1,5 @@
 """What is said of groups: their ranks and bytes, and whose devices changed."""
 
-from __future__ import annotations
-
 from toposeat.mapping import map_traffic
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 from toposeat.profile import pattern_traffic
@@ -10,12 +8,12 @@ from toposeat.report.view.traffic import group_rows
 from toposeat.topology import read_topology
 
 
-def lines(name: str, pattern: str) -> list[str]:
+def lines(name, pattern):
     machine, traffic = read_topology(name), pattern_traffic(pattern)
     return group_lines(map_traffic(machine, traffic), machine, traffic)
 
 
-def test_groups_that_cross_sockets_are_told_so() -> None:
+def test_groups_that_cross_sockets_are_told_so():
     found = lines("a100-pcie-8-bridged", "llm:tp=4,dp=2,order=dp-tp-cp-pp")
     assert found[0].startswith("tensor parallel 0: ")
     assert "(across sockets) to" in found[0]
@@ -24,16 +22,16 @@ def test_groups_that_cross_sockets_are_told_so() -> None:
     assert found[-1] == "and 2 more"
 
 
-def test_a_faster_link_of_the_same_kind_needs_no_words() -> None:
+def test_a_faster_link_of_the_same_kind_needs_no_words():
     (first, *_) = lines("dgx-1v", "llm:tp=2,dp=4")
     assert first == "tensor parallel 0: 20.0 GB/s to 40.0 GB/s"
 
 
-def test_groups_that_stay_are_not_named() -> None:
+def test_groups_that_stay_are_not_named():
     assert lines("hgx-h100", "llm:tp=2,dp=4") == []
 
 
-def job(ranks: dict[str, tuple[int, ...]], loads: list[tuple[int, Exchange, int]]) -> Traffic:
+def job(ranks, loads):
     """Communicators by name, in order, and (communicator, exchange, bytes) of NCCL."""
     return Traffic(
         ranks=64,
@@ -50,7 +48,7 @@ def job(ranks: dict[str, tuple[int, ...]], loads: list[tuple[int, Exchange, int]
     )
 
 
-def test_groups_are_named_the_heaviest_first() -> None:
+def test_groups_are_named_the_heaviest_first():
     ranks = {"tensor": (0, 1, 2, 3, 8, 10, 11), "": (5, 4), "wide": tuple(range(0, 40, 2))}
     ring, pairs = Exchange.RING, Exchange.PAIRWISE
     loads = [(0, ring, 512), (1, ring, 2048), (0, ring, 512), (0, pairs, 100), (2, ring, 1)]
@@ -63,7 +61,7 @@ def test_groups_are_named_the_heaviest_first() -> None:
     assert group_rows(job(ranks, [])) == []
 
 
-def test_of_many_groups_the_rest_is_counted() -> None:
+def test_of_many_groups_the_rest_is_counted():
     ranks = {f"g{at}": (at, at + 1) for at in range(20)}
     rows = group_rows(job(ranks, [(at, Exchange.RING, 100 - at) for at in range(20)]))
     assert [row[0] for row in rows] == [*(f"g{at}" for at in range(16)), "and 4 more"]

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.report import samples
@@ -71,11 +69,11 @@ ok     host  node07: 64 CPUs
 """
 
 
-def test_exact_text() -> None:
+def test_exact_text():
     assert render_health_text(samples.small_tree(), HEALTH, "toposeat map ring:4 -t x") == TEXT
 
 
-def test_an_order_that_harms_no_job_stands_first() -> None:
+def test_an_order_that_harms_no_job_stands_first():
     harmless = JobOrder(device_of_rank=ORDER.device_of_rank, effects=ORDER.effects[:1])
     text = render_health_text(samples.small_tree(), replace(HEALTH, orders=(harmless,)), "ask")
     lines = text.splitlines()
@@ -90,17 +88,17 @@ def test_an_order_that_harms_no_job_stands_first() -> None:
     assert "For  " not in text
 
 
-def test_the_line_to_copy_is_whole_on_a_narrow_terminal() -> None:
+def test_the_line_to_copy_is_whole_on_a_narrow_terminal():
     text = render_health_text(samples.small_tree(), HEALTH, style=TextStyle(width=40))
     assert "\nCUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,1,3\n" in text
 
 
-def test_no_machine() -> None:
+def test_no_machine():
     text = render_health_text(None, Health(findings=FINDINGS[:1]))
     assert text.startswith("Verdict   not healthy: 1 fault\n")
 
 
-def test_nothing_to_gain_says_how_sure() -> None:
+def test_nothing_to_gain_says_how_sure():
     none = PossibleGain(
         pattern="ring:4",
         kind="pipeline",
@@ -126,7 +124,7 @@ def test_nothing_to_gain_says_how_sure() -> None:
     assert "ask" not in text
 
 
-def test_narrow_plain_and_hostile() -> None:
+def test_narrow_plain_and_hostile():
     evil = Finding(
         severity=Severity.FAULT,
         code="x",
@@ -143,7 +141,7 @@ def test_narrow_plain_and_hostile() -> None:
     assert text.isascii()
 
 
-def test_json_is_for_fleets() -> None:
+def test_json_is_for_fleets():
     document = health_json(samples.small_tree(), HEALTH)
     assert document["schema"] == "toposeat/doctor/2"
     assert document["healthy"] is False

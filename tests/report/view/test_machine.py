@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.report import samples
@@ -10,7 +8,7 @@ from toposeat.report.view import machine
 from toposeat.report.view import traffic as profile
 
 
-def test_links_and_vertices_in_words() -> None:
+def test_links_and_vertices_in_words():
     tree = samples.small_tree()
     assert machine.link_words(tree, "package0--package1") == "cross-socket: package 0 - package 1"
     assert machine.link_words(tree, "gpu3--switch1") == "PCIe: D3 - switch 1"
@@ -22,8 +20,8 @@ def test_links_and_vertices_in_words() -> None:
     )
 
 
-def test_nameless_components_get_words() -> None:
-    def name(**fields: object) -> str:
+def test_nameless_components_get_words():
+    def name(**fields):
         return machine.component_words(Component(**fields))  # type: ignore[arg-type]
 
     assert name(id="switch12", kind=ComponentKind.SWITCH) == "switch 12"
@@ -33,7 +31,7 @@ def test_nameless_components_get_words() -> None:
     assert name(id="odd", kind=ComponentKind.SWITCH) == "odd"
 
 
-def test_topology_and_traffic_sentences() -> None:
+def test_topology_and_traffic_sentences():
     assert machine.topology_sentence(samples.small_tree()) == (
         "small-tree, 4 x Tesla K80, 10 links nominal"
     )
@@ -53,7 +51,7 @@ def test_topology_and_traffic_sentences() -> None:
     assert profile.traffic_sentence(host) == "x, 4 ranks, 4.00 KiB from host memory"
 
 
-def test_measured_links_come_first() -> None:
+def test_measured_links_come_first():
     tree = samples.small_tree()
     first = replace(tree.links[0], forward_bytes_per_s=samples.measured(11e9))
     mixed = replace(tree, links=(first, *tree.links[1:]))
@@ -61,7 +59,7 @@ def test_measured_links_come_first() -> None:
     assert machine.quantity_counts(mixed)[Source.MEASURED] == 1
 
 
-def test_relation_words() -> None:
+def test_relation_words():
     mesh = samples.mesh_8()
     assert machine.relation_word(mesh, "gpu0", "gpu0") == "X"
     assert machine.relation_word(mesh, "gpu0", "gpu1") == "NV1"
@@ -72,7 +70,7 @@ def test_relation_words() -> None:
     assert machine.relation_word(replace(mesh, routes=()), "gpu0", "gpu5") == "-"
 
 
-def test_short_device_names() -> None:
+def test_short_device_names():
     assert machine.short_device_name("NVIDIA A100-SXM4-40GB", 14) == "A100-SXM4-40GB"
     assert machine.short_device_name("NVIDIA A100-SXM4-40GB", 9) == "A100-SXM4"
     assert machine.short_device_name("Tesla K80", 5) == "K80"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -45,7 +43,7 @@ bytes x pair cost      592 MiB  352 MiB   41 %
 """
 
 
-def test_the_answer_is_first() -> None:
+def test_the_answer_is_first():
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
     assert render_mapping_text(result, tree, traffic) == K80
@@ -53,7 +51,7 @@ def test_the_answer_is_first() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_whatever_there_is_to_say_the_answer_is_short(width: int) -> None:
+def test_whatever_there_is_to_say_the_answer_is_short(width):
     tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
     result = replace(
         samples.mapping(tree, traffic, samples.K80_PLACED),
@@ -66,7 +64,7 @@ def test_whatever_there_is_to_say_the_answer_is_short(width: int) -> None:
 
 
 @pytest.mark.parametrize("way", ["trees", "rings"])
-def test_what_weakens_a_verdict_is_told_before_anything_else(way: str) -> None:
+def test_what_weakens_a_verdict_is_told_before_anything_else(way):
     tree, traffic = samples.k80_16(), samples.timed(samples.stencil((2, 2, 4), weight=3))
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
     names = ("tensor parallel", "data parallel", "pipeline parallel", "context parallel")
@@ -89,7 +87,7 @@ def test_what_weakens_a_verdict_is_told_before_anything_else(way: str) -> None:
     assert "- note 0" in text
 
 
-def test_why_an_order_was_not_taken_is_told_however_long_that_is() -> None:
+def test_why_an_order_was_not_taken_is_told_however_long_that_is():
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     why = (
         "kept the default: a placement predicted 37 % faster was found, but " + "it is slower " * 30
@@ -110,13 +108,13 @@ def test_why_an_order_was_not_taken_is_told_however_long_that_is() -> None:
     ("least", "said"),
     [(0.1, "saves 10 %"), (-1e-12, "saves 0 %"), (-0.2, "costs 20 %"), (-1.5, "costs 2.50x")],
 )
-def test_a_range_begins_with_what_is_saved_or_lost_at_least(least: float, said: str) -> None:
+def test_a_range_begins_with_what_is_saved_or_lost_at_least(least, said):
     words = range_words(Premises(gain_range=(least, 0.4))) or ""
     saves = "saves " if least < -0.1 else ""
     assert words == f"{said} to {saves}40 % of the default's link time."
 
 
-def test_a_loss_is_not_green() -> None:
+def test_a_loss_is_not_green():
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     gain = samples.mapping(tree, traffic, samples.K80_PLACED)
     for result, look in (
@@ -128,7 +126,7 @@ def test_a_loss_is_not_green() -> None:
         assert {cell.look for cell in cells if isinstance(cell, Cell)} == {look}
 
 
-def test_default_kept_says_so() -> None:
+def test_default_kept_says_so():
     tree, traffic = samples.small_tree(), samples.timed(samples.stencil((4,)))
     result = replace(samples.mapping(tree, traffic, range(4)), notes=("ties go to the default",))
     text = render_mapping_text(result, tree, traffic)
@@ -141,7 +139,7 @@ def test_default_kept_says_so() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_64_ranks_fit_the_width(width: int) -> None:
+def test_64_ranks_fit_the_width(width):
     cluster, traffic = samples.cluster(8, 8), samples.stencil((4, 4, 4))
     result = samples.mapping(cluster, traffic, range(63, -1, -1), proved=False)
     text = render_mapping_text(result, cluster, traffic, TextStyle(width=width), verbose=True)
@@ -155,7 +153,7 @@ def test_64_ranks_fit_the_width(width: int) -> None:
     ]
 
 
-def test_placement_leaves_out_what_nobody_knows() -> None:
+def test_placement_leaves_out_what_nobody_knows():
     placement = Placement(
         seats=(
             Seat(rank=0, local_rank=0, index=2, pci_bus_id="0000:07:00.0", cpus="0-7"),
@@ -175,7 +173,7 @@ def test_placement_leaves_out_what_nobody_knows() -> None:
     )
 
 
-def test_comparison_is_side_by_side_and_says_it_is_predicted() -> None:
+def test_comparison_is_side_by_side_and_says_it_is_predicted():
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     result = samples.mapping(tree, traffic, (0, 2, 1, 3))
     text = render_comparison_text(

@@ -1,23 +1,20 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.report import samples
 from tests.report.profile_samples import full_profile
 from toposeat.model.evaluation import Certificate
-from toposeat.model.topology import Topology
 from toposeat.report import render_mapping_text
 from toposeat.report.units import format_percent, format_seconds
 from toposeat.report.view import mapping as words
 from toposeat.report.view.traffic import mpi_share
 
 
-def certificate(**changes: object) -> Certificate:
+def certificate(**changes):
     base = Certificate(objective="time", proved=False, value=2.0, lower_bound=None, gap=None)
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-def test_certificate_in_words() -> None:
+def test_certificate_in_words():
     assert words.certificate_words(certificate()) == (
         "Heuristic for link time (2.00 s): no bound known, a better placement may exist."
     )
@@ -36,7 +33,7 @@ def test_certificate_in_words() -> None:
     )
 
 
-def test_verdict_of_a_gain_names_before_and_after() -> None:
+def test_verdict_of_a_gain_names_before_and_after():
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4), weight=3)
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
     assert words.verdict_words(result) == (
@@ -46,14 +43,14 @@ def test_verdict_of_a_gain_names_before_and_after() -> None:
     assert words.moved_words(result) == "14 ranks moved"
 
 
-def test_verdict_of_a_loss_does_not_call_it_a_gain() -> None:
+def test_verdict_of_a_loss_does_not_call_it_a_gain():
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     result = samples.mapping(tree, traffic, (0, 2, 1, 3), proved=False)
     assert words.outcome_word(result) == "loss"
     assert words.verdict_words(result).startswith("Predicted loss from moving 2 of 4 ranks")
 
 
-def test_verdict_when_the_default_is_kept() -> None:
+def test_verdict_when_the_default_is_kept():
     tree, traffic = samples.small_tree(), samples.stencil((4,))
     kept = samples.mapping(tree, traffic, range(4))
     assert words.verdict_words(kept) == (
@@ -68,7 +65,7 @@ def test_verdict_when_the_default_is_kept() -> None:
     )
 
 
-def test_reach_follows_amdahl() -> None:
+def test_reach_follows_amdahl():
     tree = samples.k80_16()
     traffic = samples.timed(samples.stencil((2, 2, 4), weight=3), wall_s=10, mpi_s=2.0)
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
@@ -85,7 +82,7 @@ def test_reach_follows_amdahl() -> None:
     )
 
 
-def test_reach_counts_only_what_placement_serves() -> None:
+def test_reach_counts_only_what_placement_serves():
     """40 % of the run is in MPI, but only 30 % of it on the device buffers that are placed."""
     tree, traffic = samples.small_tree(), full_profile()
     said = words.reach_words(samples.mapping(tree, traffic, range(4)), tree, traffic)
@@ -93,16 +90,16 @@ def test_reach_counts_only_what_placement_serves() -> None:
     assert "Your run spends 30 % of its time in MPI calls on device buffers" in said
 
 
-def test_reach_is_silent_without_times() -> None:
+def test_reach_is_silent_without_times():
     tree, traffic = samples.k80_16(), samples.stencil((2, 2, 4))
     assert words.reach_words(samples.mapping(tree, traffic, range(16)), tree, traffic) is None
 
 
-def on_host(topology: Topology, host: str) -> Topology:
+def on_host(topology, host):
     return replace(topology, devices=tuple(replace(d, host=host) for d in topology.devices))
 
 
-def test_reach_in_seconds_is_of_a_run_on_this_machine() -> None:
+def test_reach_in_seconds_is_of_a_run_on_this_machine():
     """4 s of 10 s are saved of link time, and more time than it takes was measured in MPI."""
     tree = samples.k80_16()
     traffic = samples.timed(samples.stencil((2, 2, 4), weight=3), wall_s=10, mpi_s=5.0)
@@ -129,7 +126,7 @@ def test_reach_in_seconds_is_of_a_run_on_this_machine() -> None:
     assert (words.reach_words(kept, there, traffic) or "").startswith("The default's link time is")
 
 
-def test_reach_elsewhere_is_only_a_bound() -> None:
+def test_reach_elsewhere_is_only_a_bound():
     tree = on_host(samples.k80_16(), "node08")
     traffic = samples.timed(samples.stencil((2, 2, 4), weight=3), wall_s=10, mpi_s=2.0)
     result = samples.mapping(tree, traffic, samples.K80_PLACED)
@@ -150,7 +147,7 @@ def test_reach_elsewhere_is_only_a_bound() -> None:
     )
 
 
-def test_no_reach_of_ranks_that_waited_for_cpus() -> None:
+def test_no_reach_of_ranks_that_waited_for_cpus():
     tree = on_host(samples.k80_16(), "node07")
     traffic = samples.timed(samples.stencil((2, 2, 4), weight=3), wall_s=10, mpi_s=9.0)
     ranks = tuple(replace(info, cpus="0-1") for info in traffic.rank_info)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 from toposeat.model.runs import ClockedOrder, ClockedPattern, ClockedResult, Gain
@@ -44,7 +42,7 @@ RESULT = ClockedPattern(
 )
 
 
-def test_measured_and_predicted_have_columns_of_their_own() -> None:
+def test_measured_and_predicted_have_columns_of_their_own():
     lines = render_pattern_text(RESULT).splitlines()
     top = next(i for i, line in enumerate(lines) if "message" in line)
     assert lines[top].split() == ["message", *(["measured"] * 6), "predicted"]
@@ -53,7 +51,7 @@ def test_measured_and_predicted_have_columns_of_their_own() -> None:
     assert row.endswith(" 55.0 %")
 
 
-def test_noise_is_named() -> None:
+def test_noise_is_named():
     text = render_pattern_text(RESULT)
     assert " 1.0 % ?" in text
     assert "saves 50.0 % at 1.00 MiB, measured; no measurable difference at 1 of 2 sizes" in (
@@ -63,14 +61,14 @@ def test_noise_is_named() -> None:
     assert "no measurable difference at any size" in render_pattern_text(noise)
 
 
-def test_times_of_a_stand_in_are_not_called_measured() -> None:
+def test_times_of_a_stand_in_are_not_called_measured():
     emulated = [replace(each, emulated="k80-16") for each in RESULT.results]
     text = render_pattern_text(replace(RESULT, results=tuple(emulated)))
     assert "measured" not in text.replace("measurable", "")
     assert "EMULATED" in text
 
 
-def test_json_says_what_is_noise() -> None:
+def test_json_says_what_is_noise():
     form = document("toposeat/pattern/1", RESULT)
     assert form["schema"] == "toposeat/pattern/1"
     noise = [result["orders"][0]["is_noise"] for result in form["results"]]

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.report import samples
-from toposeat.model.runs import RealisedSeat, RunRecord, SeatVerdict
+from toposeat.model.runs import RealisedSeat, SeatVerdict
 from toposeat.report import TextStyle, render_run_text, render_verdict
 
 RUN = """\
@@ -22,20 +20,20 @@ rank  host    pci           cpus  verdict
 """
 
 
-def test_exact_text() -> None:
+def test_exact_text():
     assert render_run_text(samples.run_record()) == RUN
 
 
-def test_measured_never_beside_predicted() -> None:
+def test_measured_never_beside_predicted():
     assert "predict" not in render_run_text(samples.run_record()).lower()
 
 
-def test_mismatch_is_loud_in_colour() -> None:
+def test_mismatch_is_loud_in_colour():
     text = render_run_text(samples.run_record(), TextStyle(colour=True))
     assert "\x1b[1;31mmismatch" in text
 
 
-def test_run_without_reports() -> None:
+def test_run_without_reports():
     record = replace(samples.run_record(), seats=(), repeats=5, notes=("stopped early",))
     text = render_run_text(record)
     assert "61.3 s, 5 runs" in text
@@ -43,23 +41,23 @@ def test_run_without_reports() -> None:
     assert "rank" not in text
 
 
-def seat(rank: int, verdict: SeatVerdict, *differences: str) -> RealisedSeat:
+def seat(rank, verdict, *differences):
     return RealisedSeat(
         rank=rank, host=f"n{rank // 4}", verdict=verdict, differences=tuple(differences)
     )
 
 
-def record(seats: list[RealisedSeat], *notes: str) -> RunRecord:
+def record(seats, *notes):
     return replace(samples.run_record(), seats=tuple(seats), notes=notes)
 
 
-def test_a_run_as_planned_is_said_in_one_line() -> None:
+def test_a_run_as_planned_is_said_in_one_line():
     text = render_verdict(record([seat(rank, SeatVerdict.AS_PLACED) for rank in range(16)]))
     assert text.splitlines()[0] == "16 ranks as planned on 4 nodes"
     assert len(text.splitlines()) == 2
 
 
-def test_when_all_is_wrong_twelve_lines_say_it() -> None:
+def test_when_all_is_wrong_twelve_lines_say_it():
     """Devices differ from rank to rank: the cause is one. Each rank has a cause of its own too."""
     words = [
         "alpha",
@@ -97,14 +95,14 @@ def test_when_all_is_wrong_twelve_lines_say_it() -> None:
     assert len(lines) == 12
 
 
-def test_what_was_not_checked_is_not_called_planned() -> None:
+def test_what_was_not_checked_is_not_called_planned():
     seats = [seat(rank, SeatVerdict.NOT_CHECKED, "not checked: device (why)") for rank in range(4)]
     lines = render_verdict(record(seats)).splitlines()
     assert lines[0] == "4 ranks on 1 node, not all of the plan checked"
     assert lines[1] == "- ranks 0-3: not checked: device (why)"
 
 
-def test_a_launcher_that_starts_nothing_is_the_verdict() -> None:
+def test_a_launcher_that_starts_nothing_is_the_verdict():
     """Where no rank reported, none of the hosts is known either."""
     seats = [replace(seat(0, SeatVerdict.NOT_CHECKED, "not checked: no report"), host="")]
     lines = render_verdict(replace(record(seats), exit_code=1)).splitlines()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,12 +58,12 @@ Doubts
 """
 
 
-def test_exact_text() -> None:
+def test_exact_text():
     assert render_topology_text(samples.small_tree()) == SMALL_TREE
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
-def test_64_devices_fit_the_width(width: int) -> None:
+def test_64_devices_fit_the_width(width):
     """Alike devices are drawn once, and one row of the matrix; each has a line of details."""
     text = render_topology_text(samples.switch_box(64), TextStyle(width=width))
     lines = text.splitlines()
@@ -75,7 +73,7 @@ def test_64_devices_fit_the_width(width: int) -> None:
     assert sum(line.startswith("D63 ") for line in lines) == (2 if width == 60 else 1)
 
 
-def test_a_crooked_matrix_of_many_devices_has_every_column() -> None:
+def test_a_crooked_matrix_of_many_devices_has_every_column():
     box = samples.switch_box(64)
     measured = tuple(
         replace(route, cap_bytes_per_s=Quantity(1e9 * (10 + number % 61), Source.MEASURED))
@@ -88,7 +86,7 @@ def test_a_crooked_matrix_of_many_devices_has_every_column() -> None:
     assert [name for header in headers for name in header] == [f"D{i}" for i in range(64)]
 
 
-def test_directions_that_differ_have_their_own_numbers() -> None:
+def test_directions_that_differ_have_their_own_numbers():
     tree = samples.small_tree()
     caps = {("gpu0", "gpu1"): 9.9e9, ("gpu1", "gpu0"): 6.63e9}
     measured = tuple(
@@ -105,7 +103,7 @@ def test_directions_that_differ_have_their_own_numbers() -> None:
     assert "Numbers   31 nominal, 2 measured" in text
 
 
-def test_narrow_links_hidden_gpus_and_nics() -> None:
+def test_narrow_links_hidden_gpus_and_nics():
     tree = samples.small_tree()
     narrow = replace(tree.devices[0], pcie=PcieState(width=8, max_width=16))
     nic = replace(tree.nics[0], bytes_per_s=Quantity(25e9), active=False)
@@ -117,7 +115,7 @@ def test_narrow_links_hidden_gpus_and_nics() -> None:
     assert "Hidden    1 GPU of this machine could not be used" in text
 
 
-def test_relayed_traffic_shows_who_shares_a_device_link() -> None:
+def test_relayed_traffic_shows_who_shares_a_device_link():
     """A chain of three: the middle device forwards, so both its links carry traffic of others."""
     devices = tuple(Device(id=f"g{i}", index=i, forwards=True) for i in range(3))
     links = [samples.link(LinkKind.XGMI, f"g{i}", f"g{i + 1}", 36) for i in range(2)]
@@ -131,7 +129,7 @@ def test_relayed_traffic_shows_who_shares_a_device_link() -> None:
     assert "xGMI          ~36.0 GB/s  D0-D1, D1-D2" in text
 
 
-def test_lists_the_catalogue() -> None:
+def test_lists_the_catalogue():
     machines = [
         (samples.small_tree(), Path("/home/me/a-folder-with-a-long-name/small-tree.toml")),
         (replace(samples.switch_box(16), sources=("Who: what, x",)), None),
@@ -145,20 +143,20 @@ def test_lists_the_catalogue() -> None:
     ]
 
 
-def test_several_hosts_are_named() -> None:
+def test_several_hosts_are_named():
     text = render_topology_text(samples.cluster(2, 2))
     assert "2 hosts" in text
     assert "node01:D0" in text
 
 
-def test_one_device_without_anything() -> None:
+def test_one_device_without_anything():
     bare = Topology(name="bare", origin="test", devices=(Device(id="g", index=0),))
     assert render_topology_text(bare) == (
         "Topology  bare, 1 device, no links known\nOrigin    test\n\ndevice\nD0\n"
     )
 
 
-def test_refused_peer_access_is_explained() -> None:
+def test_refused_peer_access_is_explained():
     tree = samples.small_tree()
     refused = replace(tree, routes=tuple(replace(r, peer_access=False) for r in tree.routes))
     text = render_topology_text(refused)
@@ -166,7 +164,7 @@ def test_refused_peer_access_is_explained() -> None:
     assert "!" + 14 * " " + "no peer access (16 routes)" in text
 
 
-def test_hostile_names_cannot_steer_the_terminal() -> None:
+def test_hostile_names_cannot_steer_the_terminal():
     evil = "\x1b[2J\x1b]0;owned\x07[red]x[/red]\u202e"
     tree = samples.small_tree()
     devices = (replace(tree.devices[0], name=evil, uuid=evil), *tree.devices[1:])
@@ -178,7 +176,7 @@ def test_hostile_names_cannot_steer_the_terminal() -> None:
     assert "[red]x[/red]" in text  # shown as it is, not taken as a colour
 
 
-def test_ascii_terminals_get_ascii() -> None:
+def test_ascii_terminals_get_ascii():
     tree = replace(samples.small_tree(), description="Gerät 日本")
     text = render_topology_text(tree, TextStyle(unicode=False))
     assert text.isascii()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -56,23 +54,23 @@ outside MPI   30.5 s        76 %
 """
 
 
-def test_exact_text() -> None:
+def test_exact_text():
     traffic = samples.timed(samples.stencil((2, 2), weight=3))
     assert render_traffic_text(traffic) == FOUR_RANKS
 
 
-def test_ascii_heat_and_bars() -> None:
+def test_ascii_heat_and_bars():
     text = render_traffic_text(samples.stencil((2, 2), weight=3), TextStyle(unicode=False))
     assert text.isascii()
     assert "    1 --    ##" in text or "    1 ==    ##" in text or "    1 ++    ##" in text
 
 
-def test_nothing_was_sent() -> None:
+def test_nothing_was_sent():
     text = render_traffic_text(Traffic(ranks=3, origin="quiet", tables={}))
     assert text == "Traffic   quiet, 3 ranks, no bytes sent\n"
 
 
-def test_large_traffic_is_shown_in_blocks_that_fit() -> None:
+def test_large_traffic_is_shown_in_blocks_that_fit():
     ranks = 1000
     near = np.arange(ranks - 1)
     table = PairTable.from_pairs(near, near + 1, np.full(ranks - 1, 4096), np.ones(ranks - 1))
@@ -82,7 +80,7 @@ def test_large_traffic_is_shown_in_blocks_that_fit() -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
-def test_killed_ranks_and_collectives_are_told() -> None:
+def test_killed_ranks_and_collectives_are_told():
     info = (RankInfo(rank=0, wall_s=1, mpi_s=0.5), RankInfo(rank=1, wall_s=1, finalized=False))
     event = CollectiveEvent(
         communicator=0,
@@ -124,7 +122,7 @@ DEAD = "2 ranks did not reach MPI_Finalize: 0, 1"
         ({}, False, DEAD),  # merged records: nobody knows how it ended
     ],
 )
-def test_how_a_run_ended_is_said_once(metadata, crashed, words) -> None:
+def test_how_a_run_ended_is_said_once(metadata, crashed, words):
     info = tuple(RankInfo(rank=r, wall_s=1, mpi_s=0.5, finalized=False) for r in range(2))
     traffic = replace(samples.stencil((2,)), rank_info=info, metadata=metadata)
     assert has_crashed(traffic) == crashed
@@ -134,7 +132,7 @@ def test_how_a_run_ended_is_said_once(metadata, crashed, words) -> None:
         assert text.startswith("Crash The launcher" if crashed else "Verdict At most 50 %")
 
 
-def test_an_exit_code_alone_is_no_crash() -> None:
+def test_an_exit_code_alone_is_no_crash():
     info = (RankInfo(rank=0, wall_s=1, mpi_s=0.5), RankInfo(rank=1, wall_s=1, mpi_s=0.5))
     traffic = replace(samples.stencil((2,)), rank_info=info, metadata={"exit_code": "5"})
     text = render_traffic_text(traffic)
@@ -142,7 +140,7 @@ def test_an_exit_code_alone_is_no_crash() -> None:
     assert "The launcher ended with exit code 5" in text
 
 
-def test_a_rank_with_itself_is_no_pair() -> None:
+def test_a_rank_with_itself_is_no_pair():
     table = PairTable.from_pairs([0, 0, 1], [0, 1, 1], [10**9, 4096, 10**6], [1, 1, 1])
     kind = TrafficKind.ONE_SIDED
     traffic = Traffic(ranks=2, origin="x", tables={(kind, MemorySpace.DEVICE): table})
@@ -154,7 +152,7 @@ def test_a_rank_with_itself_is_no_pair() -> None:
     assert "955 MiB of this is what ranks send to themselves, on no pair." in text
 
 
-def test_of_whom_a_verdict_without_device_buffers_is() -> None:
+def test_of_whom_a_verdict_without_device_buffers_is():
     """Below the verdict, of a run; a pattern has no buffers, and a crash no verdict."""
     words = "All buffers were in host memory: this answers for a GPU build that sends the same;"
     traffic = samples.stencil((2, 2))
@@ -168,20 +166,20 @@ def test_of_whom_a_verdict_without_device_buffers_is() -> None:
         assert words not in render_traffic_text(other)
 
 
-def test_colour_only_when_asked() -> None:
+def test_colour_only_when_asked():
     traffic = samples.stencil((2, 2), weight=3)
     assert "\x1b[" not in render_traffic_text(traffic)
     assert "\x1b[" in render_traffic_text(traffic, TextStyle(colour=True))
 
 
-def test_a_recognised_pattern_is_said() -> None:
+def test_a_recognised_pattern_is_said():
     traffic = samples.stencil((4, 4))
     assert "Pattern" not in render_traffic_text(traffic)
     named = replace(traffic, metadata={"pattern": "2-D 4x4 halo"})
     assert "Pattern   2-D 4x4 halo\n" in render_traffic_text(named)
 
 
-def test_a_summary_answers_first_and_drops_no_warning() -> None:
+def test_a_summary_answers_first_and_drops_no_warning():
     info = (RankInfo(rank=0, wall_s=1, mpi_s=0.5), RankInfo(rank=1, wall_s=1, finalized=False))
     traffic = replace(
         samples.stencil((4, 4)),

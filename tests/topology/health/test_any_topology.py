@@ -1,14 +1,12 @@
 """Machines with parts missing and numbers wrong: a verdict and a text for each, never a crash."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import PathClass, PcieState, Topology
+from toposeat.model.topology import PathClass, PcieState
 from toposeat.report import TextStyle, render_topology_text
 from toposeat.topology import findings_of, read_topology, wiring_of
 
@@ -17,7 +15,7 @@ _numbers = st.none() | st.integers(1, 64)
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> Topology:
+def damaged(draw):
     machine = read_topology(draw(st.sampled_from(MACHINES)))
     chance = st.integers(0, 5)
     routes = []
@@ -47,9 +45,7 @@ def damaged(draw: st.DrawFn) -> Topology:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged(), st.integers(40, 120), st.booleans())
-def test_always_a_verdict_and_a_text_that_fits(
-    machine: Topology, width: int, unicode: bool
-) -> None:
+def test_always_a_verdict_and_a_text_that_fits(machine, width, unicode):
     assert wiring_of(machine).reason
     assert all(finding.code and finding.detail for finding in findings_of(machine))
     text = render_topology_text(machine, TextStyle(width=width, unicode=unicode))

@@ -1,18 +1,14 @@
 """Every finding: on a machine that has the fault, and not on the same machine without it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from tests.topology.live.test_discover import dgx1_nvml, dgx1_sysfs
-from toposeat.model.health import Finding, Severity
+from toposeat.model.health import Severity
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Device, PathClass, PcieState, Route, Topology
+from toposeat.model.topology import PathClass, PcieState
 from toposeat.topology import discover_this, findings_of, wiring_of
 from toposeat.topology.health.findings import rows
 from toposeat.topology.sources import read_topology
@@ -20,26 +16,26 @@ from toposeat.topology.sources import read_topology
 HEALTHY = PcieState(generation=3, width=16, max_generation=3, max_width=16)
 
 
-def of_code(machine: Topology, code: str) -> list[Finding]:
+def of_code(machine, code):
     return [f for f in findings_of(machine) if f.code == code]
 
 
-def with_device(machine: Topology, position: int, **changes: object) -> Topology:
+def with_device(machine, position, **changes):
     devices = list(machine.devices)
     devices[position] = replace(devices[position], **changes)  # type: ignore[arg-type]
     return replace(machine, devices=tuple(devices))
 
 
-def with_devices(machine: Topology, change: Callable[[Device], Device]) -> Topology:
+def with_devices(machine, change):
     return replace(machine, devices=tuple(change(d) for d in machine.devices))
 
 
-def with_routes(machine: Topology, change: Callable[[Route], Route]) -> Topology:
+def with_routes(machine, change):
     return replace(machine, routes=tuple(change(r) for r in machine.routes))
 
 
 @pytest.fixture
-def dgx() -> Topology:
+def dgx():
     """A DGX-1V whose links are all as they should be."""
     machine = with_devices(
         read_topology("dgx-1v"), lambda d: replace(d, pcie=HEALTHY, inactive_lanes=0)
@@ -48,7 +44,7 @@ def dgx() -> Topology:
     return machine
 
 
-def test_narrow_links_are_faults(dgx: Topology) -> None:
+def test_narrow_links_are_faults(dgx):
     narrow = with_device(dgx, 3, pcie=replace(HEALTHY, width=8))
     (finding,) = of_code(narrow, "pcie-width")
     assert (finding.severity, finding.subject) == (Severity.FAULT, "D3")
@@ -59,7 +55,7 @@ def test_narrow_links_are_faults(dgx: Topology) -> None:
     assert of_code(replace(dgx, nics=nics), "pcie-width")[0].subject == "mlx5_0"
 
 
-def test_slow_links_may_be_idle(dgx: Topology) -> None:
+def test_slow_links_may_be_idle(dgx):
     one = with_device(dgx, 3, pcie=replace(HEALTHY, generation=1))
     (finding,) = of_code(one, "pcie-generation")
     assert (finding.severity, finding.subject) == (Severity.INFO, "D3")
@@ -69,7 +65,7 @@ def test_slow_links_may_be_idle(dgx: Topology) -> None:
     assert "as all are" in finding.detail
 
 
-def test_inactive_lanes_of_one_are_a_fault_of_all_a_doubt(dgx: Topology) -> None:
+def test_inactive_lanes_of_one_are_a_fault_of_all_a_doubt(dgx):
     one = with_device(dgx, 2, inactive_lanes=1)
     assert [(f.severity, f.subject) for f in of_code(one, "lanes-inactive")] == [
         (Severity.FAULT, "D2")
@@ -80,7 +76,7 @@ def test_inactive_lanes_of_one_are_a_fault_of_all_a_doubt(dgx: Topology) -> None
     assert {f.severity for f in of_code(bare, "lanes-inactive")} == {Severity.INFO}
 
 
-def test_fewer_lanes_than_most_are_doubted(dgx: Topology) -> None:
+def test_fewer_lanes_than_most_are_doubted(dgx):
     bond = next(x for x in dgx.links if x.kind.value == "nvlink" and x.count == 2)
     weaker = replace(dgx, links=tuple(replace(x, count=1) if x is bond else x for x in dgx.links))
     silent = with_devices(weaker, lambda d: replace(d, inactive_lanes=None))
@@ -89,10 +85,10 @@ def test_fewer_lanes_than_most_are_doubted(dgx: Topology) -> None:
     assert (finding.severity, finding.subject) == (Severity.DOUBT, ", ".join(ends))
 
 
-def test_peer_access(dgx: Topology) -> None:
+def test_peer_access(dgx):
     devices = {d.id for d in dgx.devices}
 
-    def deny(which: set[bool]) -> Topology:
+    def deny(which):
         return with_routes(
             dgx,
             lambda r: replace(
@@ -109,7 +105,7 @@ def test_peer_access(dgx: Topology) -> None:
     assert linked.severity is Severity.FAULT
 
 
-def test_hidden_gpus_name_the_remedy(tmp_path: Path) -> None:
+def test_hidden_gpus_name_the_remedy(tmp_path):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     nvml.gpus = nvml.gpus[:6]
@@ -121,14 +117,14 @@ def test_hidden_gpus_name_the_remedy(tmp_path: Path) -> None:
     assert "--gpus-per-node=N --gpu-bind=none" in rows()["gpu-hidden"][2]
 
 
-def test_a_live_machine_that_is_well_is_healthy(tmp_path: Path) -> None:
+def test_a_live_machine_that_is_well_is_healthy(tmp_path):
     dgx1_sysfs(tmp_path)
     codes = {f.code for f in findings_of(discover_this(sysfs=tmp_path, nvml=dgx1_nvml()))}
     # The fake library denies peer access between sockets, and its GPUs idle.
     assert codes == {"pcie-generation", "peer-access-off"}
 
 
-def test_affinity_that_contradicts(dgx: Topology) -> None:
+def test_affinity_that_contradicts(dgx):
     masked = with_devices(dgx, lambda d: replace(d, numa_node=None, cpus="0-3"))
     (finding,) = of_code(masked, "affinity-contradiction")
     assert "16 pairs have the same near CPUs" in finding.detail
@@ -137,13 +133,13 @@ def test_affinity_that_contradicts(dgx: Topology) -> None:
     assert finding.subject == "D0-D1"
 
 
-def with_nics(machine: Topology, **changes: object) -> Topology:
+def with_nics(machine, **changes):
     """The machine with members of some NICs changed, by the NIC's name."""
     nics = (replace(nic, **changes.get(nic.name, {})) for nic in machine.nics)  # type: ignore[arg-type]
     return replace(machine, nics=tuple(nics))
 
 
-def test_nics_that_are_of_no_use(dgx: Topology) -> None:
+def test_nics_that_are_of_no_use(dgx):
     down = with_nics(dgx, mlx5_0={"active": False})
     (finding,) = of_code(down, "nic-down")
     assert (finding.severity, finding.subject) == (Severity.DOUBT, "mlx5_0")
@@ -161,18 +157,18 @@ def test_nics_that_are_of_no_use(dgx: Topology) -> None:
     assert finding.subject == "mlx5_bond_0, mlx5_bond_1, mlx5_bond_2"
 
 
-def test_nics_that_carry_less_than_they_could(dgx: Topology) -> None:
+def test_nics_that_carry_less_than_they_could(dgx):
     choked = with_nics(dgx, mlx5_1={"bytes_per_s": Quantity(25e9), "pcie": HEALTHY})
     (finding,) = of_code(choked, "nic-throttled")
     assert finding.subject == "mlx5_1"
     assert "ports of 25 GB/s behind a PCIe link of about 12 GB/s" in finding.detail
 
 
-def test_gpus_that_share_a_nic_while_another_idles(dgx: Topology) -> None:
+def test_gpus_that_share_a_nic_while_another_idles(dgx):
     """Two more GPUs come to mlx5_0 when every way to mlx5_1 is as far as across the socket."""
     ids = {nic.name: nic.id for nic in dgx.nics}
 
-    def change(route: Route) -> Route:
+    def change(route):
         away = route.target == ids["mlx5_1"]
         return replace(route, path_class=PathClass.SYS) if away else route
 
@@ -186,7 +182,7 @@ def test_gpus_that_share_a_nic_while_another_idles(dgx: Topology) -> None:
     assert of_code(with_routes(parts, change), "nic-shared") == []  # of one GPU
 
 
-def test_nics_of_another_socket(dgx: Topology) -> None:
+def test_nics_of_another_socket(dgx):
     near_one = {n.id for n in dgx.nics[:2]}
     far = with_routes(
         dgx,
@@ -205,11 +201,11 @@ def test_nics_of_another_socket(dgx: Topology) -> None:
     assert of_code(gone, "nic-far")[0].subject == "D4, D5, D6, D7"  # what is down is not near
 
 
-def test_measured_outliers(dgx: Topology) -> None:
+def test_measured_outliers(dgx):
     devices = {d.id for d in dgx.devices}
 
-    def measured(slow: float) -> Topology:
-        def change(route: Route) -> Route:
+    def measured(slow):
+        def change(route):
             if route.target not in devices:
                 return route
             rate = min(dgx.link_of_id[x].forward_bytes_per_s.value for x in route.links)
@@ -226,7 +222,7 @@ def test_measured_outliers(dgx: Topology) -> None:
     assert found[0].severity is Severity.FAULT  # the worst comes first
 
 
-def test_routes_nodes_and_parts(dgx: Topology) -> None:
+def test_routes_nodes_and_parts(dgx):
     cut = replace(
         dgx, routes=tuple(r for r in dgx.routes if {r.source, r.target} != {"gpu0", "gpu1"})
     )
@@ -239,12 +235,12 @@ def test_routes_nodes_and_parts(dgx: Topology) -> None:
     assert "MIG slice" in of_code(mig, "partitions")[0].detail
 
 
-def test_what_the_reader_doubted_is_told(dgx: Topology) -> None:
+def test_what_the_reader_doubted_is_told(dgx):
     (finding,) = findings_of(replace(dgx, report=("a doubt",)))
     assert (finding.code, finding.severity, finding.detail) == ("reader", Severity.INFO, "a doubt")
 
 
-def test_untold_links_name_the_command_that_lists_them() -> None:
+def test_untold_links_name_the_command_that_lists_them():
     box = replace(read_topology("l40s-8"), tells=())
     assert of_code(box, "links-untold") == []  # they never have any
     for name, words in (
@@ -265,7 +261,7 @@ def test_untold_links_name_the_command_that_lists_them() -> None:
     assert "always has" in found.detail
 
 
-def test_a_gpu_without_links_beside_a_switch_is_a_fault() -> None:
+def test_a_gpu_without_links_beside_a_switch_is_a_fault():
     """0 of 18 NVLinks while its seven siblings have all of theirs."""
     machine = read_topology("hgx-h100")
     assert of_code(machine, "lanes-unequal") == []
@@ -275,11 +271,11 @@ def test_a_gpu_without_links_beside_a_switch_is_a_fault() -> None:
     assert "0 device-link lanes, others of its kind 18" in found.detail
 
 
-def test_pairs_of_unknown_class_are_not_compared() -> None:
+def test_pairs_of_unknown_class_are_not_compared():
     """Some may be joined by NVLink, others not."""
     machine = read_topology("k40-8")
 
-    def measured(route: Route) -> Route:
+    def measured(route):
         rate = Quantity(2e9 if "gpu0" in (route.source, route.target) else 2e10, Source.MEASURED)
         return replace(route, cap_bytes_per_s=rate, path_class=PathClass.UNKNOWN)
 
@@ -287,7 +283,7 @@ def test_pairs_of_unknown_class_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(("name", "tool"), [("dgx-1v", "nvidia-smi"), ("mi100-8", "amd-smi")])
-def test_hints_name_the_tool_of_the_maker(name: str, tool: str) -> None:
+def test_hints_name_the_tool_of_the_maker(name, tool):
     machine = with_device(read_topology(name), 0, inactive_lanes=1)
     off = with_routes(machine, lambda route: replace(route, peer_access=False))
     hints = [f.hint for code in ("lanes-inactive", "peer-access-off") for f in of_code(off, code)]

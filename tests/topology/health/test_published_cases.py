@@ -1,9 +1,5 @@
 """Machines of public threads: what `doctor` finds in each, and nothing else."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from toposeat.model.health import Health, Severity, Verdict
@@ -58,7 +54,7 @@ VERDICTS = {FAULT: Verdict.UNHEALTHY, UNTOLD: Verdict.INCOMPLETE}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_found(case: str, shared_dir: Path) -> None:
+def test_what_is_found(case, shared_dir):
     folder, _, files = case.partition("/")
     where = shared_dir / "cases/topology" / folder
     if not where.is_dir():

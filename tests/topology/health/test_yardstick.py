@@ -3,20 +3,17 @@
 The inputs are tables as NVIDIA's tools print them, so that reading and merging are in the test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.topology.readers.recorded import machine_of
-from toposeat.model.health import Finding, Severity
-from toposeat.model.topology import Topology
+from toposeat.model.health import Severity
 from toposeat.topology import findings_of, parse_topology_text
 
 Rates = Sequence[Sequence[float]]
 
 
-def square(count: int, rate: float, **others: float) -> list[list[float]]:
+def square(count, rate, **others):
     """One rate for all pairs; `d1_d2=40` is that of a pair, `d1=3` of all pairs of a device."""
     rows = [[900.0 if i == j else rate for j in range(count)] for i in range(count)]
     for ends, value in others.items():
@@ -28,7 +25,7 @@ def square(count: int, rate: float, **others: float) -> list[list[float]]:
     return rows
 
 
-def p2p(names: Sequence[str], rates: Rates, *, access: bool = True) -> Topology:
+def p2p(names, rates, *, access=True):
     """A machine from what p2pBandwidthLatencyTest prints of one direction."""
     count = range(len(names))
     can, state = ("CAN", "Enabled") if access else ("CANNOT", "Disabled")
@@ -46,38 +43,38 @@ def p2p(names: Sequence[str], rates: Rates, *, access: bool = True) -> Topology:
     return parse_topology_text("\n".join(lines) + "\n", Path("p2p.txt"))
 
 
-def slow(machine: Topology) -> list[Finding]:
+def slow(machine):
     return [f for f in findings_of(machine) if f.code in ("device-slow", "pair-slow")]
 
 
 CARD = "NVIDIA GeForce RTX 4090"
 
 
-def test_one_device_of_three_on_few_lanes_is_doubted() -> None:
+def test_one_device_of_three_on_few_lanes_is_doubted():
     (found,) = slow(p2p([CARD] * 3, square(3, 25, d0=13)))
     assert (found.severity, found.code, found.subject) == (Severity.DOUBT, "device-slow", "D0")
     assert "13 GB/s at most, those of the others 25 GB/s" in found.detail
     assert slow(p2p([CARD] * 3, square(3, 25, d0=22))) == []
 
 
-def test_a_device_without_a_quarter_of_the_others_is_a_fault() -> None:
+def test_a_device_without_a_quarter_of_the_others_is_a_fault():
     (found,) = slow(p2p([CARD] * 7, square(7, 25, d6=2)))
     assert (found.severity, found.subject) == (Severity.FAULT, "D6")
 
 
-def test_where_half_are_slower_the_machine_was_built_so() -> None:
+def test_where_half_are_slower_the_machine_was_built_so():
     halves = square(4, 14, d2_d3=25)
     assert slow(p2p([CARD] * 4, halves)) == []
 
 
-def test_another_product_may_have_half_the_lanes() -> None:
+def test_another_product_may_have_half_the_lanes():
     names = [CARD, CARD, CARD, "NVIDIA GeForce RTX 4060"]
     assert slow(p2p(names, square(4, 25, d3=12.5))) == []
     (found,) = slow(p2p(names, square(4, 25, d3=5)))
     assert found.subject == "D3"
 
 
-def test_two_devices_are_held_to_their_products_link() -> None:
+def test_two_devices_are_held_to_their_products_link():
     """Nothing to compare with but what PCIe 5.0 x16 carries."""
     cards = ["NVIDIA GeForce RTX 5090"] * 2
     (found,) = slow(p2p(cards, square(2, 3.4), access=False))
@@ -89,12 +86,12 @@ def test_two_devices_are_held_to_their_products_link() -> None:
     assert slow(p2p(["NVIDIA Unheard-of"] * 2, square(2, 3.4))) == []  # of which nothing is known
 
 
-def test_a_device_beside_others_with_bridges_is_not_slow() -> None:
+def test_a_device_beside_others_with_bridges_is_not_slow():
     """Of 48 GB/s no PCIe 4 link is capable: it tells nothing of a card without a bridge."""
     assert slow(p2p(["NVIDIA GeForce RTX 3090"] * 3, square(3, 20, d0_d1=48))) == []
 
 
-def test_a_pair_below_a_tenth_of_the_link() -> None:
+def test_a_pair_below_a_tenth_of_the_link():
     (found,) = slow(p2p([CARD] * 4, square(4, 20, d0_d3=1.5)))
     assert (found.severity, found.code) == (Severity.DOUBT, "pair-slow")
     assert found.subject == "D0-D3, D3-D0"
@@ -121,10 +118,10 @@ SUM {way}_memcpy_ce {total}
 """
 
 
-def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
+def test_host_copies_are_held_to_siblings_and_link(tmp_path):
     both = (("host_to_device", "->"), ("device_to_host", "<-"))
 
-    def found(rates: Sequence[float], ways: Sequence[tuple[str, str]] = both) -> list[Finding]:
+    def found(rates, ways=both):
         text = "\n".join(
             HOST.format(
                 way=way,
@@ -150,7 +147,7 @@ def test_host_copies_are_held_to_siblings_and_link(tmp_path: Path) -> None:
     assert (every.severity, every.subject) == (Severity.FAULT, "D0, D1, D2")
 
 
-def test_the_host_tells_which_of_two_is_slow(tmp_path: Path) -> None:
+def test_the_host_tells_which_of_two_is_slow(tmp_path):
     """Both ends of a pair are slow; copies of the host are of one device each."""
     matrix = (
         "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"

@@ -3,8 +3,6 @@
 The PCI trees are built as Linux shows them: root port, switch upstream port, downstream ports.
 """
 
-from __future__ import annotations
-
 import re
 from ctypes import c_ulong
 from dataclasses import dataclass, field
@@ -24,22 +22,12 @@ class FakeSysfs:
 
     root: Path
 
-    def write(self, path: str, text: str) -> None:
+    def write(self, path, text):
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text + "\n")
 
-    def pci(
-        self,
-        path: str,
-        *,
-        vendor: str,
-        pci_class: str,
-        node: int = -1,
-        cpus: str = "",
-        speed: str = "8.0 GT/s PCIe",
-        width: int = 16,
-    ) -> None:
+    def pci(self, path, *, vendor, pci_class, node=-1, cpus="", speed="8.0 GT/s PCIe", width=16):
         """One function at `path`, e.g. `pci0000:00/0000:00:02.0/0000:04:00.0`."""
         folder = f"devices/{path}"
         bus = path.rsplit("/", 1)[1]
@@ -59,7 +47,7 @@ class FakeSysfs:
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(f"../../../{folder}")
 
-    def adapter(self, kind: str, name: str, pci_path: str) -> None:
+    def adapter(self, kind, name, pci_path):
         """A device of class infiniband or net on a PCI function."""
         folder = self.root / "devices" / pci_path / kind / name
         folder.mkdir(parents=True)
@@ -68,28 +56,20 @@ class FakeSysfs:
         entry.parent.mkdir(parents=True, exist_ok=True)
         entry.symlink_to(folder)
 
-    def kfd(self, recorded: Path) -> None:
+    def kfd(self, recorded):
         """KFD's files as `head` printed them."""
         parts = re.split(r"^==> (\S+) <==$", recorded.read_text(), flags=re.MULTILINE)[1:]
         for path, content in zip(parts[::2], parts[1::2], strict=True):
             self.write(f"class/kfd/kfd/topology/{path}", content.strip())
 
-    def numa(self, node: int, cpus: str, package: int) -> None:
+    def numa(self, node, cpus, package):
         self.write(f"devices/system/node/node{node}/cpulist", cpus)
         if cpus:
             first = cpus.replace(",", "-").split("-")[0]
             path = f"devices/system/cpu/cpu{first}/topology/physical_package_id"
             self.write(path, str(package))
 
-    def switch(
-        self,
-        root_port: str,
-        bus: int,
-        endpoints: list[tuple[str, str, str]],
-        *,
-        node: int,
-        cpus: str,
-    ) -> list[str]:
+    def switch(self, root_port, bus, endpoints, *, node, cpus):
         """A switch below a root port; endpoints are (bus id, vendor, class). Returns paths."""
         base = root_port
         self.pci(base, vendor="0x8086", pci_class=BRIDGE_CLASS, node=node)

@@ -1,12 +1,8 @@
 """Live discovery on machines that are written to a folder: what disagrees is reported."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +18,7 @@ from tests.topology.live.fake_machine import (
 )
 from toposeat.errors import UnavailableError
 from toposeat.mapping import seat_ranks
-from toposeat.model.topology import FactKind, Topology, Vendor
+from toposeat.model.topology import FactKind, Vendor
 from toposeat.topology import discover_this, nccl_xml, read_topology
 
 GPU, CPU, SWITCH = 0, 1, 2  # NVML's remote device types
@@ -33,11 +29,11 @@ TWO_LANES = ((0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7))
 ONE_LANE = ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))
 
 
-def bus(number: str) -> str:
+def bus(number):
     return f"0000:{number}:00.0"
 
 
-def dgx1_sysfs(root: Path) -> FakeSysfs:
+def dgx1_sysfs(root):
     """Two host bridges with two switches each: two GPUs and one NIC below every switch."""
     sysfs = FakeSysfs(root)
     for socket in (0, 1):
@@ -62,7 +58,7 @@ def dgx1_sysfs(root: Path) -> FakeSysfs:
     return sysfs
 
 
-def dgx1_nvml(**options: object) -> FakeNvml:
+def dgx1_nvml(**options):
     gpus = [
         FakeGpu(pci=bus(b), uuid=f"GPU-0000000{i}-0000-0000-0000-000000000000")
         for i, b in enumerate(DGX1_GPUS)
@@ -72,13 +68,13 @@ def dgx1_nvml(**options: object) -> FakeNvml:
             gpus[a].links += [(gpus[b].pci, GPU)] * lanes
             gpus[b].links += [(gpus[a].pci, GPU)] * lanes
 
-    def distance(i: int, j: int) -> int:
+    def distance(i, j):
         return 20 if i // 2 == j // 2 else 30 if i // 4 == j // 4 else 50
 
     return FakeNvml(gpus, distance=distance, **options)
 
 
-def wiring(topology: Topology) -> dict[tuple[str, ...], tuple[int, float]]:
+def wiring(topology):
     devices = {d.id for d in topology.devices}
     return {
         tuple(sorted(x.ends)): (x.count, x.forward_bytes_per_s.value)
@@ -87,12 +83,12 @@ def wiring(topology: Topology) -> dict[tuple[str, ...], tuple[int, float]]:
     }
 
 
-def doubts(topology: Topology) -> str:
+def doubts(topology):
     return "\n".join(topology.report)
 
 
 @pytest.mark.parametrize("as_bytes", [False, True])
-def test_finds_the_dgx_1v_of_the_catalogue(tmp_path: Path, as_bytes: bool) -> None:
+def test_finds_the_dgx_1v_of_the_catalogue(tmp_path, as_bytes):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml(as_bytes=as_bytes)
     found = discover_this(sysfs=tmp_path, nvml=nvml, host="node07")
@@ -138,13 +134,7 @@ def test_finds_the_dgx_1v_of_the_catalogue(tmp_path: Path, as_bytes: bool) -> No
         ("x86_64", None, "x86_64"),
     ],
 )
-def test_the_processor_is_told_in_nccls_words(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    architecture: str,
-    text: str | None,
-    words: str,
-) -> None:
+def test_the_processor_is_told_in_nccls_words(tmp_path, monkeypatch, architecture, text, words):
     monkeypatch.setattr("platform.machine", lambda: architecture)
     dgx1_sysfs(tmp_path)
     cpuinfo = tmp_path / "cpuinfo"
@@ -160,7 +150,7 @@ def test_the_processor_is_told_in_nccls_words(
     assert all(f'{key}="{value}"' in first for key, value in attributes)
 
 
-def test_ranks_get_whole_cores(tmp_path: Path) -> None:
+def test_ranks_get_whole_cores(tmp_path):
     sysfs = dgx1_sysfs(tmp_path)
     for cpu in range(80):  # neighbours are threads of a core, as on some boards
         path = f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
@@ -173,7 +163,7 @@ def test_ranks_get_whole_cores(tmp_path: Path) -> None:
     assert [seat.cpus for seat in seats.seats] == ["0-13", "14-19,40-47", "48-59"]
 
 
-def test_pcie_speed_is_that_of_the_slower_end(tmp_path: Path) -> None:
+def test_pcie_speed_is_that_of_the_slower_end(tmp_path):
     sysfs = FakeSysfs(tmp_path)
     sysfs.numa(0, "0-7", 0)
     port = "pci0000:00/0000:00:01.0"
@@ -186,7 +176,7 @@ def test_pcie_speed_is_that_of_the_slower_end(tmp_path: Path) -> None:
     assert found.report == ()
 
 
-def test_gpus_hidden_by_a_cgroup_are_reported(tmp_path: Path) -> None:
+def test_gpus_hidden_by_a_cgroup_are_reported(tmp_path):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     nvml.gpus = nvml.gpus[:2]
@@ -195,7 +185,7 @@ def test_gpus_hidden_by_a_cgroup_are_reported(tmp_path: Path) -> None:
     assert "6 of 8 NVIDIA GPUs are hidden from this process" in doubts(found)
 
 
-def test_without_nvml_sysfs_lists_the_gpus(tmp_path: Path) -> None:
+def test_without_nvml_sysfs_lists_the_gpus(tmp_path):
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=False))
     assert [d.pci_bus_id for d in found.devices] == [bus(b) for b in DGX1_GPUS]
@@ -219,27 +209,27 @@ def test_without_nvml_sysfs_lists_the_gpus(tmp_path: Path) -> None:
         "nvmlSystemGetDriverVersion",
     ],
 )
-def test_calls_that_are_not_supported_degrade(tmp_path: Path, function: str) -> None:
+def test_calls_that_are_not_supported_degrade(tmp_path, function):
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=[function]))
     assert doubts(found) == f"NVML did not answer {function}: Not Supported"
     assert wiring(found) == wiring(read_topology("dgx-1v"))
 
 
-def test_gpus_that_cannot_be_cut_are_no_doubt(tmp_path: Path) -> None:
+def test_gpus_that_cannot_be_cut_are_no_doubt(tmp_path):
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=["nvmlDeviceGetMigMode"]))
     assert found.report == ()
 
 
-def test_missing_nvlink_calls_mean_no_nvlink(tmp_path: Path) -> None:
+def test_missing_nvlink_calls_mean_no_nvlink(tmp_path):
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=dgx1_nvml(unsupported=["nvmlDeviceGetNvLinkState"]))
     assert wiring(found) == {}
     assert found.route_of_pair["gpu0", "gpu3"].path_class.value == "PHB"
 
 
-def test_nvswitch_fabric(tmp_path: Path) -> None:
+def test_nvswitch_fabric(tmp_path):
     """Twelve links of each GPU spread over six switches: one crossbar."""
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
@@ -253,7 +243,7 @@ def test_nvswitch_fabric(tmp_path: Path) -> None:
     }
 
 
-def nvlinks(found: Topology) -> list[tuple[str, int, float]]:
+def nvlinks(found):
     """End, lanes and bytes/s of the NVLinks at switches."""
     ports = [x for x in found.links if x.kind.value == "nvlink"]
     return [(x.ends[1], x.count, x.forward_bytes_per_s.value) for x in ports]
@@ -264,9 +254,7 @@ HIDDEN = "fffffff:ffff:ff.f"  # of a switch that a virtual machine does not see
 
 @pytest.mark.parametrize("remote", [(HIDDEN, 255), (HIDDEN, SWITCH), (bus("c0"), SWITCH)])
 @pytest.mark.parametrize("refused", [[], ["nvmlDeviceGetNvLinkRemoteDeviceType"]])
-def test_an_nvswitch_that_a_virtual_machine_does_not_see(
-    tmp_path: Path, remote: tuple[str, int], refused: list[str]
-) -> None:
+def test_an_nvswitch_that_a_virtual_machine_does_not_see(tmp_path, remote, refused):
     """Of Hopper fields tell the state of links, not GetNvLinkState."""
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml(unsupported=refused)
@@ -291,9 +279,7 @@ def test_an_nvswitch_that_a_virtual_machine_does_not_see(
         ("NVIDIA B200", 0, 50e9),
     ],
 )
-def test_nvmls_own_link_version_is_before_the_products(
-    tmp_path: Path, name: str, version: int, rate: float
-) -> None:
+def test_nvmls_own_link_version_is_before_the_products(tmp_path, name, version, rate):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     for gpu in nvml.gpus:
@@ -302,7 +288,7 @@ def test_nvmls_own_link_version_is_before_the_products(
     assert nvlinks(found) == [("nvswitch0", 2, 2 * rate)] * 8
 
 
-def test_two_nvswitch_boards(tmp_path: Path) -> None:
+def test_two_nvswitch_boards(tmp_path):
     sysfs = FakeSysfs(tmp_path)
     sysfs.numa(0, "0-7", 0)
     gpus = []
@@ -322,7 +308,7 @@ def test_two_nvswitch_boards(tmp_path: Path) -> None:
     assert "assumed to be joined at full bisection" in doubts(found)
 
 
-def test_nvlink_to_the_cpu(tmp_path: Path) -> None:
+def test_nvlink_to_the_cpu(tmp_path):
     """POWER9: GPUs of two sockets talk over NVLink, X-bus, NVLink."""
     sysfs = FakeSysfs(tmp_path)
     gpus = []
@@ -341,7 +327,7 @@ def test_nvlink_to_the_cpu(tmp_path: Path) -> None:
     assert {c.numa_node for c in found.components if c.kind.value == "numa"} == {0, 8}
 
 
-def box_of_nodes(tmp_path: Path, nodes: Sequence[int]) -> Topology:
+def box_of_nodes(tmp_path, nodes):
     """A GPU on each of these memory nodes, of which two make a socket; of -1 nothing is told."""
     sysfs = FakeSysfs(tmp_path)
     gpus = []
@@ -356,13 +342,13 @@ def box_of_nodes(tmp_path: Path, nodes: Sequence[int]) -> Topology:
     return discover_this(sysfs=tmp_path, nvml=FakeNvml(gpus))
 
 
-def test_a_node_that_is_not_told_is_no_socket(tmp_path: Path) -> None:
+def test_a_node_that_is_not_told_is_no_socket(tmp_path):
     found = box_of_nodes(tmp_path, (0, 1, 2, 3, -1))
     assert {c.id for c in found.components if c.kind.value == "package"} == {"package0", "package1"}
     assert len(found.route_of_pair["gpu0", "gpu4"].links) == 6
 
 
-def test_numa_nodes_of_a_socket_meet_on_its_die(tmp_path: Path) -> None:
+def test_numa_nodes_of_a_socket_meet_on_its_die(tmp_path):
     found = box_of_nodes(tmp_path, range(4))
     smp = [set(x.ends) for x in found.links if x.kind.value == "smp"]
     assert {"package0", "package1"} in smp
@@ -371,7 +357,7 @@ def test_numa_nodes_of_a_socket_meet_on_its_die(tmp_path: Path) -> None:
     assert len(found.route_of_pair["gpu0", "gpu2"].links) == 7
 
 
-def test_mig_inactive_and_lopsided_links_are_reported(tmp_path: Path) -> None:
+def test_mig_inactive_and_lopsided_links_are_reported(tmp_path):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     nvml.gpus[0].mig = True
@@ -387,7 +373,7 @@ def test_mig_inactive_and_lopsided_links_are_reported(tmp_path: Path) -> None:
     )
 
 
-def test_gpus_that_sysfs_does_not_show_are_drawn_by_distance(tmp_path: Path) -> None:
+def test_gpus_that_sysfs_does_not_show_are_drawn_by_distance(tmp_path):
     sysfs = FakeSysfs(tmp_path)
     sysfs.pci("pci0000:00/0000:00:03.0", vendor=MELLANOX, pci_class=NIC_CLASS)
     sysfs.adapter("infiniband", "mlx5_0", "pci0000:00/0000:00:03.0")
@@ -412,13 +398,13 @@ def test_gpus_that_sysfs_does_not_show_are_drawn_by_distance(tmp_path: Path) -> 
     assert "adapters are left out, whose place nothing tells (mlx5_0)" in doubts(found)
 
 
-def test_a_hidden_tree_whose_distances_are_all_alike_is_no_tree(tmp_path: Path) -> None:
+def test_a_hidden_tree_whose_distances_are_all_alike_is_no_tree(tmp_path):
     found = discover_this(sysfs=tmp_path, nvml=FakeNvml(dgx1_nvml().gpus))
     assert found.metadata["relations"] == "information-free"
     assert "SYS" not in {route.path_class.value for route in found.routes}
 
 
-def test_unknown_pci_position_is_reported(tmp_path: Path) -> None:
+def test_unknown_pci_position_is_reported(tmp_path):
     nvml = dgx1_nvml(unsupported=["nvmlDeviceGetTopologyCommonAncestor"])
     found = discover_this(sysfs=tmp_path, nvml=nvml)
     assert "gpu7 (0000:8a:00.0): not in sysfs" in doubts(found)
@@ -427,7 +413,7 @@ def test_unknown_pci_position_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("present", [False, True])
-def test_no_gpu_says_what_to_do(tmp_path: Path, present: bool) -> None:
+def test_no_gpu_says_what_to_do(tmp_path, present):
     with pytest.raises(UnavailableError, match="no GPU found on this machine") as caught:
         discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=present))
     assert caught.value.hint == (
@@ -435,7 +421,7 @@ def test_no_gpu_says_what_to_do(tmp_path: Path, present: bool) -> None:
     )
 
 
-def test_this_machine_answers_or_says_why_not() -> None:
+def test_this_machine_answers_or_says_why_not():
     """Whatever this machine is, the real NVML and sysfs must not break."""
     try:
         topology = read_topology("this")
@@ -445,7 +431,7 @@ def test_this_machine_answers_or_says_why_not() -> None:
     assert topology.devices
 
 
-def kfd_node(sysfs: FakeSysfs, node: int, properties: dict[str, int], links: list[str]) -> None:
+def kfd_node(sysfs, node, properties, links):
     base = f"class/kfd/kfd/topology/nodes/{node}"
     sysfs.write(f"{base}/properties", "\n".join(f"{k} {v}" for k, v in properties.items()))
     sysfs.write(f"{base}/name", "aldebaran" if properties["simd_count"] else "")
@@ -453,7 +439,7 @@ def kfd_node(sysfs: FakeSysfs, node: int, properties: dict[str, int], links: lis
         sysfs.write(f"{base}/io_links/{number}/properties", text)
 
 
-def test_amd_gpus_by_kfd(tmp_path: Path) -> None:
+def test_amd_gpus_by_kfd(tmp_path):
     """One CPU, three GCDs in a chain of direct xGMI links; the outer two are 30 apart."""
     sysfs = FakeSysfs(tmp_path)
     sysfs.numa(0, "0-15", 0)

@@ -1,9 +1,5 @@
 """Discovery where something is hidden, broken or unusual: a topology with an honest report."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pynvml
 import pytest
 
@@ -24,12 +20,12 @@ from toposeat.topology import discover_this
 from toposeat.topology.sources import read_topology
 
 
-def refusing(function: str, arguments: tuple[int, ...] | None = None) -> FakeNvml:
+def refusing(function, arguments=None):
     """A DGX-1V whose library loses the GPU in one call (all calls if `arguments` is None)."""
     nvml = dgx1_nvml()
     answer = getattr(nvml, function)
 
-    def call(*given: int) -> object:
+    def call(*given):
         if arguments in (None, given):
             raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
         return answer(*given)
@@ -38,7 +34,7 @@ def refusing(function: str, arguments: tuple[int, ...] | None = None) -> FakeNvm
     return nvml
 
 
-def test_links_to_hidden_gpus_are_no_nvswitch(tmp_path: Path) -> None:
+def test_links_to_hidden_gpus_are_no_nvswitch(tmp_path):
     """GPU 0 and GPU 5 have no link, but both have links to GPUs that a cgroup hides."""
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
@@ -50,7 +46,7 @@ def test_links_to_hidden_gpus_are_no_nvswitch(tmp_path: Path) -> None:
     assert "12 NVLinks lead to GPUs that this process does not see" in doubts(found)
 
 
-def test_hidden_gpus_are_known_by_sysfs_where_nvml_is_old(tmp_path: Path) -> None:
+def test_hidden_gpus_are_known_by_sysfs_where_nvml_is_old(tmp_path):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml(unsupported=["nvmlDeviceGetNvLinkRemoteDeviceType"])
     nvml.gpus = [nvml.gpus[0], nvml.gpus[5]]
@@ -58,14 +54,14 @@ def test_hidden_gpus_are_known_by_sysfs_where_nvml_is_old(tmp_path: Path) -> Non
     assert not [x for x in found.links if x.kind.value == "nvlink"]
 
 
-def test_all_gpus_hidden_is_no_gpu(tmp_path: Path) -> None:
+def test_all_gpus_hidden_is_no_gpu(tmp_path):
     """Ranks cannot be placed on GPUs that only sysfs shows while NVML answers."""
     dgx1_sysfs(tmp_path)
     with pytest.raises(UnavailableError, match="8 of 8 NVIDIA GPUs are hidden from this process"):
         discover_this(sysfs=tmp_path, nvml=FakeNvml([]))
 
 
-def test_one_link_that_fails_costs_one_link(tmp_path: Path) -> None:
+def test_one_link_that_fails_costs_one_link(tmp_path):
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=refusing("nvmlDeviceGetNvLinkState", (0, 1)))
     known = wiring(read_topology("dgx-1v"))
@@ -74,7 +70,7 @@ def test_one_link_that_fails_costs_one_link(tmp_path: Path) -> None:
     assert "NVML did not answer nvmlDeviceGetNvLinkState: GPU is lost" in doubts(found)
 
 
-def test_links_to_nobody_knows_where_are_no_nvswitch(tmp_path: Path) -> None:
+def test_links_to_nobody_knows_where_are_no_nvswitch(tmp_path):
     dgx1_sysfs(tmp_path)
     found = discover_this(sysfs=tmp_path, nvml=refusing("nvmlDeviceGetNvLinkRemotePciInfo"))
     assert not [x for x in found.links if x.kind.value == "nvlink"]
@@ -82,12 +78,12 @@ def test_links_to_nobody_knows_where_are_no_nvswitch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "garbage", "00000000:06:00.0"])
-def test_bus_ids_that_are_none_or_repeated(tmp_path: Path, answer: str) -> None:
+def test_bus_ids_that_are_none_or_repeated(tmp_path, answer):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     answers = nvml.nvmlDeviceGetPciInfo
 
-    def pci_info(handle: int) -> object:
+    def pci_info(handle):
         info = answers(handle)
         if handle == 3:
             info.busId = answer
@@ -100,7 +96,7 @@ def test_bus_ids_that_are_none_or_repeated(tmp_path: Path, answer: str) -> None:
 
 
 @pytest.mark.parametrize("lost", [(), (7,)])
-def test_gpus_of_two_vendors(tmp_path: Path, lost: tuple[int, ...]) -> None:
+def test_gpus_of_two_vendors(tmp_path, lost):
     """A Ryzen's own graphics beside NVIDIA boards; a lost board leaves a gap in the numbers."""
     sysfs = dgx1_sysfs(tmp_path)
     sysfs.pci("pci0000:00/0000:00:08.1/0000:f1:00.0", vendor=AMD, pci_class="0x030000", node=0)
@@ -113,7 +109,7 @@ def test_gpus_of_two_vendors(tmp_path: Path, lost: tuple[int, ...]) -> None:
     assert "GPUs of two vendors" in doubts(found)
 
 
-def test_recorded_partitions(shared_dir: Path, tmp_path: Path) -> None:
+def test_recorded_partitions(shared_dir, tmp_path):
     """Partitions of one GPU may share its bus id, which then identifies none of them."""
     sysfs = FakeSysfs(tmp_path)
     sysfs.kfd(shared_dir / "machines" / "kfd-topology" / "topology-parsing.txt")
@@ -122,7 +118,7 @@ def test_recorded_partitions(shared_dir: Path, tmp_path: Path) -> None:
     assert "share a PCI bus id (0000:19:00.0)" in doubts(found)
 
 
-def one_gpu(root: Path) -> tuple[FakeSysfs, FakeNvml]:
+def one_gpu(root):
     sysfs = FakeSysfs(root)
     sysfs.numa(0, "0-7", 0)
     sysfs.pci("pci0000:00/0000:00:01.0", vendor="0x8086", pci_class="0x060400", node=0)
@@ -131,7 +127,7 @@ def one_gpu(root: Path) -> tuple[FakeSysfs, FakeNvml]:
     return sysfs, FakeNvml([FakeGpu(bus("01"))])
 
 
-def test_virtual_functions_are_left_out(tmp_path: Path) -> None:
+def test_virtual_functions_are_left_out(tmp_path):
     sysfs, nvml = one_gpu(tmp_path)
     physical = "pci0000:00/0000:00:02.0/0000:02:00.0"
     sysfs.pci(physical, vendor=MELLANOX, pci_class=NIC_CLASS, node=0)
@@ -146,7 +142,7 @@ def test_virtual_functions_are_left_out(tmp_path: Path) -> None:
     assert "4 virtual functions of network adapters are left out" in doubts(found)
 
 
-def test_a_virtual_function_alone_is_a_nic(tmp_path: Path) -> None:
+def test_a_virtual_function_alone_is_a_nic(tmp_path):
     """In a container or a virtual machine the physical function is not there."""
     sysfs, nvml = one_gpu(tmp_path)
     virtual = "pci0000:00/0000:00:02.0/0000:02:00.4"
@@ -156,7 +152,7 @@ def test_a_virtual_function_alone_is_a_nic(tmp_path: Path) -> None:
     assert [n.name for n in discover_this(sysfs=tmp_path, nvml=nvml).nics] == ["mlx5_4"]
 
 
-def test_ports_tell_state_rate_and_what_they_speak(tmp_path: Path) -> None:
+def test_ports_tell_state_rate_and_what_they_speak(tmp_path):
     sysfs, nvml = one_gpu(tmp_path)
     ports = {  # state, rate, link layer of each port
         "mlx5_0": [("4: ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand")],
@@ -182,7 +178,7 @@ def test_ports_tell_state_rate_and_what_they_speak(tmp_path: Path) -> None:
     ]
 
 
-def test_a_bond_is_one_nic(tmp_path: Path) -> None:
+def test_a_bond_is_one_nic(tmp_path):
     sysfs, nvml = one_gpu(tmp_path)
     for number in range(3):
         path = f"pci0000:00/0000:00:03.0/0000:03:00.{number}"
@@ -201,7 +197,7 @@ def test_a_bond_is_one_nic(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rdma", [False, True])
-def test_management_interfaces_are_no_nics_beside_rdma(tmp_path: Path, rdma: bool) -> None:
+def test_management_interfaces_are_no_nics_beside_rdma(tmp_path, rdma):
     sysfs, nvml = one_gpu(tmp_path)
     ethernet = "pci0000:00/0000:00:03.0/0000:03:00.0"
     sysfs.pci(ethernet, vendor="0x8086", pci_class="0x020000", node=0)
@@ -217,7 +213,7 @@ def test_management_interfaces_are_no_nics_beside_rdma(tmp_path: Path, rdma: boo
     assert ("1 network interfaces without RDMA are left out: eno1" in doubts(found)) is rdma
 
 
-def test_other_pci_domains_and_nodes_without_cpus(tmp_path: Path) -> None:
+def test_other_pci_domains_and_nodes_without_cpus(tmp_path):
     """GH200: each superchip has a PCI domain; GPU memory is a row of nodes without CPUs."""
     sysfs = FakeSysfs(tmp_path)
     gpus = []
@@ -239,7 +235,7 @@ def test_other_pci_domains_and_nodes_without_cpus(tmp_path: Path) -> None:
     assert found.report == ()
 
 
-def test_numa_node_minus_one_on_a_machine_of_two(tmp_path: Path) -> None:
+def test_numa_node_minus_one_on_a_machine_of_two(tmp_path):
     sysfs, nvml = one_gpu(tmp_path)
     sysfs.numa(1, "8-15", 1)
     sysfs.write("devices/pci0000:00/0000:00:01.0/0000:01:00.0/numa_node", "-1")

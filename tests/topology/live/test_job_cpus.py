@@ -1,26 +1,22 @@
 """CPUs of this machine that a job may not use: cgroups of both versions, and Slurm's threads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from toposeat import topology
 from toposeat.mapping import seat_ranks
 from toposeat.model.cpu_list import RESERVED
-from toposeat.model.topology import Topology
 from toposeat.topology.live.job_cpus import with_cpus_of_job
 
 
 @pytest.fixture
-def node() -> Topology:
+def node():
     """Two sockets, of which the nodes of the GPUs have CPUs 16-31, 48-63, 80-95 and 112-127."""
     return topology.read_topology("dgx-a100")
 
 
-def tree(root: Path, mine: str, cpus: dict[str, str]) -> Path:
+def tree(root, mine, cpus):
     """A root folder where this process is in these cgroups."""
     for name, text in {"proc/self/cgroup": mine, **cpus}.items():
         path = root / name
@@ -42,9 +38,7 @@ V1 = "sys/fs/cgroup/cpuset/{}cpuset.effective_cpus"
     ],
     ids=["v2", "v1", "container"],
 )
-def test_the_job_has_what_its_cgroup_has(
-    tmp_path: Path, node: Topology, mine: str, file: str
-) -> None:
+def test_the_job_has_what_its_cgroup_has(tmp_path, node, mine, file):
     """The step is of one core, and may start tasks on all of its job's."""
     cgroups = {"": "0-255", "slurm/": "0-255", "slurm/job_7/": "0-63,128-191"}
     if mine == "0::/":
@@ -61,7 +55,7 @@ def test_the_job_has_what_its_cgroup_has(
     assert bound[4:] == [None] * 4
 
 
-def test_threads_that_a_job_did_not_ask_for(tmp_path: Path, node: Topology) -> None:
+def test_threads_that_a_job_did_not_ask_for(tmp_path, node):
     told = tuple(
         replace(part, cores=("0,128", "1,129")) if part.cpus else part for part in node.components
     )
@@ -75,7 +69,7 @@ def test_threads_that_a_job_did_not_ask_for(tmp_path: Path, node: Topology) -> N
 
 
 @pytest.mark.parametrize("mine", ["", "0::/", "no cgroup at all", "0::/../../x"])
-def test_what_is_not_told_hides_nothing(tmp_path: Path, node: Topology, mine: str) -> None:
+def test_what_is_not_told_hides_nothing(tmp_path, node, mine):
     assert with_cpus_of_job(node, {}, tree(tmp_path, mine, {})) is node
     whole = tree(tmp_path, mine, {V2.format(""): "0-255"})
     assert with_cpus_of_job(node, {}, whole) is node

@@ -1,28 +1,24 @@
 """Parts of a GPU as devices: MIG slices, CPX partitions, tiles; and GPUs that are out of reach."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.topology.live.fake_machine import AMD, GPU_CLASS, INTEL, FakeNvml, FakeSysfs
 from tests.topology.live.test_discover import bus, dgx1_nvml, dgx1_sysfs, doubts, kfd_node
 from toposeat.errors import UnavailableError
-from toposeat.model.topology import PcieState, Topology, Vendor
+from toposeat.model.topology import PcieState, Vendor
 from toposeat.topology import discover_this
 
 NO_NVML = FakeNvml([], present=False)
 
 
-def shared_links(topology: Topology, a: str, b: str) -> set[str]:
+def shared_links(topology, a, b):
     """Links that two devices both use on their way to a third."""
     other = next(d.id for d in topology.devices if d.id not in (a, b))
     routes = topology.route_of_pair
     return set(routes[a, other].links) & set(routes[b, other].links)
 
 
-def test_mig_slices_are_devices_by_uuid(tmp_path: Path) -> None:
+def test_mig_slices_are_devices_by_uuid(tmp_path):
     """A free slot between two slices; the GPU's number is not used, and it has no NVLink."""
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
@@ -44,7 +40,7 @@ def test_mig_slices_are_devices_by_uuid(tmp_path: Path) -> None:
     assert "its 2 slices, devices from 8 on" in doubts(found)
 
 
-def test_a_machine_of_slices_only_is_numbered_from_0(tmp_path: Path) -> None:
+def test_a_machine_of_slices_only_is_numbered_from_0(tmp_path):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     for number, gpu in enumerate(nvml.gpus):
@@ -55,7 +51,7 @@ def test_a_machine_of_slices_only_is_numbered_from_0(tmp_path: Path) -> None:
     assert len({d.uuid for d in found.devices}) == 16
 
 
-def test_state_of_links_is_nvmls_then_sysfs(tmp_path: Path) -> None:
+def test_state_of_links_is_nvmls_then_sysfs(tmp_path):
     sysfs = dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml(unsupported=["nvmlDeviceGetCurrPcieLinkWidth"])
     nvml.gpus[3].pcie = (1, 16, 3, 16)
@@ -67,14 +63,14 @@ def test_state_of_links_is_nvmls_then_sysfs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "word"), [(0, None), (1, "passthrough"), (2, "vGPU"), (3, None)])
-def test_virtual_machines_are_known(tmp_path: Path, mode: int, word: str | None) -> None:
+def test_virtual_machines_are_known(tmp_path, mode, word):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     nvml.gpus[0].virtual = mode
     assert discover_this(sysfs=tmp_path, nvml=nvml).metadata.get("virtual") == word
 
 
-def test_peer_status_unknown_is_not_off(tmp_path: Path) -> None:
+def test_peer_status_unknown_is_not_off(tmp_path):
     dgx1_sysfs(tmp_path)
     nvml = dgx1_nvml()
     nvml.nvmlDeviceGetP2PStatus = lambda a, b, capability: 6
@@ -82,7 +78,7 @@ def test_peer_status_unknown_is_not_off(tmp_path: Path) -> None:
     assert found.route_of_pair["gpu0", "gpu1"].peer_access is None
 
 
-def amd_box(root: Path, gpus: int = 2) -> FakeSysfs:
+def amd_box(root, gpus=2):
     """GPUs behind root ports of one socket, each with a render node's number in KFD."""
     sysfs = FakeSysfs(root)
     sysfs.numa(0, "0-15", 0)
@@ -99,7 +95,7 @@ def amd_box(root: Path, gpus: int = 2) -> FakeSysfs:
     return sysfs
 
 
-def test_amd_gpus_without_a_render_node_are_hidden(tmp_path: Path) -> None:
+def test_amd_gpus_without_a_render_node_are_hidden(tmp_path):
     sysfs, dev = amd_box(tmp_path / "sys"), tmp_path / "dev"
     (dev / "dri").mkdir(parents=True)
     (dev / "dri" / "renderD129").touch()
@@ -110,7 +106,7 @@ def test_amd_gpus_without_a_render_node_are_hidden(tmp_path: Path) -> None:
     assert discover_this(sysfs=sysfs.root, nvml=NO_NVML).hidden == ()  # a recorded machine
 
 
-def test_amd_gpus_that_the_kernel_does_not_show_are_hidden(tmp_path: Path) -> None:
+def test_amd_gpus_that_the_kernel_does_not_show_are_hidden(tmp_path):
     """Outside the cgroup, reading a node's properties fails; a folder stands for that here."""
     sysfs = amd_box(tmp_path)
     node = tmp_path / "class/kfd/kfd/topology/nodes/2"
@@ -121,7 +117,7 @@ def test_amd_gpus_that_the_kernel_does_not_show_are_hidden(tmp_path: Path) -> No
     assert len(found.devices) == 1
 
 
-def test_all_hidden_names_the_remedy(tmp_path: Path) -> None:
+def test_all_hidden_names_the_remedy(tmp_path):
     sysfs, dev = amd_box(tmp_path / "sys"), tmp_path / "dev"
     (dev / "dri").mkdir(parents=True)
     with pytest.raises(UnavailableError, match="2 of 2 AMD GPUs are hidden") as caught:
@@ -129,7 +125,7 @@ def test_all_hidden_names_the_remedy(tmp_path: Path) -> None:
     assert "--gpus-per-node=N --gpu-bind=none" in caught.value.hint
 
 
-def test_cpx_partitions_of_a_recorded_mi300(shared_dir: Path, tmp_path: Path) -> None:
+def test_cpx_partitions_of_a_recorded_mi300(shared_dir, tmp_path):
     """The driver writes the partition's number into the function digit: 8 GPUs, 63 partitions."""
     sysfs = FakeSysfs(tmp_path)
     sysfs.kfd(shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt")
@@ -148,7 +144,7 @@ def test_cpx_partitions_of_a_recorded_mi300(shared_dir: Path, tmp_path: Path) ->
     assert "are hidden" not in doubts(found)
 
 
-def intel_card(sysfs: FakeSysfs, number: int, *, driver: str, tiles: int, fabric: bool) -> str:
+def intel_card(sysfs, number, *, driver, tiles, fabric):
     """A discrete card below a root port, as i915 (`gt` folders) or xe (`tile` folders) shows it."""
     port = f"pci0000:16/0000:16:{number + 1:02x}.0"
     sysfs.pci(port, vendor=INTEL, pci_class="0x060400", node=0)
@@ -172,7 +168,7 @@ def intel_card(sysfs: FakeSysfs, number: int, *, driver: str, tiles: int, fabric
 
 @pytest.mark.parametrize("driver", ["i915", "xe"])
 @pytest.mark.parametrize("tiles", [1, 2])
-def test_intel_tiles_are_devices(tmp_path: Path, driver: str, tiles: int) -> None:
+def test_intel_tiles_are_devices(tmp_path, driver, tiles):
     sysfs = FakeSysfs(tmp_path)
     sysfs.numa(0, "0-51", 0)
     sysfs.pci("pci0000:00/0000:00:02.0", vendor=INTEL, pci_class="0x030000", node=0)  # of the CPU
@@ -196,7 +192,7 @@ def test_intel_tiles_are_devices(tmp_path: Path, driver: str, tiles: int) -> Non
     assert found.origin == "discovered: sysfs (i915, xe)"
 
 
-def test_intel_cards_without_a_render_node_are_hidden(tmp_path: Path) -> None:
+def test_intel_cards_without_a_render_node_are_hidden(tmp_path):
     sysfs, dev = FakeSysfs(tmp_path / "sys"), tmp_path / "dev"
     sysfs.numa(0, "0-51", 0)
     cards = [intel_card(sysfs, n, driver="xe", tiles=1, fabric=False) for n in (0, 1)]
@@ -206,7 +202,7 @@ def test_intel_cards_without_a_render_node_are_hidden(tmp_path: Path) -> None:
     assert (len(found.devices), found.hidden) == (1, (cards[1],))
 
 
-def test_nic_rates_and_states(tmp_path: Path) -> None:
+def test_nic_rates_and_states(tmp_path):
     sysfs = dgx1_sysfs(tmp_path)
     for number, state in enumerate(("4: ACTIVE", "1: DOWN")):
         port = next(sysfs.root.glob(f"devices/**/infiniband/mlx5_{number}")) / "ports" / "1"
@@ -219,7 +215,7 @@ def test_nic_rates_and_states(tmp_path: Path) -> None:
     assert rates == [12.5e9, None, None]
 
 
-def test_slingshot_rates_are_those_of_the_network_interface(tmp_path: Path) -> None:
+def test_slingshot_rates_are_those_of_the_network_interface(tmp_path):
     sysfs = FakeSysfs(tmp_path)
     sysfs.numa(0, "0-15", 0)
     sysfs.pci("pci0000:00/0000:00:01.0", vendor="0x1022", pci_class="0x060400", node=0)

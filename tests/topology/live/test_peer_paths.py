@@ -2,17 +2,14 @@
 them, and on the bytes that a Linux lets root and others read.
 """
 
-from __future__ import annotations
-
 import shutil
-from pathlib import Path
 
 import pytest
 
 from tests.support.processes import ran
 from tests.topology.live.fake_machine import FakeSysfs
 from tests.topology.live.test_discover import DGX1_GPUS, DGX1_NICS, bus, dgx1_sysfs
-from toposeat.model.health import Finding, Severity
+from toposeat.model.health import Severity
 from toposeat.topology import findings_of_paths
 
 ROOT_PORT, DOWNSTREAM = "0000:00:02.0", "0000:21:04.0"  # above GPU 06: see `dgx1_sysfs`
@@ -20,7 +17,7 @@ RELAXED = 0x10
 REQUEST, COMPLETION, UPSTREAM = 0x04, 0x08, 0x10
 
 
-def registers(*, acs: int | None = None, device_control: int = RELAXED) -> bytes:
+def registers(*, acs=None, device_control=RELAXED):
     """A configuration space: PCI Express is its second capability, ACS the second extended one."""
     space = bytearray(4096)
     space[0x34] = 0x40
@@ -38,7 +35,7 @@ def registers(*, acs: int | None = None, device_control: int = RELAXED) -> bytes
 class Node:
     """A DGX-1 whose files a test changes before it asks."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root = root
         self.devices = root / "bus/pci/devices"
         self.cmdline = root / "cmdline"
@@ -47,32 +44,32 @@ class Node:
         for device in self.devices.iterdir():
             self.config(device.name, registers(acs=0))
 
-    def config(self, bus_id: str, space: bytes) -> None:
+    def config(self, bus_id, space):
         (self.devices / bus_id / "config").write_bytes(space)
 
-    def group(self, bus_id: str, number: int, kind: str) -> None:
+    def group(self, bus_id, number, kind):
         FakeSysfs(self.root).write(f"kernel/iommu_groups/{number}/type", kind)
         group = self.root / "kernel/iommu_groups" / str(number)
         (self.devices / bus_id).resolve().joinpath("iommu_group").symlink_to(group)
 
-    def findings(self) -> dict[str, Finding]:
+    def findings(self):
         found = findings_of_paths(self.root, self.cmdline)
         assert len({each.code for each in found}) == len(found)
         return {each.code: each for each in found}
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
+def node(tmp_path):
     return Node(tmp_path)
 
 
-def test_nothing_is_said_of_a_node_that_is_well(node: Node) -> None:
+def test_nothing_is_said_of_a_node_that_is_well(node):
     for number, gpu in enumerate(DGX1_GPUS):
         node.group(bus(gpu), number, "identity")
     assert node.findings() == {}
 
 
-def test_translated_copies_are_doubted(node: Node) -> None:
+def test_translated_copies_are_doubted(node):
     for number, gpu in enumerate(DGX1_GPUS[:2]):
         node.group(bus(gpu), number, "DMA-FQ")
     node.cmdline.write_text("ro intel_iommu=on quiet\n")
@@ -85,7 +82,7 @@ def test_translated_copies_are_doubted(node: Node) -> None:
     assert "its command line names none" in node.findings()["iommu-translates"].detail
 
 
-def test_bridges_that_redirect_are_named_with_the_gpus_below(node: Node) -> None:
+def test_bridges_that_redirect_are_named_with_the_gpus_below(node):
     node.config(DOWNSTREAM, registers(acs=REQUEST | COMPLETION))
     found = node.findings()["acs-redirect"]
     assert (found.severity, found.subject) == (Severity.DOUBT, "0000:06:00.0")
@@ -98,7 +95,7 @@ def test_bridges_that_redirect_are_named_with_the_gpus_below(node: Node) -> None
     assert node.findings() == {}
 
 
-def test_what_only_root_sees_is_untold_and_says_what_to_type(node: Node) -> None:
+def test_what_only_root_sees_is_untold_and_says_what_to_type(node):
     for device in node.devices.iterdir():
         node.config(device.name, registers(acs=REQUEST, device_control=0)[:64])
     found = node.findings()
@@ -107,7 +104,7 @@ def test_what_only_root_sees_is_untold_and_says_what_to_type(node: Node) -> None
     assert found["acs-untold"].hint.startswith("sudo lspci -vv | grep")
 
 
-def test_strict_order_is_told_of_gpus_and_nics(node: Node) -> None:
+def test_strict_order_is_told_of_gpus_and_nics(node):
     node.config(bus(DGX1_GPUS[1]), registers(device_control=0))
     node.config(bus(DGX1_NICS[0]), registers(device_control=0xFFEF))
     found = node.findings()["relaxed-ordering-off"]
@@ -115,7 +112,7 @@ def test_strict_order_is_told_of_gpus_and_nics(node: Node) -> None:
 
 
 @pytest.mark.parametrize("space", [b"", b"\xff" * 4096, bytes(256), bytes(4096)])
-def test_damaged_registers_tell_nothing(node: Node, space: bytes) -> None:
+def test_damaged_registers_tell_nothing(node, space):
     for device in node.devices.iterdir():
         node.config(device.name, space)
     assert {each for each in node.findings() if each.startswith("acs-")} <= {"acs-redirect"}
@@ -127,7 +124,7 @@ def test_damaged_registers_tell_nothing(node: Node, space: bytes) -> None:
     assert node.findings() == {}
 
 
-def test_one_gpu_has_no_peer(tmp_path: Path) -> None:
+def test_one_gpu_has_no_peer(tmp_path):
     node = Node(tmp_path)
     for gpu in DGX1_GPUS[1:]:
         shutil.rmtree((node.devices / bus(gpu)).resolve())
@@ -136,7 +133,7 @@ def test_one_gpu_has_no_peer(tmp_path: Path) -> None:
     assert node.findings() == {}
 
 
-def test_lspci_reads_these_registers_alike(node: Node, tmp_path: Path) -> None:
+def test_lspci_reads_these_registers_alike(node, tmp_path):
     """The oracle of the registers' places: pciutils, given the same bytes as a dump."""
     if shutil.which("lspci") is None:
         pytest.skip("lspci (pciutils) is not installed")

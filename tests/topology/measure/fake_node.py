@@ -1,24 +1,17 @@
 """Workers that answer from a model instead of copying: max-min fair shares, times with noise."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from toposeat.model.topology import Topology
-from toposeat.topology.measure import PROTOCOLS, SharedLink, try_sets
+from toposeat.topology.measure import PROTOCOLS, try_sets
 
 Flow = tuple[int, int]
 _LATENCY_S = 30e-6
 
 
-def fair_rates(topology: Topology, flows: Sequence[Flow]) -> dict[Flow, float]:
+def fair_rates(topology, flows):
     """Bytes/s of each flow by progressive filling: all grow together until a link is full."""
-    left: dict[tuple[str, str], float] = {}
-    users: dict[tuple[str, str], set[Flow]] = {}
+    left = {}
+    users = {}
     for flow in flows:
         source, target = (topology.devices[i].id for i in flow)
         route = topology.route_of_pair[source, target]
@@ -61,9 +54,7 @@ class FakeWorkers:
         denied: pairs that are staged whatever is asked.
     """
 
-    def __init__(
-        self, topology: Topology, noise: float = 0.0, denied: frozenset[Flow] = frozenset()
-    ) -> None:
+    def __init__(self, topology, noise=0.0, denied=frozenset()):
         self.topology = topology
         self.count = len(topology.devices)
         self.pci = [d.pci_bus_id or "" for d in topology.devices]
@@ -71,13 +62,13 @@ class FakeWorkers:
         self._noise = noise
         self._denied = denied
         self._random = random.Random(1)
-        self._linked: set[frozenset[int]] = set()
+        self._linked = set()
 
-    def link(self, a: int, b: int) -> None:
+    def link(self, a, b):
         """Remember that the two may talk."""
         self._linked.add(frozenset((a, b)))
 
-    def ask(self, lines: Mapping[int, str]) -> dict[int, list[str]]:
+    def ask(self, lines):
         """Answer as the processes would."""
         self.asked += 1
         words = {rank: line.split() for rank, line in lines.items()}
@@ -86,7 +77,7 @@ class FakeWorkers:
             assert frozenset((source, target)) in self._linked
             assert words[source][:2] == ["send", str(target)]
         rates = fair_rates(self.topology, flows)
-        answers: dict[int, list[str]] = {rank: [] for rank in lines}
+        answers = {rank: [] for rank in lines}
         for flow in flows:
             number, size, repeats = (int(x) for x in words[flow[1]][2:5])
             name = "staged" if flow in self._denied else PROTOCOLS[number - 1]
@@ -102,13 +93,13 @@ class FakeWorkers:
                 answers[rank] = self._times(int(w[2]) / 10e9, int(w[3]))
         return answers
 
-    def _times(self, seconds: float, repeats: int) -> list[str]:
+    def _times(self, seconds, repeats):
         return [
             f"{(_LATENCY_S + seconds) * (1 + self._noise * self._random.random()):.9f}"
             for _ in range(repeats)
         ]
 
 
-def shared_links(workers: FakeWorkers, bandwidth: NDArray[np.float64]) -> list[SharedLink]:
+def shared_links(workers, bandwidth):
     """The sets whose transfers to the outside hinder each other, as the command takes them."""
     return [x for x in try_sets(workers, bandwidth, "get", lambda *_: None) if x.limits]

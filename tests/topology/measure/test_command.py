@@ -1,11 +1,8 @@
 """`toposeat measure` as it is run: on the stand-in, under launchers, and where it cannot work."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -28,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def toposeat(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def toposeat(*words, cwd, code=0):
     """Run the command."""
     environment = {
         **os.environ,
@@ -41,19 +38,19 @@ def toposeat(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProce
     return done
 
 
-def emulated(*words: str, scale: str = "0.2", hide: str = "") -> list[str]:
+def emulated(*words, scale="0.2", hide=""):
     """The words of `toposeat emulate` before those of `measure`."""
     hidden = ["env", f"TOPOSEAT_EMULATED_HIDDEN={hide}"] if hide else []
     return ["emulate", "-t", "k80-16", "--scale", scale, "--", *hidden, "toposeat", *words]
 
 
-def copy_for_long(workers: Workers) -> None:
+def copy_for_long(workers):
     for _ in range(1000):
         transfer(workers, [(0, 1)], "get", 4 << 20, 10)
 
 
 @pytest.mark.alone
-def test_a_measured_node_maps(tmp_path: Path) -> None:
+def test_a_measured_node_maps(tmp_path):
     options = ["--devices", "0,1,2,4", "--budget", "0", "--json"]
     # slow links, so that a busy machine keeps pace
     words = emulated("measure", "-t", "k80-16", *options, "-o", "m.json", scale="0.03")
@@ -75,9 +72,7 @@ def test_a_measured_node_maps(tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(("family", "more"), [("openmpi", ["--oversubscribe"]), ("mpich", [])])
-def test_a_node_of_which_nothing_is_known_under_a_launcher(
-    tmp_path: Path, family: str, more: list[str]
-) -> None:
+def test_a_node_of_which_nothing_is_known_under_a_launcher(tmp_path, family, more):
     launcher = _BIN.parent / "mpi" / family / "bin/mpirun"
     if not launcher.exists():
         pytest.skip(f"no {family} in the environment of the tests")
@@ -99,30 +94,28 @@ def test_a_node_of_which_nothing_is_known_under_a_launcher(
         (["--budget", "-1"], "not a time"),
     ],
 )
-def test_what_cannot_be_asked(
-    capsys: pytest.CaptureFixture[str], words: list[str], cause: str
-) -> None:
+def test_what_cannot_be_asked(capsys, words, cause):
     assert main(["measure", *words]) == 2
     said = capsys.readouterr().err
     assert cause in said
     assert "hint: " in said
 
 
-def test_without_a_driver_there_is_a_reason(tmp_path: Path) -> None:
+def test_without_a_driver_there_is_a_reason(tmp_path):
     done = toposeat("measure", "-o", "m.json", cwd=tmp_path, code=1)
     assert "driver" in done.stderr
     assert "hint: " in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hidden_gpus_are_not_there(tmp_path: Path) -> None:
+def test_hidden_gpus_are_not_there(tmp_path):
     done = toposeat(*emulated("measure", "--devices", "0,15", hide="3"), cwd=tmp_path, code=1)
     assert "there is no GPU 15: 15 are visible" in done.stderr
     done = toposeat(*emulated("measure", "--devices", "2"), cwd=tmp_path, code=1)
     assert "1 GPU visible; a pair needs two" in done.stderr
 
 
-def test_another_machine_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+def test_another_machine_is_refused_before_anything_is_measured(tmp_path):
     words = ["measure", "-t", "dgx-1v", "--devices", "0,1", "--budget", "0"]
     done = toposeat(*emulated(*words, "-o", "m.json"), cwd=tmp_path, code=1)
     assert "no PCI bus id or UUID in common" in done.stderr
@@ -131,7 +124,7 @@ def test_another_machine_is_refused_before_anything_is_measured(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_not_possible_or_not_there_is_said(tmp_path: Path) -> None:
+def test_what_was_not_possible_or_not_there_is_said(tmp_path):
     machine = read_topology("k80-16")
     devices = machine.devices[:3]
     kept = {each.id for each in devices}
@@ -155,7 +148,7 @@ def test_what_was_not_possible_or_not_there_is_said(tmp_path: Path) -> None:
     assert "has 3 GPUs, 2 were measured; not visible here: gpu1 (" in done.stderr
 
 
-def test_a_killed_worker_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_worker_is_said_and_nothing_is_left(monkeypatch):
     with emulated_node(machine_text(read_topology("k80-16"), scale=0.2)) as node:
         for name, value in node.environment(os.environ).items():
             monkeypatch.setenv(name, value)

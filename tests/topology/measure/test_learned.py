@@ -1,16 +1,12 @@
 """Topologies from measurements: laid onto a known machine, or made of nothing else; drift."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
 from toposeat.model.quantity import Quantity, Source
-from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import (
     PairResults,
@@ -27,7 +23,7 @@ from toposeat.topology.measure.results import Transfers
 from toposeat.topology.topology_file import save_topology
 
 
-def measured(machine: Topology, **options: object) -> tuple[FakeWorkers, PairResults]:
+def measured(machine, **options):
     """All pairs of a machine, measured on its model."""
     workers = FakeWorkers(machine, **options)  # type: ignore[arg-type]
     results = PairResults(workers.count)
@@ -35,7 +31,7 @@ def measured(machine: Topology, **options: object) -> tuple[FakeWorkers, PairRes
     return workers, results
 
 
-def slower(machine: Topology, factor: float) -> Topology:
+def slower(machine, factor):
     """The same machine with all links and caps slower."""
     return replace(
         machine,
@@ -54,12 +50,12 @@ def slower(machine: Topology, factor: float) -> Topology:
     )
 
 
-def test_a_known_machine_takes_the_measured_capacities() -> None:
+def test_a_known_machine_takes_the_measured_capacities():
     base = read_topology("k80-16")
     real = slower(base, 0.7)
     workers, results = measured(real)
     shared = shared_links(workers, results.bandwidth("get"))
-    told: list[tuple[int, int]] = []
+    told = []
     host = measure_host(workers, lambda done, total: told.append((done, total)))
     assert told == [(done, workers.count) for done in range(workers.count + 1)]
     facts = facts_of_measurement(workers.pci, results, "get", host)
@@ -84,7 +80,7 @@ def test_a_known_machine_takes_the_measured_capacities() -> None:
         assert link.forward_bytes_per_s.value <= 1.01 * limit
 
 
-def test_a_machine_of_measurements_alone_predicts_sets_at_once() -> None:
+def test_a_machine_of_measurements_alone_predicts_sets_at_once():
     real = read_topology("k80-16")
     workers, results = measured(real)
     shared = shared_links(workers, results.bandwidth("get"))
@@ -96,7 +92,7 @@ def test_a_machine_of_measurements_alone_predicts_sets_at_once() -> None:
         assert sum(fair_rates(learned, flows).values()) == pytest.approx(then, rel=0.06)
 
 
-def test_overlapping_sets_make_no_tree() -> None:
+def test_overlapping_sets_make_no_tree():
     workers, results = measured(read_topology("k80-16"))
     facts = facts_of_measurement(workers.pci, results, "get")
     shared = [SharedLink(frozenset(x), 1e9, 1e9, 2e9) for x in ({0, 1, 2}, {2, 3, 4})]
@@ -104,7 +100,7 @@ def test_overlapping_sets_make_no_tree() -> None:
         topology_of_measurement("node", facts, shared)
 
 
-def test_pairs_without_peer_access_have_the_numbers_of_staging() -> None:
+def test_pairs_without_peer_access_have_the_numbers_of_staging():
     real = read_topology("k80-16")
     workers, results = measured(real, denied=frozenset({(0, 8), (8, 0)}))
     facts = facts_of_measurement(workers.pci, results, "get")
@@ -114,7 +110,7 @@ def test_pairs_without_peer_access_have_the_numbers_of_staging() -> None:
     assert machine.route_of_pair["gpu0", "gpu1"].curve is not None
 
 
-def test_a_set_without_a_link_of_its_own_is_said() -> None:
+def test_a_set_without_a_link_of_its_own_is_said():
     real = read_topology("k80-16")
     workers, results = measured(real)
     facts = facts_of_measurement(workers.pci, results, "get")
@@ -123,7 +119,7 @@ def test_a_set_without_a_link_of_its_own_is_said() -> None:
     assert any("GPUs 0, 5 share 1 GB/s" in line for line in machine.report)
 
 
-def test_drift_names_the_pair_that_moved_most() -> None:
+def test_drift_names_the_pair_that_moved_most():
     base = read_topology("k80-16")
     workers, results = measured(base)
     before = measured_topology(base, facts_of_measurement(workers.pci, results, "get"), [])
@@ -142,7 +138,7 @@ def test_drift_names_the_pair_that_moved_most() -> None:
     assert drift(base, after) == []  # nothing was measured before
 
 
-def test_measured_again_the_new_numbers_count_and_the_drift_is_said() -> None:
+def test_measured_again_the_new_numbers_count_and_the_drift_is_said():
     base = read_topology("k80-16")
     workers, results = measured(base)
     before = measured_topology(base, facts_of_measurement(workers.pci, results, "get"), [])
@@ -154,7 +150,7 @@ def test_measured_again_the_new_numbers_count_and_the_drift_is_said() -> None:
     assert any("pairs differ by more than 10%" in line for line in after.report)
 
 
-def test_a_pair_that_cannot_copy_has_the_curve_of_staging(tmp_path: Path) -> None:
+def test_a_pair_that_cannot_copy_has_the_curve_of_staging(tmp_path):
     machine = read_topology("k80-16")
     workers = FakeWorkers(machine, denied=frozenset({(0, 8)}))
     results = PairResults(workers.count)
@@ -166,7 +162,7 @@ def test_a_pair_that_cannot_copy_has_the_curve_of_staging(tmp_path: Path) -> Non
     assert read_topology(tmp_path / "m.json") == learned
 
 
-def test_what_both_directions_reach_is_kept_where_they_hinder_each_other() -> None:
+def test_what_both_directions_reach_is_kept_where_they_hinder_each_other():
     machine = read_topology("k80-16")
     workers = FakeWorkers(machine)
     results = PairResults(workers.count)

@@ -1,17 +1,13 @@
 """Rounds of pairs, and what is made of their times."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
-from toposeat.model.topology import Topology
 from toposeat.topology import read_topology
 from toposeat.topology.measure import PairResults, measure_pairs, tournament, try_sets
 from toposeat.topology.measure.pairs import clusters, crossing_flows
@@ -19,7 +15,7 @@ from toposeat.topology.measure.results import LARGE_BYTES, LATENCY_BYTES, SMALL_
 
 
 @given(st.integers(2, 40))
-def test_everyone_meets_everyone_once_and_nobody_plays_twice_a_round(count: int) -> None:
+def test_everyone_meets_everyone_once_and_nobody_plays_twice_a_round(count):
     rounds = tournament(count)
     matches = [match for each in rounds for match in each]
     assert sorted(matches) == [(a, b) for a in range(count) for b in range(a + 1, count)]
@@ -34,9 +30,7 @@ def test_everyone_meets_everyone_once_and_nobody_plays_twice_a_round(count: int)
     st.floats(1e6, 1e12),
     st.lists(st.floats(0, 1), min_size=1, max_size=5),
 )
-def test_the_slope_gives_the_bandwidth_whatever_the_latency(
-    latency: float, rate: float, noise: list[float]
-) -> None:
+def test_the_slope_gives_the_bandwidth_whatever_the_latency(latency, rate, noise):
     results = PairResults(2)
     for size in (LATENCY_BYTES, SMALL_BYTES, LARGE_BYTES):
         exact = latency + size / rate
@@ -48,7 +42,7 @@ def test_the_slope_gives_the_bandwidth_whatever_the_latency(
     assert results.latency("get")[0, 1] == pytest.approx(latency + LATENCY_BYTES / rate)
 
 
-def test_measurements_of_one_kind_add_up() -> None:
+def test_measurements_of_one_kind_add_up():
     results = PairResults(2)
     results.add(Transfers(0, 1, "get", LARGE_BYTES, (3.0, 2.0)))
     results.add(Transfers(0, 1, "get", LARGE_BYTES, (1.0,)))
@@ -60,7 +54,7 @@ def test_measurements_of_one_kind_add_up() -> None:
     assert math.isnan(PairResults(2).spread())
 
 
-def test_every_pair_is_measured_whatever_the_budget() -> None:
+def test_every_pair_is_measured_whatever_the_budget():
     machine = read_topology("k80-16")
     results = PairResults(16)
     measure_pairs(FakeWorkers(machine, 0.01), ["get", "staged"], 0.0, results, lambda *_: None)
@@ -69,7 +63,7 @@ def test_every_pair_is_measured_whatever_the_budget() -> None:
         assert np.isnan(found).sum() == 16  # the diagonal
 
 
-def test_a_pair_without_peer_access_is_known_as_staged() -> None:
+def test_a_pair_without_peer_access_is_known_as_staged():
     machine = read_topology("k80-16")
     denied = frozenset({(0, 9)})
     results = PairResults(16)
@@ -80,7 +74,7 @@ def test_a_pair_without_peer_access_is_known_as_staged() -> None:
 
 
 @pytest.mark.parametrize(("budget", "largest"), [(0.0, 4 << 20), (60.0, 64 << 20)])
-def test_larger_sizes_where_the_budget_allows(budget: float, largest: int) -> None:
+def test_larger_sizes_where_the_budget_allows(budget, largest):
     workers, results = FakeWorkers(read_topology("dgx-1v")), PairResults(8)
     measure_pairs(workers, ["get"], budget, results, lambda *_: None)
     assert max(key[3] for key in results.of) == largest
@@ -91,7 +85,7 @@ def test_larger_sizes_where_the_budget_allows(budget: float, largest: int) -> No
         assert not np.isnan(results.best("get", largest)[~np.eye(8, dtype=bool)]).any()
 
 
-def alone(machine: Topology) -> NDArray[np.float64]:
+def alone(machine):
     """Bandwidth of each ordered pair alone."""
     n = len(machine.devices)
     values = np.full((n, n), np.nan)
@@ -102,7 +96,7 @@ def alone(machine: Topology) -> NDArray[np.float64]:
     return values
 
 
-def nested(levels: list[int], rates: list[float]) -> NDArray[np.float64]:
+def nested(levels, rates):
     """A matrix of groups in groups: pairs whose smallest common group is of level k have rate k."""
     n = int(np.prod(levels))
     values = np.full((n, n), np.nan)
@@ -123,7 +117,7 @@ K80_SETS = [
 ]
 
 
-def test_clusters_of_the_sixteen_gpu_node() -> None:
+def test_clusters_of_the_sixteen_gpu_node():
     assert [set(each) for each in clusters(alone(read_topology("k80-16")))] == K80_SETS
 
 
@@ -134,9 +128,7 @@ def test_clusters_of_the_sixteen_gpu_node() -> None:
     st.floats(0, 0.01),
     st.integers(0, 2**32 - 1),
 )
-def test_nested_groups_are_found_through_noise_and_in_any_order(
-    levels: list[int], step: float, noise: float, seed: int
-) -> None:
+def test_nested_groups_are_found_through_noise_and_in_any_order(levels, step, noise, seed):
     exact = nested(levels, [1e9 / step**k for k in range(len(levels))])
     n = len(exact)
     generator = np.random.default_rng(seed)
@@ -152,12 +144,12 @@ def test_nested_groups_are_found_through_noise_and_in_any_order(
 
 
 @given(st.integers(2, 12), st.floats(1e6, 1e12))
-def test_equal_pairs_make_no_cluster(count: int, rate: float) -> None:
+def test_equal_pairs_make_no_cluster(count, rate):
     assert clusters(np.full((count, count), rate)) == []
 
 
 @given(st.integers(2, 8), st.data())
-def test_any_matrix_gives_proper_sets(count: int, data: st.DataObject) -> None:
+def test_any_matrix_gives_proper_sets(count, data):
     cell = st.one_of(st.just(float("nan")), st.just(0.0), st.floats(1e3, 1e12))
     rows = st.lists(cell, min_size=count, max_size=count)
     values = np.array(data.draw(st.lists(rows, min_size=count, max_size=count)))
@@ -169,7 +161,7 @@ def test_any_matrix_gives_proper_sets(count: int, data: st.DataObject) -> None:
         assert all(s in inside and t not in inside for s, t in flows)
 
 
-def test_one_slow_direction_hides_no_cluster() -> None:
+def test_one_slow_direction_hides_no_cluster():
     values = nested([2, 2, 2], [4e9, 2e9, 1e9])
     values[0, 1] = np.nan
     values[2, 3] = 1e8  # a disturbed measurement
@@ -177,10 +169,10 @@ def test_one_slow_direction_hides_no_cluster() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
-def test_shared_links_of_the_sixteen_gpu_node(noise: float) -> None:
+def test_shared_links_of_the_sixteen_gpu_node(noise):
     machine = read_topology("k80-16")
     rates = alone(machine)
-    done: list[tuple[int, int]] = []
+    done = []
     tried = try_sets(FakeWorkers(machine, noise), rates, "get", lambda *at: done.append(at))
     found = [each for each in tried if each.limits]
     assert [set(each.inside) for each in found][:12] == K80_SETS[:12]
@@ -198,12 +190,12 @@ def test_shared_links_of_the_sixteen_gpu_node(noise: float) -> None:
     assert len(done) == len(K80_SETS)
 
 
-def test_gpus_with_private_ports_share_nothing() -> None:
+def test_gpus_with_private_ports_share_nothing():
     machine = read_topology("dgx-a100")
     assert shared_links(FakeWorkers(machine), alone(machine)) == []
 
 
-def test_what_cannot_be_filled_is_no_constraint() -> None:
+def test_what_cannot_be_filled_is_no_constraint():
     machine = read_topology("k80-16")
     rates = alone(machine)
     tried = try_sets(FakeWorkers(machine), rates, "get", lambda *_: None)

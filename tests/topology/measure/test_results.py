@@ -1,7 +1,5 @@
 """Curves and ratio matrices from times."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +23,7 @@ from toposeat.topology.measure.results import SIZES, Transfers
     st.lists(st.floats(1e-6, 1e-4), min_size=len(SIZES), max_size=len(SIZES)),
     st.floats(1e7, 1e11),
 )
-def test_a_curve_gives_back_the_times_it_was_made_of(waits: list[float], rate: float) -> None:
+def test_a_curve_gives_back_the_times_it_was_made_of(waits, rate):
     times = [wait + size / rate for wait, size in zip(sorted(waits), SIZES, strict=True)]
     results = PairResults(2)
     for size, seconds in zip(SIZES, times, strict=True):
@@ -42,14 +40,14 @@ def test_a_curve_gives_back_the_times_it_was_made_of(waits: list[float], rate: f
             assert seconds <= size / slope * (1 + 1e-9)
 
 
-def test_too_few_sizes_make_no_curve() -> None:
+def test_too_few_sizes_make_no_curve():
     results = PairResults(2)
     assert results.curve(0, 1, "get") is None
     results.add(Transfers(0, 1, "get", 8, (1e-5,)))
     assert results.curve(0, 1, "get") is None
 
 
-def test_ratios_of_the_sixteen_gpu_node() -> None:
+def test_ratios_of_the_sixteen_gpu_node():
     results = PairResults(16)
     machine = read_topology("k80-16")
     measure_pairs(FakeWorkers(machine), ["get"], 0.0, results, lambda *_: None)
@@ -62,7 +60,7 @@ def test_ratios_of_the_sixteen_gpu_node() -> None:
     assert np.isnan(results.bandwidth_ratio("put")).all()
 
 
-def test_both_directions_of_a_pair_share_what_its_links_carry_together() -> None:
+def test_both_directions_of_a_pair_share_what_its_links_carry_together():
     machine = read_topology("k80-16")
     uplink = next(x for x in machine.links if x.combined_bytes_per_s is None)
     links = tuple(
@@ -72,7 +70,7 @@ def test_both_directions_of_a_pair_share_what_its_links_carry_together() -> None
     machine = replace(machine, links=links)
     workers, results = FakeWorkers(machine), PairResults(16)
     measure_pairs(workers, ["get"], 0.0, results, lambda *_: None)
-    seen: list[tuple[int, int]] = []
+    seen = []
     measure_both_ways(workers, "get", results, lambda *at: seen.append(at))
     assert len(seen) == 120
     both, alone = results.both_ways("get"), results.bandwidth("get")

@@ -1,9 +1,6 @@
 """The processes that copy, on the stand-in: both directions, host memory, two on one GPU."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +18,7 @@ _BYTES = 300_000
 
 
 @pytest.fixture(scope="module", autouse=True)
-def node() -> Iterator[None]:
+def node():
     with (
         pytest.MonkeyPatch.context() as patch,
         emulated_node(machine_text(read_topology("k80-16"), scale=0.2)) as found,
@@ -32,14 +29,14 @@ def node() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def pair(node: None) -> Iterator[Workers]:
+def pair(node):
     with Workers(devices=[0, 1]) as workers:
         workers.ask(dict.fromkeys(range(2), f"size {_BYTES}"))
         yield workers
 
 
 @pytest.mark.parametrize("protocol", ["get", "put", "cooperate", "staged"])
-def test_both_directions_at_once(pair: Workers, protocol: str) -> None:
+def test_both_directions_at_once(pair, protocol):
     there, back = exchange(pair, (0, 1), protocol, _BYTES, 4)
     assert (there.source, there.target, back.source, back.target) == (0, 1, 1, 0)
     for each in (there, back):  # the workers have compared every byte
@@ -59,12 +56,12 @@ def test_both_directions_at_once(pair: Workers, protocol: str) -> None:
         ("source", "staged", "staged"),
     ],
 )
-def test_host_memory_on_one_side(pair: Workers, end: str, wanted: str, used: str) -> None:
+def test_host_memory_on_one_side(pair, end, wanted, used):
     (done,) = transfer(pair, [(0, 1)], wanted, _BYTES, 2, host_end=end)
     assert done.protocol == used
 
 
-def test_two_processes_on_one_gpu() -> None:
+def test_two_processes_on_one_gpu():
     with pytest.raises(MeasureError, match="same GPU"), Workers(devices=[3, 3]):
         pass
     with Workers(devices=[3, 3], may_share=True) as workers:
@@ -88,6 +85,6 @@ def test_two_processes_on_one_gpu() -> None:
         "dance",
     ],
 )
-def test_orders_without_sense_are_refused(pair: Workers, line: str) -> None:
+def test_orders_without_sense_are_refused(pair, line):
     with pytest.raises(MeasureError, match=line.split(maxsplit=1)[0]):
         pair.ask({0: line})

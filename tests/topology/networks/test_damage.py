@@ -1,7 +1,5 @@
 """Damaged network files: read or refused in one line, never a crash, and the nouns hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -29,5 +27,5 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_samples_are_read(name: str) -> None:
+def test_the_samples_are_read(name):
     assert parse_network(decoded(SAMPLES[name], Path(name))).hosts

@@ -1,19 +1,16 @@
 """InfiniBand fabrics: recorded files, and what is refused."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
 from toposeat.errors import InputError, UsageError
-from toposeat.model.network import Network, NetworkKind
+from toposeat.model.network import NetworkKind
 from toposeat.topology import is_network, read_network, read_topology
 from toposeat.topology.networks.ibnetdiscover import LANE_BYTES_PER_S
 
 
-def read(tmp_path: Path, text: str, name: str = "file") -> Network:
+def read(tmp_path, text, name="file"):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return read_network(path)
@@ -36,7 +33,7 @@ FOLDERS = ("slurm-topology", "ibnetdiscover")
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded_files_are_read_or_refused_for_a_reason(shared_dir: Path, name: str) -> None:
+def test_recorded_files_are_read_or_refused_for_a_reason(shared_dir, name):
     expected = RECORDED[name]
     path = shared_dir / "machines" / name
     if isinstance(expected, str):
@@ -48,7 +45,7 @@ def test_recorded_files_are_read_or_refused_for_a_reason(shared_dir: Path, name:
     assert (len(network.hosts), len(network.switches), len(network.links)) == expected
 
 
-def test_no_recorded_file_is_forgotten(shared_dir: Path) -> None:
+def test_no_recorded_file_is_forgotten(shared_dir):
     machines = shared_dir / "machines"
     found = {f"{folder}/{p.name}" for folder in FOLDERS for p in (machines / folder).iterdir()}
     unseen = found - set(RECORDED)
@@ -59,7 +56,7 @@ def test_no_recorded_file_is_forgotten(shared_dir: Path) -> None:
             assert error.hint, name
 
 
-def test_a_director_switch_has_three_levels_and_sharp_nodes_are_no_hosts(shared_dir: Path) -> None:
+def test_a_director_switch_has_three_levels_and_sharp_nodes_are_no_hosts(shared_dir):
     network = read_network(shared_dir / "machines/ibnetdiscover/superbench-faked.txt")
     assert network.kind is NetworkKind.TREE
     assert {rate.value for link in network.links if (rate := link.bytes_per_s)} == {25e9}
@@ -69,12 +66,12 @@ def test_a_director_switch_has_three_levels_and_sharp_nodes_are_no_hosts(shared_
     assert any("SHARP" in line for line in network.report)
 
 
-def test_cables_side_by_side_are_one_link(shared_dir: Path) -> None:
+def test_cables_side_by_side_are_one_link(shared_dir):
     network = read_network(shared_dir / "machines/ibnetdiscover/ibsim-net.2sw2path.txt")
     assert [link.count for link in network.links] == [2]
 
 
-def fabric(hca: str = "n1 mlx5_0", rate: str = "4xNDR") -> str:
+def fabric(hca="n1 mlx5_0", rate="4xNDR"):
     return f"""Switch 4 "S-01"  # "leaf" enhanced port 0 lid 1 lmc 0
 [1] "H-0a"[1](0a)  # "{hca}" lid 2 {rate}
 [2] "H-0b"[1](0b)  # "n1 mlx5_1" lid 3 {rate}
@@ -84,7 +81,7 @@ def fabric(hca: str = "n1 mlx5_0", rate: str = "4xNDR") -> str:
 
 
 @pytest.mark.parametrize(("rate", "speed"), LANE_BYTES_PER_S.items())
-def test_rates_of_cables(tmp_path: Path, rate: str, speed: float) -> None:
+def test_rates_of_cables(tmp_path, rate, speed):
     network = read(tmp_path, fabric(rate=f"4x{rate}"))
     (host,) = network.hosts
     assert [port.bytes_per_s.value for port in host.ports if port.bytes_per_s] == [4 * speed] * 2
@@ -94,7 +91,7 @@ def test_rates_of_cables(tmp_path: Path, rate: str, speed: float) -> None:
     assert (trunk.bytes_per_s.value, trunk.count) == (6 * speed, 2)
 
 
-def test_a_port_with_two_cables_is_a_doubt(tmp_path: Path) -> None:
+def test_a_port_with_two_cables_is_a_doubt(tmp_path):
     text = (
         'Switch 4 "S-1" # "leaf"\n[1] "H-2"[1](2) # "n1 HCA-1" lid 2 4xHDR\n\n'
         'Ca 1 "H-2" # "n1 HCA-1"\n[1](2) "S-9"[1] # lid 2 lmc 0 "leaf" lid 1 4xHDR\n'
@@ -105,7 +102,7 @@ def test_a_port_with_two_cables_is_a_doubt(tmp_path: Path) -> None:
     assert any("line 5: port 1 of H-2 has another cable in line 2" in each for each in report)
 
 
-def test_adapters_that_were_never_named_are_hosts_of_their_own(tmp_path: Path) -> None:
+def test_adapters_that_were_never_named_are_hosts_of_their_own(tmp_path):
     network = read(tmp_path, fabric(hca="MT4129 ConnectX7   Mellanox Technologies"))
     assert network.host_names == ("H-0a", "n1")
 
@@ -120,7 +117,7 @@ def test_adapters_that_were_never_named_are_hosts_of_their_own(tmp_path: Path) -
         ('Ca 1 "H-1" # "n1 HCA-1"\n[1](1) "H-2"[1] # lid 1 lmc 0 "n2" lid 2 4xEDR\n', "no adapter"),
     ],
 )
-def test_fabrics_that_are_refused(tmp_path: Path, text: str, cause: str) -> None:
+def test_fabrics_that_are_refused(tmp_path, text, cause):
     with pytest.raises(InputError, match=re.escape(cause)) as error:
         read(tmp_path, text)
     assert error.value.hint
@@ -129,7 +126,7 @@ def test_fabrics_that_are_refused(tmp_path: Path, text: str, cause: str) -> None
 @pytest.mark.parametrize(
     "text", ['{"instances": [{"id": "a"}]}', "switches:\n  s1:\n    switches: [s2]\n"]
 )
-def test_what_topograph_writes_is_refused_with_what_to_write(tmp_path: Path, text: str) -> None:
+def test_what_topograph_writes_is_refused_with_what_to_write(tmp_path, text):
     (tmp_path / "file").write_text(text)
     assert not is_network(str(tmp_path / "file"))
     with pytest.raises(InputError, match="of Topograph: not read") as error:
@@ -137,14 +134,14 @@ def test_what_topograph_writes_is_refused_with_what_to_write(tmp_path: Path, tex
     assert "SwitchName=" in error.value.hint
 
 
-def test_no_file_of_a_machine_is_taken_for_a_network(shared_dir: Path) -> None:
+def test_no_file_of_a_machine_is_taken_for_a_network(shared_dir):
     for path in sorted((shared_dir / "machines").rglob("*")):
         if path.is_file():
             expected = path.parent.name in FOLDERS
             assert is_network(str(path)) == expected, path
 
 
-def test_a_network_is_no_machine_and_says_so(shared_dir: Path) -> None:
+def test_a_network_is_no_machine_and_says_so(shared_dir):
     path = shared_dir / "machines/ibnetdiscover/superbench-faked.txt"
     with pytest.raises(InputError, match=r"a network of hosts \(ibnetdiscover\)") as error:
         read_topology(path)
@@ -152,7 +149,7 @@ def test_a_network_is_no_machine_and_says_so(shared_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["2\n\n3", "9" * 5000, "1:" + " " * 5000])
-def test_shapes_are_refused_in_one_line(value: str) -> None:
+def test_shapes_are_refused_in_one_line(value):
     with pytest.raises(UsageError, match="bandwidth") as error:
         read_network(f"fattree:4:2:2,bandwidth={value}")
     assert "\n" not in error.value.message

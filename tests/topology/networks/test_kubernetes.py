@@ -1,16 +1,11 @@
 """Kubernetes: which labels and objects say where nodes are, and what is left out or refused."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from toposeat.errors import InputError
-from toposeat.model.network import Network, NetworkKind
+from toposeat.model.network import NetworkKind
 from toposeat.topology import is_network, read_network
 
 UUID = "5f0c3b7e-1f6a-4f2f-9c55-7be0b1d4a001"
@@ -37,7 +32,7 @@ LABELS = {
 }
 
 
-def node(name: str, labels: Mapping[str, str] | None = None, gpus: int = 8, **spec: Any) -> Any:
+def node(name, labels=None, gpus=8, **spec):
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -47,7 +42,7 @@ def node(name: str, labels: Mapping[str, str] | None = None, gpus: int = 8, **sp
     }
 
 
-def read(folder: Path, *items: Any) -> Network:
+def read(folder, *items):
     path = folder / "nodes.json"
     document = {"apiVersion": "v1", "items": items, "kind": "List"}
     path.write_text(json.dumps(document, indent=4))  # as kubectl prints it
@@ -55,9 +50,9 @@ def read(folder: Path, *items: Any) -> Network:
     return read_network(path)
 
 
-def groups(network: Network, at: int = -1) -> list[list[str]]:
+def groups(network, at=-1):
     """The hosts of each group of a level, of the nearest one if no other is named."""
-    found: dict[int, list[str]] = {}
+    found = {}
     for host, group in zip(network.host_names, network.levels[at].group_of_host, strict=True):
         found.setdefault(group, []).append(host)
     return list(found.values())
@@ -66,7 +61,7 @@ def groups(network: Network, at: int = -1) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("whose", "labels"), [(whose, each) for whose, all_ in LABELS.items() for each in all_]
 )
-def test_labels_are_levels(tmp_path: Path, whose: str, labels: tuple[str, str]) -> None:
+def test_labels_are_levels(tmp_path, whose, labels):
     near, far = labels
     zone = {"topology.kubernetes.io/zone": "z"}  # which every cloud gives
     places = {"n0": ("a", "x"), "n1": ("b", "x"), "n2": ("a", "x"), "n3": ("c", "y")}
@@ -80,7 +75,7 @@ def test_labels_are_levels(tmp_path: Path, whose: str, labels: tuple[str, str]) 
     assert network.devices_per_host == 8
 
 
-def test_an_object_of_kueue_names_the_labels(tmp_path: Path) -> None:
+def test_an_object_of_kueue_names_the_labels(tmp_path):
     levels = ["example.com/block", "example.com/rack", "kubernetes.io/hostname"]
     topology = {
         "apiVersion": "kueue.x-k8s.io/v1beta1",
@@ -98,10 +93,10 @@ def test_an_object_of_kueue_names_the_labels(tmp_path: Path) -> None:
     assert [len(each) for each in groups(network)] == [2, 2, 2, 2]
 
 
-def test_a_host_of_gce_is_a_level_where_nodes_share_it(tmp_path: Path) -> None:
+def test_a_host_of_gce_is_a_level_where_nodes_share_it(tmp_path):
     name = "cloud.google.com/gce-topology-{}"
 
-    def nodes_on(*hosts: str) -> list[Any]:
+    def nodes_on(*hosts):
         return [
             node(f"n{at}", {name.format("host"): host, name.format("subblock"): "s"})
             for at, host in enumerate(hosts)
@@ -111,7 +106,7 @@ def test_a_host_of_gce_is_a_level_where_nodes_share_it(tmp_path: Path) -> None:
     assert groups(read(tmp_path, *nodes_on("h0", "h1", "h0"))) == [["n0", "n2"], ["n1"]]
 
 
-def test_nodes_without_gpus_and_labels(tmp_path: Path) -> None:
+def test_nodes_without_gpus_and_labels(tmp_path):
     rack = "network.topology.nvidia.com/leaf"
     network = read(
         tmp_path,
@@ -129,7 +124,7 @@ def test_nodes_without_gpus_and_labels(tmp_path: Path) -> None:
     assert "kubernetes.io/hostname is not the name of n3" in report
 
 
-def test_gpus_are_those_of_labels_then_of_capacity(tmp_path: Path) -> None:
+def test_gpus_are_those_of_labels_then_of_capacity(tmp_path):
     product = {"nvidia.com/gpu.product": "NVIDIA-H100", "nvidia.com/gpu.count": "4"}
     network = read(tmp_path, node("n0", product), node("n1", gpus=8))
     assert "1 nodes with 4 x NVIDIA-H100" in network.description
@@ -137,8 +132,8 @@ def test_gpus_are_those_of_labels_then_of_capacity(tmp_path: Path) -> None:
     assert read(tmp_path, node("n0", product)).devices_per_host == 4
 
 
-def test_domains_are_clusters_and_cliques_together(tmp_path: Path) -> None:
-    def domains(*cliques: str) -> tuple[int, ...] | None:
+def test_domains_are_clusters_and_cliques_together(tmp_path):
+    def domains(*cliques):
         items = [node(f"n{at}", {"nvidia.com/gpu.clique": c}) for at, c in enumerate(cliques)]
         level = read(tmp_path, *items, node("last")).domain
         return None if level is None else level.group_of_host
@@ -155,7 +150,7 @@ def test_domains_are_clusters_and_cliques_together(tmp_path: Path) -> None:
     assert level.group_of_host == (0, 0, 1, 1)
 
 
-def test_hypernodes_are_not_read_and_it_is_said(tmp_path: Path) -> None:
+def test_hypernodes_are_not_read_and_it_is_said(tmp_path):
     other = {"kind": "HyperNode", "metadata": {"name": "s0"}, "spec": {"tier": 1}}
     network = read(tmp_path, other, node("n0"), node("n1"))
     assert network.host_names == ("n0", "n1")
@@ -174,7 +169,7 @@ def test_hypernodes_are_not_read_and_it_is_said(tmp_path: Path) -> None:
         ([node("a", {"l": 3})], "unexpected JSON"),  # type: ignore[dict-item]
     ],
 )
-def test_what_is_no_cluster_is_refused(tmp_path: Path, items: list[Any], match: str) -> None:
+def test_what_is_no_cluster_is_refused(tmp_path, items, match):
     with pytest.raises(InputError, match=match) as error:
         read(tmp_path, *items)
     assert error.value.hint

@@ -1,25 +1,23 @@
 """Hosts in the same places, against every choice of hosts."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
-from toposeat.model.network import Network, NetworkKind, NetworkLevel
+from toposeat.model.network import NetworkKind, NetworkLevel
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder
 from toposeat.topology.networks.same_places import hosts_in_same_places
 
 
-def tree(paths: dict[str, tuple[str, ...]]) -> Network:
+def tree(paths):
     builder = NetworkBuilder()
     builder.hang([HostPath(host, path) for host, path in paths.items()])
     return builder.build(name="tree", origin="test")
 
 
-def drawn(rng: random.Random, hosts: int) -> Network:
+def drawn(rng, hosts):
     """Hosts at random below two to four leaves below one or two spines."""
     leaves = rng.randint(2, 4)
     paths = {}
@@ -29,13 +27,13 @@ def drawn(rng: random.Random, hosts: int) -> Network:
     return tree(paths)
 
 
-def meeting(network: Network, a: str, b: str) -> int:
+def meeting(network, a, b):
     """How many levels have both hosts in one group."""
     at, other = network.host_names.index(a), network.host_names.index(b)
     return sum(level.group_of_host[at] == level.group_of_host[other] for level in network.levels)
 
 
-def is_alike(network: Network, kinds: dict[str, int], given: dict[str, str]) -> bool:
+def is_alike(network, kinds, given):
     names = list(given)
     return (
         len(set(given.values())) == len(names)
@@ -49,7 +47,7 @@ def is_alike(network: Network, kinds: dict[str, int], given: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_against_every_choice(seed: int) -> None:
+def test_against_every_choice(seed):
     rng = random.Random(seed)
     network = drawn(rng, 8)
     names = list(network.host_names)
@@ -65,14 +63,14 @@ def test_against_every_choice(seed: int) -> None:
         assert set(found.values()) <= set(free)
 
 
-def test_free_hosts_stand_for_themselves() -> None:
+def test_free_hosts_stand_for_themselves():
     network = tree({f"n{i}": ("core", f"leaf{i // 2}") for i in range(8)})
     found = hosts_in_same_places(network, ["n2", "n3", "n6"], ["n0", "n2", "n3", "n7"])
     assert found == {"n2": "n2", "n3": "n3", "n6": "n7"}
     assert hosts_in_same_places(network, ["n2", "n3"], ["n0", "n5", "n7"]) is None
 
 
-def test_what_is_no_tree_tells_no_places() -> None:
+def test_what_is_no_tree_tells_no_places():
     network = tree({f"n{i}": ("core", f"leaf{i // 2}") for i in range(4)})
     graph = replace(network, kind=NetworkKind.GRAPH)
     assert hosts_in_same_places(graph, ["n0"], ["n2"]) is None

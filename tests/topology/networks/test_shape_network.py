@@ -1,21 +1,17 @@
 """Levels of tori: halves of halves, whatever the size."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toposeat.topology import read_network
-from toposeat.topology.networks.shape_network import Place, grid_levels
+from toposeat.topology.networks.shape_network import grid_levels
 
 PLACES = st.integers(1, 4).flatmap(
     lambda dimensions: st.lists(st.tuples(*[st.integers(0, 9)] * dimensions), max_size=40)
 )
 
 
-def halves(group: Sequence[int], places: Sequence[Place]) -> list[list[int]]:
+def halves(group, places):
     """One group at a time, as the documentation of `grid_levels` puts it."""
     columns = list(zip(*(places[host] for host in group), strict=True))
     extent = [max(column) - min(column) + 1 for column in columns]
@@ -28,7 +24,7 @@ def halves(group: Sequence[int], places: Sequence[Place]) -> list[list[int]]:
 
 
 @given(PLACES)
-def test_levels_are_halves_of_halves(places: list[Place]) -> None:
+def test_levels_are_halves_of_halves(places):
     groups = [list(range(len(places)))] if places else []
     for level in grid_levels(places):
         finer = [half for group in groups for half in halves(group, places)]
@@ -39,7 +35,7 @@ def test_levels_are_halves_of_halves(places: list[Place]) -> None:
     assert all(len({places[host] for host in group}) == 1 for group in groups)
 
 
-def test_a_torus_of_fifty_thousand_routers() -> None:
+def test_a_torus_of_fifty_thousand_routers():
     """It took more than two seconds, most of them for the levels and for copies of the links."""
     network = read_network("torus4d:6464x2x2x2")
     assert len(network.hosts) == 51_712

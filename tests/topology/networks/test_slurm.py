@@ -1,35 +1,32 @@
 """Slurm's topology files: trees and blocks; what is refused, with its place."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
 from toposeat.errors import InputError, UnavailableError, UsageError
-from toposeat.model.network import Network, NetworkKind
+from toposeat.model.network import NetworkKind
 from toposeat.topology import hosts_of, is_network, network_of_hosts, read_network
 
 
-def read(tmp_path: Path, text: str, name: str = "topology.conf", options: str = "") -> Network:
+def read(tmp_path, text, name="topology.conf", options=""):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return read_network(f"{path}{options}")
 
 
-def groups(network: Network) -> list[list[str]]:
+def groups(network):
     """Hosts by group, of every level."""
     found = []
     for level in network.levels:
-        names: dict[int, list[str]] = {}
+        names = {}
         for host, group in zip(network.host_names, level.group_of_host, strict=True):
             names.setdefault(group, []).append(host)
         found.append(["+".join(each) for each in names.values()])
     return found
 
 
-def test_tree_with_comments_case_and_continuation(tmp_path: Path) -> None:
+def test_tree_with_comments_case_and_continuation(tmp_path):
     network = read(
         tmp_path,
         "# core\nSWITCHNAME=s0 switches=s[1-2]\n"
@@ -43,13 +40,13 @@ def test_tree_with_comments_case_and_continuation(tmp_path: Path) -> None:
     assert all(link.bytes_per_s is None for link in network.links)
 
 
-def test_trees_that_are_not_joined_get_a_switch_and_a_remark(tmp_path: Path) -> None:
+def test_trees_that_are_not_joined_get_a_switch_and_a_remark(tmp_path):
     network = read(tmp_path, "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\n")
     assert len(network.links) == 2
     assert any("not joined" in line for line in network.report)
 
 
-def test_a_switch_with_two_parents_is_a_graph(tmp_path: Path) -> None:
+def test_a_switch_with_two_parents_is_a_graph(tmp_path):
     network = read(
         tmp_path,
         "SwitchName=l1 Nodes=n1\nSwitchName=l2 Nodes=n2\n"
@@ -60,7 +57,7 @@ def test_a_switch_with_two_parents_is_a_graph(tmp_path: Path) -> None:
     assert len(network.links) == 4
 
 
-def test_scontrol_lists_all_nodes_below_on_every_level(tmp_path: Path) -> None:
+def test_scontrol_lists_all_nodes_below_on_every_level(tmp_path):
     network = read(
         tmp_path,
         "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
@@ -70,7 +67,7 @@ def test_scontrol_lists_all_nodes_below_on_every_level(tmp_path: Path) -> None:
     assert all(len(host.ports) == 1 for host in network.hosts)
 
 
-def test_blocks_are_gathered_as_their_sizes_say(tmp_path: Path) -> None:
+def test_blocks_are_gathered_as_their_sizes_say(tmp_path):
     network = read(
         tmp_path,
         "BlockName=b1 Nodes=n[01-04]\nBlockName=b2 Nodes=n[05-08]\nBlockName=b3 Nodes=n[09-12]\n"
@@ -105,7 +102,7 @@ def test_blocks_are_gathered_as_their_sizes_say(tmp_path: Path) -> None:
         ("SwitchName=a Nodes=n[1-99999999]\n", ":1: hostlist"),
     ],
 )
-def test_topology_conf_refuses_with_the_line(tmp_path: Path, text: str, cause: str) -> None:
+def test_topology_conf_refuses_with_the_line(tmp_path, text, cause):
     with pytest.raises(InputError, match=re.escape(cause)) as error:
         read(tmp_path, text)
     assert error.value.hint
@@ -115,7 +112,7 @@ def test_topology_conf_refuses_with_the_line(tmp_path: Path, text: str, cause: s
 MANUAL = "machines/slurm-topology/slurm-man-topology.yaml"
 
 
-def test_the_manuals_yaml_has_five_kinds(shared_dir: Path) -> None:
+def test_the_manuals_yaml_has_five_kinds(shared_dir):
     path = shared_dir / MANUAL
     tree = read_network(path)
     assert (tree.name, tree.kind) == ("topo1", NetworkKind.TREE)
@@ -148,13 +145,13 @@ def test_the_manuals_yaml_has_five_kinds(shared_dir: Path) -> None:
         ("- topology: a\n  block: {block_sizes: [0], blocks: [{block: b, nodes: n1}]}\n", "sizes"),
     ],
 )  # fmt: skip
-def test_topology_yaml_refuses_with_the_place(tmp_path: Path, text: str, cause: str) -> None:
+def test_topology_yaml_refuses_with_the_place(tmp_path, text, cause):
     with pytest.raises(InputError, match=re.escape(cause)) as error:
         read(tmp_path, text, "topology.yaml")
     assert error.value.hint
 
 
-def test_a_running_job_by_scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_job_by_scontrol(tmp_path, monkeypatch):
     for name in ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -178,7 +175,7 @@ def test_a_running_job_by_scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_network("slurm-job")
 
 
-def test_hosts_of_a_job(tmp_path: Path) -> None:
+def test_hosts_of_a_job(tmp_path):
     nodefile = tmp_path / "nodes"
     nodefile.write_text("n1\nn1\nn2 slots=8\n# no\nn3:4\n")
     assert hosts_of(str(nodefile)) == ("n1", "n2", "n3")
@@ -194,13 +191,13 @@ def test_hosts_of_a_job(tmp_path: Path) -> None:
     "options", [",bandwidth=x", ",bandwidth=0", ",latency=1", ",taper=0", ",taper=1,taper=2",
                 ",topology=a", ",bandwidth=1:-1"]
 )  # fmt: skip
-def test_options_that_make_no_sense(tmp_path: Path, options: str) -> None:
+def test_options_that_make_no_sense(tmp_path, options):
     with pytest.raises(UsageError) as error:
         read(tmp_path, "SwitchName=a Nodes=n1\n", options=options)
     assert error.value.hint
 
 
-def test_what_is_a_network(tmp_path: Path) -> None:
+def test_what_is_a_network(tmp_path):
     conf = tmp_path / "a,b.conf"
     conf.write_text("SwitchName=a Nodes=n[1-2]\n")
     assert is_network(str(conf))
@@ -216,16 +213,14 @@ def test_what_is_a_network(tmp_path: Path) -> None:
         read_network(f"ib:{other}")
 
 
-def test_the_network_of_a_job_that_nobody_describes_is_one_switch() -> None:
+def test_the_network_of_a_job_that_nobody_describes_is_one_switch():
     network = network_of_hosts(None, ["n2", "n1"], in_slurm=False)
     assert network.host_names == ("n2", "n1")
     assert len(network.switches) == 1
     assert network.report == ("assumed: one switch joins all hosts (no source is named with -t)",)
 
 
-def test_the_network_of_the_hosts_that_slurm_gave(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_network_of_the_hosts_that_slurm_gave(tmp_path, monkeypatch):
     scontrol = tmp_path / "scontrol"
     scontrol.write_text(
         "#!/bin/sh\necho SwitchName=a Nodes=n[1-2]\necho SwitchName=b Nodes=n[3-4]\n"

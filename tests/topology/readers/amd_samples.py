@@ -1,9 +1,7 @@
 """What AMD's and Intel's tools print of given machines, written from their documentation."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 Cell = Callable[[int, int], object]
 
@@ -17,16 +15,16 @@ MI250X_BUS = tuple(f"0000:{bus}:00.0" for bus in ("c1", "c6", "c9", "ce", "d1", 
 MI300X_BUS = tuple(f"0000:{bus}:00.0" for bus in ("05", "27", "47", "65", "85", "a7", "c7", "e5"))
 
 
-def mi250x_links(i: int, j: int) -> int:
+def mi250x_links(i, j):
     """Bonded links between two GCDs; 0 for pairs that others relay."""
     return MI250X.get((min(i, j), max(i, j)), 0)
 
 
-def mi250x_weight(i: int, j: int) -> int:
+def mi250x_weight(i, j):
     return 0 if i == j else 15 if mi250x_links(i, j) else 30
 
 
-def rocm_table(title: str, count: int, cell: Cell, *, label: str = "GPU{}") -> str:
+def rocm_table(title, count, cell, *, label="GPU{}"):
     """One table as rocm-smi prints it."""
     names = [label.format(i) for i in range(count)]
     lines = [f" {title} ".center(80, "="), "       " + "".join(f"{n:<13}" for n in names)]
@@ -36,7 +34,7 @@ def rocm_table(title: str, count: int, cell: Cell, *, label: str = "GPU{}") -> s
     return "\n".join(lines) + "\n\n"
 
 
-def rocm_numa(nodes: Sequence[int], *, label: str = "GPU[{}]\t\t") -> str:
+def rocm_numa(nodes, *, label="GPU[{}]\t\t"):
     lines = [" Numa Nodes ".center(80, "=")]
     for i, node in enumerate(nodes):
         lines.append(f"{label.format(i)}: (Topology) Numa Node: {node}")
@@ -44,7 +42,7 @@ def rocm_numa(nodes: Sequence[int], *, label: str = "GPU[{}]\t\t") -> str:
     return "\n".join(lines) + "\n"
 
 
-def rocm_smi_mi250x(*, label: str = "GPU{}") -> str:
+def rocm_smi_mi250x(*, label="GPU{}"):
     """`rocm-smi --showtopo` of a Frontier-like node, with the warning of an idle one."""
     return (
         "\nWARNING: AMD GPU device(s) is/are in a low-power state. Check power control/"
@@ -62,7 +60,7 @@ def rocm_smi_mi250x(*, label: str = "GPU{}") -> str:
     )
 
 
-def amd_smi_table(title: str, buses: Sequence[str], cell: Cell) -> str:
+def amd_smi_table(title, buses, cell):
     lines = [f"{title}:", " " * 13 + " ".join(buses)]
     for i, bus in enumerate(buses):
         cells = "".join(f"{cell(i, j)!s:<13}" for j in range(len(buses)))
@@ -70,11 +68,11 @@ def amd_smi_table(title: str, buses: Sequence[str], cell: Cell) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def amd_smi_mi250x() -> str:
+def amd_smi_mi250x():
     """`amd-smi topology` with bandwidths, as kernels that know them print it."""
     bus = MI250X_BUS
 
-    def bandwidth(i: int, j: int) -> str:
+    def bandwidth(i, j):
         links = mi250x_links(i, j)
         return "N/A" if i == j else f"50000-{links * 50000}" if links else "0-0"
 
@@ -90,9 +88,7 @@ def amd_smi_mi250x() -> str:
     )
 
 
-def amd_smi_json(
-    buses: Sequence[str], weight: Cell, kind: Cell, *, bandwidth: str = "50000-50000"
-) -> str:
+def amd_smi_json(buses, weight, kind, *, bandwidth="50000-50000"):
     return json.dumps(
         [
             {
@@ -117,7 +113,7 @@ def amd_smi_json(
     )
 
 
-def xpu_smi(cards: int, tiles: int, cell: Callable[[int, int], str], cpus: Sequence[str]) -> str:
+def xpu_smi(cards, tiles, cell, cpus):
     """`xpu-smi topology -m`; `cell` of tile numbers over all cards."""
     names = [f"GPU {c}/{t}" for c in range(cards) for t in range(tiles)]
     text = " " * 9 + "".join(f"{n:<9}" for n in names) + "CPU Affinity\n"
@@ -127,7 +123,7 @@ def xpu_smi(cards: int, tiles: int, cell: Callable[[int, int], str], cpus: Seque
     return text
 
 
-def max1550(i: int, j: int) -> str:
+def max1550(i, j):
     """Two cards of two stacks: MDF inside, Xe Link between stacks of one number, else both."""
     if i // 2 == j // 2:
         return "MDF"
@@ -137,28 +133,16 @@ def max1550(i: int, j: int) -> str:
 class KfdMachine:
     """KFD's nodes of a machine: CPU nodes first, GPUs after them."""
 
-    def __init__(self, cpus: int = 2) -> None:
-        self.properties: list[dict[str, int]] = [
-            {"cpu_cores_count": 48, "simd_count": 0} for _ in range(cpus)
-        ]
-        self.links: list[list[dict[str, int]]] = [[] for _ in range(cpus)]
+    def __init__(self, cpus=2):
+        self.properties = [{"cpu_cores_count": 48, "simd_count": 0} for _ in range(cpus)]
+        self.links = [[] for _ in range(cpus)]
         self.cpus = cpus
         for a in range(cpus):
             for b in range(cpus):
                 if a != b:
                     self.link(a, b, kind=1, weight=32, most=0)
 
-    def gpu(
-        self,
-        location: int,
-        *,
-        gfx: int,
-        device: int,
-        cpu: int,
-        kind: int = 2,
-        weight: int = 20,
-        most: int = 64000,
-    ) -> int:
+    def gpu(self, location, *, gfx, device, cpu, kind=2, weight=20, most=64000):
         """A GPU or partition near a CPU node; returns its node."""
         node = len(self.properties)
         self.properties.append({
@@ -171,18 +155,18 @@ class KfdMachine:
         self.link(node, cpu, kind=kind, weight=weight, most=most)
         return node
 
-    def link(self, a: int, b: int, *, kind: int, weight: int, most: int, least: int = 0) -> None:
+    def link(self, a, b, *, kind, weight, most, least=0):
         self.links[a].append({
             "type": kind, "node_from": a, "node_to": b, "weight": weight,
             "min_bandwidth": least, "max_bandwidth": most,
         })  # fmt: skip
 
-    def xgmi(self, a: int, b: int, *, weight: int = 15, most: int = 0, least: int = 0) -> None:
+    def xgmi(self, a, b, *, weight=15, most=0, least=0):
         """Both directions."""
         for i, j in ((a, b), (b, a)):
             self.link(i, j, kind=11, weight=weight, most=most, least=least)
 
-    def files(self) -> dict[str, str]:
+    def files(self):
         """Path below `nodes` and content of each file."""
         found = {}
         for node, properties in enumerate(self.properties):
@@ -193,11 +177,11 @@ class KfdMachine:
                 found[f"{node}/io_links/{number}/properties"] = body
         return found
 
-    def text(self) -> str:
+    def text(self):
         """Blocks as `head` prints them."""
         return "".join(f"==> nodes/{p} <==\n{body}\n" for p, body in self.files().items())
 
-    def grep(self) -> str:
+    def grep(self):
         """As `grep -r .` prints them."""
         base = "/sys/class/kfd/kfd/topology/nodes"
         return "".join(
@@ -205,7 +189,7 @@ class KfdMachine:
         )
 
 
-def kfd_mi250x() -> KfdMachine:
+def kfd_mi250x():
     """Four MI250X: xGMI to the CPU as well, bandwidths stated."""
     machine = KfdMachine(cpus=4)
     for i, bus in enumerate(MI250X_BUS):
@@ -218,10 +202,10 @@ def kfd_mi250x() -> KfdMachine:
     return machine
 
 
-def kfd_mi300x(parts: int) -> KfdMachine:
+def kfd_mi300x(parts):
     """Eight MI300X in `parts` partitions each (SPX 1, DPX 2, QPX 4, CPX 8)."""
     machine = KfdMachine(cpus=2)
-    nodes: list[tuple[int, int]] = []
+    nodes = []
     for board, bus in enumerate(MI300X_BUS):
         for part in range(parts):
             node = machine.gpu(int(bus[5:7], 16) << 8 | part, gfx=90402, device=0x74A1,
@@ -236,10 +220,10 @@ def kfd_mi300x(parts: int) -> KfdMachine:
     return machine
 
 
-def kfd_mi300a(parts: int) -> KfdMachine:
+def kfd_mi300a(parts):
     """Four MI300A (TPX: three partitions each): no PCIe between CPU and GPU."""
     machine = KfdMachine(cpus=4)
-    nodes: list[tuple[int, int]] = []
+    nodes = []
     for board in range(4):
         for part in range(parts):
             node = machine.gpu((board + 1) << 8 | part, gfx=90402, device=0x74A0, cpu=board,

@@ -1,10 +1,7 @@
 """Reading recorded files of tools in tests, and partial topologies by the rows of their tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from toposeat.model.topology import Bond, Device, PcieState, Topology
 from toposeat.topology import read_topologies
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers import nvidia_smi_topo
@@ -15,22 +12,22 @@ from toposeat.topology.told import is_whole
 Place = tuple[int, int]
 
 
-def facts_of(path: Path) -> Topology:
+def facts_of(path):
     """What a recorded file of tables says, by the reader that the registry finds for it."""
     return as_facts(parse_file(read_file(path)))
 
 
-def facts_of_text(text: str, name: str = "f.txt") -> Topology:
+def facts_of_text(text, name="f.txt"):
     """The same for a text."""
     return as_facts(parse_file(FileText(text, Path(name))))
 
 
-def matrix_of_text(text: str, path: str | Path = "f.txt") -> Topology:
+def matrix_of_text(text, path="f.txt"):
     """What a text says as output of `nvidia-smi topo -m`, whatever the registry takes it for."""
     return nvidia_smi_topo.parse(FileText(text, Path(path)))
 
 
-def machine_of(folder: Path, *texts: str) -> Topology:
+def machine_of(folder, *texts):
     """The machine of these outputs together, each saved in a file of its own."""
     paths = [folder / f"{at}.txt" for at in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
@@ -38,19 +35,19 @@ def machine_of(folder: Path, *texts: str) -> Topology:
     return read_topologies(paths)
 
 
-def as_facts(parsed: Topology) -> Topology:
+def as_facts(parsed):
     """A partial topology, nothing else."""
     assert not is_whole(parsed)
     return parsed
 
 
-def row_of(facts: Topology) -> dict[str, int]:
+def row_of(facts):
     """The number of each endpoint: devices first, then NICs."""
     ids = [*(d.id for d in facts.devices), *(n.id for n in facts.nics)]
     return {id: i for i, id in enumerate(ids)}
 
 
-def peers(facts: Topology) -> dict[Place, bool]:
+def peers(facts):
     """Peer access by row of the source and row of the target."""
     row = row_of(facts)
     return {
@@ -60,7 +57,7 @@ def peers(facts: Topology) -> dict[Place, bool]:
     }
 
 
-def bonds(facts: Topology) -> dict[Place, Bond]:
+def bonds(facts):
     """Bonds by rows, the smaller first; those of the way back must be there too."""
     row = row_of(facts)
     found = {(row[p.source], row[p.target]): p.bond for p in facts.pairs if p.bond is not None}
@@ -68,7 +65,7 @@ def bonds(facts: Topology) -> dict[Place, Bond]:
     return {(i, j): bond for (i, j), bond in found.items() if i < j}
 
 
-def relations(facts: Topology) -> dict[Place, Relation]:
+def relations(facts):
     """Best connections by rows, the smaller first; both ways must be alike."""
     row = row_of(facts)
     found = {
@@ -80,12 +77,12 @@ def relations(facts: Topology) -> dict[Place, Relation]:
     return {(i, j): relation for (i, j), relation in found.items() if i < j}
 
 
-def relation(facts: Topology, i: int, j: int) -> Relation:
+def relation(facts, i, j):
     """The best connection of two rows."""
     return relations(facts).get((min(i, j), max(i, j)), UNKNOWN)
 
 
-def paths(facts: Topology) -> dict[Place, str]:
+def paths(facts):
     """PCIe paths by rows, the smaller first."""
     row = row_of(facts)
     found = {
@@ -96,7 +93,7 @@ def paths(facts: Topology) -> dict[Place, str]:
     return {(i, j): word for (i, j), word in found.items() if i < j}
 
 
-def pcie(device: Device) -> PcieState:
+def pcie(device):
     """The state of a device's link, which is told."""
     assert device.pcie is not None
     return device.pcie

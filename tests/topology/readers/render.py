@@ -1,7 +1,5 @@
 """Writes relation matrices as the many tools and web pages that show `nvidia-smi topo -m` do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 LEGEND = """
@@ -20,11 +18,11 @@ Cells = Sequence[Sequence[str]]  # square, "X" on the diagonal, GPUs first
 Renderer = Callable[[Cells, int, Sequence[str]], str]
 
 
-def labels(count: int, gpus: int, nic: str) -> list[str]:
+def labels(count, gpus, nic):
     return [f"GPU{i}" if i < gpus else f"{nic}{i - gpus}" for i in range(count)]
 
 
-def tabs_new(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
+def tabs_new(cells, gpus, cpus):
     """Drivers from 2023 on: tabs, NICn with a legend, an empty cell before the GPU NUMA id."""
     names = labels(len(cells), gpus, "NIC")
     lines = ["\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
@@ -39,7 +37,7 @@ def tabs_new(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
     return text
 
 
-def spaces_old(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
+def spaces_old(cells, gpus, cpus):
     """Drivers up to 2020 as web pages show them: eight-column cells, mlx5_N columns, no NUMA."""
     names = labels(len(cells), gpus, "mlx5_")
     lines = [" " * 8 + "".join(f"{n:8}" for n in names) + "CPU Affinity"]
@@ -49,7 +47,7 @@ def spaces_old(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_together(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
+def run_together(cells, gpus, cpus):
     """Header cells without a blank between them."""
     names = labels(len(cells), gpus, "mlx5_")
     lines = ["".join(names) + " CPU Affinity"]
@@ -58,7 +56,7 @@ def run_together(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
+def markdown(cells, gpus, cpus):
     """A table with the affinities in front, as in some sites' guides."""
     names = labels(len(cells), gpus, "mlx5\\_")
     lines = ["| CPU Affinity | NUMA Affinity | | " + " | ".join(names) + " |"]
@@ -69,19 +67,19 @@ def markdown(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def windows(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
+def windows(cells, gpus, cpus):
     """BOM, CRLF, non-breaking blanks."""
     text = spaces_old(cells, gpus, cpus).replace("  ", "\u00a0 ")
     return "\ufeff" + text.replace("\n", "\r\n")
 
 
-def terminal(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
+def terminal(cells, gpus, cpus):
     """Escapes around the header, a prompt before and after."""
     header, _, rest = tabs_new(cells, gpus, cpus).partition("\n")
     return f"user@node:~$ nvidia-smi topo -m\n\x1b[4m{header}\x1b[0m\n{rest}\nuser@node:~$ \n"
 
 
-def wrapped(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
+def wrapped(cells, gpus, cpus):
     """Every line hard-wrapped at 80 columns."""
     lines = []
     for line in spaces_old(cells, gpus, cpus).split("\n"):
@@ -89,7 +87,7 @@ def wrapped(cells: Cells, gpus: int, cpus: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-RENDERERS: dict[str, Renderer] = {
+RENDERERS = {
     f.__name__: f
     for f in (tabs_new, spaces_old, run_together, markdown, windows, terminal, wrapped)
 }

@@ -1,8 +1,5 @@
 """amd-smi topology, text and JSON alike, and rocm-smi --showtopo, as documented and recorded."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,14 +9,14 @@ from hypothesis import strategies as st
 from tests.topology.readers import amd_samples as samples
 from tests.topology.readers.recorded import bonds, facts_of, facts_of_text, paths, peers
 from toposeat.errors import InputError
-from toposeat.model.topology import LinkKind, Topology, Vendor
+from toposeat.model.topology import LinkKind, Vendor
 from toposeat.topology import constants as k
 from toposeat.topology.formats import parse_file
 from toposeat.topology.readers import amd_smi
 from toposeat.topology.readers.file_text import decoded, read_file
 
 
-def test_mi250x_in_text() -> None:
+def test_mi250x_in_text():
     facts = facts_of_text(samples.amd_smi_mi250x())
     assert tuple(d.pci_bus_id for d in facts.devices) == samples.MI250X_BUS
     assert {at: x.count for at, x in bonds(facts).items()} == samples.MI250X
@@ -31,11 +28,11 @@ def test_mi250x_in_text() -> None:
     assert any("hops is not used" in line for line in facts.report)
 
 
-def test_text_and_json_say_the_same() -> None:
-    def kind(i: int, j: int) -> str:
+def test_text_and_json_say_the_same():
+    def kind(i, j):
         return "XGMI" if i // 4 == j // 4 else "PCIE"
 
-    def weight(i: int, j: int) -> int:
+    def weight(i, j):
         return 0 if i == j else 15 if i // 4 == j // 4 else 72
 
     bus = samples.MI300X_BUS
@@ -58,7 +55,7 @@ def test_text_and_json_say_the_same() -> None:
     assert len(paths(as_text)) == 16
 
 
-def test_partitions_have_a_parent() -> None:
+def test_partitions_have_a_parent():
     bus = [f"0000:05:00.{i}" for i in range(4)] + [f"0000:26:00.{i}" for i in range(4)]
     facts = facts_of_text(
         samples.amd_smi_json(
@@ -78,7 +75,7 @@ def test_partitions_have_a_parent() -> None:
     assert any("8 devices are partitions of 2 GPUs" in line for line in facts.report)
 
 
-def test_idle_range_is_not_known() -> None:
+def test_idle_range_is_not_known():
     bus = samples.MI300X_BUS[:2]
     facts = facts_of_text(
         samples.amd_smi_table("LINK TYPE TABLE", bus, lambda i, j: "XGMI" if i - j else "SELF")
@@ -91,11 +88,11 @@ def test_idle_range_is_not_known() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.permutations(range(6)), st.integers(0, 3))
-def test_the_order_of_rows_and_of_tables_does_not_matter(order: list[int], first: int) -> None:
+def test_the_order_of_rows_and_of_tables_does_not_matter(order, first):
     """Tables may print devices in another order than the one before."""
     weight = {(i, j): 15 if (i + j) % 3 else 30 for i in range(6) for j in range(6)}
 
-    def table(title: str, cell: Callable[[int, int], object], rows: list[int]) -> str:
+    def table(title, cell, rows):
         head = "       " + " ".join(f"GPU{i}" for i in rows)
         body = [f"GPU{i} " + " ".join(str(cell(i, j)) for j in rows) for i in rows]
         return "\n".join([f"=== {title} ===", head, *body, ""])
@@ -112,13 +109,13 @@ def test_the_order_of_rows_and_of_tables_does_not_matter(order: list[int], first
     }  # fmt: skip
 
 
-def pairs_of_links(facts: Topology) -> set[tuple[int, int]]:
+def pairs_of_links(facts):
     assert all(link.kind is LinkKind.XGMI for link in bonds(facts).values())
     return set(bonds(facts))
 
 
 @pytest.mark.parametrize("label", ["GPU{}", "GPU[{}]", "GPU {} "])
-def test_mi250x_has_links_where_weights_say_one_hop(label: str) -> None:
+def test_mi250x_has_links_where_weights_say_one_hop(label):
     facts = facts_of_text(samples.rocm_smi_mi250x(label=label))
     assert pairs_of_links(facts) == set(samples.MI250X)  # 15 of 28 pairs weigh 30
     assert {link.count for link in bonds(facts).values()} == {1}  # the tool does not tell how many
@@ -131,7 +128,7 @@ def test_mi250x_has_links_where_weights_say_one_hop(label: str) -> None:
     assert "each pair counts as one link" in report
 
 
-def test_recorded_pair_without_bridge(shared_dir: Path) -> None:
+def test_recorded_pair_without_bridge(shared_dir):
     file = read_file(shared_dir / "machines" / "rocm-smi-topo" / "2gpu-mi100-pcie-minimal.txt")
     facts = amd_smi.parse_rocm(file)
     assert [d.id for d in facts.devices] == ["GPU0", "GPU1"]
@@ -140,14 +137,14 @@ def test_recorded_pair_without_bridge(shared_dir: Path) -> None:
     assert any("memory node" in line for line in facts.report)
 
 
-def test_every_recorded_file_is_read(shared_dir: Path) -> None:
+def test_every_recorded_file_is_read(shared_dir):
     files = sorted((shared_dir / "machines" / "rocm-smi-topo").iterdir())
     assert files
     for path in files:
         assert facts_of(path).devices
 
 
-def test_pcie_weights_place_pairs() -> None:
+def test_pcie_weights_place_pairs():
     weight = {(0, 1): 40, (2, 3): 40}
     text = (
         samples.rocm_table(
@@ -165,7 +162,7 @@ def test_pcie_weights_place_pairs() -> None:
     assert any("PCIe switches are not shown" in line for line in facts.report)
 
 
-def test_bandwidth_range_counts_links_and_access_keeps_directions() -> None:
+def test_bandwidth_range_counts_links_and_access_keeps_directions():
     text = (
         samples.rocm_table("Link Type between two GPUs", 2, lambda i, j: "XGMI" if i - j else 0)
         + samples.rocm_table("Bandwidth", 2, lambda i, j: "50000-200000" if i - j else "N/A")
@@ -178,7 +175,7 @@ def test_bandwidth_range_counts_links_and_access_keeps_directions() -> None:
     assert dict(peers(facts)) == {(0, 1): False, (1, 0): True}
 
 
-def test_wrapped_at_eighty_columns() -> None:
+def test_wrapped_at_eighty_columns():
     wrapped = "\n".join(
         line[at : at + 80]
         for line in samples.rocm_smi_mi250x().split("\n")
@@ -187,17 +184,17 @@ def test_wrapped_at_eighty_columns() -> None:
     assert pairs_of_links(facts_of_text(wrapped)) == set(samples.MI250X)
 
 
-def test_numa_node_and_affinity_that_differ_are_reported() -> None:
+def test_numa_node_and_affinity_that_differ_are_reported():
     facts = facts_of_text(samples.rocm_smi_mi250x().replace("Numa Node: 1", "Numa Node: 4"))
     assert any("Numa Node and Numa Affinity differ" in line for line in facts.report)
     assert facts.devices[2].numa_node == 1
 
 
-def test_a_link_type_of_a_newer_tool_leaves_its_pair_open() -> None:
-    def kind(i: int, j: int) -> int | str:
+def test_a_link_type_of_a_newer_tool_leaves_its_pair_open():
+    def kind(i, j):
         return 0 if i == j else "UALINK" if i + j == 1 else "PCIE"
 
-    def text(kind: samples.Cell) -> str:
+    def text(kind):
         return samples.rocm_table(
             "Weight between two GPUs", 3, lambda i, j: 40 * (i != j)
         ) + samples.rocm_table("Link Type between two GPUs", 3, kind)

@@ -1,11 +1,8 @@
 """Archives of somebody else: unpacked within limits, or refused; nothing is written elsewhere."""
 
-from __future__ import annotations
-
 import io
 import random
 import tarfile
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ from toposeat.topology.readers.archive import looks_like_archive, opened
 from toposeat.topology.sources import read_topology
 
 
-def pack(path: Path, entries: list[tarfile.TarInfo | tuple[str, bytes]], mode: str = "w") -> Path:
+def pack(path, entries, mode="w"):
     with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
         for entry in entries:
             if isinstance(entry, tarfile.TarInfo):
@@ -27,19 +24,19 @@ def pack(path: Path, entries: list[tarfile.TarInfo | tuple[str, bytes]], mode: s
     return path
 
 
-def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+def link(name, target, kind=tarfile.SYMTYPE):
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, target
     return info
 
 
-def unpack(path: Path) -> None:
+def unpack(path):
     with opened(path):
         pass
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
-def test_files_and_links_that_stay_inside(tmp_path: Path, mode: str) -> None:
+def test_files_and_links_that_stay_inside(tmp_path, mode):
     path = pack(
         tmp_path / "node",
         [
@@ -61,7 +58,7 @@ def test_files_and_links_that_stay_inside(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/../../evil"])
-def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_leads_out_is_refused(tmp_path, name):
     path = pack(tmp_path / "evil.tar", [(name, b"x")])
     with pytest.raises(InputError, match="leads out"):
         unpack(path)
@@ -81,9 +78,7 @@ def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
         {f"l{i}": f"l{i + 1}" for i in range(60)} | {"l60": ".", "door": "l0"},
     ],
 )
-def test_links_that_lead_out_or_in_circles_lead_nowhere(
-    tmp_path: Path, links: dict[str, str]
-) -> None:
+def test_links_that_lead_out_or_in_circles_lead_nowhere(tmp_path, links):
     members = [link(name, target) for name, target in links.items()]
     path = pack(tmp_path / "evil.tar", [("*n/file", b""), ("a/b/file", b""), *members])
     with opened(path) as top:
@@ -92,14 +87,14 @@ def test_links_that_lead_out_or_in_circles_lead_nowhere(
         assert not any(leads_out(each, top) for each in top.rglob("*"))
 
 
-def leads_out(path: Path, top: Path) -> bool:
+def leads_out(path, top):
     try:
         return not path.resolve().is_relative_to(top)
     except (OSError, RuntimeError):  # a circle of links
         return False
 
 
-def test_links_under_links_write_nothing_outside(tmp_path: Path) -> None:
+def test_links_under_links_write_nothing_outside(tmp_path):
     """Each link stays inside as its name is written, and leads out through the one before."""
     home = tmp_path / "home"
     home.mkdir()
@@ -124,29 +119,27 @@ def test_links_under_links_write_nothing_outside(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.tar", "home"]
 
 
-def test_devices_and_fifos_are_not_made(tmp_path: Path) -> None:
+def test_devices_and_fifos_are_not_made(tmp_path):
     kinds = {"null": tarfile.CHRTYPE, "pipe": tarfile.FIFOTYPE, "hard": tarfile.LNKTYPE}
     path = pack(tmp_path / "x.tar", [link(name, "/etc/passwd", k) for name, k in kinds.items()])
     with opened(path) as top:
         assert list(top.iterdir()) == []
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_no_folder(tmp_path):
     path = pack(tmp_path / "x.tar", [("a", b"1"), ("a/b", b"2"), ("c/d", b"3"), ("c", b"")])
     with opened(path) as top:
         assert (top / "a").read_bytes() == b"1"
         assert (top / "c/d").read_bytes() == b"3"
 
 
-def test_too_many_folders_inside_each_other_are_refused(tmp_path: Path) -> None:
+def test_too_many_folders_inside_each_other_are_refused(tmp_path):
     path = pack(tmp_path / "x.tar", [("a/" * 70 + "f", b"")])
     with pytest.raises(InputError, match="more than 64 folders inside each other"):
         unpack(path)
 
 
-def test_an_archive_that_explodes_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_that_explodes_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 1 << 20)
     path = pack(tmp_path / "bomb.tar.bz2", [("zeros", bytes(8 << 20))], "w:bz2")
     assert path.stat().st_size < 10_000
@@ -154,7 +147,7 @@ def test_an_archive_that_explodes_is_refused(
         unpack(path)
 
 
-def test_too_many_entries_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_entries_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "MAX_ENTRIES", 50)
     for names in ([f"f{i}" for i in range(60)], [f"a/{i}/b/c" for i in range(17)]):
         path = pack(tmp_path / "many.tar", [(name, b"") for name in names])
@@ -163,7 +156,7 @@ def test_too_many_entries_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("cut", [100, 600, 4000])
-def test_a_cut_archive_is_refused(tmp_path: Path, cut: int) -> None:
+def test_a_cut_archive_is_refused(tmp_path, cut):
     whole = pack(
         tmp_path / "x.tar.gz", [("a", random.Random(1).randbytes(5000))], "w:gz"
     ).read_bytes()
@@ -173,7 +166,7 @@ def test_a_cut_archive_is_refused(tmp_path: Path, cut: int) -> None:
         unpack(path)
 
 
-def test_a_folder_with_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_a_link_that_leads_out_is_refused(tmp_path):
     folder = tmp_path / "tree"
     folder.mkdir()
     (folder / "in").symlink_to(".")

@@ -1,7 +1,5 @@
 """hwloc's XML of all three versions: recorded exports, odd machines, hostile input."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -12,9 +10,7 @@ from toposeat.model.topology import (
     ComponentKind,
     LinkKind,
     LinkLayer,
-    Nic,
     PathClass,
-    Topology,
     Vendor,
 )
 from toposeat.topology import parse_topology_text, read_topology
@@ -76,11 +72,11 @@ SAMPLE = """\
 """  # noqa: E501
 
 
-def read(text: str) -> Topology:
+def read(text):
     return parse_topology_text(text, Path("node.xml"))
 
 
-def test_devices_take_the_numbers_of_nvidia_smi() -> None:
+def test_devices_take_the_numbers_of_nvidia_smi():
     topology = read(SAMPLE)
     assert [d.pci_bus_id for d in topology.devices] == [
         "0000:04:00.0",
@@ -97,7 +93,7 @@ def test_devices_take_the_numbers_of_nvidia_smi() -> None:
     )
 
 
-def test_cores_and_their_hardware_threads_are_known() -> None:
+def test_cores_and_their_hardware_threads_are_known():
     cores = (
         "".join(f'<object type="Core" cpuset="0x{3 << 2 * core:08x}"/>' for core in range(3))
         + '<object type="Core" cpuset="0x00000040"/>'
@@ -108,7 +104,7 @@ def test_cores_and_their_hardware_threads_are_known() -> None:
     assert of_node == {0: ("0-1", "2-3", "4-5", "6"), 1: ()}
 
 
-def test_the_pci_tree_is_kept() -> None:
+def test_the_pci_tree_is_kept():
     topology = read(SAMPLE)
     text = re.sub(r"<distances2.*</distances2>", "", SAMPLE, flags=re.DOTALL)
     bare = without_inferred_links(read(text))  # an A100-SXM4 has NVLinks, whatever the file says
@@ -127,7 +123,7 @@ def test_the_pci_tree_is_kept() -> None:
         ("0.984615", "4.0", 1.5e9 / 2),
     ],
 )
-def test_what_an_idle_link_does_is_no_capacity(port: str, own: str, expected: float) -> None:
+def test_what_an_idle_link_does_is_no_capacity(port, own, expected):
     """At 2.5 GT/s a lane; hwloc takes the GPU's own end from NVML, which tells what it can."""
     above, below = '02:01.0" pci_link_speed="', "7.876923"
     text = SAMPLE.replace(f"{above}31.507692", f"{above}{port}")
@@ -136,18 +132,18 @@ def test_what_an_idle_link_does_is_no_capacity(port: str, own: str, expected: fl
     assert ends["gpu0"].forward_bytes_per_s.value == expected
 
 
-def test_nvlinks_come_from_the_distances() -> None:
+def test_nvlinks_come_from_the_distances():
     bonds = {x.ends: x.count for x in read(SAMPLE).links if x.kind is LinkKind.NVLINK}
     assert bonds == {("gpu0", "gpu1"): 4, ("gpu1", "gpu2"): 2}
 
 
-def test_rdma_adapters_are_preferred() -> None:
+def test_rdma_adapters_are_preferred():
     topology = read(SAMPLE)
     assert [(n.name, n.numa_node) for n in topology.nics] == [("mlx5_0", 1)]
 
 
-def test_ports_tell_their_state_and_what_they_speak() -> None:
-    def read_with(name: str, **ports: str) -> Nic:
+def test_ports_tell_their_state_and_what_they_speak():
+    def read_with(name, **ports):
         infos = "".join(f'<info name="{key}" value="{value}"/>' for key, value in ports.items())
         bare = 'name="mlx5_0" osdev_type="3"/>'
         assert bare in SAMPLE
@@ -185,7 +181,7 @@ WITHOUT_GPUS = {
 }
 
 
-def test_every_recorded_export_is_read_or_refused_for_a_reason(shared_dir: Path) -> None:
+def test_every_recorded_export_is_read_or_refused_for_a_reason(shared_dir):
     refused = set()
     files = sorted((shared_dir / "machines" / "hwloc-xml").glob("*.xml"))
     assert len(files) > 20
@@ -199,7 +195,7 @@ def test_every_recorded_export_is_read_or_refused_for_a_reason(shared_dir: Path)
 
 
 @pytest.mark.parametrize("name", ["mpibind-coral-lassen.xml", "mpibind-coral-lassen-hwloc1.xml"])
-def test_one_machine_in_two_versions(shared_dir: Path, name: str) -> None:
+def test_one_machine_in_two_versions(shared_dir, name):
     topology = read_topology(shared_dir / "machines" / "hwloc-xml" / name)
     assert [d.pci_bus_id for d in topology.devices] == [
         "0004:04:00.0",
@@ -212,7 +208,7 @@ def test_one_machine_in_two_versions(shared_dir: Path, name: str) -> None:
     assert len(topology.nics) == 4
 
 
-def test_partitions_of_one_gpu_are_devices(shared_dir: Path) -> None:
+def test_partitions_of_one_gpu_are_devices(shared_dir):
     counts = {
         mode: read_topology(shared_dir / "machines" / "hwloc-xml" / f"fluxcore-tuo.{mode}.xml")
         for mode in ("SPX", "TPX", "CPX")
@@ -222,7 +218,7 @@ def test_partitions_of_one_gpu_are_devices(shared_dir: Path) -> None:
     assert all(d.pci_bus_id is None for d in counts["CPX"].devices)
 
 
-def test_four_gpus_fully_joined_by_nvlink(shared_dir: Path) -> None:
+def test_four_gpus_fully_joined_by_nvlink(shared_dir):
     topology = read_topology(shared_dir / "machines" / "hwloc-xml" / "fluxcore-ipa20.xml")
     bonds = [x.count for x in topology.links if x.kind is LinkKind.NVLINK]
     assert bonds == [6] * 6

@@ -4,22 +4,17 @@ The index was made without this project's readers: an independent oracle for rel
 the asymmetry of measured matrices.
 """
 
-from __future__ import annotations
-
 import csv
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.topology.readers.recorded import facts_of, pcie, peers, relations
 from toposeat.errors import InputError
-from toposeat.model.topology import Topology
 
 
-def index(shared_dir: Path, *formats: str) -> Iterator[tuple[str, int, str]]:
+def index(shared_dir, *formats):
     """File, GPUs and verification of each recorded file of some formats."""
     with (shared_dir / "machines/INDEX.tsv").open(newline="") as handle:
         for row in csv.DictReader(handle, delimiter="\t"):
@@ -27,7 +22,7 @@ def index(shared_dir: Path, *formats: str) -> Iterator[tuple[str, int, str]]:
                 yield row["file"], int(row["#GPUs"]), row["verification"]
 
 
-def test_relations_between_gpus(shared_dir: Path) -> None:
+def test_relations_between_gpus(shared_dir):
     checked = 0
     for name, gpus, verified in index(shared_dir, "nvidia-smi-topo"):
         match = re.fullmatch(r"(?:square\+symmetric|QUIRK: [^;]*); rel=(\S*)", verified)
@@ -46,7 +41,7 @@ def test_relations_between_gpus(shared_dir: Path) -> None:
     assert checked == 25
 
 
-def test_peer_states(shared_dir: Path) -> None:
+def test_peer_states(shared_dir):
     for name, gpus, verified in index(shared_dir, "nvidia-smi-p2p"):
         facts = facts_of(shared_dir / "machines" / name)
         assert len(facts.devices) == gpus
@@ -54,7 +49,7 @@ def test_peer_states(shared_dir: Path) -> None:
         assert set(peers(facts).values()) == {verified.endswith("rel=OK")}
 
 
-def test_inventories(shared_dir: Path) -> None:
+def test_inventories(shared_dir):
     for name, gpus, verified in index(shared_dir, "nvidia-smi-q-xml"):
         match = re.search(r"gpus=(\d+); ([^;]+);.*mig=(\S+); link gen max (\d)", verified)
         assert match
@@ -66,7 +61,7 @@ def test_inventories(shared_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["p2pBandwidthLatencyTest", "nvbandwidth"])
-def test_matrices_and_their_asymmetry(shared_dir: Path, form: str) -> None:
+def test_matrices_and_their_asymmetry(shared_dir, form):
     for name, gpus, verified in index(shared_dir, form):
         match = re.fullmatch(
             r"(\d+) matrices, (\d+) square; worst direction asymmetry (\d+)%", verified
@@ -81,7 +76,7 @@ def test_matrices_and_their_asymmetry(shared_dir: Path, form: str) -> None:
         assert round(100 * worst_asymmetry(facts)) == int(match[3])
 
 
-def worst_asymmetry(facts: Topology) -> float:
+def worst_asymmetry(facts):
     """The largest difference between the two directions of a pair, of the larger of them."""
     worst = 0.0
     for numbers in facts.numbers:

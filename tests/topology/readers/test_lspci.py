@@ -1,11 +1,8 @@
 """lspci: trees with and without names, capabilities, lists; alone and beside other sources."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -58,11 +55,11 @@ GPU2\tSYS\tPIX\t X \t16-31\t1
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Read:
+def read(tmp_path):
     return partial(machine_of, tmp_path)
 
 
-def classes(machine: Topology) -> dict[str, str]:
+def classes(machine):
     ids = [device.id for device in machine.devices]
     return {
         f"{i}{j}": machine.route_of_pair[ids[i], ids[j]].path_class.value
@@ -71,7 +68,7 @@ def classes(machine: Topology) -> dict[str, str]:
     }
 
 
-def test_a_tree_with_names_is_a_machine(read: Read) -> None:
+def test_a_tree_with_names_is_a_machine(read):
     found = read(TREE)
     assert [d.pci_bus_id for d in found.devices] == ["0000:03:00.0", "0000:83:00.0", "0000:84:00.0"]
     assert {d.name for d in found.devices} == {"NVIDIA GeForce RTX 3090"}
@@ -79,7 +76,7 @@ def test_a_tree_with_names_is_a_machine(read: Read) -> None:
     assert [f.code for f in findings_of(found) if f.code != "reader"] == ["links-untold"]
 
 
-def test_capabilities_tell_widths_nodes_and_access_control(read: Read) -> None:
+def test_capabilities_tell_widths_nodes_and_access_control(read):
     found = read(LIST)
     told = PcieState(generation=1, width=4, max_generation=4, max_width=16)
     assert [d.pcie for d in found.devices] == [
@@ -94,14 +91,14 @@ def test_capabilities_tell_widths_nodes_and_access_control(read: Read) -> None:
     assert link.forward_bytes_per_s.value == 25e9 / 4
 
 
-def test_without_root_capabilities_are_untold(read: Read) -> None:
+def test_without_root_capabilities_are_untold(read):
     lines = [line for line in LIST.splitlines(keepends=True) if "Lnk" not in line]
     found = read("".join(lines).replace("\t\tACSCtl", "\tCapabilities: <access denied>\n\t\t#"))
     assert [d.pcie for d in found.devices] == [None, None]
     assert any("to root alone" in line for line in found.report)
 
 
-def test_beside_a_matrix_the_tree_is_that_of_lspci(read: Read) -> None:
+def test_beside_a_matrix_the_tree_is_that_of_lspci(read):
     """GPUs of the matrix are in the order of bus ids, and tell the nodes of the host bridges."""
     bare = re.sub(r".*(?:03\.1|05\.0|08\.0)-.*|  [A-Z].*", "", TREE)
     for tree in (TREE, bare):
@@ -113,7 +110,7 @@ def test_beside_a_matrix_the_tree_is_that_of_lspci(read: Read) -> None:
         assert classes(found) == {"01": "SYS", "02": "SYS", "12": "PIX"}
 
 
-def test_a_list_without_bridges_names_the_gpus_of_a_matrix(read: Read) -> None:
+def test_a_list_without_bridges_names_the_gpus_of_a_matrix(read):
     listed = "".join(f"{bus}:00.0 3D controller: {CARD} (rev a1)\n" for bus in ("03", "83", "84"))
     with pytest.raises(InputError, match="says too little"):
         read(listed)
@@ -122,7 +119,7 @@ def test_a_list_without_bridges_names_the_gpus_of_a_matrix(read: Read) -> None:
     assert found.route_of_pair["gpu0", "gpu1"].path_class is PathClass.SYS
 
 
-def test_more_gpus_than_a_job_sees(read: Read) -> None:
+def test_more_gpus_than_a_job_sees(read):
     pair = "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n"
     found = read(pair, TREE)
     assert len(found.devices) == 2
@@ -143,7 +140,7 @@ def test_more_gpus_than_a_job_sees(read: Read) -> None:
          " [Data Center GPU Max 1550]", "Intel Data Center GPU Max 1550"),
     ],
 )  # fmt: skip
-def test_names(read: Read, line: str, name: str) -> None:
+def test_names(read, line, name):
     (device,) = read(f"{line}\n").devices
     assert name in device.name
 
@@ -157,7 +154,7 @@ def test_names(read: Read, line: str, name: str) -> None:
          "Intel Corporation Ponte Vecchio XL (1 Tile) [Data Center GPU Max 1100]"),
     ],
 )  # fmt: skip
-def test_it_settles_the_product(read: Read, shared_dir: Path, table: str, name: str) -> None:
+def test_it_settles_the_product(read, shared_dir, table, name):
     """The command that a fact names has an output that is read, whoever made the GPUs."""
     text = (shared_dir / "machines" / table).read_text()
     (open_fact,) = [fact for fact in facts_of(read(text)) if fact.what == "the product"]
@@ -175,12 +172,12 @@ def test_it_settles_the_product(read: Read, shared_dir: Path, table: str, name: 
         "01:00.0 Bridge: NVIDIA Corporation Device 22a3 (rev a1)\n",
     ],
 )
-def test_what_is_no_gpu(read: Read, text: str) -> None:
+def test_what_is_no_gpu(read, text):
     with pytest.raises(InputError, match="no GPU among"):
         read(text)
 
 
-def test_published_pastes(shared_dir: Path) -> None:
+def test_published_pastes(shared_dir):
     case = shared_dir / "cases/topology/37-lspci-and-lstopo-text"
     if not case.is_dir():
         pytest.skip("no such cases in ../shared")

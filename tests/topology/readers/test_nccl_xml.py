@@ -1,7 +1,5 @@
 """NCCL's and RCCL's topology files: recorded ones, partial ones, hostile ones."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,7 +9,7 @@ import pytest
 from toposeat.errors import InputError
 from toposeat.mapping import shape_of_network
 from toposeat.model.quantity import nominal
-from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
+from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Vendor
 from toposeat.topology import parse_topology_text, read_network, read_topology
 
 # Two A100 below one switch, NVLinked to each other and to an NVSwitch that the file does not hold.
@@ -44,11 +42,11 @@ SAMPLE = """\
 """
 
 
-def read(text: str) -> Topology:
+def read(text):
     return parse_topology_text(text, Path("node.xml"))
 
 
-def test_devices_take_nccl_numbers() -> None:
+def test_devices_take_nccl_numbers():
     topology = read(SAMPLE)
     assert [d.pci_bus_id for d in topology.devices] == ["0000:0f:00.0", "0000:07:00.0"]
     assert [d.index for d in topology.devices] == [0, 1]
@@ -56,7 +54,7 @@ def test_devices_take_nccl_numbers() -> None:
     assert {d.vendor for d in topology.devices} == {Vendor.NVIDIA}
 
 
-def test_links_have_the_stated_speed_and_count() -> None:
+def test_links_have_the_stated_speed_and_count():
     topology = read(SAMPLE)
     pcie = {link.ends[0]: link for link in topology.links if link.kind is LinkKind.PCIE}
     assert pcie["gpu0"].forward_bytes_per_s.value == 6e9  # gen 3 x8
@@ -71,7 +69,7 @@ def test_links_have_the_stated_speed_and_count() -> None:
 
 
 @pytest.mark.parametrize("tclass", [' tclass="0x068000"', ""])
-def test_a_switch_that_a_virtual_machine_does_not_see(tclass: str) -> None:
+def test_a_switch_that_a_virtual_machine_does_not_see(tclass):
     hidden = SAMPLE.replace('target="0000:c4:00.0"', 'target="fffffff:ffff:ff"')
     topology = read(hidden.replace(' tclass="0x068000"', tclass))
     ports = [x for x in topology.links if any(end.startswith("nvswitch") for end in x.ends)]
@@ -81,7 +79,7 @@ def test_a_switch_that_a_virtual_machine_does_not_see(tclass: str) -> None:
     ]
 
 
-def test_hosts_that_nvlink_joins_are_one_node_each(tmp_path: Path) -> None:
+def test_hosts_that_nvlink_joins_are_one_node_each(tmp_path):
     """NCCL writes the trays of a rack into one file, with the bus ids of each."""
     lines = SAMPLE.replace('target="0000:c4:00.0"', 'target="fffffff:ffff:ff"').splitlines()
     tray = [line for line in lines[2:-1] if 'tclass="0x030200"' not in line]
@@ -101,7 +99,7 @@ def test_hosts_that_nvlink_joins_are_one_node_each(tmp_path: Path) -> None:
     assert not any("hosts of an NVLink domain" in line for line in read(SAMPLE).report)
 
 
-def test_two_ports_of_one_adapter_share_its_pcie_link() -> None:
+def test_two_ports_of_one_adapter_share_its_pcie_link():
     topology = read(SAMPLE)
     assert [nic.name for nic in topology.nics] == ["mlx5_0", "mlx5_1"]
     assert len({nic.pci_bus_id for nic in topology.nics}) == 1
@@ -111,13 +109,13 @@ def test_two_ports_of_one_adapter_share_its_pcie_link() -> None:
     ("megabits", "rate"),
     [("200000", 25e9), ("100000", 12.5e9), ("200000000", None), ("0", None), ("fast", None)],
 )
-def test_ports_have_the_stated_rate(megabits: str, rate: float | None) -> None:
+def test_ports_have_the_stated_rate(megabits, rate):
     """Megabits per second; the fourth is in one of RCCL's own files."""
     topology = read(SAMPLE.replace('speed="200000"', f'speed="{megabits}"'))
     assert {n.bytes_per_s.value if n.bytes_per_s else None for n in topology.nics} == {rate}
 
 
-def test_gpus_without_description_are_known_by_class() -> None:
+def test_gpus_without_description_are_known_by_class():
     bare = re.sub(r"<gpu.*?</gpu>", "", SAMPLE, flags=re.DOTALL)
     topology = read(bare)
     assert len(topology.devices) == 2
@@ -125,7 +123,7 @@ def test_gpus_without_description_are_known_by_class() -> None:
     assert any("PCI class alone" in line for line in topology.report)
 
 
-def test_hints_for_nccl_without_any_gpu_are_refused() -> None:
+def test_hints_for_nccl_without_any_gpu_are_refused():
     text = '<system version="1"><cpu numaid="0"><pci busid="0000:00:16.0"/></cpu></system>'
     with pytest.raises(InputError, match="no GPU in this file"):
         read(text)
@@ -134,11 +132,11 @@ def test_hints_for_nccl_without_any_gpu_are_refused() -> None:
 # ---- recorded files
 
 
-def recorded(shared_dir: Path, name: str) -> Topology:
+def recorded(shared_dir, name):
     return read_topology(shared_dir / "machines" / "nccl-xml" / name)
 
 
-def test_every_recorded_file_is_read_or_refused_for_a_reason(shared_dir: Path) -> None:
+def test_every_recorded_file_is_read_or_refused_for_a_reason(shared_dir):
     index = (shared_dir / "machines" / "INDEX.tsv").read_text().splitlines()
     stated = {r[0]: int(r[3]) for r in (line.split("\t") for line in index) if r[1] == "nccl-xml"}
     assert stated
@@ -151,21 +149,21 @@ def test_every_recorded_file_is_read_or_refused_for_a_reason(shared_dir: Path) -
     assert list(refused) == ["aws-g5.48xl-topo.xml"]
 
 
-def test_mi250x_node_has_the_stated_bonds(shared_dir: Path) -> None:
+def test_mi250x_node_has_the_stated_bonds(shared_dir):
     topology = recorded(shared_dir, "rccl-topo_8p_90a.xml")
     lanes = Counter(x.count for x in topology.links if x.kind is LinkKind.XGMI)
     assert lanes == {1: 12}  # RCCL counts one bond even inside of a package
     assert all(d.forwards for d in topology.devices)
 
 
-def test_hives_stay_apart(shared_dir: Path) -> None:
+def test_hives_stay_apart(shared_dir):
     topology = recorded(shared_dir, "rccl-topo_8p_4nics.xml")
     classes = Counter(r.path_class for r in topology.routes if r.target.startswith("gpu"))
     assert classes[PathClass.NVL] == 2 * 4 * 3  # two complete hives of four
     assert len(topology.nics) == 4
 
 
-def test_switches_under_one_bridge_share_its_uplink(shared_dir: Path) -> None:
+def test_switches_under_one_bridge_share_its_uplink(shared_dir):
     topology = recorded(shared_dir, "azure-ndv4-topo.xml")
     first, second, other = (topology.devices[i].id for i in (0, 1, 2))
     assert topology.route_of_pair[first, second].path_class is PathClass.PIX
@@ -193,7 +191,7 @@ GRACE = """\
 """
 
 
-def test_chip_to_chip_links_lead_to_the_processor() -> None:
+def test_chip_to_chip_links_lead_to_the_processor():
     """NCCL multiplies `bw` (MB/s, each way) by `count` and links the GPU to its `<cpu>`."""
     topology = read(GRACE)
     links = [link for link in topology.links if link.kind is LinkKind.C2C]
@@ -205,12 +203,12 @@ def test_chip_to_chip_links_lead_to_the_processor() -> None:
     assert topology.route_of_pair["gpu0", "gpu1"].path_class is PathClass.NVL
 
 
-def test_a_chip_to_chip_link_that_cannot_be_is_refused() -> None:
+def test_a_chip_to_chip_link_that_cannot_be_is_refused():
     with pytest.raises(InputError, match=r"node\.xml:6: <c2c bw>: expected 0 to"):
         read(GRACE.replace('bw="44712"', 'bw="-1"', 1))
 
 
-def test_nics_take_nccl_numbers() -> None:
+def test_nics_take_nccl_numbers():
     """The file lists functions by bus id; `dev` is NCCL's own number, as it is of a GPU."""
     swapped = SAMPLE.replace('"mlx5_0" dev="0"', '"mlx5_0" dev="9"')
     assert [nic.name for nic in read(SAMPLE).nics] == ["mlx5_0", "mlx5_1"]
@@ -227,6 +225,6 @@ def test_nics_take_nccl_numbers() -> None:
         (' familyid="25&#10;x"', None),
     ],
 )
-def test_the_processor_is_kept(told: str, cpu: str | None) -> None:
+def test_the_processor_is_kept(told, cpu):
     text = SAMPLE.replace('vendor="AuthenticAMD"', f'vendor="AuthenticAMD"{told}')
     assert read(text).metadata.get("cpu") == cpu

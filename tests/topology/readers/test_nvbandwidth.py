@@ -1,17 +1,13 @@
 """nvbandwidth: directions by test, both output forms, what is not used, damage."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.topology.readers.recorded import facts_of, facts_of_text, peers
 from toposeat.errors import InputError
-from toposeat.model.topology import Topology
 
 TEXT = """\
 nvbandwidth Version: v0.7
@@ -94,9 +90,9 @@ NOTE: The reported results may not reflect the full capabilities of the platform
 """
 
 
-def as_json(text: str) -> str:
+def as_json(text):
     """What `nvbandwidth --json` prints for the same run: matrices of words, one list a test."""
-    cases: list[dict[str, object]] = []
+    cases = []
     for block in text.split("Running ")[1:]:
         rows = [
             line.split()[1:]
@@ -116,11 +112,11 @@ def as_json(text: str) -> str:
 
 
 @pytest.fixture(params=["text", "json"])
-def facts(request: pytest.FixtureRequest) -> Topology:
+def facts(request):
     return facts_of_text(TEXT if request.param == "text" else as_json(TEXT))
 
 
-def test_reads_go_from_column_to_row_and_writes_the_other_way(facts: Topology) -> None:
+def test_reads_go_from_column_to_row_and_writes_the_other_way(facts):
     read, write, both = facts.numbers
     assert (read.engine, read.operation, read.peer) == ("ce", "read", True)
     assert read.values[1, 0] == pytest.approx(264.30e9)
@@ -132,7 +128,7 @@ def test_reads_go_from_column_to_row_and_writes_the_other_way(facts: Topology) -
     assert both.values[0, 1] == pytest.approx(482e9)
 
 
-def test_host_copies_devices_and_peers(facts: Topology) -> None:
+def test_host_copies_devices_and_peers(facts):
     assert [(h.to_device, h.from_device) for h in facts.host_copies] == [
         (pytest.approx(24.5e9), pytest.approx(22.5e9)),
         (pytest.approx(25.5e9), pytest.approx(23.5e9)),
@@ -142,11 +138,11 @@ def test_host_copies_devices_and_peers(facts: Topology) -> None:
     assert peers(facts) == {(0, 1): True, (1, 0): True}
 
 
-def test_says_what_it_does_not_use(facts: Topology) -> None:
+def test_says_what_it_does_not_use(facts):
     assert any("2 tests are not used, host_to_all_memcpy_ce" in line for line in facts.report)
 
 
-def test_recorded_a100(shared_dir: Path) -> None:
+def test_recorded_a100(shared_dir):
     facts = facts_of(shared_dir / "machines/nvbandwidth/8gpu-a100-d2d-write-ce.txt")
     (write,) = facts.numbers
     assert write.values[6, 0] == pytest.approx(274.89e9)
@@ -156,13 +152,13 @@ def test_recorded_a100(shared_dir: Path) -> None:
     assert all(peers(facts).values())
 
 
-def test_recorded_gh200_contradicts_itself(shared_dir: Path) -> None:
+def test_recorded_gh200_contradicts_itself(shared_dir):
     """Its first matrix was edited by the authors of a test: three columns, one GPU listed."""
     with pytest.raises(InputError, match="2 rows and 3 columns, but the list of devices has 1 GPU"):
         facts_of(shared_dir / "machines/nvbandwidth/1gpu-gh200.txt")
 
 
-def test_pairs_that_were_not_measured_have_no_peer_access() -> None:
+def test_pairs_that_were_not_measured_have_no_peer_access():
     text = TEXT.replace(" 1    262.10       N/A", " 1       N/A       N/A")
     text = text.replace("SUM device_to_device_memcpy_read_ce 526.40\n", "")
     facts = facts_of_text(text.split("Running device_to_device_memcpy_write_sm")[0])
@@ -170,7 +166,7 @@ def test_pairs_that_were_not_measured_have_no_peer_access() -> None:
     assert any("1 ordered pairs were not measured" in line for line in facts.report)
 
 
-def case(matrix: str) -> str:
+def case(matrix):
     return '{"nvbandwidth": {"testcases": [{"name": "a", "bandwidth_matrix": ' + matrix + "}]}}"
 
 
@@ -184,13 +180,13 @@ def case(matrix: str) -> str:
         ('{"nvbandwidth": ' + "[" * 200_000, "nested too deeply"),
     ],
 )
-def test_refuses_json(text: str, words: str) -> None:
+def test_refuses_json(text, words):
     with pytest.raises(InputError, match=re.escape(words)) as caught:
         facts_of_text(text)
     assert caught.value.hint
 
 
-def test_a_second_run_of_a_test_is_said_to_be_left_out() -> None:
+def test_a_second_run_of_a_test_is_said_to_be_left_out():
     again = TEXT[TEXT.index("Running device_to_device_memcpy_read_ce") :]
     facts = facts_of_text(f"{TEXT}\n{again}")
     assert any("has device_to_device_memcpy_read_ce again" in line for line in facts.report)

@@ -1,9 +1,5 @@
 """`nvidia-smi nvlink -s` and `-L`: lanes, inactive ones, MIG slices, damage."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,12 +21,12 @@ GOLDEN = {  # indices, lanes, inactive (device, lane), bytes/s of the others, wo
 }  # fmt: skip
 
 
-def test_every_recorded_file_has_expectations(shared_dir: Path) -> None:
+def test_every_recorded_file_has_expectations(shared_dir):
     assert {p.name for p in (shared_dir / "machines/nvidia-smi-nvlink").iterdir()} == set(GOLDEN)
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_says_what_the_file_says(shared_dir: Path, name: str) -> None:
+def test_says_what_the_file_says(shared_dir, name):
     facts = facts_of(shared_dir / "machines/nvidia-smi-nvlink" / name)
     indices, lanes, inactive, rate, words = GOLDEN[name]
     assert tuple(d.index for d in facts.devices) == indices
@@ -44,7 +40,7 @@ def test_says_what_the_file_says(shared_dir: Path, name: str) -> None:
         assert any(word in line for line in facts.report)
 
 
-def test_mig_slices_are_children_of_their_gpu(shared_dir: Path) -> None:
+def test_mig_slices_are_children_of_their_gpu(shared_dir):
     facts = facts_of(shared_dir / "machines/nvidia-smi-L/1gpu-a100-7mig.txt")
     parent, *slices = facts.devices
     assert (parent.id, parent.index, parent.parent) == ("GPU0", 0, None)
@@ -67,7 +63,7 @@ DOWN = "\t NVML: Unable to retrieve NVLink information as all links are inActive
         min_size=1, max_size=8,
     )
 )  # fmt: skip
-def test_reads_back_what_was_printed(rates: list[list[int | None]]) -> None:
+def test_reads_back_what_was_printed(rates):
     text = "".join(
         HEAD.format(i, i)
         + "".join(
@@ -84,7 +80,7 @@ def test_reads_back_what_was_printed(rates: list[list[int | None]]) -> None:
         assert found[key] == (None if rate is None else pytest.approx(rate * 1e6, rel=1e-5))
 
 
-def test_a_gpu_whose_lanes_are_all_inactive_has_as_many_as_its_like() -> None:
+def test_a_gpu_whose_lanes_are_all_inactive_has_as_many_as_its_like():
     text = HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n" + HEAD.format(1, 1) + DOWN
     facts = facts_of_text(text)
     assert [(row_of(facts)[x.device], x.lane, x.bytes_per_s) for x in facts.lanes[2:]] == [
@@ -94,13 +90,13 @@ def test_a_gpu_whose_lanes_are_all_inactive_has_as_many_as_its_like() -> None:
     assert "all NVLinks of GPU 1 are inactive" in facts.report
 
 
-def test_without_any_bridge_nothing_is_degraded() -> None:
+def test_without_any_bridge_nothing_is_degraded():
     facts = facts_of_text(HEAD.format(0, 0) + DOWN + HEAD.format(1, 1) + DOWN)
     assert facts.lanes == ()
     assert facts.origin == "nvidia-smi nvlink -s text"
 
 
-def test_remote_ends_join_the_states() -> None:
+def test_remote_ends_join_the_states():
     text = (
         HEAD.format(0, 0) + "\t Link 0: 25.781 GB/s\n\t Link 1: <inactive>\n"
         + "$ nvidia-smi nvlink -R\n" + HEAD.format(0, 0)
@@ -112,7 +108,7 @@ def test_remote_ends_join_the_states() -> None:
         facts_of_text(text[text.index("$") :])
 
 
-def test_fewer_lanes_than_its_like_is_reported() -> None:
+def test_fewer_lanes_than_its_like_is_reported():
     text = HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n"
     facts = facts_of_text(text + HEAD.format(1, 1) + "\t Link 0: 25 GB/s\n")
     assert "GPU 1 states 1 NVLinks, its like 2" in facts.report

@@ -1,7 +1,5 @@
 """Any matrix, written in any known form, reads back to itself; damage never passes silently."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from tests.topology.readers.recorded import matrix_of_text, relation
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
-from toposeat.model.topology import Topology
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.relation import UNKNOWN, relation_of_token
 
@@ -20,7 +17,7 @@ CPUS = ("0-15,64-79", "16-31,80-95", "32-47", "48")
 
 
 @st.composite
-def matrices(draw: st.DrawFn) -> tuple[list[list[str]], int, list[str]]:
+def matrices(draw):
     """Symmetric cells, the number of GPUs, CPU lists. Relations need not fit any machine."""
     gpus = draw(st.integers(1, 8))
     count = gpus + draw(st.integers(0, 4))
@@ -31,7 +28,7 @@ def matrices(draw: st.DrawFn) -> tuple[list[list[str]], int, list[str]]:
     return cells, gpus, draw(st.lists(st.sampled_from(CPUS), min_size=gpus, max_size=gpus))
 
 
-def check(matrix: Topology, cells: list[list[str]], gpus: int, cpus: list[str]) -> None:
+def check(matrix, cells, gpus, cpus):
     count = len(cells)
     assert (len(matrix.devices), len(matrix.devices) + len(matrix.nics)) == (gpus, count)
     for i, j in combinations(range(count), 2):
@@ -42,15 +39,13 @@ def check(matrix: Topology, cells: list[list[str]], gpus: int, cpus: list[str]) 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 @settings(max_examples=40, deadline=None)
 @given(drawn=matrices())
-def test_reads_back_what_was_written(
-    form: str, drawn: tuple[list[list[str]], int, list[str]]
-) -> None:
+def test_reads_back_what_was_written(form, drawn):
     cells, gpus, cpus = drawn
     check(matrix_of_text(RENDERERS[form](cells, gpus, cpus)), cells, gpus, cpus)
 
 
 @st.composite
-def damages(draw: st.DrawFn, count: int) -> list[tuple[int, int, str]]:
+def damages(draw, count):
     """Rows, places of cells, and what happens there: what one row alone cannot show is in one."""
     at = st.integers(0, count - 1)
     ways = st.sampled_from(["lost", "fused", "doubled"])
@@ -60,9 +55,7 @@ def damages(draw: st.DrawFn, count: int) -> list[tuple[int, int, str]]:
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), drawn=matrices())
-def test_of_damaged_rows_nothing_wrong_is_read(
-    data: st.DataObject, drawn: tuple[list[list[str]], int, list[str]]
-) -> None:
+def test_of_damaged_rows_nothing_wrong_is_read(data, drawn):
     cells, gpus, cpus = drawn
     head, *rows = RENDERERS["spaces_old"](cells, gpus, cpus).splitlines()
     damage = data.draw(damages(len(cells)))
@@ -90,7 +83,7 @@ def test_of_damaged_rows_nothing_wrong_is_read(
 
 @settings(max_examples=60, deadline=None)
 @given(drawn=matrices())
-def test_any_matrix_becomes_a_routed_graph(drawn: tuple[list[list[str]], int, list[str]]) -> None:
+def test_any_matrix_becomes_a_routed_graph(drawn):
     cells, gpus, cpus = drawn
     matrix = matrix_of_text(RENDERERS["tabs_new"](cells, gpus, cpus))
     topology = merge_topologies([matrix], "any")
@@ -101,7 +94,7 @@ def test_any_matrix_becomes_a_routed_graph(drawn: tuple[list[list[str]], int, li
         )
 
 
-def relation_word(cells: list[list[str]], gpus: int, source: str, target: str) -> str:
+def relation_word(cells, gpus, source, target):
     column = int(target[3:]) + (gpus if target.startswith("nic") else 0)
     found = relation_of_token(cells[int(source[3:])][column])
     assert found is not None
@@ -109,7 +102,7 @@ def relation_word(cells: list[list[str]], gpus: int, source: str, target: str) -
 
 
 @pytest.mark.parametrize("form", ["tabs_new", "spaces_old", "wrapped", "markdown"])
-def test_no_truncation_passes_silently(form: str) -> None:
+def test_no_truncation_passes_silently(form):
     """Cut after every character: refused, or nothing lost, or the doubt is reported."""
     cells = [
         ["X", "NV12", "SYS", "PIX", "SYS"],

@@ -1,14 +1,9 @@
 """`nvidia-smi -q` (text and XML) and `--query-gpu` CSV: the inventory, degraded links, damage."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.topology.readers.recorded import facts_of, facts_of_text, pcie
 from toposeat.errors import InputError
-from toposeat.model.topology import Device
 
 MIB = 1 << 20
 GOLDEN = {  # name, MiB, generation now and at best, width now and at best, bus ids, report
@@ -32,12 +27,12 @@ GOLDEN = {  # name, MiB, generation now and at best, width now and at best, bus 
 }  # fmt: skip
 
 
-def test_every_recorded_file_has_expectations(shared_dir: Path) -> None:
+def test_every_recorded_file_has_expectations(shared_dir):
     assert {p.name for p in (shared_dir / "machines/nvidia-smi-q-xml").iterdir()} == set(GOLDEN)
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_recorded_xml(shared_dir: Path, name: str) -> None:
+def test_recorded_xml(shared_dir, name):
     facts = facts_of(shared_dir / "machines/nvidia-smi-q-xml" / name)
     product, mib, generation, width, buses, report = GOLDEN[name]
     assert [d.pci_bus_id for d in facts.devices] == buses
@@ -50,7 +45,7 @@ def test_recorded_xml(shared_dir: Path, name: str) -> None:
     assert facts.report == report
 
 
-def test_recorded_text_of_a_part(shared_dir: Path) -> None:
+def test_recorded_text_of_a_part(shared_dir):
     """`nvidia-smi -q -d PAGE_RETIREMENT` on Azure: nothing but PCI bus ids."""
     facts = facts_of(shared_dir / "machines/nvidia-smi-q/azure-nvsmi8.txt")
     assert [d.pci_bus_id for d in facts.devices] == [f"000{i}:00:00.0" for i in range(1, 9)]
@@ -58,7 +53,7 @@ def test_recorded_text_of_a_part(shared_dir: Path) -> None:
     assert "only part of the inventory was printed (-d)" in facts.report[0]
 
 
-def test_recorded_csv(shared_dir: Path) -> None:
+def test_recorded_csv(shared_dir):
     facts = facts_of(shared_dir / "machines/nvidia-smi-query-csv/4gpu-a4000.csv")
     assert [(d.index, d.name, d.memory_bytes) for d in facts.devices] == [
         (i, "NVIDIA RTX A4000", 16376 * MIB) for i in range(4)
@@ -137,16 +132,16 @@ XML = """<?xml version="1.0" ?>
 """
 
 
-def without_origin(text: str) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+def without_origin(text):
     facts = facts_of_text(text)
     return facts.devices, facts.report
 
 
-def test_text_and_xml_say_the_same() -> None:
+def test_text_and_xml_say_the_same():
     assert without_origin(TEXT) == without_origin(XML)
 
 
-def test_nested_values_of_the_text() -> None:
+def test_nested_values_of_the_text():
     facts = facts_of_text(TEXT)
     first, second, slice_ = facts.devices
     assert (pcie(first).generation, pcie(first).max_generation) == (1, 5)
@@ -163,7 +158,7 @@ def test_nested_values_of_the_text() -> None:
         assert any(words in line for line in facts.report)
 
 
-def test_a_part_of_the_gpus_has_no_numbers() -> None:
+def test_a_part_of_the_gpus_has_no_numbers():
     """`nvidia-smi -q -i 3` prints one GPU, whose number it does not say."""
     facts = facts_of_text(
         TEXT.replace("Attached GPUs                             : 2", "Attached GPUs : 8")
@@ -180,7 +175,7 @@ CSV = (
 )
 
 
-def test_csv_has_links_and_identities() -> None:
+def test_csv_has_links_and_identities():
     facts = facts_of_text(CSV)
     first, second = facts.devices
     assert (first.index, first.pci_bus_id, pcie(first).width) == (3, "0000:19:00.0", 8)
@@ -189,7 +184,7 @@ def test_csv_has_links_and_identities() -> None:
 
 
 @pytest.mark.parametrize("text", ["name\nleaf1\n", "index\n0\n", "host,leaf\na,b\n"])
-def test_other_tables_are_no_inventory(text: str) -> None:
+def test_other_tables_are_no_inventory(text):
     with pytest.raises(InputError, match=r"unknown format|hosts and switches"):
         facts_of_text(text)
 
@@ -197,6 +192,6 @@ def test_other_tables_are_no_inventory(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [TEXT.partition("GPU 0000")[0], "<nvidia_smi_log/>", CSV.partition("\n")[0] + "\n"]
 )
-def test_without_any_gpu(text: str) -> None:
+def test_without_any_gpu(text):
     with pytest.raises(InputError, match="0 GPUs are listed"):
         facts_of_text(text)

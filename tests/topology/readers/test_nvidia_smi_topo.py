@@ -1,7 +1,5 @@
 """Every recorded output of `nvidia-smi topo -m`: what it says, or why it is refused."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,7 +20,6 @@ from tests.topology.readers.recorded import (
     row_of,
 )
 from toposeat.errors import InputError
-from toposeat.model.topology import Topology
 from toposeat.topology import parse_topology_text, read_topology
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.nvidia_smi_topo import MEANINGS
@@ -139,19 +136,19 @@ REFUSED = {  # line of the cause, words of the message
 
 
 @pytest.fixture(scope="module")
-def recorded(shared_dir: Path) -> Path:
+def recorded(shared_dir):
     return shared_dir / "machines" / "nvidia-smi-topo"
 
 
-def read(path: Path) -> Topology:
+def read(path):
     return matrix_of_text(path.read_bytes().decode(), path)
 
 
-def token(matrix: Topology, a: str, b: str) -> str:
+def token(matrix, a, b):
     return relation(matrix, row_of(matrix)[a], row_of(matrix)[b]).token
 
 
-def test_every_recorded_file_has_expectations(recorded: Path, shared_dir: Path) -> None:
+def test_every_recorded_file_has_expectations(recorded, shared_dir):
     names = {path.name for path in recorded.iterdir()}
     index = (shared_dir / "machines" / "INDEX.tsv").read_text()
     listed = set(re.findall(r"^nvidia-smi-topo/(\S+)\t", index, re.MULTILINE))
@@ -159,7 +156,7 @@ def test_every_recorded_file_has_expectations(recorded: Path, shared_dir: Path) 
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_says_what_the_file_says(recorded: Path, name: str) -> None:
+def test_says_what_the_file_says(recorded, name):
     matrix, facts = read(recorded / name), GOLDEN[name]
     gpus = facts.gpus
     assert (len(matrix.devices), len(matrix.nics)) == (gpus, facts.nics)
@@ -176,7 +173,7 @@ def test_says_what_the_file_says(recorded: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_refuses_damage_with_its_line(recorded: Path, name: str) -> None:
+def test_refuses_damage_with_its_line(recorded, name):
     line, words = REFUSED[name]
     with pytest.raises(InputError) as caught:
         read_topology(recorded / name)
@@ -188,7 +185,7 @@ def test_refuses_damage_with_its_line(recorded: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_routes_every_pair_with_numbers_that_are_not_measured(recorded: Path, name: str) -> None:
+def test_routes_every_pair_with_numbers_that_are_not_measured(recorded, name):
     topology = read_topology(recorded / name)
     ends = [d.id for d in topology.devices] + [n.id for n in topology.nics]
     for source in topology.devices:
@@ -199,11 +196,11 @@ def test_routes_every_pair_with_numbers_that_are_not_measured(recorded: Path, na
     assert all(route.peer_access is None for route in topology.routes)
 
 
-def doubts(topology: Topology) -> str:
+def doubts(topology):
     return "\n".join(topology.report)
 
 
-def test_reports_what_carries_no_information(recorded: Path) -> None:
+def test_reports_what_carries_no_information(recorded):
     topology = read_topology(recorded / "8gpu-all-sys.txt")
     assert "every GPU pair is SYS, which says nothing" in doubts(topology)
     assert [d.numa_node for d in topology.devices] == [0] * 4 + [1] * 4
@@ -211,7 +208,7 @@ def test_reports_what_carries_no_information(recorded: Path) -> None:
     assert topology.route_of_pair["gpu0", "gpu4"].path_class.value == "SYS"
 
 
-def test_only_the_stated_gpu_is_near_the_nics(recorded: Path) -> None:
+def test_only_the_stated_gpu_is_near_the_nics(recorded):
     topology = read_topology(recorded / "8gpu-4090-sys-nic-phb.txt")
     near = {
         d.id for d in topology.devices
@@ -221,7 +218,7 @@ def test_only_the_stated_gpu_is_near_the_nics(recorded: Path) -> None:
     assert len([link for link in topology.links if link.kind.value == "smp"]) == 1
 
 
-def test_infers_pcie_pairs_below_nvlink_from_nics(recorded: Path) -> None:
+def test_infers_pcie_pairs_below_nvlink_from_nics(recorded):
     """DGX-1V: GPU0 and GPU1 are NV1, but share a switch with mlx5_0; GPU0 and GPU5 go over it."""
     topology = read_topology(recorded / "8gpu-dgx1v-4nic.txt")
     uplinks = {
@@ -234,7 +231,7 @@ def test_infers_pcie_pairs_below_nvlink_from_nics(recorded: Path) -> None:
     assert far[0] == uplinks["gpu0"]
 
 
-def test_affinity_masked_by_the_job_is_not_trusted() -> None:
+def test_affinity_masked_by_the_job_is_not_trusted():
     text = (
         "\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n"
         "GPU0\t X \tPIX\tSOC\t0-3\t0\n"
@@ -247,7 +244,7 @@ def test_affinity_masked_by_the_job_is_not_trusted() -> None:
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
 
 
-def test_reports_relations_that_fit_no_tree() -> None:
+def test_reports_relations_that_fit_no_tree():
     text = (
         "        GPU0    GPU1    GPU2\n"
         "GPU0     X      PIX     SYS\n"
@@ -259,7 +256,7 @@ def test_reports_relations_that_fit_no_tree() -> None:
     assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
 
 
-def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file() -> None:
+def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file():
     text = (
         "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n\n"
         "| NVIDIA-SMI 550.54    Driver Version: 550.54    CUDA Version: 12.4 |\n"
@@ -274,12 +271,12 @@ def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file() -> None:
     assert [d.uuid for d in devices] == ["GPU-01234567-89ab-cdef-0123-456789abcdef", None]
 
 
-def test_one_blank_between_numa_node_and_gpu_numa_id() -> None:
+def test_one_blank_between_numa_node_and_gpu_numa_id():
     text = "  GPU0  CPU Affinity  NUMA Affinity  GPU NUMA ID\nGPU0  X  0-3  1 N/A\n"
     assert matrix_of_text(text).devices[0].numa_node == 1
 
 
-def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
+def test_escapes_around_the_header_and_tabs_behind_nic_rows():
     text = (
         "\x1b[4mGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
         "GPU0\t X \tPIX\t0-47\t0\t\tN/A\nNIC0\tPIX\t X \t\t\t\t\n"
@@ -290,7 +287,7 @@ def test_escapes_around_the_header_and_tabs_behind_nic_rows() -> None:
     assert ([d.numa_node for d in matrix.devices], matrix.report) == ([0], ())
 
 
-def test_lower_case_x_and_empty_affinities() -> None:
+def test_lower_case_x_and_empty_affinities():
     matrix = matrix_of_text("GPU0 GPU1 CPU Affinity\nGPU0 x PHB\nGPU1 PHB x\n")
     assert [d.cpus for d in matrix.devices] == [None, None]
     assert "affinity cells are empty" in matrix.report[0]
@@ -306,7 +303,7 @@ def test_lower_case_x_and_empty_affinities() -> None:
         ("hello GPU0 world\n", None, "no matrix of nvidia-smi topo -m found"),
     ],
 )
-def test_refuses(text: str, line: int | None, words: str) -> None:
+def test_refuses(text, line, words):
     with pytest.raises(InputError, match=re.escape(words)) as caught:
         matrix_of_text(text, "f.txt")
     assert caught.value.line == line
@@ -327,9 +324,7 @@ HEADER = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
     ],
 )
 @pytest.mark.parametrize("mark", ["", "    "])
-def test_empty_cells_between_tabs_are_untold_and_shift_nothing(
-    mark: str, rests: tuple[str, str], cpus: list[str | None], nodes: list[int | None]
-) -> None:
+def test_empty_cells_between_tabs_are_untold_and_shift_nothing(mark, rests, cpus, nodes):
     """CPU lists are empty where a job may use none of them; Grace lists its GPUs' own nodes too."""
     rows = f"{mark}GPU0\t X \tNV4\t{rests[0]}\n{mark}GPU1\tNV4\t X \t{rests[1]}\n"
     matrix = matrix_of_text(mark + HEADER + rows)
@@ -344,9 +339,7 @@ def test_empty_cells_between_tabs_are_untold_and_shift_nothing(
     [("0               N/A", 0), ("0-15            N/A", None), ("N/A", None)],
     ids=["only CPUs are ever empty", "not a memory node", "two are missing"],
 )
-def test_an_empty_cell_among_blanks_is_that_of_cpus_or_the_row_is_untold(
-    rest: str, node: int | None
-) -> None:
+def test_an_empty_cell_among_blanks_is_that_of_cpus_or_the_row_is_untold(rest, node):
     text = (
         "        GPU0    GPU1    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
         f"GPU0     X      SYS                     {rest}\n"
@@ -357,7 +350,7 @@ def test_an_empty_cell_among_blanks_is_that_of_cpus_or_the_row_is_untold(
     assert any("affinity cells are empty" in line for line in matrix.report)
 
 
-def test_an_empty_cell_of_a_pair_is_told_by_the_other_half_or_not_at_all() -> None:
+def test_an_empty_cell_of_a_pair_is_told_by_the_other_half_or_not_at_all():
     head = "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\t\nGPU1\t\tX\tSYS\n"
     matrix = matrix_of_text(head + "GPU2\tPHB\tSYS\tX\n")
     assert [token(matrix, "GPU0", "GPU1"), token(matrix, "GPU0", "GPU2")] == ["NV4", "PHB"]
@@ -368,7 +361,7 @@ def test_an_empty_cell_of_a_pair_is_told_by_the_other_half_or_not_at_all() -> No
     assert "1 pairs have empty cells, first GPU0 - GPU2" in doubts(matrix)
 
 
-def test_gpus_of_a_table_that_is_cut_in_the_rows_of_nics() -> None:
+def test_gpus_of_a_table_that_is_cut_in_the_rows_of_nics():
     text = (
         "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\n"
         "GPU0\t X \tPIX\tPIX\tSYS\t0-7\nGPU1\tPIX\t X \tPHB\tSYS\t0-7\n"
@@ -382,7 +375,7 @@ def test_gpus_of_a_table_that_is_cut_in_the_rows_of_nics() -> None:
 
 
 @pytest.mark.parametrize("glued", ["NV12NV4", "NV12 NV4", "NV12\tNV4"])
-def test_known_words_that_ran_together_are_cut_apart(glued: str) -> None:
+def test_known_words_that_ran_together_are_cut_apart(glued):
     text = (
         "      GPU0 GPU1 GPU2 GPU3 CPU Affinity\n"
         f"GPU0   X  {glued} SYS 0-7\nGPU1 NV12 X SYSNODE 0-7\n"
@@ -394,7 +387,7 @@ def test_known_words_that_ran_together_are_cut_apart(glued: str) -> None:
     assert [d.cpus for d in matrix.devices] == ["0-7"] * 4
 
 
-def damaged(*rows: tuple[int, str]) -> Topology:
+def damaged(*rows):
     """A table of four GPUs of which these rows are as here."""
     lines = (
         "      GPU0 GPU1 GPU2 GPU3 CPU Affinity NUMA Affinity\n"
@@ -420,7 +413,7 @@ MENDED = "damaged rows that are mended, since one reading is left: "
     ],
     ids=["three fused", "one lost", "lost, and fused with CPUs", "beside another", "two rows"],
 )
-def test_a_damaged_row_with_one_reading_is_mended(rows: list[tuple[int, str]], named: str) -> None:
+def test_a_damaged_row_with_one_reading_is_mended(rows, named):
     matrix, whole = damaged(*rows), damaged()
     assert relations(matrix) == relations(whole)
     assert f"{MENDED}{named}" in matrix.report
@@ -430,7 +423,7 @@ def test_a_damaged_row_with_one_reading_is_mended(rows: list[tuple[int, str]], n
 
 
 @pytest.mark.parametrize("row", ["SYS X NODE PHB 8-15 1", "SYS", "SYS NODE X PHB 8-15 1 2"])
-def test_a_damaged_row_without_one_reading_is_untold_and_others_tell_its_pairs(row: str) -> None:
+def test_a_damaged_row_without_one_reading_is_untold_and_others_tell_its_pairs(row):
     """The diagonal's mark moved; a row that is cut; one cell more than columns."""
     matrix = damaged((2, row))
     assert relations(matrix) == relations(damaged())
@@ -438,7 +431,7 @@ def test_a_damaged_row_without_one_reading_is_untold_and_others_tell_its_pairs(r
     assert matrix.report[0] == "damaged rows that are untold: GPU2 in line 4"
 
 
-def test_of_two_readings_none_is_taken() -> None:
+def test_of_two_readings_none_is_taken():
     """The cell of GPU2 and GPU3 is lost in both rows, or another one in each."""
     matrix = damaged((2, "SYS SYS X 8-15 1"), (3, "SYS SYS X 8-15 1"))
     assert relation(matrix, 2, 3) == UNKNOWN
@@ -446,7 +439,7 @@ def test_of_two_readings_none_is_taken() -> None:
     assert "1 pairs have empty cells, first GPU2 - GPU3" in doubts(matrix)
 
 
-def test_a_table_without_a_whole_row_is_refused() -> None:
+def test_a_table_without_a_whole_row_is_refused():
     rows = [(0, "X"), (1, "X"), (2, "X"), (3, "X")]
     with pytest.raises(InputError, match="row GPU0 has 1 of 4 cells") as caught:
         damaged(*rows)
@@ -462,12 +455,12 @@ P2P = {  # GPUs, peer access of all pairs, words of the report
 UNSTATED = "which capability was asked for (r, w, n, a, p) is not stated: r assumed"
 
 
-def test_every_recorded_p2p_has_expectations(shared_dir: Path) -> None:
+def test_every_recorded_p2p_has_expectations(shared_dir):
     assert {p.name for p in (shared_dir / "machines/nvidia-smi-p2p").iterdir()} == set(P2P)
 
 
 @pytest.mark.parametrize("name", sorted(P2P))
-def test_p2p_says_what_the_file_says(shared_dir: Path, name: str) -> None:
+def test_p2p_says_what_the_file_says(shared_dir, name):
     facts = facts_of(shared_dir / "machines/nvidia-smi-p2p" / name)
     gpus, access, words = P2P[name]
     assert peers(facts) == dict.fromkeys(permutations(range(gpus), 2), access)
@@ -477,7 +470,7 @@ def test_p2p_says_what_the_file_says(shared_dir: Path, name: str) -> None:
     assert [d.index for d in facts.devices] == list(range(gpus))
 
 
-def written(cells: list[list[str]], capability: str = "r") -> str:
+def written(cells, capability="r"):
     """As nvidia-smi prints it: rows indented by one blank, a tab at the end."""
     names = [f"GPU{i}" for i in range(len(cells))]
     rows = [
@@ -496,7 +489,7 @@ matrices = st.integers(2, 6).flatmap(
 
 @settings(max_examples=60, deadline=None)
 @given(cells=matrices, capability=st.sampled_from(["r", "w", "rw", "n", "a", "p"]))
-def test_access_is_what_reading_and_writing_say(cells: list[list[str]], capability: str) -> None:
+def test_access_is_what_reading_and_writing_say(cells, capability):
     if all(cell == "U" for i, row in enumerate(cells) for j, cell in enumerate(row) if i != j):
         cells[0][1] = "OK"
     facts = facts_of_text(written(cells, capability))
@@ -514,7 +507,7 @@ def test_access_is_what_reading_and_writing_say(cells: list[list[str]], capabili
     assert not any("not stated" in line for line in facts.report)
 
 
-def test_a_word_of_a_newer_driver_leaves_its_pair_open() -> None:
+def test_a_word_of_a_newer_driver_leaves_its_pair_open():
     cells = [["X", "OK", "QNS"], ["OK", "X", "CNS"], ["QNS", "CNS", "X"]]
     facts = facts_of_text(written(cells))
     assert peers(facts) == {(0, 1): True, (1, 0): True, (1, 2): False, (2, 1): False}
@@ -524,6 +517,6 @@ def test_a_word_of_a_newer_driver_leaves_its_pair_open() -> None:
     )
 
 
-def test_p2p_of_nics_is_refused() -> None:
+def test_p2p_of_nics_is_refused():
     with pytest.raises(InputError, match="NIC0 is no GPU"):
         facts_of_text(" \tGPU0\tNIC0\t\n GPU0\tX\tOK\t\n NIC0\tOK\tX\t\n")

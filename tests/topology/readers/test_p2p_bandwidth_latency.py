@@ -1,7 +1,5 @@
 """p2pBandwidthLatencyTest: units, directions, peer access on and off, damage."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 from tests.topology.readers.recorded import facts_of, facts_of_text, peers
 from toposeat.errors import InputError
-from toposeat.model.topology import PairNumbers, Topology
 from toposeat.topology import parse_topology_text
 
 NEW = """\
@@ -60,9 +57,7 @@ NOTE: The CUDA Samples are not meant for performance measurements.
 """
 
 
-def numbers(
-    facts: Topology, what: str, *, peer: bool, both_ways: bool = False, operation: str = ""
-) -> PairNumbers:
+def numbers(facts, what, *, peer, both_ways=False, operation=""):
     (found,) = (
         n for n in facts.numbers
         if (n.what, n.peer, n.both_ways, n.operation) == (what, peer, both_ways, operation)
@@ -70,7 +65,7 @@ def numbers(
     return found
 
 
-def test_power9_copies_from_column_to_row(shared_dir: Path) -> None:
+def test_power9_copies_from_column_to_row(shared_dir):
     """An old version: the device of the row reads, so 68.46 (row 0, column 1) is from 1 to 0."""
     facts = facts_of(shared_dir / "machines/p2pBandwidthLatencyTest/4gpu-power9-ac922.txt")
     one_way = numbers(facts, "bandwidth", peer=True)
@@ -84,7 +79,7 @@ def test_power9_copies_from_column_to_row(shared_dir: Path) -> None:
     assert {d.index for d in facts.devices} == {None}  # CUDA's numbers are not nvidia-smi's
 
 
-def test_h100_staged_copies_are_peer_off(shared_dir: Path) -> None:
+def test_h100_staged_copies_are_peer_off(shared_dir):
     facts = facts_of(shared_dir / "machines/p2pBandwidthLatencyTest/8gpu-h100-p2poff.txt")
     (off,) = facts.numbers
     assert (off.peer, off.both_ways, off.values.shape) == (False, False, (8, 8))
@@ -94,7 +89,7 @@ def test_h100_staged_copies_are_peer_off(shared_dir: Path) -> None:
     assert any("version is not known" in line for line in facts.report)
 
 
-def test_new_versions_write_from_row_to_column() -> None:
+def test_new_versions_write_from_row_to_column():
     facts = facts_of_text(NEW)
     writes = numbers(facts, "bandwidth", peer=True, operation="write")
     assert writes.values[0, 1] == pytest.approx(275.07e9)
@@ -108,7 +103,7 @@ def test_new_versions_write_from_row_to_column() -> None:
     assert latency.values[0, 1] == pytest.approx(2.25e-6)
 
 
-def test_pairs_without_peer_access_are_no_peer_numbers() -> None:
+def test_pairs_without_peer_access_are_no_peer_numbers():
     """With peer access enabled, the sample goes through the host where it cannot be had."""
     facts = facts_of_text(NEW)
     writes = numbers(facts, "bandwidth", peer=True, operation="write")
@@ -121,20 +116,20 @@ def test_pairs_without_peer_access_are_no_peer_numbers() -> None:
     assert sum(peers(facts).values()) == 2
 
 
-def test_names_and_bus_ids_are_hexadecimal() -> None:
+def test_names_and_bus_ids_are_hexadecimal():
     devices = facts_of_text(NEW).devices
     assert [d.pci_bus_id for d in devices] == ["0001:00:00.0", "0002:3a:1f.0", "0010:c1:00.0"]
     assert {d.name for d in devices} == {"NVIDIA A100 80GB PCIe"}
     assert {d.index for d in devices} == {None}  # CUDA's order need not be nvidia-smi's
 
 
-def test_what_is_not_used_is_said() -> None:
+def test_what_is_not_used_is_said():
     report = "\n".join(facts_of_text(NEW).report)
     assert "CPU latencies" in report
     assert "no peer access between 4 ordered pairs" in report
 
 
-def test_no_cut_passes_silently() -> None:
+def test_no_cut_passes_silently():
     """Cut after every character: refused, or whole matrices, or the doubt is reported."""
     start = NEW.index("P2P=Enabled Latency")
     whole = {
@@ -154,7 +149,7 @@ def test_no_cut_passes_silently() -> None:
     assert 0 < accepted < len(NEW) - start
 
 
-def test_direct_copies_slower_than_staged_ones_are_remarked() -> None:
+def test_direct_copies_slower_than_staged_ones_are_remarked():
     """NVIDIA/nccl issue 814: 9.9 GB/s directly, 22 through the host."""
     assert "through host memory" not in " ".join(machine_of(NEW).report)
     slow = NEW.replace("275.07", "  9.90").replace("265.51", "  9.90")
@@ -162,11 +157,11 @@ def test_direct_copies_slower_than_staged_ones_are_remarked() -> None:
     assert "2 ordered pairs copy faster through host memory (21.5 GB/s) than directly (9.9" in line
 
 
-def machine_of(text: str) -> Topology:
+def machine_of(text):
     return parse_topology_text(text, Path("p2p.txt"))
 
 
-def test_a_heading_without_its_matrix_is_refused() -> None:
+def test_a_heading_without_its_matrix_is_refused():
     """Found by fuzzing: the first of no matrices was looked at."""
     with pytest.raises(InputError, match="no matrix below its heading"):
         facts_of_text(NEW.partition("     D\\D")[0])

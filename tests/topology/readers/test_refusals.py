@@ -3,10 +3,6 @@
 Damage is what a number out of bounds, a lost row or two statements against each other look like.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.fuzz.machine_targets import sample_texts
@@ -35,7 +31,7 @@ TRAFFIC = {
 # What is replaced (its first occurrence) by what, words of the cause, and how many lines below the
 # damage is the one that is named: what is missing is missed further on. None: the cause says where.
 Damage = tuple[str, str, str, int | None]
-DAMAGE: dict[str, tuple[Damage, ...]] = {
+DAMAGE = {
     "nvbandwidth.txt": (
         ("24.61", "1000000", "not within", 0),
         ("19.71", "-19.71", "where a number", 0),
@@ -199,19 +195,19 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
 }  # fmt: skip
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def written(folder, name, text):
     path = folder / name
     path.write_text(text)
     return path
 
 
-def machine_text(name: str) -> str:
+def machine_text(name):
     if name == "machine.json":
         return encode_json(read_topology("minsky-4"), schema=TOPOLOGY_SCHEMA)
     return TEXTS[name] if name in TEXTS else (SEEDS / name).read_text()
 
 
-def damaged(text: str, damage: Damage) -> tuple[str, str]:
+def damaged(text, damage):
     """The damaged text, and how the line is to be named."""
     old, new, _, further = damage
     assert old in text, old
@@ -219,7 +215,7 @@ def damaged(text: str, damage: Damage) -> tuple[str, str]:
     return text.replace(old, new, 1), line
 
 
-def check(error: InputError, path: Path, line: str, words: str) -> None:
+def check(error, path, line, words):
     assert str(error).startswith(f"{path}:{line} "), f"{error}, not line {line}"
     assert words in error.message
     assert error.hint
@@ -229,12 +225,12 @@ def check(error: InputError, path: Path, line: str, words: str) -> None:
 MACHINE_CASES = [(name, damage) for name, each in DAMAGE.items() for damage in each]
 
 
-def _short(value: object) -> str:
+def _short(value):
     return value if isinstance(value, str) else str(value)[:40]
 
 
 @pytest.mark.parametrize(("name", "damage"), MACHINE_CASES, ids=_short)
-def test_machines(name: str, damage: Damage, tmp_path: Path) -> None:
+def test_machines(name, damage, tmp_path):
     text, line = damaged(machine_text(name), damage)
     path = written(tmp_path, name, text)
     with pytest.raises(InputError) as caught:
@@ -262,15 +258,13 @@ def test_machines(name: str, damage: Damage, tmp_path: Path) -> None:
         ('# Mock NVML\nsystem:\n  name: "NVIDIA A100"\n', "mock of NVML"),
     ],
 )
-def test_what_is_known_and_not_read_says_what_to_give_instead(
-    text: str, what: str, tmp_path: Path
-) -> None:
+def test_what_is_known_and_not_read_says_what_to_give_instead(text, what, tmp_path):
     with pytest.raises(InputError, match=f"this is .*{what}.*: not read") as caught:
         read_topology(written(tmp_path, "FILE", text))
     assert "toposeat " in caught.value.hint
 
 
-NETWORK_DAMAGE: dict[str, tuple[Damage, ...]] = {
+NETWORK_DAMAGE = {
     "topology.conf": (
         ("SwitchName=s2 Nodes=c[5-6]", "SwitchName=s2 Nodes=c[6-5]", "c[6-5]", 0),
         ("SwitchName=s2", "SwitchName=s1", "s1", 0),
@@ -283,7 +277,7 @@ NETWORK_DAMAGE: dict[str, tuple[Damage, ...]] = {
     "fabric": (('[2] "S-3"[1]', '[2] "T-4"[1]', "T-4 is not described", 0),),
     "ports": (("SW 2 3 0x3", "SW 2 3 ", "unknown line", 0),),
 }  # fmt: skip
-TRAFFIC_DAMAGE: dict[str, tuple[Damage, ...]] = {
+TRAFFIC_DAMAGE = {
     "pairs.csv": (
         ("ranks=4", "ranks=2", "need 3", 0),
         ("2,0,7,1", "2,0,-7,1", "-7", 0),
@@ -303,7 +297,7 @@ OTHER_CASES = [
 
 
 @pytest.mark.parametrize(("name", "damage"), OTHER_CASES, ids=_short)
-def test_networks_and_traffic(name: str, damage: Damage, tmp_path: Path) -> None:
+def test_networks_and_traffic(name, damage, tmp_path):
     texts, read = (NETWORKS, read_network) if name in NETWORKS else (TRAFFIC, read_traffic)
     text, line = damaged(texts[name], damage)
     path = written(tmp_path, name, text)
@@ -313,9 +307,7 @@ def test_networks_and_traffic(name: str, damage: Damage, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_the_command_line_prints_place_and_hint(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_prints_place_and_hint(name, tmp_path, capsys):
     text, line = damaged(machine_text(name), DAMAGE[name][0])
     path = written(tmp_path, name, text)
     assert main(["discover", "-t", str(path)]) in (1, 2)
@@ -325,7 +317,7 @@ def test_the_command_line_prints_place_and_hint(
     assert "\nhint: " in err
 
 
-def test_every_format_of_machines_is_damaged(tmp_path: Path) -> None:
+def test_every_format_of_machines_is_damaged(tmp_path):
     found = {
         format_of(read_file(written(tmp_path, name, machine_text(name)))).name for name in DAMAGE
     }

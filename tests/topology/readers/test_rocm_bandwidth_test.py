@@ -1,9 +1,6 @@
 """rocm-bandwidth-test over recorded runs: directions, access and distances as they were printed."""
 
-from __future__ import annotations
-
 from math import isnan
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +9,7 @@ from tests.topology.readers.recorded import bonds, facts_of, facts_of_text, peer
 FOLDER = "machines/rocm-bandwidth-test"
 
 
-def test_no_peer_access_is_known_and_no_number_invented(shared_dir: Path) -> None:
+def test_no_peer_access_is_known_and_no_number_invented(shared_dir):
     facts = facts_of(shared_dir / FOLDER / "2gpu-mi50-noP2P.txt")
     assert [d.pci_bus_id for d in facts.devices] == ["0000:19:00.0", "0000:67:00.0"]
     assert [d.numa_node for d in facts.devices] == [0, 0]
@@ -31,21 +28,21 @@ def test_no_peer_access_is_known_and_no_number_invented(shared_dir: Path) -> Non
     assert bonds(facts) == {}
 
 
-def test_names_and_anonymised_uuids(shared_dir: Path) -> None:
+def test_names_and_anonymised_uuids(shared_dir):
     facts = facts_of(shared_dir / FOLDER / "2gpu-7900xtx-noP2P.txt")
     assert {d.name for d in facts.devices} == {"Radeon RX 7900 XTX"}
     assert [d.uuid for d in facts.devices] == [None, None]  # "GPU-XX" twice
     assert [d.pci_bus_id for d in facts.devices] == ["0000:83:00.0", "0000:03:00.0"]
 
 
-def test_hive_on_the_second_socket(shared_dir: Path) -> None:
+def test_hive_on_the_second_socket(shared_dir):
     facts = facts_of(shared_dir / FOLDER / "4gpu-mi100-xgmi-hive.txt")
     assert [d.numa_node for d in facts.devices] == [1, 1, 1, 1]
     assert set(bonds(facts)) == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
     assert facts.numbers == ()
 
 
-def test_four_memory_nodes_and_empty_names(shared_dir: Path) -> None:
+def test_four_memory_nodes_and_empty_names(shared_dir):
     facts = facts_of(shared_dir / FOLDER / "4gpu-nps4-distances.txt")
     assert [d.numa_node for d in facts.devices] == [0, 1, 2, 3]
     assert [d.pci_bus_id for d in facts.devices] == [
@@ -88,7 +85,7 @@ PAIR = """
 """
 
 
-def test_directions_are_never_made_symmetric() -> None:
+def test_directions_are_never_made_symmetric():
     facts = facts_of_text(PAIR)
     uni, both = facts.numbers
     assert (uni.values[0, 1], uni.values[1, 0]) == (pytest.approx(49e9), pytest.approx(47.5e9))
@@ -101,7 +98,7 @@ def test_directions_are_never_made_symmetric() -> None:
     assert facts.devices[0].uuid == "GPU-0123456789abcdef"
 
 
-def test_a_host_copy_of_zero_is_not_known() -> None:
+def test_a_host_copy_of_zero_is_not_known():
     facts = facts_of_text(PAIR.replace("28.4 ", "0.0  "))
     first = facts.host_copies[0]
     assert first.to_device is None

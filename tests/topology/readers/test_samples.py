@@ -3,8 +3,6 @@
 Written from what the formats' documentation and sources say, none copied from a recorded file.
 """
 
-from __future__ import annotations
-
 import tarfile
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toposeat.errors import InputError
-from toposeat.model.topology import PathClass, Topology
+from toposeat.model.topology import PathClass
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.formats import FORMATS, TREES, format_of
 from toposeat.topology.readers.file_text import read_file
@@ -57,7 +55,7 @@ BRIDGED = MATRIX.replace("SYS\tPIX", "NV2\tPIX").replace("GPU1\tSYS", "GPU1\tNV2
 SEEDS = Path(__file__).parents[2] / "fuzz/seeds"
 UUIDS = ("GPU-00000000-1111-2222-3333-000000000000", "GPU-00000000-1111-2222-3333-000000000001")
 
-SAMPLES: dict[str, Sample] = {
+SAMPLES = {
     "nvidia-smi topo -m and -mp": Sample(
         text=BRIDGED,
         links={"nvlink": 1, "smp": 1},
@@ -232,7 +230,7 @@ SAMPLES: dict[str, Sample] = {
 }  # fmt: skip
 
 
-def read(name: str, folder: Path) -> Topology:
+def read(name, folder):
     """A sample as a user would give it."""
     sample, files = SAMPLES[name], []
     for number, text in enumerate((sample.text, sample.beside)):
@@ -248,7 +246,7 @@ def read(name: str, folder: Path) -> Topology:
     return read_topologies(files[::-1])
 
 
-def check(sample: Sample, topology: Topology) -> None:
+def check(sample, topology):
     """Everything that the sample says."""
     devices = topology.devices
     if sample.links is not None:
@@ -275,12 +273,12 @@ def check(sample: Sample, topology: Topology) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_sample_of_every_format(name: str, tmp_path: Path) -> None:
+def test_a_sample_of_every_format(name, tmp_path):
     check(SAMPLES[name], read(name, tmp_path))
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if not name.startswith("toposeat")])
-def test_a_sample_with_the_ends_of_windows(name: str, tmp_path: Path) -> None:
+def test_a_sample_with_the_ends_of_windows(name, tmp_path):
     sample = SAMPLES[name]
     files = [tmp_path / "a", tmp_path / "b"][: 1 + bool(sample.beside)]
     for path, text in zip(files, (sample.text, sample.beside), strict=False):
@@ -288,12 +286,12 @@ def test_a_sample_with_the_ends_of_windows(name: str, tmp_path: Path) -> None:
     check(sample, read_topologies(files[::-1]))
 
 
-def test_no_format_is_without_a_sample() -> None:
+def test_no_format_is_without_a_sample():
     assert {each.name for each in FORMATS} == set(SAMPLES)
     assert [tree.name for tree in TREES] == ["saved sysfs or KFD tree"]  # below
 
 
-def test_a_saved_tree(tmp_path: Path) -> None:
+def test_a_saved_tree(tmp_path):
     """Two GPUs below one root port each, in an archive with the links that sysfs has."""
     sysfs = tmp_path / "node" / "sys"
     for i in range(2):

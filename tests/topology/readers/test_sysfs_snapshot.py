@@ -1,7 +1,5 @@
 """Saved sysfs and KFD trees: the recorded ones, and trees written as Linux shows them."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 from collections import Counter
@@ -12,16 +10,16 @@ import pytest
 from tests.topology.live.fake_machine import AMD, GPU_CLASS, NVIDIA, FakeSysfs
 from tests.topology.readers import amd_samples as samples
 from toposeat.errors import InputError
-from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Topology, Vendor
+from toposeat.model.topology import ComponentKind, LinkKind, PathClass, Vendor
 from toposeat.topology.readers import sysfs_snapshot
 from toposeat.topology.sources import parse_topology_text, read_topology
 
 
-def recorded(shared_dir: Path, name: str) -> Path:
+def recorded(shared_dir, name):
     return shared_dir / "machines" / "hwloc-fsroot" / name
 
 
-def test_power9_with_gpu_memory_as_numa_nodes(shared_dir: Path) -> None:
+def test_power9_with_gpu_memory_as_numa_nodes(shared_dir):
     topology = read_topology(recorded(shared_dir, "nvidiagpunumanodes.tar.bz2"))
     assert topology.name == "c685f8n02"  # as hwloc noted it
     assert topology.origin == "saved sysfs"
@@ -42,7 +40,7 @@ def test_power9_with_gpu_memory_as_numa_nodes(shared_dir: Path) -> None:
         ("nvidia-dgx-gb10.tar.bz2", "the tree has no PCI devices"),
     ],
 )
-def test_trees_without_gpus_are_refused(shared_dir: Path, name: str, reason: str) -> None:
+def test_trees_without_gpus_are_refused(shared_dir, name, reason):
     path = recorded(shared_dir, name)
     assert sysfs_snapshot.looks_like(path)
     with pytest.raises(InputError, match=reason) as caught:
@@ -50,7 +48,7 @@ def test_trees_without_gpus_are_refused(shared_dir: Path, name: str, reason: str
     assert caught.value.hint
 
 
-def write_nodes(machine: samples.KfdMachine, nodes: Path) -> None:
+def write_nodes(machine, nodes):
     for name, text in machine.files().items():
         target = nodes / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +57,7 @@ def write_nodes(machine: samples.KfdMachine, nodes: Path) -> None:
 
 @pytest.mark.parametrize("below", ["nodes", "topology/nodes", "sys/class/kfd/kfd/topology/nodes"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_kfd_tree_alone(tmp_path: Path, below: str, packed: bool) -> None:
+def test_a_kfd_tree_alone(tmp_path, below, packed):
     folder = tmp_path / "frontier"
     write_nodes(samples.kfd_mi250x(), folder / below)
     path = folder
@@ -74,7 +72,7 @@ def test_a_kfd_tree_alone(tmp_path: Path, below: str, packed: bool) -> None:
     assert counts == sorted(samples.MI250X.values())
 
 
-def test_a_whole_tree_takes_the_way_of_live_discovery(tmp_path: Path) -> None:
+def test_a_whole_tree_takes_the_way_of_live_discovery(tmp_path):
     """KFD, PCI and NUMA of one machine joined by PCI bus id."""
     sysfs = FakeSysfs(tmp_path / "node7" / "sys")
     machine = samples.KfdMachine(cpus=2)
@@ -105,7 +103,7 @@ def test_a_whole_tree_takes_the_way_of_live_discovery(tmp_path: Path) -> None:
     assert sum(x.kind is LinkKind.PCIE and "gpu" in x.ends[0] for x in topology.links) == 4
 
 
-def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_an_archive_of_something_else_is_refused(tmp_path):
     path = tmp_path / "papers.tar"
     with tarfile.open(path, "w") as tar:
         (tmp_path / "note.txt").write_text("hello")
@@ -114,12 +112,12 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
         read_topology(path)
 
 
-def test_a_folder_of_something_else_is_none(tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_none(tmp_path):
     (tmp_path / "a").mkdir()
     assert not sysfs_snapshot.looks_like(tmp_path)
 
 
-def test_partitions_of_a_whole_tree_share_bonds_and_pcie(tmp_path: Path) -> None:
+def test_partitions_of_a_whole_tree_share_bonds_and_pcie(tmp_path):
     """Live discovery's way too: two MI300X in four partitions each."""
     sysfs = FakeSysfs(tmp_path / "sys")
     machine = samples.KfdMachine(cpus=1)
@@ -151,7 +149,7 @@ def test_partitions_of_a_whole_tree_share_bonds_and_pcie(tmp_path: Path) -> None
     assert topology.link_of_id[shared].forward_bytes_per_s.value == 64e9
 
 
-def test_pipes_and_circles_in_a_saved_tree_are_not_waited_for(tmp_path: Path) -> None:
+def test_pipes_and_circles_in_a_saved_tree_are_not_waited_for(tmp_path):
     """Both were found by fuzzing: whoever sends a tree decides what its names stand for."""
     sysfs = FakeSysfs(tmp_path / "sys")
     sysfs.pci("pci0000:00/0000:01:00.0", vendor=NVIDIA, pci_class=GPU_CLASS, node=0, cpus="0-7")
@@ -167,26 +165,26 @@ def test_pipes_and_circles_in_a_saved_tree_are_not_waited_for(tmp_path: Path) ->
     assert [d.pci_bus_id for d in topology.devices] == ["0000:01:00.0"]  # the other has no vendor
 
 
-def test_a_pipe_among_the_nodes_of_kfd_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_among_the_nodes_of_kfd_is_not_waited_for(tmp_path):
     write_nodes(samples.kfd_mi250x(), tmp_path / "nodes")
     (tmp_path / "nodes/11/properties").unlink()
     os.mkfifo(tmp_path / "nodes/11/properties")
     assert len(read_topology(tmp_path).devices) == 7
 
 
-def read(text: str) -> Topology:
+def read(text):
     return parse_topology_text(text, Path("node.txt"))
 
 
-def kfd_recorded(shared_dir: Path, name: str) -> Topology:
+def kfd_recorded(shared_dir, name):
     return read_topology(shared_dir / "machines" / "kfd-topology" / name)
 
 
-def doubts(topology: Topology) -> str:
+def doubts(topology):
     return "\n".join(topology.report)
 
 
-def test_recorded_cpx_shows_63_of_64_partitions(shared_dir: Path) -> None:
+def test_recorded_cpx_shows_63_of_64_partitions(shared_dir):
     topology = kfd_recorded(shared_dir, "topo-mi300-cpx.txt")
     assert len(topology.devices) == 63
     parents = Counter(d.parent for d in topology.devices)
@@ -197,7 +195,7 @@ def test_recorded_cpx_shows_63_of_64_partitions(shared_dir: Path) -> None:
     assert Counter(d.numa_node for d in topology.devices) == {0: 32, 1: 31}
 
 
-def test_partitions_share_the_links_of_their_package(shared_dir: Path) -> None:
+def test_partitions_share_the_links_of_their_package(shared_dir):
     topology = kfd_recorded(shared_dir, "topo-mi300-cpx.txt")
     kinds = Counter((x.kind, x.name, x.forward_bytes_per_s.value) for x in topology.links)
     assert kinds[LinkKind.XGMI, "in the package", 819.2e9] == 63  # stated: weight 13
@@ -211,7 +209,7 @@ def test_partitions_share_the_links_of_their_package(shared_dir: Path) -> None:
     assert {r.path_class for r in topology.routes} == {PathClass.NVL}
 
 
-def test_recorded_tree_that_contradicts_itself(shared_dir: Path) -> None:
+def test_recorded_tree_that_contradicts_itself(shared_dir):
     topology = kfd_recorded(shared_dir, "topology-parsing.txt")
     assert [d.pci_bus_id for d in topology.devices] == [None, None]
     assert "several GPUs claim the PCI bus id 0000:19:00.0" in doubts(topology)
@@ -221,7 +219,7 @@ def test_recorded_tree_that_contradicts_itself(shared_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "grep"])
-def test_mi250x_has_links_of_four_two_and_one(form: str) -> None:
+def test_mi250x_has_links_of_four_two_and_one(form):
     topology = read(getattr(samples.kfd_mi250x(), form)())
     bonds = {
         tuple(sorted(int(end[3:]) for end in x.ends)): (x.count, x.forward_bytes_per_s.value)
@@ -241,7 +239,7 @@ def test_mi250x_has_links_of_four_two_and_one(form: str) -> None:
     assert len(relayed.links) == 2
 
 
-def test_mi300x_whole() -> None:
+def test_mi300x_whole():
     topology = read(samples.kfd_mi300x(1).text())
     xgmi = [x for x in topology.links if x.kind is LinkKind.XGMI]
     assert len(xgmi) == 28
@@ -252,7 +250,7 @@ def test_mi300x_whole() -> None:
 
 
 @pytest.mark.parametrize("parts", [2, 4])
-def test_mi300x_in_parts(parts: int) -> None:
+def test_mi300x_in_parts(parts):
     topology = read(samples.kfd_mi300x(parts).text())
     assert len(topology.devices) == 8 * parts
     fabrics = [c for c in topology.components if c.kind is ComponentKind.NVSWITCH]
@@ -261,7 +259,7 @@ def test_mi300x_in_parts(parts: int) -> None:
     assert len(bridges) == 8  # one PCIe link for all partitions of a GPU
 
 
-def test_mi300a_tpx_has_no_pcie() -> None:
+def test_mi300a_tpx_has_no_pcie():
     topology = read(samples.kfd_mi300a(3).text())
     assert len(topology.devices) == 12
     assert not any(x.kind is LinkKind.PCIE for x in topology.links)
@@ -272,7 +270,7 @@ def test_mi300a_tpx_has_no_pcie() -> None:
 
 
 @pytest.mark.parametrize("gfx", [120500, 100300, 0])
-def test_links_of_an_unknown_instruction_set_are_of_no_known_product(gfx: int) -> None:
+def test_links_of_an_unknown_instruction_set_are_of_no_known_product(gfx):
     """The stated bandwidth counts; one copy reaches the same share of it as of others."""
     machine = samples.KfdMachine(cpus=1)
     gpus = [machine.gpu(n << 8, gfx=gfx, device=0x9999, cpu=0) for n in (1, 2, 3)]
@@ -288,7 +286,7 @@ def test_links_of_an_unknown_instruction_set_are_of_no_known_product(gfx: int) -
     assert not any(device.forwards for device in topology.devices)
 
 
-def test_hidden_gpus_are_counted() -> None:
+def test_hidden_gpus_are_counted():
     text = samples.kfd_mi300x(1).text()
     start = text.index("==> nodes/9/properties")
     end = text.index("==> nodes/9/io_links/0/")
@@ -297,7 +295,7 @@ def test_hidden_gpus_are_counted() -> None:
     assert "1 nodes are named but not shown (9)" in doubts(topology)
 
 
-def test_directions_are_kept() -> None:
+def test_directions_are_kept():
     machine = samples.KfdMachine(cpus=1)
     a, b = (machine.gpu(n << 8, gfx=90008, device=0x738C, cpu=0) for n in (1, 2))
     machine.link(a, b, kind=11, weight=15, most=46000)
@@ -307,7 +305,7 @@ def test_directions_are_kept() -> None:
     assert (link.forward_bytes_per_s.value, link.backward_bytes_per_s.value) == (46e9, 23e9)
 
 
-def test_a_property_stated_twice_is_refused() -> None:
+def test_a_property_stated_twice_is_refused():
     text = samples.kfd_mi250x().text()
     damaged = text.replace("weight 30\n", "weight 30\nweight 15\n", 1)
     with pytest.raises(InputError, match="weight is stated twice, as 30 and 15") as caught:
@@ -315,6 +313,6 @@ def test_a_property_stated_twice_is_refused() -> None:
     assert caught.value.line is not None
 
 
-def test_nodes_without_gpus_are_refused() -> None:
+def test_nodes_without_gpus_are_refused():
     with pytest.raises(InputError, match="2 KFD nodes, none of them a GPU"):
         read(samples.KfdMachine(cpus=2).text())

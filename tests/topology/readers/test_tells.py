@@ -1,9 +1,6 @@
 """What formats are said to tell (docs/reference/formats.md) against what their files do tell."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -13,12 +10,12 @@ from tests.topology.readers.test_sysfs_snapshot import write_nodes
 from tests.topology.recorded_knowledge import NO_MACHINES
 from toposeat.errors import ToposeatError
 from toposeat.model.path_class import DEVICE_LINKS
-from toposeat.model.topology import FactKind, PathClass, Topology
-from toposeat.topology.formats import FORMATS, TREES, Format, format_of, parse_outputs
+from toposeat.model.topology import FactKind, PathClass
+from toposeat.topology.formats import FORMATS, TREES, format_of, parse_outputs
 from toposeat.topology.readers.file_text import read_file
 
 
-def told(part: Topology) -> set[str]:
+def told(part):
     """What one file shows that its format can tell, in the words of `Format.shows`."""
     found = set()
     joined = any(pair.bond or pair.path_class is PathClass.NVL for pair in part.pairs)
@@ -33,12 +30,12 @@ def told(part: Topology) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def shown(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+def shown(shared_dir, tmp_path_factory):
     """By format, what recorded files and our samples of it tell, and which of them does so first.
 
     A file with the outputs of several commands tells of none of them alone.
     """
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    found = defaultdict(dict)
     folder = tmp_path_factory.mktemp("samples")
     write_nodes(amd_samples.kfd_mi250x(), folder / "kfd/topology/nodes")
     texts = {name: sample.text for name, sample in SAMPLES.items()}
@@ -61,9 +58,7 @@ def shown(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 @pytest.mark.parametrize("of", [*FORMATS, *TREES], ids=lambda of: of.name)
-def test_files_tell_what_their_format_is_said_to(
-    of: Format, shown: dict[str, dict[str, str]]
-) -> None:
+def test_files_tell_what_their_format_is_said_to(of, shown):
     said = set(of.shows.split())
     assert {*shown[of.name]} <= said, shown[of.name]
     if of.name != "toposeat topology JSON":  # whatever it was made from

@@ -1,9 +1,5 @@
 """xpu-smi topology -m: tiles, Xe Link lanes, MDF, PCIe words."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.topology.readers.amd_samples import max1550, xpu_smi
@@ -13,7 +9,7 @@ from toposeat.model.topology import LinkKind, Vendor
 from toposeat.topology import constants as k
 
 
-def test_recorded_bridge_of_24_lanes(shared_dir: Path) -> None:
+def test_recorded_bridge_of_24_lanes(shared_dir):
     facts = facts_of(shared_dir / "machines/xpu-smi-topo/2gpu-max1100-xl24.txt")
     assert [d.id for d in facts.devices] == ["GPU 0/0", "GPU 1/0"]
     assert {d.vendor for d in facts.devices} == {Vendor.INTEL}
@@ -24,7 +20,7 @@ def test_recorded_bridge_of_24_lanes(shared_dir: Path) -> None:
     assert link.bytes_per_s == pytest.approx(318e9)  # stated by the source of the file
 
 
-def test_stacks_of_max_1550() -> None:
+def test_stacks_of_max_1550():
     facts = facts_of_text(xpu_smi(2, 2, max1550, ["0-51", "52-103"]))
     assert [d.parent for d in facts.devices] == ["GPU 0", "GPU 0", "GPU 1", "GPU 1"]
     links = {at: (x.count, x.bytes_per_s) for at, x in bonds(facts).items()}
@@ -39,7 +35,7 @@ def test_stacks_of_max_1550() -> None:
     assert any("2 pairs of tiles are joined by Xe Link and MDF together" in x for x in facts.report)
 
 
-def test_pcie_words() -> None:
+def test_pcie_words():
     words = {
         (0, 1): "PIX",
         (0, 2): "NODE",
@@ -56,8 +52,8 @@ def test_pcie_words() -> None:
     assert facts.devices[3].cpus is None
 
 
-def test_a_word_of_a_newer_tool_leaves_its_tiles_open() -> None:
-    def cell(i: int, j: int) -> str:
+def test_a_word_of_a_newer_tool_leaves_its_tiles_open():
+    def cell(i, j):
         return "CXL4" if {i, j} == {0, 2} else max1550(i, j)
 
     facts = facts_of_text(xpu_smi(2, 2, cell, ["0-51", "52-103"]))
