@@ -18,7 +18,7 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 endif
 CLOCKED := tools/clocked.sh
-NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' 2>/dev/null)
+NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' ':!third_party' 2>/dev/null)
 
 .PHONY: help
 help: ## this list

@@ -169,7 +169,7 @@ cl_int release_program(cl_program) {
 
 void stand_in() {
   release_program(nullptr); // knows the first thread from here on
-#define X(name) real.name = Standin<tps_cl##name>::call;
+#define X(name) real.name = Standin<decltype(cl##name)>::call;
   TPS_EACH_REAL_CALL(X)
 #undef X
   real.GetPlatformIDs = get_platforms;

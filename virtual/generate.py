@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Write what calls.tsv and constants.tsv stand for: generate.py CALLS.TSV CONSTANTS.TSV FOLDER.
+"""Write what calls.tsv stands for: generate.py CALLS.TSV FOLDER.
 
-cl.h            types, constants, the table of calls of an ICD
+calls.h         the numbers of the calls, and which of them the proxy makes
 client_calls.h  what the client's calls are, and how each is put on the wire
-client_calls.c  the regular ones of them
-proxy_calls.h   the real calls, and what the proxy does with a message
-check.c         compiles where all this agrees with the headers of OpenCL
+client_calls.c  the regular ones of them, and the table of all
+proxy_calls.h   what the proxy does with a message
+
+It compiles where the table agrees with OpenCL's headers about parameters and slots.
 """
 
 from __future__ import annotations
@@ -122,38 +123,20 @@ def parse(line: str) -> Call:
     return Call(int(slot), name, client, proxy, result, parameters, tail)
 
 
-# ---- cl.h
+# ---- calls.h
 
 
-def header(calls: list[Call], constants: list[tuple[str, str]]) -> str:
-    """The text of cl.h."""
-    made = [HEAD, "#ifndef TOPOSEAT_VIRTUAL_CL_H\n#define TOPOSEAT_VIRTUAL_CL_H\n"]
-    made.append("#include <stddef.h>\n#include <stdint.h>\n")
-    made += [
-        f"typedef {type} cl_{name};"
-        for name, type in {"int": "int32_t", "uint": "uint32_t", "ulong": "uint64_t"}.items()
-    ]
-    made += [f"typedef struct _{handle} *{handle};" for handle in KINDS]
-    made.append(
-        "typedef struct _cl_image_format { cl_uint order, type; } cl_image_format;\n"
-        "typedef struct _cl_image_desc {\n"
-        "  cl_uint type;\n  size_t width, height, depth, array_size, row_pitch, slice_pitch;\n"
-        "  cl_uint levels, samples;\n  cl_mem buffer;\n} cl_image_desc;\n"
-    )
-    made += [f"#define CL_{name} ({value})" for name, value in constants]
-    made += [f"typedef {call.result} tps_cl{call.name}({call.declared});" for call in calls]
-    by_slot = {call.slot: call for call in calls}
-    made.append("\n/* The table of calls that each object of an ICD begins with. */")
-    made.append("struct tps_dispatch {")
-    for slot in range(SLOTS):
-        call = by_slot.get(slot)
-        made.append(
-            f"  tps_cl{call.name} *{call.name};" if call else f"  cl_int (*absent_{slot})(void);"
-        )
-    made += ["};", "", "enum tps_call {"]
+def header(calls: list[Call]) -> str:
+    """The text of calls.h."""
+    made = [HEAD, "#ifndef TOPOSEAT_VIRTUAL_CALLS_H\n#define TOPOSEAT_VIRTUAL_CALLS_H"]
+    made.append("#include <CL/cl.h>\n#include <CL/cl_ext.h>\n")
+    made.append("enum tps_call {")
     made += [f"  TPS_CALL_{call.name} = {call.slot}," for call in calls]
-    made += ["  TPS_CALLS = 149", "};", "#endif", ""]
-    return "\n".join(made)
+    made.append("};\n\n#define TPS_EACH_REAL_CALL(X) \\")
+    made.append(
+        " \\\n".join(f"  X({call.name})" for call in calls if not call.name.endswith("Platform"))
+    )
+    return "\n".join([*made, "#endif", ""])
 
 
 # ---- client
@@ -271,8 +254,17 @@ def client_header(calls: list[Call]) -> str:
         HEAD,
         "#ifndef TOPOSEAT_VIRTUAL_CLIENT_CALLS_H\n#define TOPOSEAT_VIRTUAL_CLIENT_CALLS_H",
     ]
-    made.append('#include "cl.h"\n#include "wire.h"\n')
-    made += [f"tps_cl{call.name} tps__cl{call.name};" for call in calls]
+    made.append('#include "calls.h"\n#include "wire.h"\n')
+    by_slot = {call.slot: call.name for call in calls}
+    made.append("/* The table of calls that each object of an ICD begins with. */")
+    made.append("struct tps_dispatch {")
+    for slot in range(SLOTS):
+        name = by_slot.get(slot)
+        made.append(
+            f"  __typeof__(cl{name}) *{name};" if name else f"  cl_int (*absent_{slot})(void);"
+        )
+    made.append("};")
+    made += [f"__typeof__(cl{call.name}) tps__cl{call.name};" for call in calls]
     made += [f"{put_declaration(call)};" for call in calls if is_put(call)]
     made += ["extern const struct tps_dispatch tps__dispatch;", "#endif", ""]
     return "\n".join(made)
@@ -280,7 +272,7 @@ def client_header(calls: list[Call]) -> str:
 
 def client_source(calls: list[Call]) -> str:
     """The text of client_calls.c."""
-    made = [HEAD, '#include <string.h>\n\n#include "client.h"\n']
+    made = [HEAD, '#include <CL/cl_icd.h>\n#include <string.h>\n\n#include "client.h"\n']
     for call in calls:
         if is_put(call):
             lines = [put_line(p) for p in call.sent]
@@ -288,16 +280,16 @@ def client_source(calls: list[Call]) -> str:
     made += [stub(call) for call in calls if is_stub(call)]
     made.append("static cl_int absent(void) { return CL_INVALID_OPERATION; }\n")
     made.append("const struct tps_dispatch tps__dispatch = {")
-    by_slot = {call.slot: call for call in calls}
-    for slot in range(SLOTS):
-        found = by_slot.get(slot)
-        made.append(
-            f"    .{found.name} = tps__cl{found.name},"
-            if found
-            else f"    .absent_{slot} = absent,"
-        )
-    made += ["};", ""]
-    return "\n".join(made)
+    made += [f"    .{call.name} = tps__cl{call.name}," for call in calls]
+    listed = {call.slot for call in calls}
+    made += [f"    .absent_{slot} = absent," for slot in range(SLOTS) if slot not in listed]
+    made += ["};", '_Static_assert(sizeof tps__dispatch == sizeof(cl_icd_dispatch), "all");']
+    made += [
+        f"_Static_assert(offsetof(struct tps_dispatch, {call.name}) =="
+        f' offsetof(cl_icd_dispatch, cl{call.name}), "slot of cl{call.name}");'
+        for call in calls
+    ]
+    return "\n".join([*made, ""])
 
 
 # ---- proxy
@@ -428,53 +420,19 @@ def handler(call: Call) -> str:
 def proxy_header(calls: list[Call]) -> str:
     """The text of proxy_calls.h."""
     made = [HEAD, "#ifndef TOPOSEAT_VIRTUAL_PROXY_CALLS_H\n#define TOPOSEAT_VIRTUAL_PROXY_CALLS_H"]
-    made.append("#ifdef TPS_REAL_CALLS")
-    made.append("#define TPS_EACH_REAL_CALL(X) \\")
-    made.append(
-        " \\\n".join(f"  X({call.name})" for call in calls if not call.name.endswith("Platform"))
-    )
-    made.append("\n#else")
     handled = [call for call in calls if call.proxy in ("regular", "create", "info", "release")]
     made += [handler(call) for call in handled]
     byhand = [call for call in calls if call.proxy == "byhand"]
     made += [f"Handler on_{call.name};" for call in byhand]
     made.append("inline Handler *handler_of(unsigned call) {\n  switch (call) {")
     made += [f"  case {call.slot}:\n    return on_{call.name};" for call in handled + byhand]
-    made += ["  default:\n    return nullptr;\n  }\n}", "#endif", "#endif", ""]
+    made += ["  default:\n    return nullptr;\n  }\n}", "#endif", ""]
     return "\n".join(made)
 
 
-# ---- check.c
-
-
-def check(calls: list[Call], constants: list[tuple[str, str]]) -> str:
-    """The text of check.c."""
-    made = [
-        HEAD,
-        "#define CL_TARGET_OPENCL_VERSION 120",
-        "#include <CL/cl.h>",
-        "#include <CL/cl_icd.h>",
-    ]
-    made += [
-        f'_Static_assert((uint64_t)CL_{name} == (uint64_t)({value}), "{name}");'
-        for name, value in constants
-    ]
-    for call in calls:
-        made.append(f"typedef {call.result} tps_cl{call.name}({call.declared});")
-        made.append(
-            f"_Static_assert(__builtin_types_compatible_p(tps_cl{call.name} *,"
-            f' __typeof__(&cl{call.name})), "cl{call.name}");'
-        )
-        made.append(
-            f"_Static_assert(offsetof(cl_icd_dispatch, cl{call.name}) =="
-            f' {call.slot} * sizeof(void *), "slot of cl{call.name}");'
-        )
-    return "\n".join([*made, ""])
-
-
 def main() -> None:
-    """Write the five files."""
-    table, constant_table, folder = (Path(a) for a in sys.argv[1:4])
+    """Write the four files."""
+    table, folder = (Path(a) for a in sys.argv[1:3])
     calls = []
     for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), start=1):
         if line.startswith("#") or not line.strip():
@@ -483,17 +441,11 @@ def main() -> None:
             calls.append(parse(line))
         except (ValueError, KeyError) as error:
             raise SystemExit(f"calls.tsv:{number}: {error}") from error
-    constants = [
-        (line.split()[0], line.split()[1])
-        for line in constant_table.read_text(encoding="utf-8").splitlines()
-        if line.strip() and not line.startswith("#")
-    ]
     made = {
-        "cl.h": header(calls, constants),
+        "calls.h": header(calls),
         "client_calls.h": client_header(calls),
         "client_calls.c": client_source(calls),
         "proxy_calls.h": proxy_header(calls),
-        "check.c": check(calls, constants),
     }
     for name, text in made.items():
         (folder / name).write_text(text, encoding="utf-8")

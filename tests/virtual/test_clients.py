@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.lent import NATIVE, run
 
-HEADER = Path("/usr/include/CL/cl.h")
+HEADER = Path(__file__).parents[2] / "third_party" / "opencl-headers" / "CL" / "cl.h"
 CLBLAST = ("xaxpy", "xdot", "xgemv", "xger", "xomatcopy", "xscal")
 PYOPENCL = Path(sys.prefix, "share", "pyopencl", "test")  # of its sdist: tools/setup.sh test
 # On platforms whose vendor is not PoCL this one asks for an attribute that pyopencl does not have.
@@ -43,8 +43,6 @@ def facts(environment):
 
 def names_until_1_2():
     """The device's facts that the header has for OpenCL 1.2 and before."""
-    if not HEADER.exists():
-        pytest.skip("no CL/cl.h: Debian has opencl-c-headers")
     old, newer = set(), 0
     for line in HEADER.read_text().splitlines():
         if newer:

@@ -8,10 +8,11 @@ static size_t side(size_t told) { return told == 0 ? 1 : told; }
 
 void tps__image_extent(cl_mem image, size_t most[3]) {
   const cl_image_desc *told = &image->image;
-  most[0] = told->width;
-  most[1] = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? told->array_size : side(told->height);
-  most[2] = image->type == CL_MEM_OBJECT_IMAGE2D_ARRAY ? told->array_size
-            : image->type == CL_MEM_OBJECT_IMAGE3D     ? told->depth
+  most[0] = told->image_width;
+  most[1] = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? told->image_array_size
+                                                       : side(told->image_height);
+  most[2] = image->type == CL_MEM_OBJECT_IMAGE2D_ARRAY ? told->image_array_size
+            : image->type == CL_MEM_OBJECT_IMAGE3D     ? told->image_depth
                                                        : 1;
   if (image->type == CL_MEM_OBJECT_IMAGE1D || image->type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
     most[1] = 1;
@@ -21,27 +22,31 @@ void tps__image_extent(cl_mem image, size_t most[3]) {
 static size_t element_of(const cl_image_format *format) {
   static const size_t of_type[] = {1, 2, 1, 2, 0, 0, 0, 1, 2, 4, 1, 2, 4, 2, 4};
   size_t channels = 1;
-  if (format->type == CL_UNORM_SHORT_565 || format->type == CL_UNORM_SHORT_555)
+  if (format->image_channel_data_type == CL_UNORM_SHORT_565 ||
+      format->image_channel_data_type == CL_UNORM_SHORT_555)
     return 2;
-  if (format->type == CL_UNORM_INT_101010)
+  if (format->image_channel_data_type == CL_UNORM_INT_101010)
     return 4;
-  if (format->order == CL_RG || format->order == CL_RA || format->order == CL_RGx)
+  if (format->image_channel_order == CL_RG || format->image_channel_order == CL_RA ||
+      format->image_channel_order == CL_RGx)
     channels = 2;
-  if (format->order == CL_RGBA || format->order == CL_BGRA || format->order == CL_ARGB)
+  if (format->image_channel_order == CL_RGBA || format->image_channel_order == CL_BGRA ||
+      format->image_channel_order == CL_ARGB)
     channels = 4;
-  size_t type = format->type - CL_SNORM_INT8;
+  size_t type = format->image_channel_data_type - CL_SNORM_INT8;
   return type < sizeof of_type / sizeof *of_type ? channels * of_type[type] : 0;
 }
 
 /* The rows and slices of what the application gave, or gets by a map. */
 static struct tps_layout given(cl_mem image, const size_t most[3], void *host_ptr) {
   const cl_image_desc *told = &image->image;
-  size_t one = most[0] * image->element, row = told->row_pitch == 0 ? one : told->row_pitch;
-  if (image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY && told->slice_pitch != 0)
-    row = told->slice_pitch;
-  size_t slice = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY || told->slice_pitch == 0
+  size_t one = most[0] * image->element,
+         row = told->image_row_pitch == 0 ? one : told->image_row_pitch;
+  if (image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY && told->image_slice_pitch != 0)
+    row = told->image_slice_pitch;
+  size_t slice = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY || told->image_slice_pitch == 0
                      ? row * most[1]
-                     : told->slice_pitch;
+                     : told->image_slice_pitch;
   return (struct tps_layout){host_ptr, one, most[1], most[2], row, slice};
 }
 
@@ -51,15 +56,16 @@ static cl_int check_image(cl_context context, cl_ulong flags, const cl_image_for
     return CL_INVALID_CONTEXT;
   if (format == NULL || element_of(format) == 0)
     return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
-  if (told == NULL || told->type <= CL_MEM_OBJECT_BUFFER ||
-      told->type > CL_MEM_OBJECT_IMAGE1D_BUFFER || told->width == 0 || told->levels != 0 ||
-      told->samples != 0)
+  if (told == NULL || told->image_type <= CL_MEM_OBJECT_BUFFER ||
+      told->image_type > CL_MEM_OBJECT_IMAGE1D_BUFFER || told->image_width == 0 ||
+      told->num_mip_levels != 0 || told->num_samples != 0)
     return CL_INVALID_IMAGE_DESCRIPTOR;
-  bool has_buffer = told->type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
+  bool has_buffer = told->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
   if (has_buffer != (told->buffer != NULL) ||
       (has_buffer && !tps__is(told->buffer, TPS_MEM_OBJECT)))
     return CL_INVALID_IMAGE_DESCRIPTOR;
-  if (host_ptr == NULL && (told->row_pitch != 0 || told->slice_pitch != 0) && !has_buffer)
+  if (host_ptr == NULL && (told->image_row_pitch != 0 || told->image_slice_pitch != 0) &&
+      !has_buffer)
     return CL_INVALID_IMAGE_DESCRIPTOR;
   return tps__check_memory_flags(flags, host_ptr);
 }
@@ -67,7 +73,8 @@ static cl_int check_image(cl_context context, cl_ulong flags, const cl_image_for
 cl_mem tps__clCreateImage(cl_context context, cl_ulong flags, const cl_image_format *image_format,
                           const cl_image_desc *image_desc, void *host_ptr, cl_int *errcode_ret) {
   cl_int code = check_image(context, flags, image_format, image_desc, host_ptr);
-  cl_mem image = code == 0 ? tps__memory_new(context, image_desc->type, flags, host_ptr) : NULL;
+  cl_mem image =
+      code == 0 ? tps__memory_new(context, image_desc->image_type, flags, host_ptr) : NULL;
   if (image == NULL)
     return tps__fail(errcode_ret, code == 0 ? CL_OUT_OF_HOST_MEMORY : code);
   size_t most[3];
@@ -94,13 +101,13 @@ cl_mem tps__clCreateImage(cl_context context, cl_ulong flags, const cl_image_for
   const cl_ulong words[] = {image->base.id,
                             context->base.id,
                             (flags & ~from_user) | (host_ptr != NULL ? CL_MEM_COPY_HOST_PTR : 0),
-                            image_format->order,
-                            image_format->type,
-                            image_desc->type,
-                            image_desc->width,
-                            image_desc->height,
-                            image_desc->depth,
-                            image_desc->array_size,
+                            image_format->image_channel_order,
+                            image_format->image_channel_data_type,
+                            image_desc->image_type,
+                            image_desc->image_width,
+                            image_desc->image_height,
+                            image_desc->image_depth,
+                            image_desc->image_array_size,
                             tps__id(image_desc->buffer),
                             upload,
                             image->size};
@@ -112,20 +119,22 @@ cl_mem tps__clCreateImage(cl_context context, cl_ulong flags, const cl_image_for
 cl_mem tps__clCreateImage2D(cl_context context, cl_ulong flags, const cl_image_format *image_format,
                             size_t width, size_t height, size_t row_pitch, void *host_ptr,
                             cl_int *errcode_ret) {
-  cl_image_desc told = {
-      .type = CL_MEM_OBJECT_IMAGE2D, .width = width, .height = height, .row_pitch = row_pitch};
+  cl_image_desc told = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                        .image_width = width,
+                        .image_height = height,
+                        .image_row_pitch = row_pitch};
   return tps__clCreateImage(context, flags, image_format, &told, host_ptr, errcode_ret);
 }
 
 cl_mem tps__clCreateImage3D(cl_context context, cl_ulong flags, const cl_image_format *image_format,
                             size_t width, size_t height, size_t depth, size_t row_pitch,
                             size_t slice_pitch, void *host_ptr, cl_int *errcode_ret) {
-  cl_image_desc told = {.type = CL_MEM_OBJECT_IMAGE3D,
-                        .width = width,
-                        .height = height,
-                        .depth = depth,
-                        .row_pitch = row_pitch,
-                        .slice_pitch = slice_pitch};
+  cl_image_desc told = {.image_type = CL_MEM_OBJECT_IMAGE3D,
+                        .image_width = width,
+                        .image_height = height,
+                        .image_depth = depth,
+                        .image_row_pitch = row_pitch,
+                        .image_slice_pitch = slice_pitch};
   return tps__clCreateImage(context, flags, image_format, &told, host_ptr, errcode_ret);
 }
 
@@ -183,14 +192,15 @@ cl_int tps__about_image(cl_mem image, cl_uint name, const struct tps_answer *ans
                     : image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? layout.row_pitch
                                                                  : layout.slice_pitch);
   case CL_IMAGE_WIDTH:
-    return TPS_GIVE(answer, size_t, told->width);
+    return TPS_GIVE(answer, size_t, told->image_width);
   case CL_IMAGE_HEIGHT:
     return TPS_GIVE(answer, size_t,
-                    has_height && image->type != CL_MEM_OBJECT_IMAGE1D_ARRAY ? told->height : 0);
+                    has_height && image->type != CL_MEM_OBJECT_IMAGE1D_ARRAY ? told->image_height
+                                                                             : 0);
   case CL_IMAGE_DEPTH:
-    return TPS_GIVE(answer, size_t, image->type == CL_MEM_OBJECT_IMAGE3D ? told->depth : 0);
+    return TPS_GIVE(answer, size_t, image->type == CL_MEM_OBJECT_IMAGE3D ? told->image_depth : 0);
   case CL_IMAGE_ARRAY_SIZE:
-    return TPS_GIVE(answer, size_t, is_array ? told->array_size : 0);
+    return TPS_GIVE(answer, size_t, is_array ? told->image_array_size : 0);
   case CL_IMAGE_BUFFER:
     return TPS_GIVE(answer, cl_mem, image->parent);
   case CL_IMAGE_NUM_MIP_LEVELS:

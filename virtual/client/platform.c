@@ -330,18 +330,15 @@ cl_int tps__clUnloadCompiler(void) { return CL_SUCCESS; }
 /* ---- What a loader asks for */
 
 #define TPS_EXPORT __attribute__((visibility("default")))
-TPS_EXPORT void *clGetExtensionFunctionAddress(const char *name);
-TPS_EXPORT cl_int clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
-                                         cl_uint *num_platforms);
-TPS_EXPORT tps_clGetPlatformInfo clGetPlatformInfo;
 
-cl_int clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
-                              cl_uint *num_platforms) {
+TPS_EXPORT cl_int clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
+                                         cl_uint *num_platforms) {
   return tps__clGetPlatformIDs(num_entries, platforms, num_platforms);
 }
 
-cl_int clGetPlatformInfo(cl_platform_id platform, cl_uint param_name, size_t param_value_size,
-                         void *param_value, size_t *param_value_size_ret) {
+TPS_EXPORT cl_int clGetPlatformInfo(cl_platform_id platform, cl_uint param_name,
+                                    size_t param_value_size, void *param_value,
+                                    size_t *param_value_size_ret) {
   return tps__clGetPlatformInfo(platform, param_name, param_value_size, param_value,
                                 param_value_size_ret);
 }
@@ -354,7 +351,7 @@ void *tps__clGetExtensionFunctionAddress(const char *func_name) {
   return NULL;
 }
 
-void *clGetExtensionFunctionAddress(const char *name) {
+TPS_EXPORT void *clGetExtensionFunctionAddress(const char *name) {
   return tps__clGetExtensionFunctionAddress(name);
 }
 

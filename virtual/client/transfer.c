@@ -503,12 +503,12 @@ void *tps__clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_uint block
     return tps__fail(errcode_ret, code == 0 ? CL_MAP_FAILURE : code);
   tps__image_extent(image, most);
   bool is_users = image->host != NULL;
-  size_t row =
-      is_users && image->image.row_pitch != 0 ? image->image.row_pitch : most[0] * image->element;
-  size_t slice =
-      is_users && image->image.slice_pitch != 0 ? image->image.slice_pitch : row * most[1];
+  size_t row = is_users && image->image.image_row_pitch != 0 ? image->image.image_row_pitch
+                                                             : most[0] * image->element;
+  size_t slice = is_users && image->image.image_slice_pitch != 0 ? image->image.image_slice_pitch
+                                                                 : row * most[1];
   if (image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY) { /* its second index counts slices */
-    slice = is_users && image->image.slice_pitch != 0 ? image->image.slice_pitch : row;
+    slice = is_users && image->image.image_slice_pitch != 0 ? image->image.image_slice_pitch : row;
     base += origin[1] * slice + origin[0] * image->element;
   } else {
     base += origin[2] * slice + origin[1] * row + origin[0] * image->element;

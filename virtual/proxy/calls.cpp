@@ -18,7 +18,7 @@ std::string load_real() {
   if (library == nullptr)
     return dlerror();
 #define X(name)                                                                                    \
-  real.name = reinterpret_cast<tps_cl##name *>(dlsym(library, "cl" #name));                        \
+  real.name = reinterpret_cast<decltype(real.name)>(dlsym(library, "cl" #name));                   \
   if (real.name == nullptr)                                                                        \
     return "libOpenCL.so.1 has no cl" #name;
   TPS_EACH_REAL_CALL(X)
@@ -155,11 +155,11 @@ cl_int on_CreateImage(Session &session, In &in, tps_text *) {
   cl_ulong flags = in.word();
   cl_image_format format = {static_cast<cl_uint>(in.word()), static_cast<cl_uint>(in.word())};
   cl_image_desc told = {};
-  told.type = static_cast<cl_uint>(in.word());
-  told.width = in.word();
-  told.height = in.word();
-  told.depth = in.word();
-  told.array_size = in.word();
+  told.image_type = static_cast<cl_uint>(in.word());
+  told.image_width = in.word();
+  told.image_height = in.word();
+  told.image_depth = in.word();
+  told.image_array_size = in.word();
   uint64_t buffer = in.word(), upload = in.word(), size = in.word();
   if (buffer != 0) {
     Object *object = in.object(buffer, Kind::mem_object);

@@ -20,16 +20,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cl.h"
+#include "calls.h"
 #include "wire.h"
 
-#define TPS_REAL_CALLS
-#include "proxy_calls.h"
-#undef TPS_REAL_CALLS
-#undef TOPOSEAT_VIRTUAL_PROXY_CALLS_H
-
 struct Real {
-#define X(name) tps_cl##name *name; // NOLINT(bugprone-macro-parentheses)
+#define X(name) decltype(cl##name) *name; // NOLINT(bugprone-macro-parentheses)
   TPS_EACH_REAL_CALL(X)
 #undef X
 };
