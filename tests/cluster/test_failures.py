@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.test_records import forget
-from tests.cluster.test_tune import MACHINE, STRIDES
+from tests.cluster.test_tune import MACHINE, strides_of
 from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
-from tests.support.interposed import compile_text
 from tests.support.mpi import MpiToolchain, find_mpi
 
 PORT = 47113
@@ -234,8 +233,7 @@ def bed(cluster):
         "TOPOSEAT_CACHE_DIR": str(cluster.share / "failing"),
         "TOPOSEAT_PORTS": f"{PORT}-{PORT}",
     }
-    text = STRIDES.replace("SWAPPED", "0")
-    own = Bed(cluster, compile_text(mpi, f"strides-{mpi.name}", text, cluster.share), environment)
+    own = Bed(cluster, strides_of(mpi, cluster), environment)
     done = own.toposeat(False, *TUNE, "--", *PMIX, "APP")
     assert done.returncode == 0, done.stderr
     (made,) = (cluster.share / "failing").glob("*/app.place")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import LOGIN, toposeat
-from tests.support.interposed import compile_text
+from tests.support.interposed import compile_c
 from toposeat import topology
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement import Placement
@@ -16,21 +16,7 @@ from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic import TrafficKind
 from toposeat.model.traffic_file import load_traffic
 
-# Sends BYTES to the next rank.
-SENDER = """
-#include <mpi.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-  static char out[1000], in[1000];
-  int rank, size;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Sendrecv(out, atoi(argv[1]), MPI_BYTE, (rank + 1) % size, 0, in, 1000, MPI_BYTE,
-               (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  return MPI_Finalize();
-}
-"""
+PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +25,7 @@ int main(int argc, char **argv) {
     indirect=["mpi"],
 )
 def test_one_profile_of_programs_on_two_nodes(cluster, mpi, by):
-    program = compile_text(mpi, f"sender-{mpi.name}", SENDER, cluster.share)
+    program = compile_c(mpi, PROGRAMS / "sender.c", cluster.share)
     hosts = ",".join(f"{node}:2" for node in cluster.nodes[:2])
     if by == "srun":
         file = cluster.share / "programs.conf"
@@ -67,23 +53,6 @@ def test_one_profile_of_programs_on_two_nodes(cluster, mpi, by):
     )
 
 
-# Says who it is, where it runs and which devices it sees.
-TELLER = """
-#define _GNU_SOURCE
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-  char host[64] = "";
-  int rank;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  gethostname(host, sizeof host);
-  printf("%d %s %s %s\\n", rank, argv[1], host, getenv("CUDA_VISIBLE_DEVICES"));
-  return MPI_Finalize();
-}
-"""
 HOST_OF_RANK = (1, 0, 0, 1, 0, 1)  # neither blocks nor rounds
 
 
@@ -107,7 +76,7 @@ def plan(nodes):
     indirect=["mpi"],
 )
 def test_a_plan_over_programs_is_what_runs(cluster, mpi, by):
-    program = compile_text(mpi, f"teller-{mpi.name}", TELLER, cluster.share)
+    program = compile_c(mpi, PROGRAMS / "teller.c", cluster.share)
     nodes = cluster.nodes[:2]
     path = cluster.share / "programs.place"
     save_placement(plan(nodes), path, overwrite=True)

@@ -6,44 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import LOGIN, UNSHARED, toposeat, until_no_crash
-from tests.support.interposed import PROGRAMS, compile_c, compile_text
+from tests.support.interposed import PROGRAMS, compile_c
 from toposeat.model.traffic_file import load_traffic
 
+OWN_PROGRAMS = Path(__file__).parent / "programs"
 RANKS = 8
 OWN = Path("/tmp")  # every node has its own
-RING = """
-#include <mpi.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-  int me, n, got;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  MPI_Comm_size(MPI_COMM_WORLD, &n);
-  MPI_Sendrecv(&me, 1, MPI_INT, (me + 1) % n, 0, &got, 1, MPI_INT, (me + n - 1) % n, 0,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  if (argc > 1 && atoi(argv[1]) == me && system("rm -r /dev/shm/toposeat-records-*") != 0)
-    return 3;
-  MPI_Barrier(MPI_COMM_WORLD);
-  return MPI_Finalize();
-}
-"""
-# The ranks of tb2 are killed, the others end without MPI_Finalize, which would wait for them.
-ONE_NODE_DIES = """
-#include <mpi.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-  char host[64] = "";
-  MPI_Init(&argc, &argv);
-  MPI_Barrier(MPI_COMM_WORLD);
-  gethostname(host, sizeof host - 1);
-  if (strcmp(host, "tb2") == 0)
-    kill(getpid(), SIGKILL);
-  exit(0);
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +70,7 @@ def left_on_nodes(cluster):
 
 @pytest.fixture
 def ring(cluster, mpi):
-    return compile_text(mpi, f"ring-{mpi.name}", RING, cluster.share)
+    return compile_c(mpi, OWN_PROGRAMS / "ring.c", cluster.share)
 
 
 @pytest.fixture
@@ -181,7 +149,7 @@ def test_an_allocation_that_ended_with_the_job_is_said(cluster, mpi, crash):
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_a_node_whose_ranks_died_is_named(cluster, mpi):
     """The other nodes' records come home, without MPI_Finalize and without waiting."""
-    program = compile_text(mpi, "one-node-dies", ONE_NODE_DIES, cluster.share)
+    program = compile_c(mpi, OWN_PROGRAMS / "one_node_dies.c", cluster.share)
     line = [word for word in launch(cluster, mpi, "srun") if word != "-K"]
     done = profile(cluster, mpi, LOGIN, [*line, program], "--partial")
     missing = "2 of 8 ranks have no record: ranks 2-3 on tb2 (the job's allocation has ended with"

@@ -12,47 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
-from tests.support.interposed import compile_text
+from tests.support.interposed import compile_c
 from toposeat.model.placement_file import load_placement
 
+PROGRAMS = Path(__file__).parent / "programs"
 MACHINE = "polaris-4"
 RANKS = 16
-# Every rank talks to the four that are as far from it as the default has nodes: a plan in other
-# than blocks has much less to send between nodes.
-STRIDES = """
-#include <dlfcn.h>
-#include <mpi.h>
-#include <stdlib.h>
-typedef int (*call)();
-static int at(int rank) { return rank < SWAPPED ? 1 - rank : rank; }
-static void use_device(int number) {
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context;
-  int count, device;
-  if (((call)dlsym(driver, "cuInit"))(0) != 0 ||
-      ((call)dlsym(driver, "cuDeviceGetCount"))(&count) != 0 ||
-      ((call)dlsym(driver, "cuDeviceGet"))(&device, number % count) != 0 ||
-      ((call)dlsym(driver, "cuDevicePrimaryCtxRetain"))(&context, device) != 0)
-    MPI_Abort(MPI_COMM_WORLD, 3);
-}
-int main(int argc, char **argv) {
-  int me, n;
-  MPI_Init(&argc, &argv);
-  MPI_Comm node;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  MPI_Comm_rank(node, &me);
-  use_device(me);
-  MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  MPI_Comm_size(MPI_COMM_WORLD, &n);
-  enum { BYTES = 1 << 20 };
-  char *out = calloc(1, BYTES), *in = calloc(1, BYTES);
-  for (int far = 4; far < n; far += 4)
-    MPI_Sendrecv(out, BYTES, MPI_BYTE, at((at(me) + far) % n), 0, in, BYTES, MPI_BYTE,
-                 at((at(me) + n - far) % n), 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  free(out);
-  free(in);
-  return MPI_Finalize();
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -111,10 +76,14 @@ def environment(cluster, mpi):
     shutil.rmtree(cache, ignore_errors=True)
 
 
+def strides_of(mpi, cluster, swapped=0):
+    """The program, of which the first two ranks change places if they are swapped."""
+    return compile_c(mpi, PROGRAMS / "strides.c", cluster.share, f"-DSWAPPED={swapped}")
+
+
 @pytest.fixture
 def program(cluster, mpi):
-    text = STRIDES.replace("SWAPPED", "0")
-    return compile_text(mpi, f"strides-{mpi.name}", text, cluster.share)
+    return strides_of(mpi, cluster)
 
 
 def srun(mpi, *options, ranks=RANKS):
@@ -141,8 +110,7 @@ def test_equal_nodes_from_the_login_node(cluster, mpi, environment, program):
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_a_plan_that_srun_cannot_start_for_mpich(cluster, mpi, environment):
     """Ranks 0 and 1 of a cyclic order would have to change places."""
-    text = STRIDES.replace("SWAPPED", "2")
-    program = compile_text(mpi, f"swapped-{mpi.name}", text, cluster.share)
+    program = strides_of(mpi, cluster, swapped=2)
     job = Job(cluster, [*srun(mpi), program], environment)
     code, _, said = job.toposeat("tune")
     assert code == 0

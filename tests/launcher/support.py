@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+PROGRAMS = Path(__file__).parent / "programs"
 PCI = ("0000:1a:00.0", "0000:3d:00.0", "0000:88:00.0", "0000:b1:00.0")
 UUID = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-cccc3333", "GPU-cccc4444")
 COLUMNS = "rank\thost\tlocal_rank\tpci\tuuid\tindex\tcpus\tmemnode\tnic"
@@ -49,6 +50,24 @@ def node_tree(root, *, nics=None, interfaces=None, devices=None):
         (root / f"sys/bus/pci/devices/{pci}/local_cpulist").write_text(f"{cpus}\n")
         (root / f"sys/bus/pci/devices/{pci}/numa_node").write_text("-1\n")
     return {"TOPOSEAT_SYSROOT": str(root)}
+
+
+def build_programs(folder, compiler):
+    """Compile the stand-in CUDA driver, applications, and a private MPI library into `folder`."""
+
+    def build(name, source, *flags):
+        line = [compiler, "-o", folder / name, PROGRAMS / source, *flags, "-ldl"]
+        subprocess.run(line, check=True)
+
+    shared = ("-shared", "-fPIC")
+    build("libcuda.so.1", "driver.c", *shared)
+    build("application", "application.c")
+    build("starter", "starter.c")
+    build("libmpi.so", "mpi.c", *shared, "-Wl,-soname,libmpi.so")
+    linked = (f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}")
+    build("plugin.so", "plugin.c", *shared, *linked)
+    build("host", "host.c")
+    build("direct", "plugin.c", "-DDIRECT", *linked)
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,8 @@ import pytest
 from tests.support.processes import ran
 from toposeat.installed import native_path
 
+PROGRAM = Path(__file__).parent / "programs" / "guarded.c"
 TOOL = Path(__file__).parents[2] / "tools" / "hardened.py"
-PROGRAM = r"""
-#include <stdio.h>
-#include <string.h>
-int main(int count, char **words) {
-  char text[16];
-  snprintf(text, (size_t)count, "%s", words[0]);
-  strcpy(text + count, words[count - 1]);
-  return (int)strlen(text);
-}
-"""
 ALL = [
     *("-O2", "-fPIE", "-pie", "-fstack-protector-strong"),
     *("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro,-z,now,-z,noexecstack"),
@@ -39,8 +30,7 @@ def compiled(folder, *flags, compiler="gcc", name="x"):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     (folder / "made").mkdir(exist_ok=True)
-    (folder / "x.c").write_text(PROGRAM)
-    line = [compiler, *flags, "-w", folder / "x.c", "-o", folder / "made" / name]
+    line = [compiler, *flags, "-w", PROGRAM, "-o", folder / "made" / name]
     done = ran(line)
     if "-static" in flags and "cannot find -lc" in done.stderr:
         pytest.skip("no static C library")
