@@ -59,17 +59,3 @@ def test_a_part_of_a_node_names_its_devices(tmp_path, capsys):
     assert out.startswith("Ask       1 node: the job fits in")
     assert "count: 2" in out
     assert "pciBusID in [" in out
-
-
-@pytest.mark.parametrize(
-    ("words", "match"),
-    [
-        (["-t", "hgx-h100", "--node", "hgx-h100"], "is no network of hosts"),
-        (["-t", "fattree:8:4"], "what is inside a node is not said"),
-    ],
-)
-def test_what_is_missing_is_named(words, match, capsys):
-    assert main(["ask", "ring:16", *words]) == 2
-    err = capsys.readouterr().err
-    assert match in err
-    assert "hint:" in err

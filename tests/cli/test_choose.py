@@ -27,11 +27,6 @@ def test_a_known_traffic_decides(capsys):
     assert document["predicted_s"] > 0
 
 
-def test_another_number_of_ranks_is_refused(capsys):
-    assert main(["choose", "2", "-t", "dgx-1v", "--for", "ring:4"]) == 2
-    assert "the traffic has 4 ranks" in capsys.readouterr().err
-
-
 def test_a_set_that_mixes_products_says_so(shared_dir, capsys):
     """Two RTX 5090 and three RTX 4090: any four of them are mixed."""
     case = shared_dir / "cases/topology/57-mixed-5090-4090-x8"

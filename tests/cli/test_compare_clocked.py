@@ -99,12 +99,6 @@ def test_a_dry_run_prints_the_lines(mpi, place, capsys):
     assert str(place) in placed
 
 
-@pytest.mark.parametrize("options", [["--time", "(.)"], ["--repeats", "3"], ["--dry-run"]])
-def test_options_of_runs_without_a_line(place, capsys, options):
-    assert main(words(place, *options)) == 2
-    assert f"{options[0]} needs a launch line" in capsys.readouterr().err
-
-
 @MPICH
 def test_one_repeat_has_no_verdict(mpi, place):
     done = compare(mpi, place, "--json", "--repeats", "1", "--time", SECONDS, script="echo 2 s")

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toposeat.cli.compare_pattern import sizes_of
 from toposeat.cli.main import main
-from toposeat.errors import UsageError
 
 
 @pytest.mark.mpi
@@ -55,24 +53,6 @@ def refused(capsys, argv, code, *words):
         assert word in err
 
 
-@pytest.mark.parametrize(
-    ("argv", "code", "words"),
-    [
-        (["ring:4", "-t", "tree:2:2"], 2, ["no line that starts", "toposeat map ring:4"]),
-        (["ring:4", "-t", "tree:2:2", "--", "mpirun-nowhere", "-n", "4"], 127, ["mpirun-nowhere"]),
-        (["ring:16", "-t", "tree:2:2", "--", "mpirun"], 1, ["16 ranks", "4 devices"]),
-        (["llm:tp=2", "-t", "tree:2:2", "--", "mpirun"], 2, ["no microbenchmark"]),
-        (["ring:4", "-t", "tree:2:2", "--traffic", "ring:4"], 2, ["--traffic", "placements"]),
-        (["ring:4", "a.place", "-t", "tree:2:2"], 2, ["one pattern at a time"]),
-        (["a.place", "-t", "tree:2:2", "--sizes", "1"], 2, ["--sizes", "a pattern"]),
-        (["ring:4", "-t", "tree:2:2", "--sizes", "0", "--", "mpirun"], 2, ["'0'"]),
-        (["ring:4", "-t", "tree:2:2", "--sizes", "1M..1", "--", "mpirun"], 2, ["larger size"]),
-    ],
-)
-def test_refusals(capsys, argv, code, words):
-    refused(capsys, argv, code, *words)
-
-
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_launch_lines_that_do_not_fit(mpi, capsys):
@@ -85,27 +65,14 @@ def test_launch_lines_that_do_not_fit(mpi, capsys):
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_dry_run_starts_nothing(mpi, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(tmp_path))
-    argv = ["compare", "ring:4", "-t", "dgx-1v", "--dry-run", "--", str(mpi.mpirun), "-n", "4"]
-    assert main(argv) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert ["toposeat-exec" in line for line in lines] == [False, True, True, False]
-    assert all("--pattern ring --grid 4" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1", (1,)),
-        ("64K,1", (1, 65536)),
-        ("1KiB..1m", (1024, 4096, 16384, 65536, 262144, 2**20)),
-        ("3..13", (3, 12, 13)),
-    ],
-)
-def test_sizes(text, expected):
-    assert sizes_of(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "1,,2", "x", "-1", "2G", "1..", "1K..x", "9" * 30])
-def test_sizes_refused(text):
-    with pytest.raises(UsageError):
-        sizes_of(text)
+    for text, sizes in (
+        ("1", "1"),
+        ("64K,1", "1,65536"),
+        ("1KiB..1m", "1024,4096,16384,65536,262144,1048576"),
+        ("3..13", "3,12,13"),
+    ):
+        argv = ["compare", "ring:4", "-t", "dgx-1v", "--dry-run", "--sizes", text]
+        assert main([*argv, "--", str(mpi.mpirun), "-n", "4"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert ["toposeat-exec" in line for line in lines] == [False, True, True, False]
+        assert all(f"--pattern ring --grid 4 --sizes {sizes} " in line for line in lines)

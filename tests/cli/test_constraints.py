@@ -48,26 +48,6 @@ def test_devices_are_named_by_host(machine, capsys):
     assert sorted(found) == [6, 7, 9, 9, 10, 11]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--devices", "0-3"], ["more than one device 0", "n0:0"]),
-        (["--devices", "n9:0"], ["no host n9", "n0, n1"]),
-        (["--pin", "0=n1:8"], ["no device 8"]),
-        (["--slots", "n0:0-7=2,n1:0"], ["--slots"]),
-        (["--slots", "n0:0=2;n0:0=3"], ["with different numbers"]),
-        (["--slots", "n0:0=99999"], ["99999 slots"]),
-        (["--slots", "0"], ["do not fit"]),
-        (["--slots", "-1"], ["--slots"]),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(machine, capsys, options, words):
-    main(["map", "ring:4", "-t", machine, *options])
-    code = 1 if "do not fit" in words else 2
-    capsys.readouterr()
-    refused(capsys, ["map", "ring:4", "-t", machine, *options], code, *words)
-
-
 def test_slots_by_list_are_exact(capsys, tmp_path):
     argv = ["ring:12", "-t", "dgx-1v", "--slots", "0-3=2;4-7=1"]
     found = seats(mapped(capsys, *argv))

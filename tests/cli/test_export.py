@@ -79,8 +79,3 @@ def test_a_cluster(tmp_path, capsys):
     assert "==> hostfile <==" in out
     assert "==> seat.sh <==" in out
     assert "Next: SLURM_HOSTFILE=hostfile srun -N 3 -n 24 -m arbitrary" in err
-
-
-def test_an_unknown_launcher_is_a_usage_error(place, capsys):
-    assert main(["export", place, "--launcher", "carrier-pigeon"]) == 2
-    assert "invalid choice: 'carrier-pigeon'" in capsys.readouterr().err

@@ -46,33 +46,10 @@ def test_the_placement_file_names_host_and_device(tmp_path, capsys):
     assert main(command) == 2  # never overwritten without -f
 
 
-@pytest.mark.parametrize(
-    ("options", "cause"),
-    [
-        (["--pin", "0=1"], "--pin needs a machine whose devices can be listed"),
-        (["--devices", "0-3"], "--devices needs a machine whose devices can be listed"),
-        (["--explain"], "--explain needs a machine whose devices can be listed"),
-        (["--metric", "latency"], "--metric needs a machine whose devices can be listed"),
-        (["--solver", "exact"], "solver 'exact' does not map onto the shape of a machine"),
-    ],
-)
-def test_what_a_shape_cannot_take(options, cause, capsys):
-    assert main(["map", TRAFFIC, "-t", SHAPE, *options]) == 2
-    captured = capsys.readouterr()
-    assert cause in captured.err
-    assert "hint:" in captured.err
-    assert captured.out == ""
-
-
 def test_what_is_worth_it(capsys):
     assert main(["map", TRAFFIC, "-t", SHAPE, "--min-gain", "99"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "less than 99 % is not worth moving ranks for" in out
-
-
-def test_ranks_that_do_not_fit(capsys):
-    assert main(["map", TRAFFIC, "-t", "hierarchy:4:8"]) == 1
-    assert "128 ranks do not fit on the 32 slots" in capsys.readouterr().err
 
 
 CONF = "SwitchName=top Switches=l[1-2]\nSwitchName=l1 Nodes=n[1-3]\nSwitchName=l2 Nodes=n[4-5]\n"
@@ -97,26 +74,6 @@ def test_a_network_of_hosts_with_a_node(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert f"-m {place} -E MASTER_ADDR=n5 -E SLURM_JOB_NODELIST=n5,n1,n2 " in out
     assert out.endswith(" -- true\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "cause"),
-    [
-        ([], "topology of a host is missing"),
-        (["--node", "dgx-1v", "--hosts", "n9"], "has no host n9"),
-        (["--node", "dgx-1v", "--hosts", "n[1-"], "do not match"),
-        (["--node", "nothing"], "no catalogue name"),
-        (["--node", "dgx-1v", "--pin", "0=1"], "has more than one device 1"),
-    ],
-)
-def test_what_a_network_cannot_take(options, cause, tmp_path, capsys):
-    conf = tmp_path / "topology.conf"
-    conf.write_text(CONF)
-    assert main(["map", "stencil2d:4x6", "-t", str(conf), *options]) in (1, 2)
-    captured = capsys.readouterr()
-    assert cause in captured.err
-    assert "hint:" in captured.err
-    assert captured.out == ""
 
 
 @pytest.mark.parametrize("options", [[], ["--stack", "direct"], ["--solver", "search"], ["-v"]])

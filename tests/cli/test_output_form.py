@@ -38,31 +38,6 @@ def test_format_decides_where_the_name_does_not(tmp_path, source, form, starts, 
     assert json.loads(capsys.readouterr().out)["schema"]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["discover", "-t", "k40-4", "-o", "x.csv"], "x.csv: this verb writes no CSV"),
-        (["discover", "-t", "k40-4", "--format", "svg", "-o", "x.json"], "--format says svg"),
-        (["map", "ring:4", "-t", "k40-4", "-o", "x.svg"], "-o writes the placement here, not SVG"),
-        (["profile", "-o", "x.png", "--", "true"], "-o writes the profile here, not PNG"),
-        (["run", "-o", "x.html", "--", "true"], "-o writes the run record here, not HTML"),
-        (["measure", "-o", "x.PNG"], "-o writes the topology here, not PNG"),
-        (["discover", "-t", "k40-4", "-o", "x.png"], "x.png: this verb writes no PNG"),
-        (["discover", "-t", "k40-4", "-o", "x.pdf"], "x.pdf: this verb writes no PDF"),
-        (["map", "ring:4", "-t", "k40-4", "-o", "x.jpg"], "-o writes the placement here, not JPEG"),
-        (["map", "ring:4", "-t", "k40-4", "--html", "x.svg"], "x.svg: this verb writes no SVG"),
-        (["report", "x.csv", "--json", "-o", "x.html"], "--format says json"),
-    ],
-)
-def test_names_that_do_not_fit_are_refused_before_the_work(
-    tmp_path, monkeypatch, capsys, words, said
-):
-    monkeypatch.chdir(tmp_path)
-    assert main(words) == 2
-    assert said in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_reports_and_pages(tmp_path):
     machine, page = tmp_path / "m.json", tmp_path / "page.html"
     assert main(["discover", "-t", "k40-4", "-o", str(machine)]) == 0

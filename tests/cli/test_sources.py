@@ -90,19 +90,3 @@ def test_standard_input_is_traffic(tmp_path):
     assert "CSV matrix stdin, 3 ranks, 1.38 KiB" in by_file.stdout
     read = ran([*TOPOSEAT, "report", str(place)], input=matrix.read_text(), check=True)
     assert "does not say its traffic" in read.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "cause"),
-    [
-        ("map ring:4 -t fattree:2:4:4 -t dgx-1v", "fattree:2:4:4 is a network of hosts"),
-        ("map ring:4 -t dgx-1v -t hierarchy:2:4 --node dgx-1v", "hierarchy:2:4 is a network"),
-        ("discover -t fattree:2:4 -t fattree:4:4", "fattree:2:4 and fattree:4:4 are networks"),
-        ("discover -t slurm:x.conf -t dgx-1v", "slurm:x.conf is a network of hosts"),
-    ],
-)
-def test_a_network_is_no_source_of_a_node(words, cause, capsys):
-    assert main(words.split()) == 2
-    first, hint = capsys.readouterr().err.splitlines()
-    assert first.startswith(f"error: {cause}")
-    assert "--node" in hint

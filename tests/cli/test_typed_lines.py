@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 import toposeat.topology.readers.sysfs_snapshot  # noqa: F401 - else it keeps what is put in place below
+from tests.mapping.clusters import cluster
 from tests.support.processes import executable
 from tests.support.typed_lines import lines
 from toposeat.cli.main import main
 from toposeat.errors import UnavailableError
 from toposeat.model.traffic_file import save_traffic
 from toposeat.profile import pattern_traffic
+from toposeat.topology.topology_file import save_topology
 
 SEEDS = Path(__file__).parents[1] / "fuzz" / "seeds"
 TEXTS = {
@@ -29,6 +31,11 @@ TEXTS = {
     "rankfile": "rank 0=n1 slot=0\nrank 1=n1 slot=1\n",
     "hostfile": "n1 slots=8\nn2 slots=8\n",
     "train.py": "import torch\n",
+    "schema.json": '{"schema": "toposeat/topology/7", "devices": []}',
+    "a.csv": "0,5000000\n0,0\n",
+    "b.csv": "0,5000000\n0,0\n",
+    "net.conf": "SwitchName=top Switches=l[1-2]\nSwitchName=l1 Nodes=n[1-3]\n"
+    "SwitchName=l2 Nodes=n[4-5]\n",
 }
 BINARY = {
     "run.nsys-rep": b"NVIDIA Nsight\0\1\2\xff\xfe",
@@ -51,8 +58,13 @@ def folder(tmp_path_factory):
     (path / "bin").mkdir()
     executable(path / "bin" / "mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
     save_traffic(pattern_traffic("ring:8"), path / "app.prof")
-    words = ["map", "llm:tp=4", "-t", "rtx-4-crossed-bridges", "-o", str(path / "app.place")]
-    assert main(words) == 0
+    save_topology(cluster(2), path / "two.json")
+    for words in (
+        "llm:tp=4 -t rtx-4-crossed-bridges -o app.place",
+        "ring:8 -t dgx-1v -o eight.place",
+    ):
+        *line, name = words.split()
+        assert main(["map", *line, str(path / name)]) == 0
     shutil.copy(path / "app.prof", path / "own.prof")
     return path
 
@@ -73,20 +85,21 @@ def without_gpus(folder, monkeypatch):
 
 
 def typed(line, capsys):
-    """Exit code, stdout and stderr of a line; what it writes is removed."""
+    """Exit code, stdout and stderr of a line, and what it writes, which is removed."""
     before = set(Path().iterdir())
     try:
         code = main(shlex.split(line))
     except SystemExit as end:  # --help
         code = end.code
-    for path in set(Path().iterdir()) - before:
+    written = set(Path().iterdir()) - before
+    for path in written:
         path.unlink()
-    return code, *capsys.readouterr()
+    return code, *capsys.readouterr(), written
 
 
 @pytest.mark.parametrize(("line", "expected"), [row[1:] for row in lines("-")])
 def test_line(line, expected, capsys):
-    code, out, err = typed("" if line == "NOTHING" else line, capsys)
+    code, out, err, _ = typed("" if line == "NOTHING" else line, capsys)
     kind, words = expected[0], expected[2:]
     if kind == "=":
         assert code == 0 or line.startswith("doctor"), err
@@ -96,3 +109,16 @@ def test_line(line, expected, capsys):
     *_, cause, hint = err.replace("\n       ", " ").splitlines()
     assert cause.startswith("error: ")
     assert hint.startswith(f"hint:  {words}")
+
+
+@pytest.mark.parametrize(("line", "expected"), [row[1:] for row in lines("refused")])
+def test_refused(line, expected, capsys):
+    code, out, err, written = typed(line, capsys)
+    expected_code, words = expected.split(maxsplit=1)
+    assert (str(code), out, written) == (expected_code, "", set())
+    *before, cause, hint = err.replace("\n       ", " ").splitlines()
+    assert cause.startswith("error: ")
+    assert hint.startswith("hint:  ")
+    assert all(line.startswith("Compare ") for line in before)
+    for word in words.split("; "):
+        assert word in f"{cause}\n{hint}"
