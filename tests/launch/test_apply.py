@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tables import rows, variables
 from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.launch.apply import ExecOptions, placed_command
@@ -12,6 +13,7 @@ from toposeat.launch.realise import Realisation
 from toposeat.model.placement import Placement
 
 Place = Callable[..., tuple[Placement, Path]]
+LINES = Path(__file__).with_name("lines.txt")
 KINDS = {
     "ompi": LauncherKind.OPENMPI,
     "hydra": LauncherKind.MPICH,
@@ -34,21 +36,7 @@ def shown(found, path):
     return words.replace(str(native_path("bin/toposeat-exec")), "TE").replace(str(path), "PLACE")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ompi -n 2 app x", "ompi --bind-to none --rank-by slot -n 2 TE -m PLACE -- app x"),
-        ("hydra -n 2 app", "hydra -bind-to none -n 2 TE -m PLACE -- app"),
-        ("impi -n 2 app", "impi -genv I_MPI_PIN 0 -n 2 TE -m PLACE -- app"),
-        ("srun -n2 app", "srun --cpu-bind=none -n2 TE -m PLACE -- app"),
-        ("flux run -n2 app", "flux run -n2 TE -m PLACE -- app"),
-        (
-            "torchrun --nproc-per-node 2 t.py",
-            "torchrun --nproc-per-node 2 --no_python TE -m PLACE --local-rank-env LOCAL_RANK --"
-            " python3 -u t.py",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), rows(LINES, "bound"))
 def test_binding_is_taken_from_the_launcher(place, text, expected):
     placed = place(2, bind=True)
     found = command(placed, text)
@@ -56,23 +44,10 @@ def test_binding_is_taken_from_the_launcher(place, text, expected):
     assert found.notes == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "env", "said"),
-    [
-        ("ompi -n 2 --bind-to core app", {}, "bind-to"),
-        ("ompi -n 2 app", {"OMPI_MCA_hwloc_base_binding_policy": "core"}, "OMPI_MCA"),
-        ("ompi -n 2 -bind-to core app", {}, "bind-to"),
-        ("ompi -n 2 --mca hwloc_base_binding_policy core app", {}, "mca hwloc_base_binding_policy"),
-        ("ompi -n 2 --rankfile f app", {}, "rankfile"),
-        ("hydra -n 2 -bind-to core app", {}, "bind-to"),
-        ("impi -n 2 app", {"I_MPI_PIN": "1"}, "I_MPI_PIN"),
-        ("srun -n2 --cpu-bind=cores app", {}, "cpu-bind"),
-        ("torchrun --nproc-per-node 2 --numa-binding node t.py", {}, "numa-binding"),
-    ],
-)
+@pytest.mark.parametrize(("text", "env", "said"), rows(LINES, "binders"))
 def test_two_binders_are_not_stacked_silently(place, text, env, said):
     placed = place(2, bind=True)
-    found = command(placed, text, env)
+    found = command(placed, text, variables(env))
     assert "none" not in found.argv
     assert len(found.notes) == 1
     assert said in found.notes[0]

@@ -3,9 +3,11 @@
 import json
 import socket
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.support.tables import rows, variables
 from toposeat.errors import UsageError
 from toposeat.launch.borrow import hosts_of_ranks, seat_words, verified
 from toposeat.launch.line import parse_launch_line
@@ -14,31 +16,14 @@ from toposeat.model.runs import SeatVerdict
 from toposeat.model.topology import ANY_HOST
 
 HERE = socket.gethostname()
+LINES = Path(__file__).with_name("lines.txt")
 
 
-@pytest.mark.parametrize(
-    ("kind", "line", "environment", "expected"),
-    [
-        ("none", "./a", {}, (HERE,)),
-        ("openmpi", "mpirun -n 2 ./a", {}, (HERE, HERE)),
-        ("openmpi", "mpirun -n 3 --host a:1,b:2 ./a", {}, ("a", "b", "b")),
-        ("openmpi", "mpirun -n 4 --host a:1,b:2 ./a", {}, ("a", "b", "b", ANY_HOST)),
-        ("openmpi", "mpirun -n 2 --host 10.0.0.1:1,b:1 ./a", {}, (ANY_HOST, "b")),
-        ("mpich", "mpiexec -n 4 -hosts a,b ./a", {}, ("a", "a", "b", "b")),
-        ("srun", "srun -n 5 ./a", {"SLURM_JOB_NODELIST": "n[1-2]"}, ("n1",) * 3 + ("n2",) * 2),
-        ("srun", "srun -N 1 -n 2 ./a", {"SLURM_JOB_NODELIST": "n[1-2]"}, ("n1", "n1")),
-        (
-            "srun",
-            "srun -n 3 --ntasks-per-node=1 ./a",
-            {"SLURM_JOB_NODELIST": "n[1-3]"},
-            ("n1", "n2", "n3"),
-        ),
-        ("srun", "srun -n 2 ./a", {}, (ANY_HOST, ANY_HOST)),
-    ],
-)
+@pytest.mark.parametrize(("kind", "line", "environment", "expected"), rows(LINES, "hosts"))
 def test_ranks_are_expected_in_blocks_where_hosts_are_known(kind, line, environment, expected):
     parsed = parse_launch_line(line.split(), identify=lambda _: kind)
-    assert hosts_of_ranks(parsed, environment) == expected
+    expected = expected.replace("HERE", HERE).replace("*", ANY_HOST)
+    assert hosts_of_ranks(parsed, variables(environment)) == tuple(expected.split())
 
 
 def test_a_line_that_does_not_say_how_many_ranks_is_refused():

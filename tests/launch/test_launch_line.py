@@ -1,10 +1,12 @@
 """Finding launcher, program and ranks in a launch line."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.support.processes import executable
+from tests.support.tables import rows
 from toposeat.errors import InputError, UsageError
 from toposeat.launch import (
     LauncherKind,
@@ -13,6 +15,7 @@ from toposeat.launch import (
     wrapped_tasks,
 )
 
+LINES = Path(__file__).with_name("lines.txt")
 KINDS = {
     "ompirun": LauncherKind.OPENMPI,
     "hydra": LauncherKind.MPICH,
@@ -28,77 +31,17 @@ def parse(words):
     return parse_launch_line(argv, identify=lambda name: KINDS.get(name, LauncherKind.NONE))
 
 
-@pytest.mark.parametrize(
-    ("text", "ranks"),
-    [
-        ("ompirun -n 8 | ./app -n 3", 8),
-        ("ompirun -np 8 --oversubscribe -x FOO --mca a b | ./app args", 8),
-        ("ompirun --np 4 -x FOO=bar -mca btl ^openib --map-by ppr:2:node | ./app", 4),
-        ("ompirun --map-by core --bind-to core -H a:2,b:2 -c 4 | app", 4),
-        ("ompirun --np=4 --prtemca x y --display map | app", 4),
-        ("ompirun -n 4 -- | app", 4),
-        ("ompirun --hostfile hosts -N 2 | app", None),
-        ("ompirun | app", None),
-        ("hydra -n 4 -genv A B -genvall -ppn 2 -hosts a,b | app -genv", 4),
-        ("hydra -np=4 -l -outfile-pattern out.%r | app", 4),
-        ("hydra --n 4 -env A B -bind-to core:2 -map-by hwthread | app", 4),
-        ("hydra -f hosts -n 3 -rankmap 0,1,0 -print-all-exitcodes | app", 3),
-        ("impi -n 4 -perhost 2 -genvlist A,B -genv I_MPI_PIN 0 -trace | app", 4),
-        ("srun -n 8 | app", 8),
-        ("srun -n8 -N2 --gpus-per-node=4 | app -n 1", 8),
-        ("srun -ln8 -u | app", 8),
-        ("srun -lun 8 | app", 8),
-        ("srun --ntasks 8 --mpi=pmix --cpu-bind=none --exclusive | app", 8),
-        ("srun -N 2 --ntasks-per-node 4 --pty | app", 8),
-        ("srun -N 1-2 --ntasks-per-node=4 | app", None),
-        ("srun --hint nomultithread -t 10 -A acct | app", None),
-        ("flux run -n 8 -o cpu-affinity=off -g1 -c 2 | app", 8),
-        ("flux mini run -N 2 --tasks-per-node=4 | app", None),
-        ("torchrun --nproc-per-node=8 | train.py --nnodes 3", 8),
-        ("torchrun --nproc_per_node 4 --nnodes 2 --rdzv-backend c10d | train.py", 8),
-        ("torchrun --standalone --nproc-per-node gpu | train.py", None),
-        ("torchrun --nnodes 1:4 --nproc-per-node 8 | train.py", None),
-        ("torchrun | train.py", 1),
-        ("python3 -m torch.distributed.run --nproc-per-node 2 -m | pkg.train x", 2),
-        ("| ./app -n 8 --flag", 1),
-    ],
-)
+@pytest.mark.parametrize(("text", "ranks"), rows(LINES, "parsed"))
 def test_launcher_program_and_ranks_are_found(text, ranks):
     before, _, after = text.partition("|")
     line = parse(before.split() + after.split())
     assert line.launcher == tuple(before.split())
     assert line.program == tuple(after.split())
-    assert line.ranks == ranks
+    assert str(line.ranks) == ranks
     assert line.argv == tuple(before.split() + after.split())
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("", "no command"),
-        ("ompirun", "no program after ompirun"),
-        ("ompirun -n 8", "no program after ompirun"),
-        ("ompirun -n", "needs an argument"),
-        ("ompirun --mca a", "needs an argument"),
-        ("ompirun -n eight app", "positive integer, not 'eight'"),
-        ("ompirun -n 0 app", "positive integer, not '0'"),
-        ("ompirun -n -4 app", "positive integer, not '-4'"),
-        ("ompirun -n 2 a : -n 3", "no program behind ':'"),
-        ("ompirun -n 2 a : -n three b", "positive integer, not 'three'"),
-        ("ompirun --app /no/such/file", "no such file"),
-        ("ompirun --app", "needs an argument"),
-        ("ompirun --app /dev/stdin -n 1 a", "the line names a as well"),
-        ("hydra -n 2 : -n 3 b", "no program after hydra"),
-        ("srun -n 2 --multi-prog /no/such/file", "no such file"),
-        ("srun -n 2 --multi-prog /dev/null", "a device, not a file"),
-        ("srun -n 2 a : -n 1 b", "nodes of its own"),
-        ("flux run --cc 1-4 app", "several jobs"),
-        ("flux submit -n 8 app", "does not start ranks itself"),
-        ("flux", "does not start ranks itself"),
-        ("ompirun --brand-new-option value ./app", "unknown option '--brand-new-option'"),
-        ("srun -y 3 app", "unknown option '-y'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "cause"), rows(LINES, "refused"))
 def test_what_cannot_be_taken_apart_is_refused_with_a_hint(text, cause):
     with pytest.raises((UsageError, InputError)) as caught:
         parse(text)
@@ -183,21 +126,7 @@ def test_an_unknown_option_is_passed_over_where_only_one_reading_is_possible(mid
 # ---- wrapping ----
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "torchrun --nproc-per-node=2 t.py x",
-            "torchrun --nproc-per-node=2 --no_python TE -- python3 -u t.py x",
-        ),
-        ("torchrun -m pkg.mod x", "torchrun --no_python TE -- python3 -u -m pkg.mod x"),
-        ("torchrun --no-python ./app x", "torchrun --no_python TE -- ./app x"),
-        (
-            "/py/python3 -m torch.distributed.run -m pkg x",
-            "/py/python3 -m torch.distributed.run --no_python TE -- /py/python3 -u -m pkg x",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), rows(LINES, "torchrun"))
 def test_torchrun_starts_the_wrapper_instead_of_python(text, expected):
     assert wrap_with_exec(parse(text), ["TE"]) == expected.split()
 

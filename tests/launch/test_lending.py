@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.support.tables import rows
 from toposeat.errors import InputError, UsageError
 from toposeat.launch import lending, lent_files
 from toposeat.launch.lending import lend_line
@@ -26,6 +28,7 @@ from toposeat.launch.lent_files import lending as lending_folder
 from toposeat.launch.moving import move_borrowers
 from toposeat.model.lent import LentDevice
 
+LINES = Path(__file__).with_name("lines.txt")
 PROXY = "/opt/bin/clproxy"
 
 
@@ -37,18 +40,7 @@ def _proxy(monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("", PROXY),
-        ("srun -N 2", f"srun -N 2 {PROXY} --address 10.1.1.1"),
-        ("srun --overlap -N2 -w a,b", f"srun --overlap -N2 -w a,b {PROXY} --address 10.1.1.1"),
-        ("ssh -p 22 me@n7", f"ssh -p 22 me@n7 '{PROXY} --address 10.1.1.1'"),
-        ("ssh ssh://me@n7:22", f"ssh ssh://me@n7:22 '{PROXY} --address 10.1.1.1'"),
-        ("ssh localhost", f"ssh localhost {PROXY}"),
-        ("env A=1 srun -N 2", f"env A=1 srun -N 2 {PROXY} --address 10.1.1.1"),
-    ],
-)
+@pytest.mark.parametrize(("given", "expected"), rows(LINES, "lent"))
 def test_the_proxy_stands_where_a_program_would(given, expected, monkeypatch):
     monkeypatch.setattr(lending, "own_addresses", lambda _: ["10.1.1.1"])
     line = lend_line(given.split(), {})
@@ -70,18 +62,7 @@ def test_the_nodes_may_have_toposeat_elsewhere():
     assert lend_line([], {}, remote="/x/_native").argv == ("/x/_native/bin/toposeat-clproxy",)
 
 
-@pytest.mark.parametrize(
-    ("given", "cause"),
-    [
-        ("srun -N 2 ./app", "a program of its own: ./app"),
-        ("./app", "a program of its own: ./app"),
-        ("srun -N 2 --output=log.%t", "--output=log.%t takes the output"),
-        ("srun -o log -N 2", "-o log takes the output"),
-        ("ssh -f n7", "-f takes the output"),
-        ("torchrun --nproc-per-node 2", "Python alone"),
-        ("srun -n 2 --multi-prog", "no such file"),
-    ],
-)
+@pytest.mark.parametrize(("given", "cause"), rows(LINES, "not lent"))
 def test_a_line_that_cannot_lend_is_refused(given, cause):
     with pytest.raises((UsageError, InputError), match=cause):
         lend_line(given.split(), {})

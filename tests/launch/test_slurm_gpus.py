@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import executable, ran
+from tests.support.tables import rows
 from toposeat.errors import InputError
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.launch.realise import realise
 from toposeat.model.placement import Placement
 
 CASE = Path(__file__).parents[3] / "shared" / "cases" / "ml" / "07-ignite-3259.place"
+LINES = Path(__file__).with_name("lines.txt")
 Place = Callable[..., tuple[Placement, Path]]
 TYPE = "type: toposeat run -p PLACE -- "
 
@@ -32,45 +34,15 @@ def refusal(placement, text, **variables):
     return "", ""
 
 
-@pytest.mark.parametrize(
-    ("text", "cause", "instead"),
-    [
-        ("srun -n 4 --gpus-per-task=1 ./app", "--gpus-per-task=1: each task then sees 1", "-n 4"),
-        ("srun -n 4 --gpus-per-task a100:1 ./app", "--gpus-per-task a100:1: each", "-n 4"),
-        ("srun -n 4 --ntasks-per-gpu=1 ./app", "--ntasks-per-gpu=1: each task", "-n 4"),
-        ("srun -n 4 --tres-per-task=cpu:2,gres/gpu:1 ./app", "gres/gpu:1: each task", "-n 4"),
-        ("srun -n 4 --gpu-bind=closest ./app", "--gpu-bind=closest: Slurm then chooses", "-n 4"),
-        ("srun -n 4 --gpu-bind=map_gpu:0,1,2,3 ./app", "map_gpu:0,1,2,3: Slurm", "-n 4"),
-        ("srun -n 4 --gres=gpu:2 ./app", "--gres=gpu:2: the plan uses 4 GPUs", "-n 4"),
-        ("srun -n 4 --gpus=2 ./app", "--gpus=2: the plan uses 4 GPUs", "-n 4"),
-        ("srun -n 4 -G a100:3 ./app", "-G a100:3: the plan uses 4 GPUs", "-n 4"),
-        ("srun -n 4 --tres-per-job=gres/gpu:2 ./app", "gpu:2: the plan uses 4 GPUs", "-n 4"),
-        ("srun -n 4 --gpus-per-node=v100:2 ./app", "v100:2: the plan uses 4 GPUs", "-n 4"),
-        ("srun --gpus-per-task=1 -n 4 torchrun t.py", "--gpus-per-task=1: each", "-n 4"),
-    ],
-)
-def test_tasks_that_see_too_few(text, cause, instead, place):
+@pytest.mark.parametrize(("text", "cause"), rows(LINES, "gpus too few"))
+def test_tasks_that_see_too_few(text, cause, place):
     message, hint = refusal(place(4)[0], text)
     assert cause in message
     program = text.split()[-2:] if "torchrun" in text else text.split()[-1:]
-    assert hint.endswith(shlex.join(["srun", "--gpus-per-node=4", *instead.split(), *program]))
+    assert hint.endswith(shlex.join(["srun", "--gpus-per-node=4", "-n", "4", *program]))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "srun -n 4 ./app",
-        "srun -n 4 --gpus-per-node=4 ./app",
-        "srun -n 4 --gres=gpu:a100:4 ./app",
-        "srun -n 4 --gpus=4 ./app",
-        "srun -n 4 -G a100:8 --tres-per-job=cpu:2 ./app",
-        "srun -n 4 --gres=tmpfs:2 --tres-per-task=cpu:2 ./app",
-        "srun -n 4 --gpus-per-task=1 --gpu-bind=none ./app",
-        "srun -n 4 --gpus-per-node=4 --gpu-bind=verbose,none ./app",
-        "srun -n 4 --gpus-per-node=4 --gpu-bind=map_gpu:3,2,1,0 ./app",
-        "srun -N 1 -n 1 --gpus-per-task=4 torchrun --nproc-per-node 4 t.py",
-    ],
-)
+@pytest.mark.parametrize("text", [text for (text,) in rows(LINES, "gpus enough")])
 def test_tasks_that_see_what_they_need(text, place):
     assert refusal(place(4)[0], text) == ("", "")
 

@@ -7,75 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.support import placement_text, seat_line
+from tests.support.tables import rows, variables
 
-# Rank 1 of 2 on one node, in the words of each launcher (notes on launchers, section 3.1).
 LAUNCHERS = {
-    "openmpi": {
-        "OMPI_COMM_WORLD_RANK": "1",
-        "OMPI_COMM_WORLD_SIZE": "2",
-        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
-        "OMPI_COMM_WORLD_NODE_RANK": "7",
-        "PMIX_RANK": "1",
-        "PMIX_NAMESPACE": "prterun-x@1",
-    },
-    "hydra": {
-        "PMI_RANK": "1",
-        "PMI_SIZE": "2",
-        "MPI_LOCALRANKID": "1",
-        "MPI_LOCALNRANKS": "2",
-    },
-    "hydra with -pmi-port": {
-        "PMI_ID": "1",
-        "PMI_SIZE": "2",
-        "MPI_LOCALRANKID": "1",
-        "MPI_LOCALNRANKS": "2",
-    },
-    "mvapich plus": {
-        "MVP_COMM_WORLD_LOCAL_RANK": "1",
-        "MVP_COMM_WORLD_RANK": "1",
-        "MVP_COMM_WORLD_SIZE": "2",
-        "MPISPAWN_LOCAL_NPROCS": "2",
-    },
-    "mvapich 2": {
-        "MV2_COMM_WORLD_LOCAL_RANK": "1",
-        "PMI_ID": "1",
-        "MPISPAWN_GLOBAL_NPROCS": "2",
-        "MPISPAWN_LOCAL_NPROCS": "2",
-    },
-    "slurm": {
-        "SLURM_PROCID": "1",
-        "SLURM_STEP_NUM_TASKS": "2",
-        "SLURM_NTASKS": "2",
-        "SLURM_LOCALID": "1",
-        "SLURM_NODEID": "0",
-        "SLURM_STEP_TASKS_PER_NODE": "2",
-    },
-    "flux": {
-        "FLUX_TASK_RANK": "1",
-        "FLUX_TASK_LOCAL_ID": "1",
-        "FLUX_JOB_SIZE": "2",
-        "FLUX_JOB_NNODES": "1",
-    },
-    "pals": {
-        "PALS_RANKID": "1",
-        "PALS_LOCAL_RANKID": "1",
-        "PALS_LOCAL_SIZE": "2",
-        "PMI_SIZE": "2",
-    },
-    "pals with cray pmi": {
-        "PMI_RANK": "1",
-        "PMI_LOCAL_RANK": "1",
-        "PMI_LOCAL_SIZE": "2",
-        "PMI_SIZE": "2",
-    },
-    "jsrun": {
-        "JSM_NAMESPACE_RANK": "1",
-        "JSM_NAMESPACE_SIZE": "2",
-        "JSM_NAMESPACE_LOCAL_RANK": "1",
-        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
-    },
-    "torchrun": {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"},
+    name: variables(said)
+    for name, said in rows(Path(__file__).with_name("launchers.txt"), "launchers")
 }
 TWO = placement_text([seat_line(0, 3), seat_line(1, 1)])
 
