@@ -4,7 +4,6 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,6 @@ BLOCKS = [
     "BlockName=b2 BlockIndex=1 Nodes=h[17-32] BlockSize=16",
 ]
 LAYOUT = "llm:tp=8,pp=4,dp=8"
-Answers = Callable[[list[str], str], None]
 
 
 @pytest.fixture

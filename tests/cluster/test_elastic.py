@@ -93,7 +93,6 @@ while not ended:
     ended += os.path.exists(end)
     dist.all_reduce(ended)  # fails where a node has left
 """
-World = list[tuple[str, int, str]]  # host, local rank and device of every rank
 
 
 @dataclass

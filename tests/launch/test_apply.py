@@ -1,6 +1,5 @@
 """The launcher's own arguments beside toposeat-exec."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ from toposeat.installed import native_path
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.launch.apply import ExecOptions, placed_command
 from toposeat.launch.realise import Realisation
-from toposeat.model.placement import Placement
 
-Place = Callable[..., tuple[Placement, Path]]
 LINES = Path(__file__).with_name("lines.txt")
 KINDS = {
     "ompi": LauncherKind.OPENMPI,

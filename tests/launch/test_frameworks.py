@@ -1,7 +1,6 @@
 """Real frameworks on one node: started as their users do, every rank bound and judged."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,7 @@ import pytest
 from tests.profile.test_frameworks import PROGRAM, RANKS, STARTERS, why_not
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import run_placed
-from toposeat.model.placement import Placement
 from toposeat.model.runs import SeatVerdict
-
-Place = Callable[..., tuple[Placement, Path]]
 
 pytestmark = [
     pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch() or "none"),

@@ -6,7 +6,6 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
@@ -87,9 +86,6 @@ class Peer:
             assert part, "the connection was closed"
             data += part
         return data
-
-
-Connect = Callable[[Home], Peer]
 
 
 @pytest.fixture

@@ -3,18 +3,13 @@
 import os
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.support.processes import executable
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat.launch import run_placed
-from toposeat.model.placement import Placement
 from toposeat.model.runs import SeatVerdict
-
-Place = Callable[..., tuple[Placement, Path]]
 
 RANK = """
 import os, sys

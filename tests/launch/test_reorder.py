@@ -1,6 +1,5 @@
 """Jobs whose ranks MPI reorders: with a placement, without one, and recorded."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES
 from toposeat.cli.main import main
 from toposeat.launch import reordering, run_placed, run_reordered
-from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import Recording, profile_run
@@ -19,8 +17,6 @@ EXCHANGE = Path(__file__).resolve().parents[1] / "cluster" / "programs" / "excha
 NODES = "0,1,0,1"
 NEW_RANK = [0, 2, 1, 3]  # a row of four: its halves on a node each
 SAID = "MPI_Cart_create 4, 4 ranks on 2 nodes: 2 of 6 neighbour links between nodes, 6 in the order"
-
-Place = Callable[..., tuple[Placement, Path]]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +16,10 @@ from tests.support.processes import executable, ran
 from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
-from toposeat.model.placement import Placement
 from toposeat.model.runs import SeatVerdict
 
 pytestmark = pytest.mark.each_abi
 
-Place = Callable[..., tuple[Placement, Path]]
 LAUNCHER_PARENTS = {
     "mpirun",
     "mpirun.openmpi",

@@ -1,7 +1,6 @@
 """Lines of vLLM and SGLang: the devices that they take, and the pattern of their ranks."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,7 @@ import pytest
 from tests.support.tables import rows
 from toposeat.errors import UsageError
 from toposeat.launch import parse_launch_line, run_placed, server_of
-from toposeat.model.placement import Placement
 
-Place = Callable[..., tuple[Placement, Path]]
 LINES = Path(__file__).with_name("lines.txt")
 
 

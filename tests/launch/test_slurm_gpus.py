@@ -3,7 +3,6 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ from tests.support.tables import rows
 from toposeat.errors import InputError
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.launch.realise import realise
-from toposeat.model.placement import Placement
 
 CASE = Path(__file__).parents[3] / "shared" / "cases" / "ml" / "07-ignite-3259.place"
 LINES = Path(__file__).with_name("lines.txt")
-Place = Callable[..., tuple[Placement, Path]]
 TYPE = "type: toposeat run -p PLACE -- "
 
 

@@ -5,8 +5,6 @@ Their variables are imitated: the Slurm of the tests' cluster is 22.05 without a
 
 import shlex
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +15,7 @@ from toposeat.launch.apply import check_line
 from toposeat.launch.launchers import slurm
 from toposeat.launch.ledger import refuse_fewer
 from toposeat.launch.realise import realise
-from toposeat.model.placement import Placement
 
-Place = Callable[..., tuple[Placement, Path]]
 HETEROGENEOUS = {
     "SLURM_JOB_ID": "7",
     "SLURM_HET_SIZE": "2",

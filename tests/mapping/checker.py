@@ -11,9 +11,6 @@ from math import inf
 from tests.evaluation.max_min_reference import reference_finish
 from toposeat.model.topology import PathClass
 
-Flow = tuple[int, int, int, int]  # source, target, bytes, messages
-Shared = tuple[str, str]  # link id and forward, backward or combined; two devices and pair
-
 
 def flows_of(traffic):
     table = traffic.mapped_table()

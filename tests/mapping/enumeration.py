@@ -6,12 +6,8 @@ Like the checker, it reads the topology's own words; nothing of the core is used
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tests.mapping.checker import Checker
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 ROUNDING = 1e-9
 _AT_ONCE = 1000  # placements whose flows are followed together

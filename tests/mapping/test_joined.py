@@ -1,7 +1,6 @@
 """Hosts that a network joins as one machine that lists every device."""
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,14 +9,11 @@ from toposeat import mapping, pipeline, profile, topology
 from toposeat.errors import InputError
 from toposeat.evaluation import Evaluator, Scenarios
 from toposeat.mapping.decision import settling_of
-from toposeat.model.network import Network
 from toposeat.model.topology import PathClass
 from toposeat.model.traffic import MemorySpace
 from toposeat.report.view.mapping import range_words
 from toposeat.topology.topology_file import parse_topology, topology_text
 from toposeat.topology.visible import without_devices
-
-MakeNetwork = Callable[..., Network]
 
 HOSTS = ("n1", "n2", "n3", "n4")
 

@@ -6,8 +6,6 @@ from toposeat import evaluation, mapping, pipeline, profile, topology
 from toposeat.mapping import Machine
 from toposeat.model.map_options import Constraints, MapOptions
 
-HOSTS = "node[1,5,2,6,3,7,4,8]"  # neighbours in the job are on different leaf switches
-
 
 @pytest.fixture
 def machine(tmp_path):

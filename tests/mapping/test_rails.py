@@ -40,7 +40,6 @@ def rate(source, job, hosts, *, turned=False):
     return volume / seconds / 1e9
 
 
-Case = tuple[str, np.ndarray, bool, dict[int, int]]
 ALIGNED, WHOLE = "llm:tp=8,pp=1,dp=16", "llm:tp=1,pp=1,dp=128"
 
 
