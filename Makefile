@@ -137,6 +137,7 @@ docs: setup-docs build ## build/site: the documentation, strict about links, wit
 
 .PHONY: release
 release: setup-release build ## build/dist: sdist, wheels, C parts, recipe, list of parts, digests; RELEASE='--machines x86_64' for less
+	@python tools/generate_reference.py --check
 	@python tools/release.py $(RELEASE)
 
 FRESH ?= bookworm trixie

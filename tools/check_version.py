@@ -10,17 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Where the version is written, and how. A file that is missing in a release is an error.
-_WRITTEN = {
-    "src/toposeat/installed.py": r'^VERSION = "([^"]+)"$',
-    "pyproject.toml": r'^version = "([^"]+)"$',
-    "CMakeLists.txt": r"^project\(toposeat VERSION (\S+) ",
-    "core/CMakeLists.txt": r"^  project\(toposeat VERSION (\S+) ",
-    "packaging/spack_repo/toposeat/packages/py_toposeat/package.py": r'^    version\("([^"]+)"',
-    "packaging/conda/recipe.yaml": r'^  version: "([^"]+)"$',
-    "packaging/containers/toposeat.def": r"^    Version (\S+)$",
-    "packaging/containers/Dockerfile": r'^LABEL org.opencontainers.image.version="([^"]+)"',
-}
 _HEADING = re.compile(r"^## \[([^\]]+)\](?: - (\d{4}-\d{2}-\d{2}))?$", re.MULTILINE)
 
 
@@ -32,24 +21,17 @@ def check_version(root: Path) -> tuple[str, str]:
     """The version, and whether this is its release or a trial.
 
     Raises:
-        VersionError: two places disagree, or the version is another commit's already.
+        VersionError: the version is not the tag's or the changelog's, or another commit's already.
     """
-    found = {name: _version_in(root / name, form) for name, form in _WRITTEN.items()}
-    version = found["pyproject.toml"]
-    others = {name: other for name, other in found.items() if other != version}
-    if others:
-        raise VersionError(f"pyproject.toml has version {version}, but {others}")
+    text = (root / "src" / "toposeat" / "installed.py").read_text()
+    written = re.search(r'^VERSION = "(.+)"$', text, re.MULTILINE)
+    if written is None:
+        raise VersionError("src/toposeat/installed.py has no line `VERSION = ...`")
+    version = written[1]
     headings = _HEADING.findall((root / "CHANGELOG.md").read_text())
     if not headings:
         raise VersionError("CHANGELOG.md has no heading `## [Unreleased]` or `## [X] - DATE`")
     return version, _remark(root, version, headings)
-
-
-def _version_in(path: Path, form: str) -> str:
-    found = re.findall(form, path.read_text(), re.MULTILINE)
-    if len(found) != 1:
-        raise VersionError(f"{path}: {len(found)} lines like {form}, expected one")
-    return str(found[0])
 
 
 def _remark(root: Path, version: str, headings: list[tuple[str, str]]) -> str:

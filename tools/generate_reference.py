@@ -1,4 +1,4 @@
-"""Write the pages that follow from code and files: command line, catalogue, decision records.
+"""Write what follows from code and files: command line, catalogue, records, recipes' versions.
 
 Usage: generate_reference.py [--check]
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from calls_page import calls_page
@@ -17,6 +18,7 @@ from patterns_page import patterns_page
 
 from toposeat.cli.main import verbs_of, whole_parser
 from toposeat.errors import NOT_AS_PLANNED
+from toposeat.installed import VERSION
 from toposeat.model.shape_text import KNOWN_SHAPES
 from toposeat.report.view.machine import remarks
 from toposeat.topology import catalogue_names, read_topology
@@ -182,7 +184,18 @@ def tables_of_gains() -> str:
     return gain_page((_FOLDER / "gain.md").read_text(encoding="utf-8"))
 
 
+def recipe(name: str, version: str) -> Callable[[], str]:
+    """A recipe, of which `version` finds the version, as this one's."""
+    text = (_ROOT / name).read_text(encoding="utf-8")
+    assert re.search(version, text), name
+    return lambda: re.sub(version, VERSION, text)
+
+
+_CONDA = "packaging/conda/recipe.yaml"
+_SPACK = "packaging/spack_repo/toposeat/packages/py_toposeat/package.py"
 PAGES = {
+    f"../{_CONDA}": recipe(_CONDA, r'(?<=\n  version: ")[^"]+'),
+    f"../{_SPACK}": recipe(_SPACK, r'(?<=toposeat-).+(?=\.tar\.gz"\n)|(?<=    version\(")[^"]+'),
     "gain.md": tables_of_gains,
     "reference/formats.md": formats_page,
     "reference/cli.md": command_line_page,

@@ -87,7 +87,7 @@ def main() -> int:
                 zipfile.ZipFile(wheels[0].path).extractall(folder)
                 native = Path(folder) / "toposeat" / "_native"
                 native_tarball(native, _DIST / f"toposeat-native-{version}-linux_{machine}.tar.gz")
-    write_list_of_parts([wheel.parts for wheel in made], _DIST / "toposeat.cdx.json")
+    write_list_of_parts([wheel.parts for wheel in made], version, _DIST / "toposeat.cdx.json")
     shutil.copy(_ROOT / "packaging" / "lock" / "run.txt", _DIST / "requirements.txt")
     told = provenance(
         _DIST,
@@ -284,7 +284,7 @@ def write_spack_recipe(sdist: Path) -> None:
     recipe.write_text(made)
 
 
-def write_list_of_parts(found: Iterable[Found], path: Path) -> None:
+def write_list_of_parts(found: Iterable[Found], version: str, path: Path) -> None:
     """CycloneDX: the Python packages of an installation, with digests, and what is compiled in."""
     locks = _ROOT / "packaging" / "lock"
     build = (locks / "build.txt").read_text()
@@ -298,18 +298,19 @@ def write_list_of_parts(found: Iterable[Found], path: Path) -> None:
         PYTHONWARNINGS="ignore::UserWarning",
     )
     bom = json.loads(path.read_text())
+    bom["metadata"]["component"]["version"] = version
     listed = {each["name"]: each for each in bom["components"]}
     for parts in found:
         for part, files in parts.parts.items():
-            version = part.version(parts.zig)
-            purl = part.purl.format(version)
+            known = part.version(parts.zig)
+            purl = part.purl.format(known)
             component = listed.setdefault(
                 part.name,
                 {
                     "type": "library",
                     "bom-ref": purl,
                     "name": part.name,
-                    "version": version,
+                    "version": known,
                     "purl": purl,
                 },
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from toposeat.errors import UnavailableError
 
+# Here alone: the build and CMake read it, tools/generate_reference.py writes it into recipes.
 VERSION = "0.1.0"
 
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.support.processes import ran
+from toposeat.installed import VERSION
 
 ROOT = Path(__file__).parents[2]
 CONTAINERS = ROOT / "packaging" / "containers"
@@ -106,7 +107,7 @@ def test_conda_recipe_is_rendered_by_conda_packagers_own_program():
     channel = {"c_stdlib": ["sysroot"], "c_stdlib_version": ["2.28"]}  # what conda-forge says
     (rendered,) = recipe.render(rattler.VariantConfig(channel))
     package = rendered.recipe.package
-    assert (package.name, package.version) == ("toposeat", PROJECT["project"]["version"])
+    assert (package.name, package.version) == ("toposeat", VERSION)
 
 
 def test_docker_file_is_sound():

@@ -153,8 +153,11 @@ def test_the_list_of_parts_holds_what_is_compiled_in(tmp_path, monkeypatch):
     )
     found = third_party.find_parts(tmp_path)
     path = tmp_path / "toposeat.cdx.json"
-    release.write_list_of_parts([found, found], path)
-    parts = {each["name"]: each for each in json.loads(path.read_text())["components"]}
+    release.write_list_of_parts([found, found], "1.2.3", path)
+    told = json.loads(path.read_text())
+    whole = told["metadata"]["component"]
+    assert (whole["name"], whole["version"]) == ("toposeat", "1.2.3")
+    parts = {each["name"]: each for each in told["components"]}
     assert {"nanobind", "robin-map", "libc++", "numpy"} <= set(parts)
     assert parts["libc++"]["version"] == "22.1.8"
     assert parts["libc++"]["purl"] == "pkg:github/llvm/llvm-project@llvmorg-22.1.8#libcxx"
