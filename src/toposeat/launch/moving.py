@@ -39,21 +39,8 @@ def move_borrowers(source: str, target: str, environment: Mapping[str, str] = os
             raise UsageError(
                 f"nobody has borrowed {old.id}", hint="toposeat borrow lists who has what"
             )
-        if new.borrowed_by or new.id == old.id:
-            raise UsageError(
-                f"{new.id} is borrowed by {new.borrowed_by}",
-                hint="name one that is free; toposeat borrow lists them",
-            )
-        if new.share < old.jobs:
-            raise UsageError(
-                f"{new.id} is lent to {new.share} jobs at a time, and {old.jobs} have {old.id}",
-                hint="lend it with --share",
-            )
-        if new.name != old.name:
-            raise UsageError(
-                f"{new.id} is another device ({new.name}) than {old.id} ({old.name})",
-                hint="processes know their device's facts: move them to one of the same name",
-            )
+        if doubt := _why_not(old, new):
+            raise doubt
         mark_moving(root, old, new)
     return _move(root, old, new, key, environment)
 
@@ -76,7 +63,8 @@ def move_away(
             continue
         with choosing(root):
             devices, key = lent_devices(root)
-            new = next((each for each in devices if _can_take(each, old, own)), None)
+            others = (each for each in devices if (each.host, each.socket) not in own)
+            new = next((each for each in others if _why_not(old, each) is None), None)
             if new is not None:
                 mark_moving(root, old, new)
         if new is None:
@@ -85,10 +73,24 @@ def move_away(
             yield _move(root, old, new, key, environment)
 
 
-def _can_take(device: LentDevice, old: LentDevice, own: Sequence[tuple[str, str]]) -> bool:
-    is_elsewhere = (device.host, device.socket) not in own
-    is_free = not device.borrowed_by and device.share >= old.jobs
-    return is_elsewhere and is_free and device.name == old.name
+def _why_not(old: LentDevice, new: LentDevice) -> UsageError | None:
+    """What keeps those who use `old` from `new`, if anything does."""
+    if new.borrowed_by or new.id == old.id:
+        return UsageError(
+            f"{new.id} is borrowed by {new.borrowed_by}",
+            hint="name one that is free; toposeat borrow lists them",
+        )
+    if new.share < old.jobs:
+        return UsageError(
+            f"{new.id} is lent to {new.share} jobs at a time, and {old.jobs} have {old.id}",
+            hint="lend it with --share",
+        )
+    if new.name != old.name:
+        return UsageError(
+            f"{new.id} is another device ({new.name}) than {old.id} ({old.name})",
+            hint="processes know their device's facts: move them to one of the same name",
+        )
+    return None
 
 
 def _named(devices: Sequence[LentDevice], name: str) -> LentDevice:
