@@ -40,10 +40,18 @@ def compiled(source, made, *options):
     return made
 
 
+def client_in(folder):
+    """By which words a program of one subject runs, compiled there, or one of its scenarios."""
+    return lambda subject, *scenario: [
+        compiled(f"{subject}.c", folder / f"opencl-{subject}"),
+        *scenario,
+    ]
+
+
 @pytest.fixture(scope="session")
 def client(build_dir):
-    """What the scenarios are of."""
-    return compiled("client.c", build_dir / "opencl-client")
+    """client("events") are the words that run all of its scenarios, client("moves", "held") one."""
+    return client_in(build_dir)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Clients and proxies killed at random moments: who hangs, stays, or leaves half a file.
 
-python -m tests.virtual.kills CLIENT [COUNT]     CLIENT: programs/client.c, compiled
+python -m tests.virtual.kills [COUNT]
 """
 
 import json
@@ -17,9 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.lent import Proxy
+from tests.virtual.conftest import client_in
 
 LIMIT_S = 60  # a busy machine included
-SCENARIOS = ("beside", "bereaved", "kernels", "leave", "maps", "order", "rectangles", "threads")
+SCENARIOS = (
+    "events threads", "kernels kernels", "processes bereaved", "processes leave",
+    "transfers beside", "transfers maps", "transfers order", "transfers rectangles",
+)  # fmt: skip
 _MARK = "TOPOSEAT_TEST_MARK"
 
 
@@ -50,7 +54,7 @@ def kill_some(client, count, seed=1):
                 proxy.endpoint(over), TOPOSEAT_CL_REPORT=str(reports), **more
             )
             with subprocess.Popen(
-                [client, scenario],
+                client(*scenario.split()),
                 env=environment,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -60,7 +64,7 @@ def kill_some(client, count, seed=1):
                         time.sleep(0.001)
                 time.sleep(source.expovariate(1 / 0.2))
                 _kill(victim, process, proxy)
-                if scenario == "bereaved":  # which ends with its proxy only
+                if scenario == "processes bereaved":  # which ends with its proxy only
                     _kill("server", process, proxy)
                 try:
                     process.wait(LIMIT_S)
@@ -118,4 +122,5 @@ def _marked(mark):
 
 
 if __name__ == "__main__":
-    print(kill_some(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1000))
+    with tempfile.TemporaryDirectory() as programs:
+        print(kill_some(client_in(Path(programs)), int((*sys.argv[1:], 1000)[0])))

@@ -37,7 +37,7 @@ def running(client, scenario, environment):
     """A client that stays where the test wants to do something."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [client, scenario], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        client("moves", scenario), env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
     ) as process:
         try:
             assert process.stdout is not None
@@ -56,7 +56,7 @@ def rest(process):
 
 @pytest.mark.parametrize("over", ["unix", "tcp"])
 def test_all_that_a_client_has_comes_along(proxy, other, client, over):
-    native = run([client, "moved"], NATIVE)
+    native = run(client("moves", "moved"), NATIVE)
     assert native.returncode == 0, native.stderr
     environment = proxy.client(proxy.endpoint(over))
     into = ends(other) if over == "unix" else other.endpoint("tcp")
@@ -86,15 +86,8 @@ def test_random_programs_find_the_same_without_moves(random_program):
     assert (tally.wrong, tally.programs) == ([], 100)
 
 
-def test_a_kernel_may_be_older_than_its_buffer(proxy, other, client):
-    native = run([client, "kernel_first"], NATIVE).stdout
-    with running(client, "kernel_first", proxy.client()) as process:
-        assert move(proxy, ends(other)) == {"moved": 1, "refused": []}
-        assert "ready\n" + rest(process) == native
-
-
 def test_an_argument_that_was_released_is_refused(proxy, other, client):
-    native = run([client, "released"], NATIVE).stdout
+    native = run(client("moves", "released"), NATIVE).stdout
     with running(client, "released", proxy.client()) as process:
         (why,) = move(proxy, ends(other))["refused"]  # type: ignore[misc]
         assert why.startswith("an argument of one of its kernels has been released")
@@ -109,7 +102,7 @@ def test_a_busy_client_moves_to_and_fro(proxy, other, client):
 
 
 def test_a_command_that_waits_for_the_user_is_waited_for(proxy, other, client):
-    native = run([client, "held"], NATIVE).stdout
+    native = run(client("moves", "held"), NATIVE).stdout
     with running(client, "held", proxy.client()) as process:
         line = [native_path("bin/toposeat-clproxy"), "--move", proxy.endpoint(), ends(other)]
         environment = {**NATIVE, "TOPOSEAT_CL_KEY": proxy.key}
@@ -121,7 +114,7 @@ def test_a_command_that_waits_for_the_user_is_waited_for(proxy, other, client):
 
 
 def test_mapped_memory_is_refused_and_nothing_is_lost(proxy, other, client):
-    native = run([client, "mapped"], NATIVE).stdout
+    native = run(client("moves", "mapped"), NATIVE).stdout
     with running(client, "mapped", proxy.client()) as process:
         assert move(proxy, ends(other)) == {"moved": 0, "refused": ["it has mapped memory"]}
         wait_until(lambda: not other.children())

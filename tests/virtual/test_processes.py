@@ -20,13 +20,13 @@ def devices(environment):
 
 def test_work_that_is_pending_does_not_hold_the_end(proxy, client):
     before = proxy.children()
-    done = run([client, "leave"], proxy.client())
+    done = run(client("processes", "leave"), proxy.client())
     assert (done.returncode, done.stdout) == (0, "leaves\n"), done.stderr
     wait_until(lambda: {*proxy.children()} <= {*before})
 
 
 def test_a_child_of_fork_has_errors_and_its_parent_goes_on(proxy, client):
-    done = run([client, "split"], proxy.client())
+    done = run(client("processes", "split"), proxy.client())
     assert done.returncode == 0, done.stderr
     child, parent = done.stdout.splitlines()
     assert child == "child: 7"
@@ -38,7 +38,7 @@ def test_a_child_of_fork_has_errors_and_its_parent_goes_on(proxy, client):
 def test_a_client_outlives_its_proxy(client, whom, over):
     with Proxy("--address", "127.0.0.1") as proxy:
         with subprocess.Popen(
-            [client, "bereaved"],
+            client("processes", "bereaved"),
             env=proxy.client(proxy.endpoint(over)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -58,7 +58,7 @@ def test_a_client_outlives_its_proxy(client, whom, over):
 def test_a_killed_client_leaves_no_process(proxy, client):
     before = proxy.children()
     with subprocess.Popen(
-        [client, "bereaved"], env=proxy.client(), stdout=subprocess.PIPE, text=True
+        client("processes", "bereaved"), env=proxy.client(), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "works\n"
@@ -73,7 +73,7 @@ def test_a_proxy_that_is_ended_leaves_nothing(client, number):
         folder = Path(proxy.said["unix"]).parent
         assert (folder.stat().st_mode & 0o777, folder.stat().st_uid) == (0o700, os.getuid())
         process = subprocess.Popen(
-            [client, "bereaved"], env=proxy.client(), stdout=subprocess.PIPE, text=True
+            client("processes", "bereaved"), env=proxy.client(), stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         assert process.stdout.readline() == "works\n"

@@ -22,7 +22,7 @@ def refusing(faults, call):
 
 def test_who_hears_of_a_refused_command(client, faults):
     with refusing(faults, "clEnqueueNDRangeKernel") as proxy:
-        done = run([client, "refused_launches"], proxy.client())
+        done = run(client("refusals", "refused_launches"), proxy.client())
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:-1] == [
         "finish: -6, again 0",
@@ -38,6 +38,6 @@ def test_who_hears_of_a_refused_command(client, faults):
 @pytest.mark.parametrize("call", ["none", *CALLS])
 def test_each_refusal_is_heard(client, faults, call):
     with refusing(faults, call) as proxy:
-        done = run([client, "heard"], proxy.client())
+        done = run(client("refusals", "heard"), proxy.client())
     code = 0 if call == "none" else OUT_OF_HOST_MEMORY
     assert (done.returncode, done.stdout) == (0, f"heard: {code}\n"), done.stderr
