@@ -373,7 +373,11 @@ cl_int on_CreateKernel(Session &session, In &in, tps_text *out) {
   cl_kernel made = code != 0 ? nullptr : real.CreateKernel(program, name.c_str(), &code);
   cl_uint count = 0;
   if (made != nullptr)
-    real.GetKernelInfo(made, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
+    code = real.GetKernelInfo(made, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
+  if (made != nullptr && code != 0) { // nobody could set its arguments
+    real.ReleaseKernel(made);
+    made = nullptr;
+  }
   tps_put(out, count);
   for (cl_uint i = 0; i < count; i++)
     put_argument(out, made, i);

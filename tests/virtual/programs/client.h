@@ -80,6 +80,21 @@ static inline cl_program linked(void) {
   return made;
 }
 
+/* The program once more, from what the compiler made of it. */
+static inline cl_program of_binary(void) {
+  size_t length;
+  NEED(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof length, &length, NULL));
+  unsigned char *binary = malloc(length);
+  NEED(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL));
+  cl_int status, loaded;
+  const unsigned char *given = binary;
+  cl_program made =
+      clCreateProgramWithBinary(context, 1, &device, &length, &given, &loaded, &status);
+  need(status, "binary");
+  NEED(clBuildProgram(made, 1, &device, "", NULL, NULL));
+  return made;
+}
+
 /* In one context: some devices of the first platform, of which `device` is the first. */
 static inline void begin_with(cl_uint count, const cl_device_id *devices) {
   cl_int status;

@@ -5,6 +5,7 @@
 #include <CL/cl_layer.h>
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,24 +14,41 @@ static cl_icd_dispatch table;
 /* Whatever the arguments of a call that returns a code. */
 static cl_int refuse(void) { return CL_OUT_OF_HOST_MEMORY; }
 
-static cl_mem CL_API_CALL refuse_buffer(cl_context context, cl_mem_flags flags, size_t size,
-                                        void *host, cl_int *code) {
-  (void)context, (void)flags, (void)size, (void)host;
-  *code = CL_OUT_OF_HOST_MEMORY;
+/* And of one that returns an object: its code goes to where the last argument points. */
+static int last;
+static void *refuse_to_make(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
+                            uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i) {
+  const uintptr_t all[] = {a, b, c, d, e, f, g, h, i};
+  *(cl_int *)all[last - 1] = CL_OUT_OF_HOST_MEMORY;
   return NULL;
 }
 
-static cl_event CL_API_CALL refuse_event(cl_context context, cl_int *code) {
-  (void)context;
-  *code = CL_OUT_OF_HOST_MEMORY;
-  return NULL;
-}
-
-#define CODE(name) {#name, offsetof(cl_icd_dispatch, name)}
+#define CODE(name) {#name, offsetof(cl_icd_dispatch, name), 0}
+#define MADE(name, arguments) {#name, offsetof(cl_icd_dispatch, name), arguments}
 static const struct {
   const char *name;
   size_t at;
+  int arguments; /* 0: it returns a code */
 } CALLS[] = {
+    MADE(clCreateContext, 6),
+    MADE(clCreateCommandQueue, 4),
+    MADE(clCreateBuffer, 5),
+    MADE(clCreateSubBuffer, 5),
+    MADE(clCreateImage, 6),
+    MADE(clCreateSampler, 5),
+    MADE(clCreateProgramWithSource, 5),
+    MADE(clCreateProgramWithBinary, 7),
+    MADE(clLinkProgram, 9),
+    MADE(clCreateKernel, 3),
+    MADE(clCreateUserEvent, 2),
+    CODE(clCreateSubDevices),
+    CODE(clGetSupportedImageFormats),
+    CODE(clBuildProgram),
+    CODE(clCompileProgram),
+    CODE(clGetProgramInfo),
+    CODE(clGetProgramBuildInfo),
+    CODE(clGetKernelInfo),
+    CODE(clGetKernelWorkGroupInfo),
     CODE(clSetKernelArg),
     CODE(clSetUserEventStatus),
     CODE(clEnqueueNDRangeKernel),
@@ -71,12 +89,11 @@ cl_int clInitLayer(cl_uint count, const cl_icd_dispatch *target, cl_uint *count_
     return CL_INVALID_VALUE;
   table = *target;
   for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS; i++)
-    if (strcmp(CALLS[i].name, fault) == 0)
-      *(cl_int(**)(void))((char *)&table + CALLS[i].at) = refuse;
-  if (strcmp(fault, "clCreateBuffer") == 0)
-    table.clCreateBuffer = refuse_buffer;
-  if (strcmp(fault, "clCreateUserEvent") == 0)
-    table.clCreateUserEvent = refuse_event;
+    if (strcmp(CALLS[i].name, fault) == 0) {
+      last = CALLS[i].arguments;
+      void (*by)(void) = last == 0 ? (void (*)(void))refuse : (void (*)(void))refuse_to_make;
+      memcpy((char *)&table + CALLS[i].at, &by, sizeof by);
+    }
   *count_ret = sizeof table / sizeof(void *);
   *layer = &table;
   return CL_SUCCESS;

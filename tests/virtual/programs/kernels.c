@@ -30,15 +30,7 @@ static void kernels(void) {
   say_content("launched", buffer, COUNT * 4);
   NEED(clCreateKernelsInProgram(program, 8, all, &count));
   printf("%u kernels\n", count);
-  size_t length;
-  NEED(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof length, &length, NULL));
-  unsigned char *binary = malloc(length);
-  NEED(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL));
-  cl_int status, loaded;
-  const unsigned char *given = binary;
-  program = clCreateProgramWithBinary(context, 1, &device, &length, &given, &loaded, &status);
-  need(status, "binary");
-  NEED(clBuildProgram(program, 1, &device, "", NULL, NULL));
+  program = of_binary();
   launch(queue, prepare("add", buffer, 5), 100, NULL, NULL);
   say_content("of a binary", buffer, COUNT * 4);
   cl_program options = build("kernel void f(global int *a) { a[0] = N; }", "-DN=42");

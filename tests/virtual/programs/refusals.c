@@ -41,28 +41,34 @@ static void refused_launches(void) {
   say_content("not added", buffer, 64);
 }
 
-/* One of each call that the proxy answers for: whether any refusal was heard. */
+/* One of each call that the proxy answers for. What is refused at once ends the program, as need()
+   says it; else whether any refusal was heard. */
 static void heard(void) {
-  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
-  const cl_image_desc form = {
-      .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16, .image_height = 16};
-  const size_t origin[3] = {0}, all[3] = {16, 16, 1}, bytes[3] = {16, 4, 1};
+  const cl_device_partition_property single[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+  const size_t all[3] = {16, 16, 1}, bytes[3] = {16, 4, 1};
   unsigned char room[1024] = {0};
   const cl_uint color[4] = {1, 2, 3, 4};
+  cl_uint count;
   cl_int status, worst = 0, zero = 0;
 #define HEAR(call) (status = (call), worst = status < worst ? status : worst)
-  cl_event gate = clCreateUserEvent(context, &status), event;
-  HEAR(status);
+  cl_event gate = user_event(), event;
   HEAR(clSetUserEventStatus(gate, CL_COMPLETE));
   HEAR(clFinish(queue));
   if (worst == 0) /* else nothing ends that waits for it */
     HEAR(clEnqueueMarkerWithWaitList(queue, 1, &gate, &event));
   cl_mem one = buffer_of(1024, 0, NULL), two = buffer_of(1024, 0, NULL);
-  cl_mem image = clCreateImage(context, 0, &format, &form, NULL, &status);
-  HEAR(status);
-  cl_mem picture = clCreateImage(context, 0, &format, &form, NULL, &status);
-  HEAR(status);
+  cl_mem image = image_of(16, 0, NULL), picture = image_of(16, 0, NULL);
   cl_kernel add = prepare("add", one, 1);
+  NEED(clGetKernelInfo(add, CL_KERNEL_ATTRIBUTES, sizeof room, room, NULL));
+  NEED(clGetKernelWorkGroupInfo(add, device, CL_KERNEL_WORK_GROUP_SIZE, 8, room, NULL));
+  NEED(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof room, room, NULL));
+  NEED(clGetSupportedImageFormats(context, 0, CL_MEM_OBJECT_IMAGE2D, 0, NULL, &count));
+  NEED(clCreateSubDevices(device, single, 0, NULL, &count));
+  linked();
+  of_binary();
+  new_sampler();
+  if (worst == 0) /* else its parent could not be made */
+    part_of(one, 0, 512);
   HEAR(clEnqueueFillBuffer(queue, one, &zero, 4, 0, 1024, 0, NULL, NULL));
   HEAR(clEnqueueWriteBuffer(queue, two, CL_FALSE, 0, 1024, room, 0, NULL, NULL));
   HEAR(clEnqueueCopyBuffer(queue, one, two, 0, 0, 64, 0, NULL, NULL));
@@ -70,17 +76,17 @@ static void heard(void) {
   HEAR(clEnqueueTask(queue, add, 0, NULL, NULL));
   HEAR(clEnqueueMigrateMemObjects(queue, 1, &one, 0, 0, NULL, NULL));
   HEAR(clEnqueueBarrierWithWaitList(queue, 0, NULL, NULL));
-  HEAR(clEnqueueCopyBufferRect(queue, one, two, origin, origin, bytes, 0, 0, 0, 0, 0, NULL, NULL));
-  HEAR(clEnqueueWriteBufferRect(queue, one, CL_FALSE, origin, origin, bytes, 0, 0, 0, 0, room, 0,
+  HEAR(clEnqueueCopyBufferRect(queue, one, two, ORIGIN, ORIGIN, bytes, 0, 0, 0, 0, 0, NULL, NULL));
+  HEAR(clEnqueueWriteBufferRect(queue, one, CL_FALSE, ORIGIN, ORIGIN, bytes, 0, 0, 0, 0, room, 0,
                                 NULL, NULL));
-  HEAR(clEnqueueReadBufferRect(queue, one, CL_FALSE, origin, origin, bytes, 0, 0, 0, 0, room, 0,
+  HEAR(clEnqueueReadBufferRect(queue, one, CL_FALSE, ORIGIN, ORIGIN, bytes, 0, 0, 0, 0, room, 0,
                                NULL, NULL));
-  HEAR(clEnqueueFillImage(queue, image, color, origin, all, 0, NULL, NULL));
-  HEAR(clEnqueueWriteImage(queue, picture, CL_FALSE, origin, all, 0, 0, room, 0, NULL, NULL));
-  HEAR(clEnqueueCopyImage(queue, image, picture, origin, origin, all, 0, NULL, NULL));
-  HEAR(clEnqueueCopyImageToBuffer(queue, image, one, origin, all, 0, 0, NULL, NULL));
-  HEAR(clEnqueueCopyBufferToImage(queue, one, image, 0, origin, all, 0, NULL, NULL));
-  HEAR(clEnqueueReadImage(queue, image, CL_FALSE, origin, all, 0, 0, room, 0, NULL, NULL));
+  HEAR(clEnqueueFillImage(queue, image, color, ORIGIN, all, 0, NULL, NULL));
+  HEAR(clEnqueueWriteImage(queue, picture, CL_FALSE, ORIGIN, all, 0, 0, room, 0, NULL, NULL));
+  HEAR(clEnqueueCopyImage(queue, image, picture, ORIGIN, ORIGIN, all, 0, NULL, NULL));
+  HEAR(clEnqueueCopyImageToBuffer(queue, image, one, ORIGIN, all, 0, 0, NULL, NULL));
+  HEAR(clEnqueueCopyBufferToImage(queue, one, image, 0, ORIGIN, all, 0, NULL, NULL));
+  HEAR(clEnqueueReadImage(queue, image, CL_FALSE, ORIGIN, all, 0, 0, room, 0, NULL, NULL));
   HEAR(clEnqueueReadBuffer(queue, two, CL_FALSE, 0, 1024, room, 0, NULL, NULL));
   HEAR(clFinish(queue));
 #undef HEAR
