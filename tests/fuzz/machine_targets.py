@@ -6,9 +6,8 @@ from itertools import chain
 from pathlib import Path
 
 from tests.fuzz.target import SEEDS, Target, chosen, text_seeds
-from tests.topology.readers import amd_samples as amd
-from tests.topology.readers import test_hwloc_xml, test_nccl_xml
 from tests.topology.readers.render import RENDERERS
+from tests.topology.test_cases import FOLDER, cases
 from toposeat.errors import InputError, ToposeatError
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.formats import FORMATS, format_of, parse_outputs
@@ -44,49 +43,17 @@ def _seeds():
 
 
 def sample_texts():
-    """What the readers' own tests write: the tools of AMD and Intel, matrices."""
-    bus = amd.MI250X_BUS[:3]
-
-    def kind(i, j):
-        return "XGMI" if (i, j) in ((0, 1), (1, 0)) else "PCIE"
-
-    def number(i, j):
-        return 10.0 + 10 * i + j
-
-    texts = {
-        "rocm-smi": amd.rocm_smi_mi250x(),
-        "amd-smi": _amd_smi(bus),
-        "amd-smi-8": amd.amd_smi_mi250x(),
-        "amd-smi.json": amd.amd_smi_json(bus, amd.mi250x_weight, kind),
-        "xpu-smi": amd.xpu_smi(2, 2, amd.max1550, ["0-15", "16-31"]),
-        "kfd": amd.kfd_mi300a(1).text(),
-        "kfd-grep": amd.kfd_mi300a(1).grep(),
-        "kfd-parts": amd.kfd_mi300a(3).text(),
-        "hwloc2.xml": test_hwloc_xml.SAMPLE,
-        "nccl.xml": test_nccl_xml.SAMPLE,
-        "lscpu": "Architecture: x86_64\nVendor ID: AuthenticAMD\nModel name: AMD EPYC 7543\n"
-        "CPU family: 25\nModel: 1\nNUMA node(s): 2\nNUMA node0 CPU(s): 0-31\n",
-        "lspci": "-+-[0000:80]---01.0-[81]----00.0  NVIDIA Corporation AD104GL [L4]\n"
-        " \\-[0000:00]---01.0-[01]----00.0  Intel Corporation Ethernet X710\n",
-        "cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n"
-        "model\t\t: 143\nmodel name\t: Intel(R) Xeon(R) Platinum 8480C\n",
-    }
+    """What the readers' own tests read, and a matrix in each of its forms."""
+    texts = {}
+    for path in sorted(FOLDER.glob("*.txt")):
+        for title, case in cases(path.stem).items():
+            if case.base is None and "\nrefused" not in f"\n{case.shows}":
+                named = {f"{path.stem}/{title}/{name}": text for name, text in case.files.items()}
+                texts.update(named)
     cells = [["X", "NV2", "SYS"], ["NV2", "X", "SYS"], ["SYS", "SYS", "X"]]
     for name, render in RENDERERS.items():
         texts[f"topo-{name}"] = render(cells, 2, ["0-7", "8-15"])
     return texts
-
-
-def _amd_smi(bus):
-    """Every table of a few GPUs: what takes a reader 5 ms with eight of them."""
-    cells = {
-        "ACCESS": lambda i, j: "ENABLED",
-        "WEIGHT": amd.mi250x_weight,
-        "HOPS": lambda i, j: int(i != j),
-        "LINK TYPE": lambda i, j: "SELF" if i == j else "XGMI",
-        "NUMA BW": lambda i, j: "N/A" if i == j else "50000-200000",
-    }
-    return "".join(amd.amd_smi_table(f"{name} TABLE", bus, cell) for name, cell in cells.items())
 
 
 def _reader_of(of):

@@ -18,15 +18,16 @@ from tests.fuzz.machine_targets import check_round_trip
 from tests.fuzz.target import Target
 from tests.support.mutations import HOSTILE_BYTES, HOSTILE_NUMBERS, damage
 from tests.topology.live.fake_machine import (
-    AMD,
     GPU_CLASS,
     INTEL,
     MELLANOX,
     NIC_CLASS,
     NVIDIA,
     FakeSysfs,
+    four_mi100,
+    kfd_text,
+    two_mi300x_in_four_parts,
 )
-from tests.topology.readers import amd_samples as amd
 from toposeat.topology import read_topology
 
 Entry = str | dict[str, object] | None
@@ -70,40 +71,6 @@ def _nvidia(sysfs):
         sysfs.numa(socket, cpus, socket)
 
 
-def _amd(sysfs):
-    machine = amd.KfdMachine(cpus=2)
-    nodes = []
-    for i in range(3):
-        bus = f"0000:{0x10 * (i + 1):02x}:00.0"
-        path = f"pci0000:{0x10 * i:02x}/0000:{0x10 * i:02x}:01.0/{bus}"
-        sysfs.pci(
-            path,
-            vendor=AMD,
-            pci_class=GPU_CLASS,
-            node=i // 2,
-            cpus=f"{i // 2 * 8}-{i // 2 * 8 + 7}",
-        )
-        nodes.append(machine.gpu(0x10 * (i + 1) << 8, gfx=90008, device=0x738C, cpu=i // 2))
-    for a, b in ((0, 1), (1, 2)):
-        machine.xgmi(nodes[a], nodes[b], most=46000)
-    _kfd_files(sysfs, machine)
-    for node in (0, 1):
-        sysfs.numa(node, f"{node * 8}-{node * 8 + 7}", node)
-
-
-def _partitions(sysfs):
-    machine = amd.KfdMachine(cpus=1)
-    for board in (1, 2):
-        path = f"pci0000:{board}0/0000:{board}0:01.0/0000:0{board}:00.0"
-        sysfs.pci(path, vendor=AMD, pci_class=GPU_CLASS, node=0, cpus="0-7")
-        first = machine.gpu(board << 8, gfx=90402, device=0x74A1, cpu=0)
-        second = machine.gpu(board << 8 | 1, gfx=90402, device=0x74A1, cpu=0)
-        machine.xgmi(first, second, weight=13)
-    machine.xgmi(1, 3, weight=41)
-    _kfd_files(sysfs, machine)
-    sysfs.numa(0, "0-7", 0)
-
-
 def _intel(sysfs):
     for i in (0, 1):
         path = f"pci0000:{i}0/0000:{i}0:01.0/0000:{i}a:00.0"
@@ -118,20 +85,12 @@ def _intel(sysfs):
 
 
 def _kfd_only(sysfs):
-    machine = amd.KfdMachine(cpus=1)
-    a = machine.gpu(0x100, gfx=90010, device=0x7408, cpu=0)
-    b = machine.gpu(0x200, gfx=90010, device=0x7408, cpu=0)
-    machine.xgmi(a, b, most=200000, least=50000)
-    _kfd_files(sysfs, machine)
-
-
-def _kfd_files(sysfs, machine):
-    for name, text in machine.files().items():
-        sysfs.write(f"class/kfd/kfd/topology/nodes/{name}", text)
+    sysfs.kfd(kfd_text("directions are kept"))
 
 
 _MACHINES = {
-    "nvidia": _nvidia, "amd": _amd, "partitions": _partitions, "intel": _intel, "kfd": _kfd_only,
+    "nvidia": _nvidia, "amd": four_mi100, "partitions": two_mi300x_in_four_parts, "intel": _intel,
+    "kfd": _kfd_only,
 }  # fmt: skip
 
 

@@ -15,15 +15,15 @@ class Base(Record, frozen=True, kw_only=True):
     """A record with members of each form."""
 
     name: str
-    sizes = (1, 2)
-    notes = field(default_factory=dict)
+    sizes: tuple[int, ...] = (1, 2)
+    notes: Mapping[str, str] = field(default_factory=dict)
     last: float
 
 
 class Longer(Base, frozen=True, kw_only=True):
     """One more member."""
 
-    more = False
+    more: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,20 +1,17 @@
 """NVLink domains over hosts: what GPUs say of their fabric, and which hosts that joins."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.topology.live.fake_machine import FakeGpu, FakeNvml, FakeSysfs
 from toposeat.topology import discover_this, network_of_hosts, read_topology, with_told_domains
 from toposeat.topology.fabric_domain import DOMAIN
-from toposeat.topology.sources import parse_topology_text
 from toposeat.topology.topology_file import parse_topology, topology_text
 
 UUID = "5f0c3b7e-1f6a-4f2f-9c55-7be000d4a001"  # with a byte of zeros inside
 ZEROS = "00000000-0000-0000-0000-000000000000"
 SENTINEL = 32766  # a clique that unrelated racks share
-Fabric = tuple[str, int, int, int]
 
 
 def discovered(folder, fabrics, **options):
@@ -52,54 +49,6 @@ def test_older_drivers_and_bindings_tell_it_by_the_older_call(tmp_path):
     fabrics = [(UUID, 7, 3, 0)] * 2
     found = discovered(tmp_path, fabrics, unsupported=["nvmlDeviceGetGpuFabricInfoV"])
     assert found.metadata[DOMAIN] == f"{UUID}.7"
-
-
-TEXT = """==============NVSMI LOG==============
-
-Attached GPUs                             : 1
-GPU 00000000:19:00.0
-    Product Name                          : NVIDIA GB200
-    GPU UUID                              : GPU-58f16df2-6eee-bfac-bdc1-13e0091441b5
-    Fabric
-        State                             : {state}
-        Status                            : {status}
-        CliqueId                          : {clique}
-        ClusterUUID                       : {cluster}
-        Health
-            Bandwidth                     : Full
-"""
-XML = """<?xml version="1.0" ?>
-<nvidia_smi_log><attached_gpus>1</attached_gpus><gpu id="00000000:19:00.0">
-<product_name>NVIDIA GB200</product_name><uuid>GPU-58f16df2-6eee-bfac-bdc1-13e0091441b5</uuid>
-<fabric><state>{state}</state><status>{status}</status><cliqueId>{clique}</cliqueId>
-<clusterUuid>{cluster}</clusterUuid></fabric></gpu></nvidia_smi_log>
-"""
-MATRIX = "\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-71\t0\n"
-
-
-@pytest.mark.parametrize("form", [TEXT, XML], ids=["text", "xml"])
-@pytest.mark.parametrize(
-    ("state", "status", "clique", "cluster", "domain"),
-    [
-        ("Completed", "Success", "7", UUID.upper(), f"{UUID}.7"),
-        ("Completed", "Success", str(SENTINEL), ZEROS, None),
-        ("Completed", "Success", "N/A", UUID, None),
-        ("Completed", "Failed", "7", UUID, None),
-        ("In Progress", "N/A", "7", UUID, None),
-        ("N/A", "N/A", "N/A", "N/A", None),
-    ],
-)
-def test_nvidia_smi_tells_it(form, *, state, status, clique, cluster, domain):
-    text = form.format(state=state, status=status, clique=clique, cluster=cluster)
-    if form is TEXT:
-        text = MATRIX + "\n" + text  # as one file of a node: the inventory alone is no machine
-        assert parse_topology_text(text, Path("node.txt")).metadata.get(DOMAIN) == domain
-        return
-    from toposeat.topology.formats import parse_outputs
-    from toposeat.topology.readers.file_text import FileText
-
-    (facts,) = parse_outputs(FileText(text, Path("node.xml")))
-    assert facts.metadata.get(DOMAIN) == domain
 
 
 def test_hosts_of_one_cluster_and_clique_are_one_domain():

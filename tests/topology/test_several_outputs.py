@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.readers.recorded import as_facts, peers, relation
+from tests.topology.readers.recorded import as_facts
 from tests.topology.readers.render import RENDERERS
 from tests.topology.readers.test_samples import SAMPLES, UUIDS
 from toposeat.errors import InputError
@@ -21,12 +21,12 @@ TOPO = RENDERERS["tabs_new"]([["X", "NV4"], ["NV4", "X"]], 2, ["0-15", "16-31"])
 PCIE = RENDERERS["tabs_new"]([["X", "SYS"], ["SYS", "X"]], 2, ["0-15", "16-31"]).replace(
     "  NV#  = Connection traversing a bonded set of # NVLinks\n", ""
 )
-P2P = SAMPLES["nvidia-smi topo -p2p"].text.replace("GNS", "OK")
-NVLINK = SAMPLES["nvidia-smi nvlink -s and -L"].text
+P2P = SAMPLES["nvidia-smi topo -p2p"].replace("GNS", "OK")
+NVLINK = SAMPLES["nvidia-smi nvlink -s and -L"]
 LIST = "".join(f"GPU {i}: NVIDIA L4 (UUID: {each})\n" for i, each in enumerate(UUIDS))
 OUTPUTS = {  # of tables
     **{
-        kind.name: (kind.command.partition(" > ")[0], SAMPLES[kind.name].text)
+        kind.name: (kind.command.partition(" > ")[0], SAMPLES[kind.name])
         for kind in FORMATS
         if kind.heading and kind.reader not in ("sysfs_snapshot:text", "lspci")
     },
@@ -87,7 +87,7 @@ def test_errors_keep_the_line_of_the_file():
 @pytest.mark.parametrize("cut", [0, 6])  # with its heading, and without
 def test_a_table_of_nvidia_smi_stands_anywhere(cut):
     """Also twice, as of before and during a job, and with names that are cut."""
-    text = SAMPLES["nvidia-smi"].text.replace("NVIDIA L4", "NVIDIA...")
+    text = SAMPLES["nvidia-smi"].replace("NVIDIA L4", "NVIDIA...")
     lines = text.splitlines(keepends=True)
     texts = ["".join(lines[cut:]), "".join(lines).replace("P8", "P0"), LIST, TOPO]
     for order in permutations(texts):
@@ -95,20 +95,6 @@ def test_a_table_of_nvidia_smi_stands_anywhere(cut):
         assert [d.name for d in machine.devices] == ["NVIDIA L4"] * 2
         assert [d.pci_bus_id for d in machine.devices] == ["0000:17:00.0", "0000:ca:00.0"]
         assert [d.uuid for d in machine.devices] == list(UUIDS)
-
-
-def test_peer_access_needs_reading_and_writing():
-    refused = P2P.replace("OK", "TNS")
-    text = f"$ nvidia-smi topo -p2p r\n{P2P}\n$ nvidia-smi topo -p2p w\n{refused}"
-    (part,) = parts(text)
-    assert peers(part) == dict.fromkeys(permutations(range(2), 2), False)
-
-
-def test_what_is_there_twice_counts_once():
-    """Two nodes in one file must not become one machine."""
-    (part,) = parts(TOPO + "\n" + TOPO.replace("NV4", "SYS"))
-    assert relation(part, 0, 1).token == "NV4"
-    assert any("more than once: the first is used" in line for line in part.report)
 
 
 def test_the_processor_of_any_part_is_that_of_the_machine():

@@ -12,6 +12,8 @@ from uuid import UUID
 
 import pynvml
 
+from tests.topology.test_cases import texts_of
+
 GPU_CLASS, NIC_CLASS, BRIDGE_CLASS = "0x030200", "0x020700", "0x060400"
 NVIDIA, AMD, MELLANOX, PLX, INTEL = "0x10de", "0x1002", "0x15b3", "0x10b5", "0x8086"
 
@@ -56,9 +58,9 @@ class FakeSysfs:
         entry.parent.mkdir(parents=True, exist_ok=True)
         entry.symlink_to(folder)
 
-    def kfd(self, recorded):
+    def kfd(self, text):
         """KFD's files as `head` printed them."""
-        parts = re.split(r"^==> (\S+) <==$", recorded.read_text(), flags=re.MULTILINE)[1:]
+        parts = re.split(r"^==> (\S+) <==$", text, flags=re.MULTILINE)[1:]
         for path, content in zip(parts[::2], parts[1::2], strict=True):
             self.write(f"class/kfd/kfd/topology/{path}", content.strip())
 
@@ -83,6 +85,32 @@ class FakeSysfs:
             self.pci(path, vendor=vendor, pci_class=pci_class, node=node, cpus=cpus)
             paths.append(path)
         return paths
+
+
+def four_mi100(sysfs):
+    """KFD, PCI and NUMA of one machine: two GPUs each below two sockets of 32 CPUs."""
+    for i in range(4):
+        node, root = i // 2, f"pci0000:{0x10 * i:02x}/0000:{0x10 * i:02x}:01.0"
+        path, cpus = f"{root}/0000:{0x10 * (i + 1):02x}:00.0", f"{node * 32}-{node * 32 + 31}"
+        pci = {"vendor": AMD, "pci_class": GPU_CLASS, "speed": "16.0 GT/s PCIe"}
+        sysfs.pci(path, **pci, node=node, cpus=cpus)
+        sysfs.numa(node, cpus, node)
+    sysfs.kfd(kfd_text("four MI100"))
+
+
+def two_mi300x_in_four_parts(sysfs):
+    """The same of one socket, whose GPUs are parts by KFD alone."""
+    for board in (1, 2):
+        path = f"pci0000:{board}0/0000:{board}0:01.0/0000:0{board}:00.0"
+        pci = {"vendor": AMD, "pci_class": GPU_CLASS, "speed": "32.0 GT/s PCIe"}
+        sysfs.pci(path, **pci, node=0, cpus="0-7")
+    sysfs.kfd(kfd_text("two MI300X in four parts"))
+    sysfs.numa(0, "0-7", 0)
+
+
+def kfd_text(case):
+    """KFD's files of a case of `cases/kfd.txt`."""
+    return texts_of("kfd", case)["kfd.txt"]
 
 
 @dataclass

@@ -112,7 +112,7 @@ def test_gpus_of_two_vendors(tmp_path, lost):
 def test_recorded_partitions(shared_dir, tmp_path):
     """Partitions of one GPU may share its bus id, which then identifies none of them."""
     sysfs = FakeSysfs(tmp_path)
-    sysfs.kfd(shared_dir / "machines" / "kfd-topology" / "topology-parsing.txt")
+    sysfs.kfd((shared_dir / "machines" / "kfd-topology" / "topology-parsing.txt").read_text())
     found = discover_this(sysfs=tmp_path, nvml=FakeNvml([], present=False))
     assert [d.pci_bus_id for d in found.devices] == [None, None]
     assert "share a PCI bus id (0000:19:00.0)" in doubts(found)

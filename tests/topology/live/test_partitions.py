@@ -128,7 +128,7 @@ def test_all_hidden_names_the_remedy(tmp_path):
 def test_cpx_partitions_of_a_recorded_mi300(shared_dir, tmp_path):
     """The driver writes the partition's number into the function digit: 8 GPUs, 63 partitions."""
     sysfs = FakeSysfs(tmp_path)
-    sysfs.kfd(shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt")
+    sysfs.kfd((shared_dir / "machines" / "kfd-topology" / "topo-mi300-cpx.txt").read_text())
     for number in ("05", "27", "47", "65", "85", "a7", "c7", "e5"):
         sysfs.pci(f"pci0000:{number}/{bus(number)}", vendor=AMD, pci_class="0x120000", node=0)
         sysfs.write(f"bus/pci/devices/{bus(number)}/current_compute_partition", "CPX")

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.topology.readers.recorded import facts_of, facts_of_text, row_of
-from toposeat.errors import InputError
 
 GOLDEN = {  # indices, lanes, inactive (device, lane), bytes/s of the others, words of the report
     "8gpu-h800-nvlink-s.txt": (
@@ -53,7 +52,6 @@ def test_mig_slices_are_children_of_their_gpu(shared_dir):
 
 
 HEAD = "GPU {}: NVIDIA A100 (UUID: GPU-0000000{}-0000-0000-0000-000000000000)\n"
-DOWN = "\t NVML: Unable to retrieve NVLink information as all links are inActive\n"
 
 
 @settings(max_examples=50, deadline=None)
@@ -78,37 +76,3 @@ def test_reads_back_what_was_printed(rates):
     assert found.keys() == expected.keys()
     for key, rate in expected.items():
         assert found[key] == (None if rate is None else pytest.approx(rate * 1e6, rel=1e-5))
-
-
-def test_a_gpu_whose_lanes_are_all_inactive_has_as_many_as_its_like():
-    text = HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n" + HEAD.format(1, 1) + DOWN
-    facts = facts_of_text(text)
-    assert [(row_of(facts)[x.device], x.lane, x.bytes_per_s) for x in facts.lanes[2:]] == [
-        (1, 0, None),
-        (1, 1, None),
-    ]
-    assert "all NVLinks of GPU 1 are inactive" in facts.report
-
-
-def test_without_any_bridge_nothing_is_degraded():
-    facts = facts_of_text(HEAD.format(0, 0) + DOWN + HEAD.format(1, 1) + DOWN)
-    assert facts.lanes == ()
-    assert facts.origin == "nvidia-smi nvlink -s text"
-
-
-def test_remote_ends_join_the_states():
-    text = (
-        HEAD.format(0, 0) + "\t Link 0: 25.781 GB/s\n\t Link 1: <inactive>\n"
-        + "$ nvidia-smi nvlink -R\n" + HEAD.format(0, 0)
-        + "\t Link 0: Remote Device 00000000:D5:00.0: Link 3\n"
-    )  # fmt: skip
-    facts = facts_of_text(text)
-    assert [(x.lane, x.remote_pci) for x in facts.lanes] == [(0, "0000:d5:00.0"), (1, None)]
-    with pytest.raises(InputError, match="not at"):
-        facts_of_text(text[text.index("$") :])
-
-
-def test_fewer_lanes_than_its_like_is_reported():
-    text = HEAD.format(0, 0) + "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s\n"
-    facts = facts_of_text(text + HEAD.format(1, 1) + "\t Link 0: 25 GB/s\n")
-    assert "GPU 1 states 1 NVLinks, its like 2" in facts.report

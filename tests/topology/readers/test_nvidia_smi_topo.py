@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,10 +19,8 @@ from tests.topology.readers.recorded import (
     row_of,
 )
 from toposeat.errors import InputError
-from toposeat.topology import parse_topology_text, read_topology
-from toposeat.topology.merge import merge_topologies
+from toposeat.topology import read_topology
 from toposeat.topology.readers.nvidia_smi_topo import MEANINGS
-from toposeat.topology.relation import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -231,221 +228,6 @@ def test_infers_pcie_pairs_below_nvlink_from_nics(recorded):
     assert far[0] == uplinks["gpu0"]
 
 
-def test_affinity_masked_by_the_job_is_not_trusted():
-    text = (
-        "\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n"
-        "GPU0\t X \tPIX\tSOC\t0-3\t0\n"
-        "GPU1\tPIX\t X \tSOC\t0-3\t0\n"
-        "GPU2\tSOC\tSOC\t X \t0-3\t0\n"
-    )
-    topology = merge_topologies([matrix_of_text(text)], "masked")
-    assert "affinity contradicts relations" in doubts(topology)
-    assert [d.numa_node for d in topology.devices] == [None] * 3
-    assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
-
-
-def test_reports_relations_that_fit_no_tree():
-    text = (
-        "        GPU0    GPU1    GPU2\n"
-        "GPU0     X      PIX     SYS\n"
-        "GPU1    PIX      X      PIX\n"
-        "GPU2    SYS     PIX      X\n"
-    )
-    topology = merge_topologies([matrix_of_text(text)], "odd")
-    assert "relations fit no tree: gpu0 and gpu2 are SYS" in doubts(topology)
-    assert topology.route_of_pair["gpu0", "gpu2"].path_class.value == "SYS"
-
-
-def test_takes_names_uuids_and_bus_ids_from_other_output_in_the_file():
-    text = (
-        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n\n"
-        "| NVIDIA-SMI 550.54    Driver Version: 550.54    CUDA Version: 12.4 |\n"
-        "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |       0 |\n"
-        "|   1  NVIDIA H100 80GB HBM3          On  |   00000000:43:00.0 Off |       0 |\n"
-        "\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
-        "GPU0\t X \tNV18\t0-55\t0\t\tN/A\nGPU1\tNV18\t X \t0-55\t0\t\tN/A\n"
-    )
-    devices = parse_topology_text(text, Path("node.txt")).devices
-    assert [d.name for d in devices] == ["NVIDIA H100 80GB HBM3"] * 2
-    assert [d.pci_bus_id for d in devices] == ["0000:1b:00.0", "0000:43:00.0"]
-    assert [d.uuid for d in devices] == ["GPU-01234567-89ab-cdef-0123-456789abcdef", None]
-
-
-def test_one_blank_between_numa_node_and_gpu_numa_id():
-    text = "  GPU0  CPU Affinity  NUMA Affinity  GPU NUMA ID\nGPU0  X  0-3  1 N/A\n"
-    assert matrix_of_text(text).devices[0].numa_node == 1
-
-
-def test_escapes_around_the_header_and_tabs_behind_nic_rows():
-    text = (
-        "\x1b[4mGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
-        "GPU0\t X \tPIX\t0-47\t0\t\tN/A\nNIC0\tPIX\t X \t\t\t\t\n"
-        "\nNIC Legend:\n\n  NIC0: mlx5_bond_0\n"
-    )
-    matrix = matrix_of_text(text)
-    assert [n.name for n in matrix.nics] == ["mlx5_bond_0"]
-    assert ([d.numa_node for d in matrix.devices], matrix.report) == ([0], ())
-
-
-def test_lower_case_x_and_empty_affinities():
-    matrix = matrix_of_text("GPU0 GPU1 CPU Affinity\nGPU0 x PHB\nGPU1 PHB x\n")
-    assert [d.cpus for d in matrix.devices] == [None, None]
-    assert "affinity cells are empty" in matrix.report[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", 2, "unknown word 'OK' between GPU0"),
-        ("\tGPU0\tGPU1\nGPU0\tX\tMX\nGPU1\tMX\tX\n", 2, "unknown word 'MX' between GPU0 and GPU1"),
-        ("\tGPU0\tGPU1\n", 1, "a header but no rows"),
-        ("\tGPU0\nGPU0\tX\nGPU1\tPIX\tX\n", 3, "row GPU1 has no column"),
-        ("hello GPU0 world\n", None, "no matrix of nvidia-smi topo -m found"),
-    ],
-)
-def test_refuses(text, line, words):
-    with pytest.raises(InputError, match=re.escape(words)) as caught:
-        matrix_of_text(text, "f.txt")
-    assert caught.value.line == line
-
-
-HEADER = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
-
-
-@pytest.mark.parametrize(
-    ("rests", "cpus", "nodes"),
-    [
-        (("\t0\t\tN/A", "0-15\t1\t\tN/A"), [None, "0-15"], [0, 1]),
-        (("\t\tN/A\t\tN/A", "\t1\t\tN/A"), [None, None], [None, 1]),
-        (("0-7\t\tN/A\t\tN/A", "8-15\t\t\t"), ["0-7", "8-15"], [None, None]),
-        (("0-71\t0,3-9\t\t2", "72-143\t1,11-17\t\t10"), ["0-71", "72-143"], [0, 1]),
-        (("0-71\t0,2-9\t\tN/A", "0-71\t0-8\t\t1"), ["0-71", "0-71"], [0, 0]),
-        (("0-31\t0-1\t\tN/A", "0-31\t0,2\t\tN/A"), ["0-31", "0-31"], [None, None]),
-    ],
-)
-@pytest.mark.parametrize("mark", ["", "    "])
-def test_empty_cells_between_tabs_are_untold_and_shift_nothing(mark, rests, cpus, nodes):
-    """CPU lists are empty where a job may use none of them; Grace lists its GPUs' own nodes too."""
-    rows = f"{mark}GPU0\t X \tNV4\t{rests[0]}\n{mark}GPU1\tNV4\t X \t{rests[1]}\n"
-    matrix = matrix_of_text(mark + HEADER + rows)
-    assert [d.cpus for d in matrix.devices] == cpus
-    assert [d.numa_node for d in matrix.devices] == nodes
-    untold = None in cpus or "\t\t\t" in rests[1]
-    assert any("affinity cells are empty" in line for line in matrix.report) == untold
-
-
-@pytest.mark.parametrize(
-    ("rest", "node"),
-    [("0               N/A", 0), ("0-15            N/A", None), ("N/A", None)],
-    ids=["only CPUs are ever empty", "not a memory node", "two are missing"],
-)
-def test_an_empty_cell_among_blanks_is_that_of_cpus_or_the_row_is_untold(rest, node):
-    text = (
-        "        GPU0    GPU1    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
-        f"GPU0     X      SYS                     {rest}\n"
-        "GPU1    SYS      X      16-31           1               N/A\n"
-    )
-    matrix = matrix_of_text(text)
-    assert [(d.cpus, d.numa_node) for d in matrix.devices] == [(None, node), ("16-31", 1)]
-    assert any("affinity cells are empty" in line for line in matrix.report)
-
-
-def test_an_empty_cell_of_a_pair_is_told_by_the_other_half_or_not_at_all():
-    head = "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\t\nGPU1\t\tX\tSYS\n"
-    matrix = matrix_of_text(head + "GPU2\tPHB\tSYS\tX\n")
-    assert [token(matrix, "GPU0", "GPU1"), token(matrix, "GPU0", "GPU2")] == ["NV4", "PHB"]
-    assert not matrix.report
-    matrix = matrix_of_text(head + "GPU2\t\tSYS\tX\n")
-    assert relation(matrix, 0, 2) == UNKNOWN
-    assert merge_topologies([matrix], "untold").route_of_pair["gpu0", "gpu1"].path_class == "NVL"
-    assert "1 pairs have empty cells, first GPU0 - GPU2" in doubts(matrix)
-
-
-def test_gpus_of_a_table_that_is_cut_in_the_rows_of_nics():
-    text = (
-        "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\n"
-        "GPU0\t X \tPIX\tPIX\tSYS\t0-7\nGPU1\tPIX\t X \tPHB\tSYS\t0-7\n"
-        "NIC0\tPIX\tPHB\t X \tSYS\t\nNIC1\tSYS\tSY"
-    )
-    matrix = matrix_of_text(text)
-    assert [token(matrix, "GPU0", name) for name in ("GPU1", "NIC0", "NIC1")] == [
-        "PIX", "PIX", "SYS",
-    ]  # fmt: skip
-    assert "1 of 2 rows of NICs are missing or cut" in doubts(matrix)
-
-
-@pytest.mark.parametrize("glued", ["NV12NV4", "NV12 NV4", "NV12\tNV4"])
-def test_known_words_that_ran_together_are_cut_apart(glued):
-    text = (
-        "      GPU0 GPU1 GPU2 GPU3 CPU Affinity\n"
-        f"GPU0   X  {glued} SYS 0-7\nGPU1 NV12 X SYSNODE 0-7\n"
-        "GPU2 NV4SYS X PIX 0-7\nGPU3 SYS NODE PIXX 0-7\n"
-    )
-    matrix = matrix_of_text(text)
-    words = [token(matrix, "GPU0", "GPU1"), token(matrix, "GPU0", "GPU2")]
-    assert words + [token(matrix, "GPU1", "GPU3")] == ["NV12", "NV4", "NODE"]
-    assert [d.cpus for d in matrix.devices] == ["0-7"] * 4
-
-
-def damaged(*rows):
-    """A table of four GPUs of which these rows are as here."""
-    lines = (
-        "      GPU0 GPU1 GPU2 GPU3 CPU Affinity NUMA Affinity\n"
-        "GPU0   X  NV12 SYS PIX 0-7 0\nGPU1 NV12 X NODE PXB 0-7 0\n"
-        "GPU2 SYS NODE X PHB 8-15 1\nGPU3 PIX PXB PHB X 8-15 1\n"
-    ).splitlines(keepends=True)
-    for at, row in rows:
-        lines[at + 1] = f"GPU{at} {row}\n"
-    return matrix_of_text("".join(lines))
-
-
-MENDED = "damaged rows that are mended, since one reading is left: "
-
-
-@pytest.mark.parametrize(
-    ("rows", "named"),
-    [
-        ([(2, "SYS NODEXPHB 8-15 1")], "GPU2 in line 4"),
-        ([(2, "SYS X PHB 8-15 1")], "GPU2 in line 4"),
-        ([(2, "NODE X PHB8-15 1")], "GPU2 in line 4"),
-        ([(0, "NV12SYSPIX 0-7 0"), (1, "NV12XNODEPXB0-7 0")], "GPU1 in line 3"),
-        ([(1, "X NODE PXB 0-7 0"), (2, "SYS NODE X 8-15 1")], "GPU1 in line 3, GPU2 in line 4"),
-    ],
-    ids=["three fused", "one lost", "lost, and fused with CPUs", "beside another", "two rows"],
-)
-def test_a_damaged_row_with_one_reading_is_mended(rows, named):
-    matrix, whole = damaged(*rows), damaged()
-    assert relations(matrix) == relations(whole)
-    assert f"{MENDED}{named}" in matrix.report
-    for row, device in enumerate(whole.devices):
-        if f"GPU{row} in" in named:
-            assert matrix.devices[row] == device
-
-
-@pytest.mark.parametrize("row", ["SYS X NODE PHB 8-15 1", "SYS", "SYS NODE X PHB 8-15 1 2"])
-def test_a_damaged_row_without_one_reading_is_untold_and_others_tell_its_pairs(row):
-    """The diagonal's mark moved; a row that is cut; one cell more than columns."""
-    matrix = damaged((2, row))
-    assert relations(matrix) == relations(damaged())
-    assert (matrix.devices[2].cpus, matrix.devices[2].numa_node) == (None, None)
-    assert matrix.report[0] == "damaged rows that are untold: GPU2 in line 4"
-
-
-def test_of_two_readings_none_is_taken():
-    """The cell of GPU2 and GPU3 is lost in both rows, or another one in each."""
-    matrix = damaged((2, "SYS SYS X 8-15 1"), (3, "SYS SYS X 8-15 1"))
-    assert relation(matrix, 2, 3) == UNKNOWN
-    assert matrix.report[0] == "damaged rows that are untold: GPU2 in line 4, GPU3 in line 5"
-    assert "1 pairs have empty cells, first GPU2 - GPU3" in doubts(matrix)
-
-
-def test_a_table_without_a_whole_row_is_refused():
-    rows = [(0, "X"), (1, "X"), (2, "X"), (3, "X")]
-    with pytest.raises(InputError, match="row GPU0 has 1 of 4 cells") as caught:
-        damaged(*rows)
-    assert caught.value.line == 2
-
-
 P2P = {  # GPUs, peer access of all pairs, words of the report
     "2gpu-5090-gns.txt": (2, False, ("GPU not supported (GNS) for 2 ordered pairs",)),
     "2gpu-l4-cns.txt": (2, False, ("chipset not supported (CNS) for 2 ordered pairs",)),
@@ -505,18 +287,3 @@ def test_access_is_what_reading_and_writing_say(cells, capability):
     torn = any(cells[i][j] != cells[j][i] for i, j in permutations(range(len(cells)), 2))
     assert torn == any("asymmetric" in line for line in facts.report)
     assert not any("not stated" in line for line in facts.report)
-
-
-def test_a_word_of_a_newer_driver_leaves_its_pair_open():
-    cells = [["X", "OK", "QNS"], ["OK", "X", "CNS"], ["QNS", "CNS", "X"]]
-    facts = facts_of_text(written(cells))
-    assert peers(facts) == {(0, 1): True, (1, 0): True, (1, 2): False, (2, 1): False}
-    assert (
-        "1 pairs have a word that is not known (QNS), first GPU0 - GPU2 at line 3"
-        in (facts.report[0])
-    )
-
-
-def test_p2p_of_nics_is_refused():
-    with pytest.raises(InputError, match="NIC0 is no GPU"):
-        facts_of_text(" \tGPU0\tNIC0\t\n GPU0\tX\tOK\t\n NIC0\tOK\tX\t\n")

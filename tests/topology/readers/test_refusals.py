@@ -5,9 +5,9 @@ Damage is what a number out of bounds, a lost row or two statements against each
 
 import pytest
 
-from tests.fuzz.machine_targets import sample_texts
 from tests.fuzz.target import SEEDS
 from tests.topology.networks.test_damage import SAMPLES
+from tests.topology.test_cases import texts_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError
 from toposeat.model.files import encode_json
@@ -18,7 +18,17 @@ from toposeat.topology.readers.file_text import read_file
 from toposeat.topology.topology_file import TOPOLOGY_SCHEMA
 
 UUID_1 = "GPU-aaaaaaaa-0000-0000-0000-000000000002"
-TEXTS = sample_texts()
+CASES = {  # by file and title; others are seeds of the fuzzing
+    "lscpu": ("layout", "nodes of a socket are joined on its die"),
+    "lspci": ("lspci", "a device by its number"),
+    "rocm-smi": ("rocm_smi", "MI250X"),
+    "amd-smi": ("amd_smi", "MI250X"),
+    "amd-smi.json": ("amd_smi", "three GCDs in JSON"),
+    "kfd": ("kfd", "MI300X"),
+    "xpu-smi": ("xpu_smi", "stacks of Max 1550"),
+    "nccl.xml": ("nccl_xml", "two GPUs"),
+    "hwloc2.xml": ("hwloc_xml", "three GPUs"),
+}
 NETWORKS = {name: data.decode() for name, data in SAMPLES.items()}
 TRAFFIC = {
     "pairs.csv": "# ranks=4\nsource,target,bytes,messages\n0,1,5,2\n2,0,7,1\n",
@@ -53,10 +63,10 @@ DAMAGE = {
         ('"GPU Device list": ["0:', '"GPU Device list": ["5:', "has gaps", 0),
     ),
     "lscpu": (
-        ("0-31\n", "0-31x\n", "not a CPU list", 0),
+        ("0-15,64-79\n", "0-15x\n", "not a CPU list", 0),
     ),
     "lspci": (
-        ("NVIDIA Corporation AD104GL [L4]", "ASPEED Graphics", "no GPU among", 0),
+        ("NVIDIA Corporation Device 2330", "ASPEED Graphics", "no GPU among", 0),
     ),
     "rocm-smi": (
         ("0            15 ", "0            1e9", "weight of GPU0 to GPU1: expected a number", 0),
@@ -204,7 +214,10 @@ def written(folder, name, text):
 def machine_text(name):
     if name == "machine.json":
         return encode_json(read_topology("minsky-4"), schema=TOPOLOGY_SCHEMA)
-    return TEXTS[name] if name in TEXTS else (SEEDS / name).read_text()
+    if name in CASES:
+        *_, text = texts_of(*CASES[name]).values()
+        return text
+    return (SEEDS / name).read_text()
 
 
 def damaged(text, damage):

@@ -4,10 +4,10 @@ from collections import defaultdict
 
 import pytest
 
-from tests.topology.readers import amd_samples
+from tests.topology.live.fake_machine import FakeSysfs, four_mi100
 from tests.topology.readers.test_samples import SAMPLES
-from tests.topology.readers.test_sysfs_snapshot import write_nodes
 from tests.topology.recorded_knowledge import NO_MACHINES
+from tests.topology.test_cases import texts_of
 from toposeat.errors import ToposeatError
 from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import FactKind, PathClass
@@ -37,13 +37,12 @@ def shown(shared_dir, tmp_path_factory):
     """
     found = defaultdict(dict)
     folder = tmp_path_factory.mktemp("samples")
-    write_nodes(amd_samples.kfd_mi250x(), folder / "kfd/topology/nodes")
-    texts = {name: sample.text for name, sample in SAMPLES.items()}
-    texts["amd-smi topology, joined"] = amd_samples.amd_smi_mi250x()
-    for number, text in enumerate(texts.values()):
+    four_mi100(FakeSysfs(folder / "sys"))
+    texts = [*SAMPLES.values(), *texts_of("amd_smi", "MI250X").values()]
+    for number, text in enumerate(texts):
         (folder / f"{number}.txt").write_text(text)
     recorded = sorted(path for path in (shared_dir / "machines").rglob("*") if path.is_file())
-    for path in (*recorded, *folder.glob("*.txt"), folder / "kfd"):
+    for path in (*recorded, *folder.glob("*.txt"), folder / "sys"):
         if path.name in NO_MACHINES:
             continue
         try:

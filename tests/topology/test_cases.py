@@ -1,0 +1,207 @@
+"""Outputs of tools, and all that is read from them: `cases/*.txt`.
+
+    TOPOSEAT_UPDATE_CASES=1 pytest tests/topology/test_cases.py    renews what they show: look
+
+A file holds cases of one kind of source. Lines that begin with `%%%` cut it into blocks:
+
+    %%% case TITLE          begins a case; what follows the line is a remark
+    %%% file NAME           a file of it, with its text
+    %%% of CASE             made from another case of the file; without it, and without files of its
+                            own, from the last one that has files
+    %%% replace 'A', 'B'    in all files of the case that it is made from; `once`: the first time
+    %%% shows               what each file tells and the machine that they make, or the refusal; of
+                            a case that is made from another one only what is other than there
+"""
+
+import ast
+import difflib
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from toposeat.errors import InputError
+from toposeat.model.quantity import Quantity, Source
+from toposeat.topology import findings_of, read_topologies
+from toposeat.topology.formats import parse_outputs
+from toposeat.topology.readers.file_text import read_file
+from toposeat.topology.told import is_whole
+
+FOLDER = Path(__file__).with_name("cases")
+UPDATE = os.environ.get("TOPOSEAT_UPDATE_CASES") == "1"
+
+
+@dataclass
+class Case:
+    """The texts of its files by their names, and the lines that it is expected to show."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    base: "Case | None" = None
+    shows: str = ""
+
+
+def blocks(name):
+    """Word, rest of the line and text below of each block of a file of cases."""
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n")
+    for block in f"\n{text}".split("\n%%% ")[1:]:
+        line, _, below = block.partition("\n")
+        yield (*(line.split(" ", 1) + [""])[:2], below)
+
+
+@cache
+def cases(name):
+    """The cases of a file by their titles."""
+    found, last = {}, Case()
+    for word, rest, below in blocks(name):
+        if word == "case":
+            assert rest not in found, rest
+            case = found[rest] = Case()
+            continue
+        if word == "file":
+            case.files[rest] = f"{below}\n" if below else ""
+            last = case if case.base is None else last
+            continue
+        if word == "of" or not case.files:
+            case.base = found[rest] if word == "of" else last
+            case.files = dict(case.base.files)
+        if word == "shows":
+            case.shows = below
+        elif word != "of":
+            old, new = ast.literal_eval(rest)
+            assert any(old in text for text in case.files.values()), rest
+            for file, text in case.files.items():
+                case.files[file] = text.replace(old, new, {"replace": -1, "once": 1}[word])
+    return found
+
+
+def texts_of(name, title):
+    """The texts of a case by the names of its files."""
+    return cases(name)[title].files
+
+
+def words(value):
+    """A value in a few words; numbers say where they come from, but for nominal ones."""
+    if isinstance(value, Quantity):
+        source = "" if value.source is Source.NOMINAL else f" {value.source}"
+        return f"{value.value:.5g}{source}"
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, msgspec.Struct):
+        return f"({members(value)})"
+    if isinstance(value, tuple | list):
+        return "-".join(map(words, value))
+    return str(value)
+
+
+def members(record, *without):
+    """All members of a record that are not as they are by default."""
+    fields = [each for each in msgspec.structs.fields(record) if each.name not in without]
+    told = [(each.name, getattr(record, each.name)) for each in fields]
+    return ", ".join(
+        f"{name} {words(value)}"
+        for (name, value), each in zip(told, fields, strict=True)
+        if value != each.default and value not in ("", None, ())
+    )
+
+
+def of_pairs(kind, records, *without):
+    """Ordered pairs by what is told of them; `a=b` stands for both ways."""
+    by_text = {}
+    for each in records:
+        text = members(each, "source", "target", "told_by", *without)
+        by_text.setdefault(text, []).append((each.source, each.target))
+    for text, pairs in by_text.items():
+        named = (
+            f"{a}={b}" if (b, a) in pairs else f"{a}>{b}"
+            for a, b in pairs
+            if (b, a) not in pairs or pairs.index((a, b)) < pairs.index((b, a))
+        )
+        yield f"{kind} {text}: {' '.join(named)}"
+
+
+def plain(link):
+    """Members that need no word: what the id says, and a way back that is as the way there."""
+    if link.id == f"{link.kind}:{'-'.join(link.ends)}":
+        yield from ("kind", "ends")
+    if link.backward_bytes_per_s == link.forward_bytes_per_s:
+        yield "backward_bytes_per_s"
+
+
+def shown(machine):
+    """Everything that a source tells, or that a whole machine is, line by line."""
+    yield f"origin {machine.origin}, hosts {' '.join(machine.hosts)}"
+    yield f"tells {', '.join(machine.tells)}"
+    yield from (f"{key}: {value}" for key, value in sorted(machine.metadata.items()))
+    for kind in ("devices", "nics", "components", "links", "host_copies"):
+        for each in getattr(machine, kind):
+            yield f"{kind}: {members(each, 'told_by', *(plain(each) if kind == 'links' else ()))}"
+    for numbers in machine.numbers:
+        yield f"numbers: {members(numbers, 'values', 'told_by')}"
+        yield from ("  " + " ".join(f"{v:.5g}" for v in row) for row in np.asarray(numbers.values))
+    for device in dict.fromkeys(lane.device for lane in machine.lanes):
+        lanes = [members(x, "device", "told_by") for x in machine.lanes if x.device == device]
+        yield f"lanes of {device}: {', '.join(lanes)}"
+    yield from of_pairs("pair", machine.pairs)
+    yield from of_pairs("route", machine.routes, "links")
+    for route in machine.routes:
+        back = machine.route_of_pair.get((route.target, route.source))
+        if back is None or route.links != back.links[::-1]:
+            yield f"way {route.source}>{route.target}: {' '.join(route.links)}"
+        elif route.source < route.target:
+            yield f"way {route.source}={route.target}: {' '.join(route.links)}"
+    yield from (f"premise {each.what}" for each in machine.premises)
+    yield from (f"report {line}" for line in machine.report)
+
+
+def everything(case, folder):
+    """What a case shows."""
+    paths = [folder / name for name in case.files]
+    for path, text in zip(paths, case.files.values(), strict=True):
+        path.write_text(text, encoding="utf-8", newline="")
+    lines = []
+    try:
+        parts = [part for path in paths for part in parse_outputs(read_file(path))]
+        for part in parts:
+            lines += [] if is_whole(part) else ["", *shown(part)]
+        machine = read_topologies(paths)
+        machine.check()
+        lines += ["", "the machine", *shown(machine)]
+        found = [each for each in findings_of(machine) if each.code != "reader"]
+        lines += [f"finding {each.code} {each.severity}: {each.subject}" for each in found]
+    except InputError as error:
+        assert error.hint
+        lines += ["", f"refused {str(error).replace(f'{folder}/', '')}"]
+    return lines
+
+
+EVERY = [(path.stem, title) for path in sorted(FOLDER.glob("*.txt")) for title in cases(path.stem)]
+
+
+@pytest.mark.parametrize(("name", "title"), EVERY, ids=lambda each: each[:50])
+def test_what_is_read(name, title, tmp_path):
+    case = cases(name)[title]
+    lines = everything(case, tmp_path)
+    if case.base is not None:
+        (tmp_path / "base").mkdir()
+        before = everything(case.base, tmp_path / "base")
+        changes = difflib.unified_diff(before, lines, n=0, lineterm="")
+        lines = [line for line in changes if not line.startswith(("---", "+++", "@@"))]
+    found = "\n".join(lines).strip("\n")
+    if UPDATE:
+        assert "PYTEST_XDIST_WORKER" not in os.environ, "one process writes"
+        write(name, title, found)
+    assert found.splitlines() == (found if UPDATE else case.shows).strip("\n").splitlines()
+
+
+def write(name, title, found):
+    """The file again, with what one of its cases shows now."""
+    text, case = "", ""
+    for word, rest, below in blocks(name):
+        case = rest if word == "case" else case
+        body = found if (word, case) == ("shows", title) else below
+        text += f"%%% {word} {rest}".rstrip() + "\n" + (f"{body}\n" if body else "")
+    (FOLDER / f"{name}.txt").write_text(text, encoding="utf-8")
