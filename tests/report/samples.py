@@ -1,17 +1,20 @@
 """Nouns made by hand for the report tests: a tree, a mesh, a switch box, a cluster, and traffic.
 
 Structures follow published machines (K80 node: two packages, boards of two GPUs; DGX-1V: hybrid
-cube mesh; DGX-2: 16 GPUs on two baseboards of switches); the numbers are round ones. Loads are
-counted here link by link, so that tests do not depend on the compiled core.
+cube mesh; DGX-2: 16 GPUs on two baseboards of switches); the numbers are round ones.
 """
 
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 
-from toposeat.model.evaluation import Certificate, Evaluation, LinkLoad, MappingResult
+from toposeat import mapping as mapper
+from toposeat import pipeline
+from toposeat.evaluation import evaluate
+from toposeat.model.evaluation import Certificate, MappingResult
 from toposeat.model.quantity import Quantity, Source, nominal
-from toposeat.model.runs import RealisedSeat, RunRecord, SeatVerdict
+from toposeat.model.result_file import parse_run
 from toposeat.model.topology import (
     Component,
     ComponentKind,
@@ -32,7 +35,10 @@ from toposeat.model.traffic import (
     Traffic,
     TrafficKind,
 )
+from toposeat.profile import read_traffic
+from toposeat.topology import read_network, read_topology
 
+HERE = Path(__file__).parent / "machines"
 DEVICE_P2P = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
 HOST_P2P = (TrafficKind.POINT_TO_POINT, MemorySpace.HOST)
 
@@ -105,101 +111,24 @@ def _route(source, target, links):
     )
 
 
+def recorded(name):
+    """A machine of `machines/`."""
+    return read_topology(HERE / f"{name}.json")
+
+
 def small_tree():
     """Two packages, each with a host bridge and a switch with two devices; one NIC."""
-    components, links = [], []
-    for p in range(2):
-        components += [
-            Component(id=f"package{p}", kind=ComponentKind.PACKAGE, name=f"package {p}"),
-            Component(id=f"bridge{p}", kind=ComponentKind.HOST_BRIDGE, name=f"host bridge {p}"),
-            Component(id=f"switch{p}", kind=ComponentKind.SWITCH, name=f"switch {p}"),
-        ]
-        links += [
-            link(LinkKind.PCIE, f"bridge{p}", f"package{p}", 12),
-            link(LinkKind.PCIE, f"switch{p}", f"bridge{p}", 12),
-        ]
-        links += [link(LinkKind.PCIE, f"gpu{2 * p + i}", f"switch{p}", 12) for i in range(2)]
-    links.append(link(LinkKind.SMP, "package0", "package1", 10, combined=True))
-    links.append(link(LinkKind.PCIE, "nic0", "bridge0", 12))
-    devices = tuple(device(i, numa=i // 2) for i in range(4))
-    return Topology(
-        name="small-tree",
-        origin="written by hand",
-        description="four devices below two packages",
-        devices=devices,
-        nics=(Nic(id="nic0", index=0, name="mlx5_0", numa_node=0),),
-        components=tuple(components),
-        links=tuple(links),
-        routes=shortest_routes(devices, links, ("nic0",)),
-        report=("the link widths were not read",),
-    )
+    return recorded("small-tree")
 
 
 def k80_16():
     """The seed's 16-GPU node: package, host bridge, PCIe switch, board switch, device."""
-    components, links = [], []
-    for p in range(2):
-        components += [
-            Component(id=f"package{p}", kind=ComponentKind.PACKAGE, name=f"package {p}"),
-            Component(id=f"bridge{p}", kind=ComponentKind.HOST_BRIDGE, name=f"host bridge {p}"),
-        ]
-        links.append(link(LinkKind.PCIE, f"bridge{p}", f"package{p}", 24))
-    for s in range(4):
-        components.append(Component(id=f"switch{s}", kind=ComponentKind.SWITCH, name=f"switch {s}"))
-        links.append(link(LinkKind.PCIE, f"switch{s}", f"bridge{s // 2}", 10.5, combined=True))
-    for b in range(8):
-        components.append(Component(id=f"board{b}", kind=ComponentKind.SWITCH, name=f"board {b}"))
-        links.append(link(LinkKind.PCIE, f"board{b}", f"switch{b // 2}", 18, combined=True))
-    devices = tuple(device(i, numa=i // 8) for i in range(16))
-    links += [
-        link(LinkKind.PCIE, f"gpu{i}", f"board{i // 2}", 44, combined=True) for i in range(16)
-    ]
-    links.append(link(LinkKind.SMP, "package0", "package1", 10, combined=True))
-    return Topology(
-        name="k80-16",
-        origin="written by hand",
-        devices=devices,
-        components=tuple(components),
-        links=tuple(links),
-        routes=shortest_routes(devices, links),
-    )
+    return recorded("k80-16")
 
 
 def mesh_8():
     """A hybrid cube mesh over a PCIe tree: two packages, four switches, four NICs."""
-    one = ((0, 1), (0, 2), (1, 3), (4, 5), (4, 6), (5, 7), (0, 4), (3, 7))
-    two = ((0, 3), (1, 2), (2, 3), (0, 6), (4, 7), (5, 6), (6, 7), (1, 5), (2, 6))
-    two = tuple(pair for pair in two if pair != (0, 6))
-    components, links, nics = [], [], []
-    for p in range(2):
-        components.append(
-            Component(id=f"package{p}", kind=ComponentKind.PACKAGE, name=f"package {p}")
-        )
-    for s in range(4):
-        components += [
-            Component(id=f"bridge{s}", kind=ComponentKind.HOST_BRIDGE, name=f"host bridge {s}"),
-            Component(id=f"switch{s}", kind=ComponentKind.SWITCH, name=f"switch {s}"),
-        ]
-        links += [
-            link(LinkKind.PCIE, f"bridge{s}", f"package{s // 2}", 12),
-            link(LinkKind.PCIE, f"switch{s}", f"bridge{s}", 12),
-            link(LinkKind.PCIE, f"nic{s}", f"switch{s}", 12),
-        ]
-        nics.append(Nic(id=f"nic{s}", index=s, name=f"mlx5_{s}", numa_node=s // 2))
-    devices = tuple(device(i, name="V100-SXM2", numa=i // 4) for i in range(8))
-    links += [link(LinkKind.PCIE, f"gpu{i}", f"switch{i // 2}", 12) for i in range(8)]
-    links += [link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", 22) for a, b in one]
-    links += [link(LinkKind.NVLINK, f"gpu{a}", f"gpu{b}", 44, count=2) for a, b in two]
-    links.append(link(LinkKind.SMP, "package0", "package1", 19, combined=True))
-    return Topology(
-        name="mesh-8",
-        origin="written by hand",
-        devices=devices,
-        nics=tuple(nics),
-        components=tuple(components),
-        links=tuple(links),
-        routes=shortest_routes(devices, links),
-    )
+    return recorded("mesh-8")
 
 
 def switch_box(devices_count=16):
@@ -310,51 +239,9 @@ def timed(traffic, *, wall_s=10.0, mpi_s=2.2):
     )
 
 
-def evaluate_by_hand(topology, traffic, device_of_rank):
-    """Congestion per link counted over the routes; link time is taken as the worst congestion."""
-    table = traffic.mapped_table()
-    carried = {each.id: [0, 0] for each in topology.links}
-    hop_bytes = 0
-    for a, b, size in zip(table.source, table.target, table.bytes, strict=True):
-        ends = tuple(topology.devices[device_of_rank[int(r)]].id for r in (a, b))
-        route = topology.route_of_pair[ends[0], ends[1]]
-        here = route.source
-        hop_bytes += int(size) * len(route.links)
-        for name in route.links:
-            first, second = topology.link_of_id[name].ends
-            carried[name][here != first] += int(size)
-            here = second if here == first else first
-    used = {name for route in topology.routes for name in route.links}
-    loads = []
-    for each in topology.links:
-        forward, backward = carried[each.id]
-        seconds = max(
-            forward / each.forward_bytes_per_s.value, backward / each.backward_bytes_per_s.value
-        )
-        if each.combined_bytes_per_s is not None:
-            seconds = max(seconds, (forward + backward) / each.combined_bytes_per_s.value)
-        if each.id in used:
-            loads.append(
-                LinkLoad(
-                    link=each.id, kind=each.kind, bytes=forward + backward, congestion_s=seconds
-                )
-            )
-    loads.sort(key=lambda load: -load.congestion_s)
-    worst = loads[0].congestion_s if loads else 0.0
-    return Evaluation(
-        device_of_rank=tuple(device_of_rank),
-        max_congestion_s=worst,
-        mean_congestion_s=sum(load.congestion_s for load in loads) / max(1, len(loads)),
-        cost=float(hop_bytes),
-        hop_bytes=float(hop_bytes),
-        predicted_s=worst,
-        links=tuple(loads),
-    )
-
-
 def mapping(topology, traffic, device_of_rank, *, objective="congestion", proved=True):
-    """A mapping result whose numbers are counted by `evaluate_by_hand`."""
-    placed = evaluate_by_hand(topology, traffic, device_of_rank)
+    """A mapping result with the numbers of this placement, as if a solver had found it."""
+    placed = evaluate(topology, traffic, device_of_rank)
     value = {
         "congestion": placed.max_congestion_s,
         "time": placed.predicted_s,
@@ -362,7 +249,7 @@ def mapping(topology, traffic, device_of_rank, *, objective="congestion", proved
     }[objective]
     return MappingResult(
         device_of_rank=tuple(device_of_rank),
-        default=evaluate_by_hand(topology, traffic, range(traffic.ranks)),
+        default=evaluate(topology, traffic, range(traffic.ranks)),
         placed=placed,
         certificate=Certificate(
             objective=objective,
@@ -382,6 +269,23 @@ def mapping(topology, traffic, device_of_rank, *, objective="congestion", proved
     )
 
 
+EVIL = "</title><script>alert(1)</script>\"'&"
+
+
+def result_on(text, node="", seed=4):
+    """Neighbours on a line on a network, in random order (or in the default one)."""
+    shape = mapper.read_shape(text)
+    if node:
+        shape = mapper.shape_of_network(read_network(text), read_topology(node))
+    traffic = read_traffic(f"ring:{shape.slots // 2}")
+    slots = list(range(traffic.ranks))
+    if seed is not None:
+        found = np.random.default_rng(seed).permutation(shape.slots)[: traffic.ranks]
+        slots = found.tolist()
+    (result,) = pipeline.assess(mapper.Machine.of_shape(shape), traffic, [slots])
+    return result
+
+
 # Pairs along the weighted first dimension of 2x2x4 become neighbours on one board.
 K80_PLACED = (0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)
 
@@ -392,31 +296,4 @@ def measured(value):
 
 def run_record():
     """Three ranks: one as placed, one not, one that nobody could check."""
-    return RunRecord(
-        command=("mpirun", "-n", "3", "./my app"),
-        launched=("mpirun", "-n", "3", "toposeat-exec", "-m", "app.place", "./my app"),
-        placement="app.place",
-        visibility="permute",
-        host="node07",
-        started_at="2026-11-20T22:00:00Z",
-        wall_s=61.3,
-        exit_code=0,
-        verdict=SeatVerdict.MISMATCH,
-        seats=(
-            RealisedSeat(
-                rank=0,
-                host="node07",
-                pci_bus_id="0000:04:00.0",
-                cpus="0-3",
-                verdict=SeatVerdict.AS_PLACED,
-            ),
-            RealisedSeat(
-                rank=1,
-                host="node07",
-                pci_bus_id="0000:05:00.0",
-                verdict=SeatVerdict.MISMATCH,
-                differences=("device 0000:05:00.0 instead of 0000:06:00.0",),
-            ),
-            RealisedSeat(rank=2, host="node07"),
-        ),
-    )
+    return parse_run((HERE / "run.json").read_text(), HERE / "run.json")

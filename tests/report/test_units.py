@@ -17,87 +17,39 @@ from toposeat.report.units import (
     three_digits,
 )
 
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (0, "0 B"),
-        (512, "512 B"),
-        (1023, "1023 B"),
-        (1024, "1.00 KiB"),
-        (1536, "1.50 KiB"),
-        (1024**2 - 1, "1.00 MiB"),
-        (41.8 * 1024**3, "41.8 GiB"),
-        (999 * 1024**3, "999 GiB"),
-        (1023.9 * 1024**3, "1024 GiB"),
-        (2**63, "8.00 EiB"),
-    ],
-)
-def test_bytes(value, words):
-    assert format_bytes(value) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (0, "0 s"),
-        (3.1, "3.10 s"),
-        (61.3, "61.3 s"),
-        (0.00162, "1.62 ms"),
-        (0.0009999, "1.00 ms"),
-        (12e-6, "12.0 us"),
-        (8e-9, "8.00 ns"),
-        (12345.0, "12345 s"),
-        (math.inf, "?"),
-    ],
-)
-def test_seconds(value, words):
-    assert format_seconds(value) == words
+BY_FORM = {
+    format_bytes: {
+        **{0: "0 B", 512: "512 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB"},
+        **{1024**2 - 1: "1.00 MiB", 41.8 * 2**30: "41.8 GiB", 999 * 2**30: "999 GiB"},
+        **{1023.9 * 2**30: "1024 GiB", 2**63: "8.00 EiB"},
+    },
+    format_seconds: {
+        **{0: "0 s", 3.1: "3.10 s", 61.3: "61.3 s", 0.00162: "1.62 ms", 0.0009999: "1.00 ms"},
+        **{12e-6: "12.0 us", 8e-9: "8.00 ns", 12345.0: "12345 s", math.inf: "?"},
+    },
+    format_rate: {12.3e9: "12.3 GB/s", 900e9: "900 GB/s", 1.8e12: "1.80 TB/s", 0: "0 B/s"},
+    format_percent: {0.9999: "99.9 %", 1.0: "100 %", 0.0001: "<0.1 %", 0.0: "0 %"},
+    format_count: {1234567: "1,234,567"},
+    format_power_of_two: {0: "1 B", 9: "512 B", 10: "1 KiB", 16: "64 KiB", 63: "8 EiB"},
+}
+GAINS = {
+    **{(3.10, 1.62): "saves 48 %", (100, 103): "costs 3 %", (5, 5): "0 %", (0, 0): "0 %"},
+    **{(0, 5): "-", (1000, 996): "saves 0.4 %", (10000, 9999): "0 %", (1, math.nan): "-"},
+    **{(1000, 1): "saves 99.9 %", (1, 0): "saves 100 %", (1, 1.8): "costs 80 %"},
+    (1, 20): "costs 20.0x",
+}
 
 
-def test_rates_are_decimal():
-    assert format_rate(12.3e9) == "12.3 GB/s"
-    assert format_rate(900e9) == "900 GB/s"
-    assert format_rate(1.8e12) == "1.80 TB/s"
-    assert format_rate(0) == "0 B/s"
+@pytest.mark.parametrize("form", BY_FORM)
+def test_numbers(form):
+    """Never rounded up to all, nor down to nothing."""
+    assert {value: form(value) for value in BY_FORM[form]} == BY_FORM[form]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        (3.10, 1.62, "saves 48 %"),
-        (100, 103, "costs 3 %"),
-        (5, 5, "0 %"),
-        (0, 0, "0 %"),
-        (0, 5, "-"),
-        (1000, 996, "saves 0.4 %"),
-        (10000, 9999, "0 %"),
-        (1000, 1, "saves 99.9 %"),
-        (1, 0, "saves 100 %"),
-        (1, 1.8, "costs 80 %"),
-        (1, 20, "costs 20.0x"),
-        (1, math.nan, "-"),
-    ],
-)
-def test_gain(before, after, words):
-    assert format_gain(before, after) == words
-
-
-def test_percent_never_rounds_up_to_all_or_down_to_nothing():
-    assert format_percent(0.9999) == "99.9 %"
-    assert format_percent(1.0) == "100 %"
-    assert format_percent(0.0001) == "<0.1 %"
-    assert format_percent(0.0) == "0 %"
-
-
-def test_counts_and_plurals():
-    assert format_count(1234567) == "1,234,567"
-    assert plural(1, "link") == "1 link"
-    assert plural(3, "link") == "3 links"
-    assert plural(2, "switch") == "2 switches"
-    assert [format_power_of_two(e) for e in (0, 9, 10, 16, 63)] == [
-        *("1 B", "512 B", "1 KiB", "64 KiB", "8 EiB")
-    ]
+def test_gains_and_plurals():
+    assert {ends: format_gain(*ends) for ends in GAINS} == GAINS
+    counted = [(1, "link"), (3, "link"), (2, "switch")]
+    assert [plural(*each) for each in counted] == ["1 link", "3 links", "2 switches"]
 
 
 def test_clean_disarms_terminals():

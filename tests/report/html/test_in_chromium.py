@@ -12,7 +12,7 @@ import pytest
 
 from tests.report import samples
 from tests.report.profile_samples import full_profile
-from tests.report.svg.test_network import EVIL, result_on
+from tests.report.samples import EVIL, result_on
 from tests.support.catalogue import FEW
 from tests.support.chromium import Chromium, find_chromium
 from toposeat import mapping

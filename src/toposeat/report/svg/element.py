@@ -26,7 +26,7 @@ class Markup(str):
 
 
 Child = str | Markup | None
-Attribute = str | int | float | bool | None
+Attribute = str | float | None
 Attributes = dict[str, Attribute]
 
 
@@ -66,10 +66,8 @@ def _kept_blanks(text: str) -> str:
 
 
 def _attribute(name: str, value: Attribute) -> str:
-    if value is None or value is False:
+    if value is None:
         return ""
-    if value is True:
-        return f" {name}"
     if isinstance(value, float):
         value = number(value)
     return f' {name}="{escape(clean(str(value)), quote=True)}"'

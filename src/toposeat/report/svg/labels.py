@@ -29,6 +29,11 @@ class _Spot:
         half = self.width / 2
         return self.x - half, self.y - _HEIGHT / 2, self.x + half, self.y + _HEIGHT / 2
 
+    def is_inside(self, layout: Layout) -> bool:
+        """Whether the picture has all of it."""
+        left, top, right, bottom = self.edges
+        return min(left, top) >= 0 and right <= layout.width and bottom <= layout.height
+
 
 def rate_labels(lines: Sequence[Wire], words: Sequence[str], layout: Layout) -> list[Markup]:
     """The words of each line, where they fit without hiding something.
@@ -48,7 +53,8 @@ def rate_labels(lines: Sequence[Wire], words: Sequence[str], layout: Layout) -> 
         if line.is_curved and curves > _MOST_CURVES:
             continue
         width = text_width(words[at], SIZE) + 2
-        free = [s for s in _spots(line, width) if not _hits(np.array(taken), s).any()]
+        spots = (spot for spot in _spots(line, width) if spot.is_inside(layout))
+        free = [spot for spot in spots if not _hits(np.array(taken), spot).any()]
         if not free:
             continue
         passed = [len(np.unique(owner[_hits(segments, s) & (owner != at)])) for s in free]
