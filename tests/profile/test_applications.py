@@ -9,8 +9,7 @@ import pytest
 from tests.support.applications import APPLICATIONS
 from tests.support.mpi import find_mpi
 from toposeat.model.traffic import MemorySpace, TrafficKind
-from toposeat.profile import profile_run
-from toposeat.profile.importers.open_mpi_monitoring import read_monitoring
+from toposeat.profile import profile_run, read_traffic
 
 # The messages of Open MPI 4.1's linear all-to-all are E rows, as if the user had sent them: on the
 # monitoring's side only. With the pairwise algorithm they are I rows.
@@ -49,7 +48,7 @@ def watched(application, ranks, mpi, folder, *options):
     traffic, code = profile_run([*line, *application.command, *options], environment=environment)
     assert code == 0
     point_to_point = traffic.table(kind=TrafficKind.POINT_TO_POINT)
-    monitored = read_monitoring(folder / "seen.0.prof").table(kind=TrafficKind.POINT_TO_POINT)
+    monitored = read_traffic(folder / "seen.0.prof").table(kind=TrafficKind.POINT_TO_POINT)
     return point_to_point.dense_bytes(ranks), monitored.dense_bytes(ranks), traffic
 
 

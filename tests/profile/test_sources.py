@@ -30,64 +30,55 @@ def test_text(tmp_path, content, origin):
     assert holds_traffic(path)
 
 
-@pytest.mark.parametrize(
-    "content",
-    ['{"schema": "toposeat/topology/1"}', "{}", "# toposeat/placement/1\nrank host\n"],
-)
-def test_files_that_are_no_traffic(tmp_path, content):
-    path = tmp_path / "file"
-    path.write_text(content)
-    with pytest.raises(InputError, match="a file that is no traffic") as caught:
-        read_traffic(path)
-    assert "NCCL debug logs" in caught.value.hint
+# Content, words of the cause, words of the hint, and whether it is said to be traffic, so that the
+# reader says what it is.
+REFUSED = [
+    (b'{"schema": "toposeat/topology/1"}', "a file that is no traffic", "NCCL debug logs", False),
+    (b"{}", "a file that is no traffic", "NCCL debug logs", False),
+    (b"# toposeat/placement/1\nrank host\n", "a file that is no traffic", "NCCL debug logs", False),
+    (b"\tGPU0\tGPU1\nGPU0\t X \tPIX\n", "is no number", "one line per sender", False),
+    (b"0 1\n1 0\n", "a matrix with blanks", "put commas", True),
+    (b"# LU, class A\n\n  0 5e0\n7.0\t0\n", "a matrix with blanks", "put commas", True),
+    (b"PK\x03\x04", "an archive", "numpy.save", True),
+    (b"# POINT TO POINT\nE\t0\t1\t8 bytes\t1 msgs sent\n", r"ends in \.<rank>\.prof", "", True),
+]
+FORMER = [
+    (b'{"header": {}, "coll_perf": {"coll": "AllReduce"}}\n', "NCCL's Inspector"),
+    (b'{"entries": [{"profiling_name": "nccl:all_reduce"}]}', "PyTorch's flight recorder"),
+    (b"\x80\x02}q\x00X\x09\x00\x00\x00pg_config", "PyTorch's flight recorder"),
+]
+REFUSED += [(text, f"{what}, which is not read", "toposeat profile", True) for text, what in FORMER]
 
 
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
-        (b'{"header": {}, "coll_perf": {"coll": "AllReduce"}}\n', "NCCL's Inspector"),
-        (b'{"entries": [{"profiling_name": "nccl:all_reduce"}]}', "PyTorch's flight recorder"),
-        (b"\x80\x02}q\x00X\x09\x00\x00\x00pg_config", "PyTorch's flight recorder"),
-    ],
-)
-@pytest.mark.parametrize("whole", [False, True])
-def test_former_sources_are_refused_by_name(tmp_path, content, what, whole):
+@pytest.mark.parametrize(("content", "cause", "hint", "is_said"), REFUSED)
+def test_what_is_not_read_is_refused_by_name(tmp_path, content, cause, hint, is_said):
     path = tmp_path / "job_0"
     path.write_bytes(content)
-    assert holds_traffic(path)  # so that the reader says what it is
-    with pytest.raises(InputError, match=f"{what}, which is not read") as caught:
-        read_traffic(tmp_path if whole else path)
-    assert "toposeat profile" in caught.value.hint
+    assert holds_traffic(path) == is_said
+    for source in (path, tmp_path) if "which is not read" in cause else (path,):
+        with pytest.raises(InputError, match=cause) as caught:
+            read_traffic(source)
+        assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(
-    ("content", "what", "instead"),
+    ("files", "cause"),
     [
-        (b"0 1\n1 0\n", "a matrix with blanks", "put commas"),
-        (b"# LU, class A\n\n  0 5e0\n7.0\t0\n", "a matrix with blanks", "put commas"),
-        (b"PK\x03\x04", "an archive", "numpy.save"),
+        ({"a.log": LOG, "b.json": TRACE}, r"files of different tools: a\.log and b\.json"),
+        ({"readme": "hello\n"}, "a folder without files of a run"),
     ],
 )
-def test_what_is_no_longer_read_is_named(tmp_path, content, what, instead):
-    path = tmp_path / "file"
-    path.write_bytes(content)
-    assert holds_traffic(path)  # so that `report` says it too
-    with pytest.raises(InputError, match=what) as caught:
-        read_traffic(path)
-    assert instead in caught.value.hint
-
-
-def test_a_folder_of_two_tools_is_refused(tmp_path):
-    (tmp_path / "a.log").write_text(LOG)
-    (tmp_path / "b.json").write_text(TRACE)
-    with pytest.raises(InputError, match=r"files of different tools: a\.log and b\.json"):
+def test_folders_that_are_none_of_a_run(tmp_path, files, cause):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=cause):
         read_traffic(tmp_path)
 
 
-def test_a_folder_of_nothing_is_refused(tmp_path):
-    (tmp_path / "readme").write_text("hello\n")
-    with pytest.raises(InputError, match="a folder without files of a run"):
-        read_traffic(tmp_path)
+@pytest.mark.parametrize("name", ["nowhere.csv", "run.0.prof", "rank0.json"])
+def test_a_file_that_is_missing(tmp_path, name):
+    with pytest.raises(InputError, match=f"{name}: no such file"):
+        read_traffic(tmp_path / name)
 
 
 def test_a_folder_of_our_own_records(tmp_path):
@@ -108,12 +99,3 @@ def test_other_files_of_a_folder_are_left_alone(tmp_path):
     (tmp_path / "notes.csv").write_text("0,1\n1,0\n")
     (tmp_path / "job.log").write_text(LOG)
     assert read_traffic(tmp_path).origin == "NCCL debug log"
-
-
-def test_a_topology_is_no_traffic(tmp_path):
-    for number, content in enumerate(
-        ["\tGPU0\tGPU1\nGPU0\t X \tPIX\n", '{"schema": "toposeat/topology/1"}']
-    ):
-        path = tmp_path / f"{number}.txt"
-        path.write_text(content)
-        assert not holds_traffic(path)

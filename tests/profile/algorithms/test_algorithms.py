@@ -93,6 +93,11 @@ def test_what_arrives_is_enough(choose, count, size):
     assert (received("bcast")[1:] >= size).all()
     assert (received("allreduce") >= size).all()
     assert received("gather")[0] == (count - 1) * size
+    if choose is rules.choose_textbook:  # a ring; the blocks of all, whatever the rounding
+        assert received("allreduce").sum() == 2 * (count - 1) * size
+        assert received("reduce_scatter").sum() == (count - 1) * size
+        assert received("bcast").sum() == received("scan").sum() == (count - 1) * size
+        assert received("reduce").sum() == (count - 1) * size
     assert (received("scatter")[1:] >= size).all()
     if count <= 300:
         assert (received("alltoall") >= (count - 1) * size).all()

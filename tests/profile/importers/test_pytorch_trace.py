@@ -206,7 +206,7 @@ def test_damaged_json(tmp_path, text, line):
     path = tmp_path / "rank0.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=r"damaged JSON|does not state its rank") as caught:
-        read_pytorch_traces([path])
+        read_traffic(path)
     assert caught.value.line == line
 
 
@@ -215,7 +215,7 @@ def test_a_trace_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path = tmp_path / "rank0.json.gz"
     path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (1 << 21)))
     with pytest.raises(InputError, match="more than 0 GiB of text"):
-        read_pytorch_traces([path])
+        read_traffic(path)
 
 
 def test_a_large_trace_is_in_memory_once(tmp_path):

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, PairTable, TrafficKind
 from toposeat.profile import holds_traffic, read_traffic
-from toposeat.profile.importers.matrices import (
-    read_csv_matrix,
-    read_pair_list,
-)
 
 HEAD = "source,target,bytes\n"
 LONG_HEAD = "source,target,bytes,messages\n"
-READERS = {"csv": read_csv_matrix, "pairs": read_pair_list}
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -31,7 +26,7 @@ def written(tmp_path, text, name="matrix.csv"):
 
 
 def test_row_is_sender(tmp_path):
-    traffic = read_csv_matrix(written(tmp_path, "0,5,0\n7,0,0\n0,0,0\n"))
+    traffic = read_traffic(written(tmp_path, "0,5,0\n7,0,0\n0,0,0\n"))
     assert traffic.ranks == 3
     table = traffic.tables[TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE]
     assert table.dense_bytes(3).tolist() == [[0, 5, 0], [7, 0, 0], [0, 0, 0]]
@@ -66,46 +61,46 @@ def test_fractions_are_rounded_and_that_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("form", "text", "line", "cause"),
+    ("text", "line", "cause"),
     [
-        ("csv", "", None, "no number"),
-        ("csv", "# nothing\n\n", None, "no number"),
-        ("csv", "a,b\n", None, "no number"),
-        ("csv", "0,1\n2\n", 2, "expected 2 columns, found 1"),
-        ("csv", "0,1\n\n2,3,4\n", 3, "expected 2 columns, found 3"),
-        ("csv", "0,1,2\n3,4,5\n", 2, "not square: 2 rows of 3 columns"),
-        ("csv", "0,1\n2,3\n4,5\n", 3, "not square: 3 rows of 2 columns"),
-        ("csv", ",0,1\n0,0,5\n1,7\n", 3, "expected 2 columns, found 1"),
-        ("csv", "0,1\n-2,3\n", 2, "column 1: '-2' is no number from 0"),
-        ("csv", "0,1\nnan,3\n", 2, "column 1: 'nan' is no number"),
-        ("csv", "0,inf\n2,3\n", 1, "column 2: 'inf' is no number"),
-        ("csv", "0,1\n,3\n", 2, "column 1: '' is no number"),
-        ("csv", "0,x\n2,1\n", 1, "column 2: 'x' is no number"),
-        ("csv", "0,.5\n.5,0\n", None, "too small to be bytes"),
-        ("csv", "0,0x10\n2,1\n", 1, "column 2: '0x10' is no number"),
-        ("csv", "0,٣\n2,1\n", 1, "is no number"),
-        ("csv", f"0,{2**62}\n2,1\n", 1, "is no number from 0 to 2^62"),
-        ("csv", "0,1e9999\n2,1\n", 1, "is no number from 0 to 2^62"),
-        ("csv", "0,99999999999999999999\n2,1\n", 1, "is no number from 0 to 2^62"),
-        ("csv", f"0,{3 * 10**18}\n{3 * 10**18},1\n", 2, "do not fit in 62 bits"),
-        ("csv", b"0,1\n2,\xff\n", None, "not a text file"),
-        ("pairs", HEAD, None, "no pair"),
-        ("pairs", HEAD + "0,1\n", 2, "'0,1' is no line of 3 whole numbers"),
-        ("pairs", HEAD + "0,1,2\n\n0,1,2,3\n", 4, "is no line of 3"),
-        ("pairs", HEAD + "0,1,2\n0,1,-2\n", 3, "'0,1,-2'"),
-        ("pairs", HEAD + "0,,2\n", 2, "'0,,2'"),
-        ("pairs", HEAD + "0.5,1,2\n", 2, "'0.5,1,2'"),
-        ("pairs", HEAD + "0,4194304,2\n", None, "at most 4194304 are read"),
-        ("pairs", "# ranks=2\n" + HEAD + "3,1,5\n", 1, "2 ranks, but the pairs need 4"),
-        ("pairs", HEAD + "0,1,900000000000000000\n" * 6, None, "do not fit in 62 bits"),
-        ("pairs", HEAD + "0,1,9999999999999999999\n", 2, "is no line of 3"),
-        ("pairs", HEAD.encode() + b"0,1,\xff\n", None, "not a text file"),
+        ("", None, "no number"),
+        ("# nothing\n\n", None, "no number"),
+        ("a,b\n", None, "no number"),
+        ("0,1\n2\n", 2, "expected 2 columns, found 1"),
+        ("0,1\n\n2,3,4\n", 3, "expected 2 columns, found 3"),
+        ("0,1,2\n3,4,5\n", 2, "not square: 2 rows of 3 columns"),
+        ("0,1\n2,3\n4,5\n", 3, "not square: 3 rows of 2 columns"),
+        (",0,1\n0,0,5\n1,7\n", 3, "expected 2 columns, found 1"),
+        ("0,1\n-2,3\n", 2, "column 1: '-2' is no number from 0"),
+        ("0,1\nnan,3\n", 2, "column 1: 'nan' is no number"),
+        ("0,inf\n2,3\n", 1, "column 2: 'inf' is no number"),
+        ("0,1\n,3\n", 2, "column 1: '' is no number"),
+        ("0,x\n2,1\n", 1, "column 2: 'x' is no number"),
+        ("0,.5\n.5,0\n", None, "too small to be bytes"),
+        ("0,0x10\n2,1\n", 1, "column 2: '0x10' is no number"),
+        ("0,٣\n2,1\n", 1, "is no number"),
+        (f"0,{2**62}\n2,1\n", 1, "is no number from 0 to 2^62"),
+        ("0,1e9999\n2,1\n", 1, "is no number from 0 to 2^62"),
+        ("0,99999999999999999999\n2,1\n", 1, "is no number from 0 to 2^62"),
+        (f"0,{3 * 10**18}\n{3 * 10**18},1\n", 2, "do not fit in 62 bits"),
+        (b"0,1\n2,\xff\n", None, "not a text file"),
+        (HEAD, None, "no pair"),
+        (HEAD + "0,1\n", 2, "'0,1' is no line of 3 whole numbers"),
+        (HEAD + "0,1,2\n\n0,1,2,3\n", 4, "is no line of 3"),
+        (HEAD + "0,1,2\n0,1,-2\n", 3, "'0,1,-2'"),
+        (HEAD + "0,,2\n", 2, "'0,,2'"),
+        (HEAD + "0.5,1,2\n", 2, "'0.5,1,2'"),
+        (HEAD + "0,4194304,2\n", None, "at most 4194304 are read"),
+        ("# ranks=2\n" + HEAD + "3,1,5\n", 1, "2 ranks, but the pairs need 4"),
+        (HEAD + "0,1,900000000000000000\n" * 6, None, "do not fit in 62 bits"),
+        (HEAD + "0,1,9999999999999999999\n", 2, "is no line of 3"),
+        (HEAD.encode() + b"0,1,\xff\n", None, "not a text file"),
     ],
 )
-def test_damage_is_named_with_its_line(tmp_path, form, text, line, cause):
+def test_damage_is_named_with_its_line(tmp_path, text, line, cause):
     path = written(tmp_path, text)
     with pytest.raises(InputError) as caught:
-        READERS[form](path)
+        read_traffic(path)
     assert cause in caught.value.message
     assert caught.value.line == line
     assert caught.value.message.startswith(f"{path}:{line}: " if line else f"{path}: ")
@@ -113,19 +108,12 @@ def test_damage_is_named_with_its_line(tmp_path, form, text, line, cause):
     assert "\n" not in caught.value.message
 
 
-def test_a_missing_file_and_a_folder(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_csv_matrix(tmp_path / "nowhere.csv")
-    with pytest.raises(InputError, match="a folder, not a file"):
-        read_csv_matrix(tmp_path)
-
-
 def test_recorded_applications(shared_dir):
     files = sorted((shared_dir / "traffic").glob("*.csv"))
     assert len(files) >= 10
     for path in files:
         name, kind, *_ = path.name.split(".")
-        traffic = read_csv_matrix(path)
+        traffic = read_traffic(path)
         recorded = path.parent / f"{name}.json"  # has all kinds of most applications
         if recorded.exists():
             expected = np.array(json.loads(recorded.read_text())["kinds"][kind]["bytes"])
@@ -170,7 +158,7 @@ def test_forms_of_a_pair_list(tmp_path, text):
 
 def test_pairs_without_messages_and_silent_ranks_at_the_end(tmp_path):
     text = "# ranks=10\n" + HEAD + "0,1,5\n0,1,6\n1,0,0\n"
-    traffic = read_pair_list(written(tmp_path, text))
+    traffic = read_traffic(written(tmp_path, text))
     assert traffic.table() == PairTable.from_pairs([0, 1], [1, 0], [11, 0], [2, 1])
     assert "one message per line" in traffic.report[0]
     assert traffic.ranks == 10
@@ -190,7 +178,7 @@ def test_a_matrix_whose_labels_are_other_words_stays_a_matrix(tmp_path):
 )
 def test_pairs_are_added_up(tmp_path, rows):
     body = "".join(",".join(map(str, row)) + "\n" for row in rows)
-    traffic = read_pair_list(written(tmp_path, LONG_HEAD + body))
+    traffic = read_traffic(written(tmp_path, LONG_HEAD + body))
     size = Counter()
     count = Counter()
     for a, b, nbytes, messages in rows:

@@ -264,33 +264,3 @@ def test_sequence_parallelism_cuts_what_stages_pass_on():
     assert whole.groups == tuple(replace(g, exchange=Exchange.ALL_REDUCE) for g in cut.groups)
     assert {g.exchange for g in cut.groups} == {Exchange.RING}  # two halves, which have no trees
     assert whole.edge_table().bytes.tolist() == [4 * size for size in cut.edge_table().bytes]
-
-
-@pytest.mark.parametrize(
-    ("options", "cause"),
-    [
-        ("dp=2,ep=2", "needs experts=N"),
-        ("dp=3,ep=2,experts=2", "ep=2 does not divide the 3 ranks of cp x dp"),
-        ("dp=2,ep=2,experts=3", "experts=3 do not divide into ep=2"),
-        ("tp=2,dp=2,ep=2,experts=2", "add sp"),
-        ("dp=2,ep=2,experts=2,params=10", "params is less than the experts"),
-        ("dp=8192,ep=8192,experts=8192", "pairs of ranks"),
-        ("dp=2,fsdp,zero=1", "fsdp is zero=3"),
-        ("dp=2,zero=4", "zero must be a whole number from 0 to 3"),
-        ("dp=2,grad=fp8", "grad must be one of bf16, fp32"),
-        ("dp=2,fsdp,mode=decode", "no gradients"),
-        ("dp=2,mode=serve", "mode must be one of train, prefill, decode"),
-        ("cp=2,mode=decode", "nothing to split with cp"),
-        ("cp=2,kv-heads=2", "add heads=A"),
-        ("cp=2,head-dim=64", "add heads=A"),
-        ("dense=4", "leaves none of 4 layers"),
-        ("cp=2,heads=8,kv-heads=3", "do not divide into kv-heads=3"),
-        ("tp=2,virtual=2", "add pp=2"),
-        ("pp=8,virtual=3", "do not divide into virtual=3 chunks"),
-    ],
-)
-def test_options_that_contradict_each_other(options, cause):
-    with pytest.raises(UsageError) as caught:
-        pattern_traffic(f"llm:{options}" + (f",{SIZES}" if "dense" in options else ""))
-    assert cause in caught.value.message
-    assert caught.value.hint

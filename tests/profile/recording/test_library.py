@@ -16,6 +16,7 @@ from toposeat.profile.recording.library import choose_abi, choose_library, inspe
 
 pytestmark = pytest.mark.each_abi
 
+OWN = Path(__file__).parent / "programs"
 ABI_OF_FAMILY = {"openmpi": "ompi", "mpich": "mpich"}
 
 
@@ -49,17 +50,12 @@ def test_fortran_programs_too(mpi, build_dir):
 
 
 def test_mpi_behind_another_library(mpi, examples_dir, build_dir, tmp_path):
-    inner = tmp_path / "libinner.so"
-    (tmp_path / "inner.c").write_text("#include <mpi.h>\nint f(void) { return MPI_Init(0, 0); }\n")
-    (tmp_path / "outer.c").write_text("int f(void);\nint main(void) { return f(); }\n")
-    env = dict(mpi.env)
-    shared = [str(mpi.mpicc), "-shared", "-fPIC", "-o", str(inner), str(tmp_path / "inner.c")]
+    inner, outer, env = tmp_path / "libinner.so", tmp_path / "outer", dict(mpi.env)
+    shared = [mpi.mpicc, "-shared", "-fPIC", "-o", inner, OWN / "inner.c"]
     subprocess.run(shared, env=env, check=True)
-    outer = tmp_path / "outer"
     # Undefined symbols of libmpi's own dependencies are not this program's business.
-    link = ["gcc", "-o", str(outer), str(tmp_path / "outer.c"), "-L", str(tmp_path), "-linner"]
-    link += ["-Wl,-rpath,$ORIGIN", "-Wl,--allow-shlib-undefined"]
-    subprocess.run(link, check=True)
+    link = ["-Wl,-rpath,$ORIGIN", "-Wl,--allow-shlib-undefined"]
+    subprocess.run(["gcc", "-o", outer, OWN / "outer.c", inner, *link], check=True)
     assert choose_abi(line(outer), env) == ABI_OF_FAMILY[mpi.family]
 
 
@@ -87,9 +83,7 @@ def test_scripts_without_mpirun_follow_the_one_on_path(mpi, tmp_path):
 
 
 def test_a_script_s_library_shows_what_the_launcher_s_mpi_has(mpi, tmp_path):
-    script = tmp_path / "job.sh"
-    script.write_text("#!/bin/sh\nexec ./app\n")
-    script.chmod(0o755)
+    script = executable(tmp_path / "job.sh", "#!/bin/sh\nexec ./app\n")
     kind = LauncherKind.OPENMPI if mpi.family == "openmpi" else LauncherKind.MPICH
     launched = LaunchLine(kind=kind, launcher=(str(mpi.mpirun),), program=(str(script),), ranks=2)
     assert choose_library(launched, mpi.env) == library(mpi)
@@ -117,13 +111,8 @@ def test_nothing_tells(tmp_path):
 
 
 def test_static_mpi_is_refused(tmp_path):
-    source = tmp_path / "static.c"
-    source.write_text(
-        "int MPI_Init(int *c, char ***v) { return c == 0 && v == 0; }\n"
-        "int main(void) { return MPI_Init(0, 0) - 1; }\n"
-    )
     program = tmp_path / "static"
-    subprocess.run(["gcc", "-o", str(program), str(source)], check=True)
+    subprocess.run(["gcc", "-o", program, OWN / "static.c"], check=True)
     with pytest.raises(ToposeatError, match="static is linked statically with MPI"):
         choose_abi(line(program, LauncherKind.MPICH))
 
@@ -140,13 +129,10 @@ def test_a_real_static_mpi(tmp_path, stripped):
     archive = next(Path("/usr/lib").glob("*/libmpich.a"), None)
     if archive is None or not shown:
         pytest.skip("no libmpich.a here")
-    source, program = tmp_path / "app.c", tmp_path / "app"
-    source.write_text(
-        "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n"
-    )
+    program = tmp_path / "app"
     words = [word for word in shown[1:] if word != "-static"]
     rest = [str(archive) if word == "-lmpich" else word for word in words]
-    build = [shown[0], "-o", program, source, *rest, *(["-s"] if stripped else [])]
+    build = [shown[0], "-o", program, OWN / "minimal.c", *rest, *(["-s"] if stripped else [])]
     built = ran(build)
     if built.returncode != 0:
         pytest.skip(f"cannot link statically: {built.stderr.splitlines()[-1]}")
@@ -158,13 +144,7 @@ def test_a_real_static_mpi(tmp_path, stripped):
 
 
 def test_bytes_in_its_data_do_not_make_a_program_one_of_mpi(tmp_path):
-    """As the list of licences in uv does, which has a "BSD 3-Clause Open MPI variant"."""
-    source, program = tmp_path / "list.c", tmp_path / "list"
-    words = '"Open MPI v", "MPICH Version", "Intel(R) MPI Library"'
-    source.write_text(
-        f"#include <stdio.h>\nconst char *const licences[] = {{{words}}};\n"
-        "int main(int c, char **v) { (void)v; return puts(licences[c % 3]) < 0; }\n"
-    )
+    source, program = OWN / "list.c", tmp_path / "list"
     subprocess.run(["gcc", "-o", program, source], check=True)
     assert not inspect_linkage(program, os.environ).static_mpi
     subprocess.run(["gcc", "-static", "-o", program, source], check=True)
@@ -181,16 +161,12 @@ def test_missing_program():
 
 def test_a_script_of_torchrun_is_a_program_of_its_interpreter(tmp_path):
     """No executable bit, no line that names Python; the interpreter without mpi4py is the cause."""
-    (tmp_path / "torchrun").write_text(f"#!{sys.executable}\n")
+    torchrun = executable(tmp_path / "torchrun", f"#!{sys.executable}\n")
     script = tmp_path / "train.py"
     script.write_text("")
     (tmp_path / "mpi4py.py").write_text("raise ImportError(\"No module named 'mpi4py'\")\n")
-    (tmp_path / "torchrun").chmod(0o755)
     started = LaunchLine(
-        kind=LauncherKind.TORCHRUN,
-        launcher=(str(tmp_path / "torchrun"),),
-        program=(str(script),),
-        ranks=1,
+        kind=LauncherKind.TORCHRUN, launcher=(str(torchrun),), program=(str(script),), ranks=1
     )
     with pytest.raises(ToposeatError, match=r"which MPI train\.py will use: it has no mpi4py"):
         choose_abi(started, {"PATH": "/no/such/folder"})

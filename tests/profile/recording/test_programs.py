@@ -1,10 +1,11 @@
 """Several programs in one launch line are one job, with one profile."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import compile_text
+from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES, find_mpi
 from toposeat.errors import ToposeatError
 from toposeat.launch import parse_launch_line
@@ -13,29 +14,13 @@ from toposeat.profile import profile_run
 from toposeat.profile.recording.library import choose_abi
 from toposeat.report import render_traffic_text
 
+SENDER = Path(__file__).parent / "programs" / "sender.c"
 pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)]
-
-# Sends BYTES to the next rank.
-SOURCE = """
-#include <mpi.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-  static char out[1000], in[1000];
-  int rank, size;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Sendrecv(out, atoi(argv[1]), MPI_BYTE, (rank + 1) % size, 0, in, 1000, MPI_BYTE,
-               (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MPI_Finalize();
-  return argc != 2;
-}
-"""
 
 
 @pytest.mark.parametrize("how", ["colons", "file"])
 def test_one_profile_of_two_programs(mpi, how, build_dir, tmp_path):
-    first = compile_text(mpi, "sender", SOURCE, build_dir)
+    first = compile_c(mpi, SENDER, build_dir)
     second = tmp_path / "other"
     shutil.copy(first, second)
     lines = [["-n", "2", str(first), "10"], ["-n", "1", str(second), "700"]]
@@ -59,7 +44,7 @@ def test_programs_of_two_mpis_are_refused(mpi, build_dir):
     other = find_mpi(other_name)
     if isinstance(other, str):
         pytest.skip(other)
-    programs = [compile_text(each, "sender", SOURCE, build_dir) for each in (mpi, other)]
+    programs = [compile_c(each, SENDER, build_dir) for each in (mpi, other)]
     words = [str(mpi.mpirun), "-n", "1", str(programs[0]), ":", "-n", "1", str(programs[1])]
     with pytest.raises(ToposeatError, match="MPIs of several ABIs"):
         choose_abi(parse_launch_line(words), mpi.env)

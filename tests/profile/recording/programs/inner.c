@@ -1,0 +1,2 @@
+#include <mpi.h>
+int f(void) { return MPI_Init(0, 0); }
