@@ -1,16 +1,13 @@
 import dataclasses
-import math
 
-import numpy as np
 import pytest
 
 from tests.evaluation.machines import two_switches
 from tests.evaluation.test_flow import traffic_of
 from toposeat.errors import InputError
 from toposeat.evaluation import compile_network, default_placement, evaluate
-from toposeat.evaluation.network import message_sizes
 from toposeat.model.quantity import nominal
-from toposeat.model.topology import CurvePoint, LinkKind, Route, RouteCurve
+from toposeat.model.topology import LinkKind
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 
 TRAFFIC = traffic_of(4, [(0, 2, 300, 3), (3, 1, 100, 1), (0, 1, 100, 1)])
@@ -101,37 +98,6 @@ def test_a_link_without_capacity_is_named_only_if_it_is_needed():
     extended = dataclasses.replace(machine, links=(*machine.links, idle))
     result = evaluate(extended, TRAFFIC, (0, 1, 2, 3))
     assert result == evaluate(machine, TRAFFIC, (0, 1, 2, 3))
-
-
-def test_messages_of_a_histogram_have_their_own_sizes():
-    """docs/explanation/prediction.md, "Message sizes"."""
-    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
-    histogram = np.zeros(65, np.int64)
-    histogram[4], histogram[8] = 9, 1  # nine messages of 12 bytes, one of 192: 30 on average
-    table = PairTable.from_pairs([0], [1], [300], [10])
-    known = Traffic(ranks=2, origin="test", tables={key: table}, histograms={key: histogram})
-    np.testing.assert_allclose(message_sizes(known), [(12 / 30, 0.9), (192 / 30, 0.1)])
-    unknown = dataclasses.replace(known, histograms={})
-    assert message_sizes(unknown) == [(1.0, 1.0)]
-    route = Route(
-        source="g0",
-        target="g1",
-        links=("p0", "p1"),
-        curve=RouteCurve(
-            points=(
-                CurvePoint(message_bytes=12, latency_s=1.0, bytes_per_s=6.0),
-                CurvePoint(message_bytes=192, latency_s=3.0, bytes_per_s=64.0),
-            )
-        ),
-    )
-    machine = two_switches(uplink=50, latency=0.5)
-    others = tuple(r for r in machine.routes if (r.source, r.target) != ("g0", "g1"))
-    machine = dataclasses.replace(machine, routes=(route, *others))
-    # 9 x (1 + 12/6) + (3 + 192/64)
-    assert evaluate(machine, known, [0, 1]).predicted_s == pytest.approx(33.0)
-    part = math.log(30 / 12) / math.log(192 / 12)
-    each = 1 + 2 * part + 30 / (6 + 58 * part)
-    assert evaluate(machine, unknown, [0, 1]).predicted_s == pytest.approx(10 * each)
 
 
 def test_a_cap_of_zero_is_named():

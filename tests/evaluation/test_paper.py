@@ -43,31 +43,23 @@ def test_default_order_has_the_published_congestion(pattern, expected):
     assert result.max_congestion_s == pytest.approx(max(seconds for _, seconds in loads))
 
 
-def test_sixteen_hundred_to_264():
-    """3-D weighted: with the heavy first dimension inside the sockets the QPI link has 264."""
-    machine = paper_tree()
-    traffic = normalised(pattern_traffic("stencil3d:2x2x4,weight=3"))
+@pytest.mark.parametrize(
+    ("make", "before", "after"), [(normalised, 1600, 264), (lambda traffic: traffic, 6, 1)]
+)
+def test_sixteen_hundred_to_264(make, before, after):
+    """3-D weighted, with the heavy first dimension inside the sockets; a sixth if untruncated."""
+    machine, traffic = paper_tree(), make(pattern_traffic("stencil3d:2x2x4,weight=3"))
     # Rank (a, b, c) to device: c's upper bit chooses the socket, so that no heavy pair crosses.
     placed = tuple(
         8 * (c // 2) + 4 * (c % 2) + 2 * b + a for a in range(2) for b in range(2) for c in range(4)
     )
-    default = evaluate(machine, traffic, default_placement(16, machine))
-    result = evaluate(machine, traffic, placed)
-    (before,) = [load for load in default.links if load.link == "L3-0"]
-    (after,) = [load for load in result.links if load.link == "L3-0"]
-    assert (before.bytes, before.congestion_s) == (1600, 1600)
-    assert (after.bytes, after.congestion_s) == (264, 264)
-    assert result.cost < default.cost
-
-
-def test_untruncated_volumes_keep_the_ratio_of_six():
-    machine = paper_tree()
-    traffic = pattern_traffic("stencil3d:2x2x4,weight=3")
-    placed = tuple(
-        8 * (c // 2) + 4 * (c % 2) + 2 * b + a for a in range(2) for b in range(2) for c in range(4)
+    default, result = (
+        evaluate(machine, traffic, order) for order in (default_placement(16, machine), placed)
     )
     across = [
-        next(load.bytes for load in evaluate(machine, traffic, order).links if load.link == "L3-0")
-        for order in (default_placement(16, machine), placed)
+        next(load for load in found.links if load.link == "L3-0") for found in (default, result)
     ]
-    assert across[0] == 6 * across[1]
+    assert across[0].bytes * after == across[1].bytes * before
+    assert [load.congestion_s for load in across] == [load.bytes for load in across]
+    assert make is not normalised or across[0].bytes == before
+    assert result.cost < default.cost

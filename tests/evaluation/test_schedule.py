@@ -52,20 +52,6 @@ def test_equals_the_exact_reference(case, repeats):
     assert len(barrier.phase_end_s) == len(result.phase_end_s) == repeats * len(phases)
 
 
-def test_without_a_barrier_ranks_that_are_done_go_on():
-    """docs/explanation/prediction.md, "Phases and iterations"."""
-    machine = two_switches(uplink=50, latency=0.5)
-    near, far = (0, 1, 100, 1), (2, 0, 100, 1)
-    # Near: 0.5 + 100/100 = 1.5 s. Far: 1.0 + 100/50 = 3.0 s. In both orders rank 0 does both.
-    assert ScheduleEvaluator(machine, schedule_of(3, [near], [far])).time([0, 1, 2]).seconds == 4.5
-    # Ranks 2 and 3 have nothing to do with rank 0 and 1: they begin at once.
-    apart = schedule_of(4, [near], [(2, 3, 300, 1)])
-    separate = ScheduleEvaluator(machine, apart)
-    assert separate.time([0, 1, 2, 3]).seconds == 3.5
-    assert separate.time([0, 1, 2, 3]).phase_end_s == (1.5, 3.5)
-    assert separate.time([0, 1, 2, 3], barrier=True).phase_end_s == (1.5, 5.0)
-
-
 def test_a_phase_without_messages_ends_with_the_one_before():
     machine = two_switches(uplink=50, latency=0.5)
     phases = (PairTable.from_pairs([0], [1], [100], [1]), PairTable.empty())

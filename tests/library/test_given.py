@@ -103,59 +103,10 @@ RESULT = toposeat.map_traffic(MACHINE, TRAFFIC)
 PLACEMENT = toposeat.placement_of(RESULT, MACHINE, TRAFFIC)
 PUBLIC = {name: getattr(toposeat, name) for name in toposeat.__all__}
 # Call, words of the cause, words of the hint.
-WRONG = """\
-map_traffic(TRAFFIC, MACHINE) | and traffic are swapped | the topology comes first
-map_traffic("stencil2d:2x4", "dgx-1v") | and traffic are swapped | the topology comes first
-evaluate(TRAFFIC, MACHINE, [0]) | and traffic are swapped | the topology comes first
-map_traffic(MACHINE, MACHINE) | traffic is a Topology | a square array of bytes
-map_traffic(MACHINE, None) | traffic is None | a pattern such as
-map_traffic(3, TRAFFIC) | topology is the int 3 | a catalogue name
-map_traffic("llm:tp=2,dp=2", TRAFFIC) | topology is 'llm:tp=2,dp=2' | a catalogue name
-map_traffic(MACHINE, TRAFFIC, {"seed": 1}) | is a dict, not a MapOptions | MapOptions makes one
-evaluate(MACHINE, TRAFFIC, 3) | placement is the int 3 | a position in topology.devices
-evaluate(MACHINE, TRAFFIC, [0.5] * 8) | placement is a list | a position in topology.devices
-evaluate(MACHINE, TRAFFIC, {1: 0}) | placement is a dict | a position in topology.devices
-evaluate(MACHINE, TRAFFIC, set(range(8))) | placement is a set | a position in topology.devices
-evaluate(MACHINE, TRAFFIC, TRAFFIC) | placement is a Traffic | a placement file
-evaluate(MACHINE, TRAFFIC, "dgx-1v") | placement is 'dgx-1v' | a placement file
-group_rate([0, 1], MACHINE) | devices is a Topology | [0, 1, 2, 3]
-group_rate(MACHINE, 3) | devices is the int 3 | [0, 1, 2, 3]
-group_rate(MACHINE, [0, 0]) | each once | once
-placement_of(MACHINE, RESULT, TRAFFIC) | is a Topology, not a MappingResult | map_traffic makes one
-placement_of(RESULT, MACHINE, "ring:4") | for 8 ranks; the traffic has 4 | that were mapped
-save_placement("x.place", PLACEMENT) | is 'x.place', not a Placement | placement_of makes one
-save_topology(MACHINE, 3) | path is 3 | name of a file
-draw(MACHINE, TRAFFIC) | drawn with a placement | draw(topology, traffic, placement)
-read_traffic([[0, 5], [5]]) | several lengths | square array
-read_traffic(np.ones((4, 3))) | shape (4, 3) | square array
-read_traffic(np.eye(2) - 1) | negative | square array
-read_traffic([[0, 0.5], [1, 0]]) | fractions | numpy.rint
-read_traffic([["a", "b"], ["c", "d"]]) | expected numbers | square array
-read_traffic([(0, 1)]) | (0, 1) is no edge | (source, target, bytes)
-read_traffic([(0, 1, 0.5)]) | (0, 1, 0.5) is no edge | whole numbers
-read_traffic([(0, -1, 5)]) | below 0 | (source, target, bytes)
-read_traffic([(0, 5, 5)], ranks=2) | 2 ranks, but the pairs need 6 | from 0
-read_traffic([(0, 1, 1 << 62), (1, 0, 1 << 62)]) | 62 bits | scale
-read_traffic([(0, 1, 5)], ranks="8") | ranks is '8' | the number of ranks
-read_topology("torus2d:2x2", node="dgx-1v", hosts=3) | hosts is the int 3 | a list of names
-read_traffic([[0, 1, 5], [1, 2, 5]]) | shape (2, 3) | edges are tuples
-read_traffic("ring:8", ranks=8) | ranks= | edges only
-read_topology(MACHINE.rates() / 1e9) | no pair reaches 1 MB/s | 25e9
-read_topology(np.ones((2, 3))) | shape (2, 3) | 25e9
-read_topology("dgx-1v", hosts="a") | hosts= needs node= | node=
-Constraints(exclude=3) | exclude cannot be 3 | [0, 3]
-Constraints(devices="0-3") | devices cannot be '0-3' | [0, 3]
-Constraints(pins=[1]) | pins cannot be [1] | {0: 3}
-Constraints(slots="2") | slots cannot be '2' | {0: 2}
-Constraints(allowed={1: 3}) | allowed cannot be {1: 3} | {0: [2, 3]}
-MapOptions(constraints={"exclude": [3]}) | constraints cannot be | Constraints(...)
-MapOptions(budget_s="2") | budget_s cannot be '2' | a number
-MapOptions(objective=3) | unknown objective 3 | time, congestion, cost
-PLACEMENT.environment(8) | there is no rank 8 | 0 to 7
-"""
+WRONG = Path(__file__).with_name("wrong.txt").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("line", WRONG.splitlines())
+@pytest.mark.parametrize("line", WRONG)
 def test_what_is_wrong_is_said_in_pythons_words(line):
     call, cause, hint = line.split(" | ")
     with pytest.raises(toposeat.ToposeatError) as raised:
