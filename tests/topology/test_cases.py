@@ -2,7 +2,8 @@
 
     TOPOSEAT_UPDATE_CASES=1 pytest tests/topology/test_cases.py    renews what they show: look
 
-A file holds cases of one kind of source. Lines that begin with `%%%` cut it into blocks:
+A file holds cases of one kind of source, of networks where its name says so. Lines that begin with
+`%%%` cut it into blocks:
 
     %%% case TITLE          begins a case; what follows the line is a remark
     %%% file NAME           a file of it, with its text
@@ -11,6 +12,7 @@ A file holds cases of one kind of source. Lines that begin with `%%%` cut it int
     %%% replace 'A', 'B'    in all files of the case that it is made from; `once`: the first time
     %%% shows               what each file tells and the machine that they make, or the refusal; of
                             a case that is made from another one only what is other than there
+                            (`+`, `-`)
 """
 
 import ast
@@ -26,7 +28,7 @@ import pytest
 
 from toposeat.errors import InputError
 from toposeat.model.quantity import Quantity, Source
-from toposeat.topology import findings_of, read_topologies
+from toposeat.topology import findings_of, is_network, read_network, read_topologies
 from toposeat.topology.formats import parse_outputs
 from toposeat.topology.readers.file_text import read_file
 from toposeat.topology.told import is_whole
@@ -157,14 +159,32 @@ def shown(machine):
     yield from (f"report {line}" for line in machine.report)
 
 
-def everything(case, folder):
+def shown_network(network):
+    """Everything that a network is."""
+    level = "{0.name}: {0.group_of_host}".format
+    parts = members(network, "switches", "hosts", "links", "levels", "domain", "report")
+    yield f"network {parts}"
+    yield f"switches {' '.join(network.switches)}"
+    yield from (f"host {host.name}: {words(host.ports)}" for host in network.hosts)
+    yield from (f"link {members(link)}" for link in network.links)
+    yield from (f"level {level(each)}" for each in network.levels)
+    yield from (f"domain {level(each)}" for each in network.own_fabrics)
+    yield from (f"report {line}" for line in network.report)
+
+
+def everything(case, folder, name):
     """What a case shows."""
-    paths = [folder / name for name in case.files]
+    paths = [folder / file for file in case.files]
     for path, text in zip(paths, case.files.values(), strict=True):
         path.write_text(text, encoding="utf-8", newline="")
     lines = []
     try:
-        parts = [part for path in paths for part in parse_outputs(read_file(path))]
+        if name.startswith("network"):
+            network = read_network(paths[0])
+            assert is_network(str(paths[0]))
+            return [*shown_network(network)]
+        tools = [path for path in paths if path.suffix != ".toml"]  # not a machine file
+        parts = [part for path in tools for part in parse_outputs(read_file(path))]
         for part in parts:
             lines += [] if is_whole(part) else ["", *shown(part)]
         machine = read_topologies(paths)
@@ -174,7 +194,7 @@ def everything(case, folder):
         lines += [f"finding {each.code} {each.severity}: {each.subject}" for each in found]
     except InputError as error:
         assert error.hint
-        lines += ["", f"refused {str(error).replace(f'{folder}/', '')}"]
+        lines += ["", *f"refused {error}\nhint {error.hint}".replace(f"{folder}/", "").split("\n")]
     return lines
 
 
@@ -184,12 +204,14 @@ EVERY = [(path.stem, title) for path in sorted(FOLDER.glob("*.txt")) for title i
 @pytest.mark.parametrize(("name", "title"), EVERY, ids=lambda each: each[:50])
 def test_what_is_read(name, title, tmp_path):
     case = cases(name)[title]
-    lines = everything(case, tmp_path)
+    lines = everything(case, tmp_path, name)
     if case.base is not None:
         (tmp_path / "base").mkdir()
-        before = everything(case.base, tmp_path / "base")
+        before = everything(case.base, tmp_path / "base", name)
         changes = difflib.unified_diff(before, lines, n=0, lineterm="")
         lines = [line for line in changes if not line.startswith(("---", "+++", "@@"))]
+        refused = [line for line in lines if line.startswith(("+refused", "+hint"))]
+        lines = refused or lines
     found = "\n".join(lines).strip("\n")
     if UPDATE:
         assert "PYTEST_XDIST_WORKER" not in os.environ, "one process writes"

@@ -1,20 +1,10 @@
-"""InfiniBand fabrics: recorded files, and what is refused."""
-
-import re
+"""InfiniBand fabrics, recorded; texts of them: `cases/network_fabric.txt`."""
 
 import pytest
 
 from toposeat.errors import InputError, UsageError
 from toposeat.model.network import NetworkKind
 from toposeat.topology import is_network, read_network, read_topology
-from toposeat.topology.networks.ibnetdiscover import LANE_BYTES_PER_S
-
-
-def read(tmp_path, text, name="file"):
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    return read_network(path)
-
 
 # Every file: hosts, switches, links between switches; or why it is refused.
 RECORDED = {
@@ -69,58 +59,6 @@ def test_a_director_switch_has_three_levels_and_sharp_nodes_are_no_hosts(shared_
 def test_cables_side_by_side_are_one_link(shared_dir):
     network = read_network(shared_dir / "machines/ibnetdiscover/ibsim-net.2sw2path.txt")
     assert [link.count for link in network.links] == [2]
-
-
-def fabric(hca="n1 mlx5_0", rate="4xNDR"):
-    return f"""Switch 4 "S-01"  # "leaf" enhanced port 0 lid 1 lmc 0
-[1] "H-0a"[1](0a)  # "{hca}" lid 2 {rate}
-[2] "H-0b"[1](0b)  # "n1 mlx5_1" lid 3 {rate}
-[3] "S-02"[1]  # "spine" lid 4 2x{rate[2:]}
-[4] "S-02"[2]  # "spine" lid 4 4x{rate[2:]}
-"""
-
-
-@pytest.mark.parametrize(("rate", "speed"), LANE_BYTES_PER_S.items())
-def test_rates_of_cables(tmp_path, rate, speed):
-    network = read(tmp_path, fabric(rate=f"4x{rate}"))
-    (host,) = network.hosts
-    assert [port.bytes_per_s.value for port in host.ports if port.bytes_per_s] == [4 * speed] * 2
-    assert [port.name for port in host.ports] == ["mlx5_0", "mlx5_1"]
-    (trunk,) = network.links
-    assert trunk.bytes_per_s is not None
-    assert (trunk.bytes_per_s.value, trunk.count) == (6 * speed, 2)
-
-
-def test_a_port_with_two_cables_is_a_doubt(tmp_path):
-    text = (
-        'Switch 4 "S-1" # "leaf"\n[1] "H-2"[1](2) # "n1 HCA-1" lid 2 4xHDR\n\n'
-        'Ca 1 "H-2" # "n1 HCA-1"\n[1](2) "S-9"[1] # lid 2 lmc 0 "leaf" lid 1 4xHDR\n'
-    )
-    path = tmp_path / "fabric"
-    path.write_text(text)
-    report = read_network(path).report
-    assert any("line 5: port 1 of H-2 has another cable in line 2" in each for each in report)
-
-
-def test_adapters_that_were_never_named_are_hosts_of_their_own(tmp_path):
-    network = read(tmp_path, fabric(hca="MT4129 ConnectX7   Mellanox Technologies"))
-    assert network.host_names == ("H-0a", "n1")
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("ibwarn: [12] mad_rpc_open_port: can't open UMAD port\n", ":1: no switch and no adapter"),
-        (fabric() + "[5] nonsense\n", ":6: unknown line"),
-        (fabric() + fabric(), ":6: S-01 is described again"),
-        ('Switch 8 "Switch1"\n[1] "Hca1"[1]\n', "Hca1 is not described"),
-        ('Ca 1 "H-1" # "n1 HCA-1"\n[1](1) "H-2"[1] # lid 1 lmc 0 "n2" lid 2 4xEDR\n', "no adapter"),
-    ],
-)
-def test_fabrics_that_are_refused(tmp_path, text, cause):
-    with pytest.raises(InputError, match=re.escape(cause)) as error:
-        read(tmp_path, text)
-    assert error.value.hint
 
 
 @pytest.mark.parametrize(
