@@ -131,18 +131,9 @@ def test_hosts_of_another_job_are_refused(machine, places, capsys):
     assert "--hosts" in error
 
 
-def test_a_network_needs_its_node(machine, places, capsys):
-    assert main(["compare", places[0], *machine[:2], "--traffic", TRAFFIC]) == 2
-    assert "topology of a host is missing" in capsys.readouterr().err
-
-
-def test_metrics_of_pairs_are_refused_where_devices_are_not_listed(machine, places, capsys):
+def test_metrics_of_pairs_are_known_where_few_devices_are_listed(machine, places):
     command = ["compare", places[0], *machine, "--traffic", TRAFFIC, "--metric", "latency"]
-    assert main(command) == 0  # few devices are listed
-    capsys.readouterr()
-    shape = ["-t", "hierarchy:4:8:8", "--traffic", TRAFFIC, "--metric", "latency"]
-    assert main(["compare", places[0], *shape]) == 2
-    assert "--metric latency needs" in capsys.readouterr().err
+    assert main(command) == 0
 
 
 def test_a_saved_mapping_is_reported_as_it_was_shown(machine, tmp_path, capsys):

@@ -53,12 +53,6 @@ def test_the_papers_graph_and_the_congestion_objective(capsys):
     assert cost["placed"]["max_congestion_s"] < cost["default"]["max_congestion_s"]
 
 
-def test_the_wrapped_stencil_is_kept(capsys):
-    result = run_json(capsys, "map", "stencil2d:4x4,wrap", "-t", "k80-16", "--objective", "cost")
-    assert result["device_of_rank"] == list(range(16))
-    assert result["certificate"]["proved"] is True
-
-
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_machine_is_mapped_and_never_slower(capsys, name):
     devices = len(run_json(capsys, "discover", "-t", name)["devices"])
@@ -99,15 +93,6 @@ def test_compare_and_report_read_what_map_wrote(tmp_path, capsys):
     argv = ["report", str(place), "-t", "dgx-1v", "--traffic", "stencil2d:2x4,weight=3"]
     assert main([*argv, "--format", "html", "-o", str(second)]) == 0
     assert "<svg" in second.read_text()
-
-
-def test_pins_and_device_lists_are_kept(capsys):
-    result = run_json(
-        capsys,
-        *("map", "ring:4", "-t", "dgx-1v", "--devices", "1,2,4-6", "--pin", "2=5"),
-    )
-    assert set(result["device_of_rank"]) <= {1, 2, 4, 5, 6}
-    assert result["device_of_rank"][2] == 5
 
 
 def test_doctor_says_what_is_missing(capsys):

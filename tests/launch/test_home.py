@@ -181,6 +181,19 @@ def test_a_node_gets_its_own_lines_once(connect, tmp_path):
         )
         peer.send(SEATS, 0, b"n1")
         assert peer.is_closed()
+        for names, ranks in ((b"n2\nN1.cluster", "0123"), (b"n9", "")):
+            other = connect(home).hello()
+            other.send(SEATS, 0, names)
+            lines = other.receive()[2].decode().splitlines()
+            assert "".join(line[0] for line in lines if line[0].isdigit()) == ranks
+    anywhere = SEATS_OF_FOUR.replace("n1", "*").replace("n2", "*")
+    with home_of(tmp_path, ranks=4, placement=anywhere.encode()) as home:
+        peer = connect(home).hello()
+        peer.send(SEATS, 0, b"n9")
+        lines = peer.receive()[2].decode().splitlines()
+        assert [line for line in lines if line[0].isdigit()] == [
+            line.strip("\n").replace("n1", "*").replace("n2", "*") for line in LINES
+        ]
     with Home(tmp_path) as home:
         peer = connect(home).hello()
         peer.send(SEATS, 0, b"n1")
@@ -290,6 +303,24 @@ def test_a_bundle_arrives_whole_or_not_at_all(connect, tmp_path):
         torn.socket.close()
     assert [path.name for path in tmp_path.iterdir()] == ["rank.rec"]
     assert (tmp_path / "rank.rec").read_bytes() == content
+
+
+def test_what_home_does_not_take_is_told(tmp_path):
+    with home_of(tmp_path, expected=Expected(name=ANY_NAME.name, max_bytes=10)) as home:
+        key = home.environment
+        assert not send_home(home.words, "n1", b"x" * 11, environment=key)
+        assert not send_home(home.words, "../n1", b"x", environment=key)
+        assert not send_home(home.words, "n1", b"x", environment=dict.fromkeys(key, "wrong"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_that_is_not_home_is_passed_over(tmp_path):
+    """Nothing listens at the first address."""
+    with home_of(tmp_path) as home:
+        port, patience, addresses = home.words.split(":", 2)
+        words = f"{port}:{patience}:127.255.255.254,{addresses}"
+        assert send_home(words, "n1", b"x" * 100_000, environment=home.environment)
+    assert (tmp_path / "n1").read_bytes() == b"x" * 100_000
 
 
 def test_nothing_is_replaced(connect, tmp_path):

@@ -1,16 +1,19 @@
 """A plan over several hosts in each launcher's documented words, or refused in one message."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.launch.test_export import placement
 from tests.support.processes import executable, ran
+from tests.support.tables import rows, variables
 from toposeat.errors import InputError
 from toposeat.launch import run_placed
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import parse_placement, save_placement
 
+LINES = Path(__file__).with_name("lines.txt")
 ANSWERS = {
     "srun": "slurm 22.05.8",
     "flux": "flux-core 0.60",
@@ -27,6 +30,19 @@ CYCLIC = ["n2", "n10", "n2", "n10"]
 BLOCKS = ["n2", "n2", "n10", "n10"]
 CRAY = {"SLURM_JOB_NODELIST": "n[2,10]", "SLURM_MPI_TYPE": "cray_shasta"}
 JOB = {"SLURM_JOB_NODELIST": "n[2,10]", "SLURM_JOB_CPUS_PER_NODE": "2(x2)"}
+
+
+NAMED = {"MIXED": MIXED, "CYCLIC": CYCLIC, "BLOCKS": BLOCKS, "CRAY": CRAY, "JOB": JOB}
+
+
+def hosts_of(cell):
+    return NAMED.get(cell) or cell.split()
+
+
+def variables_of(cell):
+    """`JOB A=1` is those of JOB, and A."""
+    name, _, more = cell.partition(" ")
+    return {**NAMED[name], **variables(more or "-")} if name in NAMED else variables(cell)
 
 
 def plan(hosts, *, bound=True):
@@ -63,51 +79,13 @@ def words(record):
 
 
 @pytest.mark.parametrize(
-    "case",
-    [
-        (
-            "ompi5 --host n2:2,n10:2 --map-by :oversubscribe -n 4 app",
-            MIXED,
-            {},
-            "mpiexec --bind-to none --map-by seq:oversubscribe --hostfile hostfile -n 4",
-            {"hostfile": "n2\nn10\nn10\nn2\n"},
-        ),
-        (
-            "ompi4 -n 4 app",
-            MIXED,
-            {},
-            "mpiexec --bind-to none --mca rmaps seq --hostfile hostfile -n 4",
-            {"hostfile": "n2\nn10\nn10\nn2\n"},
-        ),
-        (
-            "mpich43 -hosts n10,n2 -ppn 2 -n 4 app",
-            MIXED,
-            {},
-            "env MALLOC_PERTURB_=1 mpiexec -bind-to none -f hostfile -rankmap 0,1,1,0"
-            " -genv MALLOC_PERTURB_ 0 -n 4",
-            {"hostfile": "n2:2\nn10:2\n"},
-        ),
-        ("mpich43 -n 4 app", ["n10", "n10", "n2", "n2"], JOB,
-         "env MALLOC_PERTURB_=1 mpiexec -bind-to none -f hostfile -rankmap 1,1,0,0"
-         " -genv MALLOC_PERTURB_ 0 -n 4",
-         {"hostfile": "n2:2\nn10:2\n"}),
-        ("mpich40 -n 4 app", CYCLIC, {}, "mpiexec -bind-to none -f hostfile -n 4",
-         {"hostfile": "n2:1\nn10:1\n"}),
-        ("srun -n4 -w n[2,10] app", CYCLIC, JOB,
-         "srun --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m cyclic -w n[2,10]", {}),
-        ("srun -N2 --mpi=pmi2 app", ["n2", "n2", "n10", "n10"] * 2, {},
-         "srun --cpu-bind=none -N 2 -n 8 --ntasks-per-node=4 -m plane=2 -w n[2,10] --mpi=pmi2", {}),
-        ("srun -n 4 app", MIXED, CRAY,
-         "env MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=MPICH_RANK_ORDER srun"
-         " --cpu-bind=none -N 2 -n 4 --ntasks-per-node=2 -m block -w n[2,10]",
-         {"MPICH_RANK_ORDER": "0,3\n1,2\n"}),
-    ],
-)  # fmt: skip
-def test_the_words_of_each_launcher(tmp_path, case):
-    line, hosts, environment, expected, files = case
-    record = launch(tmp_path, line, hosts, environment)
-    found = {name: text for name, text in record.launch_files.items() if name != "seats.place"}
-    assert (words(record), found) == (expected, files)
+    ("line", "hosts", "environment", "expected", "file"), rows(LINES, "planned")
+)
+def test_the_words_of_each_launcher(*, tmp_path, line, hosts, environment, expected, file):
+    record = launch(tmp_path, line, hosts_of(hosts), variables_of(environment))
+    texts = {name: text for name, text in record.launch_files.items() if name != "seats.place"}
+    found = [f"{name}: {' '.join(text.splitlines())}" for name, text in texts.items()]
+    assert (words(record), found or ["-"]) == (expected, [file])
 
 
 def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path):
@@ -124,32 +102,13 @@ def test_seats_follow_the_processes_that_the_mpi_renumbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "case",
-    [
-        ("srun -n4 app", MIXED, {"SLURM_JOB_NODELIST": "m[1-2]"},
-         r"is for n\[2,10\], and SLURM_JOB_NODELIST has m\[1-2\]", "--hosts 'm[1-2]'"),
-        ("srun -N4 -n4 --ntasks-per-node=1 -m block app", MIXED, JOB,
-         "the line says -N4, and the plan has 2 hosts; the line says --ntasks-per-node=1, and the"
-         " plan has 2 ranks on each host", "srun -n4 app"),
-        ("srun -n4 -m cyclic app", BLOCKS, JOB, "says -m cyclic, and this plan is -m block",
-         "srun -n4 app"),
-        ("srun -n4 --mpi=pmi2 app", MIXED, JOB, "cyclic or plane order", "mpiexec -n 4"),
-        ("srun -n4 -c 2 app", MIXED, JOB, "n2 has 1 for 2, n10 has 1 for 2", "salloc -N 2"),
-        ("ompi5 -n 4 app", MIXED, {**JOB, "SLURM_TASKS_PER_NODE": "3,1"}, "n10 has 1 for 2",
-         "salloc -N 2 --ntasks-per-node=2"),
-        ("ompi5 -n 4 --host n2:3,n10 app", MIXED, {}, "n10 has 1 for 2", "every host 2 places"),
-        ("ompi5 -n 4 --map-by node app", MIXED, {}, "says --map-by node", "mpiexec -n 4 app"),
-        ("mpich40 -n 4 app", MIXED, {}, "no words for this order", "4.3 or later"),
-        ("intel -n 4 app", MIXED, {}, "no words for this order", "srun inside a Slurm job"),
-        ("mpich43 -gpus-per-proc 1 -n 4 app", BLOCKS, {}, "says -gpus-per-proc 1, and each",
-         "mpiexec -n 4 app"),
-        ("mpich43 -n 2 app", ["far"] * 2, {}, "is for far, and this is", "toposeat map"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_said_at_once_with_what_to_type(tmp_path, case):
-    line, hosts, environment, said, hint = case
-    with pytest.raises(InputError, match=said) as refused:
-        launch(tmp_path, line, hosts, environment)
+    ("line", "hosts", "environment", "said", "hint"), rows(LINES, "not planned")
+)
+def test_what_does_not_fit_is_said_at_once_with_what_to_type(
+    *, tmp_path, line, hosts, environment, said, hint
+):
+    with pytest.raises(InputError, match=re.escape(said)) as refused:
+        launch(tmp_path, line, hosts_of(hosts), variables_of(environment))
     assert hint in refused.value.hint
     assert refused.value.message.startswith("nothing was started")
 
@@ -241,21 +200,8 @@ def test_c10d_without_an_end_point_meets_at_the_first_host(tmp_path):
     assert "--rdzv_endpoint=n2:29400" in record.launched
 
 
-@pytest.mark.parametrize(
-    ("line", "hosts", "cause"),
-    [
-        (f"srun -N2 {TORCHRUN} t.py", MIXED, "the same number of consecutive ranks"),
-        (f"srun -N3 {TORCHRUN} t.py", BLOCKS, "the line says -N3, and the plan has 2 hosts"),
-        (
-            "srun -N2 torchrun --nnodes=4 --nproc-per-node=1 t.py",
-            BLOCKS,
-            "--nnodes=4, and the plan has 2 hosts",
-        ),
-        (f"srun -N2 {TORCHRUN} t.py", ["n2", "n2", "n3", "n3"], "the placement is for n[2-3], and"),
-        (f"srun -N2 {TORCHRUN} --rdzv-backend=etcd t.py", BLOCKS, "by a rule of its own"),
-        (f"srun -N2 {TORCHRUN} {C10D} --local-addr=n2 t.py", BLOCKS, "one of its own"),
-    ],
-)
+@pytest.mark.parametrize(("line", "hosts", "cause"), rows(LINES, "torchrun not planned"))
 def test_what_torchrun_below_srun_cannot_start(tmp_path, line, hosts, cause):
+    line = line.replace("TORCHRUN", TORCHRUN).replace("C10D", C10D)
     with pytest.raises(InputError, match=re.escape(cause)):
-        launch(tmp_path, line, hosts, JOB)
+        launch(tmp_path, line, hosts_of(hosts), JOB)

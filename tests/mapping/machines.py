@@ -21,9 +21,20 @@ from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.topology.graph.graph_builder import GraphBuilder
 
 
-def traffic_of(matrix):
+def traffic_of(matrix, messages=None):
+    return traffic_of_table(len(matrix), PairTable.from_dense(matrix, messages))
+
+
+def traffic_of_pairs(ranks, source, target, nbytes):
+    """One message from each source to its target."""
+    nbytes = np.broadcast_to(nbytes, len(source))
+    ones = np.ones(len(source), np.int64)
+    return traffic_of_table(ranks, PairTable.from_pairs(source, target, nbytes, ones))
+
+
+def traffic_of_table(ranks, table):
     key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
-    return Traffic(ranks=len(matrix), origin="test", tables={key: PairTable.from_dense(matrix)})
+    return Traffic(ranks=ranks, origin="test", tables={key: table})
 
 
 def tree_topology(arities, shared, caps=None):

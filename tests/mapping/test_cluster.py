@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.mapping.machines import traffic_of_pairs
 from tests.mapping.test_scale import random_traffic
 from toposeat.errors import InputError, UsageError
 from toposeat.mapping import map_to_shape, read_shape, seat_slots, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.model.network import NetworkRates
-from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import allocated, read_network, read_topology
 from toposeat.topology.networks.builder import NetworkBuilder
@@ -191,14 +191,7 @@ def test_one_device_talks_within_its_node_first():
     shape = shape_of_network(irregular((1, 3, 2)), read_topology("dgx-1v"))
     pairs = [(8 * k + i, 8 * k + j) for k in range(6) for i in range(8) for j in range(8) if i != j]
     source, target = order[np.array(pairs).T]
-    table = PairTable.from_pairs(
-        source, target, np.full(source.size, 10**6), np.ones(source.size, np.int64)
-    )
-    cliques = Traffic(
-        ranks=48,
-        origin="cliques",
-        tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
-    )
+    cliques = traffic_of_pairs(48, source, target, 10**6)
     result = map_to_shape(shape, cliques, MapOptions(objective="cost"))
     node_of = np.array(result.device_of_rank) // 8
     assert all(node_of[a] == node_of[b] for a, b in zip(source, target, strict=True))
@@ -256,6 +249,3 @@ def test_what_does_not_fit_together():
     big = read_network("fattree:8:32768")
     with pytest.raises(UsageError, match="slots"):
         shape_of_network(replace(big, devices_per_host=None), read_topology("nvswitch:256"))
-    for text in ("torus3d:100x100x100", "fattree:1:4194304", "dragonfly:2000:40:1"):
-        with pytest.raises(UsageError, match="more than"):
-            read_network(text)

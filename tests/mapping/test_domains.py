@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toposeat.errors import InputError, UsageError
-from toposeat.mapping import SlotEvaluator, map_to_shape, read_shape, shape_of_network
+from toposeat.mapping import SlotEvaluator, map_to_shape, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_network, read_topology
@@ -143,11 +143,6 @@ def test_nodes_without_a_fabric_have_no_domains(tmp_path):
 def test_domains_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match="18 trays"):
         racks(tmp_path / "topology.conf", BY_DOMAIN, options=",domain=19")
-    for text in ("0", "x", "1000000"):
-        with pytest.raises(UsageError, match=f"domain={text}"):
-            racks(tmp_path / "topology.conf", BY_DOMAIN, options=f",domain={text}")
-    with pytest.raises(UsageError, match="inside a node"):
-        read_shape("fattree:4:16:2,domain=16")
 
 
 def test_machines_of_other_hosts_are_no_node(tmp_path):

@@ -1,13 +1,10 @@
 """map_traffic: names, constraints, the guard, determinism, budget."""
 
 import itertools
-import time
 from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.mapping.clusters import cluster
 from tests.mapping.machines import (
@@ -15,7 +12,6 @@ from tests.mapping.machines import (
     random_topology,
     random_traffic,
     traffic_of,
-    tree_topology,
 )
 from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluation import evaluate
@@ -25,11 +21,8 @@ from toposeat.mapping import (
     read_shape,
 )
 from toposeat.model.map_options import OBJECTIVES, Constraints, MapOptions
-from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_topology
-
-CHOOSING = ["auto", "exact", "search"]
 
 
 def value(evaluation, objective):
@@ -82,39 +75,6 @@ def test_equals_brute_force(objective, seed):
         if each.predicted_s <= result.default.predicted_s * (1 + 1e-9)
     ]
     assert value(result.placed, objective) == pytest.approx(min(admitted))
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10_000), objective=st.sampled_from(sorted(OBJECTIVES)))
-def test_names_of_ranks_do_not_matter(seed, objective):
-    rng = np.random.default_rng(seed)
-    machine = random_topology(rng, 5)
-    matrix = random_traffic(rng, 5, 0.5).mapped_table().dense_bytes(5)
-    order = rng.permutation(5)
-    first = map_traffic(machine, traffic_of(matrix), MapOptions(objective=objective, budget_s=20))
-    second = map_traffic(
-        machine,
-        traffic_of(matrix[np.ix_(order, order)]),
-        MapOptions(objective=objective, budget_s=20),
-    )
-    # The guard may keep the default, which is another one: the bound is the optimum either way.
-    assert first.certificate.lower_bound == pytest.approx(second.certificate.lower_bound)
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("solver", [*CHOOSING, "default", "random"])
-@pytest.mark.parametrize("machine", ["dgx-1v", "k80-16"])
-def test_every_solver_answers(machine, solver, objective):
-    topology = read_topology(machine)
-    traffic = random_traffic(np.random.default_rng(7), len(topology.devices) - 2, 0.3)
-    result = map_traffic(
-        topology, traffic, MapOptions(objective=objective, solver=solver, budget_s=0.3)
-    )
-    check(result)
-    assert result.certificate.word in ("proved", "bounded", "gap")
-    assert result.solver.startswith(solver)
-    if solver == "default":
-        assert result.device_of_rank == tuple(range(traffic.ranks))
 
 
 @pytest.mark.parametrize("solver", ["auto", "search", "random"])
@@ -181,27 +141,10 @@ def test_latency_is_in_the_bound_of_the_time(machine):
     matrix = pattern_traffic("stencil3d:2x2x4").mapped_table().dense_bytes(16) // 2**10
     messages = 10 * (matrix > 0)
     matrix[0, 15], messages[0, 15] = 8, 1  # one rare small message must not spoil it
-    table = PairTable.from_dense(matrix, messages)
-    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
-    result = map_traffic(
-        read_topology(machine), Traffic(ranks=16, origin="test", tables={key: table})
-    )
+    result = map_traffic(read_topology(machine), traffic_of(matrix, messages))
     check(result)
     assert result.certificate.gap is not None
     assert result.certificate.gap < 0.05
-
-
-def test_best_subset_of_devices():
-    machine = read_topology("dgx-1v")
-    pair = np.zeros((2, 2), np.int64)
-    pair[0, 1] = pair[1, 0] = 10**9
-    result = map_traffic(machine, traffic_of(pair), MapOptions(objective="time"))
-    fastest = min(
-        evaluate(machine, traffic_of(pair), each).predicted_s
-        for each in itertools.permutations(range(8), 2)
-    )
-    assert result.placed.predicted_s == pytest.approx(fastest)
-    assert result.placed.predicted_s < result.default.predicted_s
 
 
 def test_no_traffic_keeps_the_default():
@@ -224,17 +167,6 @@ def test_the_cheapest_placement_is_not_taken_if_it_is_slower():
         check(result)
         slower += any("slower" in note for note in result.notes)
     assert slower > 0
-
-
-def test_budget_is_respected():
-    machine = tree_topology([4, 4, 4, 2], [4e9, 3e9, 2e9, 1e9])
-    traffic = random_traffic(np.random.default_rng(2), 128, 0.1)
-    for objective in OBJECTIVES:
-        begin = time.perf_counter()
-        result = map_traffic(machine, traffic, MapOptions(objective=objective, budget_s=0.2))
-        check(result)
-        assert result.solve_seconds < 30  # generous: the machine may be busy
-        assert time.perf_counter() - begin < 60
 
 
 @pytest.mark.parametrize(
@@ -349,12 +281,6 @@ def test_gains_too_small_to_matter_keep_the_default():
     assert not kept.certificate.proved
     assert kept.certificate.value == kept.default.predicted_s
     assert any("not worth moving ranks" in note for note in kept.notes)
-
-
-def test_gains_that_matter_are_taken():
-    machine, traffic = read_topology("k80-16"), pattern_traffic("stencil3d:2x2x4,weight=3")
-    found = map_traffic(machine, traffic, MapOptions(min_gain=0.01))
-    assert found.placed.predicted_s < 0.6 * found.default.predicted_s
 
 
 def test_a_proved_optimum_not_worth_having_is_no_proof_for_the_default():

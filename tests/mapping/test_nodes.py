@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from tests.mapping.clusters import GPUS, cluster
+from tests.mapping.machines import traffic_of_pairs
 from toposeat.cli.main import main
 from toposeat.evaluation import Evaluator, device_positions
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
-from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import Traffic
 from toposeat.topology.topology_file import save_topology
 
 NODES = 4
@@ -21,18 +22,9 @@ NODES = 4
 def groups_of_ranks(ranks, size, seed):
     """All-to-all in groups of `size` ranks whose numbers are shuffled."""
     order = np.random.default_rng(seed).permutation(ranks)
-    pairs = [
-        (order[a], order[b])
-        for a in range(ranks)
-        for b in range(ranks)
-        if a != b and a // size == b // size
-    ]
-    source, target = np.array(pairs).T
-    table = PairTable.from_pairs(
-        source, target, np.full(len(pairs), 2**20), np.ones(len(pairs), np.int64)
-    )
-    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
-    return Traffic(ranks=ranks, origin="groups", tables={key: table})
+    group = np.arange(ranks) // size
+    source, target = np.nonzero((group[:, None] == group) & ~np.eye(ranks, dtype=bool))
+    return traffic_of_pairs(ranks, order[source], order[target], 2**20)
 
 
 @pytest.mark.parametrize("interleaved", [False, True])

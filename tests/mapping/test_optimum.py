@@ -16,10 +16,12 @@ from tests.mapping.machines import (
     measured_topology,
     random_topology,
     random_traffic,
+    traffic_of,
+    traffic_of_table,
 )
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import METRICS, OBJECTIVES, Constraints, MapOptions
-from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import PairTable
 from toposeat.topology import read_topology
 
 GOALS = [("time", "bandwidth"), ("congestion", "bandwidth")] + [("cost", m) for m in METRICS]
@@ -62,9 +64,7 @@ def uneven_traffic(seed, ranks, density=None):
     rng = np.random.default_rng(seed)
     share = rng.uniform(0.2, 0.9) if density is None else density
     matrix = random_traffic(rng, ranks, share).mapped_table().dense_bytes(ranks)
-    table = PairTable.from_dense(matrix, rng.integers(1, 30, matrix.shape) * (matrix > 0))
-    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
-    return Traffic(ranks=ranks, origin="test", tables={key: table})
+    return traffic_of(matrix, rng.integers(1, 30, matrix.shape) * (matrix > 0))
 
 
 def constraints_of(which, kind, seed):
@@ -225,15 +225,8 @@ def test_names_of_ranks_do_not_matter(seed, kind, goal):
     machine, traffic = machine_of(kind, seed), uneven_traffic(seed, 6)
     order = np.random.default_rng(seed).permutation(6)
     table = traffic.mapped_table()
-    renamed = dataclasses.replace(
-        traffic,
-        tables={
-            key: PairTable.from_pairs(
-                order[table.source], order[table.target], table.bytes, table.messages
-            )
-            for key in traffic.tables
-        },
-    )
+    moved = order[table.source], order[table.target], table.bytes, table.messages
+    renamed = traffic_of_table(6, PairTable.from_pairs(*moved))
     first, second = (
         map_traffic(machine, each, MapOptions(objective=goal[0], metric=goal[1], budget_s=20))
         for each in (traffic, renamed)
@@ -278,9 +271,7 @@ def test_directions_cost_what_they_cost():
     machine = dataclasses.replace(machine, links=links)
     matrix = np.zeros((4, 4), np.int64)
     matrix[3, 2] = matrix[2, 1] = matrix[1, 0] = 10**9  # against the fast direction by default
-    table = PairTable.from_dense(matrix)
-    key = (TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE)
-    traffic = Traffic(ranks=4, origin="test", tables={key: table})
+    traffic = traffic_of(matrix)
     checker = Checker(machine, traffic)
     for goal in GOALS:
         if goal in {("cost", "latency"), ("cost", "distance")}:

@@ -7,7 +7,7 @@ The oracle is arithmetic on 16 hosts of 8 NICs of 24 GB/s: a leaf with P ports h
 import numpy as np
 import pytest
 
-from toposeat.errors import InputError, UsageError
+from toposeat.errors import UsageError
 from toposeat.mapping import SlotEvaluator, map_to_shape, read_shape, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.profile import pattern_traffic
@@ -137,32 +137,9 @@ def test_a_taper_of_a_shape_divides_its_uplinks():
     assert tapered.evaluate(slots).links == stated.evaluate(slots).links
 
 
-@pytest.mark.parametrize(
-    ("options", "cause"),
-    [("rails=0", "rails=0"), ("rails=8:some", "rails=8:some"), ("rails=100", "rails=100")],
-)
-def test_what_is_no_number_of_rails_is_refused(conf, options, cause):
-    with pytest.raises(UsageError, match=cause):
-        read_network(f"{conf},{options}")
-
-
-def test_networks_that_know_their_cables_have_no_rails_added():
-    with pytest.raises(InputError, match="torus"):
-        read_network("torus2d:4x4,rails=8")
-
-
 def test_a_node_has_as_many_nics_as_there_are_rails(conf):
     with pytest.raises(UsageError, match="8 NICs, the network 4 rails"):
         shape_of_network(read_network(f"{conf},rails=4"), read_topology("hgx-h100"))
-
-
-def test_rails_and_tapers_that_say_nothing_are_refused():
-    with pytest.raises(UsageError, match="inside a node"):
-        read_shape("fattree:8:4:4,rails=8")
-    with pytest.raises(UsageError, match="taper"):
-        read_shape("fattree:8:4:4,taper=2,bandwidth=25:25:25")
-    with pytest.raises(UsageError, match="taper"):
-        read_shape("fattree:8:4:4,taper=0.5")
 
 
 def notes_of(source, node, job):

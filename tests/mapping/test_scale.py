@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toposeat.errors import ToposeatError, UsageError
+from tests.mapping.machines import traffic_of_pairs, traffic_of_table
 from toposeat.mapping import map_to_shape, read_shape, seat_slots
 from toposeat.model.map_options import MapOptions
-from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
+from toposeat.model.traffic import MemorySpace, PairTable, TrafficKind
 from toposeat.profile import pattern_traffic
 from toposeat.profile.pattern.recognise import with_pattern
 from toposeat.report import render_mapping_text
@@ -34,29 +34,15 @@ def random_traffic(ranks, seed, degree=4):
     source = np.repeat(np.arange(ranks), degree)
     target = rng.integers(0, ranks, source.size)
     keep = source != target
-    table = PairTable.from_pairs(
-        source[keep],
-        target[keep],
-        rng.integers(1, 1000, int(keep.sum())),
-        np.ones(int(keep.sum()), np.int64),
-    )
-    return Traffic(
-        ranks=ranks,
-        origin="random",
-        tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
+    return traffic_of_pairs(
+        ranks, source[keep], target[keep], rng.integers(1, 1000, int(keep.sum()))
     )
 
 
 def relabelled(traffic, order):
     table = traffic.mapped_table()
-    moved = PairTable.from_pairs(
-        order[table.source], order[table.target], table.bytes, table.messages
-    )
-    return Traffic(
-        ranks=traffic.ranks,
-        origin="relabelled",
-        tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): moved},
-    )
+    moved = order[table.source], order[table.target], table.bytes, table.messages
+    return traffic_of_table(traffic.ranks, PairTable.from_pairs(*moved))
 
 
 def hierarchy_distance(a, b):
@@ -183,27 +169,10 @@ def test_a_hidden_partition_is_found():
     """Cliques of 8 with shuffled names belong on the 8 devices of a node: that is the optimum."""
     rng = np.random.default_rng(5)
     order = rng.permutation(256)
-    pairs = [
-        (8 * block + i, 8 * block + j)
-        for block in range(32)
-        for i in range(8)
-        for j in range(8)
-        if i != j
-    ]
-    source, target = np.array(pairs).T
-    table = PairTable.from_pairs(
-        order[source], order[target], np.full(source.size, 100), np.ones(source.size, np.int64)
-    )
-    traffic = Traffic(
-        ranks=256,
-        origin="cliques",
-        tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
-    )
-    result = map_to_shape(
-        read_shape("hierarchy:8:32,costs=1:100"),
-        traffic,
-        MapOptions(objective="cost"),
-    )
+    source, target = np.nonzero(np.kron(np.eye(32), 1 - np.eye(8)))
+    traffic = traffic_of_pairs(256, order[source], order[target], 100)
+    shape = read_shape("hierarchy:8:32,costs=1:100")
+    result = map_to_shape(shape, traffic, MapOptions(objective="cost"))
     assert result.placed.cost == source.size * 100
 
 
@@ -305,12 +274,7 @@ def test_of_many_candidates_with_groups_the_best_by_pairs_are_timed():
 
 def test_few_pairs_are_no_grid():
     """Two ranks that talk lie near in any grid; that is no reason to speak of one."""
-    table = PairTable.from_pairs([0, 200], [200, 0], [100, 50], [1, 1])
-    traffic = Traffic(
-        ranks=256,
-        origin="two",
-        tables={(TrafficKind.POINT_TO_POINT, MemorySpace.DEVICE): table},
-    )
+    traffic = traffic_of_pairs(256, [0, 200], [200, 0], [100, 50])
     result = map_to_shape(read_shape("hierarchy:4:8:8"), traffic, MapOptions(min_gain=0))
     assert not any("process grid" in note for note in result.notes)
     assert result.placed.cost == 150  # side by side
@@ -372,15 +336,3 @@ def test_seats_name_host_and_device_and_count_local_ranks():
     for host in placement.devices_of_host:
         here = [seat.local_rank for seat in placement.seats if seat.host == host]
         assert here == list(range(len(here)))
-
-
-def test_ranks_that_do_not_fit_and_unknown_names_are_refused():
-    shape = read_shape("hierarchy:4:2")
-    with pytest.raises(ToposeatError, match="9 ranks do not fit on the 8 slots"):
-        map_to_shape(shape, random_traffic(9, 1))
-    with pytest.raises(UsageError, match="solver 'exact'"):
-        map_to_shape(shape, random_traffic(4, 1), MapOptions(solver="exact"))
-    with pytest.raises(UsageError, match="objective 'speed'"):
-        map_to_shape(shape, random_traffic(4, 1), MapOptions(objective="speed"))
-    with pytest.raises(UsageError, match="seed -1"):
-        map_to_shape(shape, random_traffic(4, 1), MapOptions(seed=-1))

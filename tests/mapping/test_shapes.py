@@ -11,6 +11,7 @@ from tests.support.tables import rows
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.mapping import is_shape, read_shape
 from toposeat.mapping.shapes import MAX_SLOTS
+from toposeat.topology import read_network
 
 SHAPES = Path(__file__).with_name("shapes.txt")
 
@@ -28,6 +29,15 @@ def test_what_makes_no_sense_is_refused_in_one_line(text, cause):
     with pytest.raises(UsageError, match=re.escape(cause)) as error:
         read_shape(text)
     assert "\n" not in error.value.message
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(("text", "cause"), rows(SHAPES, "networks refused"))
+def test_networks_that_make_no_sense_are_refused(text, cause, tmp_path):
+    conf = tmp_path / "net.conf"
+    conf.write_text("SwitchName=leaf Nodes=n[00-31]\n")
+    with pytest.raises(ToposeatError, match=re.escape(cause)) as error:
+        read_network(text.replace("net.conf", str(conf)))
     assert error.value.hint
 
 
