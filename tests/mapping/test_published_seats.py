@@ -1,57 +1,16 @@
 """Machines of public threads: the CPUs and NIC of each device, and sets to choose of them."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.support.tables import rows
 from toposeat.errors import InputError
 from toposeat.mapping import choose_devices, seat_ranks
 from toposeat.pipeline.placing import open_machine
 from toposeat.topology import read_topologies
 
-# Files, then by device: its CPUs where every device has a rank, and its NIC.
-SEATS = {
-    "45-a100-4-nics-at-two-gpus/topo.txt list.txt": [
-        ("16-31,80-95", "mlx5_0"),
-        ("0-15,64-79", "mlx5_0"),
-        ("48-63,112-127", "mlx5_1"),
-        ("32-47,96-111", "mlx5_1"),
-    ],
-    "61-b200-numa-0-2-3-5/topo.txt list.txt": [
-        ("0-9,120-129", None),
-        ("10-19,130-139", None),
-        ("40-49,160-169", None),
-        ("50-59,170-179", None),
-        ("60-69,180-189", None),
-        ("70-79,190-199", None),
-        ("100-109,220-229", None),
-        ("110-119,230-239", None),
-    ],
-    "63-eleven-nics/topo.txt": [
-        ("0-11,96-107", "mlx5_0"),
-        ("12-23,108-119", "mlx5_1"),
-        ("24-35,120-131", "mlx5_2"),
-        ("36-47,132-143", "mlx5_4"),
-        ("48-59,144-155", "mlx5_5"),
-        ("60-71,156-167", "mlx5_6"),
-        ("72-83,168-179", "mlx5_7"),
-        ("84-95,180-191", "mlx5_11"),
-    ],
-    "75-gb200-numa-lists/topo.txt list.txt": [
-        ("0-35", "mlx5_0"),
-        ("36-71", "mlx5_1"),
-        ("72-107", "mlx5_2"),
-        ("108-143", "mlx5_3"),
-    ],
-    "77-pix-phb-14-cores/topo.txt": [  # 14 cores of four ranks: no two on the threads of one
-        ("0-3,28-31", None),
-        ("4-7,32-35", None),
-        ("8-10,36-38", None),
-        ("11-13,39-41", None),
-        ("14-17,42-45", None),
-        ("18-21,46-49", None),
-        ("22-24,50-52", None),
-        ("25-27,53-55", None),
-    ],
-}
+SEATS = dict(rows(Path(__file__).with_name("published_seats.txt"), "seats"))
 
 
 def machine_of(shared_dir, case):
@@ -66,8 +25,8 @@ def machine_of(shared_dir, case):
 def test_cpus_and_nics(case, shared_dir):
     machine = machine_of(shared_dir, case)
     ranks = len(machine.devices)
-    found = [(seat.cpus, seat.nic) for seat in seat_ranks(machine, ranks, range(ranks))]
-    assert found == SEATS[case]
+    seats = seat_ranks(machine, ranks, range(ranks))
+    assert [f"{seat.cpus}@{seat.nic or '-'}" for seat in seats] == SEATS[case].split()
 
 
 def test_tiles_of_two_sockets(shared_dir):
