@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_errors import refused
 from toposeat.cli.main import main
 
 
@@ -41,22 +42,10 @@ def test_a_real_run(mpi, repeats, tmp_path, capfd, monkeypatch):
     assert not list(Path.cwd().glob(".toposeat-compare-*"))
 
 
-def refused(capsys, argv, code, *words):
-    assert main(["compare", *argv]) == code
-    out, err = capsys.readouterr()
-    lines = [line for line in err.splitlines() if not line.startswith(("Compare ", "       "))]
-    assert out == ""
-    assert len(lines) == 2, err
-    assert lines[0].startswith("error: ")
-    assert lines[1].startswith("hint:  ")
-    for word in words:
-        assert word in err
-
-
 @pytest.mark.mpi
 @pytest.mark.parametrize("mpi", ["wheel-mpich"], indirect=True)
 def test_launch_lines_that_do_not_fit(mpi, capsys):
-    launch = ["ring:4", "-t", "tree:2:2", "--", str(mpi.mpirun)]
+    launch = ["compare", "ring:4", "-t", "tree:2:2", "--", str(mpi.mpirun)]
     refused(capsys, [*launch, "-n", "4", "./app"], 2, "./app", "has its own program")
     refused(capsys, [*launch, "-n", "3"], 2, "starts 3")
 

@@ -4,8 +4,6 @@ The nodes share neither /tmp nor the working directory, and each has a /sys made
 """
 
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ from toposeat.launch import read_reports, verify
 from toposeat.model.placement_file import load_placement
 
 ACTIVE = {"mlx5_0": ("4: ACTIVE", "200 Gb/sec (4X HDR)")}
-Nodes = Callable[..., None]
 TELL = (
     "echo rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}} host=$(hostname)"
     " list=$CUDA_VISIBLE_DEVICES nic=$UCX_NET_DEVICES"
@@ -114,26 +111,20 @@ def test_every_rank_has_its_seat_and_a_nic_that_one_node_lacks_is_left_out_there
     assert blind.returncode == 0, blind.stderr
     assert "ranks 4-7: NIC mlx5_0 is not on this node: it is left out" in blind.stderr
 
-    begun = time.monotonic()
     strict = run(cluster, place, by_srun(cluster), "--strict")
-    assert time.monotonic() - begun < 10
     assert (strict.returncode, strict.stdout) == (98, "")
     assert "  ranks 4-7: NIC mlx5_0 is not on this node" in strict.stderr
 
 
 def test_one_wrong_gpu_and_nobody_starts_under_srun(cluster, nodes, place):
     nodes(tb3={"devices": dict.fromkeys(PCI[:3], "0-1")})
-    begun = time.monotonic()
     done = run(cluster, place, by_srun(cluster))
-    assert time.monotonic() - begun < 10
     refused(done)
 
 
 def test_one_wrong_gpu_and_nobody_starts_under_mpirun(cluster, nodes, place, mpi):
     nodes(tb3={"devices": dict.fromkeys(PCI[:3], "0-1")})
-    begun = time.monotonic()
     done = run(cluster, place, by_mpirun(cluster, mpi), **mpi.env)
-    assert time.monotonic() - begun < 20
     refused(done)
 
 
