@@ -177,6 +177,17 @@ def test_nics_of_slingshot_are_in_the_table_of_cray_mpich():
     assert "./seat.sh" not in pals.command
     assert "--env=MPICH_OFI_NIC_MAPPING=0:1; 1:0" in export_placement(place, "flux").command
     assert value_of(export_placement(place, "intel"), "I_MPI_MULTIRAIL") == "1"
+    one = placement(["n1"] * 4, [0, 1, 2, 3], [None] * 4)
+    for names, table in (
+        ("cxi0 cxi0 cxi1 cxi1", "0:0,1; 1:2,3"),  # two ranks an adapter, as sites print it
+        ("cxi3 cxi2 hsn1 hsi0", "0:3; 1:2; 2:1; 3:0"),  # the reversed one of Perlmutter
+        ("cxi0 cxi0 cxi0 cxi10", None),
+        ("cxi0 cxi0 cxi0 cxi0:1", None),
+        ("cxi0 cxi0 cxi0 mlx5_0", None),
+        ("cxi0 cxi0 cxi0 cxi", None),
+    ):
+        export = export_placement(with_nics(one, *names.split()), "cray")
+        assert export.environment.get("MPICH_OFI_NIC_MAPPING") == table
     for nics in (("cxi1", "cxi0", "cxi0", "cxi1"), ("cxi1", "cxi0", "cxi1", None)):
         other = export_placement(with_nics(BLOCKS, *nics), "cray")
         assert "MPICH_OFI_NIC_POLICY" not in other.environment

@@ -1,13 +1,16 @@
 """Verdicts from what ranks left behind: no claim without evidence."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.support.tables import rows
 from toposeat.launch import read_reports, verify
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.runs import RealisedSeat, SeatVerdict, verdict_of_job
 
+LINES = Path(__file__).with_name("lines.txt")
 PCI = ("0000:1a:00.0", "0000:3d:00.0")
 
 
@@ -134,6 +137,22 @@ def test_what_differs_is_a_mismatch_in_words(tmp_path, seat, probe, cause):
     found = first(tmp_path, seat, probe)
     assert found.verdict is SeatVerdict.MISMATCH
     assert any(cause in each for each in found.differences)
+
+
+@pytest.mark.parametrize(("nic", "given", "said"), rows(LINES, "nics"))
+def test_what_variables_say_of_a_nic_is_read_back(tmp_path, nic, given, said):
+    """Against the rules that the libraries document."""
+    seat = {**SEAT, "local_rank": "3"}
+    del seat["nic"]
+    told = [("nic", text) for text in given.split(" & ")]
+    write(tmp_path / "rank-0.seat", "report", seat, *told)
+    found = first(tmp_path, None, {}, place=placement(nic=nic))
+    name = nic.partition(":")[0]
+    expected = {
+        "named": [],
+        "unnamed": [f"not checked: NIC {name} (no variable points libraries at it)"],
+    }.get(said, [f"NIC variables {said}, placed on {name}"])
+    assert [each for each in found.differences if "NIC" in each] == expected
 
 
 @pytest.mark.parametrize(
