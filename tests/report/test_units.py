@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toposeat.model.plural import plural
 from toposeat.report.units import (
     clean,
     format_bytes,
@@ -13,7 +14,6 @@ from toposeat.report.units import (
     format_power_of_two,
     format_rate,
     format_seconds,
-    plural,
     three_digits,
 )
 

@@ -26,10 +26,10 @@ from toposeat.cli.command import (
 from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.installed import native_path
 from toposeat.model.health import Finding, Health, JobOrder, PossibleGain, Severity, Verdict
+from toposeat.model.plural import plural
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.shell_words import names_this
 from toposeat.model.transport import nccl_setting
-from toposeat.report.units import plural
 from toposeat.topology.health.findings import finding
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from toposeat.launch.home import Home
 from toposeat.launch.home_wire import PORTS_VARIABLE
 from toposeat.launch.launchers.launcher import LaunchLine, version_of
 from toposeat.launch.line import torchrun_below
+from toposeat.model.plural import plural
 from toposeat.model.record import Record
 
 REFUSED_ON_NODES = 125  # what toposeat-exec ends with where it starts nothing
@@ -86,7 +87,7 @@ class Ledger(Record, frozen=True, kw_only=True):
         """Where files came home and this host had no room for them."""
         for cause, count in self.lost.items():
             return Fault(
-                f"{count} file{'s' * (count > 1)} of the job could not be kept on this host, in"
+                f"{plural(count, 'file')} of the job could not be kept on this host, in"
                 f" {folder.parent}: {cause}",
                 "make room there",
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toposeat.errors import UsageError
 from toposeat.launch.launchers.launcher import LaunchLine, python_module
 from toposeat.launch.launchers.wrappers import unwrapped
+from toposeat.model.plural import plural
 
 _SIZES = {
     "tp": ("-tp", "--tp", "--tp-size", "--tensor-parallel-size"),
@@ -51,15 +52,15 @@ class Server:
         said = " ".join(f"-{axis} {size}" for axis, size in self.sizes.items() if size > 1)
         if self.ranks != ranks:
             raise UsageError(
-                f"the placement is for {ranks} rank{'s' * (ranks > 1)}, and the line takes"
-                f" {self.ranks} device{'s' * (self.ranks > 1)} ({said or '-tp 1'})",
+                f"the placement is for {plural(ranks, 'rank')}, and the line takes"
+                f" {plural(self.ranks, 'device')} ({said or '-tp 1'})",
                 hint=f"make one for this line: toposeat map {self.pattern} -t this -o PLACE",
             )
         if self.base or self.step != 1:
             word = f"--base-gpu-id {self.base}" if self.base else f"--gpu-id-step {self.step}"
             raise UsageError(
                 f"{word} and the placement do not go together: it is counted within the list of the"
-                f" plan, which has {ranks} device{'s' * (ranks > 1)} in the order of ranks",
+                f" plan, which has {plural(ranks, 'device')} in the order of ranks",
                 hint=f"leave {word} out",
             )
 

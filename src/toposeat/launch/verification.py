@@ -21,6 +21,7 @@ from toposeat.launch.nic_words import other_nics
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.files import beginning
 from toposeat.model.placement import Placement, Seat
+from toposeat.model.plural import nouns
 from toposeat.model.record import Record
 from toposeat.model.runs import RealisedSeat, SeatVerdict
 from toposeat.model.topology import Vendor, canonical_pci
@@ -244,7 +245,7 @@ def refusal_error(
         hint = "check the name of the program, or load its module"
         return ToposeatError(cause, hint=hint)
     hint = (
-        "make a placement for the nodes and devices of this job with toposeat map, or give the job"
+        "make a placement for the nodes and devices of this job with toposeat map; or give the job"
         " those that it was made for"
     )
     kind = NotAsPlannedError if strict else ToposeatError
@@ -278,7 +279,7 @@ def ranks_in_words(ranks: list[int]) -> str:
     """Ranks for people: `ranks 0-3,8`."""
     if not ranks:
         return "processes without a rank"
-    return f"rank{'' if len(ranks) == 1 else 's'} {format_cpu_list(ranks)}"
+    return f"{nouns(len(ranks), 'rank')} {format_cpu_list(ranks)}"
 
 
 _NO_CUDA = {

@@ -41,6 +41,7 @@ from toposeat.model.evaluation import (
     MappingResult,
 )
 from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.plural import nouns
 from toposeat.model.scenario import Worth
 from toposeat.model.topology import MEASURED_PORTS, Topology
 from toposeat.model.traffic import Traffic
@@ -369,7 +370,7 @@ def _constraint_notes(
     notes = []
     if cpu_ranks := sorted(set(options.constraints.cpu_ranks)):
         notes.append(
-            f"without a GPU: rank{'s' * (len(cpu_ranks) > 1)} {format_cpu_list(cpu_ranks)}, counted"
+            f"without a GPU: {nouns(len(cpu_ranks), 'rank')} {format_cpu_list(cpu_ranks)}, counted"
             f" where {name_of(topology, problem.devices[0])} is; no two other ranks share a device"
         )
     elif ranks > len(problem.devices):

@@ -12,6 +12,7 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluation import Evaluator
 from toposeat.model.few import few
 from toposeat.model.map_options import Constraints, MapOptions
+from toposeat.model.plural import nouns, plural
 from toposeat.model.topology import Topology
 
 MAX_SLOTS = 1 << 16  # of one device
@@ -145,7 +146,7 @@ def check_seating(topology: Topology, problem: Problem, request: _core.MapReques
     room = sum(slots[device] for device in devices)
     numbers = ", ".join(number_of(topology, device) for device in devices)
     raise UsageError(
-        f"ranks {few(map(str, ranks), 12)} may only use device{'s' if len(devices) > 1 else ''}"
+        f"ranks {few(map(str, ranks), 12)} may only use {nouns(len(devices), 'device')}"
         f" {numbers}, which take{'' if len(devices) > 1 else 's'} {room}",
         hint="allow them more devices (--allow), or more ranks per device (--slots)",
     )
@@ -213,14 +214,12 @@ def _slots_of(
     return [by_device.get(device, 1) for device in devices]
 
 
-def _devices(count: int) -> str:
-    return "1 device" if count == 1 else f"{count} devices"
-
-
 def _room(topology: Topology, constraints: Constraints, slots: list[int]) -> str:
-    what = f"the {_devices(len(slots))} of {topology.name!r}"
+    what = f"the {plural(len(slots), 'device')}"
     if constraints.devices is not None or constraints.exclude:
-        what = f"the {_devices(len(slots))} that {'was' if len(slots) == 1 else 'were'} allowed"
+        what += f" that {'was' if len(slots) == 1 else 'were'} allowed"
+    else:
+        what += f" of {topology.name!r}"
     return what if sum(slots) == len(slots) else f"the {sum(slots)} slots of {what}"
 
 

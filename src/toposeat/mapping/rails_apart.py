@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.mapping.shapes import Shape
+from toposeat.model.plural import nouns
 from toposeat.model.traffic import Traffic
 
 APART = "ranks on different rails: "
@@ -39,7 +40,7 @@ def rails_notes(shape: Shape, traffic: Traffic, slots: Sequence[int]) -> tuple[s
     }
     groups = _groups_apart(traffic, host, rail)
     found = [
-        f"{count:,} {noun}{'' if count == 1 else 's'}"
+        f"{count:,} {nouns(count, noun)}"
         for count, noun in ((len(pairs), "pair"), (groups, "group"))
         if count
     ]

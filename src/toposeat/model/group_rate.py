@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from toposeat.model.noun import Noun
+from toposeat.model.plural import plural
 
 
 class GroupRate(Noun, Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class GroupRate(Noun, Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         devices = ", ".join(map(str, self.devices))
-        rings = f"{len(self.rings)} ring{'' if len(self.rings) == 1 else 's'}"
+        rings = plural(len(self.rings), "ring")
         return f"<GroupRate of devices {devices}: {self.bytes_per_s / 1e9:.3g} GB/s in {rings}>"
 
     @property

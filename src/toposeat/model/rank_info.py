@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toposeat.model.cpu_list import cpus_of, format_cpu_list
 from toposeat.model.few import first_few
+from toposeat.model.plural import nouns, plural
 from toposeat.model.record import Record
 
 if TYPE_CHECKING:  # it brings numpy, which `run` does without
@@ -106,7 +107,7 @@ def cpu_doubt(ranks: Iterable[RankInfo]) -> str:
         number, cpus, host = max(crowded, key=lambda each: each[0] / len(each[1]))
         where = f" on {host}" if host and len({info.host for info in everybody}) > 1 else ""
         more = f", the worst of {len(crowded)} such hosts" if len(crowded) > 1 else ""
-        had = f"{number} ranks{where} had {len(cpus)} CPU{'s' * (len(cpus) > 1)}"
+        had = f"{number} ranks{where} had {plural(len(cpus), 'CPU')}"
         return f"{had} ({format_cpu_list(cpus)}){more}: waiting for a CPU counts as time in MPI"
     low = {}
     for info in everybody:
@@ -119,7 +120,7 @@ def cpu_doubt(ranks: Iterable[RankInfo]) -> str:
     ends = dict.fromkeys(f"{100 * share:.0f} %" for share in (min(low.values()), max(low.values())))
     names = first_few(format_cpu_list(low).split(","), 8)
     return (
-        f"rank{'s' * (len(low) > 1)} {names} had a CPU for {' to '.join(ends)} of the time outside"
+        f"{nouns(len(low), 'rank')} {names} had a CPU for {' to '.join(ends)} of the time outside"
         " files: waiting for one may count as time in MPI"
     )
 

@@ -18,10 +18,10 @@ from toposeat.model.cpu_list import RESERVED
 from toposeat.model.few import first_few
 from toposeat.model.hostlist import compress_hostlist, short_name
 from toposeat.model.network import Network
+from toposeat.model.plural import plural
 from toposeat.model.record import Record
 from toposeat.model.topology import Topology
 from toposeat.pipeline.node_discovery import discovery_command, nodes_of_answers
-from toposeat.report.units import plural
 from toposeat.topology.topology_file import topology_document
 
 
@@ -345,11 +345,11 @@ def _words(
     """The nodes in groups of equal ones, and the network above them."""
     kinds = _kinds(hosts, nodes)
     above = {port.switch for host in network.hosts for port in host.ports}
-    switches = "1 switch" if len(above) == 1 else f"{len(above)} leaf switches"
+    switches = plural(len(above), "leaf switch") if len(above) > 1 else "1 switch"
     shown = [f"{compress_hostlist(own)}: {_devices_of(nodes[own[0]])}" for own in kinds]
     unlike = f" of {len(kinds)} kinds, kept apart" if len(kinds) > 1 else ""
     said = [
-        f"Topology  {len(hosts)} node{'s' * (len(hosts) > 1)}{unlike}, {switches}"
+        f"Topology  {plural(len(hosts), 'node')}{unlike}, {switches}"
         f" ({network.origin}), {sum(len(nodes[host].devices) for host in hosts)} devices",
         *(f"          {each}" for each in shown[:8]),
     ]

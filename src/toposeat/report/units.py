@@ -126,13 +126,6 @@ def known(value: object, form: Callable[[Any], str] = str) -> str:
     return "-" if value is None else form(value)
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 link`, `3 links`, `2 matches` (regular nouns only)."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
-
-
 def span(*words: str, joint: str = " to ") -> str:
     """Words from the least to the greatest, those that are alike once: `2 to 8 GiB`, `8 GiB`."""
     return joint.join(dict.fromkeys(words))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toposeat.errors import InputError
+from toposeat.model.plural import nouns
 from toposeat.model.traffic import RankInfo, Traffic
 from toposeat.profile.importers.streams import content_of
 from toposeat.profile.nccl_job import MAX_RANKS, ROOTED, Call, NcclJob
@@ -197,7 +198,7 @@ def _in_bytes(call: TraceCall, elements: int) -> int:
 
 
 _HINT = (
-    "record it with torch.profiler.profile(...).export_chrome_trace(F) in every rank, with process"
+    "record it with torch.profiler.profile(...).export_chrome_trace(F) in every rank; with process"
     " groups of the nccl backend"
 )
 _GLOO_HINT = "record it with: toposeat profile -- torchrun ..."
@@ -229,9 +230,9 @@ def read_pytorch_traces(paths: Iterable[Path]) -> Traffic:
             path=files[0],
             hint=_HINT,
         )
-    plural = "" if len(files) == 1 else "s"
     return job.job.traffic(
-        f"PyTorch trace{plural} of {len(job.job.reporting)} of {job.job.ranks} ranks",
+        f"PyTorch {nouns(len(files), 'trace')} of"
+        f" {len(job.job.reporting)} of {job.job.ranks} ranks",
         rank_info=[RankInfo(rank=rank) for rank in sorted(job.job.reporting)],
         report=job.caveats(),
     )

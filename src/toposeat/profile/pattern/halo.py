@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from toposeat.model.plural import nouns
 from toposeat.model.traffic import Int64Array, PairTable
 
 MIN_SHARE = 0.95  # of the bytes that a shape must explain
@@ -160,8 +161,7 @@ def _grids(pairs: PairSet) -> Iterator[tuple[Axis, ...]]:
 
 def _periodic_words(axes: Sequence[Axis]) -> str:
     wrapped = [str(at + 1) for at, axis in enumerate(axes) if axis.periodic]
-    plural = "s" if len(wrapped) > 1 else ""
-    some = f" along dimension{plural} {' and '.join(wrapped)}"
+    some = f" along {nouns(len(wrapped), 'dimension')} {' and '.join(wrapped)}"
     everywhere = len(wrapped) == sum(axis.extent > 2 for axis in axes)
     return f", periodic{'' if everywhere else some}" if wrapped else ""
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from toposeat.model.pair_table import EXACT
+from toposeat.model.plural import plural
 from toposeat.model.traffic import GRID, Exchange, PairTable, Traffic, TrafficKind
 from toposeat.profile.pattern.halo import EVEN, MIN_SHARE, Axis, PairSet, Shape, halos, neighbours
 
@@ -129,7 +130,7 @@ def _words(pairs: PairSet, shape: Shape | None, total: int) -> str:
         some, share = "", percent(pairs.total / total)
     partners = np.bincount(pairs.ends()[0], minlength=pairs.ranks)
     each = " to ".join(map(str, sorted({int(partners.min()), int(partners.max())})))
-    on = f"{some}{len(heavy)} directed pair{'s' * (len(heavy) > 1)} in use"
+    on = f"{some}{plural(len(heavy), 'directed pair')} in use"
     return f"irregular: {share} of the bytes on {on}; ranks send to {each} others"
 
 

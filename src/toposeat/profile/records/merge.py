@@ -18,6 +18,7 @@ from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
+from toposeat.model.plural import nouns
 from toposeat.model.rank_info import cpu_doubt, file_doubt
 from toposeat.model.traffic import BESIDE, CPU_RANKS, LEFT_OUT, WORLDS_OF_ONE, Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
@@ -92,7 +93,7 @@ def _group(ranks: Sequence[int], host: str, cause: str) -> str:
     """`ranks 0-3, 8 on node1 (it made no MPI call)`."""
     shown = first_few(format_cpu_list(ranks).split(","), _LISTED)
     where = f" on {host}" if host else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{where} ({cause})"
+    return f"{nouns(len(ranks), 'rank')} {shown}{where} ({cause})"
 
 
 Progress = Callable[[int, int], None]  # records merged, of all
@@ -291,7 +292,7 @@ def _say(ranks: Iterable[int], what: str) -> Iterator[str]:
     if listed:
         names = first_few(map(str, listed), _LISTED)
         more = f" ({len(listed)} in all)" if len(listed) > _LISTED else ""
-        yield f"rank{'s' if len(listed) > 1 else ''} {names}{more} {what}"
+        yield f"{nouns(len(listed), 'rank')} {names}{more} {what}"
 
 
 def a_record(folder: Path) -> Path | None:

@@ -9,12 +9,13 @@ from toposeat.model.few import first_few
 from toposeat.model.group_rate import GroupRate
 from toposeat.model.noun import Noun, stated_members
 from toposeat.model.placement import Placement
+from toposeat.model.plural import plural
 from toposeat.model.topology import Topology
 from toposeat.model.traffic import Traffic
 from toposeat.report.html.page import asset, grouped, render
 from toposeat.report.parts import Part, Table, sentences
 from toposeat.report.svg.element import Markup
-from toposeat.report.units import format_rates, plural
+from toposeat.report.units import format_rates
 from toposeat.report.view.loads import load_cells
 from toposeat.report.view.machine import topology_sentence
 from toposeat.report.view.mapping import (

@@ -15,6 +15,7 @@ from toposeat.installed import VERSION
 from toposeat.model.evaluation import HostGroup, MappingResult
 from toposeat.model.network import Network
 from toposeat.model.placement import VERDICT_KEY, Placement
+from toposeat.model.plural import plural
 from toposeat.model.runs import RunRecord
 from toposeat.model.shell_words import shell_line
 from toposeat.model.topology import Topology
@@ -36,7 +37,7 @@ from toposeat.report.svg.network import (
     shade,
     top_seconds,
 )
-from toposeat.report.units import clean, plural
+from toposeat.report.units import clean
 from toposeat.report.view.explanation import explanation_parts
 from toposeat.report.view.loads import (
     busy_link_table,

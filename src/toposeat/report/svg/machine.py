@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from toposeat.model.evaluation import Evaluation, LinkLoad, MappingResult
+from toposeat.model.plural import plural
 from toposeat.model.quantity import Quantity
 from toposeat.model.topology import Component, Device, Link, Nic, Topology
 from toposeat.report.svg.element import (
@@ -31,7 +32,7 @@ from toposeat.report.svg.element import (
 )
 from toposeat.report.svg.labels import rate_labels
 from toposeat.report.svg.layout import Box, Frame, Layout, Wire, lay_out_machine, wires
-from toposeat.report.units import clean, format_seconds, plural, span
+from toposeat.report.units import clean, format_seconds, span
 from toposeat.report.view.links import (
     DEVICE_LINKS,
     NOMINAL_MARK,

@@ -11,6 +11,7 @@ import numpy as np
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.evaluation import Evaluation, HostGroup, MappingResult
 from toposeat.model.network import Network
+from toposeat.model.plural import plural
 from toposeat.model.traffic import Traffic
 from toposeat.report.svg.element import (
     Child,
@@ -27,7 +28,7 @@ from toposeat.report.svg.element import (
     tooltip,
 )
 from toposeat.report.svg.machine import congestion_step
-from toposeat.report.units import clean, format_rate, plural
+from toposeat.report.units import clean, format_rate
 from toposeat.report.view.loads import (
     busy_words,
     level_bars,

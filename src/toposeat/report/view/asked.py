@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from toposeat.model.asked import Asked, Block, Request
+from toposeat.model.plural import plural
 from toposeat.report.parts import Fact, Part, Table, sentences, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, format_gain, format_seconds, plural
+from toposeat.report.units import clean, format_gain, format_seconds
 
 
 def render_asked_text(

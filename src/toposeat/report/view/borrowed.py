@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toposeat.model.lent import Borrowed, BorrowedSeat, LentDevice, Moved, Price
+from toposeat.model.plural import plural
 from toposeat.model.runs import SeatVerdict
 from toposeat.report.parts import Fact, Part, Table, sentences
 from toposeat.report.text import PLAIN, TextStyle, lay_out
@@ -15,7 +16,6 @@ from toposeat.report.units import (
     format_rate,
     format_seconds,
     known,
-    plural,
     three_digits,
 )
 from toposeat.report.view.differences import rank_differences

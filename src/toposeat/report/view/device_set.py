@@ -6,18 +6,12 @@ import math
 
 from toposeat.model.device_set import DeviceSet, Left, products_in
 from toposeat.model.few import few
+from toposeat.model.plural import plural
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import visible_line
 from toposeat.report.parts import Fact, Part, facts, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import (
-    clean,
-    format_range,
-    format_rate,
-    format_rates,
-    format_seconds,
-    plural,
-)
+from toposeat.report.units import clean, format_range, format_rate, format_rates, format_seconds
 from toposeat.report.view.machine import device_code
 from toposeat.report.view.mapping import against_words, settling_words
 from toposeat.report.view.transport import transport_first

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.lent import BorrowedSeat
+from toposeat.model.plural import nouns
 from toposeat.model.runs import RealisedSeat
 
 _NAMES = re.compile(r"\S*\d[^\s,;)]*")
@@ -29,7 +30,7 @@ def rank_differences(
             first.setdefault(cause, difference)
     said = []
     for cause, ranks in sorted(ranks_of.items(), key=_commonest) if alike else ranks_of.items():
-        who = "rank" if len(ranks) == 1 else "ranks"
+        who = nouns(len(ranks), "rank")
         own = {d for seat in seats for d in seat.differences if _NAMES.sub("#", d) == cause}
         example = f" (rank {ranks[0]}; the others alike)" if alike and len(own) > 1 else ""
         shown = format_cpu_list(ranks).replace(",", ", ")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from toposeat.model.explanation import Bottleneck, Explanation
+from toposeat.model.plural import plural
 from toposeat.model.topology import Topology
 from toposeat.report.parts import Part, Table, facts
-from toposeat.report.units import format_bytes, format_count, format_seconds, plural
+from toposeat.report.units import format_bytes, format_count, format_seconds
 from toposeat.report.view.loads import latency_words
 from toposeat.report.view.machine import link_medium, link_words
 

@@ -15,19 +15,13 @@ from toposeat.model.health import (
     Shape,
     Wiring,
 )
+from toposeat.model.plural import plural
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.topology import Topology
 from toposeat.model.visible_list import order_line
 from toposeat.report.parts import Cell, Fact, Line, Part, Table, Words, facts, to_copy
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import (
-    clean,
-    format_percent,
-    format_range,
-    format_seconds,
-    plural,
-    span,
-)
+from toposeat.report.units import clean, format_percent, format_range, format_seconds, span
 from toposeat.report.view.machine import order_words, topology_sentence
 from toposeat.report.view.mapping import ends_of, gain_range_words, settling_words
 from toposeat.report.view.transport import transport_first

@@ -8,16 +8,10 @@ from msgspec import Struct
 
 from toposeat.model.evaluation import Evaluation, LevelLoad, LinkLoad, MappingResult
 from toposeat.model.latency import Latency
+from toposeat.model.plural import nouns, plural
 from toposeat.model.topology import Topology
 from toposeat.report.parts import Part, Table
-from toposeat.report.units import (
-    clean,
-    format_bytes,
-    format_count,
-    format_percent,
-    format_seconds,
-    plural,
-)
+from toposeat.report.units import clean, format_bytes, format_count, format_percent, format_seconds
 from toposeat.report.view.machine import link_words
 
 _MOST_BARS = 14
@@ -47,7 +41,7 @@ def latency_words(latency: Latency) -> str:
     """`the latency of 1,261 messages from 0 to 4`, or of a rank's rounds."""
     if latency.source is None:
         return "latency"
-    messages = f"{format_count(latency.messages)} message{'' if latency.messages == 1 else 's'}"
+    messages = f"{format_count(latency.messages)} {nouns(latency.messages, 'message')}"
     if latency.target is None:
         return f"the latency of {messages} of rank {latency.source} in rounds of collectives"
     return f"the latency of {messages} from {latency.source} to {latency.target}"

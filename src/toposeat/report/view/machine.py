@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toposeat.model.few import few
+from toposeat.model.plural import plural
 from toposeat.model.quantity import Premise, Quantity, Source
 from toposeat.model.topology import (
     ANY_HOST,
@@ -22,7 +23,7 @@ from toposeat.model.topology import (
 )
 from toposeat.report.parts import Table
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, plural
+from toposeat.report.units import clean
 
 if TYPE_CHECKING:
     from toposeat.model.shape_text import KnownShape

@@ -17,6 +17,7 @@ from toposeat.model.evaluation import (
     MappingResult,
     PhaseTime,
 )
+from toposeat.model.plural import plural
 from toposeat.model.quantity import Premises
 from toposeat.model.rank_info import cpu_doubt, file_doubt
 from toposeat.model.scenario import Worth
@@ -47,7 +48,6 @@ from toposeat.report.units import (
     format_seconds,
     format_share,
     known,
-    plural,
     three_digits,
 )
 from toposeat.report.view.loads import busiest_change, latency_share, levels_and_links

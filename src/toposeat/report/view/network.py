@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from toposeat.model.few import cut
 from toposeat.model.hostlist import compress_hostlist
 from toposeat.model.network import INSIDE_HOSTS, Network, NetworkKind, NetworkLink
+from toposeat.model.plural import plural
 from toposeat.model.quantity import Quantity
 from toposeat.report.parts import Fact, Part, Table, titled_list
 from toposeat.report.text import PLAIN, TextStyle, height, lay_out
-from toposeat.report.units import clean, format_rate, plural, span
+from toposeat.report.units import clean, format_rate, span
 
 _MOST_SWITCHES = 40
 _MOST_LEVELS = 6  # of an overview

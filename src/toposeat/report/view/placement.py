@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from toposeat.model.placement import CORES_KEY, PROOF_KEY, RANGE_KEY, VERDICT_KEY, Placement
+from toposeat.model.plural import plural
 from toposeat.model.topology import ANY_HOST
 from toposeat.report.parts import Fact, Part, Table
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import clean, known, plural
+from toposeat.report.units import clean, known
 
 _NAMES = {
     VERDICT_KEY: "Verdict",

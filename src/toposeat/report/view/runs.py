@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from toposeat.model.evaluation import MappingResult
+from toposeat.model.plural import plural
 from toposeat.model.protocol import Advice, ProtocolRule, Stack
 from toposeat.model.route import CopyProtocol
 from toposeat.model.runs import (
@@ -30,13 +31,7 @@ from toposeat.report.parts import (
     to_copy,
 )
 from toposeat.report.text import PLAIN, TextStyle, lay_out
-from toposeat.report.units import (
-    clean,
-    format_bytes,
-    format_seconds,
-    format_share,
-    plural,
-)
+from toposeat.report.units import clean, format_bytes, format_seconds, format_share
 from toposeat.report.view.differences import rank_differences
 from toposeat.report.view.mapping import line_to_copy, verdict_words
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from toposeat.model.few import within
 from toposeat.model.flow_rate import flow_rate
+from toposeat.model.plural import plural
 from toposeat.model.quantity import Knowledge, Source
 from toposeat.model.topology import (
     Component,
@@ -21,13 +22,7 @@ from toposeat.model.topology import (
 )
 from toposeat.report.parts import Fact, Part, Table, sentences, titled_list
 from toposeat.report.text import PLAIN, TextStyle, height, lay_out
-from toposeat.report.units import (
-    clean,
-    format_bytes,
-    format_seconds,
-    known,
-    plural,
-)
+from toposeat.report.units import clean, format_bytes, format_seconds, known
 from toposeat.report.view.links import (
     DEVICE_LINKS,
     NOMINAL_MARK,

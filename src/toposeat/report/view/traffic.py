@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.few import within
+from toposeat.model.plural import plural
 from toposeat.model.rank_info import DeviceChoice, cpu_doubt
 from toposeat.model.traffic import (
     HISTOGRAM_BUCKETS,
@@ -51,7 +52,6 @@ from toposeat.report.units import (
     format_power_of_two,
     format_seconds,
     known,
-    plural,
     span,
     three_digits,
 )

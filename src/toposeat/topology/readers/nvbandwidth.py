@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.model.pair import BANDWIDTH
+from toposeat.model.plural import plural
 from toposeat.model.quantity import check_pair_number
 from toposeat.model.topology import (
     Device,
@@ -134,8 +135,8 @@ def _count(tests: list[_Test], listed: dict[int, str], file: FileText) -> int:
             if values.shape != (rows, count):
                 raise file.refusal(
                     f"the matrix of {test.name} has {values.shape[0]} rows and"
-                    f" {values.shape[1]} columns, but {origin} has {count}"
-                    f" GPU{'s' if count > 1 else ''}",
+                    f" {values.shape[1]} columns, but {origin} has"
+                    f" {plural(count, 'GPU')}",
                     test.line,
                 )
     if not count:
