@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran, unfolded
 from toposeat.cli.main import main
 
 GOOD_MATRIX = """\
@@ -228,10 +229,10 @@ def test_a_cache_that_cannot_be_is_found_before_the_run(tmp_path, capsys, monkey
 def test_the_next_command_is_quoted(tmp_path, capsys):
     place, machine = tmp_path / "an app's.place", tmp_path / "a machine.json"
     assert main(["discover", "-t", "dgx-1v", "-o", str(machine)]) == 0
-    words = shlex.split(capsys.readouterr().err.splitlines()[-1])
+    words = shlex.split(unfolded(capsys.readouterr().err).splitlines()[-1])
     assert words[words.index("-t") + 1] == str(machine)
     assert main(["map", "ring:8", "-t", str(machine), "-o", str(place)]) == 0
-    words = shlex.split(capsys.readouterr().err.splitlines()[-1])
+    words = shlex.split(unfolded(capsys.readouterr().err).splitlines()[-1])
     assert words[words.index("-p") + 1] == str(place)
 
 
@@ -243,10 +244,29 @@ def test_the_next_command_names_a_file_that_is_not_utf8(tmp_path):
     start = [sys.executable, "-c", "from toposeat.cli.main import entry; entry()"]
     words = [*start, "map", traffic, "-t", "k80-16", "-o", place]
     said = subprocess.run(words, capture_output=True, check=True).stderr
+    said = re.sub(rb" \\\n +", b" ", said)
     named = re.search(rb"^Next: toposeat run -p (.*) -- ", said, re.MULTILINE)
     assert named is not None
     read = subprocess.run(["bash", "-c", b"printf %s " + named[1]], capture_output=True, check=True)
     assert read.stdout == place
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize("name", ["b" * 60, "it's; # a " + "b" * 60])
+def test_a_long_command_that_is_pasted_is_one_command(tmp_path, capsys, name):
+    place = tmp_path / name / f"{name}.place"
+    place.parent.mkdir()
+    assert main(["map", "ring:8", "-t", "dgx-1v", "--min-gain", "0", "-o", str(place)]) == 0
+    (next_step,) = re.findall(
+        r"^Next: (toposeat .*(?:\n .*)*)", capsys.readouterr().err, re.MULTILINE
+    )
+    lines = next_step.splitlines()
+    assert len(lines) > 1
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    pasted = f"toposeat() {{ printf '%s\\0' \"$@\"; }}\n{next_step}"
+    words = ran(["bash", "-ec", pasted], check=True).stdout.split("\0")
+    assert words[:3] == ["run", "-p", str(place)]
+    assert "./app" in words
 
 
 def test_a_long_hint_goes_on_in_a_second_line(capsys):

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from tests.support.processes import unfolded
 from toposeat.cli.main import main
 from toposeat.launch.launchers import EXPORTERS
 
@@ -49,7 +50,7 @@ def test_files_are_written_once(place, tmp_path, capsys):
     assert main(command) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"Next: cd {folder}; mpirun -n 16 --map-by rankfile:file=rankfile" in err
+    assert f"Next: cd {folder}; mpirun -n 16 --map-by rankfile:file=rankfile" in unfolded(err)
     assert sorted(each.name for each in folder.iterdir()) == ["rankfile", "seat.sh"]
     assert os.access(folder / "seat.sh", os.X_OK)
     (folder / "rankfile").unlink()

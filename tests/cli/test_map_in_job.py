@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import executable
+from tests.support.processes import executable, unfolded
 from toposeat.cli.main import main
 from toposeat.launch import export_placement
 from toposeat.model.placement_file import load_placement
@@ -55,12 +55,12 @@ def test_the_order_of_the_job_is_the_default(slurm, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "slurm-job of hgx-h100: 256 slots" in out
     assert "-t slurm-job,taper=2" in out
-    assert f"Next: toposeat export {place} --launcher torchrun" in err
+    assert f"Next: toposeat export {place} --launcher torchrun" in unfolded(err)
     assert "./app" not in err
     halo = str(tmp_path / "halo.place")
     assert main(["map", "ring:256", *words[2:], "--solver", "default", "-o", halo]) == 0
     err = capsys.readouterr().err
-    assert f"Next: toposeat run -p {halo} -- srun -n 256 ./app" in err
+    assert f"Next: toposeat run -p {halo} -- srun -n 256 ./app" in unfolded(err)
     assert f"Export: toposeat export {halo} --launcher torchrun" in err
     seats = load_placement(place).seats
     assert [seat.host for seat in seats] == [f"h{1 + rank // 8}" for rank in range(256)]

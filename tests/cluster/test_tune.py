@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
 from tests.support.interposed import compile_c
+from tests.support.processes import unfolded
 from toposeat.model.placement_file import load_placement
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -39,7 +40,7 @@ class Job:
         """The result and the remarks of `toposeat tune`, which ends well."""
         code, result, said = self.toposeat("tune", "--json")
         assert code == 0, said
-        assert f"Next: toposeat run -- {' '.join(map(str, self.line))}\n" in said
+        assert f"Next: toposeat run -- {' '.join(map(str, self.line))}\n" in unfolded(said)
         found = json.loads(result)
         assert found["placed"]["predicted_s"] < found["default"]["predicted_s"]
         return found, said

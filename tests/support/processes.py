@@ -1,5 +1,6 @@
 """Programs that tests start and wait for."""
 
+import re
 import subprocess
 
 LONGEST_S = 600.0  # a test that hangs ends some time
@@ -10,6 +11,11 @@ def ran(words, *, timeout=LONGEST_S, check=False, **more):
     return subprocess.run(
         words, capture_output=True, text=True, timeout=timeout, check=check, **more
     )
+
+
+def unfolded(said):
+    """Remarks with the lines that a command was folded into as one."""
+    return re.sub(r" \\\n +|(?<=;)\n {8}", " ", said)
 
 
 def executable(path, text):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import unfolded
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import LinkKind, PathClass, Vendor
@@ -296,7 +297,7 @@ def test_the_command_writes_the_file(tmp_path, capsys):
     assert main(command) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"Next: export NCCL_TOPO_FILE={path}" in err
+    assert f"Next: export NCCL_TOPO_FILE={path}" in unfolded(err)
     assert "Note: rates, latencies" in err
     assert main(command) == 2  # is there already
     written = path.read_text()

@@ -407,19 +407,25 @@ def show_mapping(
 def tell(*lines: str) -> None:
     """Write remarks to stderr, one line each: no name can break a line.
 
-    A long hint goes on in a further line, never within a quotation; a command to copy stays a line.
+    A long hint or next step goes on in a further line, never within a quotation; a command to copy
+    goes on after a backslash, so that all of it can be pasted.
     """
     for line in lines:
         text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
         _to_stderr(_folded(text) + "\n")
 
 
-_WIDTH = 120  # columns of a hint
+_WIDTH = 120  # columns of a hint, of a next step
+_COMMAND = re.compile(": (toposeat|mpirun) ")  # in a hint
+# What no shell breaks: words, with what they quote.
+_WORD = re.compile(r"""(?:\$'(?:\\.|[^'\\])*'|'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+""")
 
 
 def _folded(line: str) -> str:
-    if len(line) <= _WIDTH or not line.startswith("hint:"):
+    if len(line) <= _WIDTH or not line.startswith(("hint:", "Next:")):
         return line
+    if line.startswith("Next:"):
+        return _continued(line)
     folded = [""]
     for clause in line.split("; "):
         last = folded[-1]
@@ -430,7 +436,25 @@ def _folded(line: str) -> str:
             folded.append(f"       {clause}")
         else:
             folded[-1] = f"{last}; {clause}" if last else clause
-    return "\n".join(folded)
+    return "\n".join(_continued(each) if _COMMAND.search(each) else each for each in folded)
+
+
+def _continued(line: str) -> str:
+    """A command on several lines, unless it has a comment, or a quotation that does not end."""
+    start = re.match(r"(hint:|Next:)? *", line)
+    assert start is not None
+    command = line[start.end() :]
+    words = _WORD.findall(command)
+    if " ".join(words) != command or any(word.startswith("#") for word in words):
+        return line
+    rows = [start[0] + words[0]]
+    for word in words[1:]:
+        if len(f"{rows[-1]} {word} \\") > _WIDTH:
+            rows[-1] += "" if re.search(r"[^\\];$", rows[-1]) else " \\"
+            rows.append(f"{' ' * (start.end() + 2)}{word}")
+        else:
+            rows[-1] += f" {word}"
+    return "\n".join(rows)
 
 
 def _to_stderr(text: str) -> None:

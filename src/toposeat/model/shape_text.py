@@ -18,8 +18,8 @@ _US = 1e-6
 _FORM = r"([a-z]+[1-4]?d?):([0-9]+(?:[:x][0-9]+)*)((?:,[^,]*)*)"
 _NUMBER = r"[0-9]{1,12}(\.[0-9]{1,12})?(e-?[0-9]{1,2})?"
 SHAPE_HINT = (
-    "forms: hierarchy:4:8:128  fattree:8:16:32  torus3d:8x8x16,nodes=2  dragonfly:9:16:4:4,"
-    " with costs= bandwidth= latency= taper= rails= hosts=;"
+    "forms: hierarchy:4:8:128  fattree:8:16:32  torus3d:8x8x16,nodes=2  dragonfly:9:16:4:4;"
+    " behind a comma costs= bandwidth= latency= taper= rails= hosts=;"
     " see docs/how-to/networks.md"
 )
 

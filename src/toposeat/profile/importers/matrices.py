@@ -112,7 +112,7 @@ def _check_square(path: str | Path, lines: Sequence[_Line]) -> None:
             f"the matrix is not square: {len(lines)} rows of {width} columns",
             path=path,
             line=lines[-1][0],
-            hint="is the file truncated, or does it have a column of labels without a header?"
+            hint="the file may be truncated, or have a column of labels without a header;"
             " a list of pairs begins with the line source,target,bytes",
         )
 

@@ -26,8 +26,8 @@ _MAX_DISTINCT = 1 << 22  # communicators, and different calls of one
 _MAX_CALL_BYTES = 1 << 60
 
 _HINT = (
-    "log it with: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL NCCL_DEBUG_FILE=nccl.%h.%p"
-    " (older NCCL, 2.13 for one, names no commId: profile the PyTorch program instead)"
+    "log it with: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL NCCL_DEBUG_FILE=nccl.%h.%p;"
+    " older NCCL, 2.13 for one, names no commId: profile the PyTorch program instead"
 )
 _PREFIX = re.compile(
     r"([^\s:]{1,255}):(\d{1,10}):(\d{1,10}) \[-?\d{1,4}\] (?:[^\s:]{1,99}:\d{1,6} )?NCCL INFO ",
