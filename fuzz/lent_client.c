@@ -8,8 +8,10 @@
        built      it asks for the log of a build */
 #include "fuzz.h"
 
-#include "client.h"
+#include "command.h"
 #include "frames.h"
+#include "program.h"
+#include "receive.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -41,21 +43,6 @@ static void *answer(void *context) {
   return NULL;
 }
 
-static struct tps_link *new_link(int socket) {
-  struct tps_link *link = calloc(1, sizeof *link);
-  if (link == NULL)
-    abort();
-  link->free_slot = UINT32_MAX;
-  atomic_store(&link->ids, 1000);
-  pthread_mutex_init(&link->sending, NULL);
-  pthread_mutex_init(&link->state, NULL);
-  pthread_cond_init(&link->changed, NULL);
-  link->channel = tps__channel_new(link, socket);
-  if (link->channel == NULL)
-    abort();
-  return link;
-}
-
 struct client {
   struct tps_link *link;
   cl_device_id device;
@@ -66,7 +53,10 @@ struct client {
 };
 
 static void begin(struct client *client, int socket) {
-  client->link = new_link(socket);
+  client->link = tps__link_new(socket, &tps__hearing);
+  if (client->link == NULL)
+    abort();
+  atomic_store(&client->link->ids, 1000);
   client->device = tps__object_new(sizeof *client->device, TPS_DEVICE, client->link);
   client->context = tps__object_new(sizeof *client->context, TPS_CONTEXT, client->link);
   client->queue = tps__object_new(sizeof *client->queue, TPS_COMMAND_QUEUE, client->link);

@@ -171,16 +171,20 @@ def absent_stub(call: Call, head: str) -> list[str]:
     return [head, *unused, "  return CL_INVALID_OPERATION;"]
 
 
-def info_stub(call: Call, head: str, checked: str) -> list[str]:
-    """A question: what is known here, then the proxy."""
-    first, kind = call.parameters[0].name, KINDS[call.parameters[0].type].lower()
+def about(call: Call) -> str:
+    """The function that knows what is known here."""
     functions = {
         "GetImageInfo": "image",
         "GetProgramBuildInfo": "build",
         "GetKernelWorkGroupInfo": "work_group",
     }
+    return f"tps__about_{functions.get(call.name, KINDS[call.parameters[0].type].lower())}"
+
+
+def info_stub(call: Call, head: str, checked: str) -> list[str]:
+    """A question: what is known here, then the proxy."""
+    first = call.parameters[0].name
     device = call.parameters[1].name if len(call.parameters) > 1 else "NULL"
-    about = f"tps__about_{functions.get(call.name, kind)}"
     known = ", ".join(p.name for p in call.parameters)
     asked = "CL_INVALID_VALUE"
     if call.proxy != "-":
@@ -189,7 +193,7 @@ def info_stub(call: Call, head: str, checked: str) -> list[str]:
         head,
         checked,
         "  struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};",
-        f"  cl_int code = {about}({known}, param_name, &answer);",
+        f"  cl_int code = {about(call)}({known}, param_name, &answer);",
         f"  return code == TPS_NOT_HERE ? {asked} : code;",
     ]
 
@@ -254,7 +258,7 @@ def client_header(calls: list[Call]) -> str:
         HEAD,
         "#ifndef TOPOSEAT_VIRTUAL_CLIENT_CALLS_H\n#define TOPOSEAT_VIRTUAL_CLIENT_CALLS_H",
     ]
-    made.append('#include "calls.h"\n#include "wire.h"\n')
+    made.append('#include "calls.h"\n#include "wire.h"\n\nstruct tps_answer;')
     by_slot = {call.slot: call.name for call in calls}
     made.append("/* The table of calls that each object of an ICD begins with. */")
     made.append("struct tps_dispatch {")
@@ -266,13 +270,20 @@ def client_header(calls: list[Call]) -> str:
     made.append("};")
     made += [f"__typeof__(cl{call.name}) tps__cl{call.name};" for call in calls]
     made += [f"{put_declaration(call)};" for call in calls if is_put(call)]
+    made += [
+        f"cl_int {about(call)}({', '.join(p.declaration for p in call.parameters)},"
+        " cl_uint name, const struct tps_answer *answer);"
+        for call in calls
+        if call.client == "info"
+    ]
     made += ["extern const struct tps_dispatch tps__dispatch;", "#endif", ""]
     return "\n".join(made)
 
 
 def client_source(calls: list[Call]) -> str:
     """The text of client_calls.c."""
-    made = [HEAD, '#include <CL/cl_icd.h>\n#include <string.h>\n\n#include "client.h"\n']
+    made = [HEAD, "#include <CL/cl_icd.h>\n#include <string.h>\n"]
+    made.append('#include "command.h"\n#include "memory.h"\n#include "program.h"\n')
     for call in calls:
         if is_put(call):
             lines = [put_line(p) for p in call.sent]

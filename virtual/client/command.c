@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Queues, and what every command has: its checks, its wait list, its event. */
+#include "command.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "log.h"
+#include "memory.h"
+#include "program.h"
 
 /* ---- Queues */
 

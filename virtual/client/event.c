@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "event.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "command.h"
+#include "log.h"
 
 #define EVENT_BIT (1ULL << 63)
 enum { SLOT_BITS = 24 };
@@ -190,7 +193,7 @@ cl_int tps__event_wait(struct _cl_event *event) {
     uint64_t since = tps__now_ns();
     tps__flush(link);
     if (event->queue != NULL) /* what is the user's is not told by the proxy */
-      tps__read(link, is_awaited, event);
+      tps__read(link->channel, is_awaited, event);
     pthread_mutex_lock(&link->state);
     link->waiting++;
     while (is_awaited(event) && !atomic_load(&link->is_dead))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "memory.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "client.h"
 
 static size_t side(size_t told) { return told == 0 ? 1 : told; }
 

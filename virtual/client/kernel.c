@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "program.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "event.h"
+#include "log.h"
+#include "memory.h"
 
 static char *take_text(struct tps_cursor *in) {
   size_t length = 0;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "link.h"
+
 #include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -9,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "event.h"
 
 enum { BATCH = 16 << 10, SMALL = 4 << 10 };
 
@@ -88,11 +90,7 @@ static void leave_to_parent(void) {
   }
 }
 
-/* What was enqueued last is sent, as a native one would run it. */
-__attribute__((destructor)) static void leave(void) {
-  atomic_store(&tps__is_leaving, true);
-  if (links != NULL)
-    tps__report();
+void tps__leave(void) {
   for (struct tps_link *link = links; link != NULL; link = link->next) {
     if (atomic_load(&link->is_dead))
       continue;
@@ -101,27 +99,33 @@ __attribute__((destructor)) static void leave(void) {
   }
 }
 
-struct tps_link *tps__connect(const char *endpoint) {
-  int handle = greet(endpoint);
-  struct tps_link *link = handle < 0 ? NULL : calloc(1, sizeof *link);
+struct tps_link *tps__link_new(int socket, const struct tps_hearing *hearing) {
+  struct tps_link *link = calloc(1, sizeof *link);
   if (link == NULL)
     return NULL;
-  link->endpoint = strdup(endpoint);
   link->free_slot = UINT32_MAX;
   atomic_store(&link->ids, 1U << 20);
   pthread_mutex_init(&link->sending, NULL);
   pthread_mutex_init(&link->state, NULL);
   pthread_cond_init(&link->changed, NULL);
-  link->channel = tps__channel_new(link, handle);
+  link->channel = tps__channel_new(link, socket, hearing);
   if (link->channel != NULL)
     return link;
-  close(handle);
-  free(link->endpoint);
   free(link);
   return NULL;
 }
 
-struct tps_link *tps__link(const char *endpoint) {
+struct tps_link *tps__connect(const char *endpoint, const struct tps_hearing *hearing) {
+  int handle = greet(endpoint);
+  struct tps_link *link = handle < 0 ? NULL : tps__link_new(handle, hearing);
+  if (link != NULL)
+    link->endpoint = strdup(endpoint);
+  else if (handle >= 0)
+    close(handle);
+  return link;
+}
+
+struct tps_link *tps__link(const char *endpoint, const struct tps_hearing *hearing) {
   for (struct tps_link *link = links; link != NULL; link = link->next)
     if (strcmp(link->endpoint, endpoint) == 0)
       return link;
@@ -132,7 +136,7 @@ struct tps_link *tps__link(const char *endpoint) {
     if (pthread_create(&thread, NULL, hurry_along, NULL) == 0)
       pthread_detach(thread);
   }
-  struct tps_link *link = tps__connect(endpoint);
+  struct tps_link *link = tps__connect(endpoint, hearing);
   if (link == NULL)
     return NULL;
   link->next = links;
@@ -226,13 +230,6 @@ struct tps_text *tps__begin_locked(struct tps_link *link, uint32_t call, struct 
   return &link->batch;
 }
 
-struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_reply *reply) {
-  if (atomic_load_explicit(&link->ended, memory_order_relaxed) != NULL)
-    tps__bury(link);
-  tps__lock(link);
-  return tps__begin_locked(link, call, reply);
-}
-
 /* The message's head learns its length. */
 static void close_message(struct tps_link *link, size_t raw) {
   uint32_t length = (uint32_t)(link->batch.length - link->head - sizeof(struct tps_head) + raw);
@@ -258,7 +255,7 @@ static bool is_awaited(const void *reply) {
 }
 
 cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply) {
-  tps__read(link, is_awaited, reply);
+  tps__read(link->channel, is_awaited, reply);
   pthread_mutex_lock(&link->state);
   link->waiting++;
   while (is_awaited(reply) && !atomic_load(&link->is_dead))
@@ -316,7 +313,8 @@ uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout) {
     length = total - offset < TPS_FRAME ? total - offset : TPS_FRAME;
     const char *bytes = packed(layout, offset, length, copy);
     if (offset == 0) {
-      tps__begin(link, TPS_UPLOAD, NULL);
+      tps__lock(link);
+      tps__begin_locked(link, TPS_UPLOAD, NULL);
       link->uploads++;
     } else {
       struct tps_head head = {.call = TPS_UPLOAD};

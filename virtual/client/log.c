@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "log.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "client.h"
 
 void tps__list(struct tps_object *object) {
   struct tps_link *link = object->link;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Buffers, sub-buffers, samplers. */
+#include "memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "command.h"
 
 enum { ALIGNMENT = 4096 };
 
@@ -35,23 +37,6 @@ cl_mem tps__memory_new(cl_context context, cl_uint type, cl_ulong flags, void *h
   made->host = (flags & CL_MEM_USE_HOST_PTR) != 0 ? host_ptr : NULL;
   tps__hold(context);
   return made;
-}
-
-void tps__memory_free(cl_mem memobj) {
-  while (memobj->destructors != NULL) {
-    struct tps_destructor *destructor = memobj->destructors;
-    memobj->destructors = destructor->next;
-    destructor->call(memobj, destructor->data);
-    free(destructor);
-  }
-  while (memobj->maps != NULL) {
-    struct tps_map *map = memobj->maps;
-    memobj->maps = map->next;
-    free(map);
-  }
-  free(memobj->shadow);
-  tps__drop(memobj->parent);
-  tps__drop(memobj->context);
 }
 
 static bool is_too_big(cl_context context, size_t size) {

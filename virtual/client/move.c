@@ -4,6 +4,8 @@
    they take longest and nothing has to stop for them. Then sending stops, the queues run dry, the
    rest is said, the old proxy gives the new one what memory holds, and the link has another socket.
    Whatever the new proxy refuses ends the move, and all is as it was. */
+#include "move.h"
+
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "command.h"
+#include "log.h"
+#include "memory.h"
+#include "program.h"
+#include "report.h"
 
 struct pending {
   struct pending *next;
@@ -178,9 +184,10 @@ static bool meet(struct move *move) {
   for (char *one = strtok_r(move->endpoints, " ", &left); one != NULL && move->home == NULL;
        one = strtok_r(NULL, " ", &left))
     if (strncmp(one, "unix:", 5) != 0 || access(one + 5, W_OK) == 0)
-      move->home = tps__connect(one);
+      move->home = tps__connect(one, move->link->channel->hearing);
   if (move->home == NULL || !tps__learn_devices(move->home))
     return refuse(move, "the proxy of the other device does not answer");
+  tps__measure(move->home);
   cl_device_id there = move->home->devices;
   while (there != NULL && there->index != move->to)
     there = there->next;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "object.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "command.h"
+#include "log.h"
+#include "memory.h"
+#include "program.h"
 
 bool tps__is_object(const struct tps_object *object, uint32_t kind) {
   return object != NULL && object->dispatch == &tps__dispatch && object->kind == kind;
@@ -111,6 +116,23 @@ static void free_queue(cl_command_queue queue) {
   tps__drop(queue->context);
 }
 
+static void free_memory(cl_mem memobj) {
+  while (memobj->destructors != NULL) {
+    struct tps_destructor *destructor = memobj->destructors;
+    memobj->destructors = destructor->next;
+    destructor->call(memobj, destructor->data);
+    free(destructor);
+  }
+  while (memobj->maps != NULL) {
+    struct tps_map *map = memobj->maps;
+    memobj->maps = map->next;
+    free(map);
+  }
+  free(memobj->shadow);
+  tps__drop(memobj->parent);
+  tps__drop(memobj->context);
+}
+
 static void free_program(cl_program program) {
   for (cl_uint i = 0; i < program->device_count; i++)
     tps__drop(program->devices[i]);
@@ -173,7 +195,7 @@ static void destroy(struct tps_object *object) {
     free_queue((cl_command_queue)object);
     break;
   case TPS_MEM_OBJECT:
-    tps__memory_free((cl_mem)object);
+    free_memory((cl_mem)object);
     break;
   case TPS_SAMPLER:
     tps__drop(((cl_sampler)object)->context);
@@ -232,13 +254,20 @@ cl_int tps__release(struct tps_object *object) {
 
 /* Events that ended are let go of by a thread of the application: the one that receives never
  * sends. */
-void tps__bury(struct tps_link *link) {
+static void bury(struct tps_link *link) {
   struct _cl_event *event = atomic_exchange(&link->ended, NULL);
   while (event != NULL) {
     struct _cl_event *next = event->next;
     tps__drop(event);
     event = next;
   }
+}
+
+struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_reply *reply) {
+  if (atomic_load_explicit(&link->ended, memory_order_relaxed) != NULL)
+    bury(link);
+  tps__lock(link);
+  return tps__begin_locked(link, call, reply);
 }
 
 void *tps__made(void *argument, struct tps_reply *reply, cl_int *errcode_ret) {
@@ -264,6 +293,12 @@ void tps__put_list(struct tps_text *out, size_t count, const void *const *object
 }
 
 /* ---- Answers */
+
+void *tps__fail(cl_int *errcode_ret, cl_int code) {
+  if (errcode_ret != NULL)
+    *errcode_ret = code;
+  return NULL;
+}
 
 cl_int tps__give(const struct tps_answer *answer, const void *value, size_t size) {
   if (answer->value != NULL) {

@@ -1,62 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The platform, its devices, contexts. */
+/* What the process borrowed: its platform, and contexts over its devices. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "device.h"
+#include "receive.h"
+#include "report.h"
 
-struct _cl_platform_id tps__platform = {
-    .base = {.dispatch = &tps__dispatch, .kind = TPS_PLATFORM, .users = 1, .holds = 1}};
-
-static cl_device_id devices[MOST_DEVICES];
-static cl_uint device_count;
 static pthread_once_t found = PTHREAD_ONCE_INIT;
-
-void *tps__fail(cl_int *errcode_ret, cl_int code) {
-  if (errcode_ret != NULL)
-    *errcode_ret = code;
-  return NULL;
-}
-
-/* A device and what is known of it. */
-static cl_device_id take_device(struct tps_link *link, struct tps_cursor *in) {
-  cl_device_id device = tps__object_new(sizeof *device, TPS_DEVICE, link);
-  size_t length = 0;
-  for (uint64_t facts = tps_take(in); device != NULL && facts > 0 && !in->bad; facts--) {
-    cl_uint name = (cl_uint)tps_take(in);
-    const unsigned char *bytes = tps_take_bytes(in, &length);
-    if (!in->bad)
-      tps__learn(&device->base, TPS_CALL_GetDeviceInfo, 0, name, bytes, length);
-  }
-  return device;
-}
-
-/* The facts of all devices of a proxy come with its first answer. */
-bool tps__learn_devices(struct tps_link *link) {
-  struct tps_reply reply;
-  tps__begin(link, TPS_DEVICES, &reply);
-  tps__end(link);
-  cl_int code = tps__await(link, &reply);
-  size_t length = 0;
-  const unsigned char *host = code == 0 ? tps_take_bytes(&reply.in, &length) : NULL;
-  link->host = strndup(host == NULL ? "" : (const char *)host, length);
-  uint64_t count = tps_take(&reply.in);
-  for (uint64_t i = 0; i < count && !reply.in.bad && i < MOST_DEVICES; i++) {
-    uint64_t held = tps_take(&reply.in);
-    cl_device_id device = take_device(link, &reply.in);
-    if (device == NULL)
-      break;
-    device->held = held;
-    device->index = (unsigned)i;
-    device->base.id = i + 1;
-    device->next = link->devices;
-    link->devices = device;
-  }
-  tps__reply_free(&reply);
-  tps__measure(link);
-  return code == 0;
-}
 
 /* One word of TOPOSEAT_CL_DEVICES: ENDPOINT#INDEX. */
 static void add_device(char *word) {
@@ -71,9 +23,12 @@ static void add_device(char *word) {
     return;
   }
   *hash = '\0';
-  struct tps_link *link = tps__link(word);
-  if (link == NULL || (link->host == NULL && !tps__learn_devices(link)))
+  struct tps_link *link = tps__link(word, &tps__hearing);
+  bool is_new = link != NULL && link->host == NULL;
+  if (link == NULL || (is_new && !tps__learn_devices(link)))
     return;
+  if (is_new)
+    tps__measure(link);
   cl_device_id device = link->devices;
   while (device != NULL && device->index != index)
     device = device->next;
@@ -82,8 +37,8 @@ static void add_device(char *word) {
             "toposeat: error: %s has no device %lu\n"
             "hint: lend and borrow again: the node's devices have changed\n",
             word, index);
-  else if (device_count < MOST_DEVICES)
-    devices[device_count++] = device;
+  else
+    tps__keep_device(device);
 }
 
 static void find_devices(void) {
@@ -98,12 +53,7 @@ static void find_devices(void) {
   tps__report();
 }
 
-cl_uint tps__known_devices(cl_device_id **list) {
-  *list = devices;
-  return device_count;
-}
-
-cl_uint tps__devices(cl_device_id **list) {
+static cl_uint find(cl_device_id **list) {
   pthread_once(&found, find_devices);
   return tps__known_devices(list);
 }
@@ -115,7 +65,7 @@ cl_int tps__clGetPlatformIDs(cl_uint num_entries, cl_platform_id *platforms,
   cl_device_id *list = NULL;
   if ((platforms == NULL && num_platforms == NULL) || (platforms != NULL && num_entries == 0))
     return CL_INVALID_VALUE;
-  cl_uint count = tps__devices(&list) > 0;
+  cl_uint count = find(&list) > 0;
   if (num_platforms != NULL)
     *num_platforms = count;
   if (platforms != NULL && count > 0)
@@ -129,7 +79,7 @@ static cl_int give_name(const struct tps_answer *answer) {
   size_t begin = strlen(text);
   cl_device_id *list = NULL;
   struct tps_answer of_device = {sizeof text - begin, text + begin, NULL};
-  if (tps__devices(&list) == 0 ||
+  if (find(&list) == 0 ||
       tps__ask(&list[0]->base, TPS_CALL_GetDeviceInfo, NULL, CL_PLATFORM_NAME, &of_device) != 0)
     return tps__give_text(answer, "toposeat");
   return tps__give_text(answer, text);
@@ -158,12 +108,11 @@ cl_int tps__clGetPlatformInfo(cl_platform_id platform, cl_uint param_name, size_
   }
 }
 
-static cl_ulong type_of(cl_device_id device) { return tps__device_number(device, CL_DEVICE_TYPE); }
-
-static bool is_of_type(cl_uint i, cl_ulong wanted) {
-  if (wanted == CL_DEVICE_TYPE_ALL || (i == 0 && (wanted & CL_DEVICE_TYPE_DEFAULT) != 0))
+static bool is_of_type(cl_device_id device, bool is_first, cl_ulong wanted) {
+  if (wanted == CL_DEVICE_TYPE_ALL || (is_first && (wanted & CL_DEVICE_TYPE_DEFAULT) != 0))
     return true;
-  return (type_of(devices[i]) & wanted & ~(cl_ulong)CL_DEVICE_TYPE_DEFAULT) != 0;
+  return (tps__device_number(device, CL_DEVICE_TYPE) & wanted &
+          ~(cl_ulong)CL_DEVICE_TYPE_DEFAULT) != 0;
 }
 
 cl_int tps__clGetDeviceIDs(cl_platform_id platform, cl_ulong device_type, cl_uint num_entries,
@@ -178,9 +127,9 @@ cl_int tps__clGetDeviceIDs(cl_platform_id platform, cl_ulong device_type, cl_uin
     return CL_INVALID_DEVICE_TYPE;
   if ((list == NULL && num_devices == NULL) || (list != NULL && num_entries == 0))
     return CL_INVALID_VALUE;
-  cl_uint known = tps__devices(&all);
+  cl_uint known = find(&all);
   for (cl_uint i = 0; i < known; i++)
-    if (is_of_type(i, device_type)) {
+    if (is_of_type(all[i], i == 0, device_type)) {
       if (list != NULL && count < num_entries)
         list[count] = all[i];
       count++;
@@ -190,38 +139,7 @@ cl_int tps__clGetDeviceIDs(cl_platform_id platform, cl_ulong device_type, cl_uin
   return count > 0 ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
 }
 
-/* ---- Devices */
-
-cl_ulong tps__device_number(cl_device_id device, cl_uint name) {
-  cl_ulong number = 0;
-  struct tps_answer answer = {sizeof number, &number, NULL};
-  (void)tps__ask(&device->base, TPS_CALL_GetDeviceInfo, NULL, name, &answer);
-  return number;
-}
-
-cl_int tps__about_device(cl_device_id device, cl_uint name, const struct tps_answer *answer) {
-  switch (name) {
-  case CL_DEVICE_PLATFORM:
-    return TPS_GIVE(answer, cl_platform_id, &tps__platform);
-  case CL_DEVICE_PARENT_DEVICE:
-    return TPS_GIVE(answer, cl_device_id, device->parent);
-  case CL_DEVICE_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&device->base.users));
-  case CL_DEVICE_AVAILABLE:
-    return TPS_GIVE(answer, cl_uint, !atomic_load(&device->base.link->is_dead));
-  default:
-    return tps__ask(&device->base, TPS_CALL_GetDeviceInfo, NULL, name, answer);
-  }
-}
-
 /* ---- Contexts */
-
-bool tps__context_has(cl_context context, cl_device_id device) {
-  for (cl_uint i = 0; i < context->device_count; i++)
-    if (context->devices[i] == device)
-      return true;
-  return false;
-}
 
 static cl_int check_properties(const intptr_t *properties, size_t *bytes) {
   size_t count = 0;
@@ -358,46 +276,4 @@ TPS_EXPORT void *clGetExtensionFunctionAddress(const char *name) {
 void *tps__clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
                                                     const char *func_name) {
   return tps__is(platform, TPS_PLATFORM) ? tps__clGetExtensionFunctionAddress(func_name) : NULL;
-}
-
-/* ---- Sub-devices */
-
-cl_int tps__clCreateSubDevices(cl_device_id in_device, const intptr_t *properties,
-                               cl_uint num_devices, cl_device_id *out_devices,
-                               cl_uint *num_devices_ret) {
-  if (!tps__is(in_device, TPS_DEVICE))
-    return CL_INVALID_DEVICE;
-  if (properties == NULL || (out_devices == NULL && num_devices_ret == NULL))
-    return CL_INVALID_VALUE;
-  size_t words = 1; /* kind, then one value, or counts up to a 0; and a 0 */
-  if (properties[0] == CL_DEVICE_PARTITION_BY_COUNTS)
-    while (properties[words] != 0)
-      words++;
-  words += properties[0] == 0 ? 0 : 2;
-  struct tps_link *link = in_device->base.link;
-  uint64_t first = atomic_fetch_add(&link->ids, MOST_DEVICES);
-  struct tps_reply reply;
-  struct tps_text *out = tps__begin(link, TPS_CALL_CreateSubDevices, &reply);
-  tps_put(out, in_device->base.id);
-  tps_put_bytes(out, properties, words * sizeof *properties);
-  tps_put(out, out_devices == NULL ? 0 : num_devices < MOST_DEVICES ? num_devices : MOST_DEVICES);
-  tps_put(out, first);
-  tps__end(link);
-  cl_int code = tps__await(link, &reply);
-  cl_uint count = (cl_uint)tps_take(&reply.in);
-  for (cl_uint i = 0; code == 0 && out_devices != NULL && i < count && i < num_devices; i++) {
-    out_devices[i] = take_device(link, &reply.in);
-    if (out_devices[i] == NULL) {
-      code = CL_OUT_OF_HOST_MEMORY;
-      break;
-    }
-    out_devices[i]->base.id = first + i;
-    out_devices[i]->parent = in_device;
-    tps__hold(in_device);
-    atomic_fetch_add(&link->sub_devices, 1);
-  }
-  tps__reply_free(&reply);
-  if (code == 0 && num_devices_ret != NULL)
-    *num_devices_ret = count;
-  return code;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "program.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "event.h"
+#include "log.h"
 
 static cl_program program_new(cl_context context) {
   cl_program program = tps__object_new(sizeof *program, TPS_PROGRAM, context->base.link);

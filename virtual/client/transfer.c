@@ -2,10 +2,12 @@
 /* Reads, writes and maps. What a write sends goes ahead of it as uploads; a read is told where its
    bytes go by its event. Large ones of buffers are cut, so that the device copies one piece while
    the next is on its way; the event of the last piece ends when all have. */
+#include "command.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "memory.h"
 
 enum { PAGE = 4096 };
 
