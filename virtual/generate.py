@@ -164,26 +164,24 @@ def put_line(p: Parameter) -> str:
     return f"  tps_put(out, (uint64_t){p.name});"
 
 
-def absent_stub(call: Call, head: str) -> list[str]:
-    """A call that is refused."""
-    named = [part.split()[-1].lstrip("*") for part in TAILS[call.tail].split(",")]
-    unused = [f"  (void){name};" for name in [*(p.name for p in call.parameters), *named]]
-    return [head, *unused, "  return CL_INVALID_OPERATION;"]
+PARTIAL = {  # questions about something of the object
+    "GetEventProfilingInfo": "profiling",
+    "GetImageInfo": "image",
+    "GetKernelArgInfo": "argument",
+    "GetKernelWorkGroupInfo": "work_group",
+    "GetProgramBuildInfo": "build",
+}
 
 
 def about(call: Call) -> str:
     """The function that knows what is known here."""
-    functions = {
-        "GetImageInfo": "image",
-        "GetProgramBuildInfo": "build",
-        "GetKernelWorkGroupInfo": "work_group",
-    }
-    return f"tps__about_{functions.get(call.name, KINDS[call.parameters[0].type].lower())}"
+    return f"tps__about_{PARTIAL.get(call.name, KINDS[call.parameters[0].type].lower())}"
 
 
 def info_stub(call: Call, head: str, checked: str) -> list[str]:
     """A question: what is known here, then the proxy."""
-    first = call.parameters[0].name
+    first, kind = call.parameters[0].name, KINDS[call.parameters[0].type]
+    users = f"CL_{kind.removeprefix('COMMAND_').removesuffix('_OBJECT')}_REFERENCE_COUNT"
     device = call.parameters[1].name if len(call.parameters) > 1 else "NULL"
     known = ", ".join(p.name for p in call.parameters)
     asked = "CL_INVALID_VALUE"
@@ -193,19 +191,46 @@ def info_stub(call: Call, head: str, checked: str) -> list[str]:
         head,
         checked,
         "  struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};",
+        *(
+            []
+            if call.name in PARTIAL
+            else [
+                f"  if (param_name == {users})",
+                f"    return TPS_GIVE(&answer, cl_uint, atomic_load(&{first}->base.users));",
+            ]
+        ),
         f"  cl_int code = {about(call)}({known}, param_name, &answer);",
         f"  return code == TPS_NOT_HERE ? {asked} : code;",
     ]
 
 
+def command_of(call: Call, kind: str) -> str:
+    """The command that a call of the application asks for."""
+    return (
+        f"{{.call = TPS_CALL_{call.name}, .type = CL_COMMAND_{kind}, .queue = queue,\n"
+        "      .waits = num_events_in_wait_list, .list = event_wait_list, .event = event}"
+    )
+
+
+def transfer_stub(call: Call, head: str) -> list[str]:
+    """A read or a write."""
+    _, kind, move = call.client.split(" ", 2)
+    is_read = str(kind.startswith("READ")).lower()
+    return [
+        head,
+        f"  struct tps_transfer transfer = {{.command = {command_of(call, kind)},",
+        f"      .memory = {call.parameters[1].name}, .is_read = {is_read},",
+        "      .is_blocking = blocking != 0};",
+        f"  return {move};",
+    ]
+
+
 def command_stub(call: Call, head: str) -> list[str]:
     """A command of a queue."""
-    command, _, check = call.client.removeprefix("enqueue ").partition(" ")
+    kind, _, check = call.client.removeprefix("enqueue ").partition(" ")
     lines = [
         head,
-        f"  struct tps_command command = {{.call = TPS_CALL_{call.name},",
-        f"      .type = CL_COMMAND_{command}, .queue = queue, .waits = num_events_in_wait_list,",
-        "      .list = event_wait_list, .event = event};",
+        f"  struct tps_command command = {command_of(call, kind)};",
         "  cl_int code = tps__command_check(&command);",
     ]
     lines += [
@@ -231,12 +256,12 @@ def stub(call: Call) -> str:
     first, kind = call.parameters[0].name, KINDS[call.parameters[0].type]
     checked = f"  if (!tps__is({first}, TPS_{kind}))\n    return CL_INVALID_{kind};"
     word = call.client.split(" ")[0]
-    if word == "absent":
-        lines = absent_stub(call, head)
-    elif word == "info":
+    if word == "info":
         lines = info_stub(call, head, checked)
     elif word == "enqueue":
         lines = command_stub(call, head)
+    elif word == "transfer":
+        lines = transfer_stub(call, head)
     else:
         lines = [head, checked, f"  return tps__{word}(&{first}->base);"]
     return "\n".join([*lines, "}", ""])
@@ -283,7 +308,7 @@ def client_header(calls: list[Call]) -> str:
 def client_source(calls: list[Call]) -> str:
     """The text of client_calls.c."""
     made = [HEAD, "#include <CL/cl_icd.h>\n#include <string.h>\n"]
-    made.append('#include "command.h"\n#include "memory.h"\n#include "program.h"\n')
+    made.append('#include "memory.h"\n#include "program.h"\n#include "transfer.h"\n')
     for call in calls:
         if is_put(call):
             lines = [put_line(p) for p in call.sent]

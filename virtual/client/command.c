@@ -51,8 +51,6 @@ cl_int tps__about_command_queue(cl_command_queue queue, cl_uint name,
     return TPS_GIVE(answer, cl_context, queue->context);
   case CL_QUEUE_DEVICE:
     return TPS_GIVE(answer, cl_device_id, queue->device);
-  case CL_QUEUE_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&queue->base.users));
   case CL_QUEUE_PROPERTIES:
     return TPS_GIVE(answer, cl_ulong, queue->properties);
   default:
@@ -162,25 +160,8 @@ cl_int tps__command_end(struct tps_command *command) {
   return code;
 }
 
-static cl_int enqueue_bare(cl_command_queue queue, uint32_t call, cl_uint count,
-                           const cl_event *list, cl_event *event) {
-  struct tps_command command = {.call = call,
-                                .type = CL_COMMAND_MARKER,
-                                .queue = queue,
-                                .waits = count,
-                                .list = list,
-                                .event = event};
-  cl_int code = tps__command_check(&command);
-  struct tps_text *out = code == 0 ? tps__command_begin(&command, &code) : NULL;
-  if (out == NULL)
-    return code;
-  tps__put_EnqueueMarkerWithWaitList(out, queue);
-  return tps__command_end(&command);
-}
-
 cl_int tps__clEnqueueMarker(cl_command_queue queue, cl_event *event) {
-  return event == NULL ? CL_INVALID_VALUE
-                       : enqueue_bare(queue, TPS_CALL_EnqueueMarkerWithWaitList, 0, NULL, event);
+  return event == NULL ? CL_INVALID_VALUE : tps__clEnqueueMarkerWithWaitList(queue, 0, NULL, event);
 }
 
 cl_int tps__clEnqueueWaitForEvents(cl_command_queue queue, cl_uint num_events,
@@ -192,11 +173,21 @@ cl_int tps__clEnqueueWaitForEvents(cl_command_queue queue, cl_uint num_events,
   for (cl_uint i = 0; i < num_events; i++)
     if (!tps__is(event_list[i], TPS_EVENT))
       return CL_INVALID_EVENT;
-  return enqueue_bare(queue, TPS_CALL_EnqueueBarrierWithWaitList, num_events, event_list, NULL);
+  return tps__clEnqueueBarrierWithWaitList(queue, num_events, event_list, NULL);
 }
 
 cl_int tps__clEnqueueBarrier(cl_command_queue queue) {
-  return enqueue_bare(queue, TPS_CALL_EnqueueBarrierWithWaitList, 0, NULL, NULL);
+  return tps__clEnqueueBarrierWithWaitList(queue, 0, NULL, NULL);
+}
+
+cl_int tps__command_mark(struct tps_command *command) {
+  cl_int code = CL_SUCCESS;
+  command->call = TPS_CALL_EnqueueMarkerWithWaitList;
+  struct tps_text *out = tps__command_begin(command, &code);
+  if (out == NULL)
+    return code;
+  tps__put_EnqueueMarkerWithWaitList(out, command->queue);
+  return tps__command_end(command);
 }
 
 /* ---- Errors that OpenCL wants at once */

@@ -34,6 +34,7 @@ cl_int tps__command_check(struct tps_command *command);
 /* The message, to be ended by tps__command_end; NULL: `code` says why. */
 struct tps_text *tps__command_begin(struct tps_command *command, cl_int *code);
 cl_int tps__command_end(struct tps_command *command);
+cl_int tps__command_mark(struct tps_command *command); /* a marker, with the command's event */
 cl_int tps__same_context(cl_command_queue queue, const void *object, uint32_t kind, cl_int invalid);
 /* What was refused since it was asked last. */
 cl_int tps__queue_error(cl_command_queue queue);

@@ -27,8 +27,7 @@ static cl_device_id take_device(struct tps_link *link, struct tps_cursor *in) {
 bool tps__learn_devices(struct tps_link *link) {
   struct tps_reply reply;
   tps__begin(link, TPS_DEVICES, &reply);
-  tps__end(link);
-  cl_int code = tps__await(link, &reply);
+  cl_int code = tps__answer(link, &reply);
   size_t length = 0;
   const unsigned char *host = code == 0 ? tps_take_bytes(&reply.in, &length) : NULL;
   link->host = strndup(host == NULL ? "" : (const char *)host, length);
@@ -71,8 +70,6 @@ cl_int tps__about_device(cl_device_id device, cl_uint name, const struct tps_ans
     return TPS_GIVE(answer, cl_platform_id, &tps__platform);
   case CL_DEVICE_PARENT_DEVICE:
     return TPS_GIVE(answer, cl_device_id, device->parent);
-  case CL_DEVICE_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&device->base.users));
   case CL_DEVICE_AVAILABLE:
     return TPS_GIVE(answer, cl_uint, !atomic_load(&device->base.link->is_dead));
   default:
@@ -109,8 +106,7 @@ cl_int tps__clCreateSubDevices(cl_device_id in_device, const intptr_t *propertie
   tps_put_bytes(out, properties, words * sizeof *properties);
   tps_put(out, out_devices == NULL ? 0 : num_devices < MOST_DEVICES ? num_devices : MOST_DEVICES);
   tps_put(out, first);
-  tps__end(link);
-  cl_int code = tps__await(link, &reply);
+  cl_int code = tps__answer(link, &reply);
   cl_uint count = (cl_uint)tps_take(&reply.in);
   for (cl_uint i = 0; code == 0 && out_devices != NULL && i < count && i < num_devices; i++) {
     out_devices[i] = take_device(link, &reply.in);

@@ -124,7 +124,8 @@ static void call_back(void *argument) {
   free(callback);
 }
 
-void tps__event_heard(const struct _cl_event *event) {
+/* The program hears that it failed: its queue needs not say so, too. State is locked. */
+static void event_heard(const struct _cl_event *event) {
   cl_command_queue queue = event->queue;
   if (queue != NULL && atomic_load(&event->status) < 0 && queue->refused == event->base.id)
     atomic_store(&queue->error, CL_SUCCESS);
@@ -134,7 +135,7 @@ static void start_callbacks(struct _cl_event *event) {
   struct tps_callback *callback = event->callbacks;
   event->callbacks = NULL;
   if (callback != NULL)
-    tps__event_heard(event);
+    event_heard(event);
   while (callback != NULL) {
     struct tps_callback *next = callback->next;
     cl_int status = atomic_load(&event->status);
@@ -146,7 +147,7 @@ static void start_callbacks(struct _cl_event *event) {
 
 /* ---- The end */
 
-void tps__event_done(struct _cl_event *event, cl_int status) {
+static void event_done(struct _cl_event *event, cl_int status) {
   atomic_store(&event->status, status);
   start_callbacks(event);
 }
@@ -170,7 +171,7 @@ static void end_part(struct _cl_event *event, cl_int status, const cl_ulong time
     event->failed = status;
   if (--event->parts > 0)
     return;
-  tps__event_done(event, event->failed);
+  event_done(event, event->failed);
   if (event->whole != NULL)
     end_part(event->whole, event->failed, event->times);
   event->next = atomic_load(&link->ended);
@@ -190,7 +191,7 @@ static bool is_awaited(const void *event) {
 cl_int tps__event_wait(struct _cl_event *event) {
   struct tps_link *link = event->base.link;
   if (is_awaited(event)) {
-    uint64_t since = tps__now_ns();
+    uint64_t since = tps_now_ns();
     tps__flush(link);
     if (event->queue != NULL) /* what is the user's is not told by the proxy */
       tps__read(link->channel, is_awaited, event);
@@ -205,7 +206,7 @@ cl_int tps__event_wait(struct _cl_event *event) {
   if (atomic_load(&event->status) == CL_COMPLETE)
     return CL_SUCCESS;
   pthread_mutex_lock(&link->state);
-  tps__event_heard(event);
+  event_heard(event);
   pthread_mutex_unlock(&link->state);
   return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 }
@@ -241,24 +242,18 @@ cl_int tps__about_event(cl_event event, cl_uint name, const struct tps_answer *a
     if (answer->value != NULL && atomic_load(&event->status) > 0)
       tps__flush(event->base.link);
     return TPS_GIVE(answer, cl_int, atomic_load(&event->status));
-  case CL_EVENT_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&event->base.users));
   default:
     return TPS_NOT_HERE;
   }
 }
 
-cl_int tps__clGetEventProfilingInfo(cl_event event, cl_uint param_name, size_t param_value_size,
-                                    void *param_value, size_t *param_value_size_ret) {
-  struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};
-  if (!tps__is(event, TPS_EVENT))
-    return CL_INVALID_EVENT;
+cl_int tps__about_profiling(cl_event event, cl_uint name, const struct tps_answer *answer) {
   if (event->queue == NULL || (event->queue->properties & CL_QUEUE_PROFILING_ENABLE) == 0 ||
       atomic_load(&event->status) != CL_COMPLETE)
     return CL_PROFILING_INFO_NOT_AVAILABLE;
-  if (param_name < CL_PROFILING_COMMAND_QUEUED || param_name > CL_PROFILING_COMMAND_END)
+  if (name < CL_PROFILING_COMMAND_QUEUED || name > CL_PROFILING_COMMAND_END)
     return CL_INVALID_VALUE;
-  return TPS_GIVE(&answer, cl_ulong, event->times[param_name - CL_PROFILING_COMMAND_QUEUED]);
+  return TPS_GIVE(answer, cl_ulong, event->times[name - CL_PROFILING_COMMAND_QUEUED]);
 }
 
 cl_int tps__clSetEventCallback(cl_event event, cl_int command_exec_callback_type,
@@ -313,7 +308,7 @@ cl_int tps__clSetUserEventStatus(cl_event event, cl_int execution_status) {
   pthread_mutex_lock(&link->state);
   bool is_first = atomic_load(&event->status) > 0;
   if (is_first)
-    tps__event_done(event, execution_status);
+    event_done(event, execution_status);
   pthread_cond_broadcast(&link->changed);
   pthread_mutex_unlock(&link->state);
   if (is_first) {

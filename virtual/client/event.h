@@ -35,10 +35,7 @@ struct _cl_event *tps__event_new(cl_context context, cl_command_queue queue, cl_
 struct _cl_event *tps__event_of(struct tps_link *link, uint64_t id); /* state is locked */
 /* The end of a part or of all of it; state is locked. */
 void tps__event_end(struct _cl_event *event, cl_int status, const cl_ulong times[4]);
-void tps__event_done(struct _cl_event *event, cl_int status);
 cl_int tps__event_wait(struct _cl_event *event);
-/* The program hears that it failed: its queue needs not say so, too. State is locked. */
-void tps__event_heard(const struct _cl_event *event);
 /* Runs `call(data)` on the thread of callbacks. */
 void tps__run_later(void (*call)(void *), void *data);
 

@@ -150,8 +150,7 @@ cl_int tps__clGetSupportedImageFormats(cl_context context, cl_ulong flags, cl_ui
   tps_put(out, context->base.id);
   tps_put(out, flags);
   tps_put(out, image_type);
-  tps__end(context->base.link);
-  cl_int code = tps__await(context->base.link, &reply);
+  cl_int code = tps__answer(context->base.link, &reply);
   size_t length = 0;
   const unsigned char *bytes = code == 0 ? tps_take_bytes(&reply.in, &length) : NULL;
   size_t count = length / sizeof(cl_image_format);

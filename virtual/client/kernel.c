@@ -54,16 +54,11 @@ cl_kernel tps__clCreateKernel(cl_program program, const char *kernel_name, cl_in
   tps_put(out, program->base.id);
   tps_put_bytes(out, kernel_name, strlen(kernel_name));
   tps__log(kernel, 0);
-  tps__end(program->base.link);
-  cl_int code = tps__await(program->base.link, &reply);
+  cl_int code = tps__answer(program->base.link, &reply);
   if (code == 0 && !learn_arguments(kernel, &reply.in))
     code = CL_OUT_OF_RESOURCES;
   tps__reply_free(&reply);
-  tps__fail(errcode_ret, code);
-  if (code == 0)
-    return kernel;
-  tps__release(&kernel->base);
-  return NULL;
+  return tps__given(kernel, code, errcode_ret);
 }
 
 cl_int tps__clCreateKernelsInProgram(cl_program program, cl_uint num_kernels, cl_kernel *kernels,
@@ -218,8 +213,6 @@ cl_int tps__about_kernel(cl_kernel kernel, cl_uint name, const struct tps_answer
     return tps__give_text(answer, kernel->name);
   case CL_KERNEL_NUM_ARGS:
     return TPS_GIVE(answer, cl_uint, kernel->count);
-  case CL_KERNEL_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&kernel->base.users));
   case CL_KERNEL_CONTEXT:
     return TPS_GIVE(answer, cl_context, kernel->program->context);
   case CL_KERNEL_PROGRAM:
@@ -241,28 +234,24 @@ cl_int tps__about_work_group(cl_kernel kernel, cl_device_id device, cl_uint name
   return name > CL_KERNEL_GLOBAL_WORK_SIZE ? CL_INVALID_VALUE : TPS_NOT_HERE;
 }
 
-cl_int tps__clGetKernelArgInfo(cl_kernel kernel, cl_uint arg_index, cl_uint param_name,
-                               size_t param_value_size, void *param_value,
-                               size_t *param_value_size_ret) {
-  struct tps_answer answer = {param_value_size, param_value, param_value_size_ret};
-  if (!tps__is(kernel, TPS_KERNEL))
-    return CL_INVALID_KERNEL;
-  if (arg_index >= kernel->count)
+cl_int tps__about_argument(cl_kernel kernel, cl_uint index, cl_uint name,
+                           const struct tps_answer *answer) {
+  if (index >= kernel->count)
     return CL_INVALID_ARG_INDEX;
-  const struct tps_argument *argument = &kernel->arguments[arg_index];
+  const struct tps_argument *argument = &kernel->arguments[index];
   if (!argument->known)
     return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
-  switch (param_name) {
+  switch (name) {
   case CL_KERNEL_ARG_ADDRESS_QUALIFIER:
-    return TPS_GIVE(&answer, cl_uint, argument->address);
+    return TPS_GIVE(answer, cl_uint, argument->address);
   case CL_KERNEL_ARG_ACCESS_QUALIFIER:
-    return TPS_GIVE(&answer, cl_uint, argument->access);
+    return TPS_GIVE(answer, cl_uint, argument->access);
   case CL_KERNEL_ARG_TYPE_QUALIFIER:
-    return TPS_GIVE(&answer, cl_ulong, argument->qualifier);
+    return TPS_GIVE(answer, cl_ulong, argument->qualifier);
   case CL_KERNEL_ARG_TYPE_NAME:
-    return tps__give_text(&answer, argument->type);
+    return tps__give_text(answer, argument->type);
   case CL_KERNEL_ARG_NAME:
-    return tps__give_text(&answer, argument->name);
+    return tps__give_text(answer, argument->name);
   default:
     return CL_INVALID_VALUE;
   }

@@ -23,15 +23,9 @@ static struct {
   atomic_bool is_awake;
 } hurry; /* see hurry_along */
 
-uint64_t tps__now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
 void tps__note_wait(struct tps_link *link, uint64_t since_ns) {
   atomic_fetch_add_explicit(&link->waits, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&link->waited_ns, tps__now_ns() - since_ns, memory_order_relaxed);
+  atomic_fetch_add_explicit(&link->waited_ns, tps_now_ns() - since_ns, memory_order_relaxed);
 }
 
 uint64_t tps__new_id(struct tps_link *link) { return atomic_fetch_add(&link->ids, 1); }
@@ -274,16 +268,29 @@ cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply) {
 }
 
 cl_int tps__await(struct tps_link *link, struct tps_reply *reply) {
-  uint64_t since = tps__now_ns();
+  uint64_t since = tps_now_ns();
   tps__flush(link);
   cl_int code = tps__await_sent(link, reply);
   tps__note_wait(link, since);
   return code;
 }
 
+cl_int tps__answer(struct tps_link *link, struct tps_reply *reply) {
+  tps__end(link);
+  return tps__await(link, reply);
+}
+
 void tps__reply_free(struct tps_reply *reply) { free(reply->body); }
 
 /* ---- Bulk */
+
+char *tps__place(const struct tps_layout *layout, size_t at, size_t *length) {
+  size_t row = at / layout->row, in_row = at % layout->row;
+  if (*length > layout->row - in_row)
+    *length = layout->row - in_row;
+  return layout->base + row / layout->rows * layout->slice_pitch +
+         row % layout->rows * layout->row_pitch + in_row;
+}
 
 /* `length` packed bytes of the layout from `offset` on: in place where they lie together. */
 static const char *packed(const struct tps_layout *layout, size_t offset, size_t length,
@@ -291,12 +298,9 @@ static const char *packed(const struct tps_layout *layout, size_t offset, size_t
   if (layout->rows * layout->slices == 1)
     return layout->base + offset;
   for (size_t done = 0; done < length;) {
-    size_t at = offset + done, row = at / layout->row, in_row = at % layout->row;
-    size_t piece = layout->row - in_row < length - done ? layout->row - in_row : length - done;
-    memcpy(copy + done,
-           layout->base + row / layout->rows * layout->slice_pitch +
-               row % layout->rows * layout->row_pitch + in_row,
-           piece);
+    size_t piece = length - done;
+    const char *place = tps__place(layout, offset + done, &piece);
+    memcpy(copy + done, place, piece);
     done += piece;
   }
   return copy;

@@ -67,6 +67,9 @@ struct tps_layout {
   size_t row_pitch, slice_pitch;
 };
 
+/* Where its byte `at` is, were it packed; of `length` bytes from there, those that lie together. */
+char *tps__place(const struct tps_layout *layout, size_t at, size_t *length);
+
 /* A new one, which is nobody's yet; NULL, and it is said why. */
 struct tps_link *tps__connect(const char *endpoint, const struct tps_hearing *hearing);
 /* Of a socket that has greeted. */
@@ -84,6 +87,7 @@ bool tps__send_batch(struct tps_link *link);
 cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply);
 /* The code of the answer, CL_OUT_OF_RESOURCES from a dead proxy. `reply` is freed by the caller. */
 cl_int tps__await(struct tps_link *link, struct tps_reply *reply);
+cl_int tps__answer(struct tps_link *link, struct tps_reply *reply); /* ends the message first */
 void tps__reply_free(struct tps_reply *reply);
 bool tps__flush(struct tps_link *link); /* whether there was something */
 /* Sends user memory, other threads between the frames; its number, for one later message, whose
@@ -91,7 +95,6 @@ bool tps__flush(struct tps_link *link); /* whether there was something */
 uint64_t tps__upload(struct tps_link *link, const struct tps_layout *layout);
 uint64_t tps__new_id(struct tps_link *link);
 void tps__note_wait(struct tps_link *link, uint64_t since_ns);
-uint64_t tps__now_ns(void);
 extern bool tps__is_strict;
 extern atomic_bool tps__is_leaving; /* the process ends: it hangs up itself */
 

@@ -149,8 +149,6 @@ cl_int tps__about_mem_object(cl_mem memobj, cl_uint name, const struct tps_answe
     return TPS_GIVE(answer, void *, memobj->host);
   case CL_MEM_MAP_COUNT:
     return TPS_GIVE(answer, cl_uint, map_count(memobj));
-  case CL_MEM_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&memobj->base.users));
   case CL_MEM_CONTEXT:
     return TPS_GIVE(answer, cl_context, memobj->context);
   case CL_MEM_ASSOCIATED_MEMOBJECT:
@@ -198,8 +196,6 @@ cl_sampler tps__clCreateSampler(cl_context context, cl_uint normalized_coords,
 
 cl_int tps__about_sampler(cl_sampler sampler, cl_uint name, const struct tps_answer *answer) {
   switch (name) {
-  case CL_SAMPLER_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&sampler->base.users));
   case CL_SAMPLER_CONTEXT:
     return TPS_GIVE(answer, cl_context, sampler->context);
   case CL_SAMPLER_NORMALIZED_COORDS:

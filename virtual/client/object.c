@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "object.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,49 +16,29 @@ bool tps__is_object(const struct tps_object *object, uint32_t kind) {
 
 /* ---- Handles that live: a kernel's argument of eight bytes may be one, or a number. */
 
-enum { BUCKETS = 1024 };
-static struct bucket {
-  const void **handles;
-  size_t count, room;
-} buckets[BUCKETS];
-static pthread_mutex_t live = PTHREAD_MUTEX_INITIALIZER;
+static void *live; /* a tree */
+static pthread_mutex_t living = PTHREAD_MUTEX_INITIALIZER;
 
-static struct bucket *bucket_of(const void *handle) {
-  return &buckets[((uintptr_t)handle >> 4) % BUCKETS];
-}
+static int by_address(const void *one, const void *other) { return (one > other) - (one < other); }
 
 static void set_live(const void *handle) {
-  struct bucket *bucket = bucket_of(handle);
-  pthread_mutex_lock(&live);
-  if (bucket->count == bucket->room) {
-    size_t room = bucket->room == 0 ? 4 : 2 * bucket->room;
-    const void **grown = realloc(bucket->handles, room * sizeof *grown);
-    if (grown == NULL)
-      abort();
-    bucket->handles = grown;
-    bucket->room = room;
-  }
-  bucket->handles[bucket->count++] = handle;
-  pthread_mutex_unlock(&live);
+  pthread_mutex_lock(&living);
+  if (tsearch(handle, &live, by_address) == NULL)
+    abort();
+  pthread_mutex_unlock(&living);
 }
 
 static void set_gone(const void *handle) {
-  struct bucket *bucket = bucket_of(handle);
-  pthread_mutex_lock(&live);
-  for (size_t i = 0; i < bucket->count; i++)
-    if (bucket->handles[i] == handle)
-      bucket->handles[i] = bucket->handles[--bucket->count];
-  pthread_mutex_unlock(&live);
+  pthread_mutex_lock(&living);
+  tdelete(handle, &live, by_address);
+  pthread_mutex_unlock(&living);
 }
 
 bool tps__is_live_handle(const void *handle) {
-  struct bucket *bucket = bucket_of(handle);
-  bool found = false;
-  pthread_mutex_lock(&live);
-  for (size_t i = 0; i < bucket->count && !found; i++)
-    found = bucket->handles[i] == handle;
-  pthread_mutex_unlock(&live);
-  return found;
+  pthread_mutex_lock(&living);
+  bool is_found = tfind(handle, &live, by_address) != NULL;
+  pthread_mutex_unlock(&living);
+  return is_found;
 }
 
 static bool is_argument(uint32_t kind) { return kind == TPS_MEM_OBJECT || kind == TPS_SAMPLER; }
@@ -270,20 +251,24 @@ struct tps_text *tps__begin(struct tps_link *link, uint32_t call, struct tps_rep
   return tps__begin_locked(link, call, reply);
 }
 
-void *tps__made(void *argument, struct tps_reply *reply, cl_int *errcode_ret) {
-  struct tps_object *object = argument;
-  cl_int code = CL_SUCCESS;
-  tps__log(object, 0);
-  tps__end(object->link);
-  if (reply != NULL) {
-    code = tps__await(object->link, reply);
-    tps__reply_free(reply);
-  }
+void *tps__given(void *object, cl_int code, cl_int *errcode_ret) {
   tps__fail(errcode_ret, code);
   if (code == 0)
     return object;
   tps__release(object);
   return NULL;
+}
+
+void *tps__made(void *object, struct tps_reply *reply, cl_int *errcode_ret) {
+  struct tps_link *link = ((struct tps_object *)object)->link;
+  cl_int code = CL_SUCCESS;
+  tps__log(object, 0);
+  tps__end(link);
+  if (reply != NULL) {
+    code = tps__await(link, reply);
+    tps__reply_free(reply);
+  }
+  return tps__given(object, code, errcode_ret);
 }
 
 void tps__put_list(struct tps_text *out, size_t count, const void *const *objects) {
@@ -354,8 +339,7 @@ cl_int tps__ask(struct tps_object *object, uint32_t call, cl_device_id device, c
   tps_put(out, object->id);
   tps_put(out, tps__id(device));
   tps_put(out, name);
-  tps__end(object->link);
-  cl_int code = tps__await(object->link, &reply);
+  cl_int code = tps__answer(object->link, &reply);
   size_t length = 0;
   const unsigned char *bytes = code == 0 ? tps_take_bytes(&reply.in, &length) : NULL;
   if (code == 0 && reply.in.bad)

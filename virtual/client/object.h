@@ -49,6 +49,7 @@ void tps__drop(void *object);
 /* Ends the message that makes `object` in the proxy: the object, or NULL where that failed. Without
    `reply` nobody waits for it. */
 void *tps__made(void *object, struct tps_reply *reply, cl_int *errcode_ret);
+void *tps__given(void *object, cl_int code, cl_int *errcode_ret); /* the same, once it is known */
 void tps__put_list(struct tps_text *out, size_t count, const void *const *objects);
 bool tps__is_live_handle(const void *handle);
 

@@ -226,8 +226,6 @@ cl_context tps__clCreateContextFromType(const intptr_t *properties, cl_ulong dev
 
 cl_int tps__about_context(cl_context context, cl_uint name, const struct tps_answer *answer) {
   switch (name) {
-  case CL_CONTEXT_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&context->base.users));
   case CL_CONTEXT_NUM_DEVICES:
     return TPS_GIVE(answer, cl_uint, context->device_count);
   case CL_CONTEXT_DEVICES:

@@ -111,16 +111,11 @@ cl_program tps__clCreateProgramWithBinary(cl_context context, cl_uint num_device
   for (cl_uint i = 0; i < num_devices; i++)
     tps_put_bytes(out, binaries[i], lengths[i]);
   tps__log(program, 0);
-  tps__end(context->base.link);
-  code = tps__await(context->base.link, &reply);
+  code = tps__answer(context->base.link, &reply);
   for (cl_uint i = 0; i < num_devices && binary_status != NULL && !reply.in.bad; i++)
     binary_status[i] = (cl_int)tps_take(&reply.in);
   tps__reply_free(&reply);
-  tps__fail(errcode_ret, code);
-  if (code == 0)
-    return program;
-  tps__release(&program->base);
-  return NULL;
+  return tps__given(program, code, errcode_ret);
 }
 
 cl_program tps__clCreateProgramWithBuiltInKernels(cl_context context, cl_uint num_devices,
@@ -196,8 +191,7 @@ static cl_int build_now(struct build *build) {
   struct tps_text *out = tps__begin(link, build->call, &reply);
   memcpy(tps_room(out, build->words.length), build->words.data, build->words.length);
   tps__log(build->program, 0);
-  tps__end(link);
-  cl_int code = tps__await(link, &reply);
+  cl_int code = tps__answer(link, &reply);
   atomic_store(&build->program->built, code);
   tps__reply_free(&reply);
   free(build->words.data);
@@ -352,8 +346,7 @@ static cl_int give_binaries(cl_program program, const struct tps_answer *answer)
   tps_put(out, program->base.id);
   tps_put(out, 0);
   tps_put(out, CL_PROGRAM_BINARIES);
-  tps__end(program->base.link);
-  code = tps__await(program->base.link, &reply);
+  code = tps__answer(program->base.link, &reply);
   for (cl_uint i = 0; i < program->device_count && code == 0; i++) {
     size_t length = 0;
     const unsigned char *bytes = tps_take_bytes(&reply.in, &length);
@@ -368,8 +361,6 @@ static cl_int give_binaries(cl_program program, const struct tps_answer *answer)
 
 cl_int tps__about_program(cl_program program, cl_uint name, const struct tps_answer *answer) {
   switch (name) {
-  case CL_PROGRAM_REFERENCE_COUNT:
-    return TPS_GIVE(answer, cl_uint, atomic_load(&program->base.users));
   case CL_PROGRAM_CONTEXT:
     return TPS_GIVE(answer, cl_context, program->context);
   case CL_PROGRAM_NUM_DEVICES:

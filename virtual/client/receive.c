@@ -112,10 +112,8 @@ static bool take_data(struct tps_link *link, struct tps_inflow *in, size_t lengt
     return false;
   size_t at = (size_t)words[1];
   while (length > 0) {
-    size_t row = at / layout.row, in_row = at % layout.row;
-    size_t piece = layout.row - in_row < length ? layout.row - in_row : length;
-    char *place = layout.base + row / layout.rows * layout.slice_pitch +
-                  row % layout.rows * layout.row_pitch + in_row;
+    size_t piece = length;
+    char *place = tps__place(&layout, at, &piece);
     if (tps_inflow_read(in, place, piece, NULL, NULL) != 0)
       return false;
     at += piece;

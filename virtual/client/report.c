@@ -18,22 +18,21 @@ static pid_t owner; /* a child of fork has no part in it */
 
 /* Seconds until `back` bytes are here, after `there` bytes were sent. */
 static double ping(struct tps_link *link, size_t there, size_t back) {
-  uint64_t since = tps__now_ns();
+  uint64_t since = tps_now_ns();
   struct tps_reply reply;
   struct tps_text *out = tps__begin(link, TPS_PING, &reply);
   tps_put(out, back);
   memset(tps_room(out, there), 0, there);
-  tps__end(link);
-  (void)tps__await(link, &reply);
+  (void)tps__answer(link, &reply);
   tps__reply_free(&reply);
-  return (double)(tps__now_ns() - since) * 1e-9;
+  return (double)(tps_now_ns() - since) * 1e-9;
 }
 
 /* Bytes per second of the quickest piece, without the round trip that belongs to no byte. */
 static double rate(struct tps_link *link, bool is_to) {
   double best = 0;
-  uint64_t since = tps__now_ns();
-  for (int i = 0; i < PIECES && tps__now_ns() - since < MOST_NS; i++) {
+  uint64_t since = tps_now_ns();
+  for (int i = 0; i < PIECES && tps_now_ns() - since < MOST_NS; i++) {
     double spent = ping(link, is_to ? PIECE : 0, is_to ? 0 : PIECE) - link->round_trip_s;
     double one = (double)PIECE / (spent > 1e-9 ? spent : 1e-9);
     best = one > best ? one : best;
@@ -116,7 +115,7 @@ static void write_report(FILE *file) {
   }
   fputs("],\"rank\":", file);
   put_rank(file);
-  fprintf(file, ",\"run_s\":%.6g}\n", (double)(tps__now_ns() - began) * 1e-9);
+  fprintf(file, ",\"run_s\":%.6g}\n", (double)(tps_now_ns() - began) * 1e-9);
 }
 
 static void replace_report(const char *folder) {
@@ -148,14 +147,14 @@ void tps__report(void) {
     return;
   pthread_mutex_lock(&writing);
   if (began == 0)
-    began = tps__now_ns();
+    began = tps_now_ns();
   replace_report(folder);
   pthread_mutex_unlock(&writing);
 }
 
 void tps__measure(struct tps_link *link) {
   if (began == 0)
-    began = tps__now_ns();
+    began = tps_now_ns();
   if (getenv("TOPOSEAT_CL_REPORT") == NULL)
     return;
   for (int i = 0; i < PINGS; i++) {

@@ -2,7 +2,7 @@
 /* Reads, writes and maps. What a write sends goes ahead of it as uploads; a read is told where its
    bytes go by its event. Large ones of buffers are cut, so that the device copies one piece while
    the next is on its way; the event of the last piece ends when all have. */
-#include "command.h"
+#include "transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,6 @@
 #include "memory.h"
 
 enum { PAGE = 4096 };
-
-/* One read or write as it was asked for. */
-struct transfer {
-  struct tps_command command;
-  cl_mem memory;
-  bool is_read, is_rect, is_map, is_blocking;
-  struct tps_layout layout;
-  size_t origin[3], region[3]; /* of memory; a plain one: [0] in bytes */
-  size_t row_pitch, slice_pitch;
-};
 
 /* Rows that follow each other are one row. */
 static struct tps_layout layout_of(void *base, const size_t region[3], size_t element,
@@ -39,7 +29,7 @@ static struct tps_layout layout_of(void *base, const size_t region[3], size_t el
   return layout;
 }
 
-static void put_call(struct tps_text *out, const struct transfer *transfer, size_t offset,
+static void put_call(struct tps_text *out, const struct tps_transfer *transfer, size_t offset,
                      size_t size, uint64_t upload) {
   cl_command_queue queue = transfer->command.queue;
   cl_mem memory = transfer->memory;
@@ -67,7 +57,7 @@ static void put_call(struct tps_text *out, const struct transfer *transfer, size
 }
 
 /* One piece; if it has an event, that is a part of `whole` or `whole` itself. */
-static cl_int send_piece(const struct transfer *transfer, struct tps_command *command,
+static cl_int send_piece(const struct tps_transfer *transfer, struct tps_command *command,
                          size_t offset, size_t size, struct _cl_event *whole) {
   struct tps_link *link = command->queue->base.link;
   struct tps_layout layout = transfer->layout;
@@ -103,7 +93,7 @@ static cl_int send_piece(const struct transfer *transfer, struct tps_command *co
   return tps__command_end(command);
 }
 
-static bool any_order(const struct transfer *transfer) {
+static bool any_order(const struct tps_transfer *transfer) {
   return (transfer->command.queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
 }
 
@@ -118,22 +108,16 @@ static void give_up(struct _cl_event *whole, cl_int code) {
    a marker ends it, since later commands may wait for it. */
 static cl_int end_pieces(const struct tps_command *asked, struct _cl_event *whole, cl_uint count,
                          const cl_event *pieces) {
-  struct tps_command end = {.call = TPS_CALL_EnqueueMarkerWithWaitList,
-                            .type = asked->type,
+  struct tps_command end = {.type = asked->type,
                             .queue = asked->queue,
                             .waits = count,
                             .list = pieces,
                             .event = asked->event,
                             .made = whole};
-  cl_int code = CL_SUCCESS;
-  struct tps_text *out = tps__command_begin(&end, &code);
-  if (out == NULL)
-    return code;
-  tps__put_EnqueueMarkerWithWaitList(out, end.queue);
-  return tps__command_end(&end);
+  return tps__command_mark(&end);
 }
 
-static cl_int send_all(struct transfer *transfer, struct _cl_event *whole) {
+static cl_int send_all(struct tps_transfer *transfer, struct _cl_event *whole) {
   const struct tps_command *asked = &transfer->command;
   const struct tps_layout *layout = &transfer->layout;
   size_t total = layout->row * layout->rows * layout->slices;
@@ -172,7 +156,7 @@ static cl_int send_all(struct transfer *transfer, struct _cl_event *whole) {
   return code;
 }
 
-static cl_int run(struct transfer *transfer) {
+static cl_int run(struct tps_transfer *transfer) {
   const struct tps_command *asked = &transfer->command;
   struct _cl_event *whole = NULL;
   if (transfer->is_read || asked->event != NULL) {
@@ -192,7 +176,7 @@ static cl_int run(struct transfer *transfer) {
 }
 
 /* What every transfer of the application is refused for; a map by its flags: see check_map. */
-static cl_int check(struct transfer *transfer, cl_uint type, const void *ptr) {
+static cl_int check(struct tps_transfer *transfer, cl_uint type, const void *ptr) {
   const cl_ulong refused =
       CL_MEM_HOST_NO_ACCESS | (transfer->is_read ? CL_MEM_HOST_WRITE_ONLY : CL_MEM_HOST_READ_ONLY);
   cl_int code = tps__command_check(&transfer->command);
@@ -219,7 +203,8 @@ static cl_int check(struct transfer *transfer, cl_uint type, const void *ptr) {
 
 /* ---- Buffers */
 
-static cl_int move_buffer(struct transfer *transfer, size_t offset, size_t size, const void *ptr) {
+cl_int tps__move_buffer(struct tps_transfer *transfer, size_t offset, size_t size,
+                        const void *ptr) {
   cl_int code = check(transfer, CL_MEM_OBJECT_BUFFER, ptr);
   if (code == 0)
     code = tps__check_range(transfer->memory, offset, size);
@@ -230,33 +215,14 @@ static cl_int move_buffer(struct transfer *transfer, size_t offset, size_t size,
   return run(transfer);
 }
 
-cl_int tps__clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_uint blocking,
-                                size_t offset, size_t size, void *ptr,
-                                cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                cl_event *event) {
-  struct transfer transfer = {.command = COMMAND(ReadBuffer, READ_BUFFER),
-                              .memory = buffer,
-                              .is_read = true,
-                              .is_blocking = blocking != 0};
-  return move_buffer(&transfer, offset, size, ptr);
-}
-
-cl_int tps__clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_uint blocking,
-                                 size_t offset, size_t size, const void *ptr,
-                                 cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                 cl_event *event) {
-  struct transfer transfer = {.command = COMMAND(WriteBuffer, WRITE_BUFFER),
-                              .memory = buffer,
-                              .is_blocking = blocking != 0};
-  return move_buffer(&transfer, offset, size, ptr);
-}
-
-static cl_int move_rect(struct transfer *transfer, const size_t *origin, const size_t *host_origin,
-                        const size_t *region, size_t host_row, size_t host_slice, const void *ptr) {
+cl_int tps__move_rect(struct tps_transfer *transfer, const size_t *origin,
+                      const size_t *host_origin, const size_t *region, size_t row_pitch,
+                      size_t slice_pitch, size_t host_row, size_t host_slice, const void *ptr) {
+  transfer->row_pitch = row_pitch;
+  transfer->slice_pitch = slice_pitch;
   cl_int code = check(transfer, CL_MEM_OBJECT_BUFFER, ptr);
   if (code == 0)
-    code = tps__check_rect(transfer->memory, origin, region, transfer->row_pitch,
-                           transfer->slice_pitch);
+    code = tps__check_rect(transfer->memory, origin, region, row_pitch, slice_pitch);
   if (code == 0 && (host_origin == NULL || (host_row != 0 && host_row < region[0])))
     code = CL_INVALID_VALUE;
   if (code != 0)
@@ -273,39 +239,6 @@ static cl_int move_rect(struct transfer *transfer, const size_t *origin, const s
   return run(transfer);
 }
 
-cl_int tps__clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_uint blocking,
-                                    const size_t *buffer_origin, const size_t *host_origin,
-                                    const size_t *region, size_t buffer_row_pitch,
-                                    size_t buffer_slice_pitch, size_t host_row_pitch,
-                                    size_t host_slice_pitch, void *ptr,
-                                    cl_uint num_events_in_wait_list,
-                                    const cl_event *event_wait_list, cl_event *event) {
-  struct transfer transfer = {.command = COMMAND(ReadBufferRect, READ_BUFFER_RECT),
-                              .memory = buffer,
-                              .is_read = true,
-                              .is_blocking = blocking != 0,
-                              .row_pitch = buffer_row_pitch,
-                              .slice_pitch = buffer_slice_pitch};
-  return move_rect(&transfer, buffer_origin, host_origin, region, host_row_pitch, host_slice_pitch,
-                   ptr);
-}
-
-cl_int tps__clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer, cl_uint blocking,
-                                     const size_t *buffer_origin, const size_t *host_origin,
-                                     const size_t *region, size_t buffer_row_pitch,
-                                     size_t buffer_slice_pitch, size_t host_row_pitch,
-                                     size_t host_slice_pitch, const void *ptr,
-                                     cl_uint num_events_in_wait_list,
-                                     const cl_event *event_wait_list, cl_event *event) {
-  struct transfer transfer = {.command = COMMAND(WriteBufferRect, WRITE_BUFFER_RECT),
-                              .memory = buffer,
-                              .is_blocking = blocking != 0,
-                              .row_pitch = buffer_row_pitch,
-                              .slice_pitch = buffer_slice_pitch};
-  return move_rect(&transfer, buffer_origin, host_origin, region, host_row_pitch, host_slice_pitch,
-                   ptr);
-}
-
 /* ---- Images */
 
 static cl_int check_region(cl_mem image, const size_t *origin, const size_t *region) {
@@ -319,8 +252,8 @@ static cl_int check_region(cl_mem image, const size_t *origin, const size_t *reg
   return CL_SUCCESS;
 }
 
-static cl_int move_image(struct transfer *transfer, const size_t *origin, const size_t *region,
-                         const void *ptr) {
+cl_int tps__move_image(struct tps_transfer *transfer, const size_t *origin, const size_t *region,
+                       size_t row_pitch, size_t slice_pitch, const void *ptr) {
   cl_mem image = transfer->memory;
   cl_int code = check(transfer, CL_MEM_OBJECT_IMAGE2D, ptr);
   if (code == 0)
@@ -328,45 +261,17 @@ static cl_int move_image(struct transfer *transfer, const size_t *origin, const 
   if (code != 0)
     return code;
   size_t row = region[0] * image->element, rows = region[1];
-  size_t row_pitch = transfer->row_pitch == 0 ? row : transfer->row_pitch;
-  if (row_pitch < row ||
-      (transfer->slice_pitch != 0 && region[2] > 1 && transfer->slice_pitch < row_pitch * rows))
+  row_pitch = row_pitch == 0 ? row : row_pitch;
+  if (row_pitch < row || (slice_pitch != 0 && region[2] > 1 && slice_pitch < row_pitch * rows))
     return CL_INVALID_VALUE;
   bool is_row_an_element = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
   transfer->is_rect = true;
   transfer->layout =
       layout_of((void *)ptr, region, image->element,
-                is_row_an_element && transfer->slice_pitch != 0 ? transfer->slice_pitch : row_pitch,
-                transfer->slice_pitch);
+                is_row_an_element && slice_pitch != 0 ? slice_pitch : row_pitch, slice_pitch);
   memcpy(transfer->origin, origin, sizeof transfer->origin);
   memcpy(transfer->region, region, sizeof transfer->region);
   return run(transfer);
-}
-
-cl_int tps__clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_uint blocking,
-                               const size_t *origin, const size_t *region, size_t row_pitch,
-                               size_t slice_pitch, void *ptr, cl_uint num_events_in_wait_list,
-                               const cl_event *event_wait_list, cl_event *event) {
-  struct transfer transfer = {.command = COMMAND(ReadImage, READ_IMAGE),
-                              .memory = image,
-                              .is_read = true,
-                              .is_blocking = blocking != 0,
-                              .row_pitch = row_pitch,
-                              .slice_pitch = slice_pitch};
-  return move_image(&transfer, origin, region, ptr);
-}
-
-cl_int tps__clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_uint blocking,
-                                const size_t *origin, const size_t *region, size_t row_pitch,
-                                size_t slice_pitch, const void *ptr,
-                                cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
-                                cl_event *event) {
-  struct transfer transfer = {.command = COMMAND(WriteImage, WRITE_IMAGE),
-                              .memory = image,
-                              .is_blocking = blocking != 0,
-                              .row_pitch = row_pitch,
-                              .slice_pitch = slice_pitch};
-  return move_image(&transfer, origin, region, ptr);
 }
 
 /* ---- Maps: memory of our own, or the application's where it gave some. */
@@ -407,14 +312,8 @@ static struct tps_map *take_map(cl_mem memory, const void *pointer) {
 
 /* Nothing travels, but what was enqueued before ends first. */
 static cl_int mark(struct tps_command *command, bool is_blocking) {
-  command->call = TPS_CALL_EnqueueMarkerWithWaitList;
   command->wants_event = is_blocking;
-  cl_int code = CL_SUCCESS;
-  struct tps_text *out = tps__command_begin(command, &code);
-  if (out == NULL)
-    return code;
-  tps__put_EnqueueMarkerWithWaitList(out, command->queue);
-  code = tps__command_end(command);
+  cl_int code = tps__command_mark(command);
   if (code == 0 && is_blocking)
     code = tps__event_wait(command->made);
   if (code == 0 && is_blocking)
@@ -425,7 +324,8 @@ static cl_int mark(struct tps_command *command, bool is_blocking) {
 }
 
 /* `map` has its layout, origin and region. */
-static void *start_map(struct transfer *transfer, const struct tps_map *map, cl_int *errcode_ret) {
+static void *start_map(struct tps_transfer *transfer, const struct tps_map *map,
+                       cl_int *errcode_ret) {
   struct tps_map *kept = malloc(sizeof *kept);
   if (kept == NULL)
     return tps__fail(errcode_ret, CL_OUT_OF_HOST_MEMORY);
@@ -445,7 +345,7 @@ static void *start_map(struct transfer *transfer, const struct tps_map *map, cl_
   return NULL;
 }
 
-static cl_int check_map(struct transfer *transfer, cl_uint type, cl_ulong flags) {
+static cl_int check_map(struct tps_transfer *transfer, cl_uint type, cl_ulong flags) {
   const cl_ulong write = CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;
   cl_mem memory = transfer->memory;
   transfer->is_map = true;
@@ -467,7 +367,7 @@ void *tps__clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_uint blo
                               cl_ulong map_flags, size_t offset, size_t size,
                               cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                               cl_event *event, cl_int *errcode_ret) {
-  struct transfer transfer = {
+  struct tps_transfer transfer = {
       .command = COMMAND(ReadBuffer, MAP_BUFFER), .memory = buffer, .is_blocking = blocking != 0};
   cl_int code = check_map(&transfer, CL_MEM_OBJECT_BUFFER, map_flags);
   if (code == 0)
@@ -487,10 +387,10 @@ void *tps__clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_uint block
                              size_t *row_pitch, size_t *slice_pitch,
                              cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                              cl_event *event, cl_int *errcode_ret) {
-  struct transfer transfer = {.command = COMMAND(ReadImage, MAP_IMAGE),
-                              .memory = image,
-                              .is_rect = true,
-                              .is_blocking = blocking != 0};
+  struct tps_transfer transfer = {.command = COMMAND(ReadImage, MAP_IMAGE),
+                                  .memory = image,
+                                  .is_rect = true,
+                                  .is_blocking = blocking != 0};
   cl_int code = check_map(&transfer, CL_MEM_OBJECT_IMAGE2D, map_flags);
   if (code == 0)
     code = check_region(image, origin, region);
@@ -531,7 +431,8 @@ cl_int tps__clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memobj, void 
                                     cl_uint num_events_in_wait_list,
                                     const cl_event *event_wait_list, cl_event *event) {
   const cl_ulong write = CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;
-  struct transfer transfer = {.command = COMMAND(WriteBuffer, UNMAP_MEM_OBJECT), .memory = memobj};
+  struct tps_transfer transfer = {.command = COMMAND(WriteBuffer, UNMAP_MEM_OBJECT),
+                                  .memory = memobj};
   cl_int code = tps__command_check(&transfer.command);
   if (code == 0)
     code = tps__same_context(queue, memobj, TPS_MEM_OBJECT, CL_INVALID_MEM_OBJECT);

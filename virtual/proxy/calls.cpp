@@ -421,26 +421,12 @@ cl_int on_SetKernelArg(Session &session, In &in, tps_text *) {
 }
 
 Handler *handler_of_call(unsigned call) {
-  switch (call) {
-  case TPS_DEVICES:
-    return on_devices;
-  case TPS_PING:
-    return on_ping;
-  case TPS_MOVE:
-    return on_move;
-  case TPS_MOVED:
-    return on_moved;
-  case TPS_ALIAS:
-    return on_alias;
-  case TPS_OFFER:
-    return on_offer;
-  case TPS_ACCEPT:
-    return on_accept;
-  case TPS_DRY:
-    return on_dry;
-  case TPS_GIVE:
-    return on_give;
-  default:
-    return handler_of(call);
-  }
+  static constexpr std::pair<unsigned, Handler *> ours[] = {
+      {TPS_DEVICES, on_devices}, {TPS_PING, on_ping},   {TPS_MOVE, on_move},
+      {TPS_MOVED, on_moved},     {TPS_ALIAS, on_alias}, {TPS_OFFER, on_offer},
+      {TPS_ACCEPT, on_accept},   {TPS_DRY, on_dry},     {TPS_GIVE, on_give}};
+  for (auto [message, handler] : ours)
+    if (message == call)
+      return handler;
+  return handler_of(call);
 }

@@ -91,19 +91,13 @@ int ask_to_move(const std::string &from, const std::string &into,
 // ---- The old proxy
 
 cl_int on_move(Session &session, In &in, tps_text *) {
-  uint64_t from = in.word();
-  std::string endpoints = in.text();
-  uint64_t into = in.word();
+  in.word(); // a device, end points, a device there
+  in.text();
+  in.word();
   if (in.is_bad() || session.channel < 0 || session.ticket() == 0)
     return CL_INVALID_OPERATION;
-  tps_text words = {};
-  tps_put(&words, from);
-  tps_put_bytes(&words, endpoints.data(), endpoints.size());
-  tps_put(&words, into);
   session.move_ticket = session.ticket();
-  bool is_asked = send_packet(session.channel, Word::move, {words.data, words.length});
-  std::free(words.data);
-  return is_asked ? LATER : CL_INVALID_VALUE;
+  return send_packet(session.channel, Word::move, in.body()) ? LATER : CL_INVALID_VALUE;
 }
 
 cl_int on_moved(Session &session, In &in, tps_text *) {

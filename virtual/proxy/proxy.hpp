@@ -126,7 +126,8 @@ inline const size_t ZEROS[3] = {0, 0, 0};
 class In {
 public:
   In(Session &session, std::span<const unsigned char> body)
-      : session_(session), cursor_{body.data(), body.data() + body.size(), false} {}
+      : session_(session), body_(body), cursor_{body.data(), body.data() + body.size(), false} {}
+  std::span<const unsigned char> body() const { return body_; } // all of it
   uint64_t word() { return tps_take(&cursor_); }
   std::span<const unsigned char> bytes();
   std::string text();
@@ -166,6 +167,7 @@ public:
 private:
   void *find(uint64_t id, Kind kind);
   Session &session_;
+  std::span<const unsigned char> body_;
   tps_cursor cursor_;
   cl_int code_ = 0;
   uint64_t first_ = 0;

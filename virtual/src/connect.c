@@ -65,7 +65,7 @@ static int connect_tcp(const char *where) {
   return failed ? -1 : handle;
 }
 
-int tps_connect(const char *endpoint) {
+static int connect_to(const char *endpoint) {
   if (strncmp(endpoint, "unix:", 5) == 0)
     return connect_unix(endpoint + 5);
   if (strncmp(endpoint, "tcp:", 4) == 0)
@@ -77,7 +77,7 @@ int tps_connect(const char *endpoint) {
 /* A socket that has greeted, or -1: `wrong` says what the other side did, or is NULL where errno
    says why there is none. */
 static int reach_once(const char *endpoint, const unsigned char *key, const char **wrong) {
-  int handle = tps_connect(endpoint);
+  int handle = connect_to(endpoint);
   *wrong = handle < 0 ? NULL : tps_greet(handle, key, true);
   if (handle >= 0 && *wrong != NULL) {
     close(handle);
@@ -86,21 +86,21 @@ static int reach_once(const char *endpoint, const unsigned char *key, const char
   return handle;
 }
 
-static uint64_t now_ms(void) {
+uint64_t tps_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
+  return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
 int tps_reach(const char *endpoint, const unsigned char key[TPS_KEY_BYTES], const char **wrong) {
   enum { TRIES_MS = 5000, MS = 1000000, LONGEST_MS = 400 };
-  uint64_t since = now_ms();
+  uint64_t since = tps_now_ns();
   for (unsigned pause_ms = 20;; pause_ms = pause_ms < LONGEST_MS ? 2 * pause_ms : pause_ms) {
     int handle = reach_once(endpoint, key, wrong);
     bool is_worth_it = *wrong == tps_no_answer || (*wrong == NULL && errno == ECONNRESET);
     if (handle >= 0)
       tps_tune_socket(handle);
-    if (handle >= 0 || !is_worth_it || now_ms() - since >= TRIES_MS)
+    if (handle >= 0 || !is_worth_it || (tps_now_ns() - since) / MS >= TRIES_MS)
       return handle;
     unsigned own = (unsigned)getpid() % pause_ms; /* not in step with the other ranks */
     nanosleep(&(struct timespec){.tv_nsec = (long)(pause_ms + own) * MS}, NULL);

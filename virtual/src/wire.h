@@ -104,8 +104,6 @@ const unsigned char *tps_take_bytes(struct tps_cursor *in, size_t *length);
 
 /* No delay, and a dead peer is found within 30 s. */
 void tps_tune_socket(int socket);
-/* Connected to "unix:PATH", "unix:@NAME" or "tcp:ADDRESS:PORT"; -1 and errno. */
-int tps_connect(const char *endpoint);
 /* All of it, from memory that is not copied. -1: the peer is gone. */
 int tps_send_all(int socket, struct iovec *parts, int count);
 int tps_receive_all(int socket, void *data, size_t length);
@@ -128,9 +126,10 @@ int tps_inflow_read(struct tps_inflow *in, void *data, size_t length, void (*is_
 enum { TPS_KEY_BYTES = 32 };
 extern const char tps_no_answer[];
 const char *tps_greet(int socket, const unsigned char key[TPS_KEY_BYTES], bool is_client);
-/* Connected, greeted and tuned. Where a crowd is at the door, the proxy hangs up on who has waited
+/* Connected to "unix:PATH", "unix:@NAME" or "tcp:ADDRESS:PORT", greeted and tuned. Where a crowd is at the door, the proxy hangs up on who has waited
    longest: it is tried again for 5 s. -1: `wrong` is as above, or NULL where errno says why. */
 int tps_reach(const char *endpoint, const unsigned char key[TPS_KEY_BYTES], const char **wrong);
+uint64_t tps_now_ns(void); /* of the clock that only goes on */
 /* 64 hex digits. */
 bool tps_read_key(const char *text, unsigned char key[TPS_KEY_BYTES]);
 
