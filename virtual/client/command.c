@@ -85,9 +85,7 @@ cl_int tps__clFinish(cl_command_queue queue) {
   struct tps_reply reply;
   tps_put(tps__begin(link, TPS_CALL_Finish, &reply), queue->base.id);
   unsigned long long number = number_of(queue);
-  tps__end(link);
-  cl_int code = tps__await(link, &reply), error = tps__queue_error(queue);
-  tps__reply_free(&reply);
+  cl_int code = tps__done(link, &reply), error = tps__queue_error(queue);
   if (code == 0)
     atomic_store(&queue->ended, number);
   return code != 0 ? code : error;
@@ -145,12 +143,7 @@ cl_int tps__command_end(struct tps_command *command) {
   atomic_fetch_add(&command->queue->sent, 1);
   if (is_kept)
     tps__list(&command->made->base);
-  tps__end(link);
-  cl_int code = CL_SUCCESS;
-  if (tps__is_strict) {
-    code = tps__await(link, &command->reply);
-    tps__reply_free(&command->reply);
-  }
+  cl_int code = tps__done(link, tps__is_strict ? &command->reply : NULL);
   if (command->event != NULL) {
     if (code == 0)
       *command->event = command->made;

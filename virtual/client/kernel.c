@@ -114,27 +114,25 @@ static size_t size_of_type(const char *type) {
   return 0;
 }
 
-enum form { NUMBER, LOCAL, OBJECT };
-
 static bool is_object_type(const char *type) {
   return strncmp(type, "image", 5) == 0 || strcmp(type, "sampler_t") == 0;
 }
 
 /* What is behind `value`: told by the kernel, or, where it does not tell, by the value. */
-static enum form form_of(const struct tps_argument *argument, size_t size, const void *value) {
+static enum tps_form form_of(const struct tps_argument *argument, size_t size, const void *value) {
   if (argument->known) {
     if (argument->address == CL_KERNEL_ARG_ADDRESS_LOCAL)
-      return LOCAL;
+      return TPS_LOCAL;
     return argument->address == CL_KERNEL_ARG_ADDRESS_PRIVATE && !is_object_type(argument->type)
-               ? NUMBER
-               : OBJECT;
+               ? TPS_NUMBER
+               : TPS_OBJECT;
   }
   if (value == NULL)
-    return size == sizeof(cl_mem) ? OBJECT : LOCAL;
+    return size == sizeof(cl_mem) ? TPS_OBJECT : TPS_LOCAL;
   const void *handle = NULL;
   if (size == sizeof handle)
     memcpy(&handle, value, sizeof handle);
-  return handle != NULL && tps__is_live_handle(handle) ? OBJECT : NUMBER;
+  return handle != NULL && tps__is_live_handle(handle) ? TPS_OBJECT : TPS_NUMBER;
 }
 
 static cl_int check_object(cl_kernel kernel, const struct tps_argument *argument, size_t size,
@@ -161,20 +159,20 @@ cl_int tps__clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
   if (arg_index >= kernel->count)
     return CL_INVALID_ARG_INDEX;
   struct tps_argument *argument = &kernel->arguments[arg_index];
-  enum form form = form_of(argument, arg_size, arg_value);
+  enum tps_form form = form_of(argument, arg_size, arg_value);
   const struct tps_object *object = NULL;
   cl_int code = CL_SUCCESS;
-  if (form == LOCAL)
+  if (form == TPS_LOCAL)
     code = arg_value != NULL ? CL_INVALID_ARG_VALUE
            : arg_size == 0   ? CL_INVALID_ARG_SIZE
                              : CL_SUCCESS;
-  if (form == NUMBER) {
+  if (form == TPS_NUMBER) {
     size_t size = argument->known ? size_of_type(argument->type) : 0;
     code = arg_value == NULL                                  ? CL_INVALID_ARG_VALUE
            : arg_size == 0 || (size != 0 && size != arg_size) ? CL_INVALID_ARG_SIZE
                                                               : CL_SUCCESS;
   }
-  if (form == OBJECT) {
+  if (form == TPS_OBJECT) {
     if (arg_value != NULL && arg_size == sizeof object)
       memcpy(&object, arg_value, sizeof object);
     code = check_object(kernel, argument, arg_size, object);
@@ -187,19 +185,15 @@ cl_int tps__clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
   tps_put(out, kernel->base.id);
   tps_put(out, arg_index);
   tps_put(out, form);
-  if (form == OBJECT) {
+  if (form == TPS_OBJECT) {
     tps_put(out, tps__id(object));
     tps_put(out, object != NULL && object->kind == TPS_SAMPLER);
-  } else if (form == LOCAL)
+  } else if (form == TPS_LOCAL)
     tps_put(out, arg_size);
   else
     tps_put_bytes(out, arg_value, arg_size);
   tps__log(kernel, arg_index);
-  tps__end(link);
-  if (tps__is_strict) {
-    code = tps__await(link, &reply);
-    tps__reply_free(&reply);
-  }
+  code = tps__done(link, tps__is_strict ? &reply : NULL);
   if (code == 0)
     argument->is_set = true;
   return code;

@@ -280,6 +280,14 @@ cl_int tps__answer(struct tps_link *link, struct tps_reply *reply) {
   return tps__await(link, reply);
 }
 
+cl_int tps__done(struct tps_link *link, struct tps_reply *reply) {
+  tps__end(link);
+  cl_int code = reply == NULL ? CL_SUCCESS : tps__await(link, reply);
+  if (reply != NULL)
+    tps__reply_free(reply);
+  return code;
+}
+
 void tps__reply_free(struct tps_reply *reply) { free(reply->body); }
 
 /* ---- Bulk */

@@ -88,6 +88,8 @@ cl_int tps__await_sent(struct tps_link *link, struct tps_reply *reply);
 /* The code of the answer, CL_OUT_OF_RESOURCES from a dead proxy. `reply` is freed by the caller. */
 cl_int tps__await(struct tps_link *link, struct tps_reply *reply);
 cl_int tps__answer(struct tps_link *link, struct tps_reply *reply); /* ends the message first */
+/* The same where the answer is its code, or where, without `reply`, there is none. */
+cl_int tps__done(struct tps_link *link, struct tps_reply *reply);
 void tps__reply_free(struct tps_reply *reply);
 bool tps__flush(struct tps_link *link); /* whether there was something */
 /* Sends user memory, other threads between the frames; its number, for one later message, whose

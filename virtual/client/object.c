@@ -260,15 +260,8 @@ void *tps__given(void *object, cl_int code, cl_int *errcode_ret) {
 }
 
 void *tps__made(void *object, struct tps_reply *reply, cl_int *errcode_ret) {
-  struct tps_link *link = ((struct tps_object *)object)->link;
-  cl_int code = CL_SUCCESS;
   tps__log(object, 0);
-  tps__end(link);
-  if (reply != NULL) {
-    code = tps__await(link, reply);
-    tps__reply_free(reply);
-  }
-  return tps__given(object, code, errcode_ret);
+  return tps__given(object, tps__done(((struct tps_object *)object)->link, reply), errcode_ret);
 }
 
 void tps__put_list(struct tps_text *out, size_t count, const void *const *objects) {

@@ -191,9 +191,8 @@ static cl_int build_now(struct build *build) {
   struct tps_text *out = tps__begin(link, build->call, &reply);
   memcpy(tps_room(out, build->words.length), build->words.data, build->words.length);
   tps__log(build->program, 0);
-  cl_int code = tps__answer(link, &reply);
+  cl_int code = tps__done(link, &reply);
   atomic_store(&build->program->built, code);
-  tps__reply_free(&reply);
   free(build->words.data);
   tps__forget(&build->program->base);
   if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_COMPILE_PROGRAM_FAILURE)

@@ -23,8 +23,7 @@ static double ping(struct tps_link *link, size_t there, size_t back) {
   struct tps_text *out = tps__begin(link, TPS_PING, &reply);
   tps_put(out, back);
   memset(tps_room(out, there), 0, there);
-  (void)tps__answer(link, &reply);
-  tps__reply_free(&reply);
+  (void)tps__done(link, &reply);
   return (double)(tps_now_ns() - since) * 1e-9;
 }
 

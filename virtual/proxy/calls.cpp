@@ -386,7 +386,6 @@ cl_int on_CreateKernel(Session &session, In &in, tps_text *out) {
 }
 
 cl_int on_SetKernelArg(Session &session, In &in, tps_text *) {
-  enum { NUMBER, LOCAL, OBJECT };
   uint64_t id = in.word();
   Object *kernel = in.object(id, Kind::kernel);
   auto index = static_cast<cl_uint>(in.word());
@@ -394,13 +393,13 @@ cl_int on_SetKernelArg(Session &session, In &in, tps_text *) {
   void *handle = nullptr;
   const void *value = nullptr;
   size_t size = sizeof handle;
-  if (form == OBJECT) {
+  if (form == TPS_OBJECT) {
     uint64_t object = in.word();
     Kind kind = in.word() != 0 ? Kind::sampler : Kind::mem_object;
     Object *found = object == 0 ? nullptr : in.object(object, kind);
     handle = found == nullptr ? nullptr : found->handle;
     value = &handle;
-  } else if (form == LOCAL) {
+  } else if (form == TPS_LOCAL) {
     size = in.word();
   } else {
     auto bytes = in.bytes();

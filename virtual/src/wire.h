@@ -63,6 +63,7 @@ enum tps_message {
   TPS_GIVE, /* to the old one: end points, key, how many; then queue, memory, is an image, region */
 };
 
+enum tps_form { TPS_NUMBER, TPS_LOCAL, TPS_OBJECT }; /* of a kernel's argument */
 enum tps_outcome { TPS_IS_MOVED, TPS_IS_REFUSED, TPS_IS_ELSEWHERE };
 
 struct tps_head {
