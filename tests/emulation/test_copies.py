@@ -142,46 +142,6 @@ def test_a_hidden_device_cannot_be_opened_but_a_masked_one_can():
     assert output_of(program, environment=hidden).strip() == "1"
 
 
-def test_a_handle_opens_what_lies_at_its_place_now():
-    # as CUDA driver 13.0 on an H200 answers: benchmarks.driver_conformance
-    program = """
-    import socket
-    ours, theirs = socket.socketpair()
-    if os.fork() == 0:
-        driver.start(0)
-        a = driver.allocate(1 << 21)
-        theirs.sendall(bytes(driver.export(a)))
-        theirs.recv(1)
-        driver.do('cuMemFree_v2', c_uint64(a))
-        theirs.sendall(b"f")
-        theirs.recv(1)
-        b = driver.allocate(1 << 21)
-        driver.put(b, b"other")
-        assert a == b                              # the address is used again
-        theirs.sendall(bytes(driver.export(b)))
-        theirs.recv(1)
-        os._exit(0)
-    driver.start(1)
-    first = Handle.from_buffer_copy(ours.recv(64))
-    assert driver.open(first)[0] == 0
-    pointer = driver.open(first)[1]                # again: the same address
-    ours.sendall(b"f")
-    ours.recv(1)
-    driver.do('cuIpcCloseMemHandle', c_uint64(pointer))
-    driver.do('cuIpcCloseMemHandle', c_uint64(pointer))
-    codes = [driver.open(first)[0]]                # freed
-    ours.sendall(b"a")
-    second = Handle.from_buffer_copy(ours.recv(64))
-    for handle in (first, second):
-        code, pointer = driver.open(handle)
-        codes += [code, driver.get(pointer, 5).decode()]
-    ours.sendall(b"x")
-    os.wait()
-    print(codes)
-    """
-    assert output_of(program) == "[1, 0, 'other', 0, 'other']"
-
-
 @pytest.mark.alone
 def test_nothing_is_left_after_a_kill():
     before = set(Path("/dev/shm").glob("toposeat-emulated-*"))

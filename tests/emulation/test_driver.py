@@ -18,12 +18,7 @@ K80 = [d.pci_bus_id for d in read_topology("k80-16").devices]
 def visible(**environment):
     program = "driver.do('cuInit', c_uint(0)); print(json.dumps(driver.devices()))"
     done = run_program(program, environment=environment)
-    if done.returncode:
-        listed = environment.get("CUDA_VISIBLE_DEVICES", "").split(",")
-        no_device, invalid_device = 100, 101
-        code = invalid_device if len(set(listed)) < len(listed) else no_device
-        assert f"cuInit answered {code}" in done.stderr
-        return []
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
@@ -37,10 +32,6 @@ def test_devices_are_those_of_the_topology():
         ("3,0,2", [3, 0, 2]),
         ("1", [1]),
         ("2,-1,3", [2]),  # the first invalid entry ends the list
-        ("0,99,1", [0]),
-        ("1,1", []),  # a device twice
-        ("", []),
-        ("none", []),
         (" 5 , 4", [5, 4]),
     ],
 )
@@ -98,49 +89,16 @@ def test_management_library_tells_of_nvlinks_by_call_and_by_field(machine, versi
     assert found == [version] * sum(x.count for x in links)
 
 
-def test_the_host_cannot_touch_device_memory():
+def test_error_codes():
+    """Others are as the recorded driver gives them: test_conformance.py."""
     program = """
     driver.start()
-    pointer = driver.allocate(4096)
-    driver.put(pointer, b"x" * 4096)
-    assert driver.get(pointer, 4096) == b"x" * 4096
-    print("alive", flush=True)
-    ctypes.string_at(pointer, 1)
-    """
-    done = run_program(program)
-    assert done.stdout == "alive\n"
-    assert done.returncode == -11
-
-
-def test_error_codes():
-    program = """
-    count = c_int()
-    assert driver.code('cuDeviceGetCount', byref(count)) == 3  # NOT_INITIALIZED
-    assert driver.code('cuInit', c_uint(1)) == 1
-    driver.do('cuInit', c_uint(0))
-    device = c_int()
-    assert driver.code('cuDeviceGet', byref(device), c_int(16)) == 101
-    pointer = c_uint64()
-    assert driver.code('cuMemAlloc_v2', byref(pointer), c_size_t(64)) == 201  # no context
-    context = driver.start()
-    assert driver.code('cuMemAlloc_v2', byref(pointer), c_size_t(0)) == 1
-    assert driver.code('cuMemAlloc_v2', byref(pointer), c_size_t(1 << 40)) == 2
-    a = driver.allocate(1000)
-    b = driver.allocate(1000)
+    a, b = driver.allocate(1000), driver.allocate(1000)
     assert driver.copy(b, a, 1001) == 1
-    assert driver.code('cuMemFree_v2', c_uint64(a + 8)) == 1
-    driver.do('cuMemFree_v2', c_uint64(a))
-    assert driver.code('cuMemFree_v2', c_uint64(a)) == 1
-    base, size = c_uint64(), c_size_t()
-    driver.do('cuMemGetAddressRange_v2', byref(base), byref(size), c_uint64(b + 999))
-    assert (base.value, size.value) == (b, 1000)
-    assert driver.code('cuMemGetAddressRange_v2', byref(base), byref(size), c_uint64(a)) == 500
-    result, _ = driver.open(driver.export(b))
-    assert result == 201  # a process cannot open its own memory
+    assert driver.code('cuMemAlloc_v2', byref(c_uint64()), c_size_t(1 << 40)) == 2
+    assert driver.open(driver.export(b))[0] == 201  # a process cannot open its own memory
     assert driver.open(Handle(b"nonsense"))[0] == 1
     assert driver.code('cuStreamSynchronize', c_void_p(12345)) == 400
-    value = c_int()
-    assert driver.code('cuPointerGetAttribute', byref(value), c_int(2), c_uint64(12345)) == 1
     name = ctypes.c_char_p()
     driver.do('cuGetErrorName', c_int(217), byref(name))
     print(name.value.decode())

@@ -142,6 +142,8 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path):
         "UPDATE pair SET kind = 'telepathy'",
         "UPDATE meta SET value = '²' WHERE key = 'ranks'",
         "UPDATE meta SET value = 4e9 WHERE key = 'ranks'",
+        "UPDATE meta SET value = '9999999999999999999999' WHERE key = 'ranks'",
+        "DROP TABLE rank",
         "INSERT INTO collective VALUES ('a', 'b', 'c', 'd', 'device', 'e', 'f', '', 0)",
         "INSERT INTO collective VALUES (0, 'bcast', 77, 0, 'device', 8, 1, '', 0)",
         "INSERT INTO collective VALUES (0, 'bcast', 0, -5, 'device', 8, 1, '', 0)",

@@ -114,30 +114,6 @@ def test_other_schema_version_is_refused_by_name(tmp_path):
         load_traffic(path)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE pair SET target = 17",
-        "UPDATE pair SET bytes = -1",
-        "UPDATE pair SET bytes = 'many'",
-        "UPDATE pair SET kind = 'gossip'",
-        "UPDATE meta SET value = 'two' WHERE key = 'ranks'",
-        "INSERT INTO histogram VALUES ('point-to-point', 'host', 99, 1)",
-        "DROP TABLE rank",
-        "UPDATE meta SET value = '9999999999999999999999' WHERE key = 'ranks'",
-    ],
-)
-def test_impossible_content_is_refused(tmp_path, statement):
-    path = tmp_path / "app.prof"
-    save_traffic(small(), path)
-    with closing(sqlite3.connect(path)) as database:
-        database.execute(statement)
-        database.commit()
-    with pytest.raises(InputError) as caught:
-        load_traffic(path)
-    assert caught.value.hint
-
-
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_damaged_database_is_an_input_error_or_harmless(tmp_path_factory, data):

@@ -18,6 +18,7 @@ A file holds cases of one kind of source, of networks where its name says so. Li
 import ast
 import difflib
 import os
+import tempfile
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,7 @@ UPDATE = os.environ.get("TOPOSEAT_UPDATE_CASES") == "1"
 class Case:
     """The texts of its files by their names, and the lines that it is expected to show."""
 
+    title: str = ""
     files: dict[str, str] = field(default_factory=dict)
     base: "Case | None" = None
     shows: str = ""
@@ -61,7 +63,7 @@ def cases(name):
     for word, rest, below in blocks(name):
         if word == "case":
             assert rest not in found, rest
-            case = found[rest] = Case()
+            case = found[rest] = Case(rest)
             continue
         if word == "file":
             case.files[rest] = f"{below}\n" if below else ""
@@ -198,6 +200,13 @@ def everything(case, folder, name):
     return lines
 
 
+@cache
+def everything_of_base(name, title):
+    """The same of a case that others are made from."""
+    with tempfile.TemporaryDirectory() as folder:
+        return everything(cases(name)[title], Path(folder), name)
+
+
 EVERY = [(path.stem, title) for path in sorted(FOLDER.glob("*.txt")) for title in cases(path.stem)]
 
 
@@ -206,8 +215,7 @@ def test_what_is_read(name, title, tmp_path):
     case = cases(name)[title]
     lines = everything(case, tmp_path, name)
     if case.base is not None:
-        (tmp_path / "base").mkdir()
-        before = everything(case.base, tmp_path / "base", name)
+        before = everything_of_base(name, case.base.title)
         changes = difflib.unified_diff(before, lines, n=0, lineterm="")
         lines = [line for line in changes if not line.startswith(("---", "+++", "@@"))]
         refused = [line for line in lines if line.startswith(("+refused", "+hint"))]
