@@ -25,25 +25,8 @@ from toposeat.model.trust import (
 SOURCES = Path(__file__).resolve().parents[2] / "launcher" / "src"
 STRANGER = 1002
 
-# WHAT PATH: ends with the number of the error, 0 without.
-ASK = r"""
-#include "trust.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-int main(int count, char **words) {
-  const char *what = count == 3 ? words[1] : "";
-  errno = 0;
-  if (strcmp(what, "folder") == 0 && tps_own_folder(words[2]) < 0) return errno;
-  if (strcmp(what, "file") == 0 && tps_own_file(AT_FDCWD, words[2]) < 0) return errno;
-  if (strcmp(what, "place") == 0 && !tps_is_safe_place(words[2])) return errno;
-  if (strcmp(what, "mark") == 0 && tps_make_mark(tps_own_folder(words[2]), "mark") < 0)
-    return errno;
-  if (strcmp(what, "in") == 0 && tps_own_file(tps_own_folder(words[2]), "open") < 0) return errno;
-  if (strcmp(what, "peer") == 0 && !tps_peer_is_mine(0)) return 1;
-  return 0;
-}
-"""
+# Asked WHAT PATH it ends with the number of the error, 0 without.
+ASK = Path(__file__).with_name("ask_trust.c")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of another user")
 
 
@@ -54,8 +37,8 @@ def ask_program(build_dir):
         pytest.skip("no C compiler")
     program = build_dir / f"ask-trust-{os.getpid()}"
     line = [compiler, "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
-    line += ["-x", "c", "-", str(SOURCES / "trust.c"), "-o", str(program)]
-    subprocess.run(line, input=ASK, text=True, check=True)
+    line += [str(ASK), str(SOURCES / "trust.c"), "-o", str(program)]
+    subprocess.run(line, check=True)
     return program
 
 

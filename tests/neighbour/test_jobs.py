@@ -13,23 +13,6 @@ from tests.neighbour.conftest import STRANGER, VICTIM
 
 pytestmark = pytest.mark.mpi
 
-# Two ranks that send each other a known amount, once they are told to go on.
-PROGRAM = """
-#include <mpi.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-  static char data[100000];
-  int rank;
-  while (access(argv[argc - 1], F_OK) != 0)
-    usleep(10000);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  for (int i = 0; i < 10; i++)
-    MPI_Sendrecv_replace(data, sizeof data, MPI_BYTE, 1 - rank, 0, 1 - rank, 0, MPI_COMM_WORLD,
-                         MPI_STATUS_IGNORE);
-  return MPI_Finalize();
-}
-"""
 SENT = [[0, 1_000_000], [1_000_000, 0]]
 # As far as toposeat knows, srun may start tasks on any node; these are all here.
 SRUN = """#!/bin/sh
@@ -45,8 +28,7 @@ def programs(open_folder):
         pytest.skip("needs Debian's MPICH: libmpich-dev, mpich")
     folder = open_folder / "programs"
     folder.mkdir()
-    source = folder / "program.c"
-    source.write_text(PROGRAM)
+    source = Path(__file__).with_name("program.c")
     subprocess.run(["mpicc.mpich", "-o", folder / "program", source], check=True)
     (folder / "srun").write_text(SRUN)
     (folder / "srun").chmod(0o755)

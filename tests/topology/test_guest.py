@@ -4,24 +4,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from tests.topology.test_cases import texts_of
 from tests.topology.test_nccl_file import stops_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
 from toposeat.topology import nccl_xml, read_topology, with_guest
 
-HOST = """<system version="1">
- <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-  <pci busid="0000:16:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
-   <pci busid="0000:18:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
-    <gpu dev="0" sm="90"><nvlink target="0000:06:00.0" count="18" tclass="0x068000"/></gpu></pci>
-   <pci busid="0000:07:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
-    <nic><net name="mlx5_0" dev="0" speed="400000"/></nic></pci></pci></cpu>
- <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-  <pci busid="0000:98:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
-   <gpu dev="1" sm="90"><nvlink target="0000:06:00.0" count="18" tclass="0x068000"/></gpu></pci>
-  <pci busid="0000:a8:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
-   <gpu dev="2" sm="90"><nvlink target="0000:06:00.0" count="18" tclass="0x068000"/></gpu></pci>
- </cpu></system>"""
+HOST = texts_of("nccl_xml", "a host of three GPUs")["node.xml"]
 GUEST = "index, pci.bus_id\n0, 00000000:06:00.0\n1, 00000000:07:00.0\n"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import unfolded
+from tests.topology.test_cases import texts_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import LinkKind, PathClass, Vendor
@@ -170,16 +171,7 @@ def test_nccl_stops_at_no_processor_whose_gpus_are_unused(source):
     assert len(list(root.iter())) <= 256  # as many as NCCL keeps
 
 
-TWO = """<system version="1">
- <cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="25" modelid="17">
-  <pci busid="0000:01:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
-   <gpu dev="0" sm="90" rank="0"/></pci></cpu>
- <cpu numaid="1">
-  <pci busid="0000:81:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
-   <gpu dev="1" sm="90" rank="1"/></pci>
-  <pci busid="0000:82:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
-   <nic><net name="mlx5_1" dev="0" speed="400000"/></nic></pci></cpu>
-</system>"""
+TWO = texts_of("nccl_xml", "a processor that is not named")["node.xml"]
 
 
 def test_a_processor_that_the_file_left_unnamed_gets_the_words_of_the_others():

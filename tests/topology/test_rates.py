@@ -19,6 +19,7 @@ from tests.topology.live.fake_machine import (
     FakeNvml,
     FakeSysfs,
 )
+from tests.topology.test_cases import texts_of
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.evaluation import evaluate
@@ -34,32 +35,19 @@ from toposeat.topology.topology_file import save_topology
 
 GB = 1e9
 RELAXED = settings(max_examples=30, deadline=None)
-TOPO = """\
-\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity
-GPU0\t X \tNODE\tSYS\tSYS\t0-31\t0
-GPU1\tNODE\t X \tSYS\tSYS\t0-31\t0
-GPU2\tSYS\tSYS\t X \tNODE\t32-63\t1
-GPU3\tSYS\tSYS\tNODE\t X \t32-63\t1
-"""
+SOURCES = texts_of("one_machine", "a matrix, an inventory and lscpu")
+TOPO, QUERY = SOURCES["topo.txt"], SOURCES["query.txt"]
 P2P = "\t".join(("", *(f"GPU{n}" for n in range(4)))) + "".join(
     f"\nGPU{row}\t" + "\t".join("X" if row == n else "CNS" for n in range(4)) for row in range(4)
 )
-QUERY = """\
-index, name, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max
-0, NVIDIA L40S, 4, 16, 16
-1, NVIDIA L40S, 4, 16, 16
-2, NVIDIA L40S, 4, 16, 16
-3, NVIDIA L40S, 4, 8, 16
-"""
-LSCPU = "Architecture: x86_64\nModel name:   AMD EPYC 7543 32-Core Processor\n"
 
 
 @pytest.fixture
 def files(tmp_path):
     found = {}
-    for name, text in (("topo", TOPO), ("query", QUERY), ("lscpu", LSCPU)):
-        found[name] = tmp_path / f"{name}.txt"
-        found[name].write_text(text)
+    for name, text in SOURCES.items():
+        found[name.removesuffix(".txt")] = tmp_path / name
+        (tmp_path / name).write_text(text)
     return found
 
 
@@ -113,64 +101,16 @@ def test_who_tells_less_has_a_range_that_holds_what_is_told(files):
         assert nominal <= high * 1.001
 
 
-def nccl_xml():
-    """The machine of `TOPO`, `QUERY` and `LSCPU` as NCCL dumps it."""
-
-    def gpu(number):
-        width = 8 if number == 3 else 16
-        return (
-            f'<pci busid="0000:{number + 1}1:00.0" class="0x030200" vendor="0x10de"'
-            f' device="0x26b9" link_speed="16.0 GT/s PCIe" link_width="{width}">'
-            f'<gpu dev="{number}" sm="89" rank="{number}" gdr="1"/></pci>'
-        )
-
-    def cpu(numa):
-        return (
-            f'<cpu numaid="{numa}" affinity="ffffffff" arch="x86_64" vendor="AuthenticAMD"'
-            f' familyid="175" modelid="1">{gpu(2 * numa)}{gpu(2 * numa + 1)}</cpu>'
-        )
-
-    return f'<system version="1">{cpu(0)}{cpu(1)}</system>'
-
-
-def test_a_matrix_with_an_inventory_is_what_nccl_dumps(files, tmp_path):
-    dump = tmp_path / "topo.xml"
-    dump.write_text(nccl_xml())
-    assert rates(read_topology(dump)) == rates(read_topologies(list(files.values())))
-
-
-def hwloc_xml():
-    """The same machine as hwloc saves it: a host bridge for each GPU, speeds of links in GB/s."""
-    model = '<info name="CPUModel" value="AMD EPYC 7543 32-Core Processor"/>'
-
-    def gpu(number):
-        bus, speed = f"{number + 1}1", "15.753846" if number == 3 else "31.507692"
-        return (
-            f'<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[{bus}-{bus}]">'
-            f'<object type="PCIDev" pci_busid="0000:{bus}:00.0" pci_link_speed="{speed}"'
-            ' pci_type="0302 [10de:26b9] [10de:0000] a1"/></object>'
-        )
-
-    def socket(numa):
-        cpus = 'cpuset="0xffffffff' + ',0x0"' * numa + '"' * (1 - numa)
-        return (
-            f'<object type="Package" os_index="{numa}" {cpus}>{model}'
-            f'<object type="NUMANode" os_index="{numa}" {cpus}/>'
-            f"{gpu(2 * numa)}{gpu(2 * numa + 1)}</object>"
-        )
-
-    sockets = socket(0) + socket(1)
-    return (
-        f'<topology version="2.0"><object type="Machine" os_index="0">{sockets}</object></topology>'
-    )
-
-
-def test_hwloc_gives_the_same_rates(files, tmp_path):
-    saved = tmp_path / "machine.xml"
-    saved.write_text(hwloc_xml())
-    found, told = rates(read_topology(saved)), rates(read_topologies(list(files.values())))
+@pytest.mark.parametrize(
+    ("case", "apart"),
+    [("as NCCL dumps it", 1e-12), ("as hwloc saves it", 0.05)],  # x8 of 4 is x16 of 3 to hwloc
+)
+def test_another_source_gives_the_same_rates(files, tmp_path, case, apart):
+    ((name, text),) = texts_of("one_machine", case).items()
+    (tmp_path / name).write_text(text)
+    found, told = rates(read_topology(tmp_path / name)), rates(read_topologies([*files.values()]))
     for mine, theirs in zip(found, told, strict=True):
-        assert mine == pytest.approx(theirs, rel=0.05)  # x8 of 4 is x16 of 3 to hwloc
+        assert mine == pytest.approx(theirs, rel=apart)
 
 
 def test_the_node_itself_gives_the_same_rates(files, tmp_path):
