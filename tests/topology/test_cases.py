@@ -193,7 +193,7 @@ def everything(case, folder, name):
         machine.check()
         lines += ["", "the machine", *shown(machine)]
         found = [each for each in findings_of(machine) if each.code != "reader"]
-        lines += [f"finding {each.code} {each.severity}: {each.subject}" for each in found]
+        lines += [f"finding {x.code} {x.severity}: {x.subject}: {x.detail}" for x in found]
     except InputError as error:
         assert error.hint
         lines += ["", *f"refused {error}\nhint {error.hint}".replace(f"{folder}/", "").split("\n")]
