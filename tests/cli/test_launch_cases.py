@@ -175,19 +175,30 @@ def test_a_rank_that_loads_no_driver_needs_no_device(mpi, tmp_path):
 def test_a_script_that_chooses_devices_is_named(mpi, tmp_path):
     """It is never looked into: the ranks of the recorded run tell what list they had."""
     cpu = compile_c(mpi, PROGRAMS / "without_driver.c", tmp_path, "-DOTHERS=0")
-    gpu = f"{compile_c(mpi, PROGRAMS / 'with_driver.c', tmp_path, '-ldl')} alone"
+    gpu = compile_c(mpi, PROGRAMS / "with_driver.c", tmp_path, "-ldl")
     tune = f"TOPOSEAT_CACHE_DIR=kept toposeat tune -- {mpi.mpirun} {' '.join(mpi.run_flags)} -n 4"
     for name, text in (
         ("one.sh", "CUDA_VISIBLE_DEVICES=0 exec"),
+        ("turned.sh", "CUDA_VISIBLE_DEVICES=0,1,3,2 exec"),
         ("all.sh", "exec"),
     ):
         executable(tmp_path / name, f'#!/bin/sh\n{text} "$@"\n')
-    chose = case(f"{tune} ./one.sh {gpu}", tmp_path, "common", mpi.env)
-    assert "0-3 (ranks) saw fewer than the 4 devices of the node: ./one.sh or" in chose.stderr
+    chose = case(f"{tune} ./one.sh {gpu} alone", tmp_path, "common", mpi.env)
+    assert "0-3 (ranks) saw another list than the inherited one, of 4 devices: ./one.sh," in (
+        chose.stderr
+    )
     assert "Predicted gain" not in chose.stdout
-    kept = case(f"{tune} ./all.sh {gpu}", tmp_path, "common", mpi.env)
-    assert "Predicted gain" in kept.stdout
-    assert "Warning   " not in kept.stderr
+    turned = case(f"{tune} ./turned.sh {gpu} managed", tmp_path, "common", mpi.env)
+    assert "2-3 (ranks) saw another list than the inherited one, of 4 devices: ./turned.sh," in (
+        turned.stderr
+    )
+    assert "Predicted gain" not in turned.stdout
+    kept = case(f"{tune} ./all.sh {gpu} managed", tmp_path, "common", mpi.env)
+    assert (kept.returncode, "Warning   " in kept.stderr) == (0, False), kept.stderr
+    # Ranks that send from host memory do not tell which device is which.
+    untold = case(f"{tune} ./all.sh {gpu} alone", tmp_path, "common", mpi.env)
+    assert "Predicted gain" in untold.stdout
+    assert "./all.sh may choose devices itself" in untold.stderr
     untold = case(f"{tune} sh ./all.sh {cpu}", tmp_path, "common", mpi.env)
     assert "./all.sh may choose devices itself" in untold.stderr
 

@@ -142,7 +142,7 @@ def _ranks(option: str, text: str) -> list[int]:
         if bounds is None or bounds[1] - bounds[0] >= _MOST_RANKS:
             raise UsageError(
                 f"{option}: expected ranks such as 0-3,6, got {text!r}",
-                hint="for example --allow 0-3=0,1" if option == "--allow" else "name ranks",
+                hint=f"for example {option} {'0-3=0,1' if option == '--allow' else '0,4-7'}",
             )
         ranks += range(bounds[0], bounds[1] + 1)
     return ranks

@@ -236,6 +236,11 @@ def _check_cpu_ranks(topology: Topology, ranks: int, constraints: Constraints) -
             f"rank {moved[0]} needs no device, and has one by --pin or --allow",
             hint="leave it out of one of both",
         )
+    if max(constraints.cpu_ranks) >= ranks:
+        raise UsageError(
+            f"there is no rank {max(constraints.cpu_ranks)} that needs no device",
+            hint=f"ranks are 0 to {ranks - 1}",
+        )
     if len(set(constraints.cpu_ranks)) >= ranks:
         raise UsageError("no rank is left that needs a device", hint="name fewer in --cpu-ranks")
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -21,13 +20,14 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
 from toposeat.model.private_cache import cache_root, private_folder
+from toposeat.model.rank_info import RankInfo
 from toposeat.model.record import Record
 from toposeat.model.result_file import save_mapping
 from toposeat.model.shell_words import shell_line
-from toposeat.model.topology import Topology
+from toposeat.model.topology import Device, Topology
 from toposeat.model.traffic import BESIDE, INNER_LINE, Traffic
 from toposeat.model.traffic_file import save_traffic
-from toposeat.model.visible_list import DEVICE_VARIABLES
+from toposeat.model.visible_list import DEVICE_VARIABLES, ordering_variable
 from toposeat.pipeline.command_words import program_name
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
@@ -164,20 +164,45 @@ def _with_script(
     script, present = launch.script_of(line, os.environ), machine.topology
     if not script or present is None:
         return options
-    of_host = Counter(device.host for device in present.devices)
-    fewest = min(of_host.values())
-    seen = {info.rank: info.visible_devices for info in traffic.rank_info}
-    own = [rank for rank, count in seen.items() if count is not None and count < fewest]
-    if own:
+    of_host: dict[str, list[Device]] = {}
+    for device in present.devices:
+        of_host.setdefault(device.host, []).append(device)
+    fewest = min(map(len, of_host.values()))
+    other = present.devices if len(of_host) == 1 else ()
+    told = {
+        info.rank: _is_inherited(info, of_host.get(info.host, other), fewest)
+        for info in traffic.rank_info
+    }
+    if own := [rank for rank, is_inherited in told.items() if is_inherited is False]:
         progress(
-            f"Warning   {format_cpu_list(own)} (ranks) saw fewer than the {fewest} devices of the"
-            f" node: {script} or the launcher chose them. An order of the list may have no effect,"
-            " so the default is kept"
+            f"Warning   {format_cpu_list(own)} (ranks) saw another list than the inherited one, of"
+            f" {fewest} devices: {script}, the launcher or the program made it. An order of the"
+            " list may have no effect, so the default is kept"
         )
         return replace(options, solver="default")
-    if None in seen.values():
+    if None in told.values():
         progress(f"Warning   {script} may choose devices itself: a gain is for the inherited list")
     return options
+
+
+def _is_inherited(info: RankInfo, listed: Sequence[Device], fewest: int) -> bool | None:
+    """Whether a rank saw the list of its host, as far as it used it; None where nothing tells.
+
+    CUDA counts products of several names by their speed, unless it is told to count by bus ids.
+    """
+    if info.visible_devices is None or info.visible_devices < fewest:
+        return None if info.visible_devices is None else False
+    by_speed = os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID"
+    names, vendors = {device.name for device in listed}, {device.vendor for device in listed}
+    if (by_speed and len(names) > 1) or None in map(ordering_variable, vendors):
+        return None
+    places = [device.pci_bus_id for device in listed]
+    told = [
+        (use.ordinal, use.pci_bus_id)
+        for use in info.devices
+        if use.ordinal is not None and use.pci_bus_id in places
+    ]
+    return all(places[at : at + 1] == [bus] for at, bus in told) if told else None
 
 
 def _cached(line: launch.LaunchLine, path: Path) -> Traffic | None:

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Local ranks 1 to 4 take device `local % count`; 1 talks with 2 and 3 with 4, bridged to others.
+ * With an argument it is ranks 0 to 3, and with "managed" they send from the device's memory.
  */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdlib.h>
+#include <string.h>
 int main(int argc, char **argv) {
   static char sent[1000000], received[1000000];
   int rank, count, device;
-  void *context;
+  void *context, *from = sent;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -17,10 +19,12 @@ int main(int argc, char **argv) {
   ((int (*)(int *))dlsym(cuda, "cuDeviceGetCount"))(&count);
   ((int (*)(int *, int))dlsym(cuda, "cuDeviceGet"))(&device, rank % count);
   ((int (*)(void **, unsigned, int))dlsym(cuda, "cuCtxCreate_v2"))(&context, 0, device);
+  if (argc > 1 && strcmp(argv[1], "managed") == 0)
+    ((int (*)(void **, size_t, int))dlsym(cuda, "cuMemAllocManaged"))(&from, sizeof sent, 1);
   if (argc == 1)
     MPI_Recv(received, 100, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   int peer = argc > 1 ? rank ^ 1 : (rank - 1 ^ 1) + 1;
-  MPI_Sendrecv(sent, sizeof sent, MPI_BYTE, peer, 1, received, sizeof received, MPI_BYTE, peer, 1,
+  MPI_Sendrecv(from, sizeof sent, MPI_BYTE, peer, 1, received, sizeof received, MPI_BYTE, peer, 1,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Finalize();
 }
