@@ -162,9 +162,14 @@ def test_a_rank_that_loads_no_driver_needs_no_device(mpi, tmp_path):
     assert pairs == {frozenset(("01", "41")), frozenset(("21", "61"))}
     assert "Proved optimal" in done.stdout
     assert "without a GPU: rank 0" in " ".join(done.stdout.split())
-    run = case(f"TOPOSEAT_CACHE_DIR=kept toposeat run -- {line}", tmp_path, "common", mpi.env)
-    assert "not all of the plan checked for 1" in run.stderr
-    assert "rank 0: not checked: device (the program loaded no CUDA driver)" in run.stderr
+    run = "TOPOSEAT_CACHE_DIR=kept toposeat run --strict --"
+    started = case(f"{run} {line}", tmp_path, "common", mpi.env)
+    assert (started.returncode, "5 ranks as planned" in started.stderr) == (0, True), started
+    # One that takes a device after all shares it with another rank.
+    all_gpu = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 5 {gpu} alone"
+    place = next((tmp_path / "kept").glob("*/app.place"))
+    shared = case(f"toposeat run --strict -p {place} -- {all_gpu}", tmp_path, "common", mpi.env)
+    assert (shared.returncode, "is placed without one" in shared.stderr) == (98, True)
     # Without a profile the option says it; else more ranks than devices are refused.
     for option, code in (("--cpu-ranks 0", 0), ("", 1)):
         text = f"toposeat map ring.csv -t this {option}"

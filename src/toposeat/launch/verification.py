@@ -20,7 +20,7 @@ from toposeat.launch.home_job import Verdicts
 from toposeat.launch.nic_words import other_nics
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.files import beginning
-from toposeat.model.placement import Placement, Seat
+from toposeat.model.placement import CPU_RANKS, Placement, Seat
 from toposeat.model.plural import nouns
 from toposeat.model.record import Record
 from toposeat.model.runs import RealisedSeat, SeatVerdict
@@ -355,7 +355,7 @@ def _verify_rank(
         _compare_cpus(nearby, own, final, findings)
         _compare_memory(nearby, own, final, findings)
         _compare_nic(nearby, own, findings)
-        _compare_device(seat, own, placement.vendor, exit_code, findings)
+        _compare_device(placement, seat, own, exit_code, findings)
         world = world_of(own)
         if world is not None and world < placement.ranks:
             findings.mismatches.append(f"its MPI_COMM_WORLD has {world} of {placement.ranks} ranks")
@@ -468,13 +468,19 @@ def _compare_nic(nearby: Seat | None, own: RankReports, findings: _Findings) -> 
 
 
 def _compare_device(
-    seat: Seat, own: RankReports, vendor: str, exit_code: int, findings: _Findings
+    placement: Placement, seat: Seat, own: RankReports, exit_code: int, findings: _Findings
 ) -> None:
-    used = _used_devices(own)
+    used, needs_one = _used_devices(own), True
     lost = not used and _lost_device(seat, own)
-    findings.used_device = True if used else False if _used_none(own, vendor) else None
+    findings.used_device = True if used else False if _used_none(own, placement.vendor) else None
+    with suppress(ValueError):
+        needs_one = seat.rank not in parse_cpu_list(placement.metadata.get(CPU_RANKS, ""))
     if lost:
         findings.mismatches.append(lost)
+    elif not needs_one and findings.used_device is False:
+        findings.device_proved = True
+    elif not needs_one and used:
+        findings.mismatches.append(f"used device {', '.join(sorted(used))}, is placed without one")
     elif not used:
         findings.unknown.append(f"device ({_why_no_device(own, exit_code)})")
     elif seat.pci_bus_id is None:

@@ -295,6 +295,7 @@ def result_of(
         solve_seconds=solve_seconds,
         seed=options.seed,
         min_gain=options.min_gain,
+        cpu_ranks=tuple(sorted(set(options.constraints.cpu_ranks))),
         topology=name,
         hosts=machine.hosts,
         slots_per_host=per_host,

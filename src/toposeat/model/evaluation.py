@@ -212,6 +212,7 @@ class MappingResult(Noun, Record, frozen=True, kw_only=True):
     slots_per_host: int = 0
     candidates: tuple[Candidate, ...] = ()
     peak_memory_bytes: int | None = None  # of this process until now
+    cpu_ranks: tuple[int, ...] = ()  # that need no device, and stand where the first one is
     stages: tuple[tuple[HostGroup, ...], ...] = ()
 
     def __repr__(self) -> str:

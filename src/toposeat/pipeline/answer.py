@@ -40,6 +40,7 @@ class Kept(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     premises: Premises | None = None
     transport: Transport | None = None
+    cpu_ranks: tuple[int, ...] = ()
 
 
 class Answer(Kept, frozen=True, kw_only=True):

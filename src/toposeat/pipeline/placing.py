@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from toposeat import evaluation, launch, mapping, topology
+from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.nics import nics_left_out
+from toposeat.model.placement import CPU_RANKS
 from toposeat.model.shell_words import sources_in
 
 if TYPE_CHECKING:  # `run` names a node, and needs none of them
@@ -90,6 +92,7 @@ def placement_of(
         "solver": result.solver,
         "certificate": result.certificate.word,
         **({"stack": stack} if stack else {}),
+        **({CPU_RANKS: format_cpu_list(result.cpu_ranks)} if result.cpu_ranks else {}),
         "predicted_s_default": f"{result.default.predicted_s:.6g}",
         "predicted_s_placed": f"{result.placed.predicted_s:.6g}",
         **answer_lines(result, machine.topology if result.is_listed else None),
