@@ -64,11 +64,12 @@ def kill_some(client, count, seed=1):
                         time.sleep(0.001)
                 time.sleep(source.expovariate(1 / 0.2))
                 _kill(victim, process, proxy)
-                if scenario == "processes bereaved":  # which ends with its proxy only
-                    _kill("server", process, proxy)
-                try:
-                    process.wait(LIMIT_S)
-                except subprocess.TimeoutExpired:
+                end = time.monotonic() + LIMIT_S
+                while process.poll() is None and time.monotonic() < end:
+                    if scenario == "processes bereaved":  # it ends with its proxy, once it has one
+                        _kill("server", process, proxy)
+                    time.sleep(0.01)
+                if process.poll() is None:
                     tally.hung.append(name)
                     process.kill()
             tally.killed[victim] = tally.killed.get(victim, 0) + 1
