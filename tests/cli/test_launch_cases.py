@@ -206,6 +206,11 @@ def test_a_script_that_chooses_devices_is_named(mpi, tmp_path):
     assert "./all.sh may choose devices itself" in untold.stderr
     untold = case(f"{tune} sh ./all.sh {cpu}", tmp_path, "common", mpi.env)
     assert "./all.sh may choose devices itself" in untold.stderr
+    # `map` says the same of the job that it is told of.
+    for script, said in (("./all.sh", True), ("", False)):
+        line = f"{mpi.mpirun} -n 4 {script} {gpu}"
+        mapped = case(f"toposeat map ring:4 -t this -- {line}", tmp_path, "common", mpi.env)
+        assert (mapped.returncode, "all.sh may choose devices" in mapped.stderr) == (0, said)
 
 
 def test_the_order_of_megatron_is_taken(tmp_path):

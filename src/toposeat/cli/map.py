@@ -200,9 +200,12 @@ def _mapped(
     options: MapOptions,
     path: StackPath,
 ) -> MappingResult:
-    from toposeat import pipeline  # noqa: PLC0415
+    from toposeat import launch, pipeline  # noqa: PLC0415
     from toposeat.cli.progress import progress_bar, search_bar  # noqa: PLC0415
 
+    if args.launch:
+        line = launch.parse_launch_line(args.launch)
+        options = pipeline.with_script(line, machine, traffic, options, tell)
     what = f"placing {traffic.ranks} ranks"
     budget_s = 0 if machine.lists is None else args.budget or 0  # a large search shows its stages
     with search_bar(what, budget_s), progress_bar(what) as advance:

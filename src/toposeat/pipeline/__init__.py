@@ -41,6 +41,12 @@ if TYPE_CHECKING:
         path_of_stack,
     )
     from toposeat.pipeline.transport import as_nccl_is_set, transport_of
-    from toposeat.pipeline.tuned import Tuned, tune, tuned_placement_path, why_not_realised
+    from toposeat.pipeline.tuned import (
+        Tuned,
+        tune,
+        tuned_placement_path,
+        why_not_realised,
+        with_script,
+    )
 else:
     __getattr__ = door(__name__, __file__)

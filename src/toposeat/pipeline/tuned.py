@@ -112,7 +112,7 @@ def tune(
         _refuse_fewer(line, traffic)
         private_folder(folder, _RESULTS)
         save_traffic(traffic, profile_path, overwrite=True)
-    options = _with_script(line, machine, traffic, options, progress)
+    options = with_script(line, machine, traffic, options, progress)
     path = path_of_stack(stack, command, machine.topology, traffic.ranks, environment=os.environ)
     with searching or nullcontext():
         result, placement = _placed(found, traffic, options, path, folder)
@@ -153,14 +153,17 @@ def _refuse_fewer(line: launch.LaunchLine, traffic: Traffic) -> None:
     launch.refuse_fewer(line, traffic.ranks, os.environ, alone=traffic.worlds_of_one)
 
 
-def _with_script(
+def with_script(
     line: launch.LaunchLine,
     machine: Machine,
     traffic: Traffic,
     options: MapOptions,
     progress: Progress,
 ) -> MapOptions:
-    """The options for a program behind a script: no order is promised where it changed the list."""
+    """The options for a program behind a script: no order is promised where it changed the list.
+
+    `progress` is told of it. A pattern, and what others recorded, say of no rank what it saw.
+    """
     script, present = launch.script_of(line, os.environ), machine.topology
     if not script or present is None:
         return options
@@ -180,7 +183,7 @@ def _with_script(
             " list may have no effect, so the default is kept"
         )
         return replace(options, solver="default")
-    if None in told.values():
+    if not told or None in told.values():
         progress(f"Warning   {script} may choose devices itself: a gain is for the inherited list")
     return options
 
