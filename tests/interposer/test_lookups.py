@@ -8,7 +8,6 @@ import pytest
 from tests.support.interposed import (
     PROGRAMS,
     compile_c,
-    compile_text,
     fails_by_itself,
     libmpi,
     library,
@@ -27,22 +26,6 @@ pytestmark = [
 
 RANKS = 3
 THREADS, MESSAGES, BYTES = 4, 16, 80
-LINKED = """
-#include <mpi.h>
-int main(void) {
-  int rank, size;
-  double values[10] = {0};
-  MPI_Init(0, 0);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (rank == 0)
-    MPI_Send(values, 10, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
-  if (rank == 1)
-    MPI_Recv(values, 10, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MPI_Finalize();
-  return 0;
-}
-"""
 
 
 def opened(mpi, build_dir):
@@ -86,7 +69,7 @@ def test_beside_a_tool_that_wraps_mpi(mpi, first, build_dir, tmp_path):
     """Both see the call where the tool comes first; behind the interposer it sees none."""
     tool = compile_c(mpi, PROGRAMS / "tool.c", build_dir, "-shared", "-fPIC")
     both = [tool, library(mpi)] if first == "tool" else [library(mpi), tool]
-    program = compile_text(mpi, "linked", LINKED, build_dir)
+    program = compile_c(mpi, PROGRAMS / "linked.c", build_dir)
     preload = Path(os.pathsep.join(map(str, both)))
     done = run_ranks(mpi, 2, [program], tmp_path / "records", preload=preload)
     assert done.returncode == 0, done.stderr

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include <mpi.h>
 int main(int c, char **v) {
   MPI_Init(&c, &v);

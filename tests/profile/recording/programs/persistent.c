@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include <mpi.h>
 int main(int argc, char **argv) {
   char out[3000] = {0}, in[3000];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Sends BYTES to the next rank. */
 #include <mpi.h>
 #include <stdlib.h>
