@@ -143,13 +143,24 @@ def on_network(text, name, seed=4, node=""):
     return result, classed(root, "network")[{"default": 0, "placed": -1}[name]]
 
 
+def named(name):
+    """A tree whose parts have a name that may not fit."""
+    tree = samples.small_tree()
+    components = tuple(replace(each, name=name) for each in tree.components)
+    devices = tuple(replace(each, name=name) for each in tree.devices)
+    return replace(tree, name=name, components=components, devices=devices)
+
+
 DRAWN = {
+    "names too long": lambda: topology_svg(named("a very long name of a SWITCH, wider than it is")),
+    "names in wide characters": lambda: topology_svg(named("机器日本" * 6)),
     "small tree": lambda: topology_svg(samples.small_tree(), created="2026-11-28"),
     "mesh": lambda: topology_svg(samples.mesh_8()),
     "small tree moved": lambda: moved((0, 1, 3)),
     "small tree kept": lambda: moved((0, 1, 2)),
     "profile": lambda: traffic_svg(full_profile()),
     "network": lambda: network_alone("fattree:4:4:2,taper=2", created="2026-11-28"),
+    "network of three levels": lambda: network_alone("fattree:2:2:2:2,taper=2"),
     "network moved": lambda: mapping_svg(
         result_on("fattree:4:4:2,taper=2"), None, profile.read_traffic("ring:16")
     ),

@@ -81,8 +81,6 @@ def read_monitoring(path: str | Path) -> Traffic:
 
 
 def _files_of_run(path: Path) -> dict[int, Path]:
-    if not path.is_file():
-        raise InputError("no such file", path=path, hint="check the name")
     match = _NAME.fullmatch(path.name)
     if match is None:
         raise InputError(
