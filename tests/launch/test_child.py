@@ -44,6 +44,24 @@ def test_handlers_are_put_back():
     assert handlers() == before
 
 
+def test_a_handler_of_a_preloaded_library(tmp_path):
+    """Python does not know it; what cannot be put back is left to the system."""
+    library, source = tmp_path / "handlers.so", tmp_path / "handlers.c"
+    source.write_text(
+        "#include <signal.h>\nstatic void on(int s) { (void)s; }\n"
+        "__attribute__((constructor)) static void start(void) { signal(SIGTERM, on); }\n"
+    )
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    program = (
+        "import os, signal, sys; from toposeat.launch.child import run_child;"
+        " assert signal.getsignal(signal.SIGTERM) is None;"
+        " assert run_child([sys.executable, '-c', 'raise SystemExit(3)'], os.environ) == 3;"
+        " assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL"
+    )
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
 def test_a_killed_tool_ends_its_child(tmp_path):
     """Even by SIGKILL; what it started gets SIGTERM, as a launcher ends its job upon it."""
     say = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"

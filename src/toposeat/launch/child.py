@@ -206,7 +206,8 @@ class _Handling:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler)
+            # Python knows no handler that a preloaded library installed, and cannot put it back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 class StopSignals(_Handling):
