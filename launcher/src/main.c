@@ -10,6 +10,7 @@
 #include "message.h"
 #include "options.h"
 #include "plan.h"
+#include "preload.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -141,6 +142,7 @@ static int seat_and_start(const struct tps_options *options, struct tps_messages
     return code;
   end_with(options->parent);
   limit_open_files(options->open_files);
+  tps_preload_chain(options->program, plan.preloaded);
   return become(options->program, messages);
 }
 

@@ -154,7 +154,7 @@ static void plan_probe(struct tps_plan *plan, const struct tps_options *options,
   char *found = options->probe == NULL ? tps_preload_find_probe() : NULL;
   const char *library = options->probe == NULL ? found : options->probe;
   if (library != NULL)
-    tps_preload_add(&plan->environment, library, messages);
+    plan->preloaded += tps_preload_add(&plan->environment, library, messages);
   free(found);
   char number[32];
   if (options->report_folder != NULL) {
@@ -186,7 +186,7 @@ void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,
   plan->binding.policy = TPS_MEMORY_NONE;
   plan_assignments(&plan->environment, options);
   for (size_t i = options->preload_count; i-- > 0;) /* each goes in front of those before it */
-    tps_preload_add(&plan->environment, options->preloads[i], messages);
+    plan->preloaded += tps_preload_add(&plan->environment, options->preloads[i], messages);
   if (options->placement != NULL || options->report_folder != NULL || options->borrow != NULL)
     tps_identity_detect(&plan->identity, options->local_rank_env, messages);
   plan->identity.elastic = options->elastic;

@@ -21,6 +21,7 @@ struct tps_plan {
   struct tps_nearby nearby;    /* the seat whose CPUs, memory and NIC are used */
   enum tps_mode mode;          /* as applied */
   const char *variable;        /* that rules visibility, NULL for unknown vendors */
+  size_t preloaded;            /* libraries put in front of LD_PRELOAD */
 };
 
 void tps_plan_make(struct tps_plan *plan, const struct tps_options *options,

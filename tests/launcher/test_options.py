@@ -116,6 +116,27 @@ def test_a_preloaded_library_comes_before_inherited_ones(launcher, libraries):
     assert sorted(done.stderr.split()) == ["first", "second"]
 
 
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [
+        (("LD_PRELOAD={second}",), "{first}:{second}"),
+        (("-u", "NONE", "-C", "/", "A=b", "LD_PRELOAD={second}"), "{first}:{second}"),
+        (("--unset=NONE", "A=b"), "{first}:{third}"),
+        (("LD_PRELOAD=",), ""),
+        (("-u", "LD_PRELOAD"), ""),
+        (("sh", "-c", "echo LD_PRELOAD=$LD_PRELOAD LD_PRELOAD={second}"), "{first}:{third}"),
+    ],
+)
+def test_an_env_that_sets_the_preload_anew(launcher, libraries, words, loaded):
+    """Ours stay in front of what it sets, and what was inherited goes, as without toposeat."""
+    first, second = libraries
+    names = {"first": first, "second": second, "third": "libm.so.6"}
+    shell = ("sh", "-c", "echo LD_PRELOAD=$LD_PRELOAD") if "sh" not in words else ()
+    program = [word.format(**names) for word in ("env", *words, *shell)]
+    done = launcher.run("-E", "LD_PRELOAD=libm.so.6", "--preload", first, *program)
+    assert done.stdout.splitlines()[0].split()[0] == f"LD_PRELOAD={loaded}".format(**names)
+
+
 def test_several_libraries_are_preloaded_in_the_order_given(launcher, libraries):
     first, second = libraries
     done = launcher.run(

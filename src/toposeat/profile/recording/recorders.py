@@ -154,6 +154,11 @@ def _deaf(
         )
     if found is None:
         return
+    before = line.program[: -len(command.program)]
+    anew = next((word for word in before if word.startswith("LD_PRELOAD=")), "")
+    if anew and Path(before[0]).name != "env":  # to that one, toposeat-exec adds its own
+        hint = f"put it in front of toposeat: {anew} toposeat profile ..."
+        yield Fault(f"no rank recorded anything: {anew} on the line keeps the recorder out", hint)
     linkage = inspect_linkage(found, environment)
     if linkage.is_static:
         yield Fault(
@@ -167,5 +172,6 @@ def _deaf(
     elif linkage.mpi_library is None:
         cause = (
             f"{none} is not linked to an MPI library, and none of its processes made an MPI call"
+            " that could be seen"
         )
         yield Fault(cause, "profile the MPI program itself")
